@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The demo, the tests and Django's own commands. Nothing needs to be installed first."""
 
-# Old Pythons must get far enough to read the refusal: no newer syntax here, and no import before it.
+# Old Pythons must get far enough to read the refusal: no newer syntax here, and no import before
+# it.
 import sys
 
 USAGE = """\

@@ -28,7 +28,8 @@ def agent(version: str) -> str:
 @contextmanager
 def chromium(*, is_whole: bool = False) -> Iterator[Browser]:
     """The browser, while the block runs. A whole one also keeps pages for the Back button."""
-    # Shared memory is small in containers, and servers have no graphics card, which takes time to imitate.
+    # Shared memory is small in containers, and servers have no graphics card, which takes time to
+    # imitate.
     arguments = ["--disable-dev-shm-usage", "--disable-gpu", "--disable-software-rasterizer"]
     if os.geteuid() == 0:
         arguments += ["--no-sandbox"]  # with it, Chromium refuses to run as root
@@ -56,7 +57,9 @@ def write(page: Page, section: str) -> None:
     page.goto("/publish/")
     page.get_by_label("Category").select_option(label=section)
     page.get_by_label("Title").fill("The lamplighter who counts his steps")
-    page.get_by_label("Body").fill("Every evening at six, a door opens on the quay.\n\nNobody has ever seen it close.")
+    page.get_by_label("Body").fill(
+        "Every evening at six, a door opens on the quay.\n\nNobody has ever seen it close."
+    )
 
 
 def publish(page: Page) -> None:

@@ -1,4 +1,6 @@
-"""What `manage.py` does with each word; imports nothing third-party before the environment is there."""
+"""What `manage.py` does with each word; imports nothing third-party before the environment is
+there.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def overview(usage: str) -> int:
 
 
 def django(words: list[str]) -> int:
-    """Run a Django command on the example site: on the demo that runs, unless the environment names servers."""
+    """Run a Django command on the example site: on the demo that runs, unless the environment names
+    servers.
+    """
     if os.name == "posix" and not {"DATABASE_URL", "REDIS_URL"} & os.environ.keys():
         from demo_project.state import known
 

@@ -26,7 +26,9 @@ def python(home: Path) -> Path:
 
 
 def stamp(extra: str, *, root: Path = ROOT) -> str:
-    """Changes with what has to be installed, and with the folder, for an environment cannot be moved."""
+    """Changes with what has to be installed, and with the folder, for an environment cannot be
+    moved.
+    """
     parts = [(root / "pyproject.toml").read_bytes(), extra.encode(), bytes(root)]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 

@@ -15,9 +15,14 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 def database(url: str) -> dict[str, object]:
     parts = urlsplit(url)
     if parts.scheme == "sqlite":
-        # Writers queue from their first statement, instead of failing when they turn from reading to writing.
+        # Writers queue from their first statement, instead of failing when they turn from reading
+        # to writing.
         options: dict[str, object] = {"transaction_mode": "IMMEDIATE", "timeout": 20}
-        return {"ENGINE": "django.db.backends.sqlite3", "NAME": BASE_DIR / parts.path[1:], "OPTIONS": options}
+        return {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": BASE_DIR / parts.path[1:],
+            "OPTIONS": options,
+        }
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(parts.path[1:]),
@@ -80,7 +85,8 @@ TEMPLATES = [
 ]
 
 REDIS_PREFIX = os.environ.get("REDIS_PREFIX", "")
-# The whole site is on one machine here, and all of it starts at once: Redis may take a while to answer.
+# The whole site is on one machine here, and all of it starts at once: Redis may take a while to
+# answer.
 READTRACK: dict[str, object] = {
     "PREFIX": REDIS_PREFIX,
     "TIMEOUT": 1.0,
@@ -90,15 +96,23 @@ READTRACK: dict[str, object] = {
     "COUNTRY_HEADER": "CF-IPCountry",  # the simulated visitors send it, as a proxy would
 }
 
-CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL", urlsplit(REDIS_URL)._replace(path="/1").geturl())
+CELERY_BROKER_URL = os.environ.get(
+    "CELERY_BROKER_URL", urlsplit(REDIS_URL)._replace(path="/1").geturl()
+)
 CELERY_BROKER_TRANSPORT_OPTIONS = {"global_keyprefix": REDIS_PREFIX}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # More often than usual, so that whoever watches the demo sees the counts arrive in SQL.
 FLUSH_EVERY = float(os.environ.get("FLUSH_EVERY", "15"))  # seconds
 CELERY_BEAT_SCHEDULE = {
     **readtrack_schedule,
-    "readtrack-flush-changed": {**readtrack_schedule["readtrack-flush-changed"], "schedule": FLUSH_EVERY},
-    "readtrack-flush-views": {**readtrack_schedule["readtrack-flush-views"], "schedule": 4 * FLUSH_EVERY},
+    "readtrack-flush-changed": {
+        **readtrack_schedule["readtrack-flush-changed"],
+        "schedule": FLUSH_EVERY,
+    },
+    "readtrack-flush-views": {
+        **readtrack_schedule["readtrack-flush-views"],
+        "schedule": 4 * FLUSH_EVERY,
+    },
 }
 
 ROOT_URLCONF = "demo_project.urls"

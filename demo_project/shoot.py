@@ -1,4 +1,6 @@
-"""Takes the README's pictures of a running demo: `python -m demo_project.shoot --url http://127.0.0.1:8000`."""
+"""Takes the README's pictures of a running demo: `python -m demo_project.shoot --url
+http://127.0.0.1:8000`.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,21 @@ COLORS: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 STATE = ViewportSize(width=980, height=640)
 PHONE = ViewportSize(width=390, height=640)
 PAGE = "/admin/readtrack/dashboard/"
-OPENED = ("Science & Nature", "Technology", "Travel", "Money & Work")  # by reader1, so that their dots are out
+OPENED = (
+    "Science & Nature",
+    "Technology",
+    "Travel",
+    "Money & Work",
+)  # by reader1, so that their dots are out
 SECTION = "City Life"  # that reader2 publishes in
 # States of the dashboard by what is done on the site first, and by the address.
-PAUSED = "from django.core.cache import caches; caches['default'].client.get_client().client_pause(3000)"
+PAUSED = (
+    "from django.core.cache import caches; caches['default'].client.get_client().client_pause(3000)"
+)
 RUNS = "from datetime import timedelta; from django.utils.timezone import now; from readtrack.models import FlushRun; "
-LATE = "FlushRun.objects.create(started=now(), ended=now() - timedelta(hours=1), read=83, written=19)"
+LATE = (
+    "FlushRun.objects.create(started=now(), ended=now() - timedelta(hours=1), read=83, written=19)"
+)
 FAILED = "FlushRun.objects.create(started=now(), ended=now(), error='OperationalError: the connection is closed')"
 STATES = (
     ("A day without a view", "", "?from=2001-02-03&to=2001-02-03"),
@@ -53,14 +64,23 @@ FOUR = """<!doctype html>
 
 def main(words: list[str]) -> int:
     """Take the pictures of the site that the command line names."""
-    parser = argparse.ArgumentParser(prog="demo_project.shoot", description="Take the pictures of README and docs.")
-    parser.add_argument("--url", default="http://127.0.0.1:8000", help="of a running demo (default: %(default)s)")
-    parser.add_argument("--to", type=Path, default=ROOT / "demo_project" / "screenshots", metavar="FOLDER")
+    parser = argparse.ArgumentParser(
+        prog="demo_project.shoot", description="Take the pictures of README and docs."
+    )
+    parser.add_argument(
+        "--url", default="http://127.0.0.1:8000", help="of a running demo (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--to", type=Path, default=ROOT / "demo_project" / "screenshots", metavar="FOLDER"
+    )
     given = parser.parse_args(words)
     if not program():
         parser.exit(1, "No Chromium on this machine. On Debian and Ubuntu: apt install chromium\n")
     with chromium() as browser:
-        for name, picture in (*pictures(browser, url=site(given.url)), *states(browser, manage, url=site(given.url))):
+        for name, picture in (
+            *pictures(browser, url=site(given.url)),
+            *states(browser, manage, url=site(given.url)),
+        ):
             (given.to / name).write_bytes(picture)
             print(f"{name}: {len(picture) // 1000} kB")
     return 0
@@ -68,12 +88,16 @@ def main(words: list[str]) -> int:
 
 def pictures(browser: Browser, *, url: str) -> Iterator[tuple[str, bytes]]:
     """File name and PNG of each picture."""
-    one, two, admin = (visitor(browser, url=url, name=name) for name in ("reader1", "reader2", "admin"))
+    one, two, admin = (
+        visitor(browser, url=url, name=name) for name in ("reader1", "reader2", "admin")
+    )
     for section in OPENED:
         open_section(one, section)
     yield "front.png", shot(one, "/", size=FRONT)
     yield "dashboard.png", shot(admin, "/admin/readtrack/dashboard/?period=90", size=DASHBOARD)
-    address = one.locator(".lead h2 a, .ranking li a").last.get_attribute("href")  # of one that is read much
+    address = one.locator(".lead h2 a, .ranking li a").last.get_attribute(
+        "href"
+    )  # of one that is read much
     number = str(address).strip("/").removeprefix("post/")
     page = f"/admin/readtrack/dashboard/object/blog.post:{number}/?period=year"
     yield "object.png", shot(admin, page, size=DASHBOARD)
@@ -107,7 +131,9 @@ def dashboard(page: Page, query: str = "?period=90", *, size: ViewportSize) -> b
     return page.screenshot()
 
 
-def visitor(browser: Browser, *, url: str, name: str, colors: Literal["light", "dark"] = "light") -> Page:
+def visitor(
+    browser: Browser, *, url: str, name: str, colors: Literal["light", "dark"] = "light"
+) -> Page:
     """A window of somebody who has signed in."""
     page = browser.new_page(base_url=url, user_agent=agent(browser.version), color_scheme=colors)
     sign_in(page, name)
@@ -116,7 +142,9 @@ def visitor(browser: Browser, *, url: str, name: str, colors: Literal["light", "
 
 def open_section(page: Page, name: str) -> None:
     """Go there by the navigation, which takes its dot away."""
-    page.get_by_role("navigation", name="Sections").get_by_role("link").filter(has_text=name).click()
+    page.get_by_role("navigation", name="Sections").get_by_role("link").filter(
+        has_text=name
+    ).click()
     page.get_by_role("heading", name=name, level=1).wait_for()
 
 
@@ -145,7 +173,9 @@ def side_by_side(browser: Browser, windows: list[tuple[str, bytes]]) -> bytes:
     """The windows as one picture, two in a row."""
     figure = '<figure><figcaption>{}</figcaption><img src="data:image/png;base64,{}"></figure>'
     page = browser.new_page(viewport={"width": 1200, "height": 400})
-    page.set_content(FOUR + "".join(figure.format(caption, b64encode(png).decode()) for caption, png in windows))
+    page.set_content(
+        FOUR + "".join(figure.format(caption, b64encode(png).decode()) for caption, png in windows)
+    )
     picture = page.screenshot(full_page=True)
     page.close()
     return picture

@@ -23,7 +23,9 @@ def path() -> Path:
 
 @contextmanager
 def told(env: Mapping[str, str]) -> Iterator[bool]:
-    """Tells while the block runs; gives whether it does, for another demo of this checkout may be the one that does."""
+    """Tells while the block runs; gives whether it does, for another demo of this checkout may be
+    the one that does.
+    """
     file = _write(env)
     try:
         yield file is not None
@@ -34,7 +36,9 @@ def told(env: Mapping[str, str]) -> Iterator[bool]:
 
 
 def _write(env: Mapping[str, str]) -> IO[str] | None:
-    """The file, written and locked until it is closed, however the process ends; None where that cannot be."""
+    """The file, written and locked until it is closed, however the process ends; None where that
+    cannot be.
+    """
     with suppress(OSError):
         file = _opened(os.O_RDWR | os.O_CREAT)
         try:
@@ -60,7 +64,9 @@ def known() -> dict[str, str]:
 
 
 def _opened(flags: int) -> IO[str]:
-    """The file, which is nobody else's: others could send us to servers of theirs, or read a password."""
+    """The file, which is nobody else's: others could send us to servers of theirs, or read a
+    password.
+    """
     number = os.open(path(), flags | os.O_NOFOLLOW, 0o600)
     if os.fstat(number).st_uid != os.getuid():
         os.close(number)

@@ -1,4 +1,6 @@
-"""The site's URLs: the newsroom, signing in and out, the admin, and the address of the pages' script."""
+"""The site's URLs: the newsroom, signing in and out, the admin, and the address of the pages'
+script.
+"""
 
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView

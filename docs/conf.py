@@ -39,14 +39,17 @@ maximum_signature_line_length = 240
 autodoc_preserve_defaults = True
 add_module_names = False
 default_role = "code"  # docstrings quote code in single backticks
-# Types of other projects, and those that the signatures of this one name in passing, have no page here.
+# Types of other projects, and those that the signatures of this one name in passing, have no page
+# here.
 nitpick_ignore_regex = [("py:.*", r"(?!readtrack\.\w+\.\w+$).*")]
 nitpick_ignore = [("py:class", "readtrack.subjects.AnyModel")]  # a type variable
 
 
 def generate(app: Sphinx, page: str, source: list[str]) -> None:
     """Puts what is generated in place of `<!-- generated: settings -->`."""
-    source[0] = re.sub(r"<!-- generated: (\w+) -->", lambda found: reference.PARTS[found[1]](), source[0])
+    source[0] = re.sub(
+        r"<!-- generated: (\w+) -->", lambda found: reference.PARTS[found[1]](), source[0]
+    )
 
 
 def link_settings(app: Sphinx, page: nodes.document) -> None:
@@ -54,7 +57,12 @@ def link_settings(app: Sphinx, page: nodes.document) -> None:
     for node in list(page.findall(nodes.literal)):
         if node.astext() in DEFAULTS and not isinstance(node.parent, nodes.title | nodes.reference):
             link = addnodes.pending_xref(
-                "", node.deepcopy(), refdomain="std", reftype="confval", reftarget=node.astext(), refexplicit=False
+                "",
+                node.deepcopy(),
+                refdomain="std",
+                reftype="confval",
+                reftarget=node.astext(),
+                refexplicit=False,
             )
             link["refdoc"] = app.env.docname
             link["refwarn"] = True

@@ -1,4 +1,6 @@
-"""The parts of the reference pages that are read out of the code, as Markdown. `conf.py` puts them into the pages."""
+"""The parts of the reference pages that are read out of the code, as Markdown. `conf.py` puts them
+into the pages.
+"""
 
 import inspect
 import re
@@ -46,7 +48,10 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
     "admin": (admin, ["TrackedAdmin"]),
     "operations": (operations, ["SetFillfactor", "PartitionHistory"]),
     "testing": (testing, ["clear"]),
-    "rest_framework": (rest_framework, ["CountViewsMixin", "ViewCountField", "UnreadCountField", "UnreadField"]),
+    "rest_framework": (
+        rest_framework,
+        ["CountViewsMixin", "ViewCountField", "UnreadCountField", "UnreadField"],
+    ),
     "visitors": (visitors, ["visitor", "signed_in", "Visitor"]),
 }
 
@@ -60,7 +65,11 @@ def settings() -> str:
         elif setting := re.fullmatch(r"    ([A-Z_]+): (.+?) = .*?  # (.+)", line):
             name, kind, meaning = setting.groups()
             lines += [f"```{{confval}} {name}", f":type: {_code(kind)}"]
-            lines += [f":default: {_code(repr(conf.DEFAULTS[name]))}", "", f"{meaning[0].upper()}{meaning[1:]}."]
+            lines += [
+                f":default: {_code(repr(conf.DEFAULTS[name]))}",
+                "",
+                f"{meaning[0].upper()}{meaning[1:]}.",
+            ]
             lines += ["```", ""]
     return "\n".join(lines)
 
@@ -81,7 +90,11 @@ def _lifetime(ttl: int | str) -> str:
     if isinstance(ttl, str):
         return f"`{ttl}`"
     length, unit = next(
-        (unit for unit in ((86_400, "day"), (3_600, "hour"), (60, "minute")) if ttl and ttl % unit[0] == 0),
+        (
+            unit
+            for unit in ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+            if ttl and ttl % unit[0] == 0
+        ),
         (1, "second"),
     )
     return f"{ttl // length} {unit}{'s' * (ttl > length)}" if ttl else "none"
@@ -96,7 +109,10 @@ def commands() -> str:
     """What `--help` of each subcommand prints."""
     parser = Command().create_parser("manage.py", "readtrack")
     words: Any = next(action for action in parser._actions if action.dest == "subcommand")
-    return _sections((name, f"```text\n{each.format_help().strip()}\n```") for name, each in words.choices.items())
+    return _sections(
+        (name, f"```text\n{each.format_help().strip()}\n```")
+        for name, each in words.choices.items()
+    )
 
 
 def checks() -> str:
@@ -111,18 +127,26 @@ def checks() -> str:
 
 def signal_list() -> str:
     """Every signal, by the comment above it."""
-    found = re.findall(r"((?:^# .*\n)+)(\w+) = Signal\(\)", inspect.getsource(signals), re.MULTILINE)
-    return _sections((f"`readtrack.signals.{name}`", comment.replace("# ", "")) for comment, name in found)
+    found = re.findall(
+        r"((?:^# .*\n)+)(\w+) = Signal\(\)", inspect.getsource(signals), re.MULTILINE
+    )
+    return _sections(
+        (f"`readtrack.signals.{name}`", comment.replace("# ", "")) for comment, name in found
+    )
 
 
 def schedule() -> str:
     """The tasks of `readtrack_schedule`."""
-    rows = ((f"`{entry['task']}`", f"{entry['schedule']:g} s") for entry in readtrack_schedule.values())
+    rows = (
+        (f"`{entry['task']}`", f"{entry['schedule']:g} s") for entry in readtrack_schedule.values()
+    )
     return _table(("task", "every"), rows)
 
 
 def _autodoc(module: Any, names: Iterable[str]) -> str:
-    """Directives for those names, each with the members behind it; functions for the event loop are only named."""
+    """Directives for those names, each with the members behind it; functions for the event loop are
+    only named.
+    """
     lines, asynchronous = [], []
     for name, _, members in (entry.partition(": ") for entry in names):
         found = getattr(module, name)
@@ -130,7 +154,9 @@ def _autodoc(module: Any, names: Iterable[str]) -> str:
             continue
         if hasattr(module, f"a{name}"):
             asynchronous.append(f"`a{name}`")
-        kind = "exception" if _is_error(found) else "class" if isinstance(found, type) else "function"
+        kind = (
+            "exception" if _is_error(found) else "class" if isinstance(found, type) else "function"
+        )
         lines.append(f".. auto{kind}:: {module.__name__}.{name}{_arguments(found)}")
         lines += [f"   :members: {members}", "   :undoc-members:"] if members else []
         lines.append("")
@@ -142,7 +168,11 @@ def _arguments(member: Any) -> str:
     """The arguments of a class, where the one that it extends would say `*args, **kwargs`."""
     if not isinstance(member, type) or not issubclass(member, Model | Operation | ModelAdmin):
         return ""
-    own = [*inspect.signature(member.__init__).parameters.values()][1:] if "__init__" in vars(member) else []
+    own = (
+        [*inspect.signature(member.__init__).parameters.values()][1:]
+        if "__init__" in vars(member)
+        else []
+    )
     return f"({', '.join(map(str, own))})"
 
 
@@ -156,7 +186,9 @@ def _sections(parts: Iterable[tuple[str, str]]) -> str:
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines
+    )
 
 
 PARTS: dict[str, Callable[[], str]] = {

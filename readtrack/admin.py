@@ -39,7 +39,9 @@ def _action(name: str, description: Any, loss: Any, change: Callable[[Any], obje
     """Returns an admin action that says what is lost, and changes the rows once that is confirmed."""
 
     @admin.action(permissions=["change"], description=description)
-    def act(modeladmin: Any, request: HttpRequest, queryset: QuerySet[Any]) -> TemplateResponse | None:
+    def act(
+        modeladmin: Any, request: HttpRequest, queryset: QuerySet[Any]
+    ) -> TemplateResponse | None:
         title, rows = description % utils.model_format_dict(queryset), queryset.order_by("pk")
         if "confirmed" not in request.POST:
             context = {
@@ -73,7 +75,9 @@ def _action(name: str, description: Any, loss: Any, change: Callable[[Any], obje
 reset_counts = _action(
     "reset_counts",
     _("Reset the counts of selected %(verbose_name_plural)s"),
-    _("Views, visitors, reads and their history are deleted, in Redis and in the database, and begin at 0."),
+    _(
+        "Views, visitors, reads and their history are deleted, in Redis and in the database, and begin at 0."
+    ),
     lambda rows: resets.reset([counted_subject_of(row) for row in rows]),
 )
 mark_unread = _action(
@@ -85,26 +89,43 @@ mark_unread = _action(
 publish_again = _action(
     "publish_again",
     _("Publish selected %(verbose_name_plural)s again"),
-    _("It is forgotten who has read what they are new in, such as their category: everybody gets a dot there."),
+    _(
+        "It is forgotten who has read what they are new in, such as their category: everybody gets a dot there."
+    ),
     tracker.publish,
 )
 
 
 class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Base or mixin for a site's own admin, as in `class PostAdmin(TrackedAdmin)`: adds a sortable column of views.
+    """Base or mixin for a site's own admin, as in `class PostAdmin(TrackedAdmin)`: adds a sortable
+    column of views.
 
-    Counts that `fields` or `fieldsets` name are shown, and cannot be edited. Adds the actions `reset_counts`, and where
-    they apply `mark_unread` and `publish_again`, unless `actions` is None.
+    Counts that `fields` or `fieldsets` name are shown, and cannot be edited. Adds the actions
+    `reset_counts`, and where they apply `mark_unread` and `publish_again`, unless `actions` is
+    None.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        named = utils.flatten_fieldsets(self.fieldsets) if self.fieldsets else utils.flatten(self.fields or ())
-        counts = {"view_count", "visitor_count"}.intersection(named).difference(self.readonly_fields)
+        named = (
+            utils.flatten_fieldsets(self.fieldsets)
+            if self.fieldsets
+            else utils.flatten(self.fields or ())
+        )
+        counts = {"view_count", "visitor_count"}.intersection(named).difference(
+            self.readonly_fields
+        )
         self.readonly_fields = [*self.readonly_fields, *counts]  # type: ignore[misc]  # a ClassVar in the stubs
         if self.actions is not None:
-            own = {reset_counts: True, mark_unread: has_read_state(self.model), publish_again: news_links(self.model)}
-            self.actions = [*self.actions, *(action for action in own if own[action] and action not in self.actions)]
+            own = {
+                reset_counts: True,
+                mark_unread: has_read_state(self.model),
+                publish_again: news_links(self.model),
+            }
+            self.actions = [
+                *self.actions,
+                *(action for action in own if own[action] and action not in self.actions),
+            ]
 
     change_form_template = "admin/readtrack/numbers_form.html"
 
@@ -114,16 +135,27 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
     @admin.display(description=_("views"), ordering="view_count")
     def linked_views(self, obj: Tracked) -> str:
-        return format_html('<a href="{}">{}</a>', numbers_url(obj, site=self.admin_site.name), exact(obj.view_count))
+        return format_html(
+            '<a href="{}">{}</a>',
+            numbers_url(obj, site=self.admin_site.name),
+            exact(obj.view_count),
+        )
 
     def get_list_display(self, request: HttpRequest) -> Any:
         column = "linked_views" if may_view_numbers(request.user) else "stored_views"
-        return [*super().get_list_display(request), *([column] if issubclass(self.model, Tracked) else ())]
+        return [
+            *super().get_list_display(request),
+            *([column] if issubclass(self.model, Tracked) else ()),
+        ]
 
-    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
+    def render_change_form(
+        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         obj, app = kwargs.get("obj"), self.opts.app_label
         folders = (f"{app}/{self.opts.model_name}/", f"{app}/", "")
-        context["readtrack_base"] = select_template([f"admin/{folder}change_form.html" for folder in folders])
+        context["readtrack_base"] = select_template(
+            [f"admin/{folder}change_form.html" for folder in folders]
+        )
         is_shown = obj is not None and may_view_numbers(request.user, obj)
         context["numbers_url"] = numbers_url(obj, site=self.admin_site.name) if is_shown else ""  # type: ignore[arg-type]
         return super().render_change_form(request, context, *args, **kwargs)
@@ -150,7 +182,18 @@ class NoteAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 class FlushRunAdmin(ReadOnlyAdmin):
     """The records of flushes, newest first."""
 
-    list_display = ("began", "kind", "time_taken", "read", "written", "settled", "lifted", "orphans", "locked", "error")
+    list_display = (
+        "began",
+        "kind",
+        "time_taken",
+        "read",
+        "written",
+        "settled",
+        "lifted",
+        "orphans",
+        "locked",
+        "error",
+    )
 
     @admin.display(description=_("started"), ordering="started")
     def began(self, run: FlushRun) -> str:
@@ -162,7 +205,9 @@ class FlushRunAdmin(ReadOnlyAdmin):
     def time_taken(self, run: FlushRun) -> str | None:
         if run.took is None:
             return None
-        words = gettext("%(seconds)s s") % {"seconds": number_format(round(run.took.total_seconds(), 2), decimal_pos=2)}
+        words = gettext("%(seconds)s s") % {
+            "seconds": number_format(round(run.took.total_seconds(), 2), decimal_pos=2)
+        }
         return words.replace(" ", "\N{NO-BREAK SPACE}")
 
 
@@ -177,25 +222,39 @@ class DashboardAdmin(ReadOnlyAdmin):
 
     def get_urls(self) -> list[Any]:
         own = [
-            path("object/<str:subject>/", self.admin_site.admin_view(self.object_view), name="readtrack_object"),
+            path(
+                "object/<str:subject>/",
+                self.admin_site.admin_view(self.object_view),
+                name="readtrack_object",
+            ),
             path("author/", self.admin_site.admin_view(self.author_view), name="readtrack_author"),
         ]
         return [*own, *super().get_urls()]
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> Any:
         chosen, given = Scope.parse(request.GET).chosen.get("object", ""), request.GET.copy()
         if chosen and self.has_view_permission(request):  # all about one object is on its page
             del given["object"]
             return redirect(f"{self._url('readtrack_object', chosen)}?{given.urlencode()}")
-        return self._page(request, {}, may_see=False, **{"title": gettext("Dashboard"), **(extra_context or {})})
+        return self._page(
+            request, {}, may_see=False, **{"title": gettext("Dashboard"), **(extra_context or {})}
+        )
 
     def object_view(self, request: HttpRequest, subject: str) -> Any:
-        """Returns the dashboard of one object, with links to its page on the site and to the report of its author."""
+        """Returns the dashboard of one object, with links to its page on the site and to the report
+        of its author.
+        """
         scope = Scope.parse({"object": subject})
         if not (chosen := scope.chosen.get("object", "")):
             raise Http404
         obj = get_object_or_404(scope.rows(scope.models[0]))
-        author, report, here = author_of(obj, of_counts=True), "", Scope.parse(request.GET, fixed={"object": chosen})
+        author, report, here = (
+            author_of(obj, of_counts=True),
+            "",
+            Scope.parse(request.GET, fixed={"object": chosen}),
+        )
         if author and self.has_view_permission(request):
             report = self._url("readtrack_dashboard_changelist") + here.address(author=author)
         elif is_author(request.user, author) and not conf.VIEW_NUMBERS:
@@ -203,23 +262,36 @@ class DashboardAdmin(ReadOnlyAdmin):
         links = {gettext("View on site"): address_of(obj), gettext("All by this author"): report}
         shown = [link for link in links.items() if link[1]]
         may_see = may_view_numbers(request.user, obj)
-        return self._page(request, {"object": chosen}, may_see=may_see, obj=obj, title=title_of(obj), links=shown)
+        return self._page(
+            request, {"object": chosen}, may_see=may_see, obj=obj, title=title_of(obj), links=shown
+        )
 
     def _url(self, name: str, *args: str) -> str:
         return reverse(f"admin:{name}", args=args, current_app=self.admin_site.name)
 
     def author_view(self, request: HttpRequest) -> Any:
-        """Returns the dashboard of what the user has written. Where the site has a rule of its own, that decides."""
+        """Returns the dashboard of what the user has written. Where the site has a rule of its own,
+        that decides.
+        """
         title = gettext("Numbers of %(author)s") % {"author": name_of(request.user)}
-        return self._page(request, {"author": str(request.user.pk)}, may_see=not conf.VIEW_NUMBERS, title=title)
+        return self._page(
+            request, {"author": str(request.user.pk)}, may_see=not conf.VIEW_NUMBERS, title=title
+        )
 
     def _page(
-        self, request: HttpRequest, fixed: dict[str, str], *, may_see: bool, obj: Model | None = None, **context: Any
+        self,
+        request: HttpRequest,
+        fixed: dict[str, str],
+        *,
+        may_see: bool,
+        obj: Model | None = None,
+        **context: Any,
     ) -> HttpResponseBase:
-        """Returns the page of the scope in the address, or with `format` one of its tables as a file.
+        """Returns the page of the scope in the address, or with `format` one of its tables as a
+        file.
 
-        `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`. It is for users who may
-        see all numbers, and with `may_see` for others.
+        `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`. It is
+        for users who may see all numbers, and with `may_see` for others.
         """
         scope, sees_all = Scope.parse(request.GET, fixed=fixed), self.has_view_permission(request)
         if not (sees_all or may_see):

@@ -15,7 +15,8 @@ class ReadTrackConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def import_models(self) -> None:
-        # Before any app is ready, because the admin, which may come first, then makes the site's TrackedAdmins.
+        # Before any app is ready, because the admin, which may come first, then makes the site's
+        # TrackedAdmins.
         from readtrack.conf import conf
 
         conf.load()

@@ -78,9 +78,13 @@ Period = Literal["hour", "day", "week", "month"]
 
 
 def period_starts(since: datetime, until: datetime, *, by: Period) -> list[datetime]:
-    """Returns the local starts of `since`'s period and of all later ones before `until`. Raises ValueError."""
+    """Returns the local starts of `since`'s period and of all later ones before `until`. Raises
+    ValueError.
+    """
     if by not in get_args(Period):
-        raise ValueError(f"There is no period {by!r}; choose one of: {', '.join(get_args(Period))}.")
+        raise ValueError(
+            f"There is no period {by!r}; choose one of: {', '.join(get_args(Period))}."
+        )
     zone = get_current_timezone()
     if by == "hour":
         first = since.astimezone(timezone.utc).replace(minute=0, second=0, microsecond=0)
@@ -89,5 +93,11 @@ def period_starts(since: datetime, until: datetime, *, by: Period) -> list[datet
         day = since.astimezone(zone).date()
         day -= DAY * {"day": 0, "week": day.weekday(), "month": day.day - 1}[by]
         days = (day + DAY * later for later in itertools.count())
-        starts = (day_start(one) for one in days if not {"day": 0, "week": one.weekday(), "month": one.day - 1}[by])
-    return [start.astimezone(zone) for start in itertools.takewhile(lambda start: start < until, starts)]
+        starts = (
+            day_start(one)
+            for one in days
+            if not {"day": 0, "week": one.weekday(), "month": one.day - 1}[by]
+        )
+    return [
+        start.astimezone(zone) for start in itertools.takewhile(lambda start: start < until, starts)
+    ]

@@ -15,11 +15,16 @@ from django.utils.module_loading import import_string
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 logger = logging.getLogger("readtrack")
-register_at_fork: Any = getattr(os, "register_at_fork", dict)  # Windows has no fork, and `dict` does nothing
+register_at_fork: Any = getattr(
+    os, "register_at_fork", dict
+)  # Windows has no fork, and `dict` does nothing
 
 
 class Conf:
     """The site's settings over the defaults. Plain attributes, because each hit looks up about ten of them."""
+
+    # One line for each setting, with its comment.
+    # fmt: off
 
     # Redis
     CACHE: str = "default"  # alias in CACHES of a django-redis cache
@@ -105,12 +110,15 @@ class Conf:
 
     # Moving in
     IMPORT_VIEWS: Mapping[str, Any] = {}  # a view's name -> "app.Model" and URL argument, or a function (path, …)
+    # fmt: on
 
     def load(self) -> None:
         """Loads the site's settings."""
         overrides = getattr(settings, "READTRACK", {})
         self.__dict__.clear()
-        self.__dict__.update(overrides if isinstance(overrides, dict) else {})  # a system check reports any other type
+        self.__dict__.update(
+            overrides if isinstance(overrides, dict) else {}
+        )  # a system check reports any other type
 
 
 conf = Conf()
@@ -153,7 +161,12 @@ def function_problem(path: Any) -> str:
     """Returns the reason why a dotted path names no function; "" if it names one."""
     try:
         return "" if callable(import_string(path)) else f"{path} is not callable"
-    except (ImportError, AttributeError, TypeError, ValueError) as error:  # no such function, or no path
+    except (
+        ImportError,
+        AttributeError,
+        TypeError,
+        ValueError,
+    ) as error:  # no such function, or no path
         return str(error)
 
 

@@ -1,4 +1,6 @@
-"""The tags for Jinja2: `OPTIONS = {"extensions": ["readtrack.jinja.ReadTrackExtension"]}` of the Jinja2 backend."""
+"""The tags for Jinja2: `OPTIONS = {"extensions": ["readtrack.jinja.ReadTrackExtension"]}` of the
+Jinja2 backend.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -39,7 +41,9 @@ class ReadTrackExtension(Extension):
             read = parser.parse_statements(("name:endif_unread",), drop_needle=True)
         branch = nodes.If(nodes.Name("_is_unread", "load"), unread, [], read)
         call = self.call_method("_branches", [nodes.ContextReference(), obj])
-        return nodes.CallBlock(call, [nodes.Name("_is_unread", "param")], [], [branch]).set_lineno(line)
+        return nodes.CallBlock(call, [nodes.Name("_is_unread", "param")], [], [branch]).set_lineno(
+            line
+        )
 
     def _branches(self, context: Context, obj: Any, caller: Callable[..., str]) -> SafeString:
         unread, read = partial(caller, _is_unread=True), partial(caller, _is_unread=False)
@@ -47,7 +51,9 @@ class ReadTrackExtension(Extension):
 
 
 def _placing(*kinds: str) -> Callable[..., SafeString]:
-    """Returns the function for `{{ unread_dot(category) }}`, or `{{ view_count(post, "words") }}` of several kinds."""
+    """Returns the function for `{{ unread_dot(category) }}`, or `{{ view_count(post, "words") }}`
+    of several kinds.
+    """
 
     @pass_context
     def place(context: Context, obj: Any, kind: str = kinds[0]) -> SafeString:

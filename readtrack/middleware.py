@@ -1,4 +1,6 @@
-"""The middleware: records the views and reads of a page once it is made, then fills in its counts and dots."""
+"""The middleware: records the views and reads of a page once it is made, then fills in its counts
+and dots.
+"""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -39,14 +41,20 @@ class ReadTrackMiddleware:
 
     def __call__(self, request: TrackedRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
         request.readtrack = Recorder()
-        if conf.SHARED_PATHS and any(pattern.search(request.path) for pattern in patterns("SHARED_PATHS")[0]):
+        if conf.SHARED_PATHS and any(
+            pattern.search(request.path) for pattern in patterns("SHARED_PATHS")[0]
+        ):
             request.readtrack.is_shared = True
         if self.is_async:
             return self._acall(request)
         with Page(request, conf.TIMEOUT):
             response: HttpResponseBase = self.get_response(request)
             if _is_ours(request, response):
-                _finish(request, response, visitors.signed_in(request) if request.readtrack.needs_user else None)
+                _finish(
+                    request,
+                    response,
+                    visitors.signed_in(request) if request.readtrack.needs_user else None,
+                )
         return response
 
     async def _acall(self, request: TrackedRequest) -> HttpResponseBase:
@@ -55,22 +63,33 @@ class ReadTrackMiddleware:
             if _is_ours(request, response):
                 seen = request.readtrack
                 user = await visitors.asigned_in(request) if seen.needs_user else None
-                # A tenant is that of the connection to SQL of Django's own thread. EXCLUDE may query groups. Otherwise
-                # any thread will do, and pages do not queue.
-                is_sensitive = bool(conf.EXCLUDE or keys.tenant_function() or MAY_QUERY.search(seen.content or b""))
+                # A tenant is that of the connection to SQL of Django's own thread. EXCLUDE may
+                # query groups. Otherwise any thread will do, and pages do not queue.
+                is_sensitive = bool(
+                    conf.EXCLUDE or keys.tenant_function() or MAY_QUERY.search(seen.content or b"")
+                )
                 await filling.in_thread(_finish, request, response, user, is_sensitive=is_sensitive)
         return response
 
 
 def _is_ours(request: TrackedRequest, response: HttpResponseBase) -> bool:
-    """Looks through a page that is made. Returns True if there is anything to record, to fill in or to explain."""
+    """Looks through a page that is made. Returns True if there is anything to record, to fill in or
+    to explain.
+    """
     seen, content = request.readtrack, filling.text_of(response)
     if context := getattr(response, "context_data", None):
         seen.see(context)
     has_seen = seen.has_seen
-    if content and not has_seen and PAGE_MARK in content and not (seen.has_script or seen.is_script):
+    if (
+        content
+        and not has_seen
+        and PAGE_MARK in content
+        and not (seen.has_script or seen.is_script)
+    ):
         # It came out of `cache_page`, and its view did not run.
-        for name in (entry.subject for entry in filling.found(content).values() if entry.kind == filling.PAGE):
+        for name in (
+            entry.subject for entry in filling.found(content).values() if entry.kind == filling.PAGE
+        ):
             # Otherwise a fragment was cached with the script of another page in it.
             if unquote(name.partition("|")[0]) == request.path[: shown.LONGEST_PATH]:
                 shown.tell(name, seen)
@@ -83,11 +102,15 @@ def _is_ours(request: TrackedRequest, response: HttpResponseBase) -> bool:
     if not seen.is_shared:
         # A stream, whose content is empty here, may have dots if it is HTML.
         may_have_dots = content == b"" and "html" in response.get("Content-Type", "")
-        seen.needs_user = has_seen or bool(READER_MARK.search(content) if content else may_have_dots)
+        seen.needs_user = has_seen or bool(
+            READER_MARK.search(content) if content else may_have_dots
+        )
     return has_seen or content is not None or _explains()
 
 
-@cached_setting("DEBUG")  # to look it up in `settings` takes as long as all that a page without a subject needs
+@cached_setting(
+    "DEBUG"
+)  # to look it up in `settings` takes as long as all that a page without a subject needs
 def _explains() -> bool:
     return settings.DEBUG or conf.DEBUG_HEADER
 
@@ -100,7 +123,8 @@ def _finish(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
         if seen.language:
             seen.fill = override(seen.language)(seen.fill)
     outcome = _record(request, response, user) if seen.is_ours else NO_OUTCOME
-    if _explains():  # what became of the page's views, reads and steps, or why a page that looks like it has none
+    # what became of the page's views, reads and steps, or why a page that looks like it has none
+    if _explains():
         text = str(outcome)
         view = getattr(getattr(request.resolver_match, "func", None), "view_class", None)
         if not text and (seen.is_left or (seen.has_script and seen.is_ours)):
@@ -111,7 +135,9 @@ def _finish(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
             response["X-Readtrack"] = text
     if content and PANEL_MARK in content and not seen.is_shared:
         # Once the page's own view is recorded, so that the panel and the page show the same count.
-        seen.fill = partial(filling.fill, response, panel.placed(response, content, user), find_reader)
+        seen.fill = partial(
+            filling.fill, response, panel.placed(response, content, user), find_reader
+        )
     if seen.fill:
         seen.fill()
 
@@ -126,19 +152,31 @@ def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
         if reason := refusal(method, code, request.META, is_anonymous=is_anonymous):
             seen.views, seen.reads, seen.reading = {}, {}, None
     # A form that redirects may be a step.
-    if seen.steps and (status >= 400 or refusal("GET", 200, request.META, is_anonymous=is_anonymous)):
+    if seen.steps and (
+        status >= 400 or refusal("GET", 200, request.META, is_anonymous=is_anonymous)
+    ):
         seen.steps = {}
     may_be_own = conf.EXCLUDE or getattr(user, "is_staff", False)
-    if may_be_own and (seen.views or seen.steps or seen.reading) and exclusions.is_excluded(request, user):
+    if (
+        may_be_own
+        and (seen.views or seen.steps or seen.reading)
+        and exclusions.is_excluded(request, user)
+    ):
         reason = reason or "excluded"
-        seen.views, seen.steps, seen.reading = {}, {}, None  # what they have read stays, so that their dots go out
+        seen.views, seen.steps, seen.reading = (
+            {},
+            {},
+            None,
+        )  # what they have read stays, so that their dots go out
     if seen.has_script and conf.COUNT_BY == "script":
         seen.views, seen.reads = {}, {}
     if seen.has_script and conf.READ_WHEN == "read" and TEXT_MARK in (seen.content or b""):
         seen.reads = {}
     is_left, outcome = seen.has_seen, NO_OUTCOME
     if reason and not seen.is_script:  # the page itself was skipped already
-        outcome = tracker.skip(views, reason, is_alone=not is_left, agent=bots.user_agent_of(request))
+        outcome = tracker.skip(
+            views, reason, is_alone=not is_left, agent=bots.user_agent_of(request)
+        )
     if not is_left:
         return outcome
     counted = _count(request, response, user)
@@ -147,21 +185,34 @@ def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | Non
 
 def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:
     seen, stand_in = request.readtrack, ""
-    # The thread of the buffer names a new visitor, in a loop: within a request that takes four times as long.
+    # The thread of the buffer names a new visitor, in a loop: within a request that takes four
+    # times as long.
     visitor = visitors.visitor(request, user, named=not conf.BUFFER)
     if visitor.new_cookie and (seen.is_shared or visitors.may_be_shared(response)):
-        visitor = visitors.Visitor(visitor.fallback_id or visitors.address_id(request), kind="address")
+        visitor = visitors.Visitor(
+            visitor.fallback_id or visitors.address_id(request), kind="address"
+        )
     if seen.is_script and visitor.kind == "cookie" and not visitor.new_cookie:
         stand_in = visitors.address_id(request)
     reader = visitors.reader(request, user) if seen.reads or uniques.needs_readers() else None
     if not clock.due:  # once in a process
         fail_open(clock.ask, None)
-    values = dimensions.values(request) if conf.DIMENSIONS and seen.views and not visitor.opted_out else ()
-    views, reads, steps = tuple(seen.views), tuple(seen.reads) if reader is not None else (), tuple(seen.steps)
+    values = (
+        dimensions.values(request)
+        if conf.DIMENSIONS and seen.views and not visitor.opted_out
+        else ()
+    )
+    views, reads, steps = (
+        tuple(seen.views),
+        tuple(seen.reads) if reader is not None else (),
+        tuple(seen.steps),
+    )
     began, as_of = seen.began if seen.as_of is None else None, seen.as_of
     at, reading, by_script = clock.now(), seen.reading, seen.is_script
     # By place, because twelve names take as long as the hash of an address.
-    hit = Hit(visitor, at, views, reads, values, steps, reading, by_script, stand_in, reader, began, as_of)
+    hit = Hit(
+        visitor, at, views, reads, values, steps, reading, by_script, stand_in, reader, began, as_of
+    )
     outcome = hit_buffer.add(hit) if conf.BUFFER else None
     if not outcome:
         hit = hit.named if visitor.caller else hit
@@ -169,7 +220,8 @@ def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None
     if outcome is None:
         return tracker.skip(views, "error")
     if visitor.new_cookie:
-        # A refused person gets the cookie, too, and is told apart later. A robot with it would leave the honeypot.
+        # A refused person gets the cookie, too, and is told apart later. A robot with it would
+        # leave the honeypot.
         is_person = bool(views or outcome.steps) and "honeypot" not in outcome.skipped.values()
         if is_person or (conf.ANONYMOUS_READERS and seen.reads):
             visitors.set_cookie(request, response, visitor)
@@ -177,7 +229,9 @@ def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None
 
 
 def _answer(hit: Hit, seen: Recorder) -> Outcome | None:
-    """Records what a script tells, and fills in the answer, in one round trip. Returns None if Redis fails."""
+    """Records what a script tells, and fills in the answer, in one round trip. Returns None if
+    Redis fails.
+    """
     outcomes: list[Outcome] = []
 
     def run(*calls: scripts.Call[Any]) -> list[Any]:

@@ -10,11 +10,16 @@ def exact(number: int) -> str:
 
 
 def short(number: int) -> str:
-    """Returns `999`, `1.2k`, `12k`, `3.4M`, `5B`: rounded down, so it never shows more than there is."""
+    """Returns `999`, `1.2k`, `12k`, `3.4M`, `5B`: rounded down, so it never shows more than there
+    is.
+    """
     if number < 1000:
         return str(number)
     suffixes = (pgettext("thousands", "k"), pgettext("millions", "M"), pgettext("billions", "B"))
     power = min((len(str(number)) - 1) // 3, len(suffixes))
     tenths = number * 10 // 1000**power
     decimals = 1 if tenths < 100 and tenths % 10 else 0
-    return number_format(tenths / 10 if decimals else tenths // 10, decimal_pos=decimals) + suffixes[power - 1]
+    return (
+        number_format(tenths / 10 if decimals else tenths // 10, decimal_pos=decimals)
+        + suffixes[power - 1]
+    )

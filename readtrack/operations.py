@@ -20,7 +20,13 @@ class PostgreSQLOperation(Operation):
         """The models stay as they are."""
 
     def database_forwards(
-        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any, *, is_forwards: bool = True
+        self,
+        app_label: str,
+        schema_editor: Any,
+        from_state: Any,
+        to_state: Any,
+        *,
+        is_forwards: bool = True,
     ) -> None:
         if schema_editor.connection.vendor == "postgresql":
             model = to_state.apps.get_model(self.app_label or app_label, self.model_name)
@@ -32,11 +38,13 @@ class PostgreSQLOperation(Operation):
 
 
 class SetFillfactor(PostgreSQLOperation):
-    """`SetFillfactor("Post")` leaves room in each page of the table, so that a flush moves no row and no index.
+    """`SetFillfactor("Post")` leaves room in each page of the table, so that a flush moves no row
+    and no index.
 
-    PostgreSQL then updates counts in place (heap-only tuples), three times as fast, as long as no index has
-    `view_count` or `visitor_count` in it. It holds for pages written from now on; `VACUUM FULL` or
-    `pg_repack` rewrites the others. Other databases have nothing like it, and are left alone.
+    PostgreSQL then updates counts in place (heap-only tuples), three times as fast, as long as no
+    index has `view_count` or `visitor_count` in it. It holds for pages written from now on; `VACUUM
+    FULL` or `pg_repack` rewrites the others. Other databases have nothing like it, and are left
+    alone.
     """
 
     def __init__(self, model_name: str, percent: int = 80) -> None:
@@ -52,11 +60,13 @@ class SetFillfactor(PostgreSQLOperation):
 
 
 class PartitionHistory(PostgreSQLOperation):
-    """`PartitionHistory()` divides readtrack's table of history by month, for sites with many millions of rows.
+    """`PartitionHistory()` divides readtrack's table of history by month, for sites with many
+    millions of rows.
 
-    PostgreSQL then drops old months as a whole, and looks for hours in few of them. The flush adds the months to come.
-    With `atomic = False` in the migration neither pages nor flushes wait, however large the table is. Other databases
-    are left alone. It cannot be taken back: Django raises IrreversibleError.
+    PostgreSQL then drops old months as a whole, and looks for hours in few of them. The flush adds
+    the months to come. With `atomic = False` in the migration neither pages nor flushes wait,
+    however large the table is. Other databases are left alone. It cannot be taken back: Django
+    raises IrreversibleError.
     """
 
     app_label, model_name, reversible = "readtrack", "History", False

@@ -11,18 +11,31 @@ from django.http import HttpRequest
 from django.views.generic import DetailView
 
 from readtrack.hits.reading import Reading
-from readtrack.subjects import check_stage, has_read_state, is_counted, subject_of, why_no_read_state, why_not_counted
+from readtrack.subjects import (
+    check_stage,
+    has_read_state,
+    is_counted,
+    subject_of,
+    why_no_read_state,
+    why_not_counted,
+)
 
 
 class Recorder:
-    """Collects the views, reads and steps of a request. The middleware records them once the page is made."""
+    """Collects the views, reads and steps of a request. The middleware records them once the page
+    is made.
+    """
 
     reading: Reading | None = None  # what the page's script tells of its text
-    as_of: int | None = None  # Redis's clock (µs) when the page was made, if that was an earlier request
+    as_of: int | None = (
+        None  # Redis's clock (µs) when the page was made, if that was an earlier request
+    )
     is_script = False  # the page's script tells of a page that was sent before
     language = ""  # the language of that page
     has_script = False  # the page has the script, which tells of it again
-    fill: Callable[..., None] | None = None  # fills in the response, which the middleware still has to do
+    fill: Callable[..., None] | None = (
+        None  # fills in the response, which the middleware still has to do
+    )
     is_shared = False  # the page is the same for everybody, and only its script tells who reads it
     is_left = False  # to the script of a shared page
     content: bytes | None = None  # of the page, to fill in, by `filling.text_of`
@@ -42,20 +55,26 @@ class Recorder:
         self.views[subject_of(obj)] = None
 
     def read(self, obj: Model) -> None:
-        """Marks the object read for the signed-in user. Raises TypeError for a model without read state."""
+        """Marks the object read for the signed-in user. Raises TypeError for a model without read
+        state.
+        """
         if problem := why_no_read_state(obj.__class__):
             raise TypeError(problem)
         self.reads[subject_of(obj)] = None
 
     def step(self, obj: Model, stage: str) -> None:
-        """Adds a step to a stage of the object's funnel. Raises ValueError for a stage that FUNNEL lacks."""
+        """Adds a step to a stage of the object's funnel. Raises ValueError for a stage that FUNNEL
+        lacks.
+        """
         check_stage(stage)
         self.steps[subject_of(obj), stage] = None
 
     def see(self, context: Any) -> None:
         """Adds a view and a read of the object that a DetailView renders."""
         obj = context.get("object") if isinstance(context.get("view"), DetailView) else None
-        if isinstance(obj, Model) and obj.pk is not None:  # a preview shows an object that is not saved yet
+        if (
+            isinstance(obj, Model) and obj.pk is not None
+        ):  # a preview shows an object that is not saved yet
             if is_counted(obj.__class__):
                 self.view(obj)
             if has_read_state(obj.__class__):
@@ -68,7 +87,9 @@ class Recorder:
 
 
 def shared_page(view: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a view whose page is the same for everybody, so that caches may keep it. The script does the rest."""
+    """Decorates a view whose page is the same for everybody, so that caches may keep it. The script
+    does the rest.
+    """
 
     @wraps(view)
     def shared(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:

@@ -2,8 +2,9 @@
 
 from django.dispatch import Signal
 
-# Sent when a page notices that Redis failed, once until Redis answers again, by each process. Pages then go on
-# without Redis for `READTRACK["CIRCUIT"]` seconds. Arguments: `sender` (None), `error` (the exception).
+# Sent when a page notices that Redis failed, once until Redis answers again, by each process. Pages
+# then go on without Redis for `READTRACK["CIRCUIT"]` seconds. Arguments: `sender` (None), `error`
+# (the exception).
 redis_failed = Signal()
 
 # Sent when a flush has ended well. Arguments: `sender` (None), `run` (the `FlushRun`, saved).

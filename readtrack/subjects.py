@@ -27,19 +27,27 @@ def subject_of(obj: Model) -> str:
 
 
 def subject_of_row(model: type[Model], pk: Any) -> str:
-    """Returns the subject of a row. Characters that could break a key or a glob are percent-encoded."""
+    """Returns the subject of a row. Characters that could break a key or a glob are
+    percent-encoded.
+    """
     return f"{label_of(model)}:{pk if type(pk) is int else quote(str(pk), safe='')}"
 
 
 def listed(objs: Iterable[AnyModel]) -> Iterable[AnyModel]:
-    """Returns the objects. Raises TypeError for a single object, because a loop would cost a round trip for each."""
+    """Returns the objects. Raises TypeError for a single object, because a loop would cost a round
+    trip for each.
+    """
     if isinstance(objs, Model):
-        raise TypeError(f"This takes many objects at once: pass a list, [{type(objs).__name__.lower()}].")
+        raise TypeError(
+            f"This takes many objects at once: pass a list, [{type(objs).__name__.lower()}]."
+        )
     return objs
 
 
 def parse_subject(subject: str) -> tuple[type[Model], Any] | None:
-    """Returns the model and primary key of the subject, or None if this site has no such model or key."""
+    """Returns the model and primary key of the subject, or None if this site has no such model or
+    key.
+    """
     label, _, encoded = subject.partition(":")
     if model := model_with_label(label):
         with suppress(ValidationError):
@@ -48,7 +56,9 @@ def parse_subject(subject: str) -> tuple[type[Model], Any] | None:
 
 
 def rows_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
-    """Returns the subjects by primary key, for each counted model; subjects of other models are left out."""
+    """Returns the subjects by primary key, for each counted model; subjects of other models are
+    left out.
+    """
     labels: defaultdict[str, list[str]] = defaultdict(list)
     for subject in subjects:
         labels[subject[: subject.find(":")]].append(subject)
@@ -59,7 +69,9 @@ def rows_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
             continue
         pk: Any = model._meta.pk
         by_pk: dict[Any, str] = {}
-        if isinstance(getattr(pk, "target_field", pk), IntegerField):  # int() takes a tenth of parse_subject()
+        if isinstance(
+            getattr(pk, "target_field", pk), IntegerField
+        ):  # int() takes a tenth of parse_subject()
             with suppress(ValueError):
                 by_pk = {int(subject[len(label) + 1 :]): subject for subject in named}
         if not by_pk:
@@ -70,7 +82,9 @@ def rows_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
 
 
 def subject_column(subject: str) -> str:
-    """Returns the subject for a column of the app's own tables: the end of a long subject becomes a hash."""
+    """Returns the subject for a column of the app's own tables: the end of a long subject becomes a
+    hash.
+    """
     if len(subject) <= SUBJECT_LENGTH:
         return subject
     digest = blake2b(subject.encode(), digest_size=16).hexdigest()
@@ -92,24 +106,41 @@ def label_of(model: type[Model]) -> str:
 
 
 def owner(model: type[Model]) -> type[Model]:
-    """Returns the model that owns the counts or the read state; a proxy or a child shares its parent's."""
+    """Returns the model that owns the counts or the read state; a proxy or a child shares its
+    parent's.
+    """
     table = _counting_model(model)
     if issubclass(table, Tracked):
         return table
-    return next((one for labels in _named() for one in with_parents(table) if one._meta.label_lower in labels), table)
+    return next(
+        (
+            one
+            for labels in _named()
+            for one in with_parents(table)
+            if one._meta.label_lower in labels
+        ),
+        table,
+    )
 
 
 @cached_setting()
 def _named() -> tuple[set[str], set[str]]:
-    """Returns the labels of the models whose views are counted by a setting, and of those with read state."""
+    """Returns the labels of the models whose views are counted by a setting, and of those with read
+    state.
+    """
     links = [field for model in apps.get_models() for field in news_links(model)]
     targets = {_counting_model(field.related_model)._meta.label_lower for field in links}
-    return {*map(str.lower, conf.COUNTED_MODELS)}, {*targets, *map(str.lower, conf.READ_STATE_MODELS)}
+    return {*map(str.lower, conf.COUNTED_MODELS)}, {
+        *targets,
+        *map(str.lower, conf.READ_STATE_MODELS),
+    }
 
 
 def _counting_model(model: type[Model]) -> type[Model]:
     concrete = model._meta.concrete_model or model
-    return concrete._meta.get_field("view_count").model if issubclass(concrete, Tracked) else concrete
+    return (
+        concrete._meta.get_field("view_count").model if issubclass(concrete, Tracked) else concrete
+    )
 
 
 def with_parents(model: type[Model]) -> Iterator[type[Model]]:
@@ -123,12 +154,16 @@ def with_parents(model: type[Model]) -> Iterator[type[Model]]:
 
 @cached_setting(maxsize=None)
 def is_counted(model: type[Model]) -> bool:
-    """Returns True for a model whose views are counted: it extends Tracked, or COUNTED_MODELS names it or a parent."""
+    """Returns True for a model whose views are counted: it extends Tracked, or COUNTED_MODELS names
+    it or a parent.
+    """
     return issubclass(model, Tracked) or label_of(model) in _named()[0]
 
 
 def counted_subject_of(obj: Any) -> str:
-    """Returns the subject of an object with counts. Raises TypeError for any other, and ValueError if unsaved."""
+    """Returns the subject of an object with counts. Raises TypeError for any other, and ValueError
+    if unsaved.
+    """
     if problem := why_not_counted(obj.__class__):
         raise TypeError(problem)
     return subject_of(obj)
@@ -141,7 +176,11 @@ def why_not_counted(model: type[Any]) -> str:
         return f"{model.__name__} is no model, so it has no counts; pass the object that it wraps."
     if is_counted(model):
         return ""
-    names = ", ".join(child.__name__ for child in apps.get_models() if issubclass(child, model) and is_counted(child))
+    names = ", ".join(
+        child.__name__
+        for child in apps.get_models()
+        if issubclass(child, model) and is_counted(child)
+    )
     if names:
         return f"{model.__name__} has no counts, only its children have ({names}); pass the child's object."
     ways = "let it extend readtrack.models.Tracked, or name it in READTRACK['COUNTED_MODELS']"
@@ -166,7 +205,9 @@ def has_read_state(model: type[Model]) -> bool:
 
 
 def can_be_unread(obj: Model) -> bool:
-    """Returns True for an object with read state, unless its `has_news` (a method or a value) says that it is empty."""
+    """Returns True for an object with read state, unless its `has_news` (a method or a value) says
+    that it is empty.
+    """
     if not has_read_state(obj.__class__):
         return False
     has_news = getattr(obj, "has_news", True)
@@ -174,7 +215,9 @@ def can_be_unread(obj: Model) -> bool:
 
 
 def category_subjects(objs: Iterable[Model]) -> list[str]:
-    """Returns the subjects of the objects. Raises TypeError for one without read state, or for a single object."""
+    """Returns the subjects of the objects. Raises TypeError for one without read state, or for a
+    single object.
+    """
     objs = list(listed(objs))
     for obj in objs:
         if problem := why_no_read_state(obj.__class__):
@@ -195,13 +238,19 @@ def read_state_models() -> list[type[Model]]:
 
 
 def news_links(model: type[Model]) -> list[Any]:
-    """Returns the foreign keys and many-to-many fields whose objects news of the model makes unread."""
+    """Returns the foreign keys and many-to-many fields whose objects news of the model makes
+    unread.
+    """
     if issubclass(model, Tracked):
         names = model.news_for
     else:
-        named: Mapping[str, Any] = {str(label).lower(): names for label, names in conf.NEWS_FOR.items()}
+        named: Mapping[str, Any] = {
+            str(label).lower(): names for label, names in conf.NEWS_FOR.items()
+        }
         own = (named.get(parent._meta.label_lower) for parent in with_parents(model))
-        names = next((names for names in own if isinstance(names, (list, tuple))), ())  # a check reports other types
+        names = next(
+            (names for names in own if isinstance(names, (list, tuple))), ()
+        )  # a check reports other types
     fields = []
     for name in names:
         with suppress(FieldDoesNotExist):
@@ -210,16 +259,28 @@ def news_links(model: type[Model]) -> list[Any]:
 
 
 def author_of(obj: Model, *, of_counts: bool = False) -> str:
-    """Returns the primary key of the object's author, or of that of its counts, as text; "" without one."""
-    field = author_field(owner(obj.__class__) if of_counts else obj.__class__)  # a child shares its parent's numbers
+    """Returns the primary key of the object's author, or of that of its counts, as text; "" without
+    one.
+    """
+    field = author_field(
+        owner(obj.__class__) if of_counts else obj.__class__
+    )  # a child shares its parent's numbers
     key = getattr(obj, field.attname) if field else None
     return "" if key is None else str(key)
 
 
 def author_field(model: type[Model]) -> Any:
-    """Returns the foreign key that the model's `news_author` names; None without one, or if it leads to no user."""
-    field: Any = model._meta.get_field(model.news_author) if issubclass(model, Tracked) and model.news_author else None
-    leads_to_users = field and field.related_model is get_user_model() and field.target_field.primary_key
+    """Returns the foreign key that the model's `news_author` names; None without one, or if it
+    leads to no user.
+    """
+    field: Any = (
+        model._meta.get_field(model.news_author)
+        if issubclass(model, Tracked) and model.news_author
+        else None
+    )
+    leads_to_users = (
+        field and field.related_model is get_user_model() and field.target_field.primary_key
+    )
     return field if leads_to_users else None
 
 
@@ -232,4 +293,6 @@ def enters_funnel(model: type[Model] | None) -> bool:
 def check_stage(stage: str) -> None:
     """Raises ValueError for a stage that FUNNEL lacks."""
     if stage not in conf.FUNNEL:
-        raise ValueError(f"READTRACK['FUNNEL'] has no stage {stage!r}; it has: {', '.join(conf.FUNNEL)}.")
+        raise ValueError(
+            f"READTRACK['FUNNEL'] has no stage {stage!r}; it has: {', '.join(conf.FUNNEL)}."
+        )

@@ -1,4 +1,6 @@
-"""Celery tasks; `readtrack.schedule` is their schedule for beat. A task holds no lock, because a flush needs none."""
+"""Celery tasks; `readtrack.schedule` is their schedule for beat. A task holds no lock, because a
+flush needs none.
+"""
 
 from celery import shared_task
 
@@ -22,7 +24,9 @@ def flush_views(only_changed: bool = False) -> None:  # noqa: FBT001, FBT002 - a
 
 @shared_task(name="readtrack.flush_changed", ignore_result=True)
 def flush_changed() -> None:
-    """Sends the publications in the outbox, and writes the counts that changed since the last flush into SQL."""
+    """Sends the publications in the outbox, and writes the counts that changed since the last flush
+    into SQL.
+    """
     flush_views(only_changed=True)
 
 

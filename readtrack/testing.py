@@ -5,12 +5,15 @@ from readtrack.store.skips import skip_buffer
 
 
 def clear() -> None:
-    """Removes the keys of tests that TEST_PREFIX keeps apart, those of this process where several run them.
+    """Removes the keys of tests that TEST_PREFIX keeps apart, those of this process where several
+    run them.
 
     Raises RuntimeError where that would be a live site's keys, and redis.RedisError.
     """
     if not keys.test_prefix():
-        raise RuntimeError("This is for tests: set up Django's test environment, and a TEST_PREFIX.")
+        raise RuntimeError(
+            "This is for tests: set up Django's test environment, and a TEST_PREFIX."
+        )
     skip_buffer.clear()
     lifecycle.clear()
     read_state.begin(0)  # otherwise the first page would mark nothing read

@@ -29,33 +29,55 @@ from readtrack.unread import resend as resend
 
 
 def skip(
-    views: Iterable[str], reason: Reason, *, is_alone: bool = True, at: datetime | None = None, agent: str | None = None
+    views: Iterable[str],
+    reason: Reason,
+    *,
+    is_alone: bool = True,
+    at: datetime | None = None,
+    agent: str | None = None,
 ) -> Outcome:
-    """Counts refused views, with `agent` robots by name, too; unless `is_alone` they wait for the request's hit."""
+    """Counts refused views, with `agent` robots by name, too; unless `is_alone` they wait for the
+    request's hit.
+    """
     skipped = dict.fromkeys(views, reason)
-    names = [reason, NAMED + bots.name_of(agent)] if reason == "bot" and agent is not None else [reason]
+    names = (
+        [reason, NAMED + bots.name_of(agent)] if reason == "bot" and agent is not None else [reason]
+    )
     skip_buffer.add(key_of(at or clock.now()), names * len(skipped))
-    if is_alone and perf_counter() >= skip_buffer.due and not (conf.BUFFER and hit_buffer.send_skips()):
+    if (
+        is_alone
+        and perf_counter() >= skip_buffer.due
+        and not (conf.BUFFER and hit_buffer.send_skips())
+    ):
         skip_buffer.send_rest()
     return Outcome((), skipped)
 
 
 def visitor(request: HttpRequest) -> visitors.Visitor:
-    """Returns the request's visitor, for `step` outside of it, in one trip at most. Raises redis.RedisError."""
-    return day_keys.resolve(visitors.visitor(request, visitors.signed_in(request)), at=buckets.now())
+    """Returns the request's visitor, for `step` outside of it, in one trip at most. Raises
+    redis.RedisError.
+    """
+    return day_keys.resolve(
+        visitors.visitor(request, visitors.signed_in(request)), at=buckets.now()
+    )
 
 
 def view(obj: Model, *, visitor: visitors.Visitor) -> bool:
-    """Records a view of the object that no page of the site is: over a socket, by GraphQL, in an app.
+    """Records a view of the object that no page of the site is: over a socket, by GraphQL, in an
+    app.
 
-    Rate and window hold as for a page; robots are for the caller to leave out. Takes one round trip. Returns True if
-    the view counted. Raises TypeError for an object whose views are not counted, and redis.RedisError.
+    Rate and window hold as for a page; robots are for the caller to leave out. Takes one round
+    trip. Returns True if the view counted. Raises TypeError for an object whose views are not
+    counted, and redis.RedisError.
     """
-    return bool(record(Hit(visitor, clock.now(), views=(subjects.counted_subject_of(obj),))).counted)
+    return bool(
+        record(Hit(visitor, clock.now(), views=(subjects.counted_subject_of(obj),))).counted
+    )
 
 
 def step(obj: Model, stage: str, *, visitor: visitors.Visitor) -> bool:
-    """Records a stage of the object's funnel, in one round trip. Returns True if it was new within the hour.
+    """Records a stage of the object's funnel, in one round trip. Returns True if it was new within
+    the hour.
 
     Raises ValueError for a stage that FUNNEL lacks, and redis.RedisError.
     """
@@ -65,18 +87,22 @@ def step(obj: Model, stage: str, *, visitor: visitors.Visitor) -> bool:
 
 
 def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> None:
-    """Marks the categories read for the user, in one round trip for every 1,000. Does nothing for anonymous users.
+    """Marks the categories read for the user, in one round trip for every 1,000. Does nothing for
+    anonymous users.
 
-    `as_of` is the result of `reports.as_of()` from before the content was fetched: categories that were published to
-    since then stay unread. Raises redis.RedisError, readers.ReaderError for a user id out of bounds, and TypeError for
-    an object that is no user of this site, or for one without read state.
+    `as_of` is the result of `reports.as_of()` from before the content was fetched: categories that
+    were published to since then stay unread. Raises redis.RedisError, readers.ReaderError for a
+    user id out of bounds, and TypeError for an object that is no user of this site, or for one
+    without read state.
     """
     pk, names = readers.id_of(user), subjects.category_subjects(objs)
     if pk is not None:
         mark_subjects_read(readers.reader_by_id(pk), names, as_of=as_of)
 
 
-def mark_all_read(user: Any, objs: type[Model] | Iterable[Model], *, as_of: int | None = None) -> None:
+def mark_all_read(
+    user: Any, objs: type[Model] | Iterable[Model], *, as_of: int | None = None
+) -> None:
     """Marks every row of a model or of a queryset read, like `mark_read`, without loading the rows."""
     if isinstance(objs, type):
         objs = objs._default_manager.all()
@@ -86,11 +112,16 @@ def mark_all_read(user: Any, objs: type[Model] | Iterable[Model], *, as_of: int 
     if problem := subjects.why_no_read_state(objs.model):
         raise TypeError(problem)
     if (pk := readers.id_of(user)) is not None:
-        names = [subjects.subject_of_row(objs.model, row) for row in objs.values_list("pk", flat=True).iterator()]
+        names = [
+            subjects.subject_of_row(objs.model, row)
+            for row in objs.values_list("pk", flat=True).iterator()
+        ]
         mark_subjects_read(readers.reader_by_id(pk), names, as_of=as_of)
 
 
-def mark_subjects_read(reader: readers.Reader, names: Sequence[str], *, as_of: int | None = None) -> list[str]:
+def mark_subjects_read(
+    reader: readers.Reader, names: Sequence[str], *, as_of: int | None = None
+) -> list[str]:
     """Marks the subjects read, like `mark_read`. Returns the subjects that are read now."""
     groups = (read_state.marks(reader, some, as_of=as_of) for some in scripts.sliced(names))
     return [*chain.from_iterable(chain.from_iterable(scripts.run_all(*marks) for marks in groups))]
@@ -104,10 +135,12 @@ apublish = sync_to_async(publish)
 
 
 def reset_views(obj: Model) -> None:
-    """Sets the object's counts to zero in Redis, in SQL and in the instance. Other instances keep those they have.
+    """Sets the object's counts to zero in Redis, in SQL and in the instance. Other instances keep
+    those they have.
 
-    Raises redis.RedisError or django.db.Error; then call it again. If the transaction is rolled back, SQL keeps its
-    counts until the next flush sets them to zero. Raises TypeError for an object that has no counts.
+    Raises redis.RedisError or django.db.Error; then call it again. If the transaction is rolled
+    back, SQL keeps its counts until the next flush sets them to zero. Raises TypeError for an
+    object that has no counts.
     """
     resets.reset([subjects.counted_subject_of(obj)])
     if isinstance(obj, Tracked):

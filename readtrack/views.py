@@ -1,4 +1,6 @@
-"""The HTTP endpoints that readtrack answers itself: the page's script, JSON, links out of the site, the honeypot."""
+"""The HTTP endpoints that readtrack answers itself: the page's script, JSON, links out of the site,
+the honeypot.
+"""
 
 import json
 import re
@@ -19,7 +21,12 @@ from django.utils.module_loading import import_string
 from django.utils.translation import gettext, ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt, csrf_protect, ensure_csrf_cookie
-from django.views.decorators.http import require_GET, require_http_methods, require_POST, require_safe
+from django.views.decorators.http import (
+    require_GET,
+    require_http_methods,
+    require_POST,
+    require_safe,
+)
 
 from readtrack import buckets, reports, tracker
 from readtrack.conf import conf
@@ -28,18 +35,30 @@ from readtrack.page import filling, shown
 from readtrack.reports import live
 from readtrack.store import day_keys, recording
 from readtrack.store.circuit import fail_open
-from readtrack.subjects import check_stage, has_read_state, parse_subject, read_state_models, subject_of, subject_of_row
+from readtrack.subjects import (
+    check_stage,
+    has_read_state,
+    parse_subject,
+    read_state_models,
+    subject_of,
+    subject_of_row,
+)
 
-LONGEST_BODY = 60_000  # bytes of what a script tells; browsers send no more than 65,536 once a page is left
+LONGEST_BODY = (
+    60_000  # bytes of what a script tells; browsers send no more than 65,536 once a page is left
+)
 MOST = 200  # categories in one request
 
 _signer = Signer(salt="readtrack.views.outbound")
 
 
-@csrf_exempt  # because pages in caches have no token of a session; only pages of this site are heard
+# because pages in caches have no token of a session; only pages of this site are heard
+@csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest) -> HttpResponse:
-    """`GET`: the script. `POST`: counts the view of the page whose token it is, and answers with counts and dots."""
+    """`GET`: the script. `POST`: counts the view of the page whose token it is, and answers with
+    counts and dots.
+    """
     if request.method == "POST":
         return _told(request)
     headers = {"Cache-Control": "public, max-age=31536000, immutable"}
@@ -65,22 +84,29 @@ def _told(request: HttpRequest) -> HttpResponse:
     request.path, request.META["HTTP_REFERER"] = shown.tell(name, recorder), referrer[:2_048]
     recorder.is_shared = False
     recorder.reading = shown.reading(state, text, made=made)
-    is_first = not state and conf.COUNT_BY != "server"  # otherwise the page was counted when it was shown
+    is_first = (
+        not state and conf.COUNT_BY != "server"
+    )  # otherwise the page was counted when it was shown
     if not is_first:
         recorder.views.clear()
     is_read = recorder.reading.is_read if recorder.reading else is_first
     if not is_read or (text and (conf.READ_WHEN == "read") != bool(state)):
         recorder.reads.clear()
     placed = [str(filling.Placeholder(*place)) for place in places]
-    # A cookie proves itself by coming back: only then its owner is told apart from others with the same address.
-    again = bool(recorder.views) and bool(visitors.visitor(request, visitors.signed_in(request)).new_cookie)
+    # A cookie proves itself by coming back: only then its owner is told apart from others with the
+    # same address.
+    again = bool(recorder.views) and bool(
+        visitors.visitor(request, visitors.signed_in(request)).new_cookie
+    )
     html = {text[filling.KEY]: text for text in placed}
     answer = str(filling.Placeholder(filling.PAGE, shown.ANSWER))
     return JsonResponse({"html": html, "page": answer, "again": again})
 
 
 def _is_own(request: HttpRequest) -> bool:
-    """Returns False for a page of another site. A browser sends one of the headers with each POST, an app neither."""
+    """Returns False for a page of another site. A browser sends one of the headers with each POST,
+    an app neither.
+    """
     site, origin = request.META.get("HTTP_SEC_FETCH_SITE"), request.META.get("HTTP_ORIGIN")
     if site is not None or origin is None:
         return site in {None, "same-origin"}
@@ -93,10 +119,14 @@ class RefusalError(Exception):
     def __init__(self, code: str, message: str, *, status: int = 400) -> None:
         # Until then Redis is not asked again (RFC 9110, 10.2.3).
         later = {"Retry-After": str(ceil(conf.CIRCUIT))} if status == 503 else {}
-        self.response = JsonResponse({"error": {"code": code, "message": message}}, status=status, headers=later)
+        self.response = JsonResponse(
+            {"error": {"code": code, "message": message}}, status=status, headers=later
+        )
 
 
-def _in_json(work: Callable[[HttpRequest, readers.Reader], dict[str, Any]]) -> Callable[[HttpRequest], JsonResponse]:
+def _in_json(
+    work: Callable[[HttpRequest, readers.Reader], dict[str, Any]],
+) -> Callable[[HttpRequest], JsonResponse]:
     """Makes a view of a function of the request and its reader, which may raise RefusalError."""
 
     @wraps(work)
@@ -119,11 +149,15 @@ def _in_json(work: Callable[[HttpRequest, readers.Reader], dict[str, Any]]) -> C
 def unread(request: HttpRequest, reader: readers.Reader) -> dict[str, Any]:
     """`GET unread/?category=…`: returns the number of new items in each category."""
     as_of = fail_open(reports.as_of, 0)
-    subjects = _subjects(request, request.GET.getlist("category"), are_checked=bool(conf.READ_QUERYSET))
+    subjects = _subjects(
+        request, request.GET.getlist("category"), are_checked=bool(conf.READ_QUERYSET)
+    )
     found = live.page_state(dots=list(subjects.values()), reader=reader).unread
     if not as_of or len(found) < len(set(subjects.values())):
         raise RefusalError("unavailable", gettext("Try again later."), status=503)
-    answers = {name: {"unread": found[one] > 0, "count": found[one]} for name, one in subjects.items()}
+    answers = {
+        name: {"unread": found[one] > 0, "count": found[one]} for name, one in subjects.items()
+    }
     return {"as_of": as_of, "categories": answers}
 
 
@@ -134,11 +168,16 @@ def _read(request: HttpRequest, reader: readers.Reader) -> dict[str, Any]:
     if request.content_type == "application/json":
         try:
             body = json.loads(request.body)
-            names, as_of = [str(name) for name in body["categories"] if isinstance(name, (str, int))], body.get("as_of")
+            names, as_of = (
+                [str(name) for name in body["categories"] if isinstance(name, (str, int))],
+                body.get("as_of"),
+            )
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise RefusalError("bad_json", gettext('Send {"categories": ["1", "2"]}.')) from error
     if as_of is not None and not re.fullmatch("[0-9]{1,16}", str(as_of)):  # until the year 2286
-        raise RefusalError("bad_as_of", gettext("as_of is a number of microseconds out of an earlier answer."))
+        raise RefusalError(
+            "bad_as_of", gettext("as_of is a number of microseconds out of an earlier answer.")
+        )
     # Only categories that exist, so that nobody can make up keys.
     visible = _subjects(request, names, are_checked=True)
     moment = None if as_of is None else int(as_of)
@@ -146,14 +185,19 @@ def _read(request: HttpRequest, reader: readers.Reader) -> dict[str, Any]:
     if done is None:
         raise RefusalError("unavailable", gettext("Try again later."), status=503)
     is_read = [name for name in visible if visible[name] in done]
-    return {"read": is_read, "unread": [name for name in dict.fromkeys(names) if name not in is_read]}
+    return {
+        "read": is_read,
+        "unread": [name for name in dict.fromkeys(names) if name not in is_read],
+    }
 
 
 @never_cache
 @csrf_exempt
 @require_POST
 def read(request: HttpRequest) -> HttpResponse:
-    """Needs the CSRF token where a cookie names the reader. No other site can make a browser send a header."""
+    """Needs the CSRF token where a cookie names the reader. No other site can make a browser send a
+    header.
+    """
     is_anonymous = conf.ANONYMOUS_READERS and visitors.signed_in(request) is None
     is_by_cookie = is_anonymous or SESSION_KEY in getattr(request, "session", ())
     return (csrf_protect(_read) if is_by_cookie else _read)(request)
@@ -167,7 +211,9 @@ def _subjects(request: HttpRequest, names: Sequence[str], *, are_checked: bool) 
     if not names:
         raise RefusalError("no_category", gettext("Name at least one category."))
     if len(names) > MOST:
-        message = ngettext("Name at most %(most)s category.", "Name at most %(most)s categories.", MOST)
+        message = ngettext(
+            "Name at most %(most)s category.", "Name at most %(most)s categories.", MOST
+        )
         raise RefusalError("too_many", message % {"most": MOST})
     models = read_state_models()
     wanted = {name: _category(name, models) for name in names}
@@ -175,7 +221,9 @@ def _subjects(request: HttpRequest, names: Sequence[str], *, are_checked: bool) 
         allow = import_string(conf.READ_QUERYSET) if conf.READ_QUERYSET else None
         seen = set()
         for model in {model for model, _ in wanted.values()}:
-            queryset = model._default_manager.filter(pk__in={pk for kind, pk in wanted.values() if kind is model})
+            queryset = model._default_manager.filter(
+                pk__in={pk for kind, pk in wanted.values() if kind is model}
+            )
             queryset = allow(request, queryset) if allow else queryset
             seen |= {(model, pk) for pk in queryset.values_list("pk", flat=True)}
         wanted = {name: category for name, category in wanted.items() if category in seen}
@@ -192,11 +240,15 @@ def _category(name: str, models: Sequence[type[Model]]) -> tuple[type[Model], An
             with suppress(ValidationError):
                 parsed[0]._meta.pk.run_validators(parsed[1])
                 return parsed
-    raise RefusalError("unknown_category", gettext("There is no category %(name)s.") % {"name": name[:100]})
+    raise RefusalError(
+        "unknown_category", gettext("There is no category %(name)s.") % {"name": name[:100]}
+    )
 
 
 def outbound_url(obj: Any, url: str, stage: str = "click") -> str:
-    """`{% outbound_url post "https://example.com/" stage="click" %}` is a link that counts the stage and redirects."""
+    """`{% outbound_url post "https://example.com/" stage="click" %}` is a link that counts the
+    stage and redirects.
+    """
     if not (isinstance(obj, Model) and obj.pk is not None):
         return str(url) if is_web(str(url)) else ""
     check_stage(stage)
@@ -214,7 +266,9 @@ def follow(request: HttpRequest, signed: str) -> HttpResponse:
         words = gettext("This link is not one of ours, or it is incomplete.")
         return HttpResponse(words, status=404, content_type="text/plain")
     if not is_web(url):
-        return HttpResponse(gettext("This link leads to no web page."), status=400, content_type="text/plain")
+        return HttpResponse(
+            gettext("This link leads to no web page."), status=400, content_type="text/plain"
+        )
     recorder = getattr(request, "readtrack", None)
     # A link may outlive the stage it was made for.
     if recorder is not None and request.method == "GET" and stage in conf.FUNNEL:
@@ -226,7 +280,11 @@ def is_web(url: str) -> bool:
     """Returns True if the URL may lead to a page; False for `javascript:` and the like."""
     try:
         url.encode()  # lone surrogates fit into no header
-        return len(url) <= 2_048 and urlsplit(url).scheme in {"http", "https", ""}  # Django redirects to no longer URL
+        return len(url) <= 2_048 and urlsplit(url).scheme in {
+            "http",
+            "https",
+            "",
+        }  # Django redirects to no longer URL
     except ValueError:
         return False
 
@@ -234,7 +292,9 @@ def is_web(url: str) -> bool:
 @never_cache
 @require_safe
 def honeypot(request: HttpRequest) -> HttpResponse:
-    """Marks the visitor as a robot, unless signed in, fetched by a browser itself, or known by its agent."""
+    """Marks the visitor as a robot, unless signed in, fetched by a browser itself, or known by its
+    agent.
+    """
     # No image and no link on another site, because a comment must not mark its readers as robots.
     destination, site = (request.headers.get(f"Sec-Fetch-{name}", "") for name in ("Dest", "Site"))
     is_visit = destination in {"", "document"} and site in {"", "none", "same-origin"}
@@ -245,11 +305,16 @@ def honeypot(request: HttpRequest) -> HttpResponse:
 
 
 def _mark_robot(request: HttpRequest) -> None:
-    """Marks the visitor with and without the cookie, today and tomorrow, because hashes change then."""
+    """Marks the visitor with and without the cookie, today and tomorrow, because hashes change
+    then.
+    """
     seen, now = visitors.visitor(request, None), buckets.now()
     # Not without cookies, where a hash that is the same on every day is never stored.
     ids = {visitors.address_id(request)} if seen.kind == "cookie" else set()
     for at in (now, now + buckets.DAY):
         visitor = day_keys.resolve(seen, at=at)
-        ids |= {visitor.fallback_id, "" if visitor.new_cookie else visitor.id}  # a new cookie may never come back
+        ids |= {
+            visitor.fallback_id,
+            "" if visitor.new_cookie else visitor.id,
+        }  # a new cookie may never come back
     recording.mark_robots(ids - {""})

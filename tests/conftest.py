@@ -1,8 +1,8 @@
 """What every test starts from: empty servers, a closed circuit.
 
-A test of an async page is a plain function that calls `factories.fetch_async`, as Django's own TestCase does it:
-a test that is a coroutine would make its queries in a second thread, outside its transaction, on a connection
-that nobody closes.
+A test of an async page is a plain function that calls `factories.fetch_async`, as Django's own
+TestCase does it: a test that is a coroutine would make its queries in a second thread, outside its
+transaction, on a connection that nobody closes.
 """
 
 import os
@@ -70,14 +70,18 @@ def redis(_client: Redis) -> Redis:
     circuit.opened = circuit.slow_since = None
     skip_buffer.clear()
     vars(watch).update(vars(Watch()))
-    clock.learn(time_ns() // 1_000)  # Redis's clock is this machine's; an answer may be late, and dots would stay
+    clock.learn(
+        time_ns() // 1_000
+    )  # Redis's clock is this machine's; an answer may be late, and dots would stay
     factories.begin()
     return _client
 
 
 @pytest.fixture
 def redis_in_use(redis: Redis) -> None:
-    """Lets an empty Redis know all publications, as one in use does; otherwise the first page marks nothing."""
+    """Lets an empty Redis know all publications, as one in use does; otherwise the first page marks
+    nothing.
+    """
     read_state.begin(0)
 
 
@@ -96,7 +100,9 @@ def forks() -> Iterator[Forks]:
 
 @pytest.fixture(scope="session")
 def bare_forks() -> Iterator[Forks]:
-    """Returns what runs code in processes of their own, which know no settings, no database and no worker of pytest."""
+    """Returns what runs code in processes of their own, which know no settings, no database and no
+    worker of pytest.
+    """
     own = {SETTINGS, "DATABASE_URL", "PYTEST_XDIST_WORKER"}
     with Forks({name: value for name, value in os.environ.items() if name not in own}) as process:
         yield process
@@ -119,7 +125,9 @@ def wire(redis_url: str, settings: Settings) -> Iterator[Wire]:
 
 @pytest.fixture
 def start_redis(settings: Settings) -> Iterator[Start]:
-    """Returns a function that starts another Redis with these directives (`_` for `-`), which readtrack then uses."""
+    """Returns a function that starts another Redis with these directives (`_` for `-`), which
+    readtrack then uses.
+    """
     with ExitStack() as stack:
 
         def start(**config: str) -> Valkey:
@@ -134,7 +142,9 @@ def start_redis(settings: Settings) -> Iterator[Start]:
 def use_redis(settings: Settings, url: str) -> None:
     """Points readtrack at another Redis, which is no cluster."""
     cache = settings.CACHES["default"]
-    options = {name: value for name, value in cache.get("OPTIONS", {}).items() if value != CLUSTER_FACTORY}
+    options = {
+        name: value for name, value in cache.get("OPTIONS", {}).items() if value != CLUSTER_FACTORY
+    }
     settings.CACHES = {"default": {**cache, "OPTIONS": options, "LOCATION": url}}
 
 

@@ -87,7 +87,11 @@ def test_many_rows_are_changed_and_logged_some_at_a_time(
     admin_client: Client, start_redis: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("readtrack.admin.SLICE", 2)
-    posts, sizes, reset = [factories.post(view_count=5) for _ in range(5)], list[int](), resets.reset
+    posts, sizes, reset = (
+        [factories.post(view_count=5) for _ in range(5)],
+        list[int](),
+        resets.reset,
+    )
     valkey = start_redis()
 
     def reset_or_stop(some: list[str]) -> None:
@@ -166,7 +170,9 @@ def test_without_redis_an_action_says_so(admin_client: Client, start_redis: Star
 
 @pytest.mark.usefixtures("pseudo")
 @pytest.mark.parametrize("action", ACTIONS)
-def test_every_word_of_a_confirmation_is_marked_for_translation(action: str, admin_client: Client) -> None:
+def test_every_word_of_a_confirmation_is_marked_for_translation(
+    action: str, admin_client: Client
+) -> None:
     page = act(admin_client, action, [factories.post(title="1")])
     form = page.text.partition('<form method="post">')[2].partition("</form>")[0]
     assert unmarked(re.sub(r"<[^>]*>|posts", " ", form)) == []
@@ -174,9 +180,14 @@ def test_every_word_of_a_confirmation_is_marked_for_translation(action: str, adm
 
 
 def test_editors_write_notes_on_the_charts(admin_client: Client) -> None:
-    admin_client.post("/admin/readtrack/note/add/", {"day": "2026-11-20", "text": "Newsletter sent"})
+    admin_client.post(
+        "/admin/readtrack/note/add/", {"day": "2026-11-20", "text": "Newsletter sent"}
+    )
     assert str(Note.objects.get()) == "Newsletter sent"
     assert "Newsletter sent" in admin_client.get("/admin/readtrack/note/").text
     assert (
-        factories.browser(User.objects.create_user("a", is_staff=True)).get("/admin/readtrack/note/").status_code == 403
+        factories.browser(User.objects.create_user("a", is_staff=True))
+        .get("/admin/readtrack/note/")
+        .status_code
+        == 403
     )

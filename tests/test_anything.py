@@ -32,7 +32,9 @@ headers = st.fixed_dictionaries(
     optional={
         "HTTP_USER_AGENT": st.one_of(header, st.just(factories.BROWSER)),
         "HTTP_X_FORWARDED_FOR": st.lists(address, max_size=5).map(",".join),
-        "HTTP_COOKIE": st.one_of(header, header.map("anon_id={}".format), header.map("sessionid={}".format)),
+        "HTTP_COOKIE": st.one_of(
+            header, header.map("anon_id={}".format), header.map("sessionid={}".format)
+        ),
         "HTTP_SEC_GPC": header,
         "HTTP_DNT": header,
         "HTTP_PURPOSE": header,
@@ -73,7 +75,9 @@ def test_no_request_is_an_error_and_no_key_has_a_raw_byte(
 def test_a_visitor_is_a_short_name(headers: dict[str, Any]) -> None:
     request = RequestFactory().get("/", **headers)
     seen = visitors.visitor(request, None)
-    assert all(re.fullmatch(r"[\w-]{16}", name, re.ASCII) for name in {seen.id, seen.fallback_id} - {""})
+    assert all(
+        re.fullmatch(r"[\w-]{16}", name, re.ASCII) for name in {seen.id, seen.fallback_id} - {""}
+    )
     assert len(addresses.network(*addresses.hops(request.META))) <= 39
 
 
@@ -94,7 +98,10 @@ def test_agents_are_judged_and_the_memory_for_them_is_bounded(agent: str) -> Non
 @given(pk=text)
 def test_an_id_of_a_subject_is_encoded(pk: str) -> None:
     subject = subject_of_row(Page, pk.encode(errors="replace").decode())
-    visitor, at = visitors.Visitor("v" * 16, fallback_id="s" * 16), datetime(2026, 11, 20, 12, tzinfo=timezone.utc)
+    visitor, at = (
+        visitors.Visitor("v" * 16, fallback_id="s" * 16),
+        datetime(2026, 11, 20, 12, tzinfo=timezone.utc),
+    )
     names = recording.count_views(Hit(visitor, at, views=(subject,))).keys
     assert all(KEY.fullmatch(keys.TAG.sub("", name)) for name in names)
 
@@ -119,7 +126,12 @@ body = st.one_of(
 
 @pytest.mark.django_db
 @many
-@given(body=body, referrer=st.binary(max_size=300), headers=headers, site=st.one_of(header, st.just("same-origin")))
+@given(
+    body=body,
+    referrer=st.binary(max_size=300),
+    headers=headers,
+    site=st.one_of(header, st.just("same-origin")),
+)
 def test_nothing_that_is_sent_to_the_scripts_address_is_an_error_or_makes_up_a_key(
     redis: Redis, body: Any, referrer: bytes, headers: dict[str, Any], site: str
 ) -> None:
@@ -129,7 +141,12 @@ def test_nothing_that_is_sent_to_the_scripts_address_is_an_error_or_makes_up_a_k
     is_ours = sent == token.encode() and site == "same-origin"
     redis.flushdb()
     response = Client().generic(
-        "POST", "/readtrack/page.js", sent + b"\n" + referrer, "text/plain", HTTP_SEC_FETCH_SITE=site, **headers
+        "POST",
+        "/readtrack/page.js",
+        sent + b"\n" + referrer,
+        "text/plain",
+        HTTP_SEC_FETCH_SITE=site,
+        **headers,
     )
     assert response.status_code == (200 if is_ours else 403)
     found = [str(key) for key in redis.scan_iter("*")]

@@ -39,7 +39,13 @@ print(has_read_state(Post), [one.__name__ for one in admin.site._registry[Post].
 """
 
 
-def test_an_admin_that_is_made_before_the_app_is_ready_knows_its_settings(bare_forks: Forks) -> None:
-    assert settings.INSTALLED_APPS.index("django.contrib.admin") < settings.INSTALLED_APPS.index("readtrack")
-    done = bare_forks.run(EARLY, DJANGO_SETTINGS_MODULE="tests.settings", DATABASE_URL="sqlite:///:memory:")
+def test_an_admin_that_is_made_before_the_app_is_ready_knows_its_settings(
+    bare_forks: Forks,
+) -> None:
+    assert settings.INSTALLED_APPS.index("django.contrib.admin") < settings.INSTALLED_APPS.index(
+        "readtrack"
+    )
+    done = bare_forks.run(
+        EARLY, DJANGO_SETTINGS_MODULE="tests.settings", DATABASE_URL="sqlite:///:memory:"
+    )
     assert done == (0, "True ['reset_counts', 'mark_unread', 'publish_again']\n")

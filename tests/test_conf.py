@@ -38,7 +38,9 @@ def test_every_setting_has_a_type_and_a_default(settings: Settings) -> None:
     settings.READTRACK = {}
     assert TYPES.keys() == DEFAULTS.keys()
     own = {"TEST_PREFIX", "TIMEOUT", "PARTITIONS"}  # conftest.py sets them for all tests
-    assert all(getattr(conf, name) == default for name, default in DEFAULTS.items() if name not in own)
+    assert all(
+        getattr(conf, name) == default for name, default in DEFAULTS.items() if name not in own
+    )
     assert timedelta(seconds=conf.WINDOW) == timedelta(minutes=30)
 
 

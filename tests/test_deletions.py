@@ -25,7 +25,9 @@ def view(obj: Tracked) -> None:
 
 
 @pytest.mark.parametrize("make", factories.KINDS.values(), ids=factories.KINDS.keys())
-def test_keys_and_rows_of_a_deleted_object_are_deleted(make: Callable[[], Tracked], redis: Redis) -> None:
+def test_keys_and_rows_of_a_deleted_object_are_deleted(
+    make: Callable[[], Tracked], redis: Redis
+) -> None:
     obj, other = make(), factories.post()
     subject = subject_of(obj)
     view(obj)
@@ -63,7 +65,9 @@ def test_a_deletion_that_is_rolled_back_takes_nothing(redis: Redis) -> None:
 
 
 @pytest.mark.parametrize("model", [Category, Topic])
-def test_a_deleted_category_leaves_nothing(model: Any, redis: Redis, noon: datetime, settings: Any) -> None:
+def test_a_deleted_category_leaves_nothing(
+    model: Any, redis: Redis, noon: datetime, settings: Any
+) -> None:
     gone, other = model.objects.create(), model.objects.create()
     for state, numbering in (("sequence", "ordinal"), ("bitmap", "id")):
         settings.READTRACK = {"READ_STATE": state, "READERS": numbering}
@@ -88,7 +92,9 @@ def test_a_deleted_row_leaves_no_mark(redis: Redis) -> None:
     assert not names & {*redis.zrange("views:unsettled", 0, -1)}
 
 
-def test_a_failure_of_readtracks_tables_costs_a_committed_deletion_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_of_readtracks_tables_costs_a_committed_deletion_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     post, done, table = factories.post(), list[str](), "readtrack_breakdown"
     with connection.cursor() as cursor:
         cursor.execute(f"ALTER TABLE {table} RENAME TO {table}_away")

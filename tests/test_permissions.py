@@ -1,4 +1,6 @@
-"""Numbers are for editors, for the authors of what they are about, and for whom the site's rule names."""
+"""Numbers are for editors, for the authors of what they are about, and for whom the site's rule
+names.
+"""
 
 import logging
 import re
@@ -36,7 +38,8 @@ def editor() -> User:
     return user
 
 
-# People by name: how to make one, and the answer for (the site, another's article, an article of their own).
+# People by name: how to make one, and the answer for (the site, another's article, an article of
+# their own).
 PEOPLE: dict[str, tuple[Callable[[], User | None], tuple[bool, bool, bool]]] = {
     "anonymous": (lambda: None, (False, False, False)),
     "reader": (factories.user, (False, False, True)),
@@ -67,7 +70,9 @@ def test_the_permission_is_for_staff_only() -> None:
     assert not may_view_numbers(User.objects.get(pk=user.pk))
 
 
-@pytest.mark.parametrize("make", [factories.post, lambda: Article.objects.create(), factories.category])
+@pytest.mark.parametrize(
+    "make", [factories.post, lambda: Article.objects.create(), factories.category]
+)
 def test_nobody_is_the_author_of_what_has_none(make: Callable[[], Model]) -> None:
     obj = make()
     assert author_of(obj) == ""
@@ -87,18 +92,24 @@ def test_a_lazy_object_has_its_author() -> None:
     assert may_view_numbers(user, SimpleLazyObject(lambda: own))  # type: ignore[arg-type]
 
 
-def test_a_child_is_of_the_author_of_the_parent_whose_numbers_it_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_is_of_the_author_of_the_parent_whose_numbers_it_shares(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     user = factories.user(is_staff=True)
     child = Review.objects.create(title="x", stars=user.pk)
     monkeypatch.setattr(Review, "news_author", "stars")
-    fields = {Review: Review._meta.get_field("stars")}  # in place of a foreign key, which would take another model
+    fields = {
+        Review: Review._meta.get_field("stars")
+    }  # in place of a foreign key, which would take another model
     monkeypatch.setattr(subjects, "author_field", fields.get)
     assert author_of(child) == str(user.pk)
     assert not may_view_numbers(user, child)
     assert factories.browser(user).get(page_of(child)).status_code == 403
 
 
-def test_others_are_refused_without_a_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_others_are_refused_without_a_query(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
     user, other = factories.user(), article(factories.user())
     with django_assert_num_queries(0):
         assert not may_view_numbers(user, other)
@@ -122,7 +133,10 @@ PAGES: dict[str, tuple[Callable[[Any, Any], str], dict[str, int]]] = {
         {"editor": LOGIN, "superuser": LOGIN},  # to its page
     ),
     "another's object": (lambda own, other: page_of(other), {"editor": MAY, "superuser": MAY}),
-    "its export, too": (lambda own, other: page_of(other) + EXPORT, {"editor": MAY, "superuser": MAY}),
+    "its export, too": (
+        lambda own, other: page_of(other) + EXPORT,
+        {"editor": MAY, "superuser": MAY},
+    ),
     "their own object": (
         lambda own, other: page_of(own),
         dict.fromkeys(("staff without the permission", "editor", "superuser"), MAY),
@@ -179,7 +193,13 @@ def test_an_authors_report_has_nothing_of_others() -> None:
 
 
 def test_an_address_of_no_counted_row_is_not_found(admin_client: Any) -> None:
-    for name in ("site.article:0", "site.category:1", "site.post:99999999999999999999", "x", "site.product:x"):
+    for name in (
+        "site.article:0",
+        "site.category:1",
+        "site.post:99999999999999999999",
+        "x",
+        "site.product:x",
+    ):
         assert admin_client.get(f"/admin/readtrack/dashboard/object/{name}/").status_code == 404
 
 
@@ -196,12 +216,17 @@ def test_the_pages_lead_to_each_other(admin_client: Any, settings: Settings) -> 
     user = factories.user(is_staff=True)
     own = article(user)
     post = factories.post(view_count=1234)
-    assert re.search(rf'<a href="{page_of(post)}">1,234</a>', admin_client.get("/admin/site/post/").text)
+    assert re.search(
+        rf'<a href="{page_of(post)}">1,234</a>', admin_client.get("/admin/site/post/").text
+    )
     form = admin_client.get(f"/admin/site/post/{post.pk}/change/").text
     assert re.search(rf'<a href="{page_of(post)}"[^>]*>Numbers</a>', form)
     assert "Numbers" not in admin_client.get("/admin/site/post/add/").text
     shown = admin_client.get(page_of(post)).text
-    assert f'<a href="{post.get_absolute_url()}" referrerpolicy="same-origin">View on site</a>' in shown
+    assert (
+        f'<a href="{post.get_absolute_url()}" referrerpolicy="same-origin">View on site</a>'
+        in shown
+    )
     assert "Trending now" not in shown  # which would have one row
     given = {"object": subject_of(post), "period": "28"}
     assert admin_client.get(DASHBOARD, given).url == f"{page_of(post)}?period=28"
@@ -236,7 +261,9 @@ def knows_category(user: Any, obj: Any) -> Any:
     return "yes" if obj is None else isinstance(obj, Category)
 
 
-def test_the_sites_own_rule_decides_alone(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_sites_own_rule_decides_alone(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
     settings.READTRACK = {"VIEW_NUMBERS": f"{__name__}.knows_category"}
     user = editor()
     asked = (None, article(user), factories.category())
@@ -259,7 +286,10 @@ def is_editor_or_of_the_team(user: Any, obj: Any) -> bool:
 
 def test_whoever_may_see_the_site_may_see_each_object_at_every_address(settings: Settings) -> None:
     settings.READTRACK = {"VIEW_NUMBERS": f"{__name__}.is_editor_or_of_the_team"}
-    client, post = factories.browser(factories.user(username="editor", is_staff=True)), factories.post()
+    client, post = (
+        factories.browser(factories.user(username="editor", is_staff=True)),
+        factories.post(),
+    )
     for address in (f"{DASHBOARD}?object={subject_of(post)}", page_of(post)):
         assert client.get(address, follow=True).status_code == 200
     assert factories.browser(factories.user(is_staff=True)).get(page_of(post)).status_code == 403

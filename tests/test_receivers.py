@@ -37,7 +37,9 @@ def category() -> Category:
 
 
 @pytest.mark.parametrize("model", [Post, Headline, Review])
-def test_a_new_post_makes_its_category_unread_and_no_other(is_unread: Callable[..., bool], model: Any) -> None:
+def test_a_new_post_makes_its_category_unread_and_no_other(
+    is_unread: Callable[..., bool], model: Any
+) -> None:
     category, other = factories.category(), factories.category()
     assert is_unread(category, lambda: model.objects.create(title="x", category=category))
     assert not is_unread(other, lambda: model.objects.create(title="x", category=category))
@@ -92,7 +94,9 @@ def test_a_post_that_is_rolled_back_is_no_news() -> None:
     assert reports.unread(user, [category]) == set()
 
 
-def test_finding_the_category_of_news_costs_no_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_finding_the_category_of_news_costs_no_query(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
     category = Category.objects.create(name="x")
     with transaction.atomic(), django_assert_num_queries(2):  # the post, and its row in the outbox
         Post.objects.create(title="x", category_id=category.pk)
@@ -101,7 +105,9 @@ def test_finding_the_category_of_news_costs_no_query(django_assert_num_queries: 
 def test_a_draft_is_news_when_it_is_published_and_not_before(
     is_unread: Callable[..., bool], category: Category
 ) -> None:
-    assert not is_unread(category, lambda: Article.objects.create(category=category, is_published=False))
+    assert not is_unread(
+        category, lambda: Article.objects.create(category=category, is_published=False)
+    )
     article = Article.objects.get()
     article.text = "More of it"
     assert not is_unread(category, article.save)
@@ -119,7 +125,9 @@ def test_an_edit_is_news_if_it_matters(
     assert is_unread(category, article.save) is is_news
 
 
-def test_a_post_that_moves_is_news_where_it_comes_to(is_unread: Callable[..., bool], category: Category) -> None:
+def test_a_post_that_moves_is_news_where_it_comes_to(
+    is_unread: Callable[..., bool], category: Category
+) -> None:
     old = factories.category()
     article = Article.objects.create(category=old)
     article.category = category
@@ -130,7 +138,9 @@ def test_a_post_that_moves_is_news_where_it_comes_to(is_unread: Callable[..., bo
     assert is_unread(category, article.save)
 
 
-def test_after_a_rollback_the_next_save_is_news_still(is_unread: Callable[..., bool], category: Category) -> None:
+def test_after_a_rollback_the_next_save_is_news_still(
+    is_unread: Callable[..., bool], category: Category
+) -> None:
     article = Article.objects.create(category=category, is_published=False)
     article.is_published = True
 
@@ -162,14 +172,18 @@ def test_a_deferred_field_that_is_loaded_later_hides_no_change(
     assert is_unread(category, article.save)
 
 
-def test_refreshed_fields_are_remembered(is_unread: Callable[..., bool], category: Category) -> None:
+def test_refreshed_fields_are_remembered(
+    is_unread: Callable[..., bool], category: Category
+) -> None:
     article = Article.objects.create(category=category)
     Article.objects.update(title="Elsewhere")
     article.refresh_from_db()
     assert not is_unread(category, article.save)
 
 
-def test_news_is_sent_when_it_is_committed(is_unread: Callable[..., bool], category: Category) -> None:
+def test_news_is_sent_when_it_is_committed(
+    is_unread: Callable[..., bool], category: Category
+) -> None:
     with transaction.atomic():
         assert not is_unread(category, lambda: factories.post(category=category))
         user = factories.user()
@@ -232,7 +246,9 @@ def test_a_post_that_carries_dots_itself_is_unread_to_all_but_its_author(setting
     assert reports.unread(reader, [article]) == {article}
 
 
-def test_a_post_that_moves_by_its_foreign_key_is_news_where_it_comes_to(is_unread: Callable[..., bool]) -> None:
+def test_a_post_that_moves_by_its_foreign_key_is_news_where_it_comes_to(
+    is_unread: Callable[..., bool],
+) -> None:
     old, new = factories.category(), factories.category()
     post = Post.objects.get(pk=factories.post(category=old).pk)
     post.category = new
@@ -249,7 +265,9 @@ def test_a_key_out_of_a_form_is_no_move(is_unread: Callable[..., bool], category
     assert not is_unread(category, post.save)
 
 
-def test_a_post_that_moves_is_no_news_where_it_stays(is_unread: Callable[..., bool], category: Category) -> None:
+def test_a_post_that_moves_is_no_news_where_it_stays(
+    is_unread: Callable[..., bool], category: Category
+) -> None:
     article, topic = Article.objects.create(), Topic.objects.create()
     article.topics.add(topic)
     article.category = category
@@ -263,7 +281,9 @@ def test_an_instance_that_was_not_loaded_is_compared_with_its_row(
     live = Article.objects.create(category=category, title="Old")
 
     def publish(title: str) -> None:
-        copy = Article(pk=live.pk, category=category, title=title, text="As an editor with drafts publishes it")
+        copy = Article(
+            pk=live.pk, category=category, title=title, text="As an editor with drafts publishes it"
+        )
         copy._state.adding = is_adding
         copy.save()
 
@@ -272,7 +292,9 @@ def test_an_instance_that_was_not_loaded_is_compared_with_its_row(
     assert not is_unread(category, lambda: publish("New"))
 
 
-def test_a_row_with_a_key_of_ones_own_is_news_when_it_is_new(is_unread: Callable[..., bool]) -> None:
+def test_a_row_with_a_key_of_ones_own_is_news_when_it_is_new(
+    is_unread: Callable[..., bool],
+) -> None:
     section = factories.category()
     for slug in ("a", "b"):
         assert is_unread(section, Page(slug=slug, section=section).save)

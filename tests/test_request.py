@@ -21,21 +21,27 @@ from tests.support import factories
 from tests.support.factories import BROWSER
 
 # The next one, because a process forgets the keys of days before yesterday.
-MIDNIGHT = (datetime.now(timezone.utc) + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+MIDNIGHT = (datetime.now(timezone.utc) + timedelta(days=1)).replace(
+    hour=0, minute=0, second=0, microsecond=0
+)
 MINUTE = timedelta(minutes=1)
 
 pytestmark = pytest.mark.django_db
 
 
 def request(**headers: str) -> HttpRequest:
-    return RequestFactory(headers={"User-Agent": BROWSER, **headers}).get("/", REMOTE_ADDR="203.0.113.9")
+    return RequestFactory(headers={"User-Agent": BROWSER, **headers}).get(
+        "/", REMOTE_ADDR="203.0.113.9"
+    )
 
 
 def test_a_request_without_the_middleware_says_what_to_do() -> None:
     plain: Any = request()
     assert not hasattr(plain, "readtrack")
     assert getattr(plain, "readtrack", None) is None
-    with pytest.raises(AttributeError, match=r"set request.readtrack = readtrack.request.Recorder\(\)"):
+    with pytest.raises(
+        AttributeError, match=r"set request.readtrack = readtrack.request.Recorder\(\)"
+    ):
         plain.readtrack.view(factories.post())
     plain.readtrack = Recorder()
     post = factories.post()
@@ -65,10 +71,14 @@ def test_a_hash_never_sets_a_cookie(settings: Settings, client: Client, page: st
 
 def of_day(minutes: float, **headers: str) -> visitors.Visitor:
     """Returns the visitor so many minutes after midnight."""
-    return day_keys.resolve(visitors.visitor(request(**headers), None), at=MIDNIGHT + MINUTE * minutes)
+    return day_keys.resolve(
+        visitors.visitor(request(**headers), None), at=MIDNIGHT + MINUTE * minutes
+    )
 
 
-def test_a_hash_changes_with_the_day_and_yesterdays_is_honoured_for_a_window(settings: Settings) -> None:
+def test_a_hash_changes_with_the_day_and_yesterdays_is_honoured_for_a_window(
+    settings: Settings,
+) -> None:
     settings.READTRACK = {"ANONYMOUS": "hash", "WINDOW": 1800}
     before, after, later, next_day = map(of_day, (-1, 1, 30, 24 * 60 - 1))
     assert after.fallback_id == before.id != after.id
@@ -94,13 +104,20 @@ def test_a_funnel_goes_on_over_midnight(settings: Settings) -> None:
     of_day(-5)
     at = MIDNIGHT + MINUTE * 5
     tracker.record(
-        Hit(visitors.visitor(request(), None), at, views=("site.post:1",), steps=(("site.post:1", "click"),))
+        Hit(
+            visitors.visitor(request(), None),
+            at,
+            views=("site.post:1",),
+            steps=(("site.post:1", "click"),),
+        )
     )
     of_day(5)
     assert tracker.step(Post(pk=1), "convert", visitor=visitors.visitor(request(), None))
 
 
-def test_with_anonymous_none_no_anonymous_visitor_counts(settings: Settings, client: Client, page: str) -> None:
+def test_with_anonymous_none_no_anonymous_visitor_counts(
+    settings: Settings, client: Client, page: str
+) -> None:
     settings.READTRACK = {"ANONYMOUS": "none", "DEBUG_HEADER": True}
     response = fetch(client, page)
     assert response["X-Readtrack"] == "skipped; reason=anonymous"
@@ -133,7 +150,9 @@ def test_only_a_clear_word_is_an_opt_out(value: str) -> None:
     assert not visitors.visitor(request(DNT=value), None).opted_out
 
 
-def test_a_cookie_of_before_is_not_read_once_the_visitor_opted_out(client: Client, page: str) -> None:
+def test_a_cookie_of_before_is_not_read_once_the_visitor_opted_out(
+    client: Client, page: str
+) -> None:
     fetch(client, page)
     assert "anon_id" in client.cookies
     with_cookie = RequestFactory(headers={"User-Agent": BROWSER, "DNT": "1"}).get("/")
@@ -162,8 +181,14 @@ def test_without_consent_a_visitor_is_hashed_and_gets_no_cookie(
     assert "tests.test_request.may_set_cookie failed; no cookie is set." in caplog.text
 
 
-def test_a_cookie_of_before_is_not_read_once_consent_is_withdrawn(settings: Settings, page: str) -> None:
-    settings.READTRACK = {"CONSENT": "tests.test_request.may_set_cookie", "DEBUG_HEADER": True, "WINDOW": 1}
+def test_a_cookie_of_before_is_not_read_once_consent_is_withdrawn(
+    settings: Settings, page: str
+) -> None:
+    settings.READTRACK = {
+        "CONSENT": "tests.test_request.may_set_cookie",
+        "DEBUG_HEADER": True,
+        "WINDOW": 1,
+    }
     browser = Client()
     fetch(browser, page, **{"X-Consent": "yes"})
     asked = request(**{"X-Consent": "no"})
@@ -177,10 +202,15 @@ def test_a_user_who_opted_out_is_known_as_such(django_user_model: type[User]) ->
     assert visitors.visitor(request(DNT="1"), user) == known
 
 
-def test_an_address_forged_by_a_client_of_the_site_itself_makes_no_new_visitor(settings: Settings, page: str) -> None:
+def test_an_address_forged_by_a_client_of_the_site_itself_makes_no_new_visitor(
+    settings: Settings, page: str
+) -> None:
     settings.READTRACK = {"ANONYMOUS": "hash", "DEBUG_HEADER": True}
     forged = [{"X-Forwarded-For": f"198.51.100.{n}"} for n in range(3)]
-    answers = [fetch(Client(REMOTE_ADDR="203.0.113.9"), page, **headers)["X-Readtrack"] for headers in forged]
+    answers = [
+        fetch(Client(REMOTE_ADDR="203.0.113.9"), page, **headers)["X-Readtrack"]
+        for headers in forged
+    ]
     assert answers == ["counted", "skipped; reason=repeat", "skipped; reason=repeat"]
 
 
@@ -222,13 +252,25 @@ def test_the_header_is_for_developers(settings: Settings, client: Client, page: 
 
 
 def test_the_header_sums_up_several_subjects() -> None:
-    outcome = Outcome(counted=("a", "b"), skipped={"c": "repeat", "d": "rate", "e": "repeat"}, read=("f",))
-    assert str(outcome) == "counted; subjects=2, skipped; reason=repeat; subjects=2, skipped; reason=rate, read"
+    outcome = Outcome(
+        counted=("a", "b"), skipped={"c": "repeat", "d": "rate", "e": "repeat"}, read=("f",)
+    )
+    assert (
+        str(outcome)
+        == "counted; subjects=2, skipped; reason=repeat; subjects=2, skipped; reason=rate, read"
+    )
 
 
 def test_every_skip_has_its_reason(settings: Settings, client: Client, page: str) -> None:
     settings.READTRACK = {"DEBUG_HEADER": True, "RATE_LIMIT": 2}
-    for headers in ({}, {}, {}, {"User-Agent": "curl/8"}, {"Purpose": "prefetch"}, {"Sec-Fetch-Dest": "font"}):
+    for headers in (
+        {},
+        {},
+        {},
+        {"User-Agent": "curl/8"},
+        {"Purpose": "prefetch"},
+        {"Sec-Fetch-Dest": "font"},
+    ):
         fetch(client, page, **headers)
     fetch(client, page, "head")
     fetch(client, page + "status/404/")
@@ -242,7 +284,8 @@ def test_every_skip_has_its_reason(settings: Settings, client: Client, page: str
     settle()
     skips = reports.skips()
     assert list(skips) == list(REASONS)
-    # The cookie changes what the rate is counted by, so of three hits the third is the second of its own.
+    # The cookie changes what the rate is counted by, so of three hits the third is the second of
+    # its own.
     assert skips == {**dict.fromkeys(REASONS, 1), "repeat": 2, "rate": 0, "error": 0}
 
 
@@ -289,14 +332,26 @@ def test_nothing_personal_is_stored(settings: Settings, redis_url: str, anonymou
     post, category = factories.post(), factories.category()
     user = factories.user(pk=987_654_321, username="hieronymus", email="hieronymus@example.org")
     settings.READTRACK = {**settings.READTRACK, "MAX_READER": 10_000}
-    secrets = {"hieronymus", "987654321", "user:987654321", "Firefox", "Mozilla", "curl/8", "PostmanRuntime/7"}
+    secrets = {
+        "hieronymus",
+        "987654321",
+        "user:987654321",
+        "Firefox",
+        "Mozilla",
+        "curl/8",
+        "PostmanRuntime/7",
+    }
     for address in ("203.0.113.9", "2001:db8:aaaa:bbbb:cccc::1", "::ffff:198.51.100.77"):
         secrets |= {address, address.removeprefix("::ffff:"), "2001:db8:aaaa:bbbb"}
         for agent in (BROWSER, "curl/8.5", "PostmanRuntime/7"):
             for headers in ({}, {"DNT": "1"}, {"Purpose": "prefetch"}):
                 client = Client(REMOTE_ADDR="10.0.0.1")
                 headers = {"User-Agent": agent, "X-Forwarded-For": address, **headers}
-                for path in (f"/posts/{post.pk}/", f"/categories/{category.pk}/", "/readtrack/archive/"):
+                for path in (
+                    f"/posts/{post.pk}/",
+                    f"/categories/{category.pk}/",
+                    "/readtrack/archive/",
+                ):
                     client.get(path, headers=headers)
                 client.force_login(user)
                 client.get(f"/posts/{post.pk}/", headers=headers)

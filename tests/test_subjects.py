@@ -81,7 +81,16 @@ def test_a_uuid_leads_back_to_itself() -> None:
 
 @pytest.mark.parametrize(
     "subject",
-    ["", "x", "site.post", "site.nothing:1", "nowhere.post:1", "site.post:x", "site.product:no-uuid", "a.b.c:1"],
+    [
+        "",
+        "x",
+        "site.post",
+        "site.nothing:1",
+        "nowhere.post:1",
+        "site.post:x",
+        "site.product:no-uuid",
+        "a.b.c:1",
+    ],
 )
 def test_a_name_of_nothing_on_this_site_is_no_subject(subject: str) -> None:
     assert parse_subject(subject) is None
@@ -93,11 +102,22 @@ def test_an_unsaved_object_has_no_name_yet() -> None:
 
 
 def test_tracked_models_are_those_with_counts_of_their_own() -> None:
-    assert tracked_models() == [Post, Product, Page, Article, Counted, Journal, Essay, Note, Profile]
+    assert tracked_models() == [
+        Post,
+        Product,
+        Page,
+        Article,
+        Counted,
+        Journal,
+        Essay,
+        Note,
+        Profile,
+    ]
 
 
 @pytest.mark.parametrize(
-    ("model", "has_dots"), [(Category, True), (Shelf, True), (Manual, False), (Post, False), (User, False)]
+    ("model", "has_dots"),
+    [(Category, True), (Shelf, True), (Manual, False), (Post, False), (User, False)],
 )
 def test_a_model_has_dots_if_news_belongs_to_it(model: Any, has_dots: bool) -> None:
     assert has_read_state(model) == has_dots
@@ -121,13 +141,22 @@ def linked_to(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Callable[[
     """Makes news of every Tracked model belong to that model."""
 
     def link(model: Any) -> None:
-        monkeypatch.setattr(subjects, "news_links", lambda _: [SimpleNamespace(related_model=model)])
+        monkeypatch.setattr(
+            subjects, "news_links", lambda _: [SimpleNamespace(related_model=model)]
+        )
         settings.READTRACK = {}  # clears what depends on it, now and at the end
 
     return link
 
 
 @pytest.mark.parametrize("model", [Headline, Review, Post])
-def test_a_link_to_a_proxy_or_a_child_gives_dots_to_the_model_that_counts(linked_to: Any, model: Any) -> None:
+def test_a_link_to_a_proxy_or_a_child_gives_dots_to_the_model_that_counts(
+    linked_to: Any, model: Any
+) -> None:
     linked_to(model)
-    assert [has_read_state(kind) for kind in (Post, Headline, Review, Category)] == [True, True, True, False]
+    assert [has_read_state(kind) for kind in (Post, Headline, Review, Category)] == [
+        True,
+        True,
+        True,
+        False,
+    ]

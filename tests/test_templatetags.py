@@ -36,20 +36,27 @@ def page(source: str, request: Any, **context: Any) -> str:
 
 def test_without_a_request_the_value_is_there_at_once() -> None:
     post = factories.post(view_count=1234)
-    assert render("{% view_count post %}", post=post) == '<span class="readtrack-count" title="1,234">1.2k</span>'
+    assert (
+        render("{% view_count post %}", post=post)
+        == '<span class="readtrack-count" title="1,234">1.2k</span>'
+    )
     assert render("{% view_count post exact %}", post=post) == "1,234"
 
 
 def test_a_count_under_a_name_is_a_number() -> None:
     post = factories.post(view_count=1234)
     tracker.record(factories.hit(f"site.post:{post.pk}"))
-    assert render("{% view_count post as n %}{% if n > 1234 %}{{ n }}{% endif %}", post=post) == "1235"
+    assert (
+        render("{% view_count post as n %}{% if n > 1234 %}{{ n }}{% endif %}", post=post) == "1235"
+    )
 
 
 def test_a_count_in_words_or_figures_is_such_under_a_name_too() -> None:
     post = factories.post(view_count=1234)
     assert render("{% view_count post exact as n %}<title>{{ n }}", post=post) == "<title>1,234"
-    assert render("{% view_count post words as n %}<title>{{ n }}", post=post) == "<title>1.2k views"
+    assert (
+        render("{% view_count post words as n %}<title>{{ n }}", post=post) == "<title>1.2k views"
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,7 +97,12 @@ def test_a_mail_may_have_dots_for_the_user_of_its_context() -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["{% view_count missing %}", "{% unread_dot missing %}", "{% view_count text %}", "{% view_count unsaved %}"],
+    [
+        "{% view_count missing %}",
+        "{% unread_dot missing %}",
+        "{% view_count text %}",
+        "{% view_count unsaved %}",
+    ],
 )
 def test_a_variable_that_is_no_saved_object_shows_nothing(source: str) -> None:
     assert render(source, text="words", unsaved=Post()) == ""
@@ -118,10 +130,15 @@ def test_a_tag_used_wrongly_says_how_it_is_used(tag: str) -> None:
 def test_an_object_can_come_through_filters_and_lookups() -> None:
     category = factories.category()
     posts = [factories.post(category=category, view_count=9)]
-    assert render("{% view_count posts|first exact %}{% view_count posts.0 exact %}", posts=posts) == "99"
+    assert (
+        render("{% view_count posts|first exact %}{% view_count posts.0 exact %}", posts=posts)
+        == "99"
+    )
 
 
-def test_a_count_loads_no_deferred_column(wire: Wire, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_a_count_loads_no_deferred_column(
+    wire: Wire, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
     factories.post(view_count=5)
     post = Post.objects.only("pk").get()
     request = type("Request", (), {"readtrack": None})()
@@ -133,15 +150,22 @@ def test_a_count_loads_no_deferred_column(wire: Wire, django_assert_num_queries:
 
 def test_a_tag_writes_no_count_and_no_read_state(redis: Any) -> None:
     render(
-        "{% view_count post %}{% unread_dot c %}", post=factories.post(), c=factories.category(), user=factories.user()
+        "{% view_count post %}{% unread_dot c %}",
+        post=factories.post(),
+        c=factories.category(),
+        user=factories.user(),
     )
     assert redis.keys("*") == ["reads:began"]
 
 
 def deferred_page(request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
-    """A list of rows that do not carry their count, of a Tracked model and of one that COUNTED_MODELS names."""
+    """A list of rows that do not carry their count, of a Tracked model and of one that
+    COUNTED_MODELS names.
+    """
     rows = [*Post.objects.only("title").order_by("pk"), *Manual.objects.order_by("pk")]
-    content = render("{% for o in rows %}{% view_count o exact %};{% endfor %}", rows=rows, request=request)
+    content = render(
+        "{% for o in rows %}{% view_count o exact %};{% endfor %}", rows=rows, request=request
+    )
     return StreamingHttpResponse([content]) if "stream" in request.GET else HttpResponse(content)
 
 
@@ -150,11 +174,15 @@ urlpatterns = [path("deferred/", deferred_page), path("async/", sync_to_async(de
 
 @pytest.fixture
 def deferred(settings: Settings) -> list[Any]:
-    """Returns rows that SQL stores 10, 11, 12 and 13 views of, the second and fourth in the app's own table."""
+    """Returns rows that SQL stores 10, 11, 12 and 13 views of, the second and fourth in the app's
+    own table.
+    """
     settings.READTRACK = {"COUNTED_MODELS": ["site.Manual"]}
     posts = [factories.post(view_count=number) for number in (10, 11)]
     manuals = [Manual.objects.create(title="A") for _ in range(2)]
-    row_counts.write(Manual, {row.pk: RowCounts(12 + number, 0) for number, row in enumerate(manuals)})
+    row_counts.write(
+        Manual, {row.pk: RowCounts(12 + number, 0) for number, row in enumerate(manuals)}
+    )
     settings.ROOT_URLCONF = "tests.test_templatetags"
     return [*posts, *manuals]
 
@@ -193,9 +221,18 @@ def text_of(response: Any) -> str:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda: factories.category(), "Category has no counts; let it extend readtrack.models.Tracked, or name it in"),
-        (lambda: Publication(pk=1), "Publication has no counts, only its children have (Journal, Essay); pass the"),
-        (lambda: {"pk": 1}, "dict is no model, so it has no counts; pass the object that it wraps."),
+        (
+            lambda: factories.category(),
+            "Category has no counts; let it extend readtrack.models.Tracked, or name it in",
+        ),
+        (
+            lambda: Publication(pk=1),
+            "Publication has no counts, only its children have (Journal, Essay); pass the",
+        ),
+        (
+            lambda: {"pk": 1},
+            "dict is no model, so it has no counts; pass the object that it wraps.",
+        ),
         (lambda: None, "NoneType is no model"),
         (lambda: Post(), "this Post is not saved."),
     ],
@@ -222,6 +259,13 @@ def test_an_object_that_never_has_a_dot_is_told_of_in_the_log_with_debug(
     empty = factories.category()
     empty.has_news = False  # type: ignore[attr-defined]
     for _ in range(2):
-        assert render("{% unread_dot post %}{% unread_dot empty %}", post=factories.post(), empty=empty) == ""
+        assert (
+            render(
+                "{% unread_dot post %}{% unread_dot empty %}", post=factories.post(), empty=empty
+            )
+            == ""
+        )
     (message,) = caplog.messages
-    assert message.startswith("A dot is never shown: Post has no read state; name it in READTRACK['READ_STATE_MODELS']")
+    assert message.startswith(
+        "A dot is never shown: Post has no read state; name it in READTRACK['READ_STATE_MODELS']"
+    )

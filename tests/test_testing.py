@@ -47,7 +47,9 @@ def is_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def nine(redis_url: str) -> Iterator[Redis]:
     """Returns a client of database 9 in the tests' Redis."""
-    with Redis.from_url(re.sub(r"(/\d*)?$", f"/{NINE}", redis_url, count=1), decode_responses=True) as client:
+    with Redis.from_url(
+        re.sub(r"(/\d*)?$", f"/{NINE}", redis_url, count=1), decode_responses=True
+    ) as client:
         yield client
         client.flushdb()
 
@@ -70,7 +72,9 @@ def recipe() -> str:
     return str(code)
 
 
-def test_the_recipe_works_and_keeps_to_the_tests_keys(tmp_path: Path, nine: Redis, bare_forks: Forks) -> None:
+def test_the_recipe_works_and_keeps_to_the_tests_keys(
+    tmp_path: Path, nine: Redis, bare_forks: Forks
+) -> None:
     said = run_tests(bare_forks, tmp_path, recipe(), redis=nine)
     assert "Ran 2 tests" in said
     assert "\nOK\n" in said
@@ -79,8 +83,14 @@ def test_the_recipe_works_and_keeps_to_the_tests_keys(tmp_path: Path, nine: Redi
     assert all(key.startswith("test:") for key in found)
 
 
-def test_tests_beside_a_live_site_touch_none_of_its_keys(tmp_path: Path, nine: Redis, bare_forks: Forks) -> None:
-    live = {"views:total:site.post:1": "7", "category:site.category:1:read": "x", "views:skips:2026112012": "y"}
+def test_tests_beside_a_live_site_touch_none_of_its_keys(
+    tmp_path: Path, nine: Redis, bare_forks: Forks
+) -> None:
+    live = {
+        "views:total:site.post:1": "7",
+        "category:site.category:1:read": "x",
+        "views:skips:2026112012": "y",
+    }
     nine.mset(live)
     assert "\nOK\n" in run_tests(bare_forks, tmp_path, recipe() + BESIDE, redis=nine)
     found: set[Any] = set(nine.scan_iter())
@@ -91,7 +101,9 @@ def test_tests_beside_a_live_site_touch_none_of_its_keys(tmp_path: Path, nine: R
     assert sum(int(count or 0) for count in robots) == 5
 
 
-def test_tests_that_run_side_by_side_have_keys_of_their_own(tmp_path: Path, nine: Redis, bare_forks: Forks) -> None:
+def test_tests_that_run_side_by_side_have_keys_of_their_own(
+    tmp_path: Path, nine: Redis, bare_forks: Forks
+) -> None:
     more = "".join(f"\n\nclass More{number}(PostTests):\n    pass\n" for number in range(5))
     said = run_tests(bare_forks, tmp_path, recipe() + more, "--parallel", "2", redis=nine)
     assert "Ran 12 tests" in said

@@ -71,7 +71,9 @@ def test_a_limit_of_nothing_is_no_limit(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"UNIQUE_DAYS": 1}, {"WINDOW_STORE": "compact"}])
-def test_windows_of_nothing_are_a_second_and_nothing_fails(settings: Settings, options: dict[str, Any]) -> None:
+def test_windows_of_nothing_are_a_second_and_nothing_fails(
+    settings: Settings, options: dict[str, Any]
+) -> None:
     settings.READTRACK = {"WINDOW": 0, "RATE_WINDOW": 0, **options}
     hit = factories.hit("site.post:1")
     assert [tracker.record(hit).counted, tracker.record(hit).counted] == [("site.post:1",), ()]
@@ -94,7 +96,9 @@ def test_an_empty_hit_does_not_ask_redis(wire: Wire) -> None:
 def test_views_and_reads_are_recorded_in_one_round_trip(wire: Wire, redis: Redis) -> None:
     tracker.record(factories.hit("a.b:0"))
     with wire.counted() as trips:
-        outcome = tracker.record(factories.hit("a.b:1", "a.b:2", reads=("a.c:1", "a.c:2"), reader=7))
+        outcome = tracker.record(
+            factories.hit("a.b:1", "a.b:2", reads=("a.c:1", "a.c:2"), reader=7)
+        )
     assert trips == [1]
     assert outcome == Outcome(counted=("a.b:1", "a.b:2"), read=("a.c:1", "a.c:2"))
     assert redis.getbit("category:a.c:2:read", 7) == 1
@@ -111,9 +115,13 @@ def test_categories_can_be_marked_read_and_unread_by_hand(wire: Wire) -> None:
     assert reports.unread(user, categories) == {categories[0]}
 
 
-@pytest.mark.parametrize("options", [{}, {"READERS": "ordinal"}, {"READ_STATE": "sequence"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"READERS": "ordinal"}, {"READ_STATE": "sequence"}], ids=str
+)
 @pytest.mark.parametrize("nobody", [None, AnonymousUser()], ids=str)
-def test_nobody_becomes_a_reader(settings: Settings, redis: Redis, options: dict[str, Any], nobody: Any) -> None:
+def test_nobody_becomes_a_reader(
+    settings: Settings, redis: Redis, options: dict[str, Any], nobody: Any
+) -> None:
     settings.READTRACK = options
     category = factories.category()
     tracker.mark_read(nobody, [category])
@@ -123,7 +131,9 @@ def test_nobody_becomes_a_reader(settings: Settings, redis: Redis, options: dict
 
 
 @pytest.mark.parametrize("options", [{}, {"READERS": "ordinal"}], ids=str)
-def test_an_unsaved_user_is_no_reader(settings: Settings, redis: Redis, options: dict[str, Any]) -> None:
+def test_an_unsaved_user_is_no_reader(
+    settings: Settings, redis: Redis, options: dict[str, Any]
+) -> None:
     settings.READTRACK = options
     for call in (tracker.mark_read, reports.unread, reports.unread_counts):
         with pytest.raises(ValueError, match="save the user"):

@@ -1,6 +1,8 @@
-"""Texts for visitors, editors and admins are marked for translation; those of commands are plain English.
+"""Texts for visitors, editors and admins are marked for translation; those of commands are plain
+English.
 
-The dashboard has its own test, in tests/dashboard. The --help of commands is not marked, as in Django.
+The dashboard has its own test, in tests/dashboard. The --help of commands is not marked, as in
+Django.
 """
 
 from contextlib import suppress
@@ -30,7 +32,9 @@ def test_counts_in_words_are_marked() -> None:
 
 
 def test_dots_are_marked() -> None:
-    html = rendered("{% unread_dot category %}", category=factories.category(), user=factories.user())
+    html = rendered(
+        "{% unread_dot category %}", category=factories.category(), user=factories.user()
+    )
     assert 'title="⟦New⟧"' in html
     assert ">⟦unread⟧<" in html
 
@@ -59,7 +63,9 @@ def test_the_names_of_models_and_fields_in_the_admin_are_marked() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["flush"], ["doctor"], ["doctor", "--json"], ["budget"], ["erase", "1", "--by", "id"]], ids=" ".join
+    "words",
+    [["flush"], ["doctor"], ["doctor", "--json"], ["budget"], ["erase", "1", "--by", "id"]],
+    ids=" ".join,
 )
 def test_commands_are_plain_english(words: list[str]) -> None:
     tracker.record(factories.hit(subject_of(factories.post())))

@@ -122,8 +122,12 @@ def test_parts_are_cut_out_of_an_asynchronous_stream_too(user: Any, pair: list[A
     assert async_to_sync(collect)() == b"<b>new</b>"
 
 
-@pytest.mark.parametrize("text", ["Hello!", "!rt", "!rt!dot!site.category:1!0!AAAA", "!rt!if!x!1!AAAAAAAAAAAAAAAA!"])
-def test_a_stream_that_only_looks_like_a_placeholder_at_its_end_is_whole(user: Any, text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["Hello!", "!rt", "!rt!dot!site.category:1!0!AAAA", "!rt!if!x!1!AAAAAAAAAAAAAAAA!"]
+)
+def test_a_stream_that_only_looks_like_a_placeholder_at_its_end_is_whole(
+    user: Any, text: str
+) -> None:
     async def chunks() -> Any:
         yield text[:3].encode()
         yield text[3:].encode()
@@ -151,7 +155,9 @@ def _pieces(text: str, size: int) -> list[str]:
 
 def test_parts_are_cut_out_of_json_too(user: Any, pair: list[Any]) -> None:
     def view(request: TrackedRequest) -> JsonResponse:
-        return JsonResponse({"html": rendered(ROW + "{% unread_dot c %}", request=request, c=pair[1])})
+        return JsonResponse(
+            {"html": rendered(ROW + "{% unread_dot c %}", request=request, c=pair[1])}
+        )
 
     assert json.loads(served(view, user).content)["html"] == "<b>new</b>" + new_items(0)
 
@@ -163,16 +169,18 @@ def test_an_end_that_begins_nowhere_does_no_harm(user: Any, pair: list[Any]) -> 
 
 def test_a_post_without_read_state_has_no_dot(user: Any, settings: Any) -> None:
     post = factories.post()
-    source = "{% unread_dot p %}{% unread_count p %}{% if_unread p %}new{% else %}old{% endif_unread %}"
+    source = (
+        "{% unread_dot p %}{% unread_count p %}{% if_unread p %}new{% else %}old{% endif_unread %}"
+    )
     assert page(source, user, p=post) == rendered(source, p=post, user=user) == "old"
     settings.READTRACK = {"READ_STATE_MODELS": ["site.Post"]}
     assert "new" in page(source, user, p=post)
 
 
-def test_the_number_of_news_is_shown_where_the_strategy_counts(user: Any, pair: list[Any], settings: Any) -> None:
-    source = (
-        "{% unread_count c as items %}{% unread_dot c as is_unread %}{{ items }} {{ is_unread }} {% unread_count c %}"
-    )
+def test_the_number_of_news_is_shown_where_the_strategy_counts(
+    user: Any, pair: list[Any], settings: Any
+) -> None:
+    source = "{% unread_count c as items %}{% unread_dot c as is_unread %}{{ items }} {{ is_unread }} {% unread_count c %}"
     assert page(source, user, c=pair[1]) == "1 True " + new_items(0)
     settings.READTRACK = {"READ_STATE": "sequence"}
     tracker.mark_read(user, pair)
@@ -184,7 +192,9 @@ def test_the_number_of_news_is_shown_where_the_strategy_counts(user: Any, pair: 
     assert page(source, user, c=pair[0]) == "0 False "
 
 
-@pytest.mark.parametrize("tag", ["{% if_unread %}{% endif_unread %}", "{% if_unread c %}", "{% unread_count %}"])
+@pytest.mark.parametrize(
+    "tag", ["{% if_unread %}{% endif_unread %}", "{% if_unread c %}", "{% unread_count %}"]
+)
 def test_a_tag_that_is_written_wrongly_says_so(tag: str) -> None:
     with pytest.raises(TemplateSyntaxError):
         rendered(tag)

@@ -59,7 +59,10 @@ def test_a_site_flushes_and_shows_what_it_did(admin_client: Any) -> None:
     with pytest.raises(SystemExit, match="1"):  # warnings: a Redis for tests keeps nothing
         call_command("readtrack", "doctor")
     assert "Last saved" in admin_client.get("/admin/readtrack/dashboard/").content.decode()
-    assert run.started.strftime("%Y") in admin_client.get("/admin/readtrack/flushrun/").content.decode()
+    assert (
+        run.started.strftime("%Y")
+        in admin_client.get("/admin/readtrack/flushrun/").content.decode()
+    )
 
 
 @pytest.mark.usefixtures("_zone")
@@ -71,7 +74,9 @@ def test_charts_take_local_times(by: Any) -> None:
     assert sum(point.views for point in reports.series(post, by=by)) == 1
     points = reports.series(post, since=local, until=local + timedelta(hours=2), by=by)
     assert points[0].start.astimezone(timezone.utc).hour == (0 if by == "hour" else 23)
-    readers = reports.reader_series(factories.category(), since=local, until=local + timedelta(hours=2), by=by)
+    readers = reports.reader_series(
+        factories.category(), since=local, until=local + timedelta(hours=2), by=by
+    )
     assert [point.start for point in readers] == [point.start for point in points]
     assert buckets.now(local) == datetime(2026, 11, 20, 0, tzinfo=timezone.utc)
 
@@ -81,7 +86,10 @@ def test_a_log_is_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     factories.post(pk=1)
     now = buckets.now()
     FlushRun.objects.create(started=for_field(now))
-    lines = [weblogs.line(start=now - timedelta(hours=1)), weblogs.line(start=now, after=1, address="192.0.2.2")]
+    lines = [
+        weblogs.line(start=now - timedelta(hours=1)),
+        weblogs.line(start=now, after=1, address="192.0.2.2"),
+    ]
     call_command("readtrack", "import", weblogs.write(tmp_path / "access.log", lines))
     assert f"goes on after {now:%Y-%m-%d %H:%M} UTC" in capsys.readouterr().out
     record = Import.objects.get()

@@ -40,7 +40,9 @@ class JudgedHit(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Returns True for a script's hit that counts nothing beyond what the server has judged a moment before."""
+        """Returns True for a script's hit that counts nothing beyond what the server has judged a
+        moment before.
+        """
         before = next((hit for hit in tuple(judged_hits) if hit.owner == self.owner), self)
         is_judged = before.path == self.path and not before.is_script and before.verdict != LEFT
         return self.is_script and not (self.has_counted or self.verdict == READ) and is_judged
@@ -55,17 +57,23 @@ class JudgedHit(NamedTuple):
 judged_hits: deque[JudgedHit] = deque(maxlen=500)
 
 
-def noting_hits(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+def noting_hits(
+    get_response: Callable[[HttpRequest], HttpResponse],
+) -> Callable[[HttpRequest], HttpResponse]:
     """Middleware outside of readtrack's, whose header it notes."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
         recorder = request.readtrack  # type: ignore[attr-defined]
-        is_read = recorder.reading is not None and recorder.reading.is_read  # what was refused is None by now
+        is_read = (
+            recorder.reading is not None and recorder.reading.is_read
+        )  # what was refused is None by now
         if verdict := response.headers.get("X-Readtrack", "") or READ * is_read:
             is_script = recorder.is_script
             # The path of a script's hit is that of its page.
-            hit = JudgedHit(timezone.now(), request.path, verdict, is_script, _owner(request, response))
+            hit = JudgedHit(
+                timezone.now(), request.path, verdict, is_script, _owner(request, response)
+            )
             if not hit.is_known:
                 judged_hits.appendleft(hit)
         return response
@@ -83,10 +91,17 @@ def hits(request: HttpRequest) -> HttpResponse:
 
 
 def _owner(request: HttpRequest, response: HttpResponse | None = None) -> int:
-    """Stands for the browser, by the cookie of who is signed in or of an anonymous visitor; 0 without one."""
+    """Stands for the browser, by the cookie of who is signed in or of an anonymous visitor; 0
+    without one.
+    """
     given: Any = response and response.cookies.get(conf.COOKIE)
     cookies = request.COOKIES
-    return hash(cookies.get(settings.SESSION_COOKIE_NAME) or (given and given.value) or cookies.get(conf.COOKIE) or 0)
+    return hash(
+        cookies.get(settings.SESSION_COOKIE_NAME)
+        or (given and given.value)
+        or cookies.get(conf.COOKIE)
+        or 0
+    )
 
 
 def _words(part: str) -> str:

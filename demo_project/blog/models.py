@@ -17,7 +17,9 @@ class Category(models.Model):
 
     name = models.CharField(max_length=40, unique=True)
     description = models.CharField(max_length=160)
-    hue = models.PositiveSmallIntegerField(default=210, help_text="The section's colour, in degrees.")
+    hue = models.PositiveSmallIntegerField(
+        default=210, help_text="The section's colour, in degrees."
+    )
 
     # Named only for the type checker, whose plugin knows the tests' settings.
     objects: ClassVar[models.Manager["Category"]] = models.Manager()

@@ -1,4 +1,6 @@
-"""A year of visits that might have been, as lines of a web server's log: each run of the same day makes the same."""
+"""A year of visits that might have been, as lines of a web server's log: each run of the same day
+makes the same.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,14 +18,42 @@ from readtrack.hits.reading import BINS, ENGAGED, READ
 DAYS = 365
 AUDIENCE = 24  # views of an ordinary day, after half a year
 WEEK = (1.15, 1.2, 1.15, 1.1, 1.0, 0.7, 0.8)  # from Monday
-HOURS = (2, 5, 8, 6, 5, 5, 7, 6, 4, 4, 4, 5, 7, 9, 9, 7, 4)  # from six in the morning, local to nobody
+HOURS = (
+    2,
+    5,
+    8,
+    6,
+    5,
+    5,
+    7,
+    6,
+    4,
+    4,
+    4,
+    5,
+    7,
+    9,
+    9,
+    7,
+    4,
+)  # from six in the morning, local to nobody
 VIRAL, VIRAL_DAYS = 170, (700, 420, 160, 60, 25)  # days ago, and the views of these days
 CAMPAIGN = range(106, 121)  # days ago: a newsletter for one section
 COUNTRIES, SHARES = ("DE", "US", "GB", "FR", "ES", "PL", "BR", "JP"), (30, 18, 14, 10, 8, 6, 5, 4)
 ROBOTS = 0.05
-READING_TIME, TELLING = 30, 0.8  # seconds that a text takes; the share of visits whose script tells of its reading
+READING_TIME, TELLING = (
+    30,
+    0.8,
+)  # seconds that a text takes; the share of visits whose script tells of its reading
 # Hits that did not count on an ordinary day, beside the robots of the log.
-REFUSED: Mapping[Reason, int] = {"bot": 40, "repeat": 16, "honeypot": 8, "prefetch": 6, "embed": 3, "rate": 2}
+REFUSED: Mapping[Reason, int] = {
+    "bot": 40,
+    "repeat": 16,
+    "honeypot": 8,
+    "prefetch": 6,
+    "embed": 3,
+    "rate": 2,
+}
 
 
 class Story(NamedTuple):
@@ -72,12 +102,19 @@ class Visit(NamedTuple):
 
 
 def visits(stories: Sequence[Story], *, now: datetime) -> Iterator[Visit]:
-    """Yields the visits of the year before the present hour, oldest first. No two of a day (UTC) are repeats."""
+    """Yields the visits of the year before the present hour, oldest first. No two of a day (UTC)
+    are repeats.
+    """
     rng, today = Random(2026), now.replace(hour=0, minute=0, second=0, microsecond=0)
     browsers = [agents.person(rng) for _ in range(100)]  # to judge a new one takes time
-    people = [(f"198.18.{rng.randrange(256)}.{rng.randrange(256)}", rng.choice(browsers)) for _ in range(6000)]
+    people = [
+        (f"198.18.{rng.randrange(256)}.{rng.randrange(256)}", rng.choice(browsers))
+        for _ in range(6000)
+    ]
     appeals = {story: appeal(f"/post/{story.pk}/") for story in stories}
-    hit = stories[len(stories) * 4 // 5]  # late in the list, which begins with the newest: some nine months old
+    hit = stories[
+        len(stories) * 4 // 5
+    ]  # late in the list, which begins with the newest: some nine months old
     hour = now.replace(minute=0, second=0, microsecond=0)
     for ago in range(DAYS, -1, -1):
         day = today - timedelta(days=ago)
@@ -85,7 +122,9 @@ def visits(stories: Sequence[Story], *, now: datetime) -> Iterator[Visit]:
         audience = AUDIENCE * WEEK[day.weekday()] * season * (1.6 - 1.2 * ago / DAYS)
         known = [story for story in stories if story.published < day]
         weights = [
-            appeals[story] * _freshness(story, day) * (5 if ago in CAMPAIGN and story.section == 2 else 1)
+            appeals[story]
+            * _freshness(story, day)
+            * (5 if ago in CAMPAIGN and story.section == 2 else 1)
             for story in known
         ]
         chosen = rng.choices(known, weights, k=round(audience)) if known else []
@@ -101,7 +140,12 @@ def _freshness(story: Story, day: datetime) -> float:
 
 
 def _of_a_day(
-    chosen: Sequence[Story], day: datetime, people: Sequence[tuple[str, str]], rng: Random, *, is_campaign: bool
+    chosen: Sequence[Story],
+    day: datetime,
+    people: Sequence[tuple[str, str]],
+    rng: Random,
+    *,
+    is_campaign: bool,
 ) -> Iterator[Visit]:
     some = rng.sample(people, len(chosen))
     times = sorted(
@@ -110,10 +154,23 @@ def _of_a_day(
     )
     for story, (address, agent), at in zip(chosen, some, times, strict=True):
         robot = rng.random() < ROBOTS
-        referrer = "https://newsletter.example/" if is_campaign and story.section == 2 else rng.choice(REFERRERS)
+        referrer = (
+            "https://newsletter.example/"
+            if is_campaign and story.section == 2
+            else rng.choice(REFERRERS)
+        )
         country = rng.choices(COUNTRIES, SHARES)[0]
         seconds = _seconds(story, rng) if rng.random() < TELLING else 0
-        yield Visit(story, at, address, agents.robot(rng) if robot else agent, referrer, country, robot, seconds)
+        yield Visit(
+            story,
+            at,
+            address,
+            agents.robot(rng) if robot else agent,
+            referrer,
+            country,
+            robot,
+            seconds,
+        )
 
 
 def _seconds(story: Story, rng: Random) -> int:
@@ -124,9 +181,16 @@ def _seconds(story: Story, rng: Random) -> int:
 
 
 def tallied(found: Sequence[Visit]) -> Counter[tuple[Story, int, str, str]]:
-    """Returns how many visits of people each value of a breakdown and each stage of a funnel had in each hour."""
-    rng, people = Random(2027), [(visit, buckets.hour_index(visit.at)) for visit in found if not visit.is_robot]
-    return Counter((visit.story, hour, *tally) for visit, hour in people for tally in visit.tallies(rng))
+    """Returns how many visits of people each value of a breakdown and each stage of a funnel had in
+    each hour.
+    """
+    rng, people = (
+        Random(2027),
+        [(visit, buckets.hour_index(visit.at)) for visit in found if not visit.is_robot],
+    )
+    return Counter(
+        (visit.story, hour, *tally) for visit, hour in people for tally in visit.tallies(rng)
+    )
 
 
 class Curve(NamedTuple):
@@ -155,7 +219,9 @@ def curves(found: Iterable[Visit]) -> dict[Story, Curve]:
 
 
 def refusals(now: datetime) -> Iterator[tuple[Reason, datetime]]:
-    """Yields the hits of the last two days that did not count, by the reasons that a log does not tell."""
+    """Yields the hits of the last two days that did not count, by the reasons that a log does not
+    tell.
+    """
     rng = Random(2028)
     for reason, number in REFUSED.items():
         for _ in range(2 * number):

@@ -21,7 +21,13 @@ PEOPLE = (
     "Owen Pryce",
     "Sofia Rossi",
 )
-ROLES = ("who has run it since spring", "a regular", "who keeps the records", "a neighbour", "who was there first")
+ROLES = (
+    "who has run it since spring",
+    "a regular",
+    "who keeps the records",
+    "a neighbour",
+    "who was there first",
+)
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 FRAMES = ("Just in: news of {topic}", "A reader writes about {topic}", "One more visit to {topic}")
 
@@ -112,7 +118,11 @@ ENDINGS = _paragraphs("""
 def article(topic: str, *, seed: int) -> str:
     """Five to seven paragraphs about the topic. Neighbouring seeds open differently."""
     rng = Random(f"{seed}:{topic}")
-    body = [OPENINGS[seed % len(OPENINGS)], *rng.sample(DETAILS, rng.randint(3, 5)), rng.choice(ENDINGS)]
+    body = [
+        OPENINGS[seed % len(OPENINGS)],
+        *rng.sample(DETAILS, rng.randint(3, 5)),
+        rng.choice(ENDINGS),
+    ]
     return _tell(body, topic, rng)
 
 

@@ -98,7 +98,9 @@ class PublishPage(LoginRequiredMixin, SuccessMessageMixin, CreateView):
 
 @method_decorator(cache_control(max_age=60), name="dispatch")
 class Colours(TemplateView):
-    """The sections' colours as a style sheet, because a strict content security policy refuses `style="…"`."""
+    """The sections' colours as a style sheet, because a strict content security policy refuses
+    `style="…"`.
+    """
 
     template_name = "blog/colours.css"
     content_type = "text/css"

@@ -25,9 +25,13 @@ class Engine:
     farewell = signal.SIGTERM
 
     def __init__(self, *, folder: Path | None = None, port: int | None = None) -> None:
-        """A folder of one's own is kept at the end; as root it must be reachable by the user nobody."""
+        """A folder of one's own is kept at the end; as root it must be reachable by the user
+        nobody.
+        """
         self.user = unprivileged()
-        self.folder = folder or Path(tempfile.mkdtemp(prefix=f"readtrack-{type(self).__name__.lower()}-"))
+        self.folder = folder or Path(
+            tempfile.mkdtemp(prefix=f"readtrack-{type(self).__name__.lower()}-")
+        )
         self.port = port or free_port()
         self._rubbish = None if folder else self.folder
         self._owner = os.getpid()

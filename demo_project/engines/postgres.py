@@ -11,8 +11,9 @@ from pathlib import Path
 from demo_project.engines.engine import Engine
 from demo_project.engines.process import Child, ChildError
 
-# No waiting for the disk: a commit goes no further than the operating system's cache, which survives a killed
-# server. synchronous_commit=off would gain nothing more, and would lose the last commits of a killed server.
+# No waiting for the disk: a commit goes no further than the operating system's cache, which
+# survives a killed server. synchronous_commit=off would gain nothing more, and would lose the last
+# commits of a killed server.
 HASTE = ["-F", "-c", "full_page_writes=off"]
 
 
@@ -30,7 +31,9 @@ class Postgres(Engine):
     # The immediate stop: SIGTERM would wait for every client to leave.
     farewell = signal.SIGQUIT
 
-    def __init__(self, *, folder: Path | None = None, port: int | None = None, durable: bool = False) -> None:
+    def __init__(
+        self, *, folder: Path | None = None, port: int | None = None, durable: bool = False
+    ) -> None:
         """`durable` keeps the server's own defaults, which wait for the disk at every commit."""
         super().__init__(folder=folder, port=port)
         self._haste = [] if durable else HASTE
@@ -75,7 +78,9 @@ class Postgres(Engine):
         )
 
     def _programs(self) -> Path:
-        """The wheel's programs; as root a copy, for our own environment may be closed to other users."""
+        """The wheel's programs; as root a copy, for our own environment may be closed to other
+        users.
+        """
         source = package()
         if not self.user:
             return source / "pginstall" / "bin"

@@ -12,11 +12,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-# Waits for our end of its standard input to close, which the kernel does however we die. Unlike Linux's
-# PR_SET_PDEATHSIG it works on macOS, for processes started from a thread, and it can sweep the folder.
-LIFELINE = 'read _; kill -s "$1" "$2"; sleep 1; kill -s KILL -- "-$2"; [ -z "$3" ] || rm -rf -- "$3"'
+# Waits for our end of its standard input to close, which the kernel does however we die. Unlike
+# Linux's PR_SET_PDEATHSIG it works on macOS, for processes started from a thread, and it can sweep
+# the folder.
+LIFELINE = (
+    'read _; kill -s "$1" "$2"; sleep 1; kill -s KILL -- "-$2"; [ -z "$3" ] || rm -rf -- "$3"'
+)
 
-# Below the ports an operating system hands out by itself, and below 55000, where a cluster's bus still fits.
+# Below the ports an operating system hands out by itself, and below 55000, where a cluster's bus
+# still fits.
 PORTS = range(20000, 32000)
 
 
@@ -37,12 +41,16 @@ def is_free(port: int) -> bool:
 
 
 def free_port() -> int:
-    """A free loopback port. No call gives it again while this process runs, not in another one either."""
+    """A free loopback port. No call gives it again while this process runs, not in another one
+    either.
+    """
     return next(port for port in random.sample(PORTS, 200) if is_free(port) and _claim(port))
 
 
 def _claim(port: int) -> bool:
-    """Hold the datagram port of the same number, which no server of ours uses; False if another process does."""
+    """Hold the datagram port of the same number, which no server of ours uses; False if another
+    process does.
+    """
     with socket.socket(type=socket.SOCK_DGRAM) as claim:
         try:
             claim.bind(("127.0.0.1", port))
@@ -71,7 +79,9 @@ class Child:
         farewell: signal.Signals = signal.SIGTERM,
         rubbish: Path | None = None,
     ) -> None:
-        """Start it in `folder`. Should we be killed, it gets the farewell signal and the rubbish is removed."""
+        """Start it in `folder`. Should we be killed, it gets the farewell signal and the rubbish is
+        removed.
+        """
         self.log = log
         with log.open("ab") as output:
             self._process = subprocess.Popen(
@@ -88,7 +98,15 @@ class Child:
             )
         self.pid = self._process.pid
         self._lifeline = subprocess.Popen(
-            ["/bin/sh", "-c", LIFELINE, "lifeline", farewell.name[3:], str(self.pid), str(rubbish or "")],
+            [
+                "/bin/sh",
+                "-c",
+                LIFELINE,
+                "lifeline",
+                farewell.name[3:],
+                str(self.pid),
+                str(rubbish or ""),
+            ],
             cwd="/",
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -124,7 +142,9 @@ class Child:
 
     def kill(self) -> None:
         """End it and every process it started in its session, at once."""
-        with suppress(ProcessLookupError, PermissionError):  # macOS refuses where only zombies are left
+        with suppress(
+            ProcessLookupError, PermissionError
+        ):  # macOS refuses where only zombies are left
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
         self._lifeline.kill()

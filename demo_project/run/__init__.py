@@ -1,1 +1,3 @@
-"""Behind `manage.py demo`: the servers, the site, its Celery worker and its visitors, under one Ctrl-C."""
+"""Behind `manage.py demo`: the servers, the site, its Celery worker and its visitors, under one
+Ctrl-C.
+"""

@@ -47,7 +47,9 @@ def parser() -> argparse.ArgumentParser:
         "and simulated visitors. Nothing has to be installed or configured; Ctrl-C ends it all.",
         epilog="DATABASE_URL=postgresql://… uses a PostgreSQL of your own. The test suite is `manage.py test`.",
     )
-    result.add_argument("--port", type=port, default=8000, help="where the site listens (default: 8000)")
+    result.add_argument(
+        "--port", type=port, default=8000, help="where the site listens (default: 8000)"
+    )
     result.add_argument("--no-traffic", action="store_true", help="no simulated visitors")
     result.add_argument("--no-past", action="store_true", help="no year of views before the start")
     result.add_argument(
@@ -76,5 +78,7 @@ def parser() -> argparse.ArgumentParser:
 def port(text: str) -> int:
     """One that a server can listen on."""
     if not text.isdecimal() or not 1 <= int(text) <= 65_535:
-        raise argparse.ArgumentTypeError(f"{text} is no port: it has to be a number from 1 to 65535")
+        raise argparse.ArgumentTypeError(
+            f"{text} is no port: it has to be a number from 1 to 65535"
+        )
     return int(text)

@@ -28,7 +28,9 @@ WEB += ["--workers", "1", "--blocking-threads", "4"]
 
 
 def clear(url: str) -> None:
-    """Remove what a demo has left in a Redis of one's own, and nothing else; fails where nobody answers."""
+    """Remove what a demo has left in a Redis of one's own, and nothing else; fails where nobody
+    answers.
+    """
     with redis.Redis.from_url(url, socket_connect_timeout=5, socket_timeout=5) as client:
         for name in client.scan_iter(f"{PREFIX}*", count=1000):
             client.unlink(name)
@@ -64,7 +66,9 @@ class Services:
         self.env = {**os.environ, **self.own, "TMPDIR": str(folder)}
         self.env["PYTHONUNBUFFERED"] = "1"  # the last words of a process that crashes
         if options.redis_url:
-            self.env.setdefault("CELERY_BROKER_URL", self.redis_url)  # it may have one database only
+            self.env.setdefault(
+                "CELERY_BROKER_URL", self.redis_url
+            )  # it may have one database only
             ends.callback(leave, self.redis_url)
         else:
             self.env.pop("CELERY_BROKER_URL", None)  # of some other project
@@ -102,7 +106,9 @@ class Services:
         return [*CELERY, "beat", "--loglevel", "WARNING", "-s", str(self.folder / "schedule")]
 
     def _valkey(self) -> str:
-        valkey = Valkey(config={"appendonly": "yes"})  # as a real site's, so that the doctor finds nothing
+        valkey = Valkey(
+            config={"appendonly": "yes"}
+        )  # as a real site's, so that the doctor finds nothing
         self.engines["Valkey"] = self._ends.enter_context(valkey)
         return valkey.url
 

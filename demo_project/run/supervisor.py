@@ -59,7 +59,9 @@ def start(options: Options, ends: ExitStack) -> Services:
     if options.has_past:
         services.finish("past")
     say("Starting the site, the Celery worker and beat …")
-    services.start("site", command=[*WEB, "--port", str(options.port), "demo_project.wsgi:application"])
+    services.start(
+        "site", command=[*WEB, "--port", str(options.port), "demo_project.wsgi:application"]
+    )
     services.start("worker", command=[*WORKER, *ALONE])
     services.start("beat", command=services.beat())
     wait_for_site(services, port=options.port)
@@ -116,7 +118,9 @@ def without_password(url: str) -> str:
 
 
 def watch(services: Services, *, lose_after: float | None) -> NoReturn:
-    """Look after them until one fails or we are interrupted; kill Valkey once after so many seconds, if told to."""
+    """Look after them until one fails or we are interrupted; kill Valkey once after so many
+    seconds, if told to.
+    """
     loss = None if lose_after is None else time.monotonic() + lose_after
     while True:
         if loss is not None and time.monotonic() >= loss:
@@ -128,12 +132,16 @@ def watch(services: Services, *, lose_after: float | None) -> NoReturn:
 
 
 def revive(services: Services) -> None:
-    """Start an empty Valkey in place of one that was killed: what its loss costs is part of what the demo shows."""
+    """Start an empty Valkey in place of one that was killed: what its loss costs is part of what
+    the demo shows.
+    """
     valkey = services.engines.get("Valkey")
     if isinstance(valkey, Valkey) and not valkey.is_running:
         say("\nValkey was killed. An empty one takes its place …")
         valkey.restart(keep=False)
-        say("Valkey is back. Counts go on from what SQL stores; dots and the last seconds' views are lost.")
+        say(
+            "Valkey is back. Counts go on from what SQL stores; dots and the last seconds' views are lost."
+        )
 
 
 def check(services: Services) -> None:

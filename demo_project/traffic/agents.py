@@ -5,7 +5,16 @@ from random import Random
 WINDOWS = "Windows NT 10.0; Win64; x64"
 MAC = "Macintosh; Intel Mac OS X 10_15_7"
 LINUX = "X11; Linux x86_64"
-ANDROIDS = ("SM-S928B", "SM-A556B", "Pixel 9", "Pixel 8a", "2312DRA50G", "CPH2609", "XQ-EC54", "moto g84 5G")
+ANDROIDS = (
+    "SM-S928B",
+    "SM-A556B",
+    "Pixel 9",
+    "Pixel 8a",
+    "2312DRA50G",
+    "CPH2609",
+    "XQ-EC54",
+    "moto g84 5G",
+)
 APPLE = "AppleWebKit/605.1.15 (KHTML, like Gecko)"
 BLINK = "AppleWebKit/537.36 (KHTML, like Gecko)"
 ROBOTS = (
@@ -46,7 +55,9 @@ def _edge(rng: Random) -> str:
 
 def _firefox(rng: Random) -> str:
     version = f"{rng.randint(128, 147)}.0"
-    platform = rng.choice((WINDOWS, LINUX, "X11; Ubuntu; Linux x86_64", "Macintosh; Intel Mac OS X 10.15"))
+    platform = rng.choice(
+        (WINDOWS, LINUX, "X11; Ubuntu; Linux x86_64", "Macintosh; Intel Mac OS X 10.15")
+    )
     return f"Mozilla/5.0 ({platform}; rv:{version}) Gecko/20100101 Firefox/{version}"
 
 

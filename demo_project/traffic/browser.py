@@ -33,7 +33,9 @@ class Page(NamedTuple):
 
     @property
     def answer(self) -> str:
-        """The link to the form for an answer, which counts a step of the post's funnel; "" without one."""
+        """The link to the form for an answer, which counts a step of the post's funnel; "" without
+        one.
+        """
         found = ANSWER.search(self.html)
         return unescape(found[1]) if found else ""
 
@@ -82,7 +84,9 @@ class Browser:
         return self._open(form.path, urlencode(fields).encode())
 
     def run_script(self, page: Page) -> None:
-        """Tells the site that the page is looked at, as readtrack's script does; again where it is asked to."""
+        """Tells the site that the page is looked at, as readtrack's script does; again where it is
+        asked to.
+        """
         if found := SCRIPT.search(page.html):
             shown, told = self.referrer, f"{found[2]}\n{self.came_from}".encode()
             if '"again": true' in self._open(found[1], told).html:
@@ -90,7 +94,9 @@ class Browser:
             self.referrer = shown
 
     def tell_reading(self, page: Page, seconds: int) -> None:
-        """Tells the site how long the page's text was looked at, and once that is long enough that it was read."""
+        """Tells the site how long the page's text was looked at, and once that is long enough that
+        it was read.
+        """
         if found := SCRIPT.search(page.html):
             shown, before = self.referrer, self.came_from
             self._open(found[1], f"{found[2]}\n\n{seconds} {seconds >= page.seconds:d}".encode())
@@ -110,14 +116,20 @@ class Browser:
         except HTTPError as error:
             response = error  # an answer too, and one with a body
         with response:
-            return Page(response.status, urlsplit(response.url).path, response.read().decode(errors="replace"))
+            return Page(
+                response.status,
+                urlsplit(response.url).path,
+                response.read().decode(errors="replace"),
+            )
 
 
 def site(url: str) -> str:
     """The URL without its path. Raises ValueError unless it is this very machine's."""
     parts = urlsplit(url)
     if parts.scheme != "http" or not _is_loopback(parts.hostname or ""):
-        raise ValueError(f"{url} is not on this machine; simulated traffic goes to http://127.0.0.1:PORT only.")
+        raise ValueError(
+            f"{url} is not on this machine; simulated traffic goes to http://127.0.0.1:PORT only."
+        )
     return f"http://{parts.netloc}"
 
 

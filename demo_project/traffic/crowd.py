@@ -21,7 +21,9 @@ class Crowd:
     is_lost: bool = False
     seen: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _later: list[tuple[float, int, Callable[[], object]]] = field(default_factory=list)  # by time and number
+    _later: list[tuple[float, int, Callable[[], object]]] = field(
+        default_factory=list
+    )  # by time and number
     _put_off: int = 0
     _next_request: float = 0.0
     _next_post: float = field(default_factory=lambda: time.monotonic() + PUBLISH_EVERY / 2)

@@ -11,8 +11,16 @@ from demo_project.traffic import agents
 from demo_project.traffic.browser import Browser, Page
 from demo_project.traffic.crowd import PATIENCE, Crowd
 
-READERS = range(5, 21)  # readers 1 to 4 belong to whoever looks at the demo: nobody else reads away their dots
-REFERRERS = ("", "", "https://www.google.com/", "https://duckduckgo.com/", "https://news.ycombinator.com/")
+READERS = range(
+    5, 21
+)  # readers 1 to 4 belong to whoever looks at the demo: nobody else reads away their dots
+REFERRERS = (
+    "",
+    "",
+    "https://www.google.com/",
+    "https://duckduckgo.com/",
+    "https://news.ycombinator.com/",
+)
 ROBOTS = 0.06
 DISGUISED = 0.5  # of the robots, which say that they are browsers
 TRAPPED = 0.3  # of their pages lead them into the honeypot
@@ -20,7 +28,10 @@ HONEYPOT = "/live/archive/"
 CURIOUS = 0.05  # of the readers of a post begin an answer
 COUNTRIES = ("DE", "DE", "US", "US", "GB", "FR", "ES", "PL", "BR", "JP")
 SIGNED_IN = 0.3
-HELD, TO_THE_END = 0.6, 0.6  # of the readers of a post its text holds so many, and of these some to its end
+HELD, TO_THE_END = (
+    0.6,
+    0.6,
+)  # of the readers of a post its text holds so many, and of these some to its end
 
 
 class Person(NamedTuple):
@@ -57,7 +68,11 @@ class Person(NamedTuple):
         """Leaves the page open while its text is read, or some of it, and goes on in another tab."""
         if page.seconds and self.rng.random() < HELD:
             is_whole = self.rng.random() < TO_THE_END
-            seconds = page.seconds + self.rng.randrange(20) if is_whole else self.rng.randrange(1, page.seconds)
+            seconds = (
+                page.seconds + self.rng.randrange(20)
+                if is_whole
+                else self.rng.randrange(1, page.seconds)
+            )
             self.crowd.note("readings")
             self.crowd.put_off(partial(self.browser.tell_reading, page, seconds), seconds=seconds)
 
@@ -88,7 +103,9 @@ class Person(NamedTuple):
 
 
 def appeal(path: str) -> float:
-    """How much a post attracts, the same for everybody. Its distribution has a long tail, as on real sites."""
+    """How much a post attracts, the same for everybody. Its distribution has a long tail, as on
+    real sites.
+    """
     return Random(path).paretovariate(0.9)
 
 
@@ -111,7 +128,9 @@ def come_and_go(crowd: Crowd, site: str, rng: Random) -> None:
 def _stay(crowd: Crowd, site: str, rng: Random) -> None:
     is_robot = rng.random() < ROBOTS
     agent = agents.robot(rng) if is_robot and rng.random() >= DISGUISED else agents.person(rng)
-    address = f"198.18.{rng.randrange(256)}.{rng.randrange(256)}"  # a network for measurements (RFC 2544)
+    address = (
+        f"198.18.{rng.randrange(256)}.{rng.randrange(256)}"  # a network for measurements (RFC 2544)
+    )
     browser = Browser(site, agent, rng.choice(REFERRERS), address, country=rng.choice(COUNTRIES))
     person = Person(browser, crowd, rng)
     crowd.note("robots" if is_robot else "visitors")

@@ -1,4 +1,6 @@
-"""System checks: what can be set up wrongly, without touching a network. `messages.ini` has their words."""
+"""System checks: what can be set up wrongly, without touching a network. `messages.ini` has their
+words.
+"""
 
 import re
 import sys
@@ -54,10 +56,15 @@ EXPECTED: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
     str: ("a string", lambda value: isinstance(value, str)),
     Sequence: (
         "a list of strings",
-        lambda value: isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value),
+        lambda value: (
+            isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
+        ),
     ),
     Mapping: ("a dict", lambda value: isinstance(value, dict)),
-    Union: ("'auto' or a whole number, at least 0", lambda value: value == "auto" or EXPECTED[int][1](value)),
+    Union: (
+        "'auto' or a whole number, at least 0",
+        lambda value: value == "auto" or EXPECTED[int][1](value),
+    ),
 }
 
 
@@ -78,7 +85,9 @@ def shared_tenants() -> Iterator[tuple[str]]:
     """Schema tenants, of django-tenants or django-tenant-schemas, whose rows have the same ids."""
     own = {str(app).partition(".apps.")[0] for app in getattr(settings, "TENANT_APPS", ())}
     models = (*subjects.tracked_models(), *subjects.read_state_models())
-    if hasattr(settings, "TENANT_MODEL") and any(model._meta.app_config.name in own for model in models):
+    if hasattr(settings, "TENANT_MODEL") and any(
+        model._meta.app_config.name in own for model in models
+    ):
         if "readtrack" not in own:
             yield ("readtrack is not in TENANT_APPS",)
         elif not keys.PATH.fullmatch(conf.PREFIX):
@@ -101,7 +110,10 @@ def missing_urls() -> Iterator[tuple[str]]:
 
 def unfollowed_news() -> Iterator[tuple[str, str]]:
     """Yields the settings and attributes that say what news is for, and what is wrong with them."""
-    own = [(f"{model._meta.label}.news_for", model, model.news_for) for model in subjects.tracked_models()]
+    own = [
+        (f"{model._meta.label}.news_for", model, model.news_for)
+        for model in subjects.tracked_models()
+    ]
     others = [
         (f"READTRACK['NEWS_FOR']['{label}']", subjects.model_with_label(str(label)), names)
         for label, names in conf.NEWS_FOR.items()
@@ -112,7 +124,9 @@ def unfollowed_news() -> Iterator[tuple[str, str]]:
         elif model is not None and names is not Tracked.news_for:  # whose names a model may lack
             followed = {field.name for field in subjects.news_links(model)}
             problem = "which is no foreign key or many-to-many field of the model"
-            yield from ((where, f"names {name!r}, {problem}") for name in names if name not in followed)
+            yield from (
+                (where, f"names {name!r}, {problem}") for name in names if name not in followed
+            )
 
 
 def unknown_fields() -> Iterator[tuple[str, str, str]]:
@@ -133,8 +147,12 @@ def missing_migrations() -> Iterator[tuple[str, str, str]]:
     try:
         # As makemigrations does, before the app of a custom user has its first migration.
         loader = MigrationLoader(None, ignore_no_migrations=True)
-        state = loader.project_state([leaf for one in models for leaf in loader.graph.leaf_nodes(one._meta.app_label)])
-    except Exception:  # Django's own commands report broken migrations, and have to be able to merge them
+        state = loader.project_state(
+            [leaf for one in models for leaf in loader.graph.leaf_nodes(one._meta.app_label)]
+        )
+    except (
+        Exception
+    ):  # Django's own commands report broken migrations, and have to be able to merge them
         return
     for model in models:
         app, name = model._meta.app_label, model._meta.model_name
@@ -146,12 +164,17 @@ def missing_migrations() -> Iterator[tuple[str, str, str]]:
 
 def _strategies() -> list[tuple[str, str]]:
     """Returns each place that names a strategy for unique visitors, and the name."""
-    own = [(f"{model._meta.label}.unique_strategy", model.unique_strategy) for model in subjects.tracked_models()]
+    own = [
+        (f"{model._meta.label}.unique_strategy", model.unique_strategy)
+        for model in subjects.tracked_models()
+    ]
     return [("READTRACK['UNIQUE']", conf.UNIQUE), *((where, name) for where, name in own if name)]
 
 
 TYPE_CHECKS = ("readtrack.E001", "readtrack.E002", "readtrack.W003")
-CHECKS: dict[str, Callable[[], Iterable[tuple[Any, ...]]]] = {  # each yields the words of its problems
+CHECKS: dict[
+    str, Callable[[], Iterable[tuple[Any, ...]]]
+] = {  # each yields the words of its problems
     "readtrack.E001": lambda: problem_if(
         not isinstance(given := getattr(settings, "READTRACK", {}), dict), type(given).__name__
     ),
@@ -163,25 +186,43 @@ CHECKS: dict[str, Callable[[], Iterable[tuple[Any, ...]]]] = {  # each yields th
     ],
     "readtrack.E012": lambda: problem_if(error := connection.misconfiguration(), conf.CACHE, error),
     "readtrack.W013": lambda: problem_if(
-        (prefix := settings.CACHES.get(conf.CACHE, {}).get("KEY_PREFIX")) and not conf.PREFIX, conf.CACHE, prefix
+        (prefix := settings.CACHES.get(conf.CACHE, {}).get("KEY_PREFIX")) and not conf.PREFIX,
+        conf.CACHE,
+        prefix,
     ),
     "readtrack.E024": shared_tenants,
     "readtrack.W006": lambda: problem_if(MIDDLEWARE not in settings.MIDDLEWARE),
     "readtrack.E007": lambda: problem_if(_precedes(MIDDLEWARE, AUTHENTICATION)),
     "readtrack.E016": lambda: [
-        (path,) for path in settings.MIDDLEWARE if _precedes(MIDDLEWARE, path) and COMPRESSOR.search(path)
+        (path,)
+        for path in settings.MIDDLEWARE
+        if _precedes(MIDDLEWARE, path) and COMPRESSOR.search(path)
     ],
-    "readtrack.W017": lambda: problem_if(_precedes("django.middleware.cache.UpdateCacheMiddleware", MIDDLEWARE)),
+    "readtrack.W017": lambda: problem_if(
+        _precedes("django.middleware.cache.UpdateCacheMiddleware", MIDDLEWARE)
+    ),
     "readtrack.W028": missing_urls,
-    "readtrack.W018": lambda: problem_if(_precedes(MIDDLEWARE, "django.middleware.http.ConditionalGetMiddleware")),
+    "readtrack.W018": lambda: problem_if(
+        _precedes(MIDDLEWARE, "django.middleware.http.ConditionalGetMiddleware")
+    ),
     "readtrack.E014": lambda: [(name,) for name in AT_LEAST_ONE if getattr(conf, name) == 0],
-    "readtrack.E042": lambda: problem_if(conf.PARTITIONS != 1 and not 16 <= conf.PARTITIONS <= 1024, conf.PARTITIONS),
-    "readtrack.E043": lambda: problem_if(conf.FLUSH_TASKS > conf.PARTITIONS, conf.FLUSH_TASKS, conf.PARTITIONS),
-    "readtrack.E020": lambda: [bad for name in ("BOTS", "NOT_BOTS", "SHARED_PATHS") for bad in patterns(name)[1]],
+    "readtrack.E042": lambda: problem_if(
+        conf.PARTITIONS != 1 and not 16 <= conf.PARTITIONS <= 1024, conf.PARTITIONS
+    ),
+    "readtrack.E043": lambda: problem_if(
+        conf.FLUSH_TASKS > conf.PARTITIONS, conf.FLUSH_TASKS, conf.PARTITIONS
+    ),
+    "readtrack.E020": lambda: [
+        bad for name in ("BOTS", "NOT_BOTS", "SHARED_PATHS") for bad in patterns(name)[1]
+    ],
     "readtrack.E022": lambda: problem_if(error := addresses.proxies()[1], error),
     "readtrack.E023": lambda: problem_if(not COOKIE.fullmatch(conf.COOKIE), conf.COOKIE),
-    "readtrack.E027": lambda: problem_if(not re.fullmatch(r"[\w.-]+(?:/[\w.-]+)*", conf.SCRIPT, re.ASCII), conf.SCRIPT),
-    "readtrack.E032": lambda: problem_if(not conf.FUNNEL or len(set(conf.FUNNEL)) < len(conf.FUNNEL), conf.FUNNEL),
+    "readtrack.E027": lambda: problem_if(
+        not re.fullmatch(r"[\w.-]+(?:/[\w.-]+)*", conf.SCRIPT, re.ASCII), conf.SCRIPT
+    ),
+    "readtrack.E032": lambda: problem_if(
+        not conf.FUNNEL or len(set(conf.FUNNEL)) < len(conf.FUNNEL), conf.FUNNEL
+    ),
     "readtrack.E033": unusable_dimensions,
     "readtrack.E026": lambda: exclusions.rules()[1],
     "readtrack.E040": lambda: problem_if(conf.ANONYMOUS_READERS and conf.READERS == "id"),
@@ -199,7 +240,9 @@ CHECKS: dict[str, Callable[[], Iterable[tuple[Any, ...]]]] = {  # each yields th
     ],
     "readtrack.E009": unknown_fields,
     "readtrack.E044": unfollowed_news,
-    "readtrack.E010": lambda: [(one._meta.label,) for one in subjects.counted_models() if len(one._meta.pk_fields) > 1],
+    "readtrack.E010": lambda: [
+        (one._meta.label,) for one in subjects.counted_models() if len(one._meta.pk_fields) > 1
+    ],
     "readtrack.E045": lambda: [
         (model._meta.label, subjects.owner(model)._meta.label)
         for model in apps.get_models()
@@ -213,10 +256,16 @@ CHECKS: dict[str, Callable[[], Iterable[tuple[Any, ...]]]] = {  # each yields th
     ],
     "readtrack.W011": missing_migrations,
     "readtrack.E030": lambda: [
-        (where, name, ", ".join(map(repr, STRATEGIES))) for where, name in _strategies() if name not in STRATEGIES
+        (where, name, ", ".join(map(repr, STRATEGIES)))
+        for where, name in _strategies()
+        if name not in STRATEGIES
     ],
     "readtrack.W034": lambda: [
-        (where, name, ", ".join(repr(name) for name, way in STRATEGIES.items() if not way.needs_reader))
+        (
+            where,
+            name,
+            ", ".join(repr(name) for name, way in STRATEGIES.items() if not way.needs_reader),
+        )
         for where, name in _strategies()
         if name in STRATEGIES and STRATEGIES[name].needs_reader and not readers.has_whole_ids()
     ],

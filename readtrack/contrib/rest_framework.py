@@ -1,4 +1,6 @@
-"""Django REST framework: fields for counts and dots that ask once for a whole list, and a mixin that counts views."""
+"""Django REST framework: fields for counts and dots that ask once for a whole list, and a mixin
+that counts views.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -10,10 +12,12 @@ from readtrack import reports
 
 
 class NumberField(Field):  # type: ignore[misc]  # the framework has no types
-    """Base of the fields. In a serializer with `many=True` the first object asks for all of the list.
+    """Base of the fields. In a serializer with `many=True` the first object asks for all of the
+    list.
 
-    `source` names the object that the number is of, as in `UnreadField(source="category")`; by default it is the one
-    that the serializer shows. In a serializer within another one each object asks for itself.
+    `source` names the object that the number is of, as in `UnreadField(source="category")`; by
+    default it is the one that the serializer shows. In a serializer within another one each object
+    asks for itself.
     """
 
     numbers: Callable[..., Mapping[Any, Any]]  # returns the number of each object
@@ -41,7 +45,9 @@ class UnreadCountField(NumberField):
     """The number of new items, as `reports.unread_counts` returns it for the user of the request."""
 
     def numbers(self, objs: Iterable[Any]) -> Mapping[Any, int]:
-        return reports.unread_counts(getattr(self.context.get("request"), "user", AnonymousUser()), objs)
+        return reports.unread_counts(
+            getattr(self.context.get("request"), "user", AnonymousUser()), objs
+        )
 
 
 class UnreadField(UnreadCountField):
@@ -52,7 +58,9 @@ class UnreadField(UnreadCountField):
 
 
 class CountViewsMixin:
-    """For `RetrieveAPIView` and view sets: counts a view of the object that is retrieved. Put it first."""
+    """For `RetrieveAPIView` and view sets: counts a view of the object that is retrieved. Put it
+    first.
+    """
 
     request: Any
 

@@ -1,4 +1,6 @@
-"""Line charts as inline SVG, drawn by pygal. The page's style sheet colours them, so dark mode works."""
+"""Line charts as inline SVG, drawn by pygal. The page's style sheet colours them, so dark mode
+works.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,15 +23,22 @@ def lines(
     notes: Sequence[str] = (),
     is_narrow: bool = False,
 ) -> SafeString:
-    """Returns a line chart as an `<svg>` element without script and style, for a strict content security policy.
+    """Returns a line chart as an `<svg>` element without script and style, for a strict content
+    security policy.
 
-    Screen readers read `title` and `description`. None is no point; a point with a note has a line down. The last
-    label is written out, and before it as many as there is room for. A narrow chart is for a phone.
+    Screen readers read `title` and `description`. None is no point; a point with a note has a line
+    down. The last label is written out, and before it as many as there is room for. A narrow chart
+    is for a phone.
     """
     # Sizes are in the chart's own units: the page scales it, and its text with it.
-    shape, width, height, font_size = ("narrow", 420, 300, 14) if is_narrow else ("wide", 900, 260, 13)
+    shape, width, height, font_size = (
+        ("narrow", 420, 300, 14) if is_narrow else ("wide", 900, 260, 13)
+    )
     if len(labels) == 1:  # no line has a single point
-        labels, series = [*labels, ""], {name: [*values, *values] for name, values in series.items()}
+        labels, series = (
+            [*labels, ""],
+            {name: [*values, *values] for name, values in series.items()},
+        )
     most = max([4, *(value or 0 for values in series.values() for value in values)])
     chart = pygal.Line(
         width=width,
@@ -49,9 +58,15 @@ def lines(
         value_formatter=lambda value: exact(int(value)),
     )
     room = 0.85 * width / max(1, len(labels))  # of a point; the axis leaves that much
-    widths = [sum(1.0 if east_asian_width(letter) in "WF" else 0.62 for letter in label) for label in labels]
+    widths = [
+        sum(1.0 if east_asian_width(letter) in "WF" else 0.62 for letter in label)
+        for label in labels
+    ]
     step = int((max(widths, default=0) + 1) * font_size // room) + 1  # widths are in font sizes
-    chart.x_labels, chart.x_labels_major = list(labels), list(labels[::-1][::step])  # pygal knows them by their text
+    chart.x_labels, chart.x_labels_major = (
+        list(labels),
+        list(labels[::-1][::step]),
+    )  # pygal knows them by their text
     for name, values in series.items():
         chart.add(name, list(values))
     if any(notes):
@@ -67,7 +82,9 @@ def lines(
 
 
 def _make_plain(root: Any, notes: Sequence[str]) -> None:
-    """Removes style and script ("defs"), comments, pygal's own title and the empty id; draws a line at each note."""
+    """Removes style and script ("defs"), comments, pygal's own title and the empty id; draws a line
+    at each note.
+    """
     series = [group for group in root.iter() if str(group.get("class")).startswith("series ")]
     of_last = [group for group in series if group.get("class") == series[-1].get("class")]
     root.attrib.pop("id")
@@ -75,7 +92,11 @@ def _make_plain(root: Any, notes: Sequence[str]) -> None:
         parent.attrib.pop("style", None)
         for child in list(parent):
             is_comment = not isinstance(child.tag, str)
-            if is_comment or child.tag in ("defs", "title") or child.get("class", "").endswith("overlay"):
+            if (
+                is_comment
+                or child.tag in ("defs", "title")
+                or child.get("class", "").endswith("overlay")
+            ):
                 parent.remove(child)
     if any(notes):  # whose series is the last one, with dots that tell where the points are
         line, dots = of_last[:2]

@@ -1,4 +1,6 @@
-"""The dashboard's page, and its tables as files: CSV for people and spreadsheets, JSON for programs."""
+"""The dashboard's page, and its tables as files: CSV for people and spreadsheets, JSON for
+programs.
+"""
 
 import csv
 import json
@@ -28,21 +30,39 @@ from readtrack.hits.addresses import NOTICES
 from readtrack.numerals import exact
 from readtrack.reports.access import numbers_url
 from readtrack.sql import runs
-from readtrack.subjects import counted_models, enters_funnel, label_of, parse_subject, read_state_models
+from readtrack.subjects import (
+    counted_models,
+    enters_funnel,
+    label_of,
+    parse_subject,
+    read_state_models,
+)
 
 FILES = ("csv", "json")
-FORMULAS = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"  # a spreadsheet would compute such a text; the last are full-width
+# a spreadsheet would compute such a text; the last are full-width
+FORMULAS = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
 
 
 def _day_format() -> str:
-    """Returns the format of a day without its year. In some languages, as in American English, the month is first."""
-    return "N j" if get_format("MONTH_DAY_FORMAT").startswith("F") else pgettext("format of a day", "j N")
+    """Returns the format of a day without its year. In some languages, as in American English, the
+    month is first.
+    """
+    return (
+        "N j"
+        if get_format("MONTH_DAY_FORMAT").startswith("F")
+        else pgettext("format of a day", "j N")
+    )
 
 
-# Of the chart's axis, in the letters of Django's template filter `date` or by the name of a setting.
+# Of the chart's axis, in the letters of Django's template filter `date` or by the name of a
+# setting.
 _DAY, _MONTH = lazy(_day_format, str)(), pgettext_lazy("format of a month", "N Y")
 FORMATS: Mapping[str, Any] = {"hour": "TIME_FORMAT", "day": _DAY, "week": _DAY, "month": _MONTH}
-WITH_YEAR: Mapping[str, Any] = {**FORMATS, "day": "DATE_FORMAT", "week": "DATE_FORMAT"}  # of its table
+WITH_YEAR: Mapping[str, Any] = {
+    **FORMATS,
+    "day": "DATE_FORMAT",
+    "week": "DATE_FORMAT",
+}  # of its table
 
 TABS: Mapping[str, Any] = {
     "numbers": gettext_lazy("Numbers"),
@@ -55,11 +75,13 @@ TABS: Mapping[str, Any] = {
 
 
 def export(scope: Scope, name: str, kind: str, **options: Any) -> StreamingHttpResponse:
-    """Returns a table of the page as CSV or JSON, in its units: shares and changes in per cent, times in seconds.
+    """Returns a table of the page as CSV or JSON, in its units: shares and changes in per cent,
+    times in seconds.
 
-    Columns have the headings of the page, and in JSON also names that are the same in all languages. A text in CSV
-    cannot be a formula. A file without what a silent Redis knows says so in its name, in a header, and in JSON.
-    Rows are sent one by one. `options` are those of Numbers. Raises Http404 for a table that the page lacks.
+    Columns have the headings of the page, and in JSON also names that are the same in all
+    languages. A text in CSV cannot be a formula. A file without what a silent Redis knows says so
+    in its name, in a header, and in JSON. Rows are sent one by one. `options` are those of Numbers.
+    Raises Http404 for a table that the page lacks.
     """
     if not any(name in names for names in _tabs(scope).values()):
         raise Http404
@@ -71,10 +93,21 @@ def export(scope: Scope, name: str, kind: str, **options: Any) -> StreamingHttpR
         headers["X-Readtrack-Complete"] = "false"
     names = [one.name for one in table.columns]
     headings: list[Any] = [str(one.heading) for one in table.columns]
-    rows = ([round(one, 2) if isinstance(one, float) else one for one in row.values] for row in table.rows)
+    rows = (
+        [round(one, 2) if isinstance(one, float) else one for one in row.values]
+        for row in table.rows
+    )
     if kind == "json":
-        content = {"table": name, "is_complete": is_complete, "columns": names, "headings": headings}
-        texts = (f"{', ' if number else ''}{json.dumps(row, default=title_of)}" for number, row in enumerate(rows))
+        content = {
+            "table": name,
+            "is_complete": is_complete,
+            "columns": names,
+            "headings": headings,
+        }
+        texts = (
+            f"{', ' if number else ''}{json.dumps(row, default=title_of)}"
+            for number, row in enumerate(rows)
+        )
         lines: Iterable[str] = chain([json.dumps(content)[:-1] + ', "rows": ['], texts, ["]}"])
         return StreamingHttpResponse(lines, headers=headers, content_type="application/json")
     line: Any = SimpleNamespace(write=str)  # a file that gives back what is written into it
@@ -91,14 +124,18 @@ def _cell(value: Any) -> Any:
 
 
 def _tabs(scope: Scope) -> dict[str, Sequence[str]]:
-    """Returns the tables of the tabs that the settings and the filters have something for; of one object all in one."""
+    """Returns the tables of the tabs that the settings and the filters have something for; of one
+    object all in one.
+    """
     by = [f"by-{name}" for name in dimension_names()]
     reading = ["really-read", "funnel"] if conf.FUNNEL else ["really-read"]
     if "object" in scope.chosen:
         return {"numbers": ["over-time", *by, *reading, "now"]}
     if scope.values:  # which nothing else can be filtered by
         return {"numbers": ["most-viewed"]}
-    found: dict[str, Sequence[str]] = {  # with fixed filters none of the whole site, which the reader may not see
+    found: dict[
+        str, Sequence[str]
+    ] = {  # with fixed filters none of the whole site, which the reader may not see
         "numbers": ["over-time", "most-viewed", "trending", "now"],
         "growth": ["grew-most"] if scope.before else [],
         "sources": by,
@@ -109,8 +146,12 @@ def _tabs(scope: Scope) -> dict[str, Sequence[str]]:
     return {tab: names for tab, names in found.items() if names}
 
 
-def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None, **options: Any) -> dict[str, Any]:
-    """Returns what the template needs of the scope. Without Redis its live numbers are marked as not known."""
+def page_context(
+    scope: Scope, tab: str = "numbers", *, site: str | None = None, **options: Any
+) -> dict[str, Any]:
+    """Returns what the template needs of the scope. Without Redis its live numbers are marked as
+    not known.
+    """
     tabs = _tabs(scope)
     tab = tab if tab in tabs else "numbers"
     found = Numbers(scope, tabs[tab], shown=tables.SHOWN, **options)
@@ -127,15 +168,25 @@ def page_context(scope: Scope, tab: str = "numbers", *, site: str | None = None,
         "scope": scope,
         "found": found,
         "files": FILES,
-        "periods": [(label, scope.address(period=one, **here), one == scope.period) for one, label in PERIODS.items()],
-        "tabs": [(TABS[name], scope.address(tab="" if name == "numbers" else name), name == tab) for name in tabs],
+        "periods": [
+            (label, scope.address(period=one, **here), one == scope.period)
+            for one, label in PERIODS.items()
+        ],
+        "tabs": [
+            (TABS[name], scope.address(tab="" if name == "numbers" else name), name == tab)
+            for name in tabs
+        ],
         "last_day": scope.span.until - MOMENT,
         "kept": parse_qsl(scope.address(period="", **here)[1:]),
         "chips": _chips(found, scope, here),
         **(_chart(found, chart, now) if chart and now else {}),
         "tables": [_shown(table, scope, site) for table in shown.values()],
         "has_period": tab != "sections",  # which is of now
-        "notices": [_(words) for notice, words in NOTICES.items() if sum(by[notice] for by in found.skips[:24])],
+        "notices": [
+            _(words)
+            for notice, words in NOTICES.items()
+            if sum(by[notice] for by in found.skips[:24])
+        ],
     }
 
 
@@ -145,10 +196,17 @@ def _figures(found: Numbers) -> list[dict[str, Any]]:
     (_run, _notes, until), as_of, is_summed = found.flush_and_notes, "", found.is_summed
     names = (_("Views"), _("New visitors"), _("Reads"))[: 3 if is_summed else 1]
     befores: list[int | None] = [*before] if before else [None] * 3
-    if is_summed and found.scope.is_present and not found.scope.is_listed:  # by full flushes, all but the views
+    if (
+        is_summed and found.scope.is_present and not found.scope.is_listed
+    ):  # by full flushes, all but the views
         if until:
-            local, now = timezone.localtime(buckets.time_of(until)), timezone.localtime(buckets.now())
-            as_of = date_format(local, "TIME_FORMAT" if local.date() == now.date() else "DATETIME_FORMAT")
+            local, now = (
+                timezone.localtime(buckets.time_of(until)),
+                timezone.localtime(buckets.now()),
+            )
+            as_of = date_format(
+                local, "TIME_FORMAT" if local.date() == now.date() else "DATETIME_FORMAT"
+            )
         if found.scope.by == "hour":
             befores[1:] = None, None
     return [
@@ -165,23 +223,46 @@ def _figures(found: Numbers) -> list[dict[str, Any]]:
 
 
 def _chart(found: Numbers, table: tables.Table, now: tables.Table) -> dict[str, Any]:
-    """Returns the figures, and the chart for wide and for narrow screens with its numbers as a table and as text."""
+    """Returns the figures, and the chart for wide and for narrow screens with its numbers as a
+    table and as text.
+    """
     (before, total), (run, notes, _until) = found.totals, found.flush_and_notes
     starts, first_column = (
-        [date_format(timezone.localtime(start), str(formats[found.scope.by])) for start in found.starts]
+        [
+            date_format(timezone.localtime(start), str(formats[found.scope.by]))
+            for start in found.starts
+        ]
         for formats in (FORMATS, WITH_YEAR)
     )
     series = {name: table.values(name) for name in ("before", "views", "visitors", "reads")}
     ends = (found.scope.span.since, found.scope.span.until - MOMENT)
     first, last = (date_format(timezone.localtime(end), "DATE_FORMAT") for end in ends)
-    span = first if first == last else pgettext("period", "%(first)s to %(last)s") % {"first": first, "last": last}
+    span = (
+        first
+        if first == last
+        else pgettext("period", "%(first)s to %(last)s") % {"first": first, "last": last}
+    )
     numbers = {name: exact(number) for name, number in total._asdict().items()}
-    summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {**numbers, "span": span}
+    summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {
+        **numbers,
+        "span": span,
+    }
     drawn = [
-        charts.lines(table.title, starts, series, description=summary, notes=table.values("notes"), is_narrow=one)
+        charts.lines(
+            table.title,
+            starts,
+            series,
+            description=summary,
+            notes=table.values("notes"),
+            is_narrow=one,
+        )
         for one in (False, True)
     ]
-    places = [place for place, one in enumerate(table.columns) if one.name != "before" or found.is_compared]
+    places = [
+        place
+        for place, one in enumerate(table.columns)
+        if one.name != "before" or found.is_compared
+    ]
     rows = [
         (start, [tables.text(row.values[place], table.columns[place].kind) for place in places[1:]])
         for start, row in zip(first_column, table.rows, strict=True)
@@ -198,7 +279,9 @@ def _chart(found: Numbers, table: tables.Table, now: tables.Table) -> dict[str, 
         "recent": tables.text(found.recent, "number"),
         "last_flush": run,
         "last_flush_when": naturaltime(run.ended) if run and run.ended else "",
-        "is_late": run and buckets.now() - buckets.now(run.ended) > runs.late_after(),  # beat or its worker may be down
+        "is_late": run
+        and buckets.now() - buckets.now(run.ended)
+        > runs.late_after(),  # beat or its worker may be down
         "charts": drawn,
         "summary": summary,
         "chart": table,
@@ -210,7 +293,9 @@ def _chart(found: Numbers, table: tables.Table, now: tables.Table) -> dict[str, 
 
 
 def _shown(table: tables.Table, scope: Scope, site: str | None) -> dict[str, Any]:
-    """Returns a table as the template needs it: its first rows with the values as text, and with links."""
+    """Returns a table as the template needs it: its first rows with the values as text, and with
+    links.
+    """
     rows = []
     # In other tables the file is two clicks away already.
     sources = dimension_names()[:1] if table.name == "grew-most" else ()
@@ -223,10 +308,14 @@ def _shown(table: tables.Table, scope: Scope, site: str | None) -> dict[str, Any
         if "object" not in scope.chosen and not row.filters.items() <= scope.chosen.items():
             link = scope.address(**row.filters)
             if "object" in row.filters:
-                link = numbers_url(row.values[0], site=site) + scope.address(**dict.fromkeys(scope.chosen, ""))
+                link = numbers_url(row.values[0], site=site) + scope.address(
+                    **dict.fromkeys(scope.chosen, "")
+                )
         if link and sources:
             file = f"{link}&{urlencode({'table': f'by-{sources[0]}', 'format': 'csv'})}"
-            cells[0].update(file=file, file_title=tables.of_all_time(tables.words_of(sources[0])[0]))
+            cells[0].update(
+                file=file, file_title=tables.of_all_time(tables.words_of(sources[0])[0])
+            )
         rows.append((cells[0], cells[1:], link, address_of(row.values[0])))
     return {"table": table, "rows": rows}
 
@@ -242,6 +331,14 @@ def _chips(found: Numbers, scope: Scope, here: Mapping[str, str]) -> list[tuple[
         words = models.get(value, value)
         if name in {"category", "author"}:
             model, pk = (name == "category" and parse_subject(value)) or (get_user_model(), value)
-            words = name_of(found.objects.chosen(name) or model._default_manager.filter(pk=pk).first() or value)
-        chips.append((labels.get(name) or tables.words_of(name)[1], words, scope.address(**{name: ""}, **here)))
+            words = name_of(
+                found.objects.chosen(name) or model._default_manager.filter(pk=pk).first() or value
+            )
+        chips.append(
+            (
+                labels.get(name) or tables.words_of(name)[1],
+                words,
+                scope.address(**{name: ""}, **here),
+            )
+        )
     return chips

@@ -1,4 +1,6 @@
-"""A scope: the period and the filters of the dashboard, out of the address. Tables, charts and exports take it."""
+"""A scope: the period and the filters of the dashboard, out of the address. Tables, charts and
+exports take it.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,45 +48,69 @@ class Span(NamedTuple):
 
     @property
     def hours(self) -> range:
-        """Returns the hours (since 1970) from the first whole one to the last that begins before the end.
+        """Returns the hours (since 1970) from the first whole one to the last that begins before
+        the end.
 
         An hour in two days (half-hour zones) is in the earlier one.
         """
-        first, last = (buckets.hour_index(at) for at in (self.since + buckets.HOUR - MOMENT, self.until - MOMENT))
+        first, last = (
+            buckets.hour_index(at)
+            for at in (self.since + buckets.HOUR - MOMENT, self.until - MOMENT)
+        )
         return range(first, max(first, last) + 1 if self.since < self.until else first)
 
     def starts(self, by: buckets.Period) -> list[datetime]:
         """Returns the local starts of the hours, days, weeks or months that make up the period."""
-        first = max(self.since, buckets.hour_start(self.hours.start)) if by == "hour" else self.since
-        starts = buckets.period_starts(first, max(self.until, first + MOMENT), by=by) if self.hours else []
+        first = (
+            max(self.since, buckets.hour_start(self.hours.start)) if by == "hour" else self.since
+        )
+        starts = (
+            buckets.period_starts(first, max(self.until, first + MOMENT), by=by)
+            if self.hours
+            else []
+        )
         return [max(start, self.since) for start in starts]
 
     def first_hours(self, by: buckets.Period) -> list[int]:
-        """Returns the first hour of each start. An hour in two periods (half-hour zones) is in the earlier one."""
-        rest = [buckets.hour_index(start + buckets.HOUR - buckets.MINUTE) for start in self.starts(by)[1:]]
+        """Returns the first hour of each start. An hour in two periods (half-hour zones) is in the
+        earlier one.
+        """
+        rest = [
+            buckets.hour_index(start + buckets.HOUR - buckets.MINUTE)
+            for start in self.starts(by)[1:]
+        ]
         return [self.hours.start, *rest]
 
 
 @dataclass(frozen=True)
 class Scope:
-    """A period, the period before it, and filters. What is no valid choice is left out, so it never raises."""
+    """A period, the period before it, and filters. What is no valid choice is left out, so it never
+    raises.
+    """
 
     period: str
     span: Span
     before: Span | None  # as long as the period has lasted until now; None for all time
     chosen: Mapping[str, str]  # the filters: FILTERS, and dimensions by name
-    fixed: Mapping[str, str] = field(default_factory=dict)  # those that the page has by itself, which are in no address
+    fixed: Mapping[str, str] = field(
+        default_factory=dict
+    )  # those that the page has by itself, which are in no address
 
     @classmethod
-    def parse(cls, given: Mapping[str, Any], *, fixed: Mapping[str, str] = {}, at: datetime | None = None) -> "Scope":
-        """Returns the scope of the address's parameters. `fixed` filters come before those of the address.
+    def parse(
+        cls, given: Mapping[str, Any], *, fixed: Mapping[str, str] = {}, at: datetime | None = None
+    ) -> "Scope":
+        """Returns the scope of the address's parameters. `fixed` filters come before those of the
+        address.
 
-        A page with fixed filters takes no other author and no category, whose names it would tell; an object's page
-        takes no filter at all.
+        A page with fixed filters takes no other author and no category, whose names it would tell;
+        an object's page takes no filter at all.
         """
         names = (*FILTERS, *dimension_names())
         left_out = names if "object" in fixed else ("author", "category") if fixed else ()
-        found = {name: str(given.get(name, ""))[:LONGEST].replace("\0", "") for name in (*names, *OTHERS)}
+        found = {
+            name: str(given.get(name, ""))[:LONGEST].replace("\0", "") for name in (*names, *OTHERS)
+        }
         asked = {name: found[name] for name in names if name not in left_out and found[name]}
         chosen = {name: value for name, value in asked.items() if _is_valid(name, value)}
         now = timezone.localtime(buckets.now(at))
@@ -98,7 +124,9 @@ class Scope:
     @property
     def by(self) -> buckets.Period:
         """Returns the length of a point of the chart: of at most some hundred points."""
-        days = (self.span.until - self.span.since - buckets.HOUR) / buckets.DAY  # a day of 25 hours is one
+        days = (
+            self.span.until - self.span.since - buckets.HOUR
+        ) / buckets.DAY  # a day of 25 hours is one
         return "hour" if days <= 1 else "day" if days < 100 else "week" if days < 750 else "month"
 
     @property
@@ -108,7 +136,9 @@ class Scope:
 
     @property
     def is_listed(self) -> bool:
-        """Returns True if the filters name rows, whose numbers are added up; False for whole models."""
+        """Returns True if the filters name rows, whose numbers are added up; False for whole
+        models.
+        """
         return any(self.chosen.get(name) for name in ("object", "category", "author"))
 
     @property
@@ -123,7 +153,9 @@ class Scope:
         found = [subjects.owner(parsed[0])] if parsed else subjects.counted_models()
         if "model" in self.chosen:
             found = [model for model in found if subjects.label_of(model) == self.chosen["model"]]
-        return [model for model in found if not self.is_listed or self._conditions(model) is not None]
+        return [
+            model for model in found if not self.is_listed or self._conditions(model) is not None
+        ]
 
     def rows(self, model: type[Model]) -> "QuerySet[Any]":
         """Returns the rows of one of the models that the filters leave."""
@@ -133,17 +165,23 @@ class Scope:
         return rows.none() if conditions is None else rows.filter(conditions)
 
     def _conditions(self, model: Any) -> Q | None:
-        """Returns the condition of the filters; None for a model that lacks the field for one of them."""
+        """Returns the condition of the filters; None for a model that lacks the field for one of
+        them.
+        """
         parsed = subjects.parse_subject(self.chosen.get("object", ""))
         found = Q(pk=parsed[1]) if parsed else Q()
         if "category" in self.chosen:
             target, pk = subjects.parse_subject(self.chosen["category"]) or (None, None)
-            owners = {link.name: subjects.owner(link.related_model) for link in subjects.news_links(model)}
+            owners = {
+                link.name: subjects.owner(link.related_model) for link in subjects.news_links(model)
+            }
             links = [name for name, owner in owners.items() if target and issubclass(target, owner)]
             if not links:
                 return None
             # In subqueries, because a link to many would give a row more than once.
-            linked = (model._default_manager.filter(**{f"{link}__pk": pk}).values("pk") for link in links)
+            linked = (
+                model._default_manager.filter(**{f"{link}__pk": pk}).values("pk") for link in links
+            )
             found &= reduce(or_, (Q(pk__in=rows) for rows in linked))
         if "author" in self.chosen:
             field = subjects.author_field(model)
@@ -156,14 +194,21 @@ class Scope:
         """Returns the query string of this scope with changes; an empty value takes a filter away."""
         period = {} if "period" in changes else {"period": self.period}
         if period.get("period") == "range":
-            period = {"from": f"{self.span.since:%Y-%m-%d}", "to": f"{self.span.until - MOMENT:%Y-%m-%d}"}
+            period = {
+                "from": f"{self.span.since:%Y-%m-%d}",
+                "to": f"{self.span.until - MOMENT:%Y-%m-%d}",
+            }
         named = {name: value for name, value in self.chosen.items() if name not in self.fixed}
-        return "?" + urlencode({name: value for name, value in {**period, **named, **changes}.items() if value})
+        return "?" + urlencode(
+            {name: value for name, value in {**period, **named, **changes}.items() if value}
+        )
 
 
 def dimension_names() -> list[str]:
     """Returns the names of the site's dimensions that can be filters; sources come first."""
-    names = [name for name in map(dimensions.name_of, conf.DIMENSIONS) if name not in (*FILTERS, *OTHERS)]
+    names = [
+        name for name in map(dimensions.name_of, conf.DIMENSIONS) if name not in (*FILTERS, *OTHERS)
+    ]
     return sorted(names, key=lambda name: name != "referrer")
 
 
@@ -173,7 +218,11 @@ def _is_valid(name: str, value: str) -> bool:
         return value in map(subjects.label_of, subjects.counted_models())
     if name not in FILTERS:
         return True
-    model, pk = (get_user_model(), value) if name == "author" else subjects.parse_subject(value) or (None, "")
+    model, pk = (
+        (get_user_model(), value)
+        if name == "author"
+        else subjects.parse_subject(value) or (None, "")
+    )
     may_be = {"object": subjects.is_counted, "category": subjects.has_read_state}.get(name)
     if model is None or (may_be and not may_be(model)):
         return False
@@ -193,20 +242,35 @@ def _day(text: str, today: date) -> date | None:
 
 
 def _spans(period: str, now: datetime, days: Sequence[date]) -> tuple[Span, Span | None]:
-    """Returns the period (a range has two days), and the one before it for as long as the period has lasted."""
+    """Returns the period (a range has two days), and the one before it for as long as the period
+    has lasted.
+    """
     today = now.date()
     month, year = today.replace(day=1), today.replace(month=1, day=1)
     last = {"yesterday": today - buckets.DAY, "range": days[-1]}.get(period, today)
     length = int(period) if period.isdigit() else 1
-    begin = {"month": month, "year": year, "range": days[0]}.get(period, last - (length - 1) * buckets.DAY)
+    begin = {"month": month, "year": year, "range": days[0]}.get(
+        period, last - (length - 1) * buckets.DAY
+    )
     span = Span(buckets.day_start(begin), min(buckets.day_start(last + buckets.DAY), now))
     if period == "all":
         return span, None
-    earlier = {"month": (month - buckets.DAY).replace(day=1), "year": year.replace(year=year.year - 1)}
+    earlier = {
+        "month": (month - buckets.DAY).replace(day=1),
+        "year": year.replace(year=year.year - 1),
+    }
     start = earlier.get(period, begin - (last - begin + buckets.DAY))
-    # Whole days and the time of the running one, so that a change of the clock is no hour more or less.
+    # Whole days and the time of the running one, so that a change of the clock is no hour more or
+    # less.
     whole = (span.until.date() - begin).days
-    until = buckets.day_start(start + whole * buckets.DAY) + (span.until - buckets.day_start(span.until.date()))
-    # To the nearest hour, because a whole hour is no match for the first minutes of the running one.
-    until = buckets.hour_start(buckets.hour_index(until + buckets.HOUR / 2)).astimezone(span.since.tzinfo)
-    return span, Span(buckets.day_start(start), max(buckets.day_start(start), min(until, span.since)))
+    until = buckets.day_start(start + whole * buckets.DAY) + (
+        span.until - buckets.day_start(span.until.date())
+    )
+    # To the nearest hour, because a whole hour is no match for the first minutes of the running
+    # one.
+    until = buckets.hour_start(buckets.hour_index(until + buckets.HOUR / 2)).astimezone(
+        span.since.tzinfo
+    )
+    return span, Span(
+        buckets.day_start(start), max(buckets.day_start(start), min(until, span.since))
+    )

@@ -1,4 +1,6 @@
-"""The tables of the dashboard: rows of plain values, which the page shows and exports give out as they are."""
+"""The tables of the dashboard: rows of plain values, which the page shows and exports give out as
+they are.
+"""
 
 from bisect import bisect_left
 from collections import Counter
@@ -91,7 +93,9 @@ REFUSED = ("hits", "share", "yesterday", "by_hour")
 
 
 class Row(NamedTuple):
-    """A row: its values, and filters that name it. An object is the first value; to show its title may cost queries."""
+    """A row: its values, and filters that name it. An object is the first value; to show its title
+    may cost queries.
+    """
 
     values: Sequence[Any]
     filters: Mapping[str, str] = {}
@@ -140,7 +144,9 @@ def text(value: Any, kind: Kind) -> str:
         return _("%(seconds)s s") % {"seconds": exact(value)}
     if kind == "trend":  # the points of a small line, 60 by 16
         most, last = max([1, *value]), max(1, len(value) - 1)
-        return " ".join(f"{60 * place / last:.1f},{15 - 14 * one / most:.1f}" for place, one in enumerate(value))
+        return " ".join(
+            f"{60 * place / last:.1f},{15 - 14 * one / most:.1f}" for place, one in enumerate(value)
+        )
     return title_of(value)
 
 
@@ -156,7 +162,14 @@ def over_time(found: Numbers) -> Table:
         # The first hour of the day, or the week or month that the day is in.
         notes[bisect_left(days, day) if day in days else bisect_left(days, day) - 1].append(words)
     rows = [
-        Row((start.isoformat(), *(point if start <= known_until else (None, None, None)), views, "; ".join(texts)))
+        Row(
+            (
+                start.isoformat(),
+                *(point if start <= known_until else (None, None, None)),
+                views,
+                "; ".join(texts),
+            )
+        )
         for start, point, views, texts in zip(found.starts, points, earlier, notes, strict=False)
     ]
     columns = _columns("since", "views", "visitors", "reads", "views_before", "notes")
@@ -166,7 +179,9 @@ def over_time(found: Numbers) -> Table:
 def _of_objects(
     found: Numbers, some: Iterable[Entry], *names: str, of: str = "views"
 ) -> tuple[str, list[Column], list[Row]]:
-    """Returns which objects were looked at (if not all), the columns and rows; `of` is the number that is compared."""
+    """Returns which objects were looked at (if not all), the columns and rows; `of` is the number
+    that is compared.
+    """
     names = tuple(name for name in names if found.is_compared or name not in COMPARED)
     places = range(found.gap + 1, found.gap + 1 + len(found.starts))  # of the chart's points
     rows = []
@@ -182,13 +197,20 @@ def _of_objects(
             "ratio": _percent(min(one.now.reads, one.now.views), one.now.views),
             "median": median(reading) if reading[ENGAGED] else None,
         }
-        rows.append(Row((found.objects[one.subject], *(numbers[name] for name in names)), {"object": one.subject}))
+        rows.append(
+            Row(
+                (found.objects[one.subject], *(numbers[name] for name in names)),
+                {"object": one.subject},
+            )
+        )
     among = _("Among the objects with the most views of all time.") if found.objects.is_cut else ""
     return among, _columns("title", *names), rows
 
 
 def most_viewed(found: Numbers) -> Table:
-    """Returns the objects with the most views in the period; of a chosen value of a dimension, those of all time."""
+    """Returns the objects with the most views in the period; of a chosen value of a dimension,
+    those of all time.
+    """
     if not (values := found.scope.values):
         viewed = (one for one in found.entries if one.now.views)
         table = _of_objects(found, viewed, "views", *COMPARED, "visitors", "reads", "trend")
@@ -196,14 +218,23 @@ def most_viewed(found: Numbers) -> Table:
     columns = [*_columns("title"), *(Column(name, value) for name, value in values.items())]
     rows = []
     for one in found.entries:
-        counts = [found.hashes.get((f"views:{name}", one.subject), Counter())[value] for name, value in values.items()]
-        rows += [Row((found.objects[one.subject], *counts), {"object": one.subject})] if all(counts) else []
+        counts = [
+            found.hashes.get((f"views:{name}", one.subject), Counter())[value]
+            for name, value in values.items()
+        ]
+        rows += (
+            [Row((found.objects[one.subject], *counts), {"object": one.subject})]
+            if all(counts)
+            else []
+        )
     rows.sort(key=lambda row: row.values[1], reverse=True)
     caption = _(
         "Views of all time with each value, of the objects that were viewed most in the period. The values of single "
         "objects are stored without a day."
     )
-    return Table("most-viewed", _("Most viewed"), caption, columns, rows, _("No views with these values."))
+    return Table(
+        "most-viewed", _("Most viewed"), caption, columns, rows, _("No views with these values.")
+    )
 
 
 def grew_most(found: Numbers) -> Table:
@@ -212,7 +243,9 @@ def grew_most(found: Numbers) -> Table:
     caption, columns, rows = _of_objects(found, grown, "growth", "views", *COMPARED, "trend")
     # The list of all time has no first day, and where it is not cut it has all objects.
     if not caption and not found.asked.is_listed and found.objects.days != popular.EVER:
-        since = date_format(timezone.localtime(buckets.now() - found.objects.days * buckets.DAY), "DATE_FORMAT")
+        since = date_format(
+            timezone.localtime(buckets.now() - found.objects.days * buckets.DAY), "DATE_FORMAT"
+        )
         words = {"count": exact(MOST), "since": since}
         caption = _("Among the %(count)s objects with the most views since %(since)s.") % words
     empty = _("Nothing was viewed more often than in the period before.")
@@ -221,10 +254,16 @@ def grew_most(found: Numbers) -> Table:
 
 def by_dimension(name: str, found: Numbers) -> Table:
     """Returns the table of a dimension: the views by its values."""
-    named = [[counts for of, counts in some.items() if of[0] == f"views:{name}"] for some in found.summands]
+    named = [
+        [counts for of, counts in some.items() if of[0] == f"views:{name}"]
+        for some in found.summands
+    ]
     counts, *earlier = (sum(some, Counter[str]()) for some in named)
     (title, heading), total = words_of(name), counts.total()
-    columns = [Column(name, heading, "text"), *_columns("views", *COMPARED[: 2 * len(earlier)], "share")]
+    columns = [
+        Column(name, heading, "text"),
+        *_columns("views", *COMPARED[: 2 * len(earlier)], "share"),
+    ]
     rows = []
     for value, count in counts.most_common():
         compared = [number for one in earlier for number in (one[value], change(count, one[value]))]
@@ -233,7 +272,9 @@ def by_dimension(name: str, found: Numbers) -> Table:
 
 
 def _summed(found: Numbers, table: Table) -> Table:
-    """Returns the table of a breakdown or a funnel with the words that tell what its counts are about."""
+    """Returns the table of a breakdown or a funnel with the words that tell what its counts are
+    about.
+    """
     title, empty = table.title, _("No views in this period.")
     caption = _("Of all objects in the period; the last minutes may be missing.")
     if not found.has_gains:
@@ -256,23 +297,38 @@ def of_all_time(title: str) -> str:
 
 def really_read(found: Numbers) -> Table:
     """Returns the objects with the most reads in the period, and those that were only begun in it."""
-    none, is_one = Counter[str](), "object" in found.asked.chosen  # whose median time is worth a row in any period
+    none, is_one = (
+        Counter[str](),
+        "object" in found.asked.chosen,
+    )  # whose median time is worth a row in any period
     read = (
         one
         for one in found.entries
-        if one.now.reads or ((one.now.views or is_one) and found.hashes.get(("reading", one.subject), none)[ENGAGED])
+        if one.now.reads
+        or ((one.now.views or is_one) and found.hashes.get(("reading", one.subject), none)[ENGAGED])
     )
-    among, columns, rows = _of_objects(found, read, "reads", *COMPARED, "views", "ratio", "median", of="reads")
-    caption, empty = _("In the period; the median time is that of all time."), _("No text was read in this period.")
-    return Table("really-read", _("Really read"), f"{caption} {among}".rstrip(), columns, rows, empty)
+    among, columns, rows = _of_objects(
+        found, read, "reads", *COMPARED, "views", "ratio", "median", of="reads"
+    )
+    caption, empty = (
+        _("In the period; the median time is that of all time."),
+        _("No text was read in this period."),
+    )
+    return Table(
+        "really-read", _("Really read"), f"{caption} {among}".rstrip(), columns, rows, empty
+    )
 
 
 def funnel(found: Numbers) -> Table:
-    """Returns the stages of the funnels of all objects together. A stage counts once in a visitor's pass."""
+    """Returns the stages of the funnels of all objects together. A stage counts once in a visitor's
+    pass.
+    """
     some, *before = found.funnel
     rows = []
     for one, *earlier in zip(some, *before, strict=True) if some[0].count else ():
-        compared = [number for stage in earlier for number in (stage.count, change(one.count, stage.count))]
+        compared = [
+            number for stage in earlier for number in (stage.count, change(one.count, stage.count))
+        ]
         rows.append(Row((one.name, one.count, *compared, 100 * one.rate, 100 * one.step_rate)))
     columns = _columns("stage", "count", *COMPARED[: 2 * len(before)], "rate", "step_rate")
     caption = _("A visitor who comes again after an hour makes another pass.")
@@ -280,7 +336,9 @@ def funnel(found: Numbers) -> Table:
 
 
 def sections(found: Numbers) -> Table:
-    """Returns the categories with their readers, and the number of accounts that they are unread for."""
+    """Returns the categories with their readers, and the number of accounts that they are unread
+    for.
+    """
     rows, models = [], subjects.read_state_models()
     if "model" in found.asked.chosen:
         links = [link for model in found.asked.models for link in subjects.news_links(model)]
@@ -293,13 +351,17 @@ def sections(found: Numbers) -> Table:
         readers = fail_open(read_state.count_readers, {}, [*categories]) if found.is_whole else {}
         if not readers:
             stored = history.newest_readers([*map(subjects.subject_column, categories)])
-            readers = {subject: stored.get(subjects.subject_column(subject), 0) for subject in categories}
+            readers = {
+                subject: stored.get(subjects.subject_column(subject), 0) for subject in categories
+            }
         accounts = _accounts(keys.prefix(), monotonic() // 300)
         for subject, row in categories.items():
             count = readers.get(subject, 0)
             # Readers may be visitors, or accounts that are inactive by now.
             unread = None if conf.ANONYMOUS_READERS or count > accounts else accounts - count
-            rows.append(Row((row, count, unread, _percent(unread, accounts)), {"category": subject}))
+            rows.append(
+                Row((row, count, unread, _percent(unread, accounts)), {"category": subject})
+            )
         rows.sort(key=lambda row: row.values[1])
     caption = _("Readers since the last publication; it is unread for the other active accounts.")
     if found.asked.chosen.keys() & {"category", "author"}:  # which stay in force for the other tabs
@@ -316,7 +378,9 @@ def _accounts(tenant: str, when: float) -> int:
 
 def trending(found: Numbers) -> Table:
     """Returns the objects with the most views in the last hour."""
-    viewed = [(name, views) for name, views in found.trending if name in found.objects.stored]  # the others are deleted
+    viewed = [
+        (name, views) for name, views in found.trending if name in found.objects.stored
+    ]  # the others are deleted
     rows = [Row((found.objects[name], views), {"object": name}) for name, views in viewed]
     caption = _("Views of the last hour, up to 10 minutes old.")
     empty = _("No views in the last hour.") if found.is_whole else _("Not known at the moment.")
@@ -324,7 +388,9 @@ def trending(found: Numbers) -> Table:
 
 
 def now(found: Numbers) -> Table:
-    """Returns the number of people of the last minutes; of objects that filters name, the views. It is shown alone."""
+    """Returns the number of people of the last minutes; of objects that filters name, the views. It
+    is shown alone.
+    """
     title, caption = _("People now"), _("visitors in the last five minutes")
     if found.asked.is_listed:
         title, caption = _("Now"), _("views in the last five minutes")
@@ -335,33 +401,63 @@ def not_counted(found: Numbers) -> Table:
     """Returns the hits of the period that did not count, by reason; of the hours that Redis keeps."""
     caption = _("Of the whole site, whatever the filters. They are kept for 48 hours.")
     empty = _("No refused hit is known of this period. They are kept for 48 hours.")
-    table = Table("not-counted", _("Not counted"), caption, _columns("reason", *REFUSED), [], empty, len(REASONS))
+    table = Table(
+        "not-counted",
+        _("Not counted"),
+        caption,
+        _columns("reason", *REFUSED),
+        [],
+        empty,
+        len(REASONS),
+    )
     return _refused(found, table, REASONS.get)
 
 
 def robots(found: Numbers) -> Table:
-    """Returns the hits of robots in the period, by the names in their user agents; of the hours that Redis keeps."""
+    """Returns the hits of robots in the period, by the names in their user agents; of the hours
+    that Redis keeps.
+    """
     others = {OTHER: _("other robots"), f"{NAMED}none": _("without a name")}
     caption = _("By the names that they give themselves: some 50 names an hour.")
     empty = _("No refused robot is known of this period. They are kept for 48 hours.")
-    table = Table("robots", _("Robots"), f"{caption} {OF_THE_SITE}", _columns("robot", *REFUSED), [], empty, 2 * SHOWN)
-    return _refused(found, table, lambda name: name.startswith(NAMED) and others.get(name, name.removeprefix(NAMED)))
+    table = Table(
+        "robots",
+        _("Robots"),
+        f"{caption} {OF_THE_SITE}",
+        _columns("robot", *REFUSED),
+        [],
+        empty,
+        2 * SHOWN,
+    )
+    return _refused(
+        found,
+        table,
+        lambda name: name.startswith(NAMED) and others.get(name, name.removeprefix(NAMED)),
+    )
 
 
 def _refused(found: Numbers, table: Table, label: Callable[[Any], Any]) -> Table:
-    """Returns the table with the skips that have a label: their hits, share, hits of yesterday and hours."""
+    """Returns the table with the skips that have a label: their hits, share, hits of yesterday and
+    hours.
+    """
     now, yesterday = buckets.hour_index(buckets.now()), Scope.parse({"period": "yesterday"})
     spans = found.asked.span.hours if found.asked.before else range(now + 1), yesterday.span.hours
-    hours, of_yesterday = ([one for back, one in enumerate(found.skips) if now - back in span] for span in spans)
+    hours, of_yesterday = (
+        [one for back, one in enumerate(found.skips) if now - back in span] for span in spans
+    )
     sums, earlier = sum(hours, Counter[Any]()), sum(of_yesterday, Counter[Any]())
     some = {name: str(words) for name in sums if (words := label(name))}
     total = sum(sums[name] for name in some)
     rows = []
     for name in sorted(some, key=lambda name: (-sums[name], some[name])):
-        before = earlier[name] if earlier else None  # a day without any was lost with Redis, most likely
+        before = (
+            earlier[name] if earlier else None
+        )  # a day without any was lost with Redis, most likely
         by_hour = [one[name] for one in hours[::-1]]
         rows.append(Row((some[name], sums[name], _percent(sums[name], total), before, by_hour)))
-    return table._replace(rows=rows, empty=table.empty if found.skips else _("Not known at the moment."))
+    return table._replace(
+        rows=rows, empty=table.empty if found.skips else _("Not known at the moment.")
+    )
 
 
 DIMENSIONS: Mapping[str, tuple[Any, Any]] = {
@@ -375,7 +471,18 @@ DIMENSIONS: Mapping[str, tuple[Any, Any]] = {
 #: The functions of the tables: `over_time` makes `over-time`.
 TABLES: Mapping[str, Callable[[Numbers], Table]] = {
     make.__name__.replace("_", "-"): make
-    for make in (over_time, most_viewed, grew_most, trending, now, really_read, funnel, sections, not_counted, robots)
+    for make in (
+        over_time,
+        most_viewed,
+        grew_most,
+        trending,
+        now,
+        really_read,
+        funnel,
+        sections,
+        not_counted,
+        robots,
+    )
 }
 
 

@@ -1,1 +1,3 @@
-"""The doctor examines the running system: it reports findings, says what to do, and changes nothing."""
+"""The doctor examines the running system: it reports findings, says what to do, and changes
+nothing.
+"""

@@ -1,4 +1,6 @@
-"""Examines the Redis server, what web processes noted in it, and the flushes; a failing server is a finding, too."""
+"""Examines the Redis server, what web processes noted in it, and the flushes; a failing server is a
+finding, too.
+"""
 
 import timeit
 from collections.abc import Callable, Iterator
@@ -72,16 +74,26 @@ def configured(name: str, client: Any) -> str | None:
     return found.get(name)
 
 
-def some_totals(limit: int = 1_000_000) -> Iterator[tuple[str, counters.Total | None]]:  # two seconds
-    """Yields some totals by subject, `limit` at most; None for one that is no number, or was removed meanwhile."""
+def some_totals(
+    limit: int = 1_000_000,
+) -> Iterator[tuple[str, counters.Total | None]]:  # two seconds
+    """Yields some totals by subject, `limit` at most; None for one that is no number, or was
+    removed meanwhile.
+    """
     for some in parted(list(dict.fromkeys(islice(counters.scan(), limit)))):
         found = run(counters.totals(some), patient=True)
         yield from ((subject, found.get(subject)) for subject in some)
 
 
 def failure(error: redis.RedisError | Error) -> Finding:
-    """Returns the finding for a cache that is no Redis, or a server that does not answer or refuses to."""
-    kinds = {lifecycle.LayoutError: "layout", redis.UnusableError: "unusable", redis.AuthenticationError: "password"}
+    """Returns the finding for a cache that is no Redis, or a server that does not answer or refuses
+    to.
+    """
+    kinds = {
+        lifecycle.LayoutError: "layout",
+        redis.UnusableError: "unusable",
+        redis.AuthenticationError: "password",
+    }
     other = "redis" if isinstance(error, redis.RedisError) else "database"
     kind = next((kind for of, kind in kinds.items() if isinstance(error, of)), other)
     where = redis.address() if kind == "redis" else ""
@@ -111,7 +123,10 @@ def version(client: Any) -> Finding:
 def role(client: Any) -> Finding:
     """Examines whether the server takes writes and holds all keys."""
     info = client.info()
-    is_in_cluster, replicas = int(info.get("cluster_enabled", 0)) > 0, int(info.get("connected_slaves", 0))
+    is_in_cluster, replicas = (
+        int(info.get("cluster_enabled", 0)) > 0,
+        int(info.get("connected_slaves", 0)),
+    )
     if is_in_cluster and not isinstance(redis.connect(), Cluster):
         return finding("role.cluster", conf.CACHE, redis.CLUSTER_FACTORY)
     if info.get("role") == "slave":
@@ -135,14 +150,23 @@ def eviction(client: Any) -> Finding:
 def persistence(client: Any) -> list[Finding]:
     """Examines what is left after a restart of Redis."""
     info, saves = client.info(), configured("save", client)
-    failed = {"rdb_last_bgsave_status": "dump (RDB)", "aof_last_write_status": "write to the log (AOF)"}
-    found = [finding("persistence.failed", what) for field, what in failed.items() if info.get(field, "ok") != "ok"]
+    failed = {
+        "rdb_last_bgsave_status": "dump (RDB)",
+        "aof_last_write_status": "write to the log (AOF)",
+    }
+    found = [
+        finding("persistence.failed", what)
+        for field, what in failed.items()
+        if info.get(field, "ok") != "ok"
+    ]
     kind = "dumps" if saves else "unknown" if saves is None else "none"
     return [*found, finding(f"persistence.{'log' if info.get('aof_enabled') else kind}", saves)]
 
 
 def scripts() -> Finding:
-    """Examines whether the Redis user may load the Lua scripts, and run one by its text and by its digest."""
+    """Examines whether the Redis user may load the Lua scripts, and run one by its text and by its
+    digest.
+    """
     try:
         for client in redis.servers(patient=True):
             client.eval("return 1", 0)
@@ -181,7 +205,9 @@ def flushes() -> Finding | list[Finding]:
 def outbox() -> Finding:
     """Examines whether publications reach Redis."""
     rows = map(UnsentPublication.objects.using, unread.outboxes())
-    waiting = [some.aggregate(number=models.Count("pk"), oldest=models.Min("written")) for some in rows]
+    waiting = [
+        some.aggregate(number=models.Count("pk"), oldest=models.Min("written")) for some in rows
+    ]
     number = sum(found["number"] for found in waiting)
     if not number:
         return finding("outbox.empty")
@@ -207,56 +233,96 @@ def totals() -> Finding:
     """Looks for totals that are no numbers, which flushes and pages skip."""
     client: Any = redis.connect(patient=True)
     found = ["" if total else keys.total(subject) for subject, total in some_totals()]
-    broken = [name for name in filter(None, found) if client.exists(name)]  # others were removed meanwhile
+    broken = [
+        name for name in filter(None, found) if client.exists(name)
+    ]  # others were removed meanwhile
     words = counted(len(broken) or len(found), "total"), ", ".join(broken[:SHOWN])
     return finding("totals.broken" if broken else "totals.ok", *words)
 
 
 def drift() -> Finding:
     """Compares some totals with SQL. They may differ by the views since the last flush."""
-    # Read first, because views from here on may be in the totals, and then are in the minute buckets.
+    # Read first, because views from here on may be in the totals, and then are in the minute
+    # buckets.
     now, good = buckets.now(), runs.last_good()
-    if good is None or now - good.began > timedelta(hours=1):  # for which the minute buckets hold each subject's views
+    if good is None or now - good.began > timedelta(
+        hours=1
+    ):  # for which the minute buckets hold each subject's views
         return finding("drift.unknown")
-    totals = {subject: total for subject, total in some_totals(SAMPLE) if total and total.is_settled}
+    totals = {
+        subject: total for subject, total in some_totals(SAMPLE) if total and total.is_settled
+    }
     stored: dict[str, int] = {}
     for model, rows in rows_by_model(totals).items():
-        stored.update((rows[pk], row.views) for pk, row in row_counts.stored(model, list(rows)).items())
-    now = buckets.now() + buckets.MINUTE  # because the web servers' clocks, which name the buckets, may be fast
+        stored.update(
+            (rows[pk], row.views) for pk, row in row_counts.stored(model, list(rows)).items()
+        )
+    now = (
+        buckets.now() + buckets.MINUTE
+    )  # because the web servers' clocks, which name the buckets, may be fast
     minutes = buckets.minute_buckets(int((now - good.began) / buckets.MINUTE) + 2, until=now)
     viewed = {subject for subjects in counters.changed(minutes) for subject in subjects}
     behind = {subject: totals[subject].views - count for subject, count in stored.items()}
     # SQL may have less only of subjects that were viewed since.
-    different = [one for one, views in behind.items() if views < 0 or (views > 0 and one not in viewed)]
+    different = [
+        one for one, views in behind.items() if views < 0 or (views > 0 and one not in viewed)
+    ]
     shown = (counted(len(totals), "total"), len(different), ", ".join(different[:SHOWN]))
     return finding("drift.some" if different else "drift.none", *shown)
 
 
 Examination = Callable[..., Finding | list[Finding]]
 
-BY_SERVER: list[Examination] = [version, role, eviction, persistence]  # each server of a cluster has its own
+BY_SERVER: list[Examination] = [
+    version,
+    role,
+    eviction,
+    persistence,
+]  # each server of a cluster has its own
 # Functions that look at one thing each, in the order of the report.
-EXAMINATIONS: list[Examination] = [connection, *BY_SERVER, scripts, addresses, flushes, outbox, locks, totals, drift]
+EXAMINATIONS: list[Examination] = [
+    connection,
+    *BY_SERVER,
+    scripts,
+    addresses,
+    flushes,
+    outbox,
+    locks,
+    totals,
+    drift,
+]
 
 
 def examine() -> Iterator[Finding]:
-    """Yields the findings as they are made; once a server fails, other examinations of it are left out."""
+    """Yields the findings as they are made; once a server fails, other examinations of it are left
+    out.
+    """
     left_out = set[Examination]()
     for look in EXAMINATIONS:
         if look in left_out:
             continue
-        places: dict[Finding, list[str]] = {}  # by finding: of servers in a cluster that are alike, one is told
+        places: dict[
+            Finding, list[str]
+        ] = {}  # by finding: of servers in a cluster that are alike, one is told
         try:
             for client in redis.servers() if look in BY_SERVER else [None]:
                 found = look() if client is None else look(client)
-                place = redis.address(client) if client is not None and isinstance(redis.connect(), Cluster) else ""
+                place = (
+                    redis.address(client)
+                    if client is not None and isinstance(redis.connect(), Cluster)
+                    else ""
+                )
                 for one in found if isinstance(found, list) else [found]:
                     places.setdefault(one, []).append(place)
         except redis.ResponseError as error:
             places = {finding("refused.command", error): []}
         except (redis.RedisError, Error) as error:
             of_sql = {flushes, outbox, locks}
-            left_out |= {*EXAMINATIONS} - of_sql if isinstance(error, redis.RedisError) else {*of_sql, drift}
+            left_out |= (
+                {*EXAMINATIONS} - of_sql
+                if isinstance(error, redis.RedisError)
+                else {*of_sql, drift}
+            )
             places = {failure(error): []}
         for one, where in places.items():
             start = f"{', '.join(where)}: " if any(where) else ""

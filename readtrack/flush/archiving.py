@@ -1,4 +1,6 @@
-"""Stores counts of hashes, numbers of readers and, once a day, sketches; removes subjects that were idle for long."""
+"""Stores counts of hashes, numbers of readers and, once a day, sketches; removes subjects that were
+idle for long.
+"""
 
 from collections import ChainMap, Counter
 from collections.abc import Mapping, Sequence
@@ -24,22 +26,32 @@ Hashes = Mapping[Name, Mapping[str, int]]  # counts by field, of each hash
 
 
 def store_breakdowns(subjects: Sequence[str], epoch: runs.SqlEpoch, *, hour: int) -> Hashes:
-    """Stores the counts of the subjects' hashes in SQL under that hour, and raises hashes of which SQL holds more.
+    """Stores the counts of the subjects' hashes in SQL under that hour, and raises hashes of which
+    SQL holds more.
 
-    Returns the settled hashes, missing ones included. If Redis has to be settled first, that is left to the next flush.
+    Returns the settled hashes, missing ones included. If Redis has to be settled first, that is
+    left to the next flush.
     """
     found: dict[Name, Mapping[str, int]] = {}
     for some in scripts.sliced(subjects):
         # Before Redis is read, so that _add_gains knows whether rows changed since.
-        stored = archive.breakdowns([(kind, subject) for subject in some for kind in keys.hash_kinds()])
+        stored = archive.breakdowns(
+            [(kind, subject) for subject in some for kind in keys.hash_kinds()]
+        )
         reads = counters.hashes(some, keys.hash_kinds())
         answers = scripts.run_all(*reads, *map(counters.epoch, keys.by_tag(some)), patient=True)
-        live = {name: one.counts for name, one in ChainMap(*answers[: len(reads)]).items() if one.is_settled}
+        live = {
+            name: one.counts
+            for name, one in ChainMap(*answers[: len(reads)]).items()
+            if one.is_settled
+        }
         found |= live
         if not epoch.advance(answers[len(reads) :]):
             continue
         if conf.HISTORY and _gains(live, stored):
-            if not databases.retried(databases.of(Breakdown), partial(_add_gains, live, stored, hour=hour)):
+            if not databases.retried(
+                databases.of(Breakdown), partial(_add_gains, live, stored, hour=hour)
+            ):
                 found |= store_breakdowns(some, epoch, hour=hour)
                 continue
         else:
@@ -47,14 +59,18 @@ def store_breakdowns(subjects: Sequence[str], epoch: runs.SqlEpoch, *, hour: int
         if ahead := [name for name in live if _higher(live[name], stored[name])]:
             # Read again after Redis, so that nothing comes back that was deleted since.
             stored = archive.breakdowns(ahead)
-            higher = {keys.member(*name): Stored(_higher(live[name], stored[name])) for name in ahead}
+            higher = {
+                keys.member(*name): Stored(_higher(live[name], stored[name])) for name in ahead
+            }
             scripts.run_all(*counters.lift(higher), patient=True)
     return found
 
 
 def _higher(counts: Mapping[str, int], stored: Mapping[str, int]) -> Mapping[str, int]:
     """Returns the stored counts that are higher than a hash's own."""
-    floor = Hash(counts).floor  # a missing value that counts no more was replaced; any other one was lost
+    floor = Hash(
+        counts
+    ).floor  # a missing value that counts no more was replaced; any other one was lost
     return {field: count for field, count in stored.items() if count > counts.get(field, floor)}
 
 
@@ -65,7 +81,11 @@ def _gains(live: Hashes, stored: Hashes) -> Counter[history.Gain]:
         if name[0] == "reading":  # reads have a history of each object
             continue
         before = stored[name]
-        rises = {field: count - before.get(field, 0) for field, count in counts.items() if count > before.get(field, 0)}
+        rises = {
+            field: count - before.get(field, 0)
+            for field, count in counts.items()
+            if count > before.get(field, 0)
+        }
         # A new value has the count of the one that it replaced.
         rest = sum(before[field] for field in _replaced(counts, before))
         new = rises.keys() - (before.keys() - {"other"})
@@ -84,11 +104,14 @@ def _replaced(counts: Mapping[str, int], stored: Mapping[str, int]) -> list[str]
 
 
 def _add_gains(live: Hashes, known: Hashes, *, hour: int) -> bool:
-    """Stores the counts, and what they gained, in one transaction. Returns False if Redis has to be read again."""
+    """Stores the counts, and what they gained, in one transaction. Returns False if Redis has to be
+    read again.
+    """
     with transaction.atomic(using=databases.of(Breakdown).alias):
         runs.lock_epoch()  # one flush at a time, because each of two would add the same gain
         stored = archive.breakdowns(live)
-        # Rows that changed since were stored, replaced, reset or deleted, maybe after Redis was read.
+        # Rows that changed since were stored, replaced, reset or deleted, maybe after Redis was
+        # read.
         if any(stored[name] != known[name] for name in live):
             return False
         _raise(live, stored, hour=hour)
@@ -98,12 +121,23 @@ def _add_gains(live: Hashes, known: Hashes, *, hour: int) -> bool:
 
 
 def _raise(live: Hashes, stored: Hashes, *, hour: int) -> None:
-    """Stores counts that rose, and reads that rose under that hour, and deletes values that were replaced."""
+    """Stores counts that rose, and reads that rose under that hour, and deletes values that were
+    replaced.
+    """
     if conf.HISTORY:
         # Before the counts, because a killed flush is done again.
-        reads = {name: counts[READ] for name, counts in live.items() if name[0] == "reading" and READ in counts}
-        rose = {name[1]: count for name, count in reads.items() if count > stored[name].get(READ, 0)}
-        history.store({history.of_reads(subject): RowCounts(count, 0) for subject, count in rose.items()}, hour=hour)
+        reads = {
+            name: counts[READ]
+            for name, counts in live.items()
+            if name[0] == "reading" and READ in counts
+        }
+        rose = {
+            name[1]: count for name, count in reads.items() if count > stored[name].get(READ, 0)
+        }
+        history.store(
+            {history.of_reads(subject): RowCounts(count, 0) for subject, count in rose.items()},
+            hour=hour,
+        )
     rows = [
         (subject_column(subject), kind, field[: archive.FIELD_LENGTH], count)
         for (kind, subject), counts in live.items()
@@ -117,21 +151,33 @@ def _raise(live: Hashes, stored: Hashes, *, hour: int) -> None:
 
 
 def archive_changed(live: Mapping[str, RowCounts], epoch: runs.SqlEpoch, *, hour: int) -> int:
-    """Stores sketches and hashes of the subjects that changed, and removes idle subjects from Redis.
+    """Stores sketches and hashes of the subjects that changed, and removes idle subjects from
+    Redis.
 
-    `live` holds what their rows store; `hour` is the present one since 1970. Returns how many lost sketches came back.
+    `live` holds what their rows store; `hour` is the present one since 1970. Returns how many lost
+    sketches came back.
     """
     merged = 0
     for some in scripts.sliced(list(live)):
         known = archive.archived(some, "views", "visitors", "hour")
-        changed = [subject for subject in some if subject not in known or known[subject].views != live[subject].views]
+        changed = [
+            subject
+            for subject in some
+            if subject not in known or known[subject].views != live[subject].views
+        ]
         # A sketch that Redis alone has lost must not replace a fuller one.
-        poorer = [one for one in changed if one in known and known[one].visitors > live[one].visitors]
-        fuller = {one: Stored({}, sketch) for one, sketch in archive.sketches(poorer).items() if sketch}
+        poorer = [
+            one for one in changed if one in known and known[one].visitors > live[one].visitors
+        ]
+        fuller = {
+            one: Stored({}, sketch) for one, sketch in archive.sketches(poorer).items() if sketch
+        }
         scripts.run_all(*counters.lift(fuller), patient=True)
         merged += len(fuller)
         store_breakdowns(changed, epoch, hour=hour)
-        sketches = ChainMap(*scripts.run_all(*map(counters.sketches, scripts.parted(changed)), patient=True))
+        sketches = ChainMap(
+            *scripts.run_all(*map(counters.sketches, scripts.parted(changed)), patient=True)
+        )
         rows = ((subject_column(one), *live[one], sketches[one] or b"", hour) for one in changed)
         databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=rows)
         if conf.IDLE_DAYS:
@@ -146,18 +192,27 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: runs.SqlEpoch, *, hour
 
 
 def store_readers(*, at: datetime) -> int:
-    """Stores the numbers of readers that changed, for the hour of `at`. Returns how many. Raises redis.RedisError."""
+    """Stores the numbers of readers that changed, for the hour of `at`. Returns how many. Raises
+    redis.RedisError.
+    """
     hour, number, table = buckets.hour_index(at), 0, databases.rows(ReaderHistory)
     has_target = databases.of(ReaderHistory).features.supports_update_conflicts_with_target
     unique = ["subject", "hour"] if has_target else None
     # By the site's own rows, because SCAN would miss categories whose key a publication removed.
-    for subjects in chain.from_iterable(subjects_of_rows(model, scripts.SLICE) for model in read_state_models()):
+    for subjects in chain.from_iterable(
+        subjects_of_rows(model, scripts.SLICE) for model in read_state_models()
+    ):
         counts = read_state.count_readers(subjects, patient=True)
         found = {subject_column(subject): count for subject, count in counts.items()}
         stored = history.newest_readers(list(found))
         changed = {column: count for column, count in found.items() if count != stored[column]}
-        rows = [ReaderHistory(subject=column, hour=hour, readers=count) for column, count in changed.items()]
+        rows = [
+            ReaderHistory(subject=column, hour=hour, readers=count)
+            for column, count in changed.items()
+        ]
         # Not databases.upsert, because the number may fall.
-        table.bulk_create(rows, update_conflicts=True, update_fields=["readers"], unique_fields=unique)
+        table.bulk_create(
+            rows, update_conflicts=True, update_fields=["readers"], unique_fields=unique
+        )
         number += len(rows)
     return number

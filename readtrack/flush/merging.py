@@ -1,4 +1,6 @@
-"""Merges Redis and SQL by maximum: settles counters that began anew, writes settled ones, lifts those behind."""
+"""Merges Redis and SQL by maximum: settles counters that began anew, writes settled ones, lifts
+those behind.
+"""
 
 from collections.abc import Container, Mapping, Sequence
 from functools import partial
@@ -17,22 +19,29 @@ from readtrack.store.connection import server_time
 from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
 from readtrack.subjects import counted_models, label_of, rows_by_model
 
-ROWS_LOCKED = 2_000  # at once: PostgreSQL raises so many in some 20 ms, in which their own saves wait
+ROWS_LOCKED = (
+    2_000  # at once: PostgreSQL raises so many in some 20 ms, in which their own saves wait
+)
 
 Live = Mapping[str, RowCounts]  # by subject
 
 
 def settle(epoch: runs.SqlEpoch) -> int:
-    """Adds SQL's count to each unsettled counter, and lets a restored Redis join SQL's epochs. Returns how many."""
+    """Adds SQL's count to each unsettled counter, and lets a restored Redis join SQL's epochs.
+    Returns how many.
+    """
     settled, until = 0, server_time(patient=True)
     while True:
         lists = counters.unsettled(until=until, tags=epoch.tags)
         names = [name for some, _ in lists for name in some]
         stored = _stored(names) if names else {}
-        # SQL's epochs are read after SQL's counts, so that all of them were settled in this epoch or an earlier one.
+        # SQL's epochs are read after SQL's counts, so that all of them were settled in this epoch
+        # or an earlier one.
         known = epoch.known([redis for _, redis in lists])
         calls = [
-            counters.settle({name: stored[name] for name in some}, epoch=redis, known=known.get(redis.tag))
+            counters.settle(
+                {name: stored[name] for name in some}, epoch=redis, known=known.get(redis.tag)
+            )
             for some, redis in lists
         ]
         done: list[tuple[int, Epoch]] = scripts.run_all(*calls, patient=True)
@@ -48,11 +57,18 @@ def _stored(names: Sequence[str]) -> dict[str, Stored]:
     parts = [(name, *keys.split_member(name)) for name in names]
     if hours := {name: keys.parse_hour(name) for name, kind, _ in parts if kind == "hour"}:
         indexes = [hour for _, hour in hours.values()]
-        sums = history.sums({model for model, _ in hours.values()}, since=min(indexes), until=max(indexes) + 1)
+        sums = history.sums(
+            {model for model, _ in hours.values()}, since=min(indexes), until=max(indexes) + 1
+        )
         rises = {model: rows.by_hour() for model, rows in sums.items()}
-        found |= {name: Stored({"": rises[model].get(hour, 0)}) for name, (model, hour) in hours.items()}
+        found |= {
+            name: Stored({"": rises[model].get(hour, 0)}) for name, (model, hour) in hours.items()
+        }
     if hashes := [(kind, subject) for _, kind, subject in parts if kind not in {"", "hour"}]:
-        found |= {keys.member(*name): Stored(counts) for name, counts in archive.breakdowns(hashes).items()}
+        found |= {
+            keys.member(*name): Stored(counts)
+            for name, counts in archive.breakdowns(hashes).items()
+        }
     for model, rows in rows_by_model(names).items():
         counts = {rows[pk]: row for pk, row in row_counts.stored(model, list(rows)).items()}
         if conf.HISTORY:
@@ -64,12 +80,18 @@ def _stored(names: Sequence[str]) -> dict[str, Stored]:
 
 
 def write_chunk(
-    subjects: list[str], run: FlushRun, epoch: runs.SqlEpoch, *, changed: Container[str], archived: Container[str] = ()
+    subjects: list[str],
+    run: FlushRun,
+    epoch: runs.SqlEpoch,
+    *,
+    changed: Container[str],
+    archived: Container[str] = (),
 ) -> None:
-    """Writes one chunk of totals, lifts those that SQL holds more of, and adds the numbers to the run.
+    """Writes one chunk of totals, lifts those that SQL holds more of, and adds the numbers to the
+    run.
 
-    History is kept of the subjects in `changed`; others may have changed in an hour that is not known. Those in
-    `archived` are archived, and all by an archiving flush.
+    History is kept of the subjects in `changed`; others may have changed in an hour that is not
+    known. Those in `archived` are archived, and all by an archiving flush.
     """
     live = _live(subjects, run, epoch)
     hour = run.flushed_until // archiving.HOUR
@@ -77,7 +99,8 @@ def write_chunk(
     portions = (
         (model, {pk: all_rows[pk] for pk in some})
         for model, all_rows in rows_by_model(live).items()
-        # Neighbours share pages of the table. By their subjects, because not every primary key has an order.
+        # Neighbours share pages of the table. By their subjects, because not every primary key has
+        # an order.
         for some in scripts.sliced(sorted(all_rows, key=all_rows.__getitem__), ROWS_LOCKED)
     )
     for model, rows in portions:
@@ -87,7 +110,9 @@ def write_chunk(
         if written.ahead:
             stored = _stored([rows[pk] for pk in written.ahead])
             run.lifted += sum(scripts.run_all(*counters.lift(stored), patient=True))
-        run.orphans -= len(rows) - len(written.missing)  # subjects of no model stay: an app may come back
+        run.orphans -= len(rows) - len(
+            written.missing
+        )  # subjects of no model stay: an app may come back
         for some in scripts.parted([rows[pk] for pk in written.missing]):
             # Those whose row was missing before and is still missing.
             if ripe := scripts.run(lifecycle.ripe_orphans(some, age=conf.ORPHAN_AGE), patient=True):
@@ -99,7 +124,11 @@ def write_chunk(
         # What was read of these is not what SQL stores by now.
         left = {*locked, *(rows[pk] for pk in (*written.ahead, *written.missing))}
         is_all = run.kind == run.Kind.ARCHIVE
-        if due := {one: live[one] for one in rows.values() if (is_all or one in archived) and one not in left}:
+        if due := {
+            one: live[one]
+            for one in rows.values()
+            if (is_all or one in archived) and one not in left
+        }:
             run.lifted += archiving.archive_changed(due, epoch, hour=hour)
 
 
@@ -111,13 +140,16 @@ def _live(subjects: list[str], run: FlushRun, epoch: runs.SqlEpoch) -> dict[str,
         reads += (counters.settled_totals(some), uniques.visitors(some))
     reads += map(counters.epoch, dict.fromkeys(keys.tag(some[0]) for some in slices))
     answers, end = scripts.run_all(*reads, patient=True), 2 * len(slices)
-    # SQL has to know the epoch of what it stores, or it could not tell a Redis that is restored from before it.
+    # SQL has to know the epoch of what it stores, or it could not tell a Redis that is restored
+    # from before it.
     while not epoch.advance(answers[end:]):
         run.settled += settle(epoch)
         answers = scripts.run_all(*reads, patient=True)
     live: dict[str, RowCounts] = {}
     broken: list[str] = []
-    for some, (found, totals), visitors in zip(slices, answers[:end:2], answers[1:end:2], strict=True):
+    for some, (found, totals), visitors in zip(
+        slices, answers[:end:2], answers[1:end:2], strict=True
+    ):
         run.read += found
         for subject, total in zip(some, totals, strict=True):
             if total is not None and counters.is_number(total):
@@ -125,12 +157,18 @@ def _live(subjects: list[str], run: FlushRun, epoch: runs.SqlEpoch) -> dict[str,
             elif total is not None:
                 broken.append(subject)
     if broken:
-        logger.warning("Totals that are no numbers were not flushed: %s. Run: readtrack doctor", ", ".join(broken[:3]))
+        logger.warning(
+            "Totals that are no numbers were not flushed: %s. Run: readtrack doctor",
+            ", ".join(broken[:3]),
+        )
     return live
 
 
-def _write(model: type[Model], rows: Mapping[Any, str], live: Live, *, changed: Container[str], hour: int) -> Written:
-    # One transaction where both are in one database, so that a kill cannot come between count and history.
+def _write(
+    model: type[Model], rows: Mapping[Any, str], live: Live, *, changed: Container[str], hour: int
+) -> Written:
+    # One transaction where both are in one database, so that a kill cannot come between count and
+    # history.
     with transaction.atomic(using=databases.of(row_counts.table_of(model)).alias):
         written = row_counts.write(model, {pk: live[subject] for pk, subject in rows.items()})
         raised = [rows[pk] for pk in written.raised if rows[pk] in changed] if conf.HISTORY else ()
@@ -139,14 +177,18 @@ def _write(model: type[Model], rows: Mapping[Any, str], live: Live, *, changed: 
 
 
 def write_hours(run: FlushRun, epoch: runs.SqlEpoch) -> None:
-    """Writes the hours of models, lifts those that SQL holds more of, and adds the numbers to the run."""
+    """Writes the hours of models, lifts those that SQL holds more of, and adds the numbers to the
+    run.
+    """
     while (behind := store_hours(run.flushed_until // archiving.HOUR, tags=epoch.tags)) is None:
         run.settled += settle(epoch)
     run.lifted += sum(scripts.run_all(*counters.lift(behind), patient=True))
 
 
 def store_hours(present: int, *, tags: Sequence[str] = ()) -> dict[str, Stored] | None:
-    """Raises the last hours (since 1970). Returns those that Redis has less of; None if it has to be settled first."""
+    """Raises the last hours (since 1970). Returns those that Redis has less of; None if it has to
+    be settled first.
+    """
     since = present - MODEL_HOURS + 1
     tags, labels = tags or keys.tags(), [label_of(model) for model in counted_models()]
     calls = counters.model_hours(labels, range(since, present + 1), tags=tags)

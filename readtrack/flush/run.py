@@ -22,19 +22,26 @@ from readtrack.sql import databases, history, popular, runs, schema
 from readtrack.store import counters, keys, lifecycle, scripts, uniques
 from readtrack.store.connection import server_time
 
-# Buckets are named by Redis's clock as the web servers compute it (see clock.py). A machine's clock that is set by more
-# than that hides changes from this flush for a minute; the next full flush makes it good.
+# Buckets are named by Redis's clock as the web servers compute it (see clock.py). A machine's clock
+# that is set by more than that hides changes from this flush for a minute; the next full flush
+# makes it good.
 OVERLAP = timedelta(minutes=3)
 AHEAD = timedelta(minutes=2)
-REACH = timedelta(seconds=keys.trending_bucket.ttl) - timedelta(minutes=5)  # buckets this old exist for sure
+REACH = timedelta(seconds=keys.trending_bucket.ttl) - timedelta(
+    minutes=5
+)  # buckets this old exist for sure
 
 
-def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int], object] = int) -> FlushRun:
-    """Writes every total that Redis holds, or only those that changed. Returns the saved record of what was done.
+def flush(
+    *, only_changed: bool = False, part: str = "", progress: Callable[[int], object] = int
+) -> FlushRun:
+    """Writes every total that Redis holds, or only those that changed. Returns the saved record of
+    what was done.
 
-    A part such as "2/8" is every eighth of the partitions, from the second one on. If the minute buckets do not reach
-    back to the last good flush, or Redis was restored from a snapshot, everything is written. `progress` is called
-    with numbers of totals. Raises redis.RedisError or django.db.Error; the next flush does the rest.
+    A part such as "2/8" is every eighth of the partitions, from the second one on. If the minute
+    buckets do not reach back to the last good flush, or Redis was restored from a snapshot,
+    everything is written. `progress` is called with numbers of totals. Raises redis.RedisError or
+    django.db.Error; the next flush does the rest.
     """
     run = FlushRun(started=django_timezone.now(), part=part)
     try:
@@ -44,17 +51,25 @@ def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int
         changed = dict.fromkeys(chain.from_iterable(counters.changed(minutes, tags=epoch.tags)))
         for subjects in _chunks(changed):
             if counters.have_hashes(subjects):
-                archiving.store_breakdowns(subjects, epoch, hour=run.flushed_until // archiving.HOUR)
+                archiving.store_breakdowns(
+                    subjects, epoch, hour=run.flushed_until // archiving.HOUR
+                )
         archived = frozenset[str]()  # subjects with a sketch that were viewed in the last hour
         if run.kind == run.Kind.FULL and conf.ARCHIVE_EVERY:
-            minutes = buckets.minute_buckets(REACH // buckets.MINUTE, until=buckets.time_of(run.flushed_until) + AHEAD)
+            minutes = buckets.minute_buckets(
+                REACH // buckets.MINUTE, until=buckets.time_of(run.flushed_until) + AHEAD
+            )
             viewed = chain.from_iterable(counters.changed(minutes, tags=epoch.tags))
-            archived = frozenset(subject for subject in viewed if uniques.strategy_of(subject).has_sketch)
+            archived = frozenset(
+                subject for subject in viewed if uniques.strategy_of(subject).has_sketch
+            )
         every = counters.scan(tags=epoch.tags if part else ())
         for subjects in _chunks(changed if run.kind == run.Kind.CHANGED else every):
             write_chunk(subjects, run, epoch, changed=changed, archived=archived)
             if is_restored:  # its hashes may be behind, whatever changed
-                archiving.store_breakdowns(subjects, epoch, hour=run.flushed_until // archiving.HOUR)
+                archiving.store_breakdowns(
+                    subjects, epoch, hour=run.flushed_until // archiving.HOUR
+                )
             progress(len(subjects))
         _finish(run, epoch, has_changes=bool(changed))
     except Exception as error:
@@ -68,9 +83,13 @@ def flush(*, only_changed: bool = False, part: str = "", progress: Callable[[int
 
 
 def write_subjects(subjects: Iterable[str]) -> None:
-    """Writes these totals and the hours of models as a flush does, without a record. Raises as `flush` does."""
+    """Writes these totals and the hours of models as a flush does, without a record. Raises as
+    `flush` does.
+    """
     now = server_time(patient=True)
-    run = FlushRun(started=django_timezone.now(), redis_time=now, flushed_until=now, kind=FlushRun.Kind.CHANGED)
+    run = FlushRun(
+        started=django_timezone.now(), redis_time=now, flushed_until=now, kind=FlushRun.Kind.CHANGED
+    )
     epoch = runs.SqlEpoch()
     settle(epoch)
     for some in _chunks(subjects):
@@ -86,13 +105,19 @@ def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _begin(run: FlushRun, epoch: runs.SqlEpoch, *, only_changed: bool) -> tuple[bool, list[str]]:
-    """Enters the run in Redis and SQL. Returns True for a restored Redis, and the minute buckets to read.
+    """Enters the run in Redis and SQL. Returns True for a restored Redis, and the minute buckets to
+    read.
 
-    A Redis that does not know the newest flush that SQL knows was restored from before it, so everything has to be
-    written. Redis is told first, so that a kill between the two does not make a sound Redis look restored.
+    A Redis that does not know the newest flush that SQL knows was restored from before it, so
+    everything has to be written. Redis is told first, so that a kill between the two does not make
+    a sound Redis look restored.
     """
     is_restored = _enter(run, epoch)
-    past = runs.ended_well(part__in={"", run.part}).order_by("-pk").values_list("flushed_until", flat=True)
+    past = (
+        runs.ended_well(part__in={"", run.part})
+        .order_by("-pk")
+        .values_list("flushed_until", flat=True)
+    )
     now, since = buckets.time_of(run.flushed_until), buckets.time_of(past.first() or 0)
     # A time in the future comes from a clock that was set back since, and proves nothing.
     is_known = now - REACH <= since <= now
@@ -106,21 +131,30 @@ def _begin(run: FlushRun, epoch: runs.SqlEpoch, *, only_changed: bool) -> tuple[
     if run.kind != run.Kind.CHANGED and conf.HISTORY:
         schema.add_months(at=now)
     since = since if is_known else now - REACH
-    return is_restored, buckets.minute_buckets((now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD)
+    return is_restored, buckets.minute_buckets(
+        (now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD
+    )
 
 
 def _enter(run: FlushRun, epoch: runs.SqlEpoch) -> bool:
     while True:
-        # Of each partition, because flushes of other parts, and whole ones, enter themselves in it, too.
+        # Of each partition, because flushes of other parts, and whole ones, enter themselves in it,
+        # too.
         newest = dict.fromkeys(epoch.tags, 0)
-        for part, time in databases.rows(FlushRun).order_by().values_list("part").annotate(Max("redis_time")):
-            newest.update({tag: max(time, newest[tag]) for tag in runs.SqlEpoch(part).tags if tag in newest})
+        for part, time in (
+            databases.rows(FlushRun).order_by().values_list("part").annotate(Max("redis_time"))
+        ):
+            newest.update(
+                {tag: max(time, newest[tag]) for tag in runs.SqlEpoch(part).tags if tag in newest}
+            )
         known, is_restored = lifecycle.last_flushes(epoch.tags)
         past = databases.rows(Reset).filter(redis_time__gt=min(known.values()))
         if times := dict(past.values_list("full_subject", "redis_time")):
             own = [subject for subject in times if keys.tag(subject) in epoch.tags]
             # Counts from before a reset; SQL holds only what came after it.
-            scripts.run_all(*(lifecycle.purge(some, times) for some in scripts.parted(own)), patient=True)
+            scripts.run_all(
+                *(lifecycle.purge(some, times) for some in scripts.parted(own)), patient=True
+            )
         for tag in [tag for tag, last in known.items() if last < newest[tag]]:
             lifecycle.begin_anew(tag, newest=newest[tag])
             is_restored = True
@@ -132,7 +166,9 @@ def _enter(run: FlushRun, epoch: runs.SqlEpoch) -> bool:
 
 
 def _finish(run: FlushRun, epoch: runs.SqlEpoch, *, has_changes: bool) -> None:
-    """Does what comes after the totals: raced resets, hours of models, and in full flushes the cleaning up."""
+    """Does what comes after the totals: raced resets, hours of models, and in full flushes the
+    cleaning up.
+    """
     is_full, at = run.kind != run.Kind.CHANGED, buckets.time_of(run.flushed_until)
     is_first = keys.tags()[0] in epoch.tags  # of the parts: it does what is of the whole site
     if marks := lifecycle.resets(epoch.tags):

@@ -30,9 +30,13 @@ def user_agent_of(request: HttpRequest) -> str:
     return str(request.META.get("HTTP_USER_AGENT", ""))[:LONGEST]
 
 
-@cached_setting(maxsize=4096)  # of agents of at most LONGEST characters: 290 µs for a new one, 0.05 µs for a cached one
+@cached_setting(
+    maxsize=4096
+)  # of agents of at most LONGEST characters: 290 µs for a new one, 0.05 µs for a cached one
 def is_bot(user_agent: str, is_anonymous: bool = True) -> bool:  # noqa: FBT001, FBT002 - a keyword would be slower
-    """Returns True for a robot's user agent, and for none; of somebody signed in only where the site's BOTS name it."""
+    """Returns True for a robot's user agent, and for none; of somebody signed in only where the
+    site's BOTS name it.
+    """
     if is_anonymous and not user_agent.strip():
         return True
     if any(pattern.search(user_agent) for pattern in patterns("NOT_BOTS")[0]):
@@ -53,8 +57,14 @@ def is_bot(user_agent: str, is_anonymous: bool = True) -> bool:  # noqa: FBT001,
 
 @lru_cache(maxsize=1024)
 def name_of(user_agent: str) -> str:
-    """Returns the robot's name in its agent: 30 letters, digits and `_.-` at most; "none" without agent, or "other"."""
+    """Returns the robot's name in its agent: 30 letters, digits and `_.-` at most; "none" without
+    agent, or "other".
+    """
     text = ADDRESS.sub(" ", ANDROID.sub("", user_agent))
     words = [word for word in WORD.findall(text) if not BROWSERS.fullmatch(word)]
-    found = [word for word in words if ROBOTS.search(word)] or [word for word in words if f"{word}/" in text] or words
+    found = (
+        [word for word in words if ROBOTS.search(word)]
+        or [word for word in words if f"{word}/" in text]
+        or words
+    )
     return found[0][:30].rstrip(".-") if found else "other" if user_agent.strip() else "none"

@@ -1,4 +1,6 @@
-"""Dimensions: device, browser, system, country and referrer of a view, and functions of the site's own."""
+"""Dimensions: device, browser, system, country and referrer of a view, and functions of the site's
+own.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -15,11 +17,25 @@ from readtrack.hits import addresses
 from readtrack.hits.bots import user_agent_of
 
 LENGTH = 64  # characters of a value that are stored
-DESKTOPS = frozenset({"Windows", "Mac OS X", "Linux", "Ubuntu", "Fedora", "Debian", "Chrome OS", "FreeBSD", "OpenBSD"})
+DESKTOPS = frozenset(
+    {
+        "Windows",
+        "Mac OS X",
+        "Linux",
+        "Ubuntu",
+        "Fedora",
+        "Debian",
+        "Chrome OS",
+        "FreeBSD",
+        "OpenBSD",
+    }
+)
 
 
 def values(request: HttpRequest) -> tuple[tuple[str, str], ...]:
-    """Returns the names of the request's dimensions, and their values, each a short printable line. Never raises."""
+    """Returns the names of the request's dimensions, and their values, each a short printable line.
+    Never raises.
+    """
     found = []
     for path in conf.DIMENSIONS:
         try:
@@ -28,7 +44,9 @@ def values(request: HttpRequest) -> tuple[tuple[str, str], ...]:
             printable = "".join(char if char.isprintable() else " " for char in text)
             if line := " ".join(printable.split())[:LENGTH].rstrip():
                 found.append((name_of(path), line))
-        except Exception as error:  # a site's own function, or a missing extra; the page is made already
+        except (
+            Exception
+        ) as error:  # a site's own function, or a missing extra; the page is made already
             log_failure(f"The dimension {path}", "it is left out", type(error))
     return tuple(found)
 
@@ -47,11 +65,15 @@ def problem(path: str) -> str:
 
 
 def country(request: HttpRequest) -> str:
-    """Returns two letters, out of COUNTRY_HEADER or by address; the latter needs `readtrack[dimensions]`."""
+    """Returns two letters, out of COUNTRY_HEADER or by address; the latter needs
+    `readtrack[dimensions]`.
+    """
     if conf.COUNTRY_HEADER:
         code = request.headers.get(conf.COUNTRY_HEADER, "").strip().upper()
         return code if len(code) == 2 and code.isascii() and code.isalpha() and code != "XX" else ""
-    return str(import_module("iptocc").country_code(addresses.network(*addresses.hops(request.META))) or "")
+    return str(
+        import_module("iptocc").country_code(addresses.network(*addresses.hops(request.META))) or ""
+    )
 
 
 def referrer(request: HttpRequest) -> str:
@@ -86,4 +108,7 @@ BUILT_IN: Mapping[str, Callable[[HttpRequest], Any]] = {
     "referrer": referrer,
 }
 # Functions of packages that are no dependencies of this one.
-NEEDED = {**dict.fromkeys(("device", "browser", "os"), "ua_parser.parse"), "country": "iptocc.country_code"}
+NEEDED = {
+    **dict.fromkeys(("device", "browser", "os"), "ua_parser.parse"),
+    "country": "iptocc.country_code",
+}

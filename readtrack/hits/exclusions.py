@@ -1,4 +1,6 @@
-"""Exclusions: hits of the site's own people and machines, which EXCLUDE leaves out, and links of the admin."""
+"""Exclusions: hits of the site's own people and machines, which EXCLUDE leaves out, and links of
+the admin.
+"""
 
 import re
 from contextlib import suppress
@@ -17,8 +19,12 @@ from readtrack.hits import addresses
 
 @cached_setting()
 def rules() -> tuple[dict[str, list[Any]], list[tuple[str, Any]]]:
-    """Returns the rules of EXCLUDE by their keys; and the key and value of each that cannot be used."""
-    own: dict[str, list[Any]] = {key: [] for key in ("staff", "groups", "permissions", "paths", "networks", "function")}
+    """Returns the rules of EXCLUDE by their keys; and the key and value of each that cannot be
+    used.
+    """
+    own: dict[str, list[Any]] = {
+        key: [] for key in ("staff", "groups", "permissions", "paths", "networks", "function")
+    }
     problems: list[tuple[str, Any]] = []
     for name, given in conf.EXCLUDE.items():
         for value in given if isinstance(given, (list, tuple)) else [given]:
@@ -31,7 +37,11 @@ def rules() -> tuple[dict[str, list[Any]], list[tuple[str, Any]]]:
 
 def _rule(name: str, value: Any) -> Any:
     fits = isinstance(value, bool if name == "staff" else str)
-    if not fits or (name == "permissions" and "." not in value) or (name == "function" and function_problem(value)):
+    if (
+        not fits
+        or (name == "permissions" and "." not in value)
+        or (name == "function" and function_problem(value))
+    ):
         raise ValueError(value)
     if name == "paths":
         return re.compile(value)
@@ -44,14 +54,19 @@ def _rule(name: str, value: Any) -> Any:
 
 
 def is_excluded(request: HttpRequest, user: Any | None) -> bool:
-    """Returns True if the site leaves this hit out, or if a staff member came by a link of the admin."""
+    """Returns True if the site leaves this hit out, or if a staff member came by a link of the
+    admin.
+    """
     if getattr(user, "is_staff", False):
         with suppress(ValueError, Resolver404):
             path = urlsplit(request.META.get("HTTP_REFERER", "")).path
             if "admin" in resolve(path.removeprefix(request.META.get("SCRIPT_NAME", ""))).app_names:
                 return True
-    # The page is made already, so an error of the site's function or of the database must not reach it.
-    return bool(conf.EXCLUDE) and says_true("EXCLUDE", partial(_is_named, request, user), otherwise="the hit counts")
+    # The page is made already, so an error of the site's function or of the database must not reach
+    # it.
+    return bool(conf.EXCLUDE) and says_true(
+        "EXCLUDE", partial(_is_named, request, user), otherwise="the hit counts"
+    )
 
 
 def is_excluded_line(path: str, address: str) -> bool:
@@ -72,4 +87,6 @@ def _is_named(request: HttpRequest, user: Any | None) -> bool:
         return True
     client = addresses.network(*addresses.hops(request.META)) if own["networks"] else ""
     is_within = is_excluded_line(request.path, client)
-    return is_within or any(import_string(function)(request) is True for function in own["function"])
+    return is_within or any(
+        import_string(function)(request) is True for function in own["function"]
+    )

@@ -13,19 +13,38 @@ from readtrack.hits.readers import Reader
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
 
-# Reasons for a skip. The reasons up to "excluded" are found before Redis is asked, Redis finds the next three.
+# Reasons for a skip. The reasons up to "excluded" are found before Redis is asked, Redis finds the
+# next three.
 Reason = Literal[
-    "method", "status", "prefetch", "embed", "bot", "anonymous", "excluded", "rate", "repeat", "honeypot", "error"
+    "method",
+    "status",
+    "prefetch",
+    "embed",
+    "bot",
+    "anonymous",
+    "excluded",
+    "rate",
+    "repeat",
+    "honeypot",
+    "error",
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
-# Chromium and Firefox 115 send Sec-Purpose (prefetch, prefetch;prerender, prefetch;anonymous-client-ip, ...),
-# Chromium's <link rel=prefetch> and Safari send Purpose, older Safari X-Purpose: preview, older Firefox X-Moz.
-# Under a pointer that hovers, Turbo sends X-Sec-Purpose: prefetch, and htmx's preload extension HX-Preloaded: true.
-PREFETCH_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ", "HTTP_X_SEC_PURPOSE")
+# Chromium and Firefox 115 send Sec-Purpose (prefetch, prefetch;prerender,
+# prefetch;anonymous-client-ip, ...), Chromium's <link rel=prefetch> and Safari send Purpose, older
+# Safari X-Purpose: preview, older Firefox X-Moz. Under a pointer that hovers, Turbo sends
+# X-Sec-Purpose: prefetch, and htmx's preload extension HX-Preloaded: true.
+PREFETCH_HEADERS = (
+    "HTTP_SEC_PURPOSE",
+    "HTTP_PURPOSE",
+    "HTTP_X_PURPOSE",
+    "HTTP_X_MOZ",
+    "HTTP_X_SEC_PURPOSE",
+)
 PREFETCH = re.compile("prefetch|prerender|preview", re.IGNORECASE)
 
-# Values of Sec-Fetch-Dest (Fetch standard) of parts of a page, and of pages within a page. Scripts fetch with "empty".
+# Values of Sec-Fetch-Dest (Fetch standard) of parts of a page, and of pages within a page. Scripts
+# fetch with "empty".
 PARTS = re.compile(
     "audio(?:worklet)?|font|image|json|manifest|paintworklet|report|script|style|text|track|video|webidentity|xslt"
     "|(?:service|shared)?worker"
@@ -40,11 +59,16 @@ class Hit(NamedTuple):
     at: datetime
     views: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
-    dimensions: tuple[tuple[str, str], ...] = ()  # name and value: the views are broken down by them
+    dimensions: tuple[
+        tuple[str, str], ...
+    ] = ()  # name and value: the views are broken down by them
     steps: tuple[tuple[str, str], ...] = ()  # subject and stage of its funnel
     reading: Reading | None = None
-    by_script: bool = False  # a page's script tells of it, mostly a second time; repeats are expected
-    stand_in: str = ""  # the id that stood in for the visitor's cookie, if the script tells of a visitor with a cookie
+    by_script: bool = (
+        False  # a page's script tells of it, mostly a second time; repeats are expected
+    )
+    # the id that stood in for the visitor's cookie, if the script tells of a visitor with a cookie
+    stand_in: str = ""
     reader: Reader | None = None
     # The reader has not seen what is published after this time; without either it is now.
     began: float | None = None  # `time.perf_counter` before the page's first query
@@ -56,7 +80,9 @@ class Hit(NamedTuple):
         visitor = self.visitor
         if visitor.caller is None:
             return self
-        return self._replace(visitor=visitor._replace(fallback_id=visitors.id_of(visitor.caller), caller=None))
+        return self._replace(
+            visitor=visitor._replace(fallback_id=visitors.id_of(visitor.caller), caller=None)
+        )
 
     @classmethod
     def of_plain(cls, plain: Sequence[Any]) -> "Hit":
@@ -64,7 +90,10 @@ class Hit(NamedTuple):
         return cls._make((Visitor._make(plain[:AT]), *plain[AT:]))
 
 
-AT, KIND, CALLER = len(Visitor._fields), *map(Visitor._fields.index, ("kind", "caller"))  # places in a plain hit
+AT, KIND, CALLER = (
+    len(Visitor._fields),
+    *map(Visitor._fields.index, ("kind", "caller")),
+)  # places in a plain hit
 
 
 class Outcome(NamedTuple):
@@ -78,21 +107,34 @@ class Outcome(NamedTuple):
 
     def __str__(self) -> str:
         """Returns the X-Readtrack header: `counted, skipped; reason=repeat; subjects=2`."""
-        words = ["counted"] * len(self.counted) + [f"skipped; reason={reason}" for reason in self.skipped.values()]
-        words += ["read"] * len(self.read) + ["step"] * len(self.steps) + ["queued"] * len(self.queued)
-        return ", ".join(f"{word}; subjects={many}" if many > 1 else word for word, many in Counter(words).items())
+        words = ["counted"] * len(self.counted) + [
+            f"skipped; reason={reason}" for reason in self.skipped.values()
+        ]
+        words += (
+            ["read"] * len(self.read) + ["step"] * len(self.steps) + ["queued"] * len(self.queued)
+        )
+        return ", ".join(
+            f"{word}; subjects={many}" if many > 1 else word
+            for word, many in Counter(words).items()
+        )
 
 
 NO_OUTCOME = Outcome()
 
 
-def refusal(method: str | None, status: int, meta: Mapping[str, Any], *, is_anonymous: bool = True) -> Reason | None:
-    """Returns the reason why a request with these headers cannot count, or None. An agent of None is unknown."""
+def refusal(
+    method: str | None, status: int, meta: Mapping[str, Any], *, is_anonymous: bool = True
+) -> Reason | None:
+    """Returns the reason why a request with these headers cannot count, or None. An agent of None
+    is unknown.
+    """
     if method != "GET":
         return "method"
     if not 200 <= status < 300 and status != 304:  # with 304 the browser shows the page that it has
         return "status"
-    for name in PREFETCH_HEADERS:  # a loop, because `any` takes five times as long where none is there
+    for (
+        name
+    ) in PREFETCH_HEADERS:  # a loop, because `any` takes five times as long where none is there
         if name in meta and PREFETCH.search(meta[name]):
             return "prefetch"
     if meta.get("HTTP_HX_PRELOADED") == "true":

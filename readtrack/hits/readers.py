@@ -8,8 +8,8 @@ from django.db.models import IntegerField
 
 from readtrack.conf import cached_setting, conf, logger
 
-# A position, or the name that Redis finds the position by. With READERS "id" a position is the user id; with "ordinal"
-# it is the next free one, for UUIDs and ids far apart.
+# A position, or the name that Redis finds the position by. With READERS "id" a position is the user
+# id; with "ordinal" it is the next free one, for UUIDs and ids far apart.
 Reader = int | str
 
 # Ordinals have keys of their own, because a bit at the same position belongs to another reader.
@@ -22,18 +22,24 @@ class ReaderError(ValueError):
 
 
 def id_of(user: Any) -> Any | None:
-    """Returns the key of a user, None for nobody. Raises TypeError for no user of this site, ValueError if unsaved."""
+    """Returns the key of a user, None for nobody. Raises TypeError for no user of this site,
+    ValueError if unsaved.
+    """
     if user is None or getattr(user, "is_authenticated", None) is False:
         return None
     if not isinstance(user, get_user_model()):
         raise TypeError(f"{user!r} is no {get_user_model().__name__}, the user model of this site.")
     if user.pk is None:
-        raise ValueError(f"{user!r} has no primary key yet; save the user before tracking what is read.")
+        raise ValueError(
+            f"{user!r} has no primary key yet; save the user before tracking what is read."
+        )
     return user.pk
 
 
 def reader_by_id(pk: Any) -> Reader:
-    """Returns the reader with that user id. Raises ReaderError for an id out of bounds, or for none."""
+    """Returns the reader with that user id. Raises ReaderError for an id out of bounds, or for
+    none.
+    """
     if has_ordinals() and pk is not None:
         return quote(str(pk), safe="")
     if type(pk) is int and 0 <= pk <= highest():
@@ -74,7 +80,11 @@ def has_whole_ids() -> bool:
 @cached_setting("AUTH_USER_MODEL")
 def has_ordinals() -> bool:
     """Returns True if Redis numbers the readers, False if their user ids are their positions."""
-    return conf.ANONYMOUS_READERS or conf.READERS == "ordinal" or (conf.READERS == "auto" and not has_whole_ids())
+    return (
+        conf.ANONYMOUS_READERS
+        or conf.READERS == "ordinal"
+        or (conf.READERS == "auto" and not has_whole_ids())
+    )
 
 
 def highest() -> int:
@@ -85,4 +95,6 @@ def highest() -> int:
 @cached_setting("AUTH_USER_MODEL")
 def state_kind() -> str:
     """Returns the last part of the keys that hold read state now."""
-    return ("read" if conf.READ_STATE == "bitmap" else "seen") + (":ordinal" if has_ordinals() else "")
+    return ("read" if conf.READ_STATE == "bitmap" else "seen") + (
+        ":ordinal" if has_ordinals() else ""
+    )

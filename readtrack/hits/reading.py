@@ -1,7 +1,7 @@
 """Really read: what it takes, and what a page's script tells of the text on it.
 
-The numbers are those of Site Kit's event `read_article` (google/site-kit-wp#13287). There must be trusted signs of two
-kinds, because crawlers scroll and do nothing else (discourse/discourse#42498).
+The numbers are those of Site Kit's event `read_article` (google/site-kit-wp#13287). There must be
+trusted signs of two kinds, because crawlers scroll and do nothing else (discourse/discourse#42498).
 """
 
 import re
@@ -10,7 +10,8 @@ from math import ceil
 from typing import NamedTuple
 
 WORDS_A_MINUTE, SHARE, LEAST = 238, 0.85, 5  # LEAST in seconds
-# Seconds of engagement that are counted: a view that has reached one of them has reached those before it.
+# Seconds of engagement that are counted: a view that has reached one of them has reached those
+# before it.
 BINS = (5, 8, 12, 18, 27, 40, 60, 90, 135, 200, 300, 450, 675, 1000, 1500)
 TEXTS = 10_000  # whose words a process remembers
 _counted: dict[int, int] = {}
@@ -24,8 +25,13 @@ UNSPACED = (
 )
 BREAK = r"\s!-&(-+/:-@\[-^`{-~\u00a1-\u00bf\u2010-\u2018\u201a-\u206f\u3000-\u303f\uff01-\uff0f\uff1a-\uff20-"
 WORD = re.compile(rf"\w[^{BREAK}]*")
-TAG = re.compile(r"<[^<>]*>")  # each of these takes time in proportion to the text, whatever a visitor has typed
-CODE, CODE_END = re.compile(r"<(?:script|style)\b", re.IGNORECASE), re.compile(r"</(?:script|style)", re.IGNORECASE)
+TAG = re.compile(
+    r"<[^<>]*>"
+)  # each of these takes time in proportion to the text, whatever a visitor has typed
+CODE, CODE_END = (
+    re.compile(r"<(?:script|style)\b", re.IGNORECASE),
+    re.compile(r"</(?:script|style)", re.IGNORECASE),
+)
 
 
 class Reading(NamedTuple):
@@ -38,12 +44,19 @@ class Reading(NamedTuple):
 
 
 def words(html: str) -> int:
-    """Returns the number of words, by Unicode's rules for scripts with spaces, and by letters for those without."""
+    """Returns the number of words, by Unicode's rules for scripts with spaces, and by letters for
+    those without.
+    """
     # By its hash, because 1,000 words take half a millisecond.
     if (known := _counted.get(hash(html))) is not None:
         return known
     first, *others = CODE.split(html)
-    text, found = unescape(TAG.sub(" ", " ".join([first, *(CODE_END.split(part, 1)[-1] for part in others)]))), 0.0
+    text, found = (
+        unescape(
+            TAG.sub(" ", " ".join([first, *(CODE_END.split(part, 1)[-1] for part in others)]))
+        ),
+        0.0,
+    )
     for letters, length in UNSPACED:
         text, count = letters.subn(" ", text)
         found += count / length

@@ -1,4 +1,6 @@
-"""Visitors and readers of a request: a user, a signed cookie, or a keyed hash of the address. Ids are hashes, too."""
+"""Visitors and readers of a request: a user, a signed cookie, or a keyed hash of the address. Ids
+are hashes, too.
+"""
 
 import re
 import secrets
@@ -25,11 +27,12 @@ from readtrack.hits import addresses, bots, readers
 AUTHENTICATION = "django.contrib.auth.middleware"
 URL_SAFE = bytes.maketrans(b"+/", b"-_")
 AT_ONCE = 24  # new cookies that are signed together
-HEADERS = "_store"  # where Django keeps headers by their names in small letters; without it its functions set them
+# where Django keeps headers by their names in small letters; without it its functions set them
+HEADERS = "_store"
 SHARED = re.compile("public|s-maxage", re.IGNORECASE)  # in a Cache-Control
 
-# What a browser without a cookie is told apart by: address of the connection, X-Forwarded-For, user agent. A plain
-# tuple, which the garbage collector stops looking at.
+# What a browser without a cookie is told apart by: address of the connection, X-Forwarded-For, user
+# agent. A plain tuple, which the garbage collector stops looking at.
 Caller = tuple[str, str, str]
 
 
@@ -37,17 +40,21 @@ class Visitor(NamedTuple):
     """A visitor, whose repeats are found by both ids."""
 
     id: str
-    fallback_id: str = ""  # before the cookie comes back the hash of address and browser; of a user, the cookie
+    fallback_id: str = (
+        ""  # before the cookie comes back the hash of address and browser; of a user, the cookie
+    )
     new_cookie: str = ""
-    # A "hash" is the same on every day, and never stored: store/day_keys.py makes it the id of a "day". An "address" is
-    # known by the hash that stands in for a cookie.
+    # A "hash" is the same on every day, and never stored: store/day_keys.py makes it the id of a
+    # "day". An "address" is known by the hash that stands in for a cookie.
     kind: Literal["user", "cookie", "hash", "day", "address"] = "cookie"
     opted_out: bool = False  # no cookie is set, and views are not broken down
     caller: Caller | None = None  # whose id `Hit.named` makes the fallback_id
 
     @property
     def rate_id(self) -> str:
-        """The id whose hits RATE_LIMIT limits: a new cookie has no hits yet, a user who signed in is no robot."""
+        """The id whose hits RATE_LIMIT limits: a new cookie has no hits yet, a user who signed in
+        is no robot.
+        """
         return self.id if self.kind == "user" else self.fallback_id or self.id
 
 
@@ -55,9 +62,12 @@ def signed_in(request: HttpRequest) -> Any | None:
     """Returns the signed-in user, or None."""
     user = getattr(request, "user", None)
     if _loader_of(user) == AUTHENTICATION:
-        # A user who is not loaded was not replaced either, as logging in and out do. Without a session cookie
-        # none is loaded, because that would add `Vary: Cookie` to a page whose view never looked at the user.
-        user = getattr(request, "_acached_user", None) or (user if _session_cookie() in request.COOKIES else None)
+        # A user who is not loaded was not replaced either, as logging in and out do. Without a
+        # session cookie none is loaded, because that would add `Vary: Cookie` to a page whose view
+        # never looked at the user.
+        user = getattr(request, "_acached_user", None) or (
+            user if _session_cookie() in request.COOKIES else None
+        )
     return user if user is not None and user.is_authenticated else None
 
 
@@ -80,12 +90,19 @@ def _loader_of(user: Any) -> str | None:
     """Returns the module of the function that will load a lazy user; None for a user who is loaded."""
     if not isinstance(user, LazyObject):
         return None
-    state = object.__getattribute__(user, "__dict__")  # the object's own function takes five times as long
-    return getattr(state.get("_setupfunc"), "__module__", "") if state.get("_wrapped") is empty else None
+    state = object.__getattribute__(
+        user, "__dict__"
+    )  # the object's own function takes five times as long
+    return (
+        getattr(state.get("_setupfunc"), "__module__", "")
+        if state.get("_wrapped") is empty
+        else None
+    )
 
 
 def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, named: bool = True) -> Visitor:
-    """Returns the visitor of the request, with a new cookie if the site uses cookies and the request brings none.
+    """Returns the visitor of the request, with a new cookie if the site uses cookies and the
+    request brings none.
 
     With `named` False a visitor with a new cookie may lack the fallback_id (see `Hit.named`).
     """
@@ -94,7 +111,9 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, named: bool 
     opted_out = conf.HONOUR_OPT_OUT and asks
     has_cookies = conf.ANONYMOUS == "cookie" and bool(conf.COOKIE) and not opted_out
     if has_cookies and (consent := conf.CONSENT):
-        has_cookies = says_true(consent, lambda: import_string(consent)(request), otherwise="no cookie is set")
+        has_cookies = says_true(
+            consent, lambda: import_string(consent)(request), otherwise="no cookie is set"
+        )
     cookie = request.COOKIES.get(conf.COOKIE) if has_cookies else None
     cookie_id = _opened(cookie[:200]) if cookie else ""  # ours have fewer characters
     if user is not None:
@@ -109,7 +128,9 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, named: bool 
 
 
 def _new_cookie() -> tuple[str, str]:
-    """Returns a signed cookie with 22 random URL-safe characters (132 bits) and its minute, and the visitor's id."""
+    """Returns a signed cookie with 22 random URL-safe characters (132 bits) and its minute, and the
+    visitor's id.
+    """
     while True:
         try:
             return _drawn(_signing_keys()[0], int(time.time()) // 60).pop()
@@ -117,13 +138,16 @@ def _new_cookie() -> tuple[str, str]:
             _drawn.cache_clear()
 
 
-# Some are made at once: that takes a third of the time, and others run while a thread waits for random bytes.
+# Some are made at once: that takes a third of the time, and others run while a thread waits for
+# random bytes.
 @lru_cache(maxsize=1)
 def _drawn(key: blake2b, minute: int) -> list[tuple[str, str]]:
     drawn, end, made = secrets.token_urlsafe(22 * AT_ONCE), f":{minute + 1:x}", []
     for start in range(0, 22 * AT_ONCE, 22):
         body = drawn[start : start + 22] + end
-        both = _keyed(body, key)  # the signature and the visitor's id, neither of which tells the other
+        both = _keyed(
+            body, key
+        )  # the signature and the visitor's id, neither of which tells the other
         made.append((f"{body}:{both[:16]}", both[16:]))
     return made
 
@@ -137,18 +161,26 @@ def address_id(request: HttpRequest) -> str:
 
 
 def id_of(caller: Caller) -> str:
-    """Returns the id that stands in for the caller's cookie, and shows the caller's address to the watch."""
+    """Returns the id that stands in for the caller's cookie, and shows the caller's address to the
+    watch.
+    """
     address, forwarded, agent = caller
     return _keyed(addresses.network(address, forwarded, agent=agent), _key("visitor", agent))
 
 
-@cached_setting("SECRET_KEY", maxsize=1024)  # 3 µs for a new text, 0.1 µs for a cached one; 1.5 µs without the cache
+@cached_setting(
+    "SECRET_KEY", maxsize=1024
+)  # 3 µs for a new text, 0.1 µs for a cached one; 1.5 µs without the cache
 def digest(purpose: str, text: str) -> str:
-    """Returns 16 URL-safe characters for the text, different for each purpose and key (keyed BLAKE2b, RFC 7693)."""
+    """Returns 16 URL-safe characters for the text, different for each purpose and key (keyed
+    BLAKE2b, RFC 7693).
+    """
     return _keyed(text, _key(purpose))
 
 
-@cached_setting("SECRET_KEY", maxsize=1024)  # of an agent, which many visitors have, most of the hash is computed once
+@cached_setting(
+    "SECRET_KEY", maxsize=1024
+)  # of an agent, which many visitors have, most of the hash is computed once
 def _key(purpose: str, agent: str | None = None) -> blake2b:
     key = _derived(conf.SECRET or settings.SECRET_KEY, purpose, 12)
     if agent is not None:
@@ -174,8 +206,12 @@ def user_id(pk: Any) -> str:
 
 
 def logged(address: str, agent: str, *, at: datetime) -> Visitor:
-    """Returns the visitor of a line in a log; `fallback_id` is the same on every day. The address may be any name."""
-    always = _keyed(addresses.network_of(address) or address, _key("visitor", agent[: bots.LONGEST]))
+    """Returns the visitor of a line in a log; `fallback_id` is the same on every day. The address
+    may be any name.
+    """
+    always = _keyed(
+        addresses.network_of(address) or address, _key("visitor", agent[: bots.LONGEST])
+    )
     if conf.ANONYMOUS == "cookie" and conf.COOKIE:
         return Visitor(always, fallback_id=always)
     return Visitor(digest("visitor", f"{at.date()}:{always}"), fallback_id=always, kind="hash")
@@ -187,9 +223,12 @@ def reader(request: HttpRequest, user: AbstractBaseUser | None) -> readers.Reade
         return readers.or_none(user.pk)
     if not conf.ANONYMOUS_READERS:
         return None
-    # A new cookie is no reader before it comes back, because each page without one would get a new position.
+    # A new cookie is no reader before it comes back, because each page without one would get a new
+    # position.
     anonymous = visitor(request, None)
-    return f"anon:{anonymous.id}" if anonymous.kind == "cookie" and not anonymous.new_cookie else None
+    return (
+        f"anon:{anonymous.id}" if anonymous.kind == "cookie" and not anonymous.new_cookie else None
+    )
 
 
 def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visitor) -> None:
@@ -199,8 +238,8 @@ def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visito
     # As copies and pickles are made; `set` would check the name each time.
     cookie.__dict__.update(_key=conf.COOKIE, _value=value, _coded_value=value)
     response.cookies[conf.COOKIE] = cookie
-    # Because a shared cache would give it to everybody. Most pages lack the header, and to look for it and set it by
-    # Django's functions takes as long as all else here.
+    # Because a shared cache would give it to everybody. Most pages lack the header, and to look for
+    # it and set it by Django's functions takes as long as all else here.
     headers = getattr(response.headers, HEADERS, None)
     if headers is None or "cache-control" in headers:
         patch_cache_control(response, private=True)
@@ -209,14 +248,22 @@ def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visito
 
 
 def may_be_shared(response: HttpResponseBase) -> bool:
-    """Returns True if shared caches may store the response, and a new cookie with it, and send it to others."""
+    """Returns True if shared caches may store the response, and a new cookie with it, and send it
+    to others.
+    """
     headers = getattr(response.headers, HEADERS, None)
-    control = response.get("Cache-Control", "") if headers is None else headers.get("cache-control", ("", ""))[1]
+    control = (
+        response.get("Cache-Control", "")
+        if headers is None
+        else headers.get("cache-control", ("", ""))[1]
+    )
     return bool(control and SHARED.search(control))
 
 
 class _Cookie(Morsel[str]):
-    """A visitor's cookie. Its attributes are those of all, and so is their text, unless somebody changes them."""
+    """A visitor's cookie. Its attributes are those of all, and so is their text, unless somebody
+    changes them.
+    """
 
     def OutputString(self, attrs: Any = None) -> str:  # noqa: N802 - as Python calls it
         attributes, text = _blank_cookie(bool(self["secure"]))
@@ -227,20 +274,27 @@ class _Cookie(Morsel[str]):
 
 @cached_setting()
 def _blank_cookie(is_secure: bool) -> tuple["Morsel[str]", str]:  # noqa: FBT001 - a keyword would slow the cache down
-    """Returns the cookie without its value, and the text of its attributes, which take less to copy than to make."""
+    """Returns the cookie without its value, and the text of its attributes, which take less to copy
+    than to make.
+    """
     made = HttpResponse()
-    made.set_cookie(conf.COOKIE, max_age=conf.COOKIE_AGE, secure=is_secure, httponly=True, samesite="Lax")
+    made.set_cookie(
+        conf.COOKIE, max_age=conf.COOKIE_AGE, secure=is_secure, httponly=True, samesite="Lax"
+    )
     blank = made.cookies[conf.COOKIE]
     blank["expires"] = ""  # which max-age overrides
     return blank, ";" + blank.OutputString().partition(";")[2]
 
 
-# Not by Django's signer, which derives its keys again for each cookie, and takes twenty times as long.
+# Not by Django's signer, which derives its keys again for each cookie, and takes twenty times as
+# long.
 @cached_setting("SECRET_KEY", "SECRET_KEY_FALLBACKS")
 def _signing_keys() -> list[blake2b]:
     """Returns the key that signs cookies, and behind it those of SECRET_KEY_FALLBACKS."""
     used = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    return [_derived(force_bytes(conf.SECRET) + force_bytes(secret), "cookie", 24) for secret in used]
+    return [
+        _derived(force_bytes(conf.SECRET) + force_bytes(secret), "cookie", 24) for secret in used
+    ]
 
 
 def _opened(cookie: str) -> str:
@@ -249,5 +303,9 @@ def _opened(cookie: str) -> str:
     for key in _signing_keys():
         both = _keyed(body, key)
         if secrets.compare_digest(both[:16].encode(), sent.encode(errors="replace")):
-            return both[16:] if time.time() - int(body.rpartition(":")[2], 16) * 60 <= conf.COOKIE_AGE else ""
+            return (
+                both[16:]
+                if time.time() - int(body.rpartition(":")[2], 16) * 60 <= conf.COOKIE_AGE
+                else ""
+            )
     return ""

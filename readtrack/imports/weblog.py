@@ -1,4 +1,6 @@
-"""Takes over the views in a web server's logs: judges lines as live hits are judged, by the times of the log."""
+"""Takes over the views in a web server's logs: judges lines as live hits are judged, by the times
+of the log.
+"""
 
 import re
 from collections import Counter, OrderedDict
@@ -13,7 +15,12 @@ from typing import Any
 
 from django.apps import apps
 from django.conf import settings
-from django.core.exceptions import FieldDoesNotExist, MultipleObjectsReturned, ObjectDoesNotExist, ValidationError
+from django.core.exceptions import (
+    FieldDoesNotExist,
+    MultipleObjectsReturned,
+    ObjectDoesNotExist,
+    ValidationError,
+)
 from django.db import DataError, models
 from django.http import Http404
 from django.urls import Resolver404, get_script_prefix, resolve
@@ -34,14 +41,17 @@ LIMIT = 500_000  # visits in windows: they take some 100 MB
 PATTERNS = 1_000  # of paths that did not resolve, counted one by one
 OTHERS = "(others)"
 OVERLAP = 60  # s; pieces of a rotated log share less, because requests end in another order
-# A log of that many lines with so few addresses may have those of proxies in place of the visitors'.
+# A log of that many lines with so few addresses may have those of proxies in place of the
+# visitors'.
 MANY_LINES, FEW_ADDRESSES = 1_000, 10
 
 _NUMBERS = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9]+")
 
 
 def subject_at(path: str) -> str | None:
-    """Returns the subject that the path shows; "" if that object does not exist, None if no view says what."""
+    """Returns the subject that the path shows; "" if that object does not exist, None if no view
+    says what.
+    """
     with override(get_language_from_path(path) or settings.LANGUAGE_CODE):
         try:
             match = resolve("/" + path.removeprefix(get_script_prefix()))
@@ -52,14 +62,25 @@ def subject_at(path: str) -> str | None:
     if callable(rule):
         try:
             obj = rule(path, *match.args, **match.kwargs)
-        except (ObjectDoesNotExist, MultipleObjectsReturned, Http404, ValidationError, ValueError, DataError):
+        except (
+            ObjectDoesNotExist,
+            MultipleObjectsReturned,
+            Http404,
+            ValidationError,
+            ValueError,
+            DataError,
+        ):
             return ""  # a log holds any path, and one that fits no object must not end the import
         if not isinstance(obj, models.Model) or not is_counted(obj.__class__):
             return None
         return "" if obj.pk is None else subject_of(obj)
     if rule:
         label, argument, field = (rule, "pk", "pk") if isinstance(rule, str) else (*rule, "pk")[:3]
-        return _found(apps.get_model(label)._default_manager.all(), field=field, value=match.kwargs.get(argument))
+        return _found(
+            apps.get_model(label)._default_manager.all(),
+            field=field,
+            value=match.kwargs.get(argument),
+        )
     view = getattr(match.func, "view_class", None)
     if not (isinstance(view, type) and issubclass(view, DetailView)):
         return None
@@ -91,12 +112,17 @@ class Recent:
 
     life: float
     forgotten: int = 0  # entries dropped within their window, because there were too many
-    _windows: OrderedDict[int, tuple[float, int]] = field(default_factory=OrderedDict)  # the oldest first
+    _windows: OrderedDict[int, tuple[float, int]] = field(
+        default_factory=OrderedDict
+    )  # the oldest first
 
     def hit(self, *names: str, at: float) -> int:
-        """Counts a hit at that time (seconds). Returns the number of hits in the window, which the first one begins."""
+        """Counts a hit at that time (seconds). Returns the number of hits in the window, which the
+        first one begins.
+        """
         name = hash(names)  # 8 bytes for a pair: two in a million million are taken for one
-        # Servers write a line when its response ends, so a time may be a little before one that was seen.
+        # Servers write a line when its response ends, so a time may be a little before one that was
+        # seen.
         while (oldest := next(iter(self._windows.values()), None)) is not None:
             is_over = abs(at - oldest[0]) >= self.life  # or of another log, which began later
             if not is_over and (name in self._windows or len(self._windows) < LIMIT):
@@ -129,15 +155,24 @@ class Importer:
         self._subject = lru_cache(maxsize=200_000)(subject_at)
         self._rates, self._views = (Recent(life or 1) for life in (conf.RATE_WINDOW, conf.WINDOW))
         self._batch = ledger.Batch()
-        self._addresses: Counter[str] = Counter()  # of new lines that show an object, as long as there are few
+        self._addresses: Counter[str] = (
+            Counter()
+        )  # of new lines that show an object, as long as there are few
 
     def run(self, paths: Sequence[str]) -> ledger.Report:
         """Imports the files. Going on after a kill, or doing it all again, counts every line once."""
         with ExitStack() as stack:
             files = [logs.LogFile(stack.enter_context(Path(path).open("rb"))) for path in paths]
-            # A shell sorts access.log before access.log.1, but windows reach from an older file into the next one.
-            begins = {file: line.at.timestamp() for file in files if (line := self._parse(file.first.strip()))}
-            files = sorted((one for one in files if one.first), key=lambda one: begins.get(one, float("inf")))
+            # A shell sorts access.log before access.log.1, but windows reach from an older file
+            # into the next one.
+            begins = {
+                file: line.at.timestamp()
+                for file in files
+                if (line := self._parse(file.first.strip()))
+            }
+            files = sorted(
+                (one for one in files if one.first), key=lambda one: begins.get(one, float("inf"))
+            )
             for file in files:
                 file.identify(dry_run=self.dry_run)
                 if file.lost:
@@ -146,10 +181,13 @@ class Importer:
             new = (index for index, file in enumerate(files) if file.digest_at(file.position + 1))
             # The windows of the last known file reach into the first new one.
             if known := max(0, next(new, len(files) + 1) - 1):
-                self.report.notes.append(f"{counted(known, 'log')} imported before, with nothing new.")
+                self.report.notes.append(
+                    f"{counted(known, 'log')} imported before, with nothing new."
+                )
                 self.progress(sum(file.read() for file in files[:known]))
             if files[known:] and not self.dry_run:
-                flush()  # a Redis that was restored from before the last flush catches up with SQL first
+                # a Redis that was restored from before the last flush catches up with SQL first
+                flush()
             records = {record.source: record for record in Import.objects.filter(until__gt=0)}
             for file in files[known:]:
                 self._take(file, records)
@@ -179,13 +217,19 @@ class Importer:
         for source, other in others.items():
             since, until = max(file.record.since, other.since), min(file.record.until, other.until)
             if source != file.record.source and until - since >= OVERLAP:
-                first, last = (datetime.fromtimestamp(time, timezone.utc) for time in (since, until))
+                first, last = (
+                    datetime.fromtimestamp(time, timezone.utc) for time in (since, until)
+                )
                 times = f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
                 advice = "If they are pieces of one log, lines count twice; --since and --until leave times out."
-                self.report.notes.append(f"{file.name} and {other.name} both have lines of {times}. {advice}")
+                self.report.notes.append(
+                    f"{file.name} and {other.name} both have lines of {times}. {advice}"
+                )
 
     def _judge(self, file: logs.LogFile, raw: bytes, *, is_new: bool) -> str:
-        """Puts a new line into the batch if it counts. Returns the reason if it does not count, or ""."""
+        """Puts a new line into the batch if it counts. Returns the reason if it does not count, or
+        "".
+        """
         line = self._parse(raw)
         if line is None:
             return "malformed"
@@ -201,12 +245,18 @@ class Importer:
         if subject is None and is_new:
             # Without numbers, and without characters that a terminal obeys.
             path, found = _NUMBERS.sub("…", line.path)[:80], self.report.not_resolved
-            pattern = path if path.isprintable() else "".join(char if char.isprintable() else "?" for char in path)
+            pattern = (
+                path
+                if path.isprintable()
+                else "".join(char if char.isprintable() else "?" for char in path)
+            )
             found[pattern if pattern in found or len(found) < PATTERNS else OTHERS] += 1
         return "" if subject is None else "no such object"
 
     def _visit(self, line: logs.Line, subject: str, *, is_new: bool) -> str:
-        address = (line.forwarded and addresses.network(line.address, line.forwarded)) or line.address
+        address = (
+            line.forwarded and addresses.network(line.address, line.forwarded)
+        ) or line.address
         if not address or (line.agent is None and not self.count_robots):
             return "no agent" if address else "no address"
         if is_new and len(self._addresses) <= FEW_ADDRESSES:
@@ -231,7 +281,9 @@ class Importer:
             found = f"{counted(lines, 'line')} of {', '.join(sorted(self._addresses))} and of no other address"
             note(f"{found}. If that is a proxy's, people with the same browser are one visitor.")
         if forgotten := self._views.forgotten:
-            note(f"{counted(forgotten, 'visit')} forgotten within the window, so reloads may count as views.")
+            note(
+                f"{counted(forgotten, 'visit')} forgotten within the window, so reloads may count as views."
+            )
         first = None if self.until else FlushRun.objects.order_by("started").first()
         if first and any(file.record.until >= int(first.began.timestamp()) for file in files):
             goes_on = f"The log goes on after {first.began:%Y-%m-%d %H:%M} UTC."

@@ -15,7 +15,9 @@ from readtrack.models.tracked import Tracked as Tracked
 from readtrack.models.tracked import TrackedQuerySet as TrackedQuerySet
 
 if not apps.is_installed("readtrack"):
-    raise ImproperlyConfigured('readtrack is used, but not installed: add "readtrack" to INSTALLED_APPS.')
+    raise ImproperlyConfigured(
+        'readtrack is used, but not installed: add "readtrack" to INSTALLED_APPS.'
+    )
 
 SUBJECT_LENGTH = 200  # characters; see `subjects.subject_column`
 KIND_LENGTH = 40  # characters of the kind of a hash, such as `views:country`
@@ -35,9 +37,12 @@ class SubjectRow(models.Model):
 
 
 class UnsentPublication(SubjectRow):
-    """A publication that Redis may not have. It is written with the post, and deleted once Redis has it."""
+    """A publication that Redis may not have. It is written with the post, and deleted once Redis
+    has it.
+    """
 
-    # Made here, so that a row is deleted without having been read, and unlike a number never in use again.
+    # Made here, so that a row is deleted without having been read, and unlike a number never in use
+    # again.
     token = models.UUIDField(primary_key=True, default=uuid4)
     subject = models.TextField()
     items = models.PositiveIntegerField(default=1)
@@ -57,10 +62,13 @@ class FlushRun(models.Model):
         ARCHIVE = "archive", _("everything, sketches and breakdowns too")
 
     kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices, default=Kind.FULL)
-    part = models.CharField(max_length=10, default="", editable=False)  # "2/8": every eighth partition, from the second
+    part = models.CharField(
+        max_length=10, default="", editable=False
+    )  # "2/8": every eighth partition, from the second
     started = models.DateTimeField(_("started"))
     ended = models.DateTimeField(_("ended"), null=True)
-    # Redis's time at the end, or at least at the start (µs): tells a Redis that was restored from a snapshot.
+    # Redis's time at the end, or at least at the start (µs): tells a Redis that was restored from a
+    # snapshot.
     redis_time = models.BigIntegerField(default=0, editable=False)
     # Redis's time at the start (µs): everything recorded before it is stored if this run ends well.
     flushed_until = models.BigIntegerField(default=0, editable=False)
@@ -94,20 +102,28 @@ class FlushRun(models.Model):
 
 
 class Archive(SubjectRow):
-    """The counts and the sketch of a subject, which outlive a key that Redis lost or removed as idle."""
+    """The counts and the sketch of a subject, which outlive a key that Redis lost or removed as
+    idle.
+    """
 
     subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
     views = models.PositiveBigIntegerField()
     visitors = models.PositiveBigIntegerField()
     sketch = models.BinaryField()
-    hour = models.PositiveIntegerField()  # since 1970; the last one in which a change of views was seen
+    hour = (
+        models.PositiveIntegerField()
+    )  # since 1970; the last one in which a change of views was seen
 
 
 class SubjectCount(SubjectRow):
-    """The counts of a row whose own table has no columns for them: of a model that COUNTED_MODELS names."""
+    """The counts of a row whose own table has no columns for them: of a model that COUNTED_MODELS
+    names.
+    """
 
     subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
-    view_count = models.PositiveBigIntegerField(db_column="views")  # named as in Tracked, so that a query fits both
+    view_count = models.PositiveBigIntegerField(
+        db_column="views"
+    )  # named as in Tracked, so that a query fits both
     visitor_count = models.PositiveBigIntegerField(db_column="visitors")
 
 
@@ -121,20 +137,25 @@ class Breakdown(SubjectRow):
 
 
 class History(SubjectRow):
-    """The absolute counts at the end of an hour in which they changed. The views of a range are a difference of two.
+    """The absolute counts at the end of an hour in which they changed. The views of a range are a
+    difference of two.
 
-    `subject` is that of a row, or with `reads:` before it that of a text whose reads stand in the place of views, or
-    the label of a model (`blog.post`). Hour 0 holds what a subject had before.
+    `subject` is that of a row, or with `reads:` before it that of a text whose reads stand in the
+    place of views, or the label of a model (`blog.post`). Hour 0 holds what a subject had before.
     """
 
     pk = models.CompositePrimaryKey("subject", "hour")
-    hour = models.PositiveIntegerField()  # since 1970, UTC: half the size of a time, and the same in all databases
+    hour = (
+        models.PositiveIntegerField()
+    )  # since 1970, UTC: half the size of a time, and the same in all databases
     views = models.PositiveBigIntegerField()
     visitors = models.PositiveBigIntegerField()
 
 
 class Popular(SubjectRow):
-    """One of the most viewed subjects of the last so many days, and its counts in them. Full flushes renew the rows."""
+    """One of the most viewed subjects of the last so many days, and its counts in them. Full
+    flushes renew the rows.
+    """
 
     pk = models.CompositePrimaryKey("subject", "days")
     days = models.PositiveSmallIntegerField()
@@ -145,7 +166,9 @@ class Popular(SubjectRow):
 
 
 class ReaderHistory(SubjectRow):
-    """The number of readers of a category at the end of an hour in which it changed; a publication sets it to 0."""
+    """The number of readers of a category at the end of an hour in which it changed; a publication
+    sets it to 0.
+    """
 
     pk = models.CompositePrimaryKey("subject", "hour")
     hour = models.PositiveIntegerField()
@@ -153,7 +176,8 @@ class ReaderHistory(SubjectRow):
 
 
 class BreakdownHistory(SubjectRow):
-    """The gain of all objects of a model in an hour: of a value of a dimension, or of a stage of the funnel.
+    """The gain of all objects of a model in an hour: of a value of a dimension, or of a stage of
+    the funnel.
 
     `subject` is the label of the model. The rows of a range add up, unlike those of History.
     """
@@ -166,7 +190,9 @@ class BreakdownHistory(SubjectRow):
 
 
 class Reset(SubjectRow):
-    """A subject that was set to zero. If an old snapshot of Redis is restored, its views must not come back."""
+    """A subject that was set to zero. If an old snapshot of Redis is restored, its views must not
+    come back.
+    """
 
     subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
     redis_time = models.BigIntegerField()
@@ -174,10 +200,14 @@ class Reset(SubjectRow):
 
 
 class KnownEpoch(models.Model):
-    """The newest epoch that SQL knows of each list of unsettled counters that Redis ever began (see sql/runs.py)."""
+    """The newest epoch that SQL knows of each list of unsettled counters that Redis ever began (see
+    sql/runs.py).
+    """
 
     pk = models.CompositePrimaryKey("tag", "origin")
-    tag = models.CharField(max_length=10, default="", blank=True)  # of the partition; two lists may begin in one µs
+    tag = models.CharField(
+        max_length=10, default="", blank=True
+    )  # of the partition; two lists may begin in one µs
     origin = models.BigIntegerField()
     epoch = models.BigIntegerField(default=0)
     until = models.BigIntegerField(default=0)  # when the newest counter began that was settled (µs)
@@ -203,7 +233,9 @@ class Dashboard(FlushRun):
 class Note(models.Model):
     """A note on the charts, such as "newsletter sent"."""
 
-    day = models.DateField(_("day"), default=date.today)  # of TIME_ZONE, which Django makes the process's
+    day = models.DateField(
+        _("day"), default=date.today
+    )  # of TIME_ZONE, which Django makes the process's
     text = models.CharField(_("text"), max_length=200)
 
     class Meta:
@@ -218,7 +250,8 @@ class Note(models.Model):
 class Import(models.Model):
     """One log or table whose views were taken over, and how far."""
 
-    # Names the position in Redis. A primary key could be handed out again once this database was restored.
+    # Names the position in Redis. A primary key could be handed out again once this database was
+    # restored.
     source = models.CharField(max_length=64, unique=True)
     name = models.CharField(max_length=255)
     first_line = models.CharField(max_length=32, blank=True, db_index=True)  # its digest
@@ -226,7 +259,9 @@ class Import(models.Model):
     position = models.PositiveBigIntegerField(default=0)  # what is before it is in SQL's counts
     intended = models.PositiveBigIntegerField(default=0)  # what is between the two may be
     part = models.TextField(blank=True)  # what that adds to history, as JSON
-    since = models.PositiveBigIntegerField(default=0)  # first and last time of its lines (s since 1970); 0 without any
+    since = models.PositiveBigIntegerField(
+        default=0
+    )  # first and last time of its lines (s since 1970); 0 without any
     until = models.PositiveBigIntegerField(default=0)
     started = models.DateTimeField(default=timezone.now)
 

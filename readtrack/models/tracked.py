@@ -1,4 +1,6 @@
-"""`Tracked`, the abstract model that a site's own model extends, its fields, and a queryset for its manager."""
+"""`Tracked`, the abstract model that a site's own model extends, its fields, and a queryset for its
+manager.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +17,31 @@ from django.utils.translation import gettext_lazy as _
 
 COUNTS = ("view_count", "visitor_count")
 
-# Sent before the row of a model's own table is written. What a receiver returns is called after it, in one transaction
-# with it. Django's post_save comes after the commit.
+# Sent before the row of a model's own table is written. What a receiver returns is called after it,
+# in one transaction with it. Django's post_save comes after the commit.
 row_saving = Signal()
 
 
 @cache
 def news_columns(model: type[Tracked]) -> dict[str, str]:
-    """Returns the columns of the model's `news_fields`, and of the foreign keys in `news_for`, by field name."""
+    """Returns the columns of the model's `news_fields`, and of the foreign keys in `news_for`, by
+    field name.
+    """
     fields: list[Any] = []
     for name in (*model.news_fields, *model.news_for):
         with suppress(FieldDoesNotExist):  # a system check reports it
             fields.append(model._meta.get_field(name))
-    return {field.name: field.attname for field in fields if field.concrete and not field.many_to_many}
+    return {
+        field.name: field.attname for field in fields if field.concrete and not field.many_to_many
+    }
 
 
-def stored_values(instance: Model, only: Collection[str] | None, *, using: str) -> dict[str, Any] | None:
-    """Returns what the row stores of the news columns that a save of `only` these fields writes; None without a row."""
+def stored_values(
+    instance: Model, only: Collection[str] | None, *, using: str
+) -> dict[str, Any] | None:
+    """Returns what the row stores of the news columns that a save of `only` these fields writes;
+    None without a row.
+    """
     columns = {
         name: column
         for name, column in news_columns(type(instance)).items()
@@ -39,7 +49,13 @@ def stored_values(instance: Model, only: Collection[str] | None, *, using: str) 
     }
     if not columns:
         return {}
-    row = type(instance)._base_manager.using(using).filter(pk=instance.pk).values(*columns.values()).first()
+    row = (
+        type(instance)
+        ._base_manager.using(using)
+        .filter(pk=instance.pk)
+        .values(*columns.values())
+        .first()
+    )
     return row and {name: row[column] for name, column in columns.items()}
 
 
@@ -48,7 +64,11 @@ def changed_fields(instance: Model, stored: Mapping[str, Any]) -> set[str]:
     columns = news_columns(type(instance))
     pairs = {name: (value, instance.__dict__.get(columns[name])) for name, value in stored.items()}
     # A form's "5" for the key 5 is no change.
-    return {name for name, (old, new) in pairs.items() if old != new and (None in (old, new) or str(old) != str(new))}
+    return {
+        name
+        for name, (old, new) in pairs.items()
+        if old != new and (None in (old, new) or str(old) != str(new))
+    }
 
 
 class StoredCount(int):
@@ -56,7 +76,9 @@ class StoredCount(int):
 
 
 class CountField(models.PositiveBigIntegerField):  # type: ignore[type-arg]  # generic in the stubs only
-    """The stored value of a count. Only the flush changes it: an UPDATE by `save()` sets it to itself."""
+    """The stored value of a count. Only the flush changes it: an UPDATE by `save()` sets it to
+    itself.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"default": 0, "db_default": 0, "editable": False, **kwargs})
@@ -64,7 +86,9 @@ class CountField(models.PositiveBigIntegerField):  # type: ignore[type-arg]  # g
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:  # noqa: FBT001 - Django's signature
         if not add:
             return F(self.name)  # a stale instance cannot write an old count back
-        is_stored = isinstance(model_instance.__dict__.get(self.attname, StoredCount()), StoredCount)  # or deferred
+        is_stored = isinstance(
+            model_instance.__dict__.get(self.attname, StoredCount()), StoredCount
+        )  # or deferred
         # A row that is only saved in another database keeps its primary key, and its count.
         if is_stored and (model_instance._state.adding or model_instance.pk is None):
             setattr(model_instance, self.attname, 0)
@@ -72,7 +96,9 @@ class CountField(models.PositiveBigIntegerField):  # type: ignore[type-arg]  # g
 
 
 class TrackedQuerySet(models.QuerySet[Any]):
-    """A queryset for a model's own manager: `objects = TrackedQuerySet.as_manager()`. Tracked brings no manager."""
+    """A queryset for a model's own manager: `objects = TrackedQuerySet.as_manager()`. Tracked
+    brings no manager.
+    """
 
     def most_viewed(self) -> TrackedQuerySet:
         """Returns the rows ordered by the stored count, most viewed first."""
@@ -101,7 +127,9 @@ class Tracked(models.Model):
         abstract = True
 
     @classmethod
-    def from_db(cls, db: str | None, *args: Any, **kwargs: Any) -> Any:  # Self, which Python 3.10 lacks
+    def from_db(
+        cls, db: str | None, *args: Any, **kwargs: Any
+    ) -> Any:  # Self, which Python 3.10 lacks
         instance = super().from_db(db, *args, **kwargs)
         loaded = instance.__dict__  # a list may have thousands of rows, so this calls no function
         for name in COUNTS:
@@ -126,19 +154,30 @@ class Tracked(models.Model):
                 setattr(self, name, max(count, getattr(self, name)))
         answers: list[Any] = []
         if not raw and cls is self._meta.concrete_model:
-            about = {"instance": self, "force_insert": force_insert, "using": using, "update_fields": update_fields}
+            about = {
+                "instance": self,
+                "force_insert": force_insert,
+                "using": using,
+                "update_fields": update_fields,
+            }
             answers = [answer for _, answer in row_saving.send(type(self), **about) if answer]
-        # Not around the whole of save(), because receivers of post_save may count on a row that is committed.
+        # Not around the whole of save(), because receivers of post_save may count on a row that is
+        # committed.
         with transaction.atomic(using=using, savepoint=False) if answers else nullcontext():
-            updated = bool(table._save_table(raw, cls, force_insert, force_update, using, update_fields))
+            updated = bool(
+                table._save_table(raw, cls, force_insert, force_update, using, update_fields)
+            )
             for name in COUNTS if has_counts else ():
                 if type(count := self.__dict__.get(name)) is int:
                     self.__dict__[name] = StoredCount(count)
             for answer in answers:
-                self._state.db = using  # as Django does it a moment later, for relations that a receiver looks at
+                # as Django does it a moment later, for relations that a receiver looks at
+                self._state.db = using
                 answer(created=not updated)
         return updated
 
     def is_news(self, *, created: bool, changed: Set[str]) -> bool:
-        """Returns True if a save is news. `changed` names those of `news_fields` and `news_for` that it changed."""
+        """Returns True if a save is news. `changed` names those of `news_fields` and `news_for`
+        that it changed.
+        """
         return created or bool(changed)

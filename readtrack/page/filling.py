@@ -1,7 +1,8 @@
-"""Counts and dots of a page: tags leave placeholders, and the finished page is filled in, in one round trip.
+"""Counts and dots of a page: tags leave placeholders, and the finished page is filled in, in one
+round trip.
 
-A placeholder is signed text that names its object, so loops, includes, template engines and cached fragments all work.
-Visitors cannot sign one, so a comment that contains one stays text.
+A placeholder is signed text that names its object, so loops, includes, template engines and cached
+fragments all work. Visitors cannot sign one, so a comment that contains one stays text.
 """
 
 import gzip
@@ -47,34 +48,48 @@ OF_COUNTS = {COUNT, EXACT, WORDS}
 OF_ELEMENTS = {COUNT, WORDS, DOT, UNREAD}  # the script replaces these
 MARK, PAGE_MARK, TEXT_MARK, PANEL_MARK = b"!rt!", b"!rt!page!", b"!rt!text!", b"!rt!panel!"
 READER_MARK = re.compile(rb"!rt!(dot|unread|if|panel)!")
-# A lookahead, because the text that a visitor types must not swallow the first byte of our placeholder behind it.
+# A lookahead, because the text that a visitor types must not swallow the first byte of our
+# placeholder behind it.
 PATTERN = re.compile(rb"!rt(?=(!([a-z]{2,6}![^!\s]{1,4000}!\d{0,19})!([\w-]{16})!))")
 # May query: a count of an object that does not carry SQL's, or a panel.
 MAY_QUERY = re.compile(rb"!rt!(?:(?:count|exact|words)![^!\s]{1,4000}!!|panel!)")
 ELEMENT = re.compile(r"\A<[\w-]+")
-KEY = slice(-17, -9)  # half of the signature in a placeholder's text, by which the page's script finds the element
+KEY = slice(
+    -17, -9
+)  # half of the signature in a placeholder's text, by which the page's script finds the element
 # The beginning of a placeholder whose rest is in the next part of a stream.
-BEGUN = re.compile(rb"!(?:r(?:t(?:!(?:[a-z]{1,6}(?:![^!\s]{0,4000}(?:!\d{0,19}(?:![\w-]{0,16})?)?)?)?)?)?)?\Z")
+BEGUN = re.compile(
+    rb"!(?:r(?:t(?:!(?:[a-z]{1,6}(?:![^!\s]{0,4000}(?:!\d{0,19}(?:![\w-]{0,16})?)?)?)?)?)?)?\Z"
+)
 
 
 class Placeholder(NamedTuple):
-    """The place of a count or a dot, or the start of a branch of `if_unread` that reaches to the next ELSE or END."""
+    """The place of a count or a dot, or the start of a branch of `if_unread` that reaches to the
+    next ELSE or END.
+    """
 
     kind: str
     subject: str
-    # SQL's count, if the object carries it: shown without a query while Redis is down. Of a text its number of words.
+    # SQL's count, if the object carries it: shown without a query while Redis is down. Of a text
+    # its number of words.
     stored: int | None = None
 
     @classmethod
     def of(cls, kind: str, obj: Any, *, words: int = 0) -> "Placeholder | None":
-        """Returns the object's placeholder; None for an object without counts, never unread, or not saved."""
+        """Returns the object's placeholder; None for an object without counts, never unread, or not
+        saved.
+        """
         is_saved = isinstance(obj, Model) and obj.pk is not None
         is_dot = kind not in OF_COUNTS and kind not in {TEXT, PANEL}
         if is_dot and is_saved and subjects.can_be_unread(obj):
             return cls(kind, subjects.subject_of(obj))
         if not is_dot and is_saved and subjects.is_counted(obj.__class__):
             author = f"|{quote(subjects.author_of(obj, of_counts=True))}" if kind == PANEL else ""
-            return cls(kind, f"{subjects.subject_of(obj)}{author}", words if kind == TEXT else live.loaded(obj))
+            return cls(
+                kind,
+                f"{subjects.subject_of(obj)}{author}",
+                words if kind == TEXT else live.loaded(obj),
+            )
         if settings.DEBUG:
             _explain(obj.__class__, is_dot)
         return None
@@ -106,7 +121,9 @@ def found(content: bytes) -> dict[bytes, Placeholder]:
 
 
 def rendered(waiting: Mapping[bytes, Placeholder], state: live.PageState) -> dict[bytes, str]:
-    """Returns the HTML of each placeholder; "" for the marks of `if_unread`. A template is rendered once a page."""
+    """Returns the HTML of each placeholder; "" for the marks of `if_unread`. A template is rendered
+    once a page.
+    """
     page = next((text for text, entry in waiting.items() if entry.kind == PAGE), None)
     html, cached = {}, cache(new_items)
     for text, entry in waiting.items():
@@ -114,11 +131,15 @@ def rendered(waiting: Mapping[bytes, Placeholder], state: live.PageState) -> dic
         if entry.kind in OF_COUNTS:
             views = state.views[entry.subject]
             shown = short = str(views)
-            if views >= 1000:  # numbers below need no formatting, which takes longer than all else here
+            if (
+                views >= 1000
+            ):  # numbers below need no formatting, which takes longer than all else here
                 shown, short = numerals.exact(views), numerals.short(views)
             if entry.kind != EXACT:  # the exact number is the title
                 words = in_words(views) if entry.kind == WORDS else short
-                shown = format_html('<span class="readtrack-count" title="{}">{}</span>', shown, words)
+                shown = format_html(
+                    '<span class="readtrack-count" title="{}">{}</span>', shown, words
+                )
         elif entry.kind == TEXT:
             shown = str(reading.least_seconds(entry.stored or 0))
         elif entry.kind in {DOT, UNREAD} and (items := state.unread.get(entry.subject, 0)):
@@ -127,13 +148,17 @@ def rendered(waiting: Mapping[bytes, Placeholder], state: live.PageState) -> dic
         if page is not None and entry.kind in OF_ELEMENTS:
             name = f' data-rt="{text[KEY].decode()}"'
             named, is_element = ELEMENT.subn(rf"\g<0>{name}", shown)
-            shown = named if is_element else f"<span{name}{'' if shown else ' hidden'}>{shown}</span>"
+            shown = (
+                named if is_element else f"<span{name}{'' if shown else ' hidden'}>{shown}</span>"
+            )
         html[text] = shown
     if page is not None and waiting[page].subject != ANSWER:
         places = [entry for entry in waiting.values() if entry.kind in OF_ELEMENTS]
         texts = [(entry.subject, entry.stored) for entry in waiting.values() if entry.kind == TEXT]
         token = token_of(waiting[page].subject, places, texts[0] if texts else ())
-        html[page] = f'{VERSIONS[bool(texts)]}" data-page="{token}'  # goes on from one attribute to the next
+        html[page] = (
+            f'{VERSIONS[bool(texts)]}" data-page="{token}'  # goes on from one attribute to the next
+        )
     return html
 
 
@@ -151,7 +176,9 @@ def new_items(items: int) -> str:
 
 
 def left(placed: Placeholder | str | None, context: Any) -> SafeString:
-    """Returns the placeholders that a tag leaves; filled in if the request does not come through the middleware."""
+    """Returns the placeholders that a tag leaves; filled in if the request does not come through
+    the middleware.
+    """
     content = str(placed or "")
     request = getattr(context, "request", None) or context.get("request")
     if not hasattr(request, "readtrack"):
@@ -160,18 +187,23 @@ def left(placed: Placeholder | str | None, context: Any) -> SafeString:
 
 
 def text(context: Any, content: str, obj: Any, selector: str = "") -> SafeString:
-    """`{% readtrack_text post %}…{% endreadtrack_text %}` marks the text of the post: the script tells who read it.
+    """`{% readtrack_text post %}…{% endreadtrack_text %}` marks the text of the post: the script
+    tells who read it.
 
-    Belongs around the text inside of its element, once in a page that has `{% readtrack_script %}`. With
-    `selector="article .body"` it may stand around more, and the end of that element is the end of the text.
+    Belongs around the text inside of its element, once in a page that has `{% readtrack_script %}`.
+    With `selector="article .body"` it may stand around more, and the end of that element is the end
+    of the text.
     """
     place = Placeholder.of(TEXT, obj, words=reading.words(content))
     element = format_html(' data-text="{}"', escape(selector)) if selector else ""
-    return left(f'{content}<span data-read="{place}"{element}></span>' if place else content, context)
+    return left(
+        f'{content}<span data-read="{place}"{element}></span>' if place else content, context
+    )
 
 
 def panel(context: Any, obj: Any) -> SafeString:
-    """`{% readtrack_panel post %}` shows the numbers of the post to those who may see them, and nothing to others.
+    """`{% readtrack_panel post %}` shows the numbers of the post to those who may see them, and
+    nothing to others.
 
     Once in a page, which comes through the middleware and is no shared page.
     """
@@ -184,10 +216,16 @@ def read_count(obj: Any) -> int | str:
     return live.reads(obj) if Placeholder.of(COUNT, obj) else ""
 
 
-def branches(obj: Any, context: Any, *, unread: Callable[[], str], read: Callable[[], str]) -> SafeString:
-    """Returns both branches of `if_unread` between placeholders, or only `read` for an object without read state."""
+def branches(
+    obj: Any, context: Any, *, unread: Callable[[], str], read: Callable[[], str]
+) -> SafeString:
+    """Returns both branches of `if_unread` between placeholders, or only `read` for an object
+    without read state.
+    """
     start = Placeholder.of(IF, obj)
-    both = start and f"{start}{unread()}{start._replace(kind=ELSE)}{read()}{start._replace(kind=END)}"
+    both = (
+        start and f"{start}{unread()}{start._replace(kind=ELSE)}{read()}{start._replace(kind=END)}"
+    )
     return left(both or read(), context)
 
 
@@ -204,19 +242,25 @@ def reader_of(context: Any) -> readers.Reader | None:
 
 
 def text_of(response: Any) -> bytes | None:
-    """Returns the response's bytes if a template may have left placeholders in it, b"" for a stream, else None."""
+    """Returns the response's bytes if a template may have left placeholders in it, b"" for a
+    stream, else None.
+    """
     is_stream, content = response.streaming, b""
     if not is_stream:
         content = response.content
         # Before the header, because to look that up takes longer than to look through a page.
         if MARK not in content and not content.startswith(GZIP):
             return None
-    elif getattr(response, "file_to_stream", None) is not None:  # the server may send the file by itself
+    elif (
+        getattr(response, "file_to_stream", None) is not None
+    ):  # the server may send the file by itself
         return None
     kind = response.headers.get("Content-Type", "")
     if not ("text/" in kind or "json" in kind or "xml" in kind):
         return None
-    if content.startswith(GZIP) and response.get("Content-Encoding") == "gzip":  # by Django's gzip_page decorator
+    if (
+        content.startswith(GZIP) and response.get("Content-Encoding") == "gzip"
+    ):  # by Django's gzip_page decorator
         try:
             content = gzip.decompress(content)
         except (OSError, EOFError, zlib.error):  # the header is wrong
@@ -225,7 +269,8 @@ def text_of(response: Any) -> bytes | None:
 
 
 def script(context: Any) -> str:
-    """`{% readtrack_script %}` counts pages that the server does not see, and keeps counts and dots up to date.
+    """`{% readtrack_script %}` counts pages that the server does not see, and keeps counts and dots
+    up to date.
 
     Belongs at the end of `<body>`. Needs `readtrack.urls` in the site's URLconf.
     """
@@ -236,20 +281,34 @@ def script(context: Any) -> str:
     try:
         url = reverse("readtrack:page")
     except NoReverseMatch:
-        return SafeString("<!-- readtrack_script: include readtrack.urls in the URLconf -->") if settings.DEBUG else ""
+        return (
+            SafeString("<!-- readtrack_script: include readtrack.urls in the URLconf -->")
+            if settings.DEBUG
+            else ""
+        )
     seen.see(context)
     seen.has_script = True
     name = name_of(seen, path=request.path)
-    place = Placeholder(PAGE, name) if len(name) <= LONGEST_NAME else SafeString(f'{VERSIONS[0]}" data-page="')
+    place = (
+        Placeholder(PAGE, name)
+        if len(name) <= LONGEST_NAME
+        else SafeString(f'{VERSIONS[0]}" data-page="')
+    )
     # Django 6's, or django-csp's; a nonce would make each copy of a shared page another one.
     nonce = "" if seen.is_shared else context.get("csp_nonce", getattr(request, "csp_nonce", ""))
     attribute = format_html(' nonce="{}"', str(nonce)) if str(nonce) else ""
     return format_html('<script src="{}?{}"{} defer></script>', url, place, attribute)
 
 
-def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: Run = scripts.run_all) -> None:
-    """Replaces the placeholders of the content, which is by `text_of`, in one round trip; of a stream part by part."""
-    reader = cache(find_reader or (lambda: None))  # a shared page has none: its dots are left to the script
+def fill(
+    response: Any, content: bytes, find_reader: FindReader | None, *, run: Run = scripts.run_all
+) -> None:
+    """Replaces the placeholders of the content, which is by `text_of`, in one round trip; of a
+    stream part by part.
+    """
+    reader = cache(
+        find_reader or (lambda: None)
+    )  # a shared page has none: its dots are left to the script
     if response.streaming:
         stream = Stream(reader)
         replace = stream.afilled if response.is_async else stream.filled
@@ -260,7 +319,9 @@ def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: 
     charset = "utf-8" if kind.endswith("utf-8") or response.charset.lower() == "utf-8" else "ascii"
     content = filled(content, reader, is_json="json" in kind, charset=charset, run=run)
     if response.get("Content-Encoding", "") == "gzip":
-        content = compress_string(content, max_random_bytes=100)  # as Django's GZipMiddleware does against BREACH
+        content = compress_string(
+            content, max_random_bytes=100
+        )  # as Django's GZipMiddleware does against BREACH
     response.content = content
     if response.has_header("Content-Length"):
         response["Content-Length"] = str(len(response.content))
@@ -269,13 +330,20 @@ def fill(response: Any, content: bytes, find_reader: FindReader | None, *, run: 
 
 
 def keep_apart(response: Any, *, is_personal: bool) -> None:
-    """Tells caches that each reader gets another page, and drops the view's validators, which know no dots."""
+    """Tells caches that each reader gets another page, and drops the view's validators, which know
+    no dots.
+    """
     patch_vary_headers(response, ["Cookie"])
     others = ["ETag", "Last-Modified"]
     if is_personal:
-        # The view may let browsers keep the page, as cache_page does, and then they would keep its dots lit as long.
+        # The view may let browsers keep the page, as cache_page does, and then they would keep its
+        # dots lit as long.
         patch_cache_control(response, private=True, max_age=0)
-        others += ["Expires", "CDN-Cache-Control", "Surrogate-Control"]  # a CDN obeys the last two before the others
+        others += [
+            "Expires",
+            "CDN-Cache-Control",
+            "Surrogate-Control",
+        ]  # a CDN obeys the last two before the others
     for name in others:
         del response[name]
 
@@ -289,7 +357,9 @@ def filled(
     branches: list[bool] | None = None,
     run: Run = scripts.run_all,
 ) -> bytes:
-    """Returns the content with all placeholders replaced. `branches` are those open since earlier parts of a stream."""
+    """Returns the content with all placeholders replaced. `branches` are those open since earlier
+    parts of a stream.
+    """
     waiting, open_ = found(content), [] if branches is None else branches
     if not waiting and not open_:
         return content
@@ -320,7 +390,9 @@ def filled(
 
 
 async def in_thread(work: Callable[..., Result], *args: Any, is_sensitive: bool) -> Result:
-    """Returns the result of the work in Django's own thread, which closes its connections to SQL, or in any other."""
+    """Returns the result of the work in Django's own thread, which closes its connections to SQL,
+    or in any other.
+    """
 
     def run() -> Result:
         try:
@@ -333,7 +405,9 @@ async def in_thread(work: Callable[..., Result], *args: Any, is_sensitive: bool)
 
 
 class Stream:
-    """A streamed response, filled in part by part. The beginning of a placeholder waits for the next part."""
+    """A streamed response, filled in part by part. The beginning of a placeholder waits for the
+    next part.
+    """
 
     def __init__(self, find_reader: FindReader) -> None:
         self._begun, self._branches = b"", list[bool]()
@@ -352,7 +426,9 @@ class Stream:
         async for part in parts:
             whole = self._whole(part)
             if MARK in whole or (whole and self._branches):
-                whole = await in_thread(self._fill_in, whole, is_sensitive=bool(MAY_QUERY.search(whole)))
+                whole = await in_thread(
+                    self._fill_in, whole, is_sensitive=bool(MAY_QUERY.search(whole))
+                )
             if whole:
                 yield whole
         if self._begun:  # no placeholder, so nobody is asked

@@ -1,4 +1,5 @@
-"""Functions by which a site reads counts, visitors, read state, series, funnels and trends. Nothing here writes.
+"""Functions by which a site reads counts, visitors, read state, series, funnels and trends. Nothing
+here writes.
 
 `views` and `unread` are for pages: while Redis is down they return SQL's counts and no dots.
 """
@@ -21,7 +22,16 @@ from readtrack.reports.live import (
     visitors,
     visitors_together,
 )
-from readtrack.reports.periods import Point, ReaderPoint, Trend, most_viewed, reader_series, series, trending, views_in
+from readtrack.reports.periods import (
+    Point,
+    ReaderPoint,
+    Trend,
+    most_viewed,
+    reader_series,
+    series,
+    trending,
+    views_in,
+)
 from readtrack.store.uniques import UniquesError
 
 aviews = sync_to_async(views)

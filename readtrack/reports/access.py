@@ -13,13 +13,16 @@ from readtrack.subjects import author_of, subject_of
 def may_view_numbers(user: Any, obj: Model | None = None) -> bool:
     """Returns True if the user may see the numbers of the object, or (None) of the whole site.
 
-    Staff with the permission `readtrack.view_numbers` see all, authors their own (`news_author`). Where VIEW_NUMBERS
-    names a function, it alone decides; whoever may see the whole site's numbers sees those of each object.
+    Staff with the permission `readtrack.view_numbers` see all, authors their own (`news_author`).
+    Where VIEW_NUMBERS names a function, it alone decides; whoever may see the whole site's numbers
+    sees those of each object.
     """
     if not conf.VIEW_NUMBERS:
         # Those who are not of the staff cost no query.
         may_view_all = getattr(user, "is_staff", False) and user.has_perm("readtrack.view_numbers")
-        return bool(may_view_all or (obj is not None and is_author(user, author_of(obj, of_counts=True))))
+        return bool(
+            may_view_all or (obj is not None and is_author(user, author_of(obj, of_counts=True)))
+        )
     if user is None or not user.is_authenticated:
         return False
     return _allows(user, obj) or (obj is not None and _allows(user, None))
@@ -27,7 +30,9 @@ def may_view_numbers(user: Any, obj: Model | None = None) -> bool:
 
 def _allows(user: Any, obj: Model | None) -> bool:
     rule = conf.VIEW_NUMBERS
-    return says_true(rule, lambda: import_string(rule)(user, obj), otherwise="the numbers are not shown")
+    return says_true(
+        rule, lambda: import_string(rule)(user, obj), otherwise="the numbers are not shown"
+    )
 
 
 def is_author(user: Any, author: str) -> bool:
@@ -36,7 +41,9 @@ def is_author(user: Any, author: str) -> bool:
 
 
 def numbers_url(obj: Model, *, site: str | None = None) -> str:
-    """Returns the address of the object's page in the admin of that name; "" on a site without that admin."""
+    """Returns the address of the object's page in the admin of that name; "" on a site without that
+    admin.
+    """
     try:
         return reverse("admin:readtrack_object", args=[subject_of(obj)], current_app=site)
     except NoReverseMatch:

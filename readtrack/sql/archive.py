@@ -17,7 +17,11 @@ ALL: tuple[type[Model], ...] = (Archive, Breakdown, History, Popular, SubjectCou
 def archived(subjects: Iterable[str], *fields: str) -> dict[str, Any]:
     """Returns these fields of the archived rows of subjects, by subject."""
     columns = {subject_column(subject): subject for subject in subjects}
-    found = databases.rows(Archive).filter(subject__in=list(columns)).values_list("subject", *fields, named=True)
+    found = (
+        databases.rows(Archive)
+        .filter(subject__in=list(columns))
+        .values_list("subject", *fields, named=True)
+    )
     # MySQL takes keys that differ in case for one.
     return {columns[row.subject]: row for row in found if row.subject in columns}
 
@@ -39,14 +43,20 @@ def breakdowns(hashes: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[
 
 
 def delete_fields(name: tuple[str, str], fields: Sequence[str], *, floor: int) -> None:
-    """Deletes those of the hash's fields that count at most `floor`. The hash is named by kind and subject."""
+    """Deletes those of the hash's fields that count at most `floor`. The hash is named by kind and
+    subject.
+    """
     kind, subject = name
-    found = databases.rows(Breakdown).filter(subject=subject_column(subject), kind=kind, field__in=fields)
+    found = databases.rows(Breakdown).filter(
+        subject=subject_column(subject), kind=kind, field__in=fields
+    )
     found.filter(count__lte=floor).delete()
 
 
 def delete(subjects: Iterable[str], *, models: Sequence[type[Model]] = ALL) -> None:
     """Deletes what the app's own tables hold of the subjects."""
-    columns = [subject_column(name) for subject in subjects for name in (subject, of_reads(subject))]
+    columns = [
+        subject_column(name) for subject in subjects for name in (subject, of_reads(subject))
+    ]
     for model in models:
         databases.rows(model).filter(subject__in=columns).delete()

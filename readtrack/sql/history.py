@@ -1,4 +1,6 @@
-"""Absolute counts by the hour: the views of a range are the difference of two, so they agree with the total."""
+"""Absolute counts by the hour: the views of a range are the difference of two, so they agree with
+the total.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -36,13 +38,17 @@ class Sums(NamedTuple):
     rows: dict[int, int]
 
     def by_hour(self) -> dict[int, int]:
-        """Returns how much the number rose in each of these hours. One that fell was reset in between."""
+        """Returns how much the number rose in each of these hours. One that fell was reset in
+        between.
+        """
         numbers = pairwise([(0, self.before), *self.rows.items()])
         return {hour: new - last if new >= last else new for (_, last), (hour, new) in numbers}
 
 
 def of_reads(subject: str) -> str:
-    """Returns the subject under which history has the reads of an object, or with a model's label of all of them."""
+    """Returns the subject under which history has the reads of an object, or with a model's label
+    of all of them.
+    """
     return f"reads:{subject}"
 
 
@@ -59,13 +65,21 @@ def store(live: Mapping[str, RowCounts], *, hour: int) -> None:
 
 def begin(stored: Mapping[str, RowCounts]) -> None:
     """Stores the counts of subjects without any row as their baseline."""
-    rows = [(subject_column(subject), *counts, subject_column(subject)) for subject, counts in sorted(stored.items())]
+    rows = [
+        (subject_column(subject), *counts, subject_column(subject))
+        for subject, counts in sorted(stored.items())
+    ]
     with databases.of(History).cursor() as cursor:
-        cursor.executemany(databases.STATEMENTS["begin_history"].format_map(databases.words(History)), rows)
+        cursor.executemany(
+            databases.STATEMENTS["begin_history"].format_map(databases.words(History)), rows
+        )
 
 
-def raise_hours(hours: Iterable[tuple[str, int, int]], limits: Mapping[str, int], *, first_live: int) -> None:
-    """Adds views of the past (subject, hour, number) to the rows of subjects below a limit, and to those of models.
+def raise_hours(
+    hours: Iterable[tuple[str, int, int]], limits: Mapping[str, int], *, first_live: int
+) -> None:
+    """Adds views of the past (subject, hour, number) to the rows of subjects below a limit, and to
+    those of models.
 
     Models get only what is before the first hour that Redis keeps. Call it in a transaction.
     """
@@ -76,7 +90,9 @@ def raise_hours(hours: Iterable[tuple[str, int, int]], limits: Mapping[str, int]
         gained[subject_column(subject), limits[subject]][hour] += count
         if hour < first_live:
             gained[subject.partition(":")[0] + keys.tag(subject), NO_LIMIT][hour] += count
-    gains: list[tuple[int, str, int, int, int]] = []  # views to add from one hour until another, below a limit
+    gains: list[
+        tuple[int, str, int, int, int]
+    ] = []  # views to add from one hour until another, below a limit
     for (subject, limit), counts in sorted(gained.items()):
         starts = sorted(counts)
         # Each row gains the views of its own hour and of all earlier ones.
@@ -85,29 +101,46 @@ def raise_hours(hours: Iterable[tuple[str, int, int]], limits: Mapping[str, int]
         gains += [(views, subject, since, until, limit) for views, since, until in steps]
     if not gains:
         return
-    # Other writers of sums wait, because this would neither see nor raise a row that they insert meanwhile.
+    # Other writers of sums wait, because this would neither see nor raise a row that they insert
+    # meanwhile.
     lock_epoch()
     connection, words = databases.of(History), databases.words(History)
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":  # an import so takes half the time
             columns = [databases.array(column) for column in zip(*gains, strict=True)]
-            cursor.execute(databases.STATEMENTS["insert_hours_postgresql"].format_map(words), columns[1:3])
-            cursor.execute(databases.STATEMENTS["raise_hours_postgresql"].format_map(words), columns)
+            cursor.execute(
+                databases.STATEMENTS["insert_hours_postgresql"].format_map(words), columns[1:3]
+            )
+            cursor.execute(
+                databases.STATEMENTS["raise_hours_postgresql"].format_map(words), columns
+            )
             return
-        cursor.executemany(databases.STATEMENTS["insert_hours"].format_map(words), [gain[1:3] * 3 for gain in gains])
+        cursor.executemany(
+            databases.STATEMENTS["insert_hours"].format_map(words),
+            [gain[1:3] * 3 for gain in gains],
+        )
         cursor.executemany(databases.STATEMENTS["raise_hours"].format_map(words), gains)
 
 
-def sums(subjects: Collection[str], *, since: int, until: int, model: Any = History) -> dict[str, Sums]:
-    """Returns the views of subjects (of History) or their readers (of ReaderHistory), oldest first, from one query."""
-    since, columns = max(since, BASELINE + 1), ("subject", "hour", "views" if model is History else "readers")
+def sums(
+    subjects: Collection[str], *, since: int, until: int, model: Any = History
+) -> dict[str, Sums]:
+    """Returns the views of subjects (of History) or their readers (of ReaderHistory), oldest first,
+    from one query.
+    """
+    since, columns = (
+        max(since, BASELINE + 1),
+        ("subject", "hour", "views" if model is History else "readers"),
+    )
     rows = databases.rows(model).filter(subject__in=subjects)
     newest = Window(RowNumber(), partition_by="subject", order_by=F("hour").desc())
     last = rows.filter(hour__lt=since).alias(place=newest).filter(place=1).values_list(*columns)
     later = rows.filter(hour__gte=since, hour__lt=until).values_list(*columns)
     found = {subject: Sums(0, {}) for subject in subjects}
     # MySQL finds names that differ in case, too.
-    for subject, hour, number in sorted(row for row in later.union(last, all=True) if row[0] in found):
+    for subject, hour, number in sorted(
+        row for row in later.union(last, all=True) if row[0] in found
+    ):
         if hour < since:
             found[subject] = Sums(number, {})
         else:
@@ -116,10 +149,19 @@ def sums(subjects: Collection[str], *, since: int, until: int, model: Any = Hist
 
 
 def sums_between(subjects: Collection[str], hours: Sequence[int]) -> dict[str, Sums]:
-    """Returns the sums before the first of these hours and before each later one, each looked up by the index."""
+    """Returns the sums before the first of these hours and before each later one, each looked up by
+    the index.
+    """
     connection = databases.of(History)
-    row = "ROW(%s)" if connection.vendor == "mysql" and not getattr(connection, "mysql_is_mariadb", False) else "(%s)"
-    words = {"names": ", ".join([row] * len(subjects)), "hours": ", ".join(row % int(hour) for hour in hours)}
+    row = (
+        "ROW(%s)"
+        if connection.vendor == "mysql" and not getattr(connection, "mysql_is_mariadb", False)
+        else "(%s)"
+    )
+    words = {
+        "names": ", ".join([row] * len(subjects)),
+        "hours": ", ".join(row % int(hour) for hour in hours),
+    }
     with connection.cursor() as cursor:
         statement = databases.STATEMENTS["absolute"].format(**databases.words(History), **words)
         cursor.execute(statement, [*subjects])
@@ -135,18 +177,25 @@ def sums_between(subjects: Collection[str], hours: Sequence[int]) -> dict[str, S
 
 
 def first_hour(subjects: Collection[str]) -> "QuerySet[Any]":
-    """Returns the first hour that has a row of one of the subjects, as a query of one row or of none."""
+    """Returns the first hour that has a row of one of the subjects, as a query of one row or of
+    none.
+    """
     rows = databases.rows(History).filter(subject__in=subjects, hour__gt=BASELINE)
     return rows.order_by("hour").values_list("hour", flat=True)[:1]
 
 
 def thin(*, at: datetime) -> int:
-    """Leaves one row a day after HISTORY_DAYS, none after HISTORY_YEARS. Returns how many rows it deleted."""
+    """Leaves one row a day after HISTORY_DAYS, none after HISTORY_YEARS. Returns how many rows it
+    deleted.
+    """
     years = timedelta(days=365.25 * conf.HISTORY_YEARS)
     gone = _forget(before=buckets.hour_index(at - years)) if years else 0
     # A week more than needed, in case some runs were missed; older days have been thinned.
     end = at - timedelta(days=max(conf.HISTORY_DAYS, WHOLE_DAYS))
-    days = [buckets.hour_index(day) for day in buckets.period_starts(end - timedelta(days=7), end, by="day")]
+    days = [
+        buckets.hour_index(day)
+        for day in buckets.period_starts(end - timedelta(days=7), end, by="day")
+    ]
     for model in (History, ReaderHistory, BreakdownHistory):
         rows = databases.rows(model)
         has_some = rows.filter(hour__gte=days[0], hour__lt=days[-1]).exists()
@@ -155,13 +204,18 @@ def thin(*, at: datetime) -> int:
                 gone += _add_up(rows.filter(hour__gte=first, hour__lt=last), hour=last - 1)
                 continue
             with databases.of(model).cursor() as cursor:
-                cursor.execute(databases.STATEMENTS["thin"].format_map(databases.words(model)), [first, last] * 2)
+                cursor.execute(
+                    databases.STATEMENTS["thin"].format_map(databases.words(model)),
+                    [first, last] * 2,
+                )
                 gone += cursor.rowcount
     return gone
 
 
 def _forget(*, before: int) -> int:
-    """Deletes earlier rows, or whole months that are over by then; the last ones become the baselines of charts."""
+    """Deletes earlier rows, or whole months that are over by then; the last ones become the
+    baselines of charts.
+    """
     connection = databases.of(History)
     months = schema.old_months(before=before)
     first, before = (months[0].since, months[-1].until) if months else (before, before)
@@ -169,13 +223,17 @@ def _forget(*, before: int) -> int:
         replace = "ON CONFLICT (subject, hour) DO UPDATE SET views = EXCLUDED.views, visitors = EXCLUDED.visitors"
         if connection.vendor == "mysql":
             replace = "ON DUPLICATE KEY UPDATE views = VALUES(views), visitors = VALUES(visitors)"
-        statement = databases.STATEMENTS["raise_baselines"].format(**databases.words(History), replace=replace)
+        statement = databases.STATEMENTS["raise_baselines"].format(
+            **databases.words(History), replace=replace
+        )
         with connection.cursor() as cursor:
             cursor.execute(statement, [before, before])
         gone = databases.rows(History).filter(hour__gt=BASELINE, hour__lt=first).delete()[0]
     # Last, because a baseline that is raised again finds the same rows in them.
     schema.drop_months(months)
-    rest = (databases.rows(model).filter(hour__lt=before) for model in (ReaderHistory, BreakdownHistory))
+    rest = (
+        databases.rows(model).filter(hour__lt=before) for model in (ReaderHistory, BreakdownHistory)
+    )
     return gone + sum(rows.delete()[0] for rows in rest)
 
 
@@ -193,29 +251,42 @@ def _add_up(day: "QuerySet[Any]", *, hour: int) -> int:
 
 
 def add_gains(new: Mapping[Gain, int], *, hour: int) -> None:
-    """Adds gains to that hour, of too many fields of a kind the least to "other". The caller has locked the epoch."""
+    """Adds gains to that hour, of too many fields of a kind the least to "other". The caller has
+    locked the epoch.
+    """
     labels, kinds = {label for label, _, _ in new}, {kind for _, kind, _ in new}
     rows = databases.rows(BreakdownHistory).filter(hour=hour, subject__in=labels, kind__in=kinds)
-    stored = Counter({row[:3]: row[3] for row in rows.values_list("subject", "kind", "field", "count")})
+    stored = Counter(
+        {row[:3]: row[3] for row in rows.values_list("subject", "kind", "field", "count")}
+    )
     found = stored + Counter(new)
     for group in {name[:2] for name in found}:
-        fields = [name for name, _ in found.most_common() if name[:2] == group and name[2] != "other"]
+        fields = [
+            name for name, _ in found.most_common() if name[:2] == group and name[2] != "other"
+        ]
         for name in fields[VALUES:]:
             found[(*group, "other")] += found.pop(name)
-        # Those that have a row: MySQL would take a new one for another that differs in case, and delete that.
+        # Those that have a row: MySQL would take a new one for another that differs in case, and
+        # delete that.
         gone = [name[2] for name in fields[VALUES:] if name in stored]
         rows.filter(subject=group[0], kind=group[1], field__in=gone).delete()
-    risen = ((*name[:2], hour, name[2], count) for name, count in found.items() if count > stored[name])
+    risen = (
+        (*name[:2], hour, name[2], count) for name, count in found.items() if count > stored[name]
+    )
     databases.upsert(BreakdownHistory, ("subject", "kind", "hour", "field"), ("count",), rows=risen)
 
 
 def gains(labels: Sequence[str], kinds: Sequence[str], spans: Sequence[range]) -> list[Gains]:
     """Returns what the models gained in each of these ranges of hours, from one query."""
     inside = [Q(hour__gte=span.start, hour__lt=span.stop) for span in spans]
-    rows = databases.rows(BreakdownHistory).filter(Q(*inside, _connector=Q.OR), subject__in=labels, kind__in=kinds)
+    rows = databases.rows(BreakdownHistory).filter(
+        Q(*inside, _connector=Q.OR), subject__in=labels, kind__in=kinds
+    )
     sums = {f"sum_{number}": Sum("count", filter=one) for number, one in enumerate(inside)}
     found: list[Gains] = [defaultdict(Counter) for _ in spans]
-    for kind, label, field, *counts in rows.order_by().values_list("kind", "subject", "field").annotate(**sums):
+    for kind, label, field, *counts in (
+        rows.order_by().values_list("kind", "subject", "field").annotate(**sums)
+    ):
         for gained, count in zip(found, counts, strict=True):
             gained[kind, label].update({field: int(count)} if count else {})
     return found

@@ -1,4 +1,6 @@
-"""Partitions of history by month, so that old ones go without a row being deleted, and the SQL view of it by day."""
+"""Partitions of history by month, so that old ones go without a row being deleted, and the SQL view
+of it by day.
+"""
 
 import re
 import sys
@@ -16,13 +18,17 @@ from readtrack.models import History
 from readtrack.sql import databases
 
 VIEW = "readtrack_daily"
-HOURS = range(buckets.bucket_index("2000010100"), buckets.bucket_index("2045010100"))  # whose zone is written out
+HOURS = range(
+    buckets.bucket_index("2000010100"), buckets.bucket_index("2045010100")
+)  # whose zone is written out
 AHEAD = 2  # months after the present one that have a partition: as long may full flushes be missing
 FIRST, BOUND = "_past", "past"  # suffix of the first partition, and the name of its constraint
 
 
 class Part(NamedTuple):
-    """The hours of a partition (since 1970, the end exclusive), its name, and True if a killed process detached it."""
+    """The hours of a partition (since 1970, the end exclusive), its name, and True if a killed
+    process detached it.
+    """
 
     since: int
     until: int
@@ -31,14 +37,17 @@ class Part(NamedTuple):
 
 
 def divide(connection: BaseDatabaseWrapper, *, at: datetime) -> None:
-    """Makes the table of history the first partition of a new one, with all hours until the month after next.
+    """Makes the table of history the first partition of a new one, with all hours until the month
+    after next.
 
     Outside a transaction no page or flush waits for longer than a change of the catalogue takes.
     """
     table, until = History._meta.db_table, _month(at, AHEAD)
     with connection.cursor() as cursor:
         # What PostgreSQL must know of the rows is found out before the table is locked.
-        cursor.execute(f"ALTER TABLE {table} ADD CONSTRAINT {BOUND} CHECK (hour < {until}) NOT VALID")
+        cursor.execute(
+            f"ALTER TABLE {table} ADD CONSTRAINT {BOUND} CHECK (hour < {until}) NOT VALID"
+        )
         cursor.execute(f"ALTER TABLE {table} VALIDATE CONSTRAINT {BOUND}")
         concurrently = "" if connection.in_atomic_block else "CONCURRENTLY"
         cursor.execute(f"CREATE INDEX {concurrently} ON {table} USING brin (hour)")
@@ -59,7 +68,9 @@ def add_months(*, at: datetime) -> None:
             return
         with transaction.atomic(using=connection.alias):
             table = History._meta.db_table
-            cursor.execute(f"LOCK TABLE {table} IN SHARE UPDATE EXCLUSIVE MODE")  # one process adds them
+            cursor.execute(
+                f"LOCK TABLE {table} IN SHARE UPDATE EXCLUSIVE MODE"
+            )  # one process adds them
             while (start := _end(cursor)) <= last:
                 month = buckets.hour_start(start)
                 name = f"{table}_{month:%Y_%m}"
@@ -69,16 +80,24 @@ def add_months(*, at: datetime) -> None:
 
 
 def old_months(*, before: int) -> list[Part]:
-    """Returns the months that end by that hour, oldest first; none in a transaction, in which none can be detached."""
+    """Returns the months that end by that hour, oldest first; none in a transaction, in which none
+    can be detached.
+    """
     connection = databases.of(History)
     if connection.vendor != "postgresql" or connection.in_atomic_block:
         return []
     with connection.cursor() as cursor:
-        return [part for part in _parts(cursor) if part.until <= before and not part.name.endswith(FIRST)]
+        return [
+            part
+            for part in _parts(cursor)
+            if part.until <= before and not part.name.endswith(FIRST)
+        ]
 
 
 def drop_months(months: Sequence[Part]) -> None:
-    """Drops the months, and those that a killed process had detached. Readers and writers of history go on."""
+    """Drops the months, and those that a killed process had detached. Readers and writers of
+    history go on.
+    """
     connection, table = databases.of(History), History._meta.db_table
     if connection.vendor != "postgresql" or connection.in_atomic_block:
         return
@@ -86,20 +105,29 @@ def drop_months(months: Sequence[Part]) -> None:
         for month in months:
             how = "FINALIZE" if month.is_pending else "CONCURRENTLY"
             cursor.execute(f"ALTER TABLE {table} DETACH PARTITION {month.name} {how}")
-        cursor.execute(databases.STATEMENTS["detached_months"], [rf"^{table}_\d{{4}}_\d{{2}}$", table])
+        cursor.execute(
+            databases.STATEMENTS["detached_months"], [rf"^{table}_\d{{4}}_\d{{2}}$", table]
+        )
         for (name,) in cursor.fetchall():
             cursor.execute(f"DROP TABLE {name}")
 
 
 def _parts(cursor: Any) -> list[Part]:
     cursor.execute(databases.STATEMENTS["partitions"], [History._meta.db_table])
-    found = ((name, re.findall(r"\d+", bound), is_pending) for name, bound, is_pending in cursor.fetchall())
+    found = (
+        (name, re.findall(r"\d+", bound), is_pending)
+        for name, bound, is_pending in cursor.fetchall()
+    )
     # The first one begins with MINVALUE.
-    return sorted(Part(int(ends[0]), int(ends[-1]), name, is_pending) for name, ends, is_pending in found)
+    return sorted(
+        Part(int(ends[0]), int(ends[-1]), name, is_pending) for name, ends, is_pending in found
+    )
 
 
 def _end(cursor: Any) -> int:
-    """Returns the first hour that no partition is for; one that never comes if history is a single table."""
+    """Returns the first hour that no partition is for; one that never comes if history is a single
+    table.
+    """
     return max((part.until for part in _parts(cursor)), default=sys.maxsize)
 
 
@@ -110,7 +138,9 @@ def _month(at: datetime, later: int) -> int:
 
 
 def create_view(connection: BaseDatabaseWrapper) -> None:
-    """Creates the view of what each object gained by the day (of TIME_ZONE), for tools that know no Django."""
+    """Creates the view of what each object gained by the day (of TIME_ZONE), for tools that know no
+    Django.
+    """
     quote, vendor = connection.ops.quote_name, connection.vendor
     if vendor == "postgresql":
         day = f"CAST(TO_TIMESTAMP(hour * 3600.0) AT TIME ZONE '{get_default_timezone()}' AS date)"
@@ -120,7 +150,11 @@ def create_view(connection: BaseDatabaseWrapper) -> None:
         whens = "".join(f" WHEN hour >= {hour} THEN {ahead}" for hour, ahead in reversed(changes))
         local = f"hour * 3600 + CASE{whens} ELSE {changes[0][1]} END"
         is_mysql = vendor == "mysql"
-        day = f"DATE(TIMESTAMPADD(SECOND, {local}, '1970-01-01'))" if is_mysql else f"DATE({local}, 'unixepoch')"
+        day = (
+            f"DATE(TIMESTAMPADD(SECOND, {local}, '1970-01-01'))"
+            if is_mysql
+            else f"DATE({local}, 'unixepoch')"
+        )
     query = databases.STATEMENTS["daily"].format(
         table=quote(History._meta.db_table),
         reads=quote("reads"),  # a word of MySQL
@@ -132,7 +166,9 @@ def create_view(connection: BaseDatabaseWrapper) -> None:
         if vendor == "sqlite":
             cursor.execute(f"DROP VIEW IF EXISTS {VIEW}")
         # Replaced where that is possible, because the rights that were granted on it stay.
-        cursor.execute(f"CREATE {'' if vendor == 'sqlite' else 'OR REPLACE '}VIEW {VIEW} AS {query}")
+        cursor.execute(
+            f"CREATE {'' if vendor == 'sqlite' else 'OR REPLACE '}VIEW {VIEW} AS {query}"
+        )
 
 
 def drop_view(connection: BaseDatabaseWrapper) -> None:

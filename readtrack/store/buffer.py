@@ -1,7 +1,8 @@
 """Buffered recording: hits wait in the process, and one thread sends many of them by one script.
 
-With BUFFER above 0 a page does not wait for Redis to count its views. Pages that mark something read or take a step do,
-and so do all pages while the queue is full, and once the process ends: their hits are recorded directly.
+With BUFFER above 0 a page does not wait for Redis to count its views. Pages that mark something
+read or take a step do, and so do all pages while the queue is full, and once the process ends:
+their hits are recorded directly.
 """
 
 import signal
@@ -31,8 +32,13 @@ from readtrack.store.skips import key_of, skip_buffer
 
 MOST = 5_000  # hits that wait; some 2 kB each
 BATCH = 250  # hits of one script, because a script blocks the server
-EACH, PAUSE = 20, 0.00001  # each 20th page that comes while too many hits wait sleeps for that many seconds
-ENOUGH = 50 * EACH  # hits that are sent before BUFFER seconds are over, so that a busy process does not fill its queue
+EACH, PAUSE = (
+    20,
+    0.00001,
+)  # each 20th page that comes while too many hits wait sleeps for that many seconds
+ENOUGH = (
+    50 * EACH
+)  # hits that are sent before BUFFER seconds are over, so that a busy process does not fill its queue
 LAST = 2.0  # seconds that the end of a process waits for the last sending
 
 NOTHING_ELSE = NO_OUTCOME[:-1]  # of an outcome, before what is queued
@@ -43,12 +49,18 @@ class Waiting:
     """A hit as it is sent, with its keys."""
 
     at: datetime
-    parts: Sequence[tuple[int, Call[Outcome]]]  # of each partition: the number of its views, and their call
+    parts: Sequence[
+        tuple[int, Call[Outcome]]
+    ]  # of each partition: the number of its views, and their call
     upkeep: Sequence[Call[Any]]
     skips: str  # key of the counts of its skips; "" for a page's script, whose repeats are expected
-    rate: Call[int] | None  # counts the hit, where the rate is in another partition; None once it did
+    rate: (
+        Call[int] | None
+    )  # counts the hit, where the rate is in another partition; None once it did
     back: Call[int] | None  # takes the hit back if none of its views counts
-    mark: Call[int] | None = None  # looks for a robot's mark, where the rate is that of an earlier time
+    mark: Call[int] | None = (
+        None  # looks for a robot's mark, where the rate is that of an earlier time
+    )
     sent: float = 0.0  # when it was sent first, by the monotonic clock; 0 for never
 
     @classmethod
@@ -79,7 +91,9 @@ class HitBuffer:
         self._is_closed = False
         self._thread: Thread | None = None
         self._queue: deque[tuple[Any, ...] | Waiting] = deque()  # of hits as plain tuples
-        self._batch: list[Any] = []  # is sent, plain at first, and then as objects until it is answered
+        self._batch: list[
+            Any
+        ] = []  # is sent, plain at first, and then as objects until it is answered
 
     def add(self, hit: Hit) -> Outcome | None:
         """Queues a hit. Returns None for one that is to be recorded directly."""
@@ -95,7 +109,8 @@ class HitBuffer:
             return None
         if watch.found:
             skip_buffer.add(key_of(hit.at), ())
-        # The thread knows no tenant. Each named tuple that waits would cost the garbage collector 3 µs.
+        # The thread knows no tenant. Each named tuple that waits would cost the garbage collector 3
+        # µs.
         waiting = hit.visitor + hit[1:] if keys.tenant_function() is None else Waiting.of(hit.named)
         with self._lock:
             if self._is_closed or len(self._queue) >= MOST:
@@ -107,9 +122,9 @@ class HitBuffer:
         if number % EACH == 0 and number >= ENOUGH:
             self._soon.set()
             if number >= 2 * ENOUGH:
-                # CPython gives the GIL back to a thread that has just released it, as the only thread of a server does
-                # for each request. Without the sleep the sending thread waits for up to half a second, and the queue
-                # fills up.
+                # CPython gives the GIL back to a thread that has just released it, as the only
+                # thread of a server does for each request. Without the sleep the sending thread
+                # waits for up to half a second, and the queue fills up.
                 sleep(PAUSE)
         return tuple.__new__(Outcome, (*NOTHING_ELSE, hit.views))
 
@@ -121,14 +136,20 @@ class HitBuffer:
         return not self._is_closed
 
     def close_on_sigterm(self) -> None:
-        """Sends all hits before the process handles SIGTERM, after which uvicorn, for one, calls no exit handlers."""
+        """Sends all hits before the process handles SIGTERM, after which uvicorn, for one, calls no
+        exit handlers.
+        """
         if signal.getsignal(signal.SIGTERM) != self._on_sigterm:
-            with suppress(ValueError):  # in another thread than the main one, or in a subinterpreter
+            with suppress(
+                ValueError
+            ):  # in another thread than the main one, or in a subinterpreter
                 self._earlier = signal.signal(signal.SIGTERM, self._on_sigterm) or signal.SIG_DFL
 
     def close(self) -> None:
         """Sends all hits. From now on hits are recorded directly."""
-        self._is_closed = True  # without the lock, because a signal may interrupt the thread that has it
+        self._is_closed = (
+            True  # without the lock, because a signal may interrupt the thread that has it
+        )
         self._work.set()
         self._soon.set()
         if self._thread:
@@ -150,7 +171,8 @@ class HitBuffer:
                 except RuntimeError:  # no thread begins where the interpreter ends
                     return False
                 self._thread = thread
-                # Not atexit, which forks of multiprocessing, as granian's workers are, ignore before Python 3.13.
+                # Not atexit, which forks of multiprocessing, as granian's workers are, ignore
+                # before Python 3.13.
                 Finalize(None, self.close, exitpriority=0)
         return True
 
@@ -194,17 +216,20 @@ class HitBuffer:
                 return
 
     def _send_plain(self) -> bool:
-        """Sends hits as they were queued. Returns False if they have to be sent as objects, which can be sent again.
+        """Sends hits as they were queued. Returns False if they have to be sent as objects, which
+        can be sent again.
 
-        Makes nothing that lasts until all hits are sent, because the garbage collector would look at it: with an object
-        for each hit that took as long as all else that the thread does.
+        Makes nothing that lasts until all hits are sent, because the garbage collector would look
+        at it: with an object for each hit that took as long as all else that the thread does.
         """
         # Where one hit waits as an object, all do, and the first is the oldest.
         first, before = self._batch[0], clock.now() - timedelta(seconds=conf.RATE_WINDOW or 1)
         if conf.PARTITIONS > 1 or isinstance(first, Waiting) or first[AT] < before:
             return False
         self._batch = hits = [
-            (hit[0], id_of(hit[CALLER]), *hit[2:CALLER], None, *hit[CALLER + 1 :]) if hit[CALLER] else hit
+            (hit[0], id_of(hit[CALLER]), *hit[2:CALLER], None, *hit[CALLER + 1 :])
+            if hit[CALLER]
+            else hit
             for hit in self._batch
         ]
         calls: list[Call[Any]] = [recording.count_batch(recording.plain_parts(hits))]
@@ -229,7 +254,9 @@ class HitBuffer:
         silent = defaultdict[int, list[tuple[int, Call[Outcome]]]](list)
         parts = [(place, *part) for place, waiting in enumerate(batch) for part in waiting.parts]
         groups = keys.by_tag(parts, lambda part: keys.tag_in(part[2].keys[1])).values()
-        calls: list[Call[Any]] = [recording.count_batch(recording.part(call) for *_, call in some) for some in groups]
+        calls: list[Call[Any]] = [
+            recording.count_batch(recording.part(call) for *_, call in some) for some in groups
+        ]
         for waiting in batch:
             calls += waiting.upkeep
         if perf_counter() >= clock.due:
@@ -239,7 +266,9 @@ class HitBuffer:
         except ResponseError:  # because of one hit, perhaps
             answers = [[_alone(views, call) for _, views, call in some] for some in groups]
         for some, refused in zip(groups, answers, strict=False):
-            for (place, views, call), reasons in zip(some, refused or [None] * len(some), strict=True):
+            for (place, views, call), reasons in zip(
+                some, refused or [None] * len(some), strict=True
+            ):
                 if reasons is None:
                     silent[place].append((views, call))
                     continue
@@ -252,22 +281,39 @@ class HitBuffer:
             later = None if place in counted else batch[place].back
             self._queue.append(replace(batch[place], parts=rest, upkeep=(), back=later))
             self._work.set()  # to try again
-        back = [one.back for place, one in enumerate(batch) if one.back and place not in counted | {*silent}]
-        fail_open(scripts.run_all, [], *back)  # not sent again if it fails, because the batch would be
+        back = [
+            one.back
+            for place, one in enumerate(batch)
+            if one.back and place not in counted | {*silent}
+        ]
+        fail_open(
+            scripts.run_all, [], *back
+        )  # not sent again if it fails, because the batch would be
         return True
 
     def _rate(self) -> None:
         before = clock.now() - timedelta(seconds=conf.RATE_WINDOW or 1)
         for waiting in self._batch:
             judge: Call[Any] | None = waiting.rate if conf.PARTITIONS > 1 else waiting.parts[0][1]
-            if judge and waiting.at < before and not waiting.mark:  # hits of minutes may be sent together
+            if (
+                judge and waiting.at < before and not waiting.mark
+            ):  # hits of minutes may be sent together
                 waiting.mark = recording.mark(judge.keys[0])
-                window = int(waiting.at.timestamp()) // (conf.RATE_WINDOW or 1)  # the earlier one has a key of its own
+                window = int(waiting.at.timestamp()) // (
+                    conf.RATE_WINDOW or 1
+                )  # the earlier one has a key of its own
                 for one in filter(None, (judge, waiting.back)):
                     one.keys = [f"{one.keys[0]}:{window}", *one.keys[1:]]
         # Without rates of those that came back. The mark outweighs the rate.
-        asked = [(waiting, call) for waiting in self._batch for call in (waiting.rate, waiting.mark) if call]
-        for (waiting, _), hits in zip(asked, scripts.run_all(*(call for _, call in asked)), strict=True):
+        asked = [
+            (waiting, call)
+            for waiting in self._batch
+            for call in (waiting.rate, waiting.mark)
+            if call
+        ]
+        for (waiting, _), hits in zip(
+            asked, scripts.run_all(*(call for _, call in asked)), strict=True
+        ):
             waiting.rate = None
             for _, call in waiting.parts if hits else ():
                 recording.set_hits(call, hits)

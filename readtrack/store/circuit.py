@@ -23,13 +23,17 @@ class SilentError(RedisError):
 
 
 class Circuit:
-    """Opens when Redis fails. While it is open no caller waits; after CIRCUIT seconds one caller tries Redis again."""
+    """Opens when Redis fails. While it is open no caller waits; after CIRCUIT seconds one caller
+    tries Redis again.
+    """
 
     def __init__(self, name: str = "Redis") -> None:
         self.name = name
         self._lock = Lock()
         self.opened: float | None = None  # seconds of the monotonic clock
-        self.slow_since: float | None = None  # end of the first of the slow pages; None after a quick one
+        self.slow_since: float | None = (
+            None  # end of the first of the slow pages; None after a quick one
+        )
 
     def lets_pass(self) -> bool:
         with self._lock:
@@ -42,13 +46,17 @@ class Circuit:
         with self._lock:
             was_closed, self.opened = self.opened is None, time.monotonic()
         if was_closed:
-            logger.warning("%s failed, pages go on without it: %s: %s", self.name, type(error).__name__, error)
+            logger.warning(
+                "%s failed, pages go on without it: %s: %s", self.name, type(error).__name__, error
+            )
             redis_failed.send_robust(sender=None, error=error)
 
     def note_wait(self, waited: float) -> None:
-        """Notes how long a page waited (s). Opens once all pages wait half of TIMEOUT or more, for longer than that.
+        """Notes how long a page waited (s). Opens once all pages wait half of TIMEOUT or more, for
+        longer than that.
 
-        One slow moment, such as a fork of Redis, opens nothing, because views would be lost for CIRCUIT seconds.
+        One slow moment, such as a fork of Redis, opens nothing, because views would be lost for
+        CIRCUIT seconds.
         """
         now = time.monotonic()
         if waited <= conf.TIMEOUT / 2:
@@ -61,11 +69,14 @@ class Circuit:
 
 @dataclass(slots=True)
 class Page:
-    """The making of a page: everything in the block together waits for Redis no longer than `left` seconds."""
+    """The making of a page: everything in the block together waits for Redis no longer than `left`
+    seconds.
+    """
 
     request: Any
     left: float  # at first TIMEOUT
-    elsewhere: float = 0.0  # seconds that it waited for single servers of a cluster, which have circuits of their own
+    elsewhere: float = 0.0
+    # seconds that it waited for single servers of a cluster, which have circuits of their own
     _token: Any = None
 
     def __enter__(self) -> None:
@@ -78,18 +89,28 @@ class Page:
 
 
 circuit = Circuit()
-present_page: ContextVar[Page | None] = ContextVar("page", default=None)  # the page that is being made
+present_page: ContextVar[Page | None] = ContextVar(
+    "page", default=None
+)  # the page that is being made
 
 
 def within_page(
-    limit: Callable[[float], object], most: float, wait: Callable[Args, Result], *args: Args.args, **kwargs: Args.kwargs
+    limit: Callable[[float], object],
+    most: float,
+    wait: Callable[Args, Result],
+    *args: Args.args,
+    **kwargs: Args.kwargs,
 ) -> Result:
-    """Returns the result of `wait` within `most` seconds, or as many as the page has left. Raises TimeoutError."""
+    """Returns the result of `wait` within `most` seconds, or as many as the page has left. Raises
+    TimeoutError.
+    """
     page = present_page.get()
     seconds = most if page is None else min(most, page.left)
     if seconds <= 0:
         raise TimeoutError("the page has waited for Redis as long as it may")
-    is_short = seconds < most * 0.98  # a little less is as good as all, because each change of a limit takes time
+    is_short = (
+        seconds < most * 0.98
+    )  # a little less is as good as all, because each change of a limit takes time
     if is_short:
         limit(seconds)
     began = time.perf_counter()
@@ -106,14 +127,20 @@ def within_page(
 
 
 def kernel_limit(sock: socket, seconds: float) -> None:
-    """Limits how long a blocking socket waits. With Python's own time-outs, other threads run before it asks."""
+    """Limits how long a blocking socket waits. With Python's own time-outs, other threads run
+    before it asks.
+    """
     value = pack("ll", int(seconds), max(1, int(seconds % 1 * 1_000_000)))  # 0 would be no limit
     for option in (SO_RCVTIMEO, SO_SNDTIMEO):
         sock.setsockopt(SOL_SOCKET, option, value)
 
 
-def fail_open(call: Callable[Args, Result], default: Result, *args: Args.args, **kwargs: Args.kwargs) -> Result:
-    """Returns the call's result, or `default` if Redis fails or has just failed. For the edges of a request only."""
+def fail_open(
+    call: Callable[Args, Result], default: Result, *args: Args.args, **kwargs: Args.kwargs
+) -> Result:
+    """Returns the call's result, or `default` if Redis fails or has just failed. For the edges of a
+    request only.
+    """
     if circuit.opened is None or circuit.lets_pass():
         try:
             result = call(*args, **kwargs)

@@ -9,10 +9,13 @@ from readtrack.store.connection import server_time
 from readtrack.store.scripts import Call
 
 EVERY = 60.0  # seconds after which a process asks for Redis's time again
-FRESH = 1.0  # seconds in which the two clocks drift apart by less than DRIFT; NTP slews half as fast
+FRESH = (
+    1.0  # seconds in which the two clocks drift apart by less than DRIFT; NTP slews half as fast
+)
 DRIFT = 1_000  # µs
 
-# By cache alias: the difference between Redis's clock and `perf_counter` (µs), and when it was learnt.
+# By cache alias: the difference between Redis's clock and `perf_counter` (µs), and when it was
+# learnt.
 _offsets: dict[str, int] = {}
 _learnt: dict[str, float] = {}
 
@@ -36,17 +39,21 @@ def now() -> datetime:
 def at(began: float) -> int:
     """Returns Redis's time (µs) at a reading of `time.perf_counter`.
 
-    It is too early by at most the time that an answer takes, and off by what either clock was set since the last
-    answer. Asks Redis once in a process, and with partitions, whose marks teach no clock, once in EVERY seconds.
-    Raises redis.RedisError.
+    It is too early by at most the time that an answer takes, and off by what either clock was set
+    since the last answer. Asks Redis once in a process, and with partitions, whose marks teach no
+    clock, once in EVERY seconds. Raises redis.RedisError.
     """
-    if conf.CACHE not in _offsets or (conf.PARTITIONS > 1 and perf_counter() - _learnt[conf.CACHE] >= EVERY):
+    if conf.CACHE not in _offsets or (
+        conf.PARTITIONS > 1 and perf_counter() - _learnt[conf.CACHE] >= EVERY
+    ):
         ask()
     return int(began * 1_000_000) + _offsets[conf.CACHE]
 
 
 def recent() -> int:
-    """Returns Redis's time (µs), up to a millisecond too early and not too late. Raises redis.RedisError."""
+    """Returns Redis's time (µs), up to a millisecond too early and not too late. Raises
+    redis.RedisError.
+    """
     if perf_counter() - _learnt.get(conf.CACHE, -FRESH) >= FRESH:
         ask()
     return at(perf_counter()) - DRIFT
@@ -58,12 +65,22 @@ def ask() -> None:
 
 
 def question() -> Call[None]:
-    """Compares the clocks by the answer to a call that goes along with others, and so may come late."""
-    return Call("TIME", (), (), lambda answer: learn(int(answer[0]) * 1_000_000 + int(answer[1]), is_late=True), None)
+    """Compares the clocks by the answer to a call that goes along with others, and so may come
+    late.
+    """
+    return Call(
+        "TIME",
+        (),
+        (),
+        lambda answer: learn(int(answer[0]) * 1_000_000 + int(answer[1]), is_late=True),
+        None,
+    )
 
 
 def learn(server: int, *, is_late: bool = False) -> None:
-    """Takes Redis's time (µs) from an answer that arrived just now; or `is_late`, and then only tells the skew."""
+    """Takes Redis's time (µs) from an answer that arrived just now; or `is_late`, and then only
+    tells the skew.
+    """
     global skew, due
     skew = server / 1_000_000 - time()
     due = perf_counter() + EVERY

@@ -1,4 +1,6 @@
-"""Redis Cluster: a client that sends a command to the server of its key, and does without a server that fails."""
+"""Redis Cluster: a client that sends a command to the server of its key, and does without a server
+that fails.
+"""
 
 import re
 from collections import defaultdict, deque
@@ -11,7 +13,14 @@ from typing import Any, TypeVar
 
 from redis import Redis, exceptions
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
-from redis.exceptions import AskError, ClusterDownError, MovedError, RedisError, ResponseError, TryAgainError
+from redis.exceptions import (
+    AskError,
+    ClusterDownError,
+    MovedError,
+    RedisError,
+    ResponseError,
+    TryAgainError,
+)
 from redis.utils import str_if_bytes
 
 from readtrack.conf import conf
@@ -33,9 +42,13 @@ Result = TypeVar("Result")
 
 
 class Cluster(Redis):
-    """A client of all servers of a cluster, each with a circuit of its own. All keys of a command are in one slot."""
+    """A client of all servers of a cluster, each with a circuit of its own. All keys of a command
+    are in one slot.
+    """
 
-    def __init__(self, seeds: Sequence[Address], client_of: Callable[[Address], Redis], *, is_patient: bool) -> None:
+    def __init__(
+        self, seeds: Sequence[Address], client_of: Callable[[Address], Redis], *, is_patient: bool
+    ) -> None:
         """Takes addresses of some servers, and a function that makes the client of one."""
         super().__init__(connection_pool=client_of(seeds[0]).connection_pool)
         self.is_patient = is_patient
@@ -47,34 +60,46 @@ class Cluster(Redis):
         self._asked = -ASKED_EVERY  # by the monotonic clock
 
     def clients(self) -> list[Redis]:
-        """Returns a client of each server that has slots. Raises SilentError if no server of the cluster answers."""
+        """Returns a client of each server that has slots. Raises SilentError if no server of the
+        cluster answers.
+        """
         if self.is_patient:
             self.refresh()
         self.address(None)
         return [self.server(address)[0] for address in self._primaries]
 
     def address(self, key: str | bytes | None) -> Address:
-        """Returns the server of the key; for None one that answers. Raises SilentError if nobody knows one."""
+        """Returns the server of the key; for None one that answers. Raises SilentError if nobody
+        knows one.
+        """
         if not self._primaries:
             self.refresh()
         if key is None:
-            found = min(self._primaries, key=lambda one: self.server(one)[1].opened or 0, default=None)
+            found = min(
+                self._primaries, key=lambda one: self.server(one)[1].opened or 0, default=None
+            )
         else:
             found = self._slots[key_slot(key.encode() if isinstance(key, str) else key)]
         if found is None:
             raise SilentError(
-                "no server of the cluster has the slot" if self._primaries else "no server of the cluster answers"
+                "no server of the cluster has the slot"
+                if self._primaries
+                else "no server of the cluster answers"
             )
         return found
 
     def at(self, address: Address, ask: Callable[[Redis], Result]) -> Result:
-        """Returns the answer of that server. Raises SilentError, at once if the server failed a moment ago."""
+        """Returns the answer of that server. Raises SilentError, at once if the server failed a
+        moment ago.
+        """
         client, circuit = self.server(address)
         page = present_page.get()
         left = page.left if page and not self.is_patient else inf
         if left <= 0 or not (self.is_patient or circuit.opened is None or circuit.lets_pass()):
             raise SilentError(f"{circuit.name} failed a moment ago")
-        before = page.left + page.elsewhere if page else 0.0  # less what `ask` waits for other servers
+        before = (
+            page.left + page.elsewhere if page else 0.0
+        )  # less what `ask` waits for other servers
         try:
             try:
                 result = ask(client)
@@ -87,12 +112,21 @@ class Cluster(Redis):
             for answer in result if isinstance(result, list) and not self.is_patient else ():
                 if isinstance(answer, ResponseError) and REFUSAL.search(str(answer)):
                     raise answer
-        except (ResponseError, exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
+        except (
+            ResponseError,
+            exceptions.ConnectionError,
+            exceptions.TimeoutError,
+            OSError,
+        ) as error:
             is_answer = isinstance(error, ResponseError)
             if is_answer and (self.is_patient or not REFUSAL.search(str(error))):
                 raise
             # A server that had little time, because another one hangs, is not to blame.
-            is_to_blame = is_answer or left > conf.TIMEOUT / 2 or isinstance(error, exceptions.ConnectionError)
+            is_to_blame = (
+                is_answer
+                or left > conf.TIMEOUT / 2
+                or isinstance(error, exceptions.ConnectionError)
+            )
             if not self.is_patient and is_to_blame:
                 circuit.open(error)
                 if page:  # gets a moment (s) to take what the others have answered meanwhile
@@ -119,8 +153,12 @@ class Cluster(Redis):
         return error.host or self._known[0][0], error.port
 
     def refresh(self) -> bool:
-        """Asks a server where the slots are, unless this process did so a moment ago. Returns True if one answered."""
-        if self._primaries and monotonic() - self._asked < ASKED_EVERY:  # each of a process's first threads asks
+        """Asks a server where the slots are, unless this process did so a moment ago. Returns True
+        if one answered.
+        """
+        if (
+            self._primaries and monotonic() - self._asked < ASKED_EVERY
+        ):  # each of a process's first threads asks
             return False
         self._asked = monotonic()
         self._known.rotate()
@@ -133,14 +171,19 @@ class Cluster(Redis):
             known, primaries = dict[Address, None](), dict[Address, None]()
             for start, end, *servers in found:
                 # A server that does not know its own name gives none.
-                addresses = [(str_if_bytes(host or "") or address[0], int(port)) for host, port, *_ in servers]
+                addresses = [
+                    (str_if_bytes(host or "") or address[0], int(port))
+                    for host, port, *_ in servers
+                ]
                 slots[start : end + 1] = [addresses[0]] * (end + 1 - start)
                 primaries[addresses[0]] = None
                 known.update(dict.fromkeys(addresses))
             if primaries:
                 self._slots, self._primaries, self._known = slots, [*primaries], deque(known)
                 for gone in set(self._servers) - {*known}:
-                    client, _ = self._servers.pop(gone, (self, None))  # another thread may do the same
+                    client, _ = self._servers.pop(
+                        gone, (self, None)
+                    )  # another thread may do the same
                     client.connection_pool.disconnect(inuse_connections=False)
                 return True
         return False
@@ -148,11 +191,16 @@ class Cluster(Redis):
     def server(self, address: Address) -> tuple[Redis, Circuit]:
         """Returns the client of one server, and its circuit."""
         if address not in self._servers:
-            self._servers[address] = self._client_of(address), Circuit("Redis at {}:{}".format(*address))
+            self._servers[address] = (
+                self._client_of(address),
+                Circuit("Redis at {}:{}".format(*address)),
+            )
         return self._servers[address]
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        """Returns the answer of the key's server, wherever the key is by now. Raises redis.RedisError."""
+        """Returns the answer of the key's server, wherever the key is by now. Raises
+        redis.RedisError.
+        """
 
         def redirect(client: Redis) -> Any:
             pipeline: Any = client.pipeline(transaction=False)
@@ -162,11 +210,16 @@ class Cluster(Redis):
         while True:
             try:
                 try:
-                    return self.at(self.address(_key_of(args)), methodcaller("execute_command", *args, **options))
+                    return self.at(
+                        self.address(_key_of(args)),
+                        methodcaller("execute_command", *args, **options),
+                    )
                 except AskError as error:
                     if isinstance(error, MovedError):
                         raise
-                    return self.at(self._named(error), redirect)  # the slot of the key is on its way there
+                    return self.at(
+                        self._named(error), redirect
+                    )  # the slot of the key is on its way there
             except REDIRECTED as error:
                 is_last = monotonic() > until if self.is_patient else tries == TRIES
                 if is_last or not self._follow(error):
@@ -174,10 +227,12 @@ class Cluster(Redis):
                 tries += 1
 
     def spread(self, commands: Sequence[Command], ask: Ask) -> list[Any]:
-        """Returns the answers to the commands; an error is the answer to the command that it concerns.
+        """Returns the answers to the commands; an error is the answer to the command that it
+        concerns.
 
-        `ask` takes a client of a server, the commands for it and a function that asks the other servers, which it
-        calls once it has sent them, so that all are sent before any answer is waited for.
+        `ask` takes a client of a server, the commands for it and a function that asks the other
+        servers, which it calls once it has sent them, so that all are sent before any answer is
+        waited for.
         """
         answers: list[Any] = [None] * len(commands)
         groups = defaultdict[Address, list[int]](list)
@@ -204,7 +259,10 @@ class Cluster(Redis):
         while waiting:
             ask_next()
         given = zip(commands, answers, strict=True)
-        return [self._repeated(command) if isinstance(answer, REDIRECTED) else answer for command, answer in given]
+        return [
+            self._repeated(command) if isinstance(answer, REDIRECTED) else answer
+            for command, answer in given
+        ]
 
     def _repeated(self, command: Command) -> Any:
         try:
@@ -220,8 +278,12 @@ class Cluster(Redis):
             client.connection_pool.disconnect(inuse_connections)
 
     def scan(self, cursor: Any = 0, *args: Any, **options: Any) -> Any:
-        """Returns a cursor and keys of one server. Those of one that fails come again, from the one that takes over."""
-        done, address, place = cursor if isinstance(cursor, tuple) else (frozenset[Address](), None, 0)
+        """Returns a cursor and keys of one server. Those of one that fails come again, from the one
+        that takes over.
+        """
+        done, address, place = (
+            cursor if isinstance(cursor, tuple) else (frozenset[Address](), None, 0)
+        )
         until = monotonic() + PATIENCE
         while True:
             if address is None:
@@ -240,8 +302,12 @@ class Cluster(Redis):
                 return (done, address, place) if place else (done | {address}, None, 0), names
 
     def time(self, **options: Any) -> Any:
-        """Returns the earliest time of the servers that answer, so that no page seems to begin after it did."""
-        ahead = []  # nanoseconds by which each clock is ahead of `perf_counter`: an answer ages while others are asked
+        """Returns the earliest time of the servers that answer, so that no page seems to begin
+        after it did.
+        """
+        # nanoseconds by which each clock is ahead of `perf_counter`: an answer ages while others
+        # are asked
+        ahead = []
         self.address(None)
         for address in self._primaries:
             with suppress(SilentError):

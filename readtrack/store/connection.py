@@ -26,7 +26,12 @@ from readtrack.store.circuit import circuit, kernel_limit, within_page
 from readtrack.store.cluster import Address, Cluster
 
 PATIENCE = 60.0  # seconds that long work, such as a flush, waits for one answer
-WRONG_TYPE = (AttributeError, LookupError, TypeError, ValueError)  # raised by code that reads an answer of another type
+WRONG_TYPE = (
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)  # raised by code that reads an answer of another type
 CLUSTER_FACTORY = f"{__name__}.ClusterFactory"
 ONE_PARTITION = "a cluster needs READTRACK['PARTITIONS'], such as 64"
 
@@ -47,7 +52,8 @@ class _Socket:
     """A socket whose time-out is that of the page, for all bytes together."""
 
     def __init__(self, sock: Any, most: float) -> None:
-        # Copied, because to delegate by `__getattr__` would cost each page more than the time-outs do.
+        # Copied, because to delegate by `__getattr__` would cost each page more than the time-outs
+        # do.
         names = (name for name in dir(sock) if not name.startswith("_") and name != "settimeout")
         self.__dict__.update((name, getattr(sock, name)) for name in names)
         # Neither of TLS nor of gevent, which do not wait in the kernel.
@@ -70,10 +76,11 @@ class _Socket:
 
 
 class _Limited:
-    """A connection that waits no longer than its page may, unless for long work, and that is never half made.
+    """A connection that waits no longer than its page may, unless for long work, and that is never
+    half made.
 
-    redis-py closes a half made one for errors of Redis alone, and would take the answer to its HELLO for that to the
-    next command.
+    redis-py closes a half made one for errors of Redis alone, and would take the answer to its
+    HELLO for that to the next command.
     """
 
     _until = inf  # end of connecting, by `perf_counter`
@@ -84,7 +91,8 @@ class _Limited:
 
     # redis-py asks for it before each address that it tries, and before the handshake of TLS.
     socket_timeout: Any = property(
-        lambda self: max(0.001, min(self._most, self._until - perf_counter())), lambda self, value: None
+        lambda self: max(0.001, min(self._most, self._until - perf_counter())),
+        lambda self, value: None,
     )
     socket_connect_timeout = socket_timeout
 
@@ -112,7 +120,11 @@ class _LimitedQueue:
 
     def get(self, block: bool, timeout: float) -> Any:  # noqa: FBT001 - as redis-py calls it
         seconds = [timeout]
-        return within_page(seconds.append, timeout, lambda: super(_LimitedQueue, self).get(block, seconds[-1]))  # type: ignore[misc]
+
+        def wait() -> Any:
+            return super(_LimitedQueue, self).get(block, seconds[-1])  # type: ignore[misc]
+
+        return within_page(seconds.append, timeout, wait)
 
 
 @cache
@@ -121,12 +133,16 @@ def _limited(kind: type, by: type) -> type:
 
 
 def make(timeout: float) -> Redis:
-    """Returns a client of the cache's write server that waits at most `timeout` s for a connection or an answer."""
+    """Returns a client of the cache's write server that waits at most `timeout` s for a connection
+    or an answer.
+    """
     cache: Any = caches[conf.CACHE]
     factory: Any = getattr(getattr(cache, "client", None), "connection_factory", None)
     if isinstance(factory, ClusterFactory):
         urls = cache.client._server
-        seeds = [(told.get("host", "localhost"), told.get("port", 6379)) for told in map(parse_url, urls)]
+        seeds = [
+            (told.get("host", "localhost"), told.get("port", 6379)) for told in map(parse_url, urls)
+        ]
         return factory.cluster(urls[0], seeds, timeout)
     if isinstance(factory, ConnectionFactory):
         client, kind = None, factory.redis_client_cls
@@ -143,9 +159,13 @@ def make(timeout: float) -> Redis:
         raise UnusableError(f"it gives a {kind.__name__}, and readtrack needs {need}")
     if client is not None:
         return client  # type: ignore[no-any-return]
-    pool = _pool(factory, cache.client._server[0], timeout)  # the first takes the writes; of shards it has all our keys
+    pool = _pool(
+        factory, cache.client._server[0], timeout
+    )  # the first takes the writes; of shards it has all our keys
     if isinstance(cache.client, SentinelClient) and not isinstance(pool, SentinelConnectionPool):
-        raise UnusableError("SentinelClient needs CONNECTION_FACTORY = 'django_redis.pool.SentinelConnectionFactory'")
+        raise UnusableError(
+            "SentinelClient needs CONNECTION_FACTORY = 'django_redis.pool.SentinelConnectionFactory'"
+        )
     return kind(connection_pool=pool, **factory.redis_client_cls_kwargs)  # type: ignore[no-any-return]
 
 
@@ -153,8 +173,13 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
     """`CONNECTION_FACTORY` of a django-redis cache whose LOCATION names servers of a cluster."""
 
     def connect(self, url: str) -> RedisCluster:
-        """Returns the client that the cache itself uses, one for all because Django makes a cache for each request."""
-        name, told = f"{url} {self.options}", {**self.make_connection_params(url), **self.pool_cls_kwargs}
+        """Returns the client that the cache itself uses, one for all because Django makes a cache
+        for each request.
+        """
+        name, told = (
+            f"{url} {self.options}",
+            {**self.make_connection_params(url), **self.pool_cls_kwargs},
+        )
         if name not in _caches:
             _caches[name] = RedisCluster.from_url(**told, require_full_coverage=False)
         return _caches[name]
@@ -164,7 +189,9 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
         connection.disconnect_connection_pools()  # type: ignore[no-untyped-call]
 
     def cluster(self, url: str, seeds: Sequence[Address], timeout: float) -> Cluster:
-        """Returns a client of the cluster with these servers, which are asked as the server of the URL would be."""
+        """Returns a client of the cluster with these servers, which are asked as the server of the
+        URL would be.
+        """
         if conf.PARTITIONS == 1:
             raise UnusableError(ONE_PARTITION)
 
@@ -177,7 +204,9 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
 
 
 def _like(found: Any, timeout: float) -> Cluster:
-    """Returns a client of the cluster that another library's client found, with its credentials and TLS."""
+    """Returns a client of the cluster that another library's client found, with its credentials and
+    TLS.
+    """
     given = found.nodes_manager.connection_kwargs
     names = {"username", "password", "credential_provider"}
     own = {name: value for name, value in given.items() if name in names or name.startswith("ssl_")}
@@ -193,34 +222,50 @@ def misconfiguration() -> str:
         cache: Any = caches[conf.CACHE]
         if not (hasattr(cache, "client") or hasattr(cache, "get_client")):
             return f"it is a {type(cache).__module__}.{type(cache).__name__}, and readtrack needs django-redis"
-        if isinstance(getattr(getattr(cache, "client", None), "connection_factory", None), ConnectionFactory):
+        if isinstance(
+            getattr(getattr(cache, "client", None), "connection_factory", None), ConnectionFactory
+        ):
             pool = make(1).connection_pool
             pool.connection_class(**pool.connection_kwargs)
-        elif "Cluster" in type(cache).__name__ and conf.PARTITIONS == 1:  # others' clients would ask the servers
+        elif (
+            "Cluster" in type(cache).__name__ and conf.PARTITIONS == 1
+        ):  # others' clients would ask the servers
             return ONE_PARTITION
-    except (AttributeError, ImproperlyConfigured, ImportError, TypeError, ValueError, RedisError) as error:
+    except (
+        AttributeError,
+        ImproperlyConfigured,
+        ImportError,
+        TypeError,
+        ValueError,
+        RedisError,
+    ) as error:
         # AttributeError: a cache that has no client
-        return str(error) if isinstance(error, UnusableError) else f"{type(error).__name__}: {error}"
+        return (
+            str(error) if isinstance(error, UnusableError) else f"{type(error).__name__}: {error}"
+        )
     return ""
 
 
 def _pool(factory: Any, url: str, timeout: float) -> ConnectionPool:
     """Returns a pool with our time-outs; without patience, for a page that may have less time left.
 
-    It is our own, because django-redis shares one, time-outs included, between all aliases of a URL. The site's factory
-    makes it, so that credentials, TLS and Sentinel stay as configured.
+    It is our own, because django-redis shares one, time-outs included, between all aliases of a
+    URL. The site's factory makes it, so that credentials, TLS and Sentinel stay as configured.
     """
-    # One retry, and only of a broken connection, because redis-py repeats time-outs ten times by default.
+    # One retry, and only of a broken connection, because redis-py repeats time-outs ten times by
+    # default.
     retry = Retry(NoBackoff(), 1, supported_errors=(exceptions.ConnectionError,))
     if isinstance(factory, SentinelConnectionFactory):
-        # All Sentinels together take no longer than one answer of Redis may. No retry, because a client that finds no
-        # primary has asked every Sentinel already.
+        # All Sentinels together take no longer than one answer of Redis may. No retry, because a
+        # client that finds no primary has asked every Sentinel already.
         retry, share = Retry(NoBackoff(), 0), timeout / len(factory.options["SENTINELS"])
         own = {"socket_timeout": share, "socket_connect_timeout": share, "retry": retry}
         told = {**(factory.options.get("SENTINEL_KWARGS") or {}), **own}
         factory = type(factory)({**factory.options, "SENTINEL_KWARGS": told})
     pool: Any = factory.get_connection_pool(factory.make_connection_params(url))
-    pool.connection_kwargs.update(socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry)
+    pool.connection_kwargs.update(
+        socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry
+    )
     pool.connection_kwargs.update(retry_on_timeout=False, retry_on_error=(), decode_responses=False)
     limited = [pool]
     if timeout != PATIENCE and isinstance(pool, SentinelConnectionPool):

@@ -1,4 +1,6 @@
-"""Ids of visitors by a random key of the day, gone after two: then nobody can compute them, by any secret."""
+"""Ids of visitors by a random key of the day, gone after two: then nobody can compute them, by any
+secret.
+"""
 
 import secrets
 import time
@@ -15,20 +17,25 @@ from readtrack.hits.visitors import Visitor
 from readtrack.store import keys, scripts
 from readtrack.store.scripts import Call
 
-CONFIRMED_FOR = 60.0  # seconds in which a process relies on the key that it remembers, because Redis may lose it
+# seconds in which a process relies on the key that it remembers, because Redis may lose it
+CONFIRMED_FOR = 60.0
 
 _known: dict[str, bytes] = {}  # by their names in Redis: the keys of today and of the day before
 _confirmed: dict[str, float] = {}  # when Redis confirmed today's, by the monotonic clock
 
 
 def resolve(visitor: Visitor, *, at: datetime) -> Visitor:
-    """Returns the visitor with ids of the day, if known by a hash. Asks Redis once in a process and day."""
+    """Returns the visitor with ids of the day, if known by a hash. Asks Redis once in a process and
+    day.
+    """
     if visitor.kind != "hash":
         return visitor
     name, before = _name(at), _name(at - buckets.DAY)
     key, old = (_known[name], _known.get(before, b"")) if name in _known else scripts.run(ask(at))
     day_began = at.replace(hour=0, minute=0, second=0, microsecond=0)
-    fallback_id = _hash(visitor.id, old) if old and at - day_began < timedelta(seconds=conf.WINDOW) else ""
+    fallback_id = (
+        _hash(visitor.id, old) if old and at - day_began < timedelta(seconds=conf.WINDOW) else ""
+    )
     return visitor._replace(id=_hash(visitor.id, key), fallback_id=fallback_id, kind="day")
 
 
@@ -44,7 +51,9 @@ def upkeep(hit: Hit) -> list[Call[Any]]:
 
 
 def ask(at: datetime) -> Call[tuple[bytes, bytes]]:
-    """Reads the keys of the day and of the day before. A day without one gets what we remember, or a new one."""
+    """Reads the keys of the day and of the day before. A day without one gets what we remember, or
+    a new one.
+    """
     name, before = _name(at), _name(at - buckets.DAY)
     key = _known.get(name) or secrets.token_bytes(32)
 
@@ -52,7 +61,9 @@ def ask(at: datetime) -> Call[tuple[bytes, bytes]]:
         both = found[0] or key, found[1] or _known.get(before, b"")
         _known.update({day: one for day, one in zip((name, before), both, strict=True) if one})
         oldest = buckets.day_bucket(buckets.now() - buckets.DAY)
-        for past in [other for other in list(_known) if other[-len(oldest) :] < oldest]:  # of all tenants
+        for past in [
+            other for other in list(_known) if other[-len(oldest) :] < oldest
+        ]:  # of all tenants
             _known.pop(past, None)
             _confirmed.pop(past, None)
         _confirmed[name] = time.monotonic()

@@ -30,12 +30,16 @@ from readtrack.hits import dimensions
 Item = TypeVar("Item")
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400  # seconds
-ROBOT = 10**15  # the honeypot's mark: a rate beyond every limit, so that recording needs no further command to see it
+ROBOT = (
+    10**15
+)  # the honeypot's mark: a rate beyond every limit, so that recording needs no further command to see it
 PART = re.compile(r"\{(\w+)\}")
 TAG = re.compile(r":\{rt[0-9a-f]+\}")
 # Of parts whose names may hold something else than `[^:{]*`.
 PARTS = {"tag": rf"(?:{TAG.pattern})?", "subject": r"[^:{]+:[^:{]+", "hour": r"\d{10}"}
-MEMBER = re.compile(r"([^.]+?):([^:.]+\.[^:]+:.*)", re.DOTALL)  # a kind, which has no dot, and a subject of `app.model`
+MEMBER = re.compile(
+    r"([^.]+?):([^:.]+\.[^:]+:.*)", re.DOTALL
+)  # a kind, which has no dot, and a subject of `app.model`
 PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 
 
@@ -50,7 +54,9 @@ class Key:
         # Bytes that a key takes beside MEMORY USAGE, in tables of the server: measured with Redis 7 and Valkey 9.
         self.overhead = 30 if ttl else 16
         # The place of the part that tells the partition.
-        self.owner = next((parts.index(name) for name in ("subject", "visitor") if name in parts), None)
+        self.owner = next(
+            (parts.index(name) for name in ("subject", "visitor") if name in parts), None
+        )
 
     def __call__(self, *parts: Any) -> str:
         """Returns the name of one key: the prefix, and the pattern with the parts filled in."""
@@ -65,7 +71,9 @@ class Key:
     @cached_property
     def expression(self) -> re.Pattern[str]:
         """Returns the expression of these keys' names behind the prefix. Its groups are their parts, and the tag."""
-        return re.compile(PART.sub(lambda part: f"(?P<{part[1]}>{PARTS.get(part[1], '[^:{]*')})", self.tagged))
+        return re.compile(
+            PART.sub(lambda part: f"(?P<{part[1]}>{PARTS.get(part[1], '[^:{]*')})", self.tagged)
+        )
 
 
 _has_tested = False  # stays True after the tests, because what is sent then is still theirs
@@ -118,7 +126,11 @@ def tag(name: str) -> str:
 @cached_setting()
 def tags() -> Sequence[str]:
     """Returns the hash tags of all partitions."""
-    return [f":{{rt{number:02x}}}" for number in range(conf.PARTITIONS)] if conf.PARTITIONS > 1 else [""]
+    return (
+        [f":{{rt{number:02x}}}" for number in range(conf.PARTITIONS)]
+        if conf.PARTITIONS > 1
+        else [""]
+    )
 
 
 def past_tags() -> Sequence[str]:
@@ -126,7 +138,9 @@ def past_tags() -> Sequence[str]:
     return list(dict.fromkeys(["", *tags()]))
 
 
-def by_tag(items: Iterable[Item], tag_of: Callable[[Any], str] = tag) -> Mapping[str, Sequence[Item]]:
+def by_tag(
+    items: Iterable[Item], tag_of: Callable[[Any], str] = tag
+) -> Mapping[str, Sequence[Item]]:
     """Returns the subjects, visitors or other items of each partition that has any, in their order."""
     found: dict[str, list[Item]] = {}
     for item in items:
@@ -134,6 +148,8 @@ def by_tag(items: Iterable[Item], tag_of: Callable[[Any], str] = tag) -> Mapping
     return found
 
 
+# One line for each key.
+# fmt: off
 total = Key("views:total:{subject}", "string", 0, "views, absolute and live")
 hour = Key("views:hour:{hour}:{subject}", "string", DAY, "views of one subject in an hour")
 model_hour = Key("views:hour:{hour}:{model}", "string", 2 * DAY, "views of a model in an hour; their sum is the site's")
@@ -180,6 +196,7 @@ flush_orphans = Key("flush:orphans", "sorted set", 0, "subjects without a row, b
 flush_layout = Key("flush:partitions", "string", 0, "PARTITIONS that flushes know; a flush with others does nothing")
 importing = Key("import:{source}", "hash", 30 * DAY, "position of an import, for as long after a batch")
 budget = Key("budget:{nonce}:{kind}", "any", MINUTE, "written, weighed and removed by `readtrack budget`")
+# fmt: on
 
 KEYS: tuple[Key, ...] = tuple(row for row in globals().values() if isinstance(row, Key))
 # Names that no dimension may have: views:total:…, views:hour:…
@@ -191,7 +208,12 @@ _MOST_LITERAL_FIRST = sorted(KEYS, key=lambda row: len(PART.sub("", row.pattern)
 def of_minute(minute: int, prefix: str, own: str, label: str) -> Sequence[str]:
     """Returns the keys of a model's views in a minute, without the subject or the visitor at their ends."""
     at = datetime.fromtimestamp(minute * MINUTE, timezone.utc)
-    parts = {"tag": own, "hour": buckets.hour_bucket(at), "minute": buckets.minute_bucket(at), "model": label}
+    parts = {
+        "tag": own,
+        "hour": buckets.hour_bucket(at),
+        "minute": buckets.minute_bucket(at),
+        "model": label,
+    }
     rows = (rate, unsettled, trending_bucket, total, hour, model_hour, minute_visitors, hll)
     names = [row.tagged.format(**parts, subject="", visitor="") for row in rows]
     return [prefix + name for name in (*names, f"{window.family}{own}:")]
@@ -206,7 +228,9 @@ def slicing() -> tuple[int, int]:
     return length, ceil(conf.WINDOW / length) + 1
 
 
-def windows(subject: str, *, identities: Sequence[str], at: datetime) -> list[tuple[str, int | str]]:
+def windows(
+    subject: str, *, identities: Sequence[str], at: datetime
+) -> list[tuple[str, int | str]]:
     """Returns the windows that may hold the visitor's view of the subject, each with its member; "" for a string."""
     if conf.WINDOW_STORE != "compact":
         return [(window(who, subject), "") for who in identities]
@@ -220,7 +244,9 @@ def slices(subject: str, *, visitor: str, at: datetime) -> tuple[list[str], int]
     shard = int.from_bytes(digest[:4], "big") % max(1, conf.WINDOW_SHARDS // conf.PARTITIONS)
     length, count = slicing()
     newest = int(at.timestamp()) // length
-    names = [window_slice(tag(subject), f"{newest - back:x}", f"{shard:x}") for back in range(count)]
+    names = [
+        window_slice(tag(subject), f"{newest - back:x}", f"{shard:x}") for back in range(count)
+    ]
     return names, int.from_bytes(digest[4:], "big", signed=True)
 
 

@@ -1,7 +1,9 @@
-"""Read state: what each reader has seen of each category, in one of two forms that the scripts know.
+"""Read state: what each reader has seen of each category, in one of two forms that the scripts
+know.
 
-"bitmap" knows if something is new: one bit a reader is 1 if the reader has read, and a publication removes the bitmap.
-"sequence" also knows how much: four bytes hold the number of publications when a reader came, plus one; 0 means never.
+"bitmap" knows if something is new: one bit a reader is 1 if the reader has read, and a publication
+removes the bitmap. "sequence" also knows how much: four bytes hold the number of publications when
+a reader came, plus one; 0 means never.
 """
 
 from collections.abc import Sequence
@@ -31,12 +33,16 @@ class Publication(NamedTuple):
 
 
 def field(reader: Reader) -> Reader:
-    """Returns the reader's position, or the field of `readers` that has it: a keyed hash, as ids of visitors are."""
+    """Returns the reader's position, or the field of `readers` that has it: a keyed hash, as ids of
+    visitors are.
+    """
     return digest("reader", reader) if isinstance(reader, str) else reader
 
 
 def unread(reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
-    """Reads how much is new in each category. All calls of this module take categories of one partition."""
+    """Reads how much is new in each category. All calls of this module take categories of one
+    partition.
+    """
     kind, tag = readers.state_kind(), keys.tag(subjects[0])
     names = [keys.reads_began(tag), *(keys.state(subject, kind) for subject in subjects)]
     names += [keys.readers(tag)] if isinstance(reader, str) else ()
@@ -45,9 +51,16 @@ def unread(reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
 
 
 def marks(
-    reader: Reader, subjects: Sequence[str], *, began: float | None = None, as_of: int | None = None, absent: Any = ...
+    reader: Reader,
+    subjects: Sequence[str],
+    *,
+    began: float | None = None,
+    as_of: int | None = None,
+    absent: Any = ...,
 ) -> list[Call[tuple[str, ...]]]:
-    """Marks categories read, in each partition its own; the answers are those read now. Times are as in Hit."""
+    """Marks categories read, in each partition its own; the answers are those read now. Times are
+    as in Hit.
+    """
     # How long ago the page began, and when that was by Redis's clock (µs).
     ago: int | str = ""
     since: int | str = "" if as_of is None else as_of
@@ -60,7 +73,11 @@ def marks(
     for some in scripts.parted(subjects):
         tag = keys.tag(some[0])
         names = [keys.reads_began(tag)]
-        names += [name for subject in some for name in (keys.state(subject, kind), keys.published(subject))]
+        names += [
+            name
+            for subject in some
+            for name in (keys.state(subject, kind), keys.published(subject))
+        ]
         names += (keys.readers(tag), keys.readers_next(tag)) if isinstance(reader, str) else ()
         calls.append(Call("mark_read", names, (len(some), *args), partial(_marked, some), absent))
     return calls
@@ -86,25 +103,45 @@ def publish(publications: Sequence[Publication]) -> Call[int]:
 
 
 def fill(subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
-    """Marks the categories, but those published to since `as_of` (µs), read for all up to that position."""
+    """Marks the categories, but those published to since `as_of` (µs), read for all up to that
+    position.
+    """
     kind = readers.state_kind()
-    names = [name for subject in subjects for name in (keys.state(subject, kind), keys.published(subject))]
+    names = [
+        name
+        for subject in subjects
+        for name in (keys.state(subject, kind), keys.published(subject))
+    ]
     return Call("fill", names, (conf.READ_STATE, highest, as_of), int)
 
 
 def number(names: Sequence[Reader]) -> list[Call[int]]:
-    """Numbers readers in each partition, in their order. The answers are the highest numbers so far."""
+    """Numbers readers in each partition, in their order. The answers are the highest numbers so
+    far.
+    """
     args = (readers.highest(), *map(field, names))
-    return [Call("number", [keys.readers(tag), keys.readers_next(tag)], args, int) for tag in keys.tags()]
+    return [
+        Call("number", [keys.readers(tag), keys.readers_next(tag)], args, int)
+        for tag in keys.tags()
+    ]
 
 
 def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
     """Returns how many have read each category since its last publication. Raises redis.RedisError."""
-    states, counts = [keys.state(subject, readers.state_kind()) for subject in subjects], list[int]()
-    if conf.READ_STATE == "bitmap":  # each of which the server counts in 10 µs for 1,000,000 readers
-        counts = scripts.run_all(*(Call("BITCOUNT", [state], (), int) for state in states), patient=patient)
+    states, counts = (
+        [keys.state(subject, readers.state_kind()) for subject in subjects],
+        list[int](),
+    )
+    if (
+        conf.READ_STATE == "bitmap"
+    ):  # each of which the server counts in 10 µs for 1,000,000 readers
+        counts = scripts.run_all(
+            *(Call("BITCOUNT", [state], (), int) for state in states), patient=patient
+        )
     for state in states if conf.READ_STATE == "sequence" else ():
-        content = scripts.run(Call[Any]("GET", [state]), patient=True)  # always, because a key may have megabytes
+        content = scripts.run(
+            Call[Any]("GET", [state]), patient=True
+        )  # always, because a key may have megabytes
         slots = (slot for (slot,) in iter_unpack(">I", content or bytes(4)))
         published = next(slots)
         counts.append(sum(seen > published for seen in slots))
@@ -112,8 +149,13 @@ def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str
 
 
 def begin(at: int) -> None:
-    """Tells an empty Redis since when it knows publications (µs), so that pages from then on mark categories read."""
-    scripts.run_all(*(Call("SET", [keys.reads_began(tag)], (at, "NX"), bool) for tag in keys.tags()), patient=True)
+    """Tells an empty Redis since when it knows publications (µs), so that pages from then on mark
+    categories read.
+    """
+    scripts.run_all(
+        *(Call("SET", [keys.reads_began(tag)], (at, "NX"), bool) for tag in keys.tags()),
+        patient=True,
+    )
 
 
 def remove(subject: str) -> None:

@@ -20,7 +20,13 @@ from readtrack.store.cluster import Cluster, Command
 from readtrack.store.connection import WRONG_TYPE, AnswerError, closers, connect
 
 SLICE = 1000  # keys in one call: a script blocks the server, and Lua can unpack some 8,000 values
-ONCE = {"rate", "record", "record_batch", "skip", "step"}  # scripts whose second answer would be that nothing is new
+ONCE = {
+    "rate",
+    "record",
+    "record_batch",
+    "skip",
+    "step",
+}  # scripts whose second answer would be that nothing is new
 NAMED = re.compile(rb"^-- (\w+)\.lua$", re.MULTILINE)
 
 Item = TypeVar("Item")
@@ -31,20 +37,26 @@ Result = TypeVar("Result")
 class Call(Generic[Result]):
     """One run of a script or of a plain command, and the function that decodes its answer."""
 
-    script: str  # the name of its file, or a plain command in capitals; keys and arguments follow it
+    script: (
+        str  # the name of its file, or a plain command in capitals; keys and arguments follow it
+    )
     keys: Sequence[str]
     args: Sequence[str | int | bytes] = ()
     decode: Callable[[Any], Result] = lambda answer: answer
-    absent: Any = ...  # a page's result where one server of a cluster is silent; without one the call fails
+    absent: Any = (
+        ...
+    )  # a page's result where one server of a cluster is silent; without one the call fails
 
 
 class Connections:
-    """A pool, and connections of it that scripts keep: to check one out and in costs a hit more than its command."""
+    """A pool, and connections of it that scripts keep: to check one out and in costs a hit more
+    than its command.
+    """
 
     def __init__(self, pool: Any) -> None:
         self.pool = pool
-        # The others are left to all else. A pool by Sentinel must have its connections back, to close those to an
-        # earlier primary.
+        # The others are left to all else. A pool by Sentinel must have its connections back, to
+        # close those to an earlier primary.
         self.most = pool.max_connections // 10 if type(pool) is ConnectionPool else 0
         self.idle: list[Any] = []
 
@@ -54,22 +66,33 @@ class Connections:
             self.pool.release(self.idle.pop())
         self.pool.disconnect(inuse_connections=False)
 
-    def answers(self, commands: Sequence[Command], meanwhile: Callable[[], None] | None = None) -> list[Any]:
-        """Returns the server's answer to each command, errors too. `meanwhile` is called once they are sent."""
+    def answers(
+        self, commands: Sequence[Command], meanwhile: Callable[[], None] | None = None
+    ) -> list[Any]:
+        """Returns the server's answer to each command, errors too. `meanwhile` is called once they
+        are sent.
+        """
         packed = b"".join(map(pack_command, commands))
         try:
             return self._exchange(packed, len(commands), meanwhile)
         except MasterNotFoundError:
             raise  # every Sentinel was asked, and none will know better at once
         except exceptions.ConnectionError:
-            # A server that restarted leaves broken connections in the pool. Sending again is harmless: each view comes
-            # after a window that only the first one enters, and everything else sets or merges.
+            # A server that restarted leaves broken connections in the pool. Sending again is
+            # harmless: each view comes after a window that only the first one enters, and
+            # everything else sets or merges.
             return self._exchange(packed, len(commands), meanwhile, is_again=True)
 
     def _exchange(
-        self, packed: bytes, count: int, meanwhile: Callable[[], None] | None, *, is_again: bool = False
+        self,
+        packed: bytes,
+        count: int,
+        meanwhile: Callable[[], None] | None,
+        *,
+        is_again: bool = False,
     ) -> list[Any]:
-        # On the bare connection, because execute_command of redis-py costs a hit as much as the server does.
+        # On the bare connection, because execute_command of redis-py costs a hit as much as the
+        # server does.
         try:
             connection = self.pool.get_connection() if is_again else self.idle.pop()
         except IndexError:
@@ -83,19 +106,19 @@ class Connections:
                 try:
                     answers.append(connection.read_response())
                 except exceptions.ResponseError as error:
-                    # Of a server that became a replica; a new connection leads to its successor. Redis before 7 wraps
-                    # the error of a refused command in one of its own.
+                    # Of a server that became a replica; a new connection leads to its successor.
+                    # Redis before 7 wraps the error of a refused command in one of its own.
                     if isinstance(error, exceptions.ReadOnlyError) or "-READONLY" in str(error):
                         raise exceptions.ConnectionError(str(error)) from error
                     answers.append(error)  # the answers after it have to be read all the same
         except BaseException:
-            # A late answer would be taken for the answer to the next question. Connections by Sentinel would also stay
-            # open to a primary that hangs after another one took over.
+            # A late answer would be taken for the answer to the next question. Connections by
+            # Sentinel would also stay open to a primary that hangs after another one took over.
             connection.disconnect()
             self.pool.release(connection)
             raise
-        # Redis Enterprise announces that a server moves, and redis-py then marks its connections. Older ones do not
-        # listen.
+        # Redis Enterprise announces that a server moves, and redis-py then marks its connections.
+        # Older ones do not listen.
         if len(self.idle) < self.most and not getattr(connection, "should_reconnect", bool)():
             self.idle.append(connection)
         else:
@@ -120,12 +143,20 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
         for call in calls
     ]
     answers = ask(commands)
-    unknown = [index for index, answer in enumerate(answers) if isinstance(answer, exceptions.NoScriptError)]
+    unknown = [
+        index
+        for index, answer in enumerate(answers)
+        if isinstance(answer, exceptions.NoScriptError)
+    ]
     if unknown:  # after a restart, a fail-over or SCRIPT FLUSH
         for index in unknown:
             commands[index] = ("EVAL", _source(calls[index].script), *commands[index][2:])
         # Calls after the first of them run again, because they are to see what it writes.
-        last = [at for at in range(unknown[0], len(calls)) if at in unknown or calls[at].script not in ONCE]
+        last = [
+            at
+            for at in range(unknown[0], len(calls))
+            if at in unknown or calls[at].script not in ONCE
+        ]
         for index, answer in zip(last, ask([commands[index] for index in last]), strict=True):
             answers[index] = answer
     results = []
@@ -147,10 +178,14 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
 
 @cached_setting("CACHES")
 def sender(patient: bool, server: Redis | None = None) -> Callable[..., list[Any]]:  # noqa: FBT001 - a keyword is slow
-    """Returns the function that gets the answers of Redis, of all servers of a cluster, or of that one, to commands."""
+    """Returns the function that gets the answers of Redis, of all servers of a cluster, or of that
+    one, to commands.
+    """
     client = server or connect(patient=patient)
     if isinstance(client, Cluster):
-        return partial(client.spread, ask=lambda one, some, others: sender(patient, one)(some, others))
+        return partial(
+            client.spread, ask=lambda one, some, others: sender(patient, one)(some, others)
+        )
     connections = Connections(client.connection_pool)
     closers.append(connections.close)
     return connections.answers
@@ -165,7 +200,9 @@ def sliced(items: Sequence[Item], size: int = 0) -> list[Sequence[Item]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-def parted(items: Collection[Item], size: int = 0, *, tag_of: Callable[[Any], str] = keys.tag) -> list[Sequence[Item]]:
+def parted(
+    items: Collection[Item], size: int = 0, *, tag_of: Callable[[Any], str] = keys.tag
+) -> list[Sequence[Item]]:
     """Returns the subjects, or other items, in such portions, each of one partition."""
     if len(items) < 2:
         return [[*items]] if items else []
@@ -186,7 +223,9 @@ def names(answer: Sequence[bytes]) -> list[str]:
 def pairs(answer: Sequence[Any]) -> list[tuple[str, int]]:
     """Returns the names and numbers of an answer, where they alternate, or by RESP3 are in pairs."""
     answer = [*chain(*answer)] if answer and isinstance(answer[0], list) else answer
-    return [(name.decode(), int(number)) for name, number in zip(answer[::2], answer[1::2], strict=True)]
+    return [
+        (name.decode(), int(number)) for name, number in zip(answer[::2], answer[1::2], strict=True)
+    ]
 
 
 def load(client: Redis) -> None:
@@ -197,7 +236,9 @@ def load(client: Redis) -> None:
 
 @cache
 def _source(script: str) -> bytes:
-    """Returns the script. A line that names another script stands for it, because a script can call no other."""
+    """Returns the script. A line that names another script stands for it, because a script can call
+    no other.
+    """
     source = files("readtrack.store").joinpath("lua", f"{script}.lua").read_bytes()
     return NAMED.sub(lambda named: _source(named[1].decode()), source)
 

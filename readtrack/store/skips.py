@@ -21,11 +21,15 @@ INTERVAL = 1.0  # seconds between two sendings
 
 NAMED = "bot:"  # before the name of a robot
 OTHER = f"{NAMED}other"
-MOST = 64  # reasons, notices and names, of an hour in Redis; robots can make up names, and further ones are "other"
+# reasons, notices and names, of an hour in Redis; robots can make up names, and further ones are
+# "other"
+MOST = 64
 
 
 class SkipBuffer:
-    """Skips of this process that Redis does not have yet: robots come in floods, so they are sent once a second."""
+    """Skips of this process that Redis does not have yet: robots come in floods, so they are sent
+    once a second.
+    """
 
     def __init__(self) -> None:
         self.clear()
@@ -35,22 +39,32 @@ class SkipBuffer:
         self._lock = Lock()
         # By key, which names the hour, and reason; names and notices travel with them.
         self.skips = Counter[tuple[str, str]]()
-        self.due = 0.0  # the `perf_counter` from which to send again, INTERVAL after the last sending
+        self.due = (
+            0.0  # the `perf_counter` from which to send again, INTERVAL after the last sending
+        )
 
     def add(self, key: str, names: Iterable[str]) -> None:
-        """Adds skips by reason, robots by name, and what the watch over addresses noticed since the last call."""
+        """Adds skips by reason, robots by name, and what the watch over addresses noticed since the
+        last call.
+        """
         if watch.found:
             notices, watch.found = watch.found, set()
             names = (*names, *notices)
         with self._lock:
             for name in names:
-                is_further = len(self.skips) >= MOST and name.startswith(NAMED) and (key, name) not in self.skips
+                is_further = (
+                    len(self.skips) >= MOST
+                    and name.startswith(NAMED)
+                    and (key, name) not in self.skips
+                )
                 self.skips[key, OTHER if is_further else name] += 1
             while len(self.skips) > HOURS * len(REASONS):
                 del self.skips[min(self.skips)]
 
     def send(self, *calls: Call[Any]) -> list[Any]:
-        """Runs the calls and sends the skips, in one round trip. Returns the calls' results. Raises RedisError."""
+        """Runs the calls and sends the skips, in one round trip. Returns the calls' results. Raises
+        RedisError.
+        """
         with self._lock:
             skips, self.skips, self.due = self.skips, Counter(), perf_counter() + INTERVAL
         args: list[str | int] = [keys.skips.ttl, MOST, NAMED, OTHER]
@@ -79,12 +93,19 @@ register_at_fork(after_in_child=skip_buffer.clear)  # because the parent sends i
 
 
 def by_hour(hours: int, *, at: datetime) -> Call[list[Counter[str]]]:
-    """Reads the skips by reason, robots by name, and notices of addresses of each of the last hours, latest first."""
+    """Reads the skips by reason, robots by name, and notices of addresses of each of the last
+    hours, latest first.
+    """
     tag = keys.tags()[0]
-    names = [keys.skips(tag, buckets.hour_bucket(at - back * buckets.HOUR)) for back in range(hours)]
+    names = [
+        keys.skips(tag, buckets.hour_bucket(at - back * buckets.HOUR)) for back in range(hours)
+    ]
 
     def decode(answer: list[list[list[bytes]]]) -> list[Counter[str]]:
-        return [Counter(dict(scripts.pairs(fields))) for fields in (answer[0] if answer else [[]] * hours)]
+        return [
+            Counter(dict(scripts.pairs(fields)))
+            for fields in (answer[0] if answer else [[]] * hours)
+        ]
 
     return Call("hashes", [keys.unsettled(tag), *names], names, decode)
 

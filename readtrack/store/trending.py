@@ -31,10 +31,15 @@ def lists(limit: int, *, label: str = "") -> list[Call[list[tuple[str, int]] | N
 
 
 def recent(names: Sequence[str], minutes: int, *, at: datetime) -> list[Call[int]]:
-    """Reads the views of subjects, or of the models that `names` has the labels of, in the last minutes."""
+    """Reads the views of subjects, or of the models that `names` has the labels of, in the last
+    minutes.
+    """
     slots = buckets.minute_buckets(minutes, until=at)
     args = [str(int(any(":" in name for name in names))), *names]
-    return [Call("recent", [keys.trending_bucket(tag, one) for one in slots], args, int, None) for tag in keys.tags()]
+    return [
+        Call("recent", [keys.trending_bucket(tag, one) for one in slots], args, int, None)
+        for tag in keys.tags()
+    ]
 
 
 def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tuple[str, int]]:
@@ -51,10 +56,20 @@ def refresh_trending(*, at: datetime | None = None) -> int:
 def _updates(at: datetime, *, is_missing: bool = False) -> list[Call[int]]:
     """Updates the partitions' lists; with `is_missing` those that nobody else has computed by then."""
     slots = buckets.minute_buckets(MINUTES + GAP, until=at)
-    args = (int(at.timestamp()) // 60, MINUTES, GAP, keys.trending_top.ttl, keys.trending_copy.ttl, int(is_missing))
+    args = (
+        int(at.timestamp()) // 60,
+        MINUTES,
+        GAP,
+        keys.trending_top.ttl,
+        keys.trending_copy.ttl,
+        int(is_missing),
+    )
     calls = []
     for tag in keys.tags():
-        names = [keys.trending_top(tag), *(keys.trending_bucket(tag, slot) for slot in slots[-MINUTES:])]
+        names = [
+            keys.trending_top(tag),
+            *(keys.trending_bucket(tag, slot) for slot in slots[-MINUTES:]),
+        ]
         names += [keys.trending_copy(tag, slot) for slot in slots]
         calls.append(Call("trend", names, args, int))
     return calls

@@ -1,4 +1,6 @@
-"""`{% load readtrack %}`: counts and dots. A tag never writes, and all placeholders of a page share one trip."""
+"""`{% load readtrack %}`: counts and dots. A tag never writes, and all placeholders of a page share
+one trip.
+"""
 
 from functools import partial
 from typing import Any
@@ -22,17 +24,19 @@ register = template.Library()
 
 @register.tag
 def view_count(parser: Parser, token: Token) -> template.Node:
-    """`{% view_count post %}` shows the live views, such as `1.2k`, with the exact number as a title.
+    """`{% view_count post %}` shows the live views, such as `1.2k`, with the exact number as a
+    title.
 
-    With `words` it shows `1.2k views`, with `exact` the text `1,234`. `{% view_count post as views %}` sets a number,
-    `{% view_count post words as text %}` a text.
+    With `words` it shows `1.2k views`, with `exact` the text `1,234`. `{% view_count post as views
+    %}` sets a number, `{% view_count post words as text %}` a text.
     """
     return PlaceholderNode(parser, token, COUNT, EXACT, WORDS)
 
 
 @register.tag
 def unread_dot(parser: Parser, token: Token) -> template.Node:
-    """`{% unread_dot category %}` shows a dot while the category has something new to the user, else nothing.
+    """`{% unread_dot category %}` shows a dot while the category has something new to the user,
+    else nothing.
 
     `{% unread_dot category as is_unread %}` sets True or False.
     """
@@ -41,7 +45,8 @@ def unread_dot(parser: Parser, token: Token) -> template.Node:
 
 @register.tag
 def unread_count(parser: Parser, token: Token) -> template.Node:
-    """`{% unread_count category %}` shows how many publications are new, or a dot with `READ_STATE = "bitmap"`.
+    """`{% unread_count category %}` shows how many publications are new, or a dot with `READ_STATE
+    = "bitmap"`.
 
     `{% unread_count category as items %}` sets the number, 0 or 1 with a bitmap.
     """
@@ -50,10 +55,14 @@ def unread_count(parser: Parser, token: Token) -> template.Node:
 
 @register.tag
 def if_unread(parser: Parser, token: Token) -> template.Node:
-    """`{% if_unread category %}…{% else %}…{% endif_unread %}` shows one of its parts; both are rendered."""
+    """`{% if_unread category %}…{% else %}…{% endif_unread %}` shows one of its parts; both are
+    rendered.
+    """
     node = PlaceholderNode(parser, token, IF)
     if node.target:
-        raise template.TemplateSyntaxError("if_unread sets no name; {% unread_dot object as name %} does.")
+        raise template.TemplateSyntaxError(
+            "if_unread sets no name; {% unread_dot object as name %} does."
+        )
     node.unread = parser.parse(("else", "endif_unread"))
     if parser.next_token().contents == "else":
         node.read = parser.parse(("endif_unread",))
@@ -63,7 +72,9 @@ def if_unread(parser: Parser, token: Token) -> template.Node:
 
 @register.simple_tag
 def readtrack_honeypot() -> str:
-    """`{% readtrack_honeypot %}` is a link that people do not see. Needs `readtrack.urls` in the site's URLconf."""
+    """`{% readtrack_honeypot %}` is a link that people do not see. Needs `readtrack.urls` in the
+    site's URLconf.
+    """
     try:
         url = reverse("readtrack:honeypot")
     except NoReverseMatch:
@@ -75,19 +86,26 @@ def readtrack_honeypot() -> str:
 
 @register.simple_tag
 def most_viewed(of: Any, limit: int = 10, days: int | None = None, by: By = "views") -> Any:
-    """`{% most_viewed "blog.Post" days=7 limit=5 as posts %}` sets the posts, of the last 1, 7, 30 or 90 days.
+    """`{% most_viewed "blog.Post" days=7 limit=5 as posts %}` sets the posts, of the last 1, 7, 30
+    or 90 days.
 
-    Each has its number as `in_period`. Without `days` they are those of all time. A queryset may stand in place of the
-    model's name. With `by="visitors"` they are those with the most new visitors, with `by="reads"` the most read.
+    Each has its number as `in_period`. Without `days` they are those of all time. A queryset may
+    stand in place of the model's name. With `by="visitors"` they are those with the most new
+    visitors, with `by="reads"` the most read.
     """
     if days not in (None, *DAYS):
-        raise ValueError(f"most_viewed has lists of {', '.join(map(str, DAYS))} days, not of {days}.")
-    return reports.most_viewed(apps.get_model(of) if isinstance(of, str) else of, limit, days=days, by=by)
+        raise ValueError(
+            f"most_viewed has lists of {', '.join(map(str, DAYS))} days, not of {days}."
+        )
+    return reports.most_viewed(
+        apps.get_model(of) if isinstance(of, str) else of, limit, days=days, by=by
+    )
 
 
 @register.simple_tag
 def trending(limit: int = 10, hours: int | None = None, of: str = "") -> list[reports.Trend]:
-    """`{% trending limit=5 as trends %}` sets the objects of the last hour: `{{ trend.obj }}`, `{{ trend.views }}`.
+    """`{% trending limit=5 as trends %}` sets the objects of the last hour: `{{ trend.obj }}`, `{{
+    trend.views }}`.
 
     `hours=24` makes it the last day, `of="blog.Post"` a single model.
     """
@@ -102,7 +120,9 @@ def visitor_count(obj: Any) -> int | str:
 
 @register.simple_tag
 def views_in(obj: Any, days: int = 7) -> int | str:
-    """`{% views_in post days=7 %}` shows the views of the last days. Each makes two queries and asks Redis."""
+    """`{% views_in post days=7 %}` shows the views of the last days. Each makes two queries and
+    asks Redis.
+    """
     return reports.views_in([obj], days=days)[obj] if Placeholder.of(COUNT, obj) else ""
 
 
@@ -114,13 +134,17 @@ register.simple_block_tag(filling.text, takes_context=True, name="readtrack_text
 
 
 class PlaceholderNode(template.Node):
-    """Leaves a placeholder, or with `as name` sets the name to the value; IF leaves two around its parts."""
+    """Leaves a placeholder, or with `as name` sets the name to the value; IF leaves two around its
+    parts.
+    """
 
     child_nodelists = ("unread", "read")
     unread = read = template.NodeList()
 
     def __init__(self, parser: Parser, token: Token, kind: str, *options: str) -> None:
-        """Reads the object, an option in place of the kind, and the name. Raises TemplateSyntaxError."""
+        """Reads the object, an option in place of the kind, and the name. Raises
+        TemplateSyntaxError.
+        """
         name, *words = token.split_contents()
         self.target = None
         if len(words) > 2 and words[-2] == "as":
@@ -141,7 +165,9 @@ class PlaceholderNode(template.Node):
         value: Any = ""
         if place and self.kind in OF_COUNTS:
             views = reports.views([obj])[obj]
-            value = {COUNT: views, EXACT: numerals.exact(views), WORDS: filling.in_words(views)}[self.kind]
+            value = {COUNT: views, EXACT: numerals.exact(views), WORDS: filling.in_words(views)}[
+                self.kind
+            ]
         elif place:
             state = live.page_state(dots=[place.subject], reader=filling.reader_of(context))
             items = state.unread.get(place.subject, 0)

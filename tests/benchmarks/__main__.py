@@ -10,19 +10,29 @@ from demo_project.engines.valkey import Valkey
 from tests import benchmarks
 
 NAMES = [
-    name.removeprefix("bench_") for _, name, _ in pkgutil.iter_modules(benchmarks.__path__) if name[:6] == "bench_"
+    name.removeprefix("bench_")
+    for _, name, _ in pkgutil.iter_modules(benchmarks.__path__)
+    if name[:6] == "bench_"
 ]
 
 
 def main() -> None:
     """Every benchmark named, or all of them, each a table."""
     parser = argparse.ArgumentParser(
-        prog="manage.py benchmark", description="Prints how fast readtrack is, next to a peer or the bare limit."
+        prog="manage.py benchmark",
+        description="Prints how fast readtrack is, next to a peer or the bare limit.",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(NAMES)} (all, if none is named)")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"one of: {', '.join(NAMES)} (all, if none is named)",
+    )
     names = parser.parse_args().names or NAMES
     if unknown := set(names) - set(NAMES):
-        parser.error(f"no benchmark is called {', '.join(sorted(unknown))}; there are: {', '.join(NAMES)}")
+        parser.error(
+            f"no benchmark is called {', '.join(sorted(unknown))}; there are: {', '.join(NAMES)}"
+        )
     with Valkey() as valkey, Postgres() as postgres:
         os.environ["READTRACK_TEST_REDIS_URL"] = valkey.url
         os.environ["DATABASE_URL"] = postgres.url
@@ -51,7 +61,9 @@ def forget_skips() -> None:
 
 
 def give_memory(postgres: Postgres) -> None:
-    """Lets PostgreSQL keep 1 GB of pages: its manual advises a quarter of a server's memory, the default is 128 MB."""
+    """Lets PostgreSQL keep 1 GB of pages: its manual advises a quarter of a server's memory, the
+    default is 128 MB.
+    """
     from django.db import connection
 
     with connection.cursor() as cursor:

@@ -1,4 +1,6 @@
-"""Recording on one server and on a cluster of three primaries: the processor time that a view costs each server."""
+"""Recording on one server and on a cluster of three primaries: the processor time that a view costs
+each server.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from tests.benchmarks.measuring import table
 from tests.support.cluster import ValkeyCluster
 
 POSTS, VIEWS, ROUNDS = [f"site.post:{number}" for number in range(2_000)], 1_000, 3
-IDLE = 0.5  # seconds in which the cost of a server that does nothing is measured, which is no view's
+IDLE = (
+    0.5  # seconds in which the cost of a server that does nothing is measured, which is no view's
+)
 
 
 def main() -> None:
@@ -37,7 +41,10 @@ def main() -> None:
         found: dict[str, list[tuple[float, float]]] = {}
         for _ in range(ROUNDS):
             for name, (where, own) in rows.items():
-                for way, record in {"each view by itself": directly, f"{BATCH} at once": at_once}.items():
+                for way, record in {
+                    "each view by itself": directly,
+                    f"{BATCH} at once": at_once,
+                }.items():
                     with override_settings(CACHES=where, READTRACK={"RATE_LIMIT": 0, **own}):
                         found.setdefault(f"{name}, {way}", []).append(measured(record))
     lines = [("", "CPU a view, all servers", "busiest server", "views a second that it takes")]
@@ -53,7 +60,10 @@ def main() -> None:
 def measured(record: Any) -> tuple[float, float]:
     """Returns the processor time (µs) that a view costs all servers, and the busiest one."""
     lead, hits = (
-        [Hit(Visitor(uuid.uuid4().hex), buckets.now(), views=(random.choice(POSTS),)) for _ in range(number)]
+        [
+            Hit(Visitor(uuid.uuid4().hex), buckets.now(), views=(random.choice(POSTS),))
+            for _ in range(number)
+        ]
         for number in (BATCH, VIEWS)
     )
     record(lead)
@@ -90,4 +100,7 @@ def counted() -> int:
 def cpu() -> Mapping[str, float]:
     """Returns the processor time of each server so far (seconds)."""
     clients: list[Any] = servers()
-    return {address(client): (told := client.info("cpu"))["used_cpu_sys"] + told["used_cpu_user"] for client in clients}
+    return {
+        address(client): (told := client.info("cpu"))["used_cpu_sys"] + told["used_cpu_user"]
+        for client in clients
+    }

@@ -1,4 +1,6 @@
-"""The dashboard's tabs over a million articles with 90 days of history: time, queries, round trips, processor time."""
+"""The dashboard's tabs over a million articles with 90 days of history: time, queries, round trips,
+processor time.
+"""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -62,15 +64,24 @@ def main() -> None:
 
 
 def measure(title: str) -> None:
-    """Prints a table of the tabs for each scope and one of what a site's own pages show, and pages over the limits."""
+    """Prints a table of the tabs for each scope and one of what a site's own pages show, and pages
+    over the limits.
+    """
     with connection.cursor() as cursor:
-        cursor.execute("SET max_parallel_workers_per_gather = 0")  # whose processor time is not known
+        cursor.execute(
+            "SET max_parallel_workers_per_gather = 0"
+        )  # whose processor time is not known
     User.objects.filter(pk=1).update(is_staff=True, is_superuser=True)
     client = Client(headers={"User-Agent": BROWSER})
     client.force_login(User.objects.get(pk=1))
     over: list[str] = []
     for name, (path, chosen, tabs) in SCOPES.items():
-        pages = [(tab, period) for tab in tabs for period in PERIODS if (tab, period) != ("growth", "all")]
+        pages = [
+            (tab, period)
+            for tab in tabs
+            for period in PERIODS
+            if (tab, period) != ("growth", "all")
+        ]
         asked = [(tab, period, {**chosen, "tab": tab, "period": period}) for tab, period in pages]
         found = [
             (f"{tab} {period}".strip(), *_cost(partial(_page, client, path, given), OF_THE_ADMIN))
@@ -87,7 +98,8 @@ def measure(title: str) -> None:
     works["numbers of the panel"] = lambda: panel._numbers(f"{million.LABEL}:1")
     found = [("people now", *_cost(partial(_page, client, "", NOW), OF_THE_ADMIN))]
     table(
-        "People now, rankings and the panel", [HEAD, *found, *((name, *_cost(work, 0)) for name, work in works.items())]
+        "People now, rankings and the panel",
+        [HEAD, *found, *((name, *_cost(work, 0)) for name, work in works.items())],
     )
     limits = f"{MOST_MS} ms to the first byte, {MOST_QUERIES} queries, {MOST_TRIPS} round trips"
     print(f"\nPages over the limits ({limits}): {'; '.join(over) or 'none'}")
@@ -105,7 +117,8 @@ def _page(client: Client, path: str, given: Mapping[str, str]) -> None:
 
 
 def _cost(work: Callable[[], Any], of_the_admin: int) -> tuple[str, ...]:
-    """Returns milliseconds to the first byte, the worst, and of the processor: of both processes, and of each.
+    """Returns milliseconds to the first byte, the worst, and of the processor: of both processes,
+    and of each.
 
     Then the queries, and the round trips to Redis. What is over a limit has a mark.
     """
@@ -131,9 +144,18 @@ def _cost(work: Callable[[], Any], of_the_admin: int) -> tuple[str, ...]:
 
 
 def _sql_time() -> float:
-    """Returns the processor time (ms) of the server's process for our connection, where the system tells it."""
+    """Returns the processor time (ms) of the server's process for our connection, where the system
+    tells it.
+    """
     connection.ensure_connection()
     try:
-        return int(Path(f"/proc/{connection.connection.info.backend_pid}/schedstat").read_text().split()[0]) / 1e6
+        return (
+            int(
+                Path(f"/proc/{connection.connection.info.backend_pid}/schedstat")
+                .read_text()
+                .split()[0]
+            )
+            / 1e6
+        )
     except OSError:
         return 0.0

@@ -36,7 +36,9 @@ print(run.written, base, peak())
 
 
 def main(posts: int = POSTS) -> None:
-    """Prints six tables; the ratios of the budget are meant for a million posts (READTRACK_BENCHMARK_POSTS)."""
+    """Prints six tables; the ratios of the budget are meant for a million posts
+    (READTRACK_BENCHMARK_POSTS).
+    """
     sql("ALTER TABLE site_post SET (fillfactor = 80)")
     full(posts)
     changed(posts)
@@ -66,16 +68,25 @@ def full(posts: int) -> None:
             for name, times in spent.items()
         ),
         ("nothing changed", f"{unchanged:.2f} s", f"{unwritten} rows written"),
-        (f"peak memory of a process, {written:,} rows", f"{peak} MB", f"{peak - base} MB by the flush"),
+        (
+            f"peak memory of a process, {written:,} rows",
+            f"{peak} MB",
+            f"{peak - base} MB by the flush",
+        ),
     ]
-    table(f"Full flush of {posts:,} changed posts (at most 1.3 × by hand, 150 MB)", [("", "best of 3", ""), *rows])
+    table(
+        f"Full flush of {posts:,} changed posts (at most 1.3 × by hand, 150 MB)",
+        [("", "best of 3", ""), *rows],
+    )
 
 
 def changed(posts: int) -> None:
     """A thousand posts changed among all, beside three times as many other keys."""
     client = redis()
     for start in range(0, 3 * posts, BATCH):
-        client.mset({f"viewed:{number:016x}:site.post:1": 1 for number in range(start, start + BATCH)})
+        client.mset(
+            {f"viewed:{number:016x}:site.post:1": 1 for number in range(start, start + BATCH)}
+        )
     whole = 0.0
     for _ in range(2):
         raise_totals(posts)
@@ -95,10 +106,17 @@ def changed(posts: int) -> None:
     commands: Any = client.info("commandstats")
     rows = [
         (f"full flush, {posts:,} changed", f"{whole:.3f} s", ""),
-        (f"changed flush, {run.written:,} changed", f"{min(spent):.3f} s", f"1/{whole / min(spent):.0f}"),
+        (
+            f"changed flush, {run.written:,} changed",
+            f"{min(spent):.3f} s",
+            f"1/{whole / min(spent):.0f}",
+        ),
         ("SCAN commands of it", str(commands.get("cmdstat_scan", {}).get("calls", 0)), ""),
     ]
-    table(f"Changed flush beside {3 * posts:,} other keys (at most 1/20 of the full one)", [("", "", ""), *rows])
+    table(
+        f"Changed flush beside {3 * posts:,} other keys (at most 1/20 of the full one)",
+        [("", "", ""), *rows],
+    )
     client.flushdb()
 
 
@@ -115,7 +133,10 @@ def writers(posts: int) -> None:
         raise_totals(posts)
         found[name] = timed(work)
         sql("VACUUM site_post")
-    rows = [(name, f"{spent:.2f} s", f"{spent / found['full flush']:.1f} ×") for name, spent in found.items()]
+    rows = [
+        (name, f"{spent:.2f} s", f"{spent / found['full flush']:.1f} ×")
+        for name, spent in found.items()
+    ]
     table(f"{posts:,} rows by other means (reading Redis included)", [("", "", ""), *rows])
 
 
@@ -140,14 +161,18 @@ def indexed(posts: int) -> None:
             sql("VACUUM site_post")
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_stat_force_next_flush()")
-            cursor.execute("SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'site_post'")
+            cursor.execute(
+                "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'site_post'"
+            )
             updated, hot = cursor.fetchone()
         rows.append((name, f"{min(spent):.2f} s", f"{100 * hot / max(1, updated):.0f} % in place"))
     sql("DROP INDEX benchmark_views")
     sql("ALTER TABLE site_post SET (fillfactor = 80)")
     start = perf_counter()
     found = list(Post.objects.most_viewed()[:10])
-    rows.append((f"ORDER BY views LIMIT {len(found)}, no index", f"{perf_counter() - start:.3f} s", ""))
+    rows.append(
+        (f"ORDER BY views LIMIT {len(found)}, no index", f"{perf_counter() - start:.3f} s", "")
+    )
     table(f"{posts:,} rows and the table's pages", [("", "flush", "updates"), *rows])
 
 
@@ -181,7 +206,9 @@ def charts(rows: int) -> None:
     since = buckets.hour_start(now - 8759)
     post = Post.objects.get()
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_total_relation_size('readtrack_history') / count(*) FROM readtrack_history")
+        cursor.execute(
+            "SELECT pg_total_relation_size('readtrack_history') / count(*) FROM readtrack_history"
+        )
         size = cursor.fetchone()[0]
     found = [
         (f"{name} by the {by}", f"{timed(partial(series, of, since=since, by=by)) * 1000:.1f} ms")
@@ -189,7 +216,10 @@ def charts(rows: int) -> None:
         for by in ("hour", "day")
     ]
     count = History.objects.count()
-    table(f"Charts among {count:,} rows of history ({size} B a row, index included)", [("", ""), *found])
+    table(
+        f"Charts among {count:,} rows of history ({size} B a row, index included)",
+        [("", ""), *found],
+    )
     sql("TRUNCATE readtrack_history")
 
 
@@ -213,7 +243,9 @@ def idle(posts: int) -> None:
         ("before", f"{before / 1e6:.1f} MB", f"{before / posts:.0f} B a post"),
         ("after", f"{after / 1e6:.1f} MB", ""),
     ]
-    table(f"Redis with {posts:,} posts and their sketches, 1 % of them active", [("", "", ""), *rows])
+    table(
+        f"Redis with {posts:,} posts and their sketches, 1 % of them active", [("", "", ""), *rows]
+    )
 
 
 def archive() -> None:
@@ -229,7 +261,9 @@ def memory(client: Redis) -> int:
 def seed(posts: int) -> None:
     """That many rows, fresh, and an empty Redis."""
     redis().flushdb()
-    sql("TRUNCATE site_post, site_review, readtrack_flushrun, readtrack_archive, readtrack_knownepoch RESTART IDENTITY")
+    sql(
+        "TRUNCATE site_post, site_review, readtrack_flushrun, readtrack_archive, readtrack_knownepoch RESTART IDENTITY"
+    )
     sql(f"INSERT INTO site_post (title) SELECT repeat('x', 60) FROM generate_series(1, {posts})")
     sql("VACUUM ANALYZE site_post")
 
@@ -254,7 +288,8 @@ def by_hand() -> None:
             cursor, names = client.scan(cursor, match="views:total:*", count=5000)
             if names:
                 rows = sorted(
-                    (int(name[22:]), int(count)) for name, count in zip(names, client.mget(names), strict=True)
+                    (int(name[22:]), int(count))
+                    for name, count in zip(names, client.mget(names), strict=True)
                 )
                 database.execute(
                     "UPDATE site_post SET view_count = new.views"
@@ -268,7 +303,10 @@ def by_hand() -> None:
 
 def executemany(posts: int) -> None:
     with connection.cursor() as cursor:
-        cursor.executemany("UPDATE site_post SET view_count = %s WHERE id = %s", [(n, pk) for pk, n in totals(posts)])
+        cursor.executemany(
+            "UPDATE site_post SET view_count = %s WHERE id = %s",
+            [(n, pk) for pk, n in totals(posts)],
+        )
 
 
 def bulk_update(posts: int) -> None:

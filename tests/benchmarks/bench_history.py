@@ -1,4 +1,6 @@
-"""History of 20 million rows, divided by month: charts of a year, thinning, retention, and who waits for them."""
+"""History of 20 million rows, divided by month: charts of a year, thinning, retention, and who
+waits for them.
+"""
 
 import os
 import threading
@@ -32,7 +34,9 @@ LABELS = ["site.post", "site.page", "site.product"]
 def main() -> None:
     """Prints a table. The rows are made by SQL, as flushes would have left them."""
     now = buckets.now()
-    schema.divide(connection, at=now - timedelta(days=DAYS + 90))  # so that every row is in the part of a month
+    schema.divide(
+        connection, at=now - timedelta(days=DAYS + 90)
+    )  # so that every row is in the part of a month
     schema.add_months(at=now)
     post = Post.objects.create(title="of a long history")
     rows = _fill(buckets.hour_index(now), first=post.pk)
@@ -52,7 +56,9 @@ def main() -> None:
         old = schema.old_months(before=year_ago)
         dropped = sum(map(_rows_of, old))
         _, took = _timed(lambda: history._forget(before=year_ago))
-        found.append((f"retention, whole months dropped: {len(old)} ({dropped:,} rows)", took, "1,000 ms"))
+        found.append(
+            (f"retention, whole months dropped: {len(old)} ({dropped:,} rows)", took, "1,000 ms")
+        )
     assert schema.old_months(before=old[-1].until) == []
     for name, longest in (("writes", writes), ("charts", reads)):
         found.append((f"the slowest of {len(longest):,} {name} meanwhile", max(longest), "-"))
@@ -63,13 +69,17 @@ def main() -> None:
 
 
 def _fill(present: int, *, first: int) -> int:
-    """Fills history: by the hour since HISTORY_DAYS and a day, and by the day before. Returns the number of rows."""
+    """Fills history: by the hour since HISTORY_DAYS and a day, and by the day before. Returns the
+    number of rows.
+    """
     oldest, young = (present // 24 - DAYS) * 24, (present // 24 - HOURLY_DAYS - 1) * 24
     posts = f"SELECT 'site.post:' || number AS subject FROM generate_series({first}, {first} + %s) number"
     models = "SELECT unnest(%s::text[]) AS subject"
     with connection.cursor() as cursor:
         for subjects, argument in ((posts, DAILY), (models, LABELS)):
-            _insert(cursor, subjects, argument, f"generate_series({oldest + 23}, {young}, 24)", oldest)
+            _insert(
+                cursor, subjects, argument, f"generate_series({oldest + 23}, {young}, 24)", oldest
+            )
         for subjects, argument in ((posts, HOURLY), (models, LABELS)):
             _insert(cursor, subjects, argument, f"generate_series({young}, {present})", oldest)
         cursor.execute("ANALYZE readtrack_history")
@@ -103,7 +113,9 @@ def _rows_of(month: Part) -> int:
 
 def _write() -> None:
     """Writes a row of the present hour, as a flush does."""
-    history.store({"site.post:0": RowCounts(next(_numbers), 0)}, hour=buckets.hour_index(buckets.now()))
+    history.store(
+        {"site.post:0": RowCounts(next(_numbers), 0)}, hour=buckets.hour_index(buckets.now())
+    )
 
 
 _numbers = count(1)

@@ -1,4 +1,6 @@
-"""Hops: the functions and files of readtrack that a page and a flush enter, so the code that a maintainer follows."""
+"""Hops: the functions and files of readtrack that a page and a flush enter, so the code that a
+maintainer follows.
+"""
 
 import sys
 from collections.abc import Callable
@@ -24,7 +26,12 @@ from tests.support.factories import BROWSER
 
 FOLDER = f"{Path(readtrack.__file__).parent}/"
 PAGE = "{% load readtrack %}{% view_count post %}{% unread_dot post.category %}"
-INLINED = {"<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"}  # parts of a function; newer Pythons have fewer
+INLINED = {
+    "<genexpr>",
+    "<listcomp>",
+    "<setcomp>",
+    "<dictcomp>",
+}  # parts of a function; newer Pythons have fewer
 
 
 @cache
@@ -43,7 +50,9 @@ urlpatterns = [path("<int:pk>/", page)]
 
 
 def main() -> None:
-    """Prints the figures and functions of a page for a reader, for a visitor, and of a flush of one post."""
+    """Prints the figures and functions of a page for a reader, for a visitor, and of a flush of one
+    post.
+    """
     connect().flushdb()
     post = Post.objects.create(title="Post", category=Category.objects.create(name="Category"))
     works = {
@@ -63,7 +72,8 @@ def page_functions(post: Post, user: User | None = None) -> set[CodeType]:
     if user:
         client.force_login(user)
     with override_settings(ROOT_URLCONF=__name__):
-        # The first page fills the caches; the fewest of two, because a minute may begin with either.
+        # The first page fills the caches; the fewest of two, because a minute may begin with
+        # either.
         return min((_view(client, post) for _ in range(3)), key=len)
 
 
@@ -74,7 +84,9 @@ def _view(client: Client, post: Post) -> set[CodeType]:
 
 
 def flush_functions(post: Post) -> set[CodeType]:
-    """Returns the functions that a changed flush enters after one more view of a post that is settled."""
+    """Returns the functions that a changed flush enters after one more view of a post that is
+    settled.
+    """
     page_functions(post)
     flush()
     page_functions(post)
@@ -107,7 +119,10 @@ def files(functions: set[CodeType]) -> set[str]:
 def listed(functions: set[CodeType]) -> list[str]:
     """Returns a line for each file with the names of its functions, in their order."""
     ordered = sorted(functions, key=lambda code: (_file(code), code.co_firstlineno))
-    return [f"{name}: {', '.join(code.co_name for code in some)}" for name, some in groupby(ordered, key=_file)]
+    return [
+        f"{name}: {', '.join(code.co_name for code in some)}"
+        for name, some in groupby(ordered, key=_file)
+    ]
 
 
 def _file(code: CodeType) -> str:

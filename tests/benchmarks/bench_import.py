@@ -27,13 +27,18 @@ def main() -> None:
     connect().flushdb()
     Post.objects.bulk_create(Post(title=f"Imported {number}") for number in range(POSTS))
     first = Post.objects.order_by("-pk")[POSTS - 1].pk
-    rows: list[tuple[str, ...]] = [("", "gzip alone", "lines/s", "ratio", "views/s", "memory", "again")]
+    rows: list[tuple[str, ...]] = [
+        ("", "gzip alone", "lines/s", "ratio", "views/s", "memory", "again")
+    ]
     with tempfile.TemporaryDirectory() as folder:
         for lines in LINES:
             path = Path(folder) / f"{lines}.log.gz"
             _write(path, lines=lines, first=first)
             rows.append((f"{lines:,} lines", *_row(path, lines=lines)))
-    table("Importing a gzip log of a month (half of its lines are views, the rest files, robots, errors)", rows)
+    table(
+        "Importing a gzip log of a month (half of its lines are views, the rest files, robots, errors)",
+        rows,
+    )
 
 
 def _row(path: Path, *, lines: int) -> tuple[str, ...]:
@@ -84,7 +89,9 @@ def _write(path: Path, *, lines: int, first: int) -> None:
         for number in range(lines):
             at = START + timedelta(seconds=number * step)
             shown = first + int(POSTS * rng.random() ** 3)
-            asked = f"/posts/{shown}/" if rng.random() < 0.6 else f"/static/{int(rng.random() * 50)}.js"
+            asked = (
+                f"/posts/{shown}/" if rng.random() < 0.6 else f"/static/{int(rng.random() * 50)}.js"
+            )
             agent = ROBOT if rng.random() < 0.1 else f"{BROWSER} {int(rng.random() * 300)}"
             address = f"10.{rng.randrange(4)}.{rng.randrange(256)}.{rng.randrange(256)}"
             status = 404 if rng.random() < 0.05 else 200

@@ -24,12 +24,17 @@ def main() -> None:
     """Prints what the page costs, beside the same page without a tag."""
     client = _visitor()
     paths = {"without tags": "/bare/", "with tags": "/list/"}
-    found = compare({name: partial(_pages, client, path) for name, path in paths.items()}, each=PAGES)
+    found = compare(
+        {name: partial(_pages, client, path) for name, path in paths.items()}, each=PAGES
+    )
     rows = [("", "queries", "round trips", "median", "ratio")]
     for name, path in paths.items():
         spent, ratio = found[name]
         rows.append((name, *_cost(client, path), f"{spent:.0f} µs", f"{ratio:.2f} ×"))
-    table(f"A page of {OBJECTS} counts and {OBJECTS} dots (at most 2 round trips, and no query more)", rows)
+    table(
+        f"A page of {OBJECTS} counts and {OBJECTS} dots (at most 2 round trips, and no query more)",
+        rows,
+    )
 
 
 def _cost(client: Client, path: str) -> tuple[str, str]:

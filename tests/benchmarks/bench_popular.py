@@ -1,4 +1,6 @@
-"""The most viewed of 7 and of 30 days among a million posts with 90 days of history, and the lists behind them."""
+"""The most viewed of 7 and of 30 days among a million posts with 90 days of history, and the lists
+behind them.
+"""
 
 import os
 from collections.abc import Callable
@@ -27,7 +29,9 @@ ROUNDS = 9
 
 
 def main() -> None:
-    """Prints a table of history divided by month, and one of the lists' cost with history in one table."""
+    """Prints a table of history divided by month, and one of the lists' cost with history in one
+    table.
+    """
     now = buckets.now()
     schema.divide(connection, at=now - timedelta(days=DAYS + 90))
     schema.add_months(at=now)
@@ -43,7 +47,9 @@ def _renewed(now: datetime) -> list[tuple[str, str, str]]:
     Popular.objects.all().delete()
     works = {
         "the first full flush makes all lists": lambda: popular.renew(at=now - timedelta(hours=5)),
-        "one an hour later renews that of 1 day": lambda: popular.renew(at=now - timedelta(hours=4)),
+        "one an hour later renews that of 1 day": lambda: popular.renew(
+            at=now - timedelta(hours=4)
+        ),
         "one 5 hours later does, too": lambda: popular.renew(at=now),
     }
     return [(name, f"{_once(work):,.0f} ms", "-") for name, work in works.items()]
@@ -57,14 +63,36 @@ def _measured(title: str, now: datetime) -> None:
     tracker.refresh_trending()
     category = Category.objects.order_by("-pk")[0]
     for days in (7, 30):
-        for name, of in {"all posts": Post, "a category": Post.objects.filter(category=category)}.items():
-            took.append((f"top 10 of {days} days, {name}", _median(partial(_top, of, days=days)), "20 ms"))
-    took.append(("top 10 of 7 days by visitors", _median(partial(_top, Post, days=7, by="visitors")), "20 ms"))
+        for name, of in {
+            "all posts": Post,
+            "a category": Post.objects.filter(category=category),
+        }.items():
+            took.append(
+                (f"top 10 of {days} days, {name}", _median(partial(_top, of, days=days)), "20 ms")
+            )
+    took.append(
+        (
+            "top 10 of 7 days by visitors",
+            _median(partial(_top, Post, days=7, by="visitors")),
+            "20 ms",
+        )
+    )
     post = Post.objects.order_by("pk")[0]
-    took.append(("views of one post in 7 days", _median(lambda: reports.views_in([post], days=7)), "-"))
+    took.append(
+        ("views of one post in 7 days", _median(lambda: reports.views_in([post], days=7)), "-")
+    )
     since = now - timedelta(days=10)
-    took.append(("top 10 of 10 days, which has no list", _once(lambda: _top(Post, since=since)), "-"))
-    table(title, [("", "took", "at most"), *lists, *((name, f"{ms:.1f} ms", most) for name, ms, most in took)])
+    took.append(
+        ("top 10 of 10 days, which has no list", _once(lambda: _top(Post, since=since)), "-")
+    )
+    table(
+        title,
+        [
+            ("", "took", "at most"),
+            *lists,
+            *((name, f"{ms:.1f} ms", most) for name, ms, most in took),
+        ],
+    )
 
 
 def _top(of: Any, **period: Any) -> None:
@@ -72,7 +100,9 @@ def _top(of: Any, **period: Any) -> None:
 
 
 def _fill(present: int) -> int:
-    """Makes the posts and their history by SQL, in the order of time, as flushes would have left it."""
+    """Makes the posts and their history by SQL, in the order of time, as flushes would have left
+    it.
+    """
     oldest = present - DAYS * 24
     gain = "(hour - {oldest}) * (1 + 100000 / (number + 100))"
     with connection.cursor() as cursor:

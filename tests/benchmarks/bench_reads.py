@@ -1,4 +1,6 @@
-"""Read state: next to a row for each user and category, next to django-machina, in memory, and under contention."""
+"""Read state: next to a row for each user and category, next to django-machina, in memory, and
+under contention.
+"""
 
 import os
 import threading
@@ -34,7 +36,12 @@ SECONDS = 3
 def has_read(subject: str) -> set[int]:
     """Returns the numbers of the readers whose bit is set."""
     content: Any = connect().get(keys.state(subject, readers.state_kind())) or b""
-    return {8 * start + bit for start, byte in enumerate(content) for bit in range(8) if byte & (0x80 >> bit)}
+    return {
+        8 * start + bit
+        for start, byte in enumerate(content)
+        for bit in range(8)
+        if byte & (0x80 >> bit)
+    }
 
 
 SUBJECTS = [f"site.category:{number}" for number in range(1, READ_STATE_MODELS + 1)]
@@ -54,7 +61,9 @@ DOTS = "SELECT category_id FROM bench_read WHERE user_id = %s AND NOT is_read"
 
 
 def main() -> None:
-    """Prints four tables; the second one needs the network, once, for an environment of the peer's own."""
+    """Prints four tables; the second one needs the network, once, for an environment of the peer's
+    own.
+    """
     with override_settings(READTRACK={"TIMEOUT": 60.0}):  # what is measured here is never given up
         connect().flushdb()
         against_rows()
@@ -73,11 +82,21 @@ def against_rows() -> None:
     drawn = compare({"readtrack": draw_ours, "rows": draw_rows}, each=OPENS, rounds=5)
     for name, found in (("open a category", opened), (f"draw {READ_STATE_MODELS} dots", drawn)):
         rows.append(
-            (name, f"{found['rows'][0]:.0f} µs", f"{found['readtrack'][0]:.0f} µs", f"{found['rows'][1]:.1f} ×")
+            (
+                name,
+                f"{found['rows'][0]:.0f} µs",
+                f"{found['readtrack'][0]:.0f} µs",
+                f"{found['rows'][1]:.1f} ×",
+            )
         )
     theirs, ours = published()
-    rows.append(("publish a post", f"{theirs:,.0f} µs", f"{ours:.0f} µs", f"{theirs / ours:,.0f} ×"))
-    table(f"Dots of {USERS:,} users in {READ_STATE_MODELS} categories, next to a row for each in PostgreSQL", rows)
+    rows.append(
+        ("publish a post", f"{theirs:,.0f} µs", f"{ours:.0f} µs", f"{theirs / ours:,.0f} ×")
+    )
+    table(
+        f"Dots of {USERS:,} users in {READ_STATE_MODELS} categories, next to a row for each in PostgreSQL",
+        rows,
+    )
     sql("DROP TABLE bench_read", None)
 
 
@@ -112,11 +131,14 @@ def hit(reader: Reader, subjects: list[str], began: float | None = None) -> Hit:
 
 
 def published() -> tuple[float, float]:
-    """Microseconds of a publication in a category that everybody has read: the median of a few categories."""
+    """Microseconds of a publication in a category that everybody has read: the median of a few
+    categories.
+    """
     theirs, ours = [], []
     for number, subject in enumerate(SUBJECTS[1:4], start=2):
-        theirs.append(timed(lambda number=number: sql(PUBLISH, (number,))))  # type: ignore[misc]
-        ours.append(timed(lambda subject=subject: scripts.run(read_state.publish([Publication(subject)]))))  # type: ignore[misc]
+        publication = Publication(subject)
+        theirs.append(timed(partial(sql, PUBLISH, (number,))))
+        ours.append(timed(lambda: scripts.run(read_state.publish([publication]))))  # noqa: B023 - run at once
     return median(theirs), median(ours)
 
 
@@ -127,8 +149,12 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def against_machina() -> None:
-    """Forum tracking in a process of its own, in turn with ours, each by the calls that a site's code makes."""
-    forums = Category.objects.filter(pk__in=[Category.objects.create().pk for _ in range(READ_STATE_MODELS)])
+    """Forum tracking in a process of its own, in turn with ours, each by the calls that a site's
+    code makes.
+    """
+    forums = Category.objects.filter(
+        pk__in=[Category.objects.create().pk for _ in range(READ_STATE_MODELS)]
+    )
     first = forums[0]
     for forum in forums:
         connect().set(keys.state(f"site.category:{forum.pk}", "read"), b"\xff" * (USERS // 8 + 1))
@@ -142,10 +168,23 @@ def against_machina() -> None:
     with Peer("machina") as peer:
         for name, (work, ours) in works.items():
             theirs = partial(peer.do, work, answer="100")
-            rows.append(next_to(theirs, partial(each_of, users, ours), name=name, each=100, rounds=3))
+            rows.append(
+                next_to(theirs, partial(each_of, users, ours), name=name, each=100, rounds=3)
+            )
         theirs = partial(peer.do, "publish", answer="1")
-        rows.append(next_to(theirs, lambda: Post.objects.create(category=first), name="save a post", each=1, rounds=50))
-    table(f"Next to django-machina 1.3.1, {READ_STATE_MODELS} forums, 10,000 users who have read them", rows)
+        rows.append(
+            next_to(
+                theirs,
+                lambda: Post.objects.create(category=first),
+                name="save a post",
+                each=1,
+                rounds=50,
+            )
+        )
+    table(
+        f"Next to django-machina 1.3.1, {READ_STATE_MODELS} forums, 10,000 users who have read them",
+        rows,
+    )
 
 
 def each_of(users: list[User], work: Callable[[User], object]) -> None:
@@ -162,12 +201,19 @@ def next_to(
 
 
 def memory() -> None:
-    """What Redis itself says of the largest cases that are filled here; a hundred times that is reckoned."""
-    rows: list[tuple[str, ...]] = [("bytes", "10,000 readers", "1,000,000", "100,000,000 (reckoned)")]
+    """What Redis itself says of the largest cases that are filled here; a hundred times that is
+    reckoned.
+    """
+    rows: list[tuple[str, ...]] = [
+        ("bytes", "10,000 readers", "1,000,000", "100,000,000 (reckoned)")
+    ]
     for name, width in (("a category, bitmap", 1), ("a category, sequence", 32)):
         sizes = [filled(count, width=width) for count in (10_000, 1_000_000)]
         rows.append((name, *(f"{size:,}" for size in sizes), f"{sizes[1] * 100:,}"))
-    for name, label in (("ordinals of ids up to 2^63, once", sparse), ("ordinals of UUIDs, once", uuid)):
+    for name, label in (
+        ("ordinals of ids up to 2^63, once", sparse),
+        ("ordinals of UUIDs, once", uuid),
+    ):
         sizes = [numbered(count, label) for count in (10_000, 1_000_000)]
         rows.append((name, *(f"{size:,}" for size in sizes), f"{sizes[1] * 100:,}"))
     rows.append(("dense ids need no ordinals", "0", "0", "0"))
@@ -183,7 +229,9 @@ def filled(count: int, *, width: int) -> int:
 def numbered(count: int, label: Callable[[int], str]) -> int:
     connect().flushdb()
     for start in range(0, count, 10_000):
-        connect().hset(keys.readers(""), mapping={label(n): n for n in range(start, start + 10_000)})
+        connect().hset(
+            keys.readers(""), mapping={label(n): n for n in range(start, start + 10_000)}
+        )
     return usage(keys.readers(""))
 
 
@@ -202,7 +250,9 @@ def usage(key: str) -> int:
 
 
 def contention() -> None:
-    """Threads open a category while posts are published to it; a post is lost if its dot is out for who lacks it."""
+    """Threads open a category while posts are published to it; a post is lost if its dot is out for
+    who lacks it.
+    """
     connect().flushdb()
     posts, opened = [0], [0] * THREADS
     seen, is_read, lost = [0] * THREADS, [0], [0]
@@ -234,4 +284,6 @@ def contention() -> None:
         thread.join()
     rows = [("posts published", "opened a second", "dots put out", "lost news")]
     rows.append((f"{posts[0]:,}", f"{sum(opened) / SECONDS:,.0f}", f"{is_read[0]:,}", str(lost[0])))
-    table(f"{THREADS} threads open a category for {SECONDS} s while posts are published to it", rows)
+    table(
+        f"{THREADS} threads open a category for {SECONDS} s while posts are published to it", rows
+    )

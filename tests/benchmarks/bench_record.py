@@ -1,4 +1,6 @@
-"""Recording one view: next to a PING, next to the same steps as single commands, next to django-hitcount."""
+"""Recording one view: next to a PING, next to the same steps as single commands, next to
+django-hitcount.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,10 +20,17 @@ _visitors = count()
 
 
 def main() -> None:
-    """Prints two tables; the second one needs the network, once, for an environment of the peer's own."""
+    """Prints two tables; the second one needs the network, once, for an environment of the peer's
+    own.
+    """
     connect().flushdb()
-    found = compare({"PING": pings, "one view recorded": records, "the same as single commands": commands}, each=VIEWS)
-    rows = [(name, f"{spent:.1f} µs", f"{ratio:.2f} × PING") for name, (spent, ratio) in found.items()]
+    found = compare(
+        {"PING": pings, "one view recorded": records, "the same as single commands": commands},
+        each=VIEWS,
+    )
+    rows = [
+        (name, f"{spent:.1f} µs", f"{ratio:.2f} × PING") for name, (spent, ratio) in found.items()
+    ]
     table(
         f"Recording a view ({VIEWS} new visitors a round, {POSTS} posts; at most 1.6 × PING)",
         [("", "median", "ratio"), *rows],
@@ -33,7 +42,9 @@ def against_hitcount() -> None:
     """The peer in a process of its own, in turn with ours."""
     with Peer("hitcount") as peer:
         theirs = partial(peer.do, "count", answer="100")
-        found = compare({"readtrack": one_hundred, "django-hitcount 1.3.5": theirs}, each=100, rounds=5)
+        found = compare(
+            {"readtrack": one_hundred, "django-hitcount 1.3.5": theirs}, each=100, rounds=5
+        )
     rows = [(name, f"{spent:.0f} µs", f"{ratio:.1f} ×") for name, (spent, ratio) in found.items()]
     table(
         "A counted view against django-hitcount, on the same PostgreSQL (at least 20 ×)",
@@ -48,11 +59,21 @@ def pings() -> None:
 
 
 def records() -> None:
-    _each(lambda visitor, subject: tracker.record(Hit(Visitor(visitor), buckets.now(), views=(subject,))), VIEWS)
+    _each(
+        lambda visitor, subject: tracker.record(
+            Hit(Visitor(visitor), buckets.now(), views=(subject,))
+        ),
+        VIEWS,
+    )
 
 
 def one_hundred() -> None:
-    _each(lambda visitor, subject: tracker.record(Hit(Visitor(visitor), buckets.now(), views=(subject,))), 100)
+    _each(
+        lambda visitor, subject: tracker.record(
+            Hit(Visitor(visitor), buckets.now(), views=(subject,))
+        ),
+        100,
+    )
 
 
 def commands() -> None:

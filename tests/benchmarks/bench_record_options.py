@@ -1,4 +1,6 @@
-"""Recording one view with what a site may turn on: each option alone, then all of them, next to a PING."""
+"""Recording one view with what a site may turn on: each option alone, then all of them, next to a
+PING.
+"""
 
 from collections.abc import Callable
 from itertools import count
@@ -16,7 +18,13 @@ VIEWS = 1000
 POSTS = 1000
 ROUNDS = 11
 
-VALUES = {"device": "phone", "browser": "Firefox", "os": "Android", "country": "DE", "referrer": "example.com"}
+VALUES = {
+    "device": "phone",
+    "browser": "Firefox",
+    "os": "Android",
+    "country": "DE",
+    "referrer": "example.com",
+}
 OPTIONS: dict[str, dict[str, Any]] = {
     "the default": {},
     "unique visitors: set": {"UNIQUE": "set"},
@@ -50,7 +58,10 @@ def main() -> None:
     for name, (spent, ratio) in found.items():
         adds = f"{ratio - default:+.2f}" if name not in ("PING", "the default") else ""
         rows.append((name, f"{spent:.1f} µs", f"{ratio:.2f} × PING", adds))
-    table(f"Recording a view with options ({VIEWS} new visitors a round, {POSTS} posts; default at most 1.6)", rows)
+    table(
+        f"Recording a view with options ({VIEWS} new visitors a round, {POSTS} posts; default at most 1.6)",
+        rows,
+    )
 
 
 def pings() -> None:
@@ -68,7 +79,9 @@ def recording(options: dict[str, Any]) -> Callable[[], None]:
             number = next(_visitors)
             subject = f"site.post:{number % POSTS}"
             visitor = Visitor(f"v{number:015}")
-            tracker.record(Hit(visitor, buckets.now(), views=(subject,), reader=number, dimensions=dimensions))
+            tracker.record(
+                Hit(visitor, buckets.now(), views=(subject,), reader=number, dimensions=dimensions)
+            )
 
     # Under settings of their own, loaded outside of what is timed for each view.
     return override_settings(READTRACK=options)(work)

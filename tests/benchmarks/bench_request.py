@@ -1,4 +1,6 @@
-"""Processor time that the middleware adds to a request, as multiples of what one redis-py INCR in the view adds."""
+"""Processor time that the middleware adds to a request, as multiples of what one redis-py INCR in
+the view adds.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count, cycle
@@ -64,7 +66,9 @@ _naive = Redis.from_url(str(settings.CACHES["default"]["LOCATION"]))
 
 def plain(request: HttpRequest) -> HttpResponse:
     """An empty page."""
-    return HttpResponse(BODY, headers={"Content-Length": str(len(BODY))})  # as CommonMiddleware adds it
+    return HttpResponse(
+        BODY, headers={"Content-Length": str(len(BODY))}
+    )  # as CommonMiddleware adds it
 
 
 def post(request: Any) -> HttpResponse:
@@ -81,13 +85,20 @@ def naive(request: HttpRequest) -> HttpResponse:
     return plain(request)
 
 
-urlpatterns = [path("plain/", plain), path("post/", post), path("naive/", naive), path("script/", views.page)]
+urlpatterns = [
+    path("plain/", plain),
+    path("post/", post),
+    path("naive/", naive),
+    path("script/", views.page),
+]
 
 Environ = dict[str, Any]
 
 
 def main() -> None:
-    """Prints three tables: requests in this process, what their parts cost, and requests a second of a server."""
+    """Prints three tables: requests in this process, what their parts cost, and requests a second
+    of a server.
+    """
     connect().flushdb()
     rows = [("", "median", "ratio", "at most")]
     for (name, (spent, ratio)), most in zip(
@@ -97,13 +108,17 @@ def main() -> None:
     table("Processor time of a request, beyond the same page without the middleware", rows)
     table("Parts of it, each in a loop of its own", [("", "median"), *parts()])
     rows = [("", "requests a second", "ratio", "at least")]
-    for name, speed, ratio, least in requests_a_second(cycle([cookie().encode() for _ in range(20_000)])):
+    for name, speed, ratio, least in requests_a_second(
+        cycle([cookie().encode() for _ in range(20_000)])
+    ):
         rows.append((name, f"{speed:,.0f}", f"{ratio:.2f}", least))
     table(f"Granian with one worker, an empty page ({SECONDS} s a run)", rows)
 
 
 def measured() -> dict[str, tuple[float, float]]:
-    """Returns the CPU time (µs) that each kind of request adds, and its ratio to that of the INCR; medians."""
+    """Returns the CPU time (µs) that each kind of request adds, and its ratio to that of the INCR;
+    medians.
+    """
     with override_settings(ROOT_URLCONF=__name__):
         with override_settings(MIDDLEWARE=UNTRACKED):
             untracked = WSGIHandler()
@@ -112,7 +127,11 @@ def measured() -> dict[str, tuple[float, float]]:
             "one INCR by redis-py": (untracked, "naive", newcomer),
             "counted view, new visitor": (tracked, "post", newcomer),
             "counted view, cookie": (tracked, "post", regular),
-            "skipped robot": (tracked, "post", lambda: {**ROBOT, "HTTP_X_FORWARDED_FOR": "66.249.66.1"}),
+            "skipped robot": (
+                tracked,
+                "post",
+                lambda: {**ROBOT, "HTTP_X_FORWARDED_FOR": "66.249.66.1"},
+            ),
             "page without a subject": (tracked, "plain", newcomer),
             "script of a page that counted": (tracked, "script", regular),
         }
@@ -123,7 +142,10 @@ def measured() -> dict[str, tuple[float, float]]:
                 times[name].append(spent(handler, page, visitor) - bare)
     base = times["one INCR by redis-py"][1:]  # the first round only warms up
     return {
-        name: (median(each[1:]), median(one / other for one, other in zip(each[1:], base, strict=True)))
+        name: (
+            median(each[1:]),
+            median(one / other for one, other in zip(each[1:], base, strict=True)),
+        )
         for name, each in times.items()
     }
 
@@ -145,7 +167,9 @@ def _start(status: str, headers: object, *_: object) -> Any:
 
 
 def environ(page: str, visitor: Environ) -> Environ:
-    """Returns a WSGI environ of the page, or of what its script tells after the page itself counted."""
+    """Returns a WSGI environ of the page, or of what its script tells after the page itself
+    counted.
+    """
     if page == "script":
         list(get_wsgi_application()(environ("post", visitor), _start))
         shown = POSTS[(next(_posts) - 1) % len(POSTS)]
@@ -158,7 +182,10 @@ def environ(page: str, visitor: Environ) -> Environ:
 def newcomer() -> Environ:
     """Returns the headers of a visitor whom nobody has seen before."""
     number = next(_numbers)
-    return {**BROWSER, "HTTP_X_FORWARDED_FOR": f"93.{number >> 16}.{number >> 8 & 255}.{number & 255}"}
+    return {
+        **BROWSER,
+        "HTTP_X_FORWARDED_FOR": f"93.{number >> 16}.{number >> 8 & 255}.{number & 255}",
+    }
 
 
 def regular() -> Environ:
@@ -173,10 +200,17 @@ def cookie() -> str:
 
 def parts() -> Iterable[tuple[str, str]]:
     """Yields the name of each part and the CPU time (µs) that one of it takes."""
-    requests = [RequestFactory().get("/", **visitor()) for visitor in (newcomer, regular) for _ in range(EACH)]
+    requests = [
+        RequestFactory().get("/", **visitor())
+        for visitor in (newcomer, regular)
+        for _ in range(EACH)
+    ]
     new, known = requests[:EACH], requests[EACH:]
     page = plain(new[0])
-    hits = [Hit(visitors.Visitor(f"v{n:015}"), buckets.now(), views=("site.post:1",)) for n in range(EACH)]
+    hits = [
+        Hit(visitors.Visitor(f"v{n:015}"), buckets.now(), views=("site.post:1",))
+        for n in range(EACH)
+    ]
     signed = visitors.Visitor("", new_cookie="visitor-00000000000000")
     works: Mapping[str, tuple[Callable[[Any], object], list[Any]]] = {
         "one INCR by redis-py": (lambda request: _naive.incr("naive"), new),
@@ -184,7 +218,10 @@ def parts() -> Iterable[tuple[str, str]]:
         "the visitor, new": (lambda request: visitors.visitor(request, None), new),
         "the visitor, by a cookie": (lambda request: visitors.visitor(request, None), known),
         "the command": (recording.count_views, hits),
-        "the command and its round trip": (lambda hit: scripts.run(recording.count_views(hit)), hits),
+        "the command and its round trip": (
+            lambda hit: scripts.run(recording.count_views(hit)),
+            hits,
+        ),
         "a cookie": (lambda request: visitors.set_cookie(request, HttpResponse(), signed), new),
         "finding nothing to fill in": (lambda request: filling.text_of(page), new),
     }

@@ -1,4 +1,6 @@
-"""How a benchmark measures: alternatives in turn, round after round, so that a noisy machine is noisy for all."""
+"""How a benchmark measures: alternatives in turn, round after round, so that a noisy machine is
+noisy for all.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
@@ -9,10 +11,13 @@ Work = Callable[[], object]
 ROUNDS = 9
 
 
-def compare(works: Mapping[str, Work], *, each: int, rounds: int = ROUNDS) -> dict[str, tuple[float, float]]:
+def compare(
+    works: Mapping[str, Work], *, each: int, rounds: int = ROUNDS
+) -> dict[str, tuple[float, float]]:
     """Microseconds for one of `each` things that a work does, and its ratio to the first work.
 
-    Both are medians over the rounds; the ratio is taken within a round. The first round only warms up.
+    Both are medians over the rounds; the ratio is taken within a round. The first round only warms
+    up.
     """
     times: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds + 1):
@@ -22,7 +27,10 @@ def compare(works: Mapping[str, Work], *, each: int, rounds: int = ROUNDS) -> di
             times[name].append((perf_counter() - start) / each * 1_000_000)
     base = next(iter(times.values()))[1:]
     return {
-        name: (median(spent[1:]), median(one / other for one, other in zip(spent[1:], base, strict=True)))
+        name: (
+            median(spent[1:]),
+            median(one / other for one, other in zip(spent[1:], base, strict=True)),
+        )
         for name, spent in times.items()
     }
 

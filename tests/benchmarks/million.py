@@ -13,7 +13,11 @@ from readtrack.store.connection import connect
 
 ARTICLES = int(os.environ.get("READTRACK_BENCHMARK_ARTICLES", "1000000"))
 DAYS = 90
-ACCOUNTS, AUTHORS, CATEGORIES = 1_000_000, 200, 500  # accounts with a million articles; fewer with fewer
+ACCOUNTS, AUTHORS, CATEGORIES = (
+    1_000_000,
+    200,
+    500,
+)  # accounts with a million articles; fewer with fewer
 WORDS = "repeat('A text of some six thousand letters. ', 160)"
 LABEL = "site.article"
 # A few go viral, one in 250 is viewed every hour, one in 25 every day, and the others once.
@@ -54,7 +58,9 @@ TABLES = "auth_user, site_category, site_article, readtrack_history, readtrack_p
 
 
 def fill(articles: int = ARTICLES, *, days: int = DAYS, at: datetime) -> int:
-    """Makes the rows, the lists and what Redis has. Returns the number of rows of history. Call `empty` before."""
+    """Makes the rows, the lists and what Redis has. Returns the number of rows of history. Call
+    `empty` before.
+    """
     present = buckets.hour_index(at)
     size = days * 24
     words: dict[str, Any] = {
@@ -83,13 +89,19 @@ def fill(articles: int = ARTICLES, *, days: int = DAYS, at: datetime) -> int:
 
 
 def _fill_redis(words: dict[str, Any], *, at: datetime) -> None:
-    """Gives Redis what it would have: totals, hours, breakdowns, minutes, hits that did not count, and readers."""
+    """Gives Redis what it would have: totals, hours, breakdowns, minutes, hits that did not count,
+    and readers.
+    """
     present, size = words["present"], words["size"]
     pipeline: Any = connect(patient=True).pipeline(transaction=False)
     for number in range(1, words["daily"] + 1):
         subject, weight = f"{LABEL}:{number}", 1 + 100_000 // (number + 100)
         pipeline.set(keys.total(subject), size * weight + number % 3)
-        for kind in (*(f"views:{name}" for name in BUILT_IN), "funnel", "reading") if number <= words["hourly"] else ():
+        for kind in (
+            (*(f"views:{name}" for name in BUILT_IN), "funnel", "reading")
+            if number <= words["hourly"]
+            else ()
+        ):
             fields = {
                 "funnel": ("view", "click", "convert"),
                 "reading": ("engaged", "read", "5", "8", "12", "18", "27"),
@@ -100,7 +112,9 @@ def _fill_redis(words: dict[str, Any], *, at: datetime) -> None:
         if number % 5_000 == 0:
             pipeline.execute()
     for minute in buckets.minute_buckets(60, until=at):
-        members = {f"{LABEL}:{number}": 1 + 100 // number for number in range(1, words["hourly"] + 1)}
+        members = {
+            f"{LABEL}:{number}": 1 + 100 // number for number in range(1, words["hourly"] + 1)
+        }
         pipeline.zadd(keys.trending_bucket("", minute), members)
     for hour in range(present - 47, present + 1):
         start = buckets.hour_bucket(buckets.hour_start(hour))

@@ -1,4 +1,6 @@
-"""Other people's apps, each in an environment of its own, for they share no Django with us; nothing else needs it."""
+"""Other people's apps, each in an environment of its own, for they share no Django with us; nothing
+else needs it.
+"""
 
 import os
 import subprocess
@@ -30,7 +32,9 @@ class Peer:
             subprocess.run([*pip, self._package, *SHARED], check=True)
             (self._home / "done").touch()
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen([python, self._program], stdin=pipe, stdout=pipe, text=True)
+        self._process = subprocess.Popen(
+            [python, self._program], stdin=pipe, stdout=pipe, text=True
+        )
         return self
 
     def do(self, work: str, *, answer: str) -> None:
@@ -43,6 +47,9 @@ class Peer:
             raise RuntimeError(f"{self._package} was to {work} {answer}, and said: {given!r}")
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self._process.communicate()

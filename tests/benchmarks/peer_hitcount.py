@@ -1,4 +1,6 @@
-"""Runs in the peer's environment: counts a hundred views for each line of input, and prints how many it counted."""
+"""Runs in the peer's environment: counts a hundred views for each line of input, and prints how
+many it counted.
+"""
 
 import os
 import sys
@@ -14,7 +16,12 @@ settings.configure(
     SECRET_KEY="peer",
     USE_TZ=True,
     DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
-    INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth", "django.contrib.sessions", "hitcount"],
+    INSTALLED_APPS=[
+        "django.contrib.contenttypes",
+        "django.contrib.auth",
+        "django.contrib.sessions",
+        "hitcount",
+    ],
     DATABASES={
         "default": {
             "ENGINE": "django.db.backends.postgresql",
@@ -46,7 +53,9 @@ def main() -> None:
     from hitcount.views import HitCountMixin
 
     call_command("migrate", verbosity=0)
-    users = [User.objects.create(username=f"page{number}") for number in range(10)]  # anything can be hit
+    users = [
+        User.objects.create(username=f"page{number}") for number in range(10)
+    ]  # anything can be hit
     sessions = import_module(settings.SESSION_ENGINE)
     factory = RequestFactory()
     addresses = count()
@@ -54,7 +63,9 @@ def main() -> None:
         counted = 0
         for number in range(100):
             visitor = next(addresses)
-            request = factory.get("/", REMOTE_ADDR=f"10.{visitor >> 16 & 255}.{visitor >> 8 & 255}.{visitor & 255}")
+            request = factory.get(
+                "/", REMOTE_ADDR=f"10.{visitor >> 16 & 255}.{visitor >> 8 & 255}.{visitor & 255}"
+            )
             request.session = sessions.SessionStore()
             request.user = AnonymousUser()
             page = HitCount.objects.get_for_object(users[number % 10])

@@ -1,4 +1,6 @@
-"""Runs in the peer's environment: forums that all users have read. Each line of input names what is done next."""
+"""Runs in the peer's environment: forums that all users have read. Each line of input names what is
+done next.
+"""
 
 import os
 import sys
@@ -23,7 +25,8 @@ settings.configure(
     USE_TZ=True,
     DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
     CACHES={
-        name: {"BACKEND": "django.core.cache.backends.dummy.DummyCache"} for name in ("default", "machina_attachments")
+        name: {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}
+        for name in ("default", "machina_attachments")
     },
     HAYSTACK_CONNECTIONS={"default": {"ENGINE": "haystack.backends.simple_backend.SimpleEngine"}},
     INSTALLED_APPS=[
@@ -89,12 +92,22 @@ def forums() -> dict[str, Callable[[], int]]:
     from machina.apps.forum_tracking.handler import TrackingHandler
 
     handler = TrackingHandler()
-    every = [Forum.objects.create(name=f"Forum {number}", type=Forum.FORUM_POST) for number in range(FORUMS)]
-    topics = [Topic.objects.create(forum=forum, subject="Topic", type=0, status=0) for forum in every]
+    every = [
+        Forum.objects.create(name=f"Forum {number}", type=Forum.FORUM_POST)
+        for number in range(FORUMS)
+    ]
+    topics = [
+        Topic.objects.create(forum=forum, subject="Topic", type=0, status=0) for forum in every
+    ]
     numbers = count()
 
     def publish() -> int:
-        Post.objects.create(topic=topics[next(numbers) % FORUMS], subject="Post", content="Text", username="Somebody")
+        Post.objects.create(
+            topic=topics[next(numbers) % FORUMS],
+            subject="Post",
+            content="Text",
+            username="Somebody",
+        )
         return 1
 
     for _ in topics:

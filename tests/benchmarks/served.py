@@ -1,4 +1,6 @@
-"""The pages of `bench_request`, for a server that runs in a process of its own: granian tests.benchmarks.served."""
+"""The pages of `bench_request`, for a server that runs in a process of its own: granian
+tests.benchmarks.served.
+"""
 
 import os
 
@@ -15,7 +17,9 @@ settings.ALLOWED_HOSTS = ["*"]
 if os.environ["READTRACK_BENCHMARK"] == BUFFERED:
     settings.READTRACK = {**settings.READTRACK, "BUFFER": BUFFER}
 if os.environ["READTRACK_BENCHMARK"] == UNTRACKED:
-    settings.MIDDLEWARE = [name for name in settings.MIDDLEWARE if not name.startswith("readtrack.")]
+    settings.MIDDLEWARE = [
+        name for name in settings.MIDDLEWARE if not name.startswith("readtrack.")
+    ]
 
 application = get_wsgi_application()
 asgi = get_asgi_application()

@@ -1,4 +1,6 @@
-"""Requests a second of a real server: granian with one worker, with the middleware and without it, in turn."""
+"""Requests a second of a real server: granian with one worker, with the middleware and without it,
+in turn.
+"""
 
 import os
 import random
@@ -15,15 +17,23 @@ from time import monotonic, perf_counter, sleep
 
 from demo_project.engines.process import Child, free_port
 
-LEAD, SECONDS = 0.5, 1.0  # of a run: before it is measured, so that buffers are sent at the rate at which they fill
+LEAD, SECONDS = (
+    0.5,
+    1.0,
+)  # of a run: before it is measured, so that buffers are sent at the rate at which they fill
 ROUNDS = 15
 CONNECTIONS = 16
-# Without it granian begins 20 to 80 threads, as chance has it, and with 80 an untracked page takes a quarter longer.
+# Without it granian begins 20 to 80 threads, as chance has it, and with 80 an untracked page takes
+# a quarter longer.
 POOL = {"GRANIAN_BLOCKING_THREADS": str(CONNECTIONS)}
 UNTRACKED, BUFFERED = "untracked", "buffered"
 BUFFER = 1  # seconds
-REST = BUFFER + 0.2  # seconds until the rest of a buffer is sent, which is no cost of the run that comes next
-NAIVE = "one INCR by redis-py"  # in the view of the untracked page: no page that asks Redis is faster
+REST = (
+    BUFFER + 0.2
+)  # seconds until the rest of a buffer is sent, which is no cost of the run that comes next
+NAIVE = (
+    "one INCR by redis-py"  # in the view of the untracked page: no page that asks Redis is faster
+)
 VARIANTS = {UNTRACKED: "", NAIVE: "", "tracked": "0.40", BUFFERED: "0.70"}  # and their least ratios
 END = b"</title>"
 WSGI, ASGI = "tests.benchmarks.served:application", "tests.benchmarks.served:asgi"
@@ -39,25 +49,36 @@ _numbers = count()
 
 
 def requests_a_second(cookies: Iterator[bytes]) -> Iterator[tuple[str, float, float, str]]:
-    """Yields each variant and kind of visitor, its requests a second, their ratio to the untracked ones, and the least.
+    """Yields each variant and kind of visitor, its requests a second, their ratio to the untracked
+    ones, and the least.
 
     `cookies` are those of visitors who have one.
     """
     kinds = {"new visitors": repeat(b""), "with a cookie": cookies}
     others = [name for name in VARIANTS if name != UNTRACKED]
-    found: dict[tuple[str, str], list[tuple[float, float]]] = {(kind, name): [] for kind in kinds for name in VARIANTS}
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {
+        (kind, name): [] for kind in kinds for name in VARIANTS
+    }
     for _ in range(ROUNDS):
-        # In new processes, because one may be a fifth faster than another of the same code for as long as it runs.
+        # In new processes, because one may be a fifth faster than another of the same code for as
+        # long as it runs.
         with ExitStack() as stack:
-            ports = {name: stack.enter_context(Server(name, **POOL)).port for name in VARIANTS if name != NAIVE}
+            ports = {
+                name: stack.enter_context(Server(name, **POOL)).port
+                for name in VARIANTS
+                if name != NAIVE
+            }
             for port in ports.values():
                 speed(port, repeat(b""), page=b"post")  # warms up
             sleep(REST)
             for kind, cookie in kinds.items():
-                # Each between two runs of the untracked page, because the machine's own speed changes by the second.
+                # Each between two runs of the untracked page, because the machine's own speed
+                # changes by the second.
                 before = speed(ports[UNTRACKED], cookie, page=b"post")
                 for name in random.sample(others, len(others)):
-                    port, page = (ports[UNTRACKED], b"naive") if name == NAIVE else (ports[name], b"post")
+                    port, page = (
+                        (ports[UNTRACKED], b"naive") if name == NAIVE else (ports[name], b"post")
+                    )
                     own = speed(port, cookie, page=page)
                     if name == BUFFERED:
                         sleep(REST)

@@ -35,7 +35,9 @@ def display(request: pytest.FixtureRequest, django_db_setup: None) -> Iterator[B
 
 
 class Tab:
-    """A tab in a window of its own, in which one reader after the other sits down: each window takes a second."""
+    """A tab in a window of its own, in which one reader after the other sits down: each window
+    takes a second.
+    """
 
     def __init__(self, browser: Browser, **options: Any) -> None:
         self.page = browser.new_context(**options).new_page()
@@ -56,8 +58,12 @@ def tab(display: Browser, live_server: LiveServer) -> Tab:
 
 
 @pytest.fixture
-def reader(display: Browser, tab: Tab, live_server: LiveServer, settings: Settings) -> Iterator[Reader]:
-    """Returns what seats a new reader, without cookies: at the same tab for the same options, unless it `is_new`."""
+def reader(
+    display: Browser, tab: Tab, live_server: LiveServer, settings: Settings
+) -> Iterator[Reader]:
+    """Returns what seats a new reader, without cookies: at the same tab for the same options,
+    unless it `is_new`.
+    """
     pages = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "browser"}
     settings.CACHES = {**settings.CACHES, "pages": pages}
     caches["pages"].clear()
@@ -73,7 +79,9 @@ def reader(display: Browser, tab: Tab, live_server: LiveServer, settings: Settin
         tabs[name].change(agent or chromium.agent(str(next(versions))))
         page.context.set_default_timeout(ENOUGH * 1000)
         if user:
-            page.context.add_cookies([{"name": "sessionid", "value": session(user), "url": options["base_url"]}])
+            page.context.add_cookies(
+                [{"name": "sessionid", "value": session(user), "url": options["base_url"]}]
+            )
         return page
 
     yield seat

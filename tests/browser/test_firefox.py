@@ -1,4 +1,6 @@
-"""The script of pages in Firefox, which has no speculation rules, and keeps pages for the Back button."""
+"""The script of pages in Firefox, which has no speculation rules, and keeps pages for the Back
+button.
+"""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -60,7 +62,9 @@ class Reader:
 
     def shows(self, views: str) -> bool:
         """Waits until the page shows this count."""
-        return comes_true(lambda: self.window.run("return document.getElementById('views').textContent") == views)
+        return comes_true(
+            lambda: self.window.run("return document.getElementById('views').textContent") == views
+        )
 
 
 @pytest.fixture
@@ -80,7 +84,9 @@ def plain(reader: Reader, post: Post, kind: str = "post") -> None:
 
 def history(reader: Reader, post: Post) -> None:
     reader.window.goto(f"{reader.site}/index/")
-    script = "const link = document.getElementById(arguments[0]); history.pushState({}, '', link.href);"
+    script = (
+        "const link = document.getElementById(arguments[0]); history.pushState({}, '', link.href);"
+    )
     reader.window.run(script + "readtrack.page(link.dataset.token);", f"post{post.pk}")
     assert reader.window.waits_for_answers(1)
 

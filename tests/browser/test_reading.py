@@ -1,4 +1,6 @@
-"""People, tabs that nobody looks at and robots in a real browser: who of them is judged to have read the text."""
+"""People, tabs that nobody looks at and robots in a real browser: who of them is judged to have
+read the text.
+"""
 
 import re
 import sys
@@ -21,10 +23,18 @@ from tests.support import factories
 from tests.support.depth import DEEP, examples
 from tests.support.waiting import comes_true
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.urls("tests.browser.urls"), pytest.mark.long]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.urls("tests.browser.urls"),
+    pytest.mark.long,
+]
 
-ENGLISH = "Every evening at six a door opens on the quay, and nobody has ever seen it close again.\n\n"
-CHINESE = "每天傍晚六点，码头上的一扇门就会打开，没有人见过它关上。老灯夫数着自己的脚步走过市场。\n\n"
+ENGLISH = (
+    "Every evening at six a door opens on the quay, and nobody has ever seen it close again.\n\n"
+)
+CHINESE = (
+    "每天傍晚六点，码头上的一扇门就会打开，没有人见过它关上。老灯夫数着自己的脚步走过市场。\n\n"
+)
 WRITTEN = {
     "short English": ENGLISH,
     "long English": ENGLISH * 60,
@@ -34,7 +44,8 @@ WRITTEN = {
 HOUR = 3600  # seconds
 LONG = 900
 
-# Playwright says of its browser that it is automated, and gives focus to each tab. `settled` is for the test to wait.
+# Playwright says of its browser that it is automated, and gives focus to each tab. `settled` is for
+# the test to wait.
 PERSON = "Object.defineProperty(Navigator.prototype, 'webdriver', { get: () => false });"
 TAB = """window.away = false; window.begun = window.answered = 0; const ask = fetch;
 Object.defineProperty(document, 'hidden', { get: () => away });
@@ -68,7 +79,9 @@ class Text:
 
     def scroll(self, share: float = 1.0) -> None:
         """Scrolls so far down, as a program does. The event is a trusted one."""
-        self.page.evaluate(f"scrollTo(0, {share} * (document.documentElement.scrollHeight - innerHeight))")
+        self.page.evaluate(
+            f"scrollTo(0, {share} * (document.documentElement.scrollHeight - innerHeight))"
+        )
 
     def move(self, to: int = 1) -> None:
         self.page.mouse.move(20 + to % 40, 5 + to % 20)
@@ -79,7 +92,9 @@ class Text:
     def go_to_end(self) -> None:
         """Presses End, and waits until the browser has scrolled."""
         self.press("End")
-        assert comes_true(lambda: self.page.evaluate("scrollY + innerHeight > document.body.scrollHeight - 2"))
+        assert comes_true(
+            lambda: self.page.evaluate("scrollY + innerHeight > document.body.scrollHeight - 2")
+        )
 
     def go_through(self, time: float, parts: int = 8) -> None:
         """Goes through the text with the mouse in that time (s)."""
@@ -91,7 +106,9 @@ class Text:
         self.stay(time / parts)
 
     def hide(self, *, is_hidden: bool) -> None:
-        self.page.evaluate(f"away = {str(is_hidden).lower()}; document.dispatchEvent(new Event('visibilitychange'))")
+        self.page.evaluate(
+            f"away = {str(is_hidden).lower()}; document.dispatchEvent(new Event('visibilitychange'))"
+        )
 
     def leave(self) -> None:
         self.hide(is_hidden=True)
@@ -184,7 +201,8 @@ def robot_that_makes_up_events(text: Text) -> None:
     text.stay(text.least + 9)
 
 
-# What each does, what the page believes of the browser, and if the view is engaged and the text read.
+# What each does, what the page believes of the browser, and if the view is engaged and the text
+# read.
 Way = tuple[Callable[[Text], None], str, bool, bool]
 WAYS: dict[str, Way] = {
     "reader": (reader, PERSON, True, True),
@@ -239,12 +257,16 @@ def test_readers_skimmers_tabs_and_robots_are_judged_right(
             wrong.append((way, kind, found))
     with capsys.disabled():
         sys.stdout.writelines(
-            f"\n{way}: {right} of {drawn} judged right" for way, (drawn, right) in table.items() if DEEP
+            f"\n{way}: {right} of {drawn} judged right"
+            for way, (drawn, right) in table.items()
+            if DEEP
         )
     assert len(wrong) <= len(some) / 100, wrong
 
 
-def test_a_text_that_is_swapped_into_a_page_without_one_is_read(reader: Reader, redis_in_use: None) -> None:
+def test_a_text_that_is_swapped_into_a_page_without_one_is_read(
+    reader: Reader, redis_in_use: None
+) -> None:
     """Does what Turbo does: shows another page's body, and runs the scripts in it."""
     page, post, TEXTS["now"] = reader(is_new=True), factories.post(), ENGLISH
     page.add_init_script("\n".join((TAB, PERSON)))
@@ -266,11 +288,17 @@ def test_a_text_that_is_swapped_into_a_page_without_one_is_read(reader: Reader, 
         page.clock.run_for(9_000)
         assert comes_true(lambda: page.evaluate("begun == answered"))
     found = reports.reading(post)
-    assert (found.views, found.engaged, found.reads) == (1, 1, 0)  # nobody waited as long for the server's clock
+    assert (found.views, found.engaged, found.reads) == (
+        1,
+        1,
+        0,
+    )  # nobody waited as long for the server's clock
     assert page.evaluate("readtrack.reads")
 
 
-def test_who_leaves_by_a_link_is_told_of(reader: Reader, redis_in_use: None, settings: Settings) -> None:
+def test_who_leaves_by_a_link_is_told_of(
+    reader: Reader, redis_in_use: None, settings: Settings
+) -> None:
     # What playwright calls itself goes along with what is sent on leaving.
     settings.READTRACK = {"NOT_BOTS": ["HeadlessChrome"]}
     page, post, TEXTS["now"] = reader(is_new=True), factories.post(), ENGLISH

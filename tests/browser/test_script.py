@@ -20,10 +20,15 @@ from tests.support.depth import DEEP, examples
 from tests.support.nginx import nginx
 from tests.support.waiting import comes_true
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.urls("tests.browser.urls"), pytest.mark.long]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.urls("tests.browser.urls"),
+    pytest.mark.long,
+]
 
 READERS = examples(2)
-# In an ordinary run the other ways have one reader, who is signed in: nothing of these is shared among readers.
+# In an ordinary run the other ways have one reader, who is signed in: nothing of these is shared
+# among readers.
 ALIKE = {"one agent", "cache_page", "shared page", "shared page, one agent"}
 
 
@@ -109,7 +114,10 @@ WAYS: dict[str, tuple[Callable[[Page, Post], None], dict[str, Any]]] = {
     "one agent": (plain, {"agent": chromium.agent("140")}),
     "cache_page": (lambda page, post: plain(page, post, "cached"), {}),
     "shared page": (lambda page, post: plain(page, post, "shared"), {}),
-    "shared page, one agent": (lambda page, post: plain(page, post, "shared"), {"agent": chromium.agent("140")}),
+    "shared page, one agent": (
+        lambda page, post: plain(page, post, "shared"),
+        {"agent": chromium.agent("140")},
+    ),
     "prefetch": (lambda page, post: ahead(page, post, "prefetch"), {}),
     "prerender": (lambda page, post: ahead(page, post, "prerender"), {}),
     "history": (history, {}),
@@ -122,7 +130,9 @@ WAYS: dict[str, tuple[Callable[[Page, Post], None], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_each_reader_counts_once(reader: Reader, post: Post, views: Callable[[], int], way: str) -> None:
+def test_each_reader_counts_once(
+    reader: Reader, post: Post, views: Callable[[], int], way: str
+) -> None:
     go, options = WAYS[way]
     readers = people() if DEEP or way in ALIKE else people()[-1:]
     for user in readers:
@@ -141,9 +151,13 @@ def people() -> list[Any]:
 
 
 def check_dots(page: Page, user: Any, post: Post) -> None:
-    """Checks that the dot of what was read is out, and another one is not. Who is not signed in has none."""
+    """Checks that the dot of what was read is out, and another one is not. Who is not signed in has
+    none.
+    """
     every = set(Category.objects.all())
-    assert user is None or comes_true(lambda: reports.unread(user, every) == every - {post.category})
+    assert user is None or comes_true(
+        lambda: reports.unread(user, every) == every - {post.category}
+    )
     if page.locator("#dot").count():
         expect(page.locator("#dot .readtrack-dot:visible")).to_have_count(0)
         expect(page.locator("#other .readtrack-dot:visible")).to_have_count(1 if user else 0)
@@ -170,7 +184,9 @@ def test_each_reader_of_a_page_that_nginx_keeps_counts_once(
 def test_each_reader_counts_once_behind_the_cache_of_the_whole_site(
     reader: Reader, post: Post, views: Callable[[], int], settings: Settings, kind: str
 ) -> None:
-    update, fetch = (f"django.middleware.cache.{name}CacheMiddleware" for name in ("Update", "FetchFrom"))
+    update, fetch = (
+        f"django.middleware.cache.{name}CacheMiddleware" for name in ("Update", "FetchFrom")
+    )
     settings.MIDDLEWARE = [update, *settings.MIDDLEWARE, fetch]
     settings.CACHE_MIDDLEWARE_ALIAS = "pages"
     server = LiveServer("localhost")
@@ -202,7 +218,8 @@ def test_a_page_that_is_fetched_while_the_mouse_is_over_a_link_counts_once_it_is
 
 
 @pytest.mark.parametrize(
-    "policy", ["default-src 'self'", "default-src 'none'; script-src 'nonce-{}'; connect-src 'self'"]
+    "policy",
+    ["default-src 'self'", "default-src 'none'; script-src 'nonce-{}'; connect-src 'self'"],
 )
 def test_a_strict_policy_has_nothing_to_object_to(
     reader: Reader, post: Post, views: Callable[[], int], policy: str
@@ -214,14 +231,28 @@ def test_a_strict_policy_has_nothing_to_object_to(
         POLICY.clear()
 
 
-def test_djangos_own_policy_has_nothing_to_object_to(reader: Reader, post: Post, settings: Settings) -> None:
-    csp = pytest.importorskip("django.utils.csp", reason="Django has a policy of its own since 6.0").CSP
+def test_djangos_own_policy_has_nothing_to_object_to(
+    reader: Reader, post: Post, settings: Settings
+) -> None:
+    csp = pytest.importorskip(
+        "django.utils.csp", reason="Django has a policy of its own since 6.0"
+    ).CSP
     [templates, *others] = settings.TEMPLATES
     options = templates["OPTIONS"]
     processors = [*options["context_processors"], "django.template.context_processors.csp"]
-    settings.TEMPLATES = [{**templates, "OPTIONS": {**options, "context_processors": processors}}, *others]
-    settings.MIDDLEWARE = ["django.middleware.csp.ContentSecurityPolicyMiddleware", *settings.MIDDLEWARE]
-    settings.SECURE_CSP = {"default-src": [csp.NONE], "script-src": [csp.NONCE], "connect-src": [csp.SELF]}
+    settings.TEMPLATES = [
+        {**templates, "OPTIONS": {**options, "context_processors": processors}},
+        *others,
+    ]
+    settings.MIDDLEWARE = [
+        "django.middleware.csp.ContentSecurityPolicyMiddleware",
+        *settings.MIDDLEWARE,
+    ]
+    settings.SECURE_CSP = {
+        "default-src": [csp.NONE],
+        "script-src": [csp.NONCE],
+        "connect-src": [csp.SELF],
+    }
     server = LiveServer("localhost")
     try:
         page = reader(base_url=server.url)
@@ -235,15 +266,22 @@ def test_djangos_own_policy_has_nothing_to_object_to(reader: Reader, post: Post,
 
 def check_nothing_is_refused(page: Page, post: Post, kind: str) -> None:
     refused: list[str] = []
-    page.on("console", lambda message: refused.append(message.text) if "Policy" in message.text else None)
+    page.on(
+        "console",
+        lambda message: refused.append(message.text) if "Policy" in message.text else None,
+    )
     plain(page, post, kind)
     assert refused == []
     expect(page.locator("#views")).to_have_text("1 view")
 
 
 def stop(server: LiveServer) -> None:
-    """Stops it once nobody asks: the threads of open connections share its connection to SQLite for as long."""
-    assert comes_true(lambda: not any("process_request" in thread.name for thread in threading.enumerate()))
+    """Stops it once nobody asks: the threads of open connections share its connection to SQLite for
+    as long.
+    """
+    assert comes_true(
+        lambda: not any("process_request" in thread.name for thread in threading.enumerate())
+    )
     server.stop()
 
 
@@ -252,7 +290,9 @@ def test_a_tab_that_is_never_looked_at_is_no_view_where_only_the_script_counts(
 ) -> None:
     settings.READTRACK = {"COUNT_BY": "script"}
     page = reader(is_new=True)
-    page.add_init_script("window.away = true; Object.defineProperty(document, 'hidden', { get: () => away });")
+    page.add_init_script(
+        "window.away = true; Object.defineProperty(document, 'hidden', { get: () => away });"
+    )
     page.goto(f"/post/{post.pk}/")
     assert asked.total() == 1
     with told(page):
@@ -260,7 +300,9 @@ def test_a_tab_that_is_never_looked_at_is_no_view_where_only_the_script_counts(
     assert views() == 1
 
 
-def test_a_view_that_the_network_lost_is_told_again(reader: Reader, post: Post, views: Callable[[], int]) -> None:
+def test_a_view_that_the_network_lost_is_told_again(
+    reader: Reader, post: Post, views: Callable[[], int]
+) -> None:
     page, lost = reader(), list[str]()
 
     def lose_once(route: Route) -> None:
@@ -283,7 +325,9 @@ def test_a_page_that_was_kept_shows_the_count_of_the_moment(
     page = reader()
     plain(page, post)
     tracker.record(factories.hit(f"site.post:{post.pk}"))
-    with told(page):  # of what a browser says that keeps pages for the Back button; a deep run has such a browser
+    with told(
+        page
+    ):  # of what a browser says that keeps pages for the Back button; a deep run has such a browser
         page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
     expect(page.locator("#views")).to_have_text("2 views")
     assert views() == 2
@@ -292,7 +336,9 @@ def test_a_page_that_was_kept_shows_the_count_of_the_moment(
 # Last, because it starts another browser.
 @pytest.mark.skipif(not DEEP, reason="starts another browser: READTRACK_DEEP=1")
 @pytest.mark.parametrize("display", [True], ids=["whole"], indirect=True)
-def test_back_shows_counts_and_dots_of_the_moment(reader: Reader, post: Post, views: Callable[[], int]) -> None:
+def test_back_shows_counts_and_dots_of_the_moment(
+    reader: Reader, post: Post, views: Callable[[], int]
+) -> None:
     for number, user in enumerate(people()):
         page = reader(user=user)
         plain(page, post)

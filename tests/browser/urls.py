@@ -23,7 +23,9 @@ TEXT = """{% load readtrack %}<!doctype html><title>Text</title><link rel="icon"
 <style>body { width: 30em; line-height: 1.5 }</style>
 {% readtrack_text post %}{{ text|linebreaks }}{% endreadtrack_text %}<footer>About us</footer>{% readtrack_script %}"""
 
-RULES = '<script type="speculationrules">{"%s": [{"eagerness": "immediate", "urls": ["%s"]}]}</script>'
+RULES = (
+    '<script type="speculationrules">{"%s": [{"eagerness": "immediate", "urls": ["%s"]}]}</script>'
+)
 
 LIST = """{% load readtrack %}<!doctype html><title>List</title><link rel="icon" href="data:,">{{ rules|safe }}
 {% for post, token in posts %}
@@ -50,7 +52,9 @@ def post(request: Any, pk: int) -> HttpResponse:
     request.readtrack.view(found)
     request.readtrack.read(found.category)
     other = Category.objects.exclude(pk=found.category_id).first()
-    return HttpResponse(engines["django"].from_string(PAGE).render({"post": found, "other": other}, request))
+    return HttpResponse(
+        engines["django"].from_string(PAGE).render({"post": found, "other": other}, request)
+    )
 
 
 def policed(request: Any, pk: int) -> HttpResponse:

@@ -1,1 +1,3 @@
-"""The chaos run, `python -m tests.chaos`: processes are killed, servers crash, and then the counts are compared."""
+"""The chaos run, `python -m tests.chaos`: processes are killed, servers crash, and then the counts
+are compared.
+"""

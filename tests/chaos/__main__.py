@@ -11,8 +11,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     for name in ("seconds", "flushers", "recorders", "importers", "seed"):
         default = Plan._field_defaults[name]
-        parser.add_argument(f"--{name}", type=type(default), default=default, metavar="N", help=f"{default} by default")
-    parser.add_argument("--lose-redis", action="store_true", help="let Redis come back empty or with an old snapshot")
+        parser.add_argument(
+            f"--{name}",
+            type=type(default),
+            default=default,
+            metavar="N",
+            help=f"{default} by default",
+        )
+    parser.add_argument(
+        "--lose-redis",
+        action="store_true",
+        help="let Redis come back empty or with an old snapshot",
+    )
     result = Chaos(Plan(**vars(parser.parse_args()))).run()
     print(table(result))
     return 0 if result.holds else 1

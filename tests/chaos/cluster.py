@@ -1,8 +1,10 @@
-"""Chaos on a cluster: `python -m tests.chaos.cluster`. Under eight writers servers are killed and hung, and slots move.
+"""Chaos on a cluster: `python -m tests.chaos.cluster`. Under eight writers servers are killed and
+hung, and slots move.
 
-Each page is a new visitor's, so it counts once at most. The first primary is killed when it has views that its replica
-was not sent and no flush has stored: they are counted, post by post, and no more may be lost with it. Any other view
-that Redis acknowledged and SQL lacks at the end is explained if its server was about to fail.
+Each page is a new visitor's, so it counts once at most. The first primary is killed when it has
+views that its replica was not sent and no flush has stored: they are counted, post by post, and no
+more may be lost with it. Any other view that Redis acknowledged and SQL lacks at the end is
+explained if its server was about to fail.
 """
 
 from __future__ import annotations
@@ -33,9 +35,15 @@ POSTS = 48
 WRITERS, FLUSHERS = 8, 2
 CALM = 2.0  # seconds between two blows
 LAG = 20  # views, at least, that the primary that is killed has not sent to its replica
-SAID = 1.0  # seconds in which a page of the primary that is killed ends; sooner than its replica takes over
-UNSENT = 0.5  # seconds before a failure, and after a demoted server woke up, in which views may be lost
-SILENCE, OTHERS = 3.0, 0.5  # seconds without a counted view, at most: of a shard that fails, and of the others
+# seconds in which a page of the primary that is killed ends; sooner than its replica takes over
+SAID = 1.0
+UNSENT = (
+    0.5  # seconds before a failure, and after a demoted server woke up, in which views may be lost
+)
+SILENCE, OTHERS = (
+    3.0,
+    0.5,
+)  # seconds without a counted view, at most: of a shard that fails, and of the others
 
 
 class Page(NamedTuple):
@@ -61,14 +69,20 @@ class Result(NamedTuple):
     stored: int
     unsent: int  # acknowledged by the primary that was killed, and not on its replica
     lost: int  # acknowledged, and not stored
-    unexplained: int  # of those, what was neither unsent nor acknowledged around a failure of its server
+    unexplained: (
+        int  # of those, what was neither unsent nor acknowledged around a failure of its server
+    )
     overcounts: int  # posts that store more than there were pages
     decreases: int  # of a row in SQL
-    silences: dict[str, tuple[float, float]]  # by blow: of its shard, and the longest of the others (seconds)
+    silences: dict[
+        str, tuple[float, float]
+    ]  # by blow: of its shard, and the longest of the others (seconds)
 
     @property
     def holds(self) -> bool:
-        is_quick = all(own <= SILENCE and others <= OTHERS for own, others in self.silences.values())
+        is_quick = all(
+            own <= SILENCE and others <= OTHERS for own, others in self.silences.values()
+        )
         is_safe = not (self.errors or self.unexplained or self.overcounts or self.decreases)
         return is_quick and is_safe and self.unsent >= LAG
 
@@ -83,7 +97,9 @@ class ClusterChaos:
         self.blows: list[Blow] = []
         self.shards: dict[int, int] = {}  # by post: the number of the server that had it first
         self.flushers: list[Child] = []
-        self.replicated: dict[int, int] = {}  # views by post, on the replica of the primary that was killed
+        self.replicated: dict[
+            int, int
+        ] = {}  # views by post, on the replica of the primary that was killed
         self.killed = 0.0  # when it was, seconds since 1970
 
     def run(self) -> Result:
@@ -128,14 +144,19 @@ class ClusterChaos:
         from tests.support.factories import post
 
         pks = [post().pk for _ in range(POSTS)]
-        self.shards = {pk: key_slot(keys.total(f"site.post:{pk}").encode()) // (16384 // SHARDS + 1) for pk in pks}
+        self.shards = {
+            pk: key_slot(keys.total(f"site.post:{pk}").encode()) // (16384 // SHARDS + 1)
+            for pk in pks
+        }
         (self.folder / "posts").write_text(" ".join(map(str, pks)))
         connection.close()
 
     def _spawn(self, role: str, number: int) -> Child:
         path = self.folder / f"{role}{number}.journal"
         return Child(
-            [sys.executable, "-m", "tests.chaos.worker", role, str(path)], log=path.with_suffix(".log"), env=os.environ
+            [sys.executable, "-m", "tests.chaos.worker", role, str(path)],
+            log=path.with_suffix(".log"),
+            env=os.environ,
         )
 
     @contextmanager
@@ -154,7 +175,16 @@ class ClusterChaos:
         with self._blow("slots moved at once"):
             first, second, third, *_ = sorted(self._slots(of=2))
             for slot in (first, second):
-                cluster.ask(2, "CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", cluster.id_of(SHARDS))
+                cluster.ask(
+                    2,
+                    "CLUSTER",
+                    "MIGRATESLOTS",
+                    "SLOTSRANGE",
+                    slot,
+                    slot,
+                    "NODE",
+                    cluster.id_of(SHARDS),
+                )
             cluster.until_moved([first, second], SHARDS, servers=(2, SHARDS))
         with self._blow("a slot moved key by key"):
             cluster.move(third, 2, SHARDS, servers=(2, SHARDS))
@@ -170,11 +200,15 @@ class ClusterChaos:
 
     @contextmanager
     def _lagging(self) -> Iterator[None]:
-        """Cuts off the first replica, and waits until it lacks views. Meanwhile no flush stores them."""
+        """Cuts off the first replica, and waits until it lacks views. Meanwhile no flush stores
+        them.
+        """
         for flusher in self.flushers:
             flusher.send(signal.SIGSTOP)
         self.cluster.detach(0)
-        if not comes_true(lambda: self._unsent(self._on_replica(), until=time.time()).total() >= LAG):
+        if not comes_true(
+            lambda: self._unsent(self._on_replica(), until=time.time()).total() >= LAG
+        ):
             raise RuntimeError(self.cluster.servers[0].last_lines())
         yield
         for flusher in self.flushers:
@@ -184,7 +218,9 @@ class ClusterChaos:
         """Returns the views that the first replica has, by post of its shard."""
         from readtrack.store import keys
 
-        with Redis(port=self.cluster.servers[SHARDS].port, single_connection_client=True) as replica:
+        with Redis(
+            port=self.cluster.servers[SHARDS].port, single_connection_client=True
+        ) as replica:
             replica.readonly()
             pks = [pk for pk, shard in self.shards.items() if shard == 0]
             return {pk: int(replica.get(keys.total(f"site.post:{pk}")) or 0) for pk in pks}
@@ -197,7 +233,11 @@ class ClusterChaos:
     def _slots(self, *, of: int) -> set[int]:
         from readtrack.store import keys
 
-        return {key_slot(keys.total(f"site.post:{pk}").encode()) for pk, shard in self.shards.items() if shard == of}
+        return {
+            key_slot(keys.total(f"site.post:{pk}").encode())
+            for pk, shard in self.shards.items()
+            if shard == of
+        }
 
     def _until_promoted(self, number: int) -> None:
         if not comes_true(lambda: self.cluster.is_primary(number)):
@@ -238,7 +278,9 @@ class ClusterChaos:
         return any(blow.began - UNSENT <= page.at <= blow.ended + UNSENT for blow in mine)
 
     def _silences(self, blow: Blow, pages: list[Page]) -> tuple[float, float]:
-        """Returns the longest silence of the blow's shard and of the others, from the blow to the next one."""
+        """Returns the longest silence of the blow's shard and of the others, from the blow to the
+        next one.
+        """
         first, last = blow.began - CALM, blow.ended + CALM
         times = defaultdict[int, list[float]](list)
         for page in pages:
@@ -257,7 +299,10 @@ def table(result: Result) -> str:
     rows: dict[str, Any] = result._asdict()
     silences = rows.pop("silences")
     lines = [f"{name:34} {count:>8,}" for name, count in rows.items()]
-    lines += [f"{name:34} {own:>6.2f} s, others {others:.2f} s" for name, (own, others) in silences.items()]
+    lines += [
+        f"{name:34} {own:>6.2f} s, others {others:.2f} s"
+        for name, (own, others) in silences.items()
+    ]
     return "\n".join([*lines, "every promise held" if result.holds else "A PROMISE WAS BROKEN"])
 
 

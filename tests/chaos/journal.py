@@ -25,7 +25,10 @@ class Journal:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def write(self, entry: Entry) -> None:
-        os.write(self._file, f"{int(entry.is_answer)} {entry.at:.6f} {entry.pk} {entry.visitor}\n".encode())
+        os.write(
+            self._file,
+            f"{int(entry.is_answer)} {entry.at:.6f} {entry.pk} {entry.visitor}\n".encode(),
+        )
 
     def unanswered(self) -> Entry | None:
         """Returns the last hit, if its sender was killed before the answer came."""
@@ -48,7 +51,9 @@ class Sums(NamedTuple):
 
 
 def imported_views(folder: Path) -> Counter[int]:
-    """By post: lines of the logs that are taken over. Each has a visitor of its own, so each counts."""
+    """By post: lines of the logs that are taken over. Each has a visitor of its own, so each
+    counts.
+    """
     texts = (path.read_text() for path in folder.glob("*.access"))
     return Counter(int(pk) for text in texts for pk in re.findall(r"GET /posts/(\d+)/ .*\n", text))
 
@@ -58,5 +63,7 @@ def sums(folder: Path) -> Sums:
     entries = [entry for path in folder.glob("*.journal") for entry in read(path)]
     answers = [entry for entry in entries if entry.is_answer]
     return Sums(
-        Counter(entry.pk for entry in entries if not entry.is_answer), Counter(entry.pk for entry in answers), answers
+        Counter(entry.pk for entry in entries if not entry.is_answer),
+        Counter(entry.pk for entry in answers),
+        answers,
     )

@@ -1,4 +1,6 @@
-"""The chaos run: starts servers and workers, breaks them at random, and compares the counts at the end."""
+"""The chaos run: starts servers and workers, breaks them at random, and compares the counts at the
+end.
+"""
 
 import os
 import random
@@ -31,18 +33,24 @@ CALM = (0.2, 0.9)  # seconds between two blows
 
 
 class Plan(NamedTuple):
-    """Duration, numbers of workers, and seed. A seed fixes the order of the blows, though not their times."""
+    """Duration, numbers of workers, and seed. A seed fixes the order of the blows, though not their
+    times.
+    """
 
     seconds: float = 120
     flushers: int = 3
     recorders: int = 4
-    importers: int = 1  # none where Redis loses something: nobody could tell what became of their last batch
+    importers: int = (
+        1  # none where Redis loses something: nobody could tell what became of their last batch
+    )
     lose_redis: bool = False
     seed: int = 0
 
 
 class Result(NamedTuple):
-    """Counts of views after the run. A loss is explained if it lies between the two flushes around a loss of Redis."""
+    """Counts of views after the run. A loss is explained if it lies between the two flushes around
+    a loss of Redis.
+    """
 
     attempted: int
     acknowledged: int
@@ -50,7 +58,9 @@ class Result(NamedTuple):
     lost: int  # acknowledged, but not stored
     explained: int  # acknowledged around a loss of Redis
     decreases: int
-    overcounts: int  # posts that store more than was acknowledged; attempted, where Redis lost something
+    overcounts: (
+        int  # posts that store more than was acknowledged; attempted, where Redis lost something
+    )
     unexplained: int  # posts that lost more than was acknowledged around a loss
     flushes: int
     blows: dict[str, int]
@@ -83,7 +93,11 @@ class Chaos:
             watcher.start()
             stack.callback(self._kill_all)
             importers = 0 if self.plan.lose_redis else self.plan.importers
-            roles = {"record": self.plan.recorders, "flush": self.plan.flushers, "import": importers}
+            roles = {
+                "record": self.plan.recorders,
+                "flush": self.plan.flushers,
+                "import": importers,
+            }
             for role, number in roles.items():
                 for n in range(number):
                     self._spawn(f"{role}{n}")
@@ -131,10 +145,14 @@ class Chaos:
         if self.plan.lose_redis:
             blows |= {"Redis saved": self._save_redis, "Redis emptied": self._empty_redis}
         done, deck = dict.fromkeys(blows, 0), list[str]()
-        with tqdm(total=round(self.plan.seconds), desc="Chaos", unit="s", disable=None, leave=False) as bar:
+        with tqdm(
+            total=round(self.plan.seconds), desc="Chaos", unit="s", disable=None, leave=False
+        ) as bar:
             while (left := end - time.monotonic()) > 0:
                 # Dealt like cards, so that a short run strikes every blow too.
-                deck = deck or self.random.sample([*blows, "flusher killed", "flusher killed"], len(blows) + 2)
+                deck = deck or self.random.sample(
+                    [*blows, "flusher killed", "flusher killed"], len(blows) + 2
+                )
                 name = deck.pop()
                 bar.set_postfix_str(name)
                 bar.update(round(self.plan.seconds - left) - bar.n)
@@ -164,7 +182,9 @@ class Chaos:
             client.save()
 
     def _settle_down(self) -> None:
-        """Stops the workers, recorders after the view in progress. Then finishes the import, and flushes once."""
+        """Stops the workers, recorders after the view in progress. Then finishes the import, and
+        flushes once.
+        """
         from readtrack.flush.run import flush
         from readtrack.imports.weblog import Importer
 
@@ -187,12 +207,19 @@ class Chaos:
         journals.acknowledged.update(imported)
         stored = dict(Post.objects.values_list("pk", "view_count"))
         lost = {pk: max(0, journals.acknowledged[pk] - count) for pk, count in stored.items()}
-        # A try that was counted, then lost and tried again, may rightly have left its first view in SQL.
+        # A try that was counted, then lost and tried again, may rightly have left its first view in
+        # SQL.
         allowed = journals.attempted if self.losses else journals.acknowledged
-        flushes = list(FlushRun.objects.filter(ended__isnull=False, error="").values_list("started", "ended"))
+        flushes = list(
+            FlushRun.objects.filter(ended__isnull=False, error="").values_list("started", "ended")
+        )
         around = self._around_losses(flushes)
-        answers = ((entry.pk, datetime.fromtimestamp(entry.at, timezone.utc)) for entry in journals.answers)
-        explained = Counter(pk for pk, at in answers if any(begin <= at <= end for begin, end in around))
+        answers = (
+            (entry.pk, datetime.fromtimestamp(entry.at, timezone.utc)) for entry in journals.answers
+        )
+        explained = Counter(
+            pk for pk, at in answers if any(begin <= at <= end for begin, end in around)
+        )
         return Result(
             attempted=journals.attempted.total(),
             acknowledged=journals.acknowledged.total(),
@@ -207,7 +234,9 @@ class Chaos:
         )
 
     def _around_losses(self, flushes: list[Any]) -> list[tuple[datetime, datetime]]:
-        """Returns, for each loss, the time from the last flush before it to the end of the first flush after it."""
+        """Returns, for each loss, the time from the last flush before it to the end of the first
+        flush after it.
+        """
         losses = (datetime.fromtimestamp(seconds, timezone.utc) for seconds in self.losses)
         return [
             (

@@ -17,7 +17,18 @@ from tests.support.depth import DEEP
 @pytest.mark.skipif(not DEEP, reason="takes ten seconds on an idle machine: READTRACK_DEEP=1")
 @pytest.mark.parametrize("options", [["--lose-redis"], []])
 def test_every_promise_holds_among_kills_and_crashes(options: list[str]) -> None:
-    command = [sys.executable, "-m", "tests.chaos", "--seconds", "3", "--recorders", "1", "--flushers", "2", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.chaos",
+        "--seconds",
+        "3",
+        "--recorders",
+        "1",
+        "--flushers",
+        "2",
+        *options,
+    ]
     run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     assert "every promise held" in run.stdout
@@ -45,7 +56,9 @@ def test_every_promise_holds_while_servers_of_a_cluster_fail_and_slots_move() ->
         ({"silences": {"killed": (3.1, 0.4)}}, "A PROMISE WAS BROKEN"),
     ],
 )
-def test_the_verdict_on_a_cluster_names_a_broken_promise(broken: dict[str, Any], verdict: str) -> None:
+def test_the_verdict_on_a_cluster_names_a_broken_promise(
+    broken: dict[str, Any], verdict: str
+) -> None:
     good = {"unsent": cluster.LAG, "silences": {"killed": (2.9, 0.4)}}
     sums: dict[str, Any] = {**dict.fromkeys(cluster.Result._fields, 0), **good}
     told = cluster.table(cluster.Result(**{**sums, **broken}))

@@ -28,7 +28,10 @@ class Watcher(threading.Thread):
     def run(self) -> None:
         while not self._is_leaving.is_set():
             # The server is stopped every now and then; whoever looks has to knock again.
-            with suppress(psycopg.Error), psycopg.connect(self._url, autocommit=True, connect_timeout=2) as connection:
+            with (
+                suppress(psycopg.Error),
+                psycopg.connect(self._url, autocommit=True, connect_timeout=2) as connection,
+            ):
                 while not self._is_leaving.wait(self._every):
                     self.look(dict(connection.execute(self._query).fetchall()))
             self._is_leaving.wait(self._every)

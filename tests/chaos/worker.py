@@ -20,8 +20,12 @@ is_leaving = False
 
 
 def record(journal: Journal) -> None:
-    """Views posts until SIGTERM. First sends the hit again whose answer a killed recorder did not hear."""
-    pks = [int(pk) for pk in (journal.path.parent / "posts").read_text().split()]  # SQL may be down right now
+    """Views posts until SIGTERM. First sends the hit again whose answer a killed recorder did not
+    hear.
+    """
+    pks = [
+        int(pk) for pk in (journal.path.parent / "posts").read_text().split()
+    ]  # SQL may be down right now
     weights = [1 / rank for rank in range(1, len(pks) + 1)]
     if unanswered := journal.unanswered():
         _view(unanswered.pk, unanswered.visitor, journal)
@@ -52,14 +56,18 @@ def _view(pk: int, visitor: str, journal: Journal) -> None:
 
 
 def browse(journal: Journal) -> None:
-    """Opens pages as new visitors until SIGTERM. Writes the time, the post, the status and 1 for a counted view."""
+    """Opens pages as new visitors until SIGTERM. Writes the time, the post, the status and 1 for a
+    counted view.
+    """
     from tests.support.factories import BROWSER, browser
 
     pks = [int(pk) for pk in (journal.path.parent / "posts").read_text().split()]
     with journal.path.open("a", buffering=1) as file:
         while not is_leaving:
             pk = random.choice(pks)
-            response = browser(headers={"user-agent": f"{BROWSER} {uuid.uuid4().int}"}).get(f"/posts/{pk}/")
+            response = browser(headers={"user-agent": f"{BROWSER} {uuid.uuid4().int}"}).get(
+                f"/posts/{pk}/"
+            )
             counted = response.headers.get("X-Readtrack", "").startswith("counted")
             file.write(f"{time.time():.6f} {pk} {response.status_code} {counted:d}\n")
 
@@ -78,7 +86,9 @@ def flush(journal: Journal) -> None:
 
 
 def take_over(journal: Journal) -> None:
-    """Imports a log that grows meanwhile, over and over, in batches so small that a kill meets any step of them."""
+    """Imports a log that grows meanwhile, over and over, in batches so small that a kill meets any
+    step of them.
+    """
     from readtrack.imports import ledger, weblog
     from readtrack.store.connection import RedisError
     from tests.imports.weblogs import line
@@ -88,8 +98,13 @@ def take_over(journal: Journal) -> None:
     pks = (journal.path.parent / "posts").read_text().split()
     path = journal.path.with_suffix(".access")
     while True:
-        lines = [line(f"/posts/{random.choice(pks)}/", agent=f"{BROWSER} {uuid.uuid4().int}") for _ in range(100)]
-        with path.open("ab", buffering=0) as file:  # in one write, so that a kill leaves whole lines
+        lines = [
+            line(f"/posts/{random.choice(pks)}/", agent=f"{BROWSER} {uuid.uuid4().int}")
+            for _ in range(100)
+        ]
+        with path.open(
+            "ab", buffering=0
+        ) as file:  # in one write, so that a kill leaves whole lines
             file.write("".join(f"{text}\n" for text in lines).encode())
         try:
             weblog.Importer().run([str(path)])
@@ -103,7 +118,12 @@ def _leave(*_: object) -> None:
     is_leaving = True
 
 
-WORK: dict[str, Callable[[Journal], None]] = {"record": record, "browse": browse, "flush": flush, "import": take_over}
+WORK: dict[str, Callable[[Journal], None]] = {
+    "record": record,
+    "browse": browse,
+    "flush": flush,
+    "import": take_over,
+}
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, _leave)

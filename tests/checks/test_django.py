@@ -41,7 +41,11 @@ OWN = {"PREFIX": "tests.checks.test_django.schema"}
     ("tenant_apps", "options", "problem"),
     [
         (["tests.site", "readtrack"], {}, "READTRACK['PREFIX'] names no function"),
-        (["tests.site.apps.SiteConfig", "readtrack"], {"PREFIX": "site:"}, "READTRACK['PREFIX'] names no function"),
+        (
+            ["tests.site.apps.SiteConfig", "readtrack"],
+            {"PREFIX": "site:"},
+            "READTRACK['PREFIX'] names no function",
+        ),
         (["tests.site"], OWN, "readtrack is not in TENANT_APPS"),
         (["tests.site", "readtrack"], OWN, ""),
         (["django.contrib.sessions"], {}, ""),
@@ -63,7 +67,9 @@ def test_tenants_that_would_share_their_counts_are_found(
         assert "schema_name" in str(message.hint)
 
 
-@pytest.mark.parametrize("path", ["tests.checks.test_django.no_function", "nowhere.tenant", "tests.nothing"])
+@pytest.mark.parametrize(
+    "path", ["tests.checks.test_django.no_function", "nowhere.tenant", "tests.nothing"]
+)
 def test_a_prefix_that_names_no_function_is_found(settings: Settings, path: str) -> None:
     settings.READTRACK = {"PREFIX": path}
     settings.TENANT_MODEL = "customers.Client"
@@ -73,7 +79,9 @@ def test_a_prefix_that_names_no_function_is_found(settings: Settings, path: str)
 
 def test_the_hint_for_a_missing_cache_gives_readtrack_one_of_its_own(settings: Settings) -> None:
     settings.CACHES = DUMMY
-    code = re.search(r"CACHES\['readtrack'\] = .+?\}(?=\. )", str(the_message("readtrack.E012").hint))
+    code = re.search(
+        r"CACHES\['readtrack'\] = .+?\}(?=\. )", str(the_message("readtrack.E012").hint)
+    )
     assert code
     site: dict[str, Any] = {"CACHES": dict(DUMMY)}
     exec(code[0].replace(" and ", "; "), site)
@@ -102,12 +110,20 @@ class Factory:
         ("CACHES", at(LOCATION="http://127.0.0.1:1/0"), ["readtrack.E012"]),
         ("CACHES", at(LOCATION=["one:6379", "redis://two/0"]), ["readtrack.E012"]),
         ("CACHES", at(LOCATION="redis://one/0,rediss://two/0,unix:///run/redis.sock"), []),
-        ("CACHES", {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache"}}, ["readtrack.E012"]),
+        (
+            "CACHES",
+            {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache"}},
+            ["readtrack.E012"],
+        ),
         ("MIDDLEWARE", [THEIRS], ["readtrack.W006"]),
         ("MIDDLEWARE", [OURS, THEIRS], ["readtrack.E007"]),
         ("MIDDLEWARE", [OURS], []),
         ("MIDDLEWARE", [OURS, GZIP], ["readtrack.E016"]),
-        ("MIDDLEWARE", [OURS, "compression_middleware.middleware.CompressionMiddleware"], ["readtrack.E016"]),
+        (
+            "MIDDLEWARE",
+            [OURS, "compression_middleware.middleware.CompressionMiddleware"],
+            ["readtrack.E016"],
+        ),
         ("MIDDLEWARE", [GZIP, CONDITIONAL, OURS, FETCH], []),
         ("MIDDLEWARE", [OURS, CONDITIONAL], ["readtrack.W018"]),
         ("MIDDLEWARE", [UPDATE, THEIRS, OURS, FETCH], ["readtrack.W017"]),
@@ -115,13 +131,17 @@ class Factory:
         ("MIDDLEWARE", (THEIRS, OURS), []),
     ],
 )
-def test_a_wrong_setting_is_found(settings: Settings, name: str, value: Any, ids: list[str]) -> None:
+def test_a_wrong_setting_is_found(
+    settings: Settings, name: str, value: Any, ids: list[str]
+) -> None:
     setattr(settings, name, value)
     assert found() == ids
 
 
 def test_a_factory_of_ones_own_may_understand_other_locations(settings: Settings) -> None:
-    settings.CACHES = at(LOCATION="mine:6379", OPTIONS={"CONNECTION_FACTORY": "tests.checks.test_django.Factory"})
+    settings.CACHES = at(
+        LOCATION="mine:6379", OPTIONS={"CONNECTION_FACTORY": "tests.checks.test_django.Factory"}
+    )
     assert found() == []
     settings.CACHES = at(OPTIONS={"CONNECTION_FACTORY": "tests.checks.test_django.Factory"})
     assert found() == ["readtrack.E012"]

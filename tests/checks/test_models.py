@@ -32,20 +32,27 @@ from tests.support import factories
         ({"COUNTED_MODELS": ["site.Nothing"]}, ["readtrack.E008"]),
         ({"COUNTED_MODELS": ["site.Manual"]}, []),
         ({"NEWS_FOR": {"site.Nothing": ["x"]}}, ["readtrack.E008"]),
-        ({"NEWS_FOR": {"site.Gadget": ["category", "maker", "name"]}}, ["readtrack.E044", "readtrack.E044"]),
+        (
+            {"NEWS_FOR": {"site.Gadget": ["category", "maker", "name"]}},
+            ["readtrack.E044", "readtrack.E044"],
+        ),
         ({"NEWS_FOR": {"site.Gadget": ["category", "shelves"]}}, []),
         ({"UNIQUE": "guess"}, ["readtrack.E030"]),
         ({"UNIQUE": "daily"}, []),
     ],
     ids=str,
 )
-def test_a_wrong_setting_is_found(settings: Settings, options: dict[str, Any], ids: list[str]) -> None:
+def test_a_wrong_setting_is_found(
+    settings: Settings, options: dict[str, Any], ids: list[str]
+) -> None:
     settings.READTRACK = options
     assert found() == ids
 
 
 @pytest.mark.parametrize("name", ["section__parent", "slug", "sektion"])
-def test_news_for_something_that_cannot_be_followed_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_news_for_something_that_cannot_be_followed_is_found(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Page, "news_for", ("section", name))
     assert found() == ["readtrack.E044"]
     assert f"names {name!r}, which is no foreign key" in the_message("readtrack.E044").msg
@@ -118,7 +125,10 @@ def test_a_count_field_of_ones_own_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("readtrack.subjects.tracked_models", lambda: [Story])
     assert [message.id for message in check_setup(None)] == ["readtrack.W019", "readtrack.W011"]
     message = the_message("readtrack.W019")
-    assert message.msg == "site.Story.view_count is a field of the model's own, so save() can write an old count back."
+    assert (
+        message.msg
+        == "site.Story.view_count is a field of the model's own, so save() can write an old count back."
+    )
     assert "Delete its line" in str(message.hint)
 
 
@@ -128,15 +138,23 @@ def test_a_model_without_its_migration_is_found(settings: Settings) -> None:
     assert "makemigrations site" in str(check_setup(None)[-1].hint)
 
 
-def test_makemigrations_is_not_asked_for_what_it_makes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_makemigrations_is_not_asked_for_what_it_makes(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings.MIGRATION_MODULES = {"site": "tests.empty_migrations"}
     monkeypatch.setattr("sys.argv", ["manage.py", "makemigrations"])
     assert found() == []
 
 
-def test_a_new_project_with_a_user_model_of_its_own_can_make_its_migrations(settings: Settings) -> None:
-    # The app of the user model has no migration yet, and migrations of Django's own apps depend on it.
-    settings.MIGRATION_MODULES = {"site": "tests.empty_migrations", "auth": "tests.empty_migrations"}
+def test_a_new_project_with_a_user_model_of_its_own_can_make_its_migrations(
+    settings: Settings,
+) -> None:
+    # The app of the user model has no migration yet, and migrations of Django's own apps depend on
+    # it.
+    settings.MIGRATION_MODULES = {
+        "site": "tests.empty_migrations",
+        "auth": "tests.empty_migrations",
+    }
     assert set(found()) == {"readtrack.W011"}
 
 
@@ -158,7 +176,9 @@ def test_a_count_that_no_migration_adds_is_named(
     settings.MIGRATION_MODULES = {"site": migration(tmp_path, "half_migrations", body)}
     messages = {message.msg for message in check_setup(None) if message.id == "readtrack.W011"}
     assert "site.Post counts views, but no migration adds visitor_count." in messages
-    assert "site.Product counts views, but no migration adds view_count and visitor_count." in messages
+    assert (
+        "site.Product counts views, but no migration adds view_count and visitor_count." in messages
+    )
 
 
 def test_broken_migrations_are_left_to_djangos_own_commands(
@@ -179,7 +199,9 @@ def site() -> Iterator[admin.AdminSite]:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("options", [{"fields": ("title", "view_count")}, {"fields": ("title",)}, {}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"fields": ("title", "view_count")}, {"fields": ("title",)}, {}], ids=str
+)
 def test_the_admin_class_of_tracked_models_shows_a_count_in_its_form(
     options: dict[str, Any], site: admin.AdminSite, settings: Settings, admin_client: Client
 ) -> None:
@@ -188,7 +210,9 @@ def test_the_admin_class_of_tracked_models_shows_a_count_in_its_form(
     settings.ROOT_URLCONF = (path("admin/", site.urls),)
     assert found() == []
     page = admin_client.get(f"/admin/site/post/{post.pk}/change/").text
-    assert ('<div class="readonly">1234</div>' in page) == ("view_count" in options.get("fields", ()))
+    assert ('<div class="readonly">1234</div>' in page) == (
+        "view_count" in options.get("fields", ())
+    )
 
 
 def test_an_app_without_migrations_needs_none(settings: Settings) -> None:
@@ -196,26 +220,36 @@ def test_an_app_without_migrations_needs_none(settings: Settings) -> None:
     assert found() == []
 
 
-def test_a_site_without_tracked_models_has_nothing_to_migrate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_site_without_tracked_models_has_nothing_to_migrate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("readtrack.subjects.tracked_models", list)
     assert found() == []
 
 
-def test_a_models_own_way_of_counting_visitors_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_models_own_way_of_counting_visitors_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(Counted, "unique_strategy", "guess")
     words = "site.Counted.unique_strategy is 'guess', which is no way to count unique visitors."
     assert the_message("readtrack.E030").msg == words
 
 
-@pytest.mark.parametrize(("attribute", "value"), [("news_fields", ("titel",)), ("news_author", "autor")])
-def test_a_field_that_is_none_is_named(attribute: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("attribute", "value"), [("news_fields", ("titel",)), ("news_author", "autor")]
+)
+def test_a_field_that_is_none_is_named(
+    attribute: str, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Article, attribute, value)
     (message,) = check_setup(None)
     assert message.id == "readtrack.E009"
     assert f"site.Article.{attribute}" in message.msg
 
 
-def test_bitmaps_of_visitors_need_whole_numbers(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bitmaps_of_visitors_need_whole_numbers(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings.READTRACK = {"UNIQUE": "bitmap", "READERS": "ordinal"}
     assert found() == []
     model = SimpleNamespace(_meta=SimpleNamespace(pk=models.UUIDField()))

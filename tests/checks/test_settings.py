@@ -20,7 +20,9 @@ from tests.hits import test_dimensions
         ("READTRACK", {1: 60}, ["readtrack.W003"]),
     ],
 )
-def test_a_wrong_setting_is_found(settings: Settings, name: str, value: Any, ids: list[str]) -> None:
+def test_a_wrong_setting_is_found(
+    settings: Settings, name: str, value: Any, ids: list[str]
+) -> None:
     setattr(settings, name, value)
     assert found() == ids
 
@@ -57,14 +59,18 @@ def test_a_wrong_setting_is_found(settings: Settings, name: str, value: Any, ids
         ("PROXY_COUNT", True, False),
     ],
 )
-def test_a_setting_has_to_fit_its_type(settings: Settings, name: str, value: Any, fits: bool) -> None:
+def test_a_setting_has_to_fit_its_type(
+    settings: Settings, name: str, value: Any, fits: bool
+) -> None:
     settings.READTRACK = {name: value}
     assert ("readtrack.E002" not in found()) == fits
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
 @pytest.mark.parametrize("value", [object(), [[1]], {1: [1]}], ids=["object", "list", "dict"])
-def test_the_checks_go_on_with_any_value_of_a_setting(settings: Settings, name: str, value: Any) -> None:
+def test_the_checks_go_on_with_any_value_of_a_setting(
+    settings: Settings, name: str, value: Any
+) -> None:
     settings.READTRACK = {name: value}
     assert "readtrack.E002" in found() or isinstance(value, dict)
 
@@ -93,7 +99,9 @@ def test_messages_name_the_culprit_and_hints_the_way_out(settings: Settings) -> 
     ],
     ids=str,
 )
-def test_a_hint_says_what_fits_and_is_the_only_one(settings: Settings, options: dict[str, Any], words: str) -> None:
+def test_a_hint_says_what_fits_and_is_the_only_one(
+    settings: Settings, options: dict[str, Any], words: str
+) -> None:
     settings.READTRACK = options
     [message] = check_setup(None)
     assert message.id == "readtrack.E002"
@@ -138,7 +146,9 @@ def test_for_a_name_that_resembles_nothing_the_hint_lists_all_names(settings: Se
     ],
     ids=str,
 )
-def test_a_value_that_cannot_be_used_is_found(settings: Settings, options: dict[str, Any], ids: list[str]) -> None:
+def test_a_value_that_cannot_be_used_is_found(
+    settings: Settings, options: dict[str, Any], ids: list[str]
+) -> None:
     settings.READTRACK = options
     assert found() == ids
 
@@ -162,7 +172,11 @@ def test_a_dimension_has_a_name_that_is_free_and_fits(
     assert not words or words in the_message("readtrack.E033").msg
 
 
-@pytest.mark.parametrize(("name", "is_good"), [("page.js", True), ("a/b-c.js", True), ("", False), ("/page.js", False)])
-def test_the_scripts_name_has_to_fit_into_an_address(settings: Settings, name: str, is_good: bool) -> None:
+@pytest.mark.parametrize(
+    ("name", "is_good"), [("page.js", True), ("a/b-c.js", True), ("", False), ("/page.js", False)]
+)
+def test_the_scripts_name_has_to_fit_into_an_address(
+    settings: Settings, name: str, is_good: bool
+) -> None:
     settings.READTRACK = {"SCRIPT": name}
     assert found() == [] if is_good else ["readtrack.E027"]

@@ -17,7 +17,9 @@ def test_the_tests_own_site_is_set_up_well() -> None:
 
 
 def test_each_check_has_an_id_of_its_own_and_a_hint() -> None:
-    assert len(CHECKS) == len(re.findall(r'^    "readtrack\.', inspect.getsource(setup), re.MULTILINE))
+    assert len(CHECKS) == len(
+        re.findall(r'^    "readtrack\.', inspect.getsource(setup), re.MULTILINE)
+    )
     for name in CHECKS:
         assert all(texts(name).values())
         assert re.fullmatch(r"readtrack\.[EW]\d{3}", name)

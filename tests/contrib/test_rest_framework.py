@@ -9,7 +9,12 @@ from rest_framework.generics import RetrieveUpdateAPIView
 from rest_framework.serializers import ModelSerializer
 
 from readtrack import tracker
-from readtrack.contrib.rest_framework import CountViewsMixin, UnreadCountField, UnreadField, ViewCountField
+from readtrack.contrib.rest_framework import (
+    CountViewsMixin,
+    UnreadCountField,
+    UnreadField,
+    ViewCountField,
+)
 from readtrack.middleware import ReadTrackMiddleware
 from tests.site.models import Category, Post
 from tests.support import factories
@@ -51,7 +56,9 @@ class PostView(CountViewsMixin, RetrieveUpdateAPIView):  # type: ignore[misc]
 @pytest.fixture
 def posts(redis_in_use: None) -> list[Any]:
     """Returns three posts, viewed 1, 2 and 3 times, of unread categories of their own."""
-    return [factories.post(view_count=number, category=factories.category()) for number in (1, 2, 3)]
+    return [
+        factories.post(view_count=number, category=factories.category()) for number in (1, 2, 3)
+    ]
 
 
 def asked_by(rf: Any, user: Any) -> dict[str, Any]:
@@ -66,27 +73,37 @@ def test_a_list_asks_once_for_its_views_and_once_for_what_is_new(
     context = asked_by(rf, factories.user())
     tracker.mark_read(context["request"].user, [posts[0].category])
     with django_assert_num_queries(1), wire.counted() as trips:
-        data = PostSerializer(Post.objects.select_related("category").order_by("pk"), many=True, context=context).data
+        data = PostSerializer(
+            Post.objects.select_related("category").order_by("pk"), many=True, context=context
+        ).data
     assert [(each["views"], each["news"]) for each in data] == [(1, 0), (2, 1), (3, 1)]
     assert trips == [2]
 
 
-def test_one_object_and_objects_within_others_are_asked_for_alone(posts: list[Any], rf: Any) -> None:
+def test_one_object_and_objects_within_others_are_asked_for_alone(
+    posts: list[Any], rf: Any
+) -> None:
     context = asked_by(rf, factories.user())
     tracker.mark_read(context["request"].user, [posts[0].category])
-    shown = [NestedSerializer(post, context=context).data["category"]["is_unread"] for post in posts]
+    shown = [
+        NestedSerializer(post, context=context).data["category"]["is_unread"] for post in posts
+    ]
     assert shown == [False, True, True]
     assert PostSerializer(posts[2], context=context).data["views"] == 3
 
 
 def test_nothing_is_new_to_anonymous_users_and_without_a_request(posts: list[Any], rf: Any) -> None:
     for context in ({}, asked_by(rf, AnonymousUser())):
-        assert [each["news"] for each in PostSerializer(posts, many=True, context=context).data] == [0, 0, 0]
+        assert [
+            each["news"] for each in PostSerializer(posts, many=True, context=context).data
+        ] == [0, 0, 0]
 
 
 def test_an_object_that_is_missing_is_null(posts: list[Any], rf: Any) -> None:
     Post.objects.filter(pk=posts[0].pk).update(category=None)
-    data = PostSerializer(Post.objects.order_by("pk"), many=True, context=asked_by(rf, factories.user())).data
+    data = PostSerializer(
+        Post.objects.order_by("pk"), many=True, context=asked_by(rf, factories.user())
+    ).data
     assert [each["news"] for each in data] == [None, 1, 1]
 
 

@@ -20,7 +20,9 @@ NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(autouse=True, params=["xml.etree", "lxml"])
 def implementation(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Runs each test with both libraries that pygal draws with. By default it is lxml, if that is installed."""
+    """Runs each test with both libraries that pygal draws with. By default it is lxml, if that is
+    installed.
+    """
     was_lxml = etree.lxml
     if request.param == "lxml":
         pytest.importorskip("lxml")
@@ -31,14 +33,27 @@ def implementation(request: pytest.FixtureRequest) -> Iterator[None]:
     (etree.to_lxml if was_lxml else etree.to_etree)()
 
 
-def draw(values: list[int], *, title: str = "Views", labels: list[str] | None = None) -> ElementTree.Element:
+def draw(
+    values: list[int], *, title: str = "Views", labels: list[str] | None = None
+) -> ElementTree.Element:
     labels = labels or [f"{hour} h" for hour in range(len(values))]
-    return ElementTree.fromstring(charts.lines(title, labels, {"views": values}, description=f"{sum(values)} in all"))
+    return ElementTree.fromstring(
+        charts.lines(title, labels, {"views": values}, description=f"{sum(values)} in all")
+    )
 
 
 def test_a_chart_has_neither_script_nor_style_nor_anything_from_elsewhere() -> None:
     svg = str(charts.lines("Views", ["a", "b"], {"views": [1, 2]}, description="three"))
-    for forbidden in ("<script", "<style", "style=", "href", "<!--", "onload", "javascript", "<?xml"):
+    for forbidden in (
+        "<script",
+        "<style",
+        "style=",
+        "href",
+        "<!--",
+        "onload",
+        "javascript",
+        "<?xml",
+    ):
         assert forbidden not in svg
 
 
@@ -53,17 +68,25 @@ def test_a_chart_says_what_it_shows() -> None:
 
 
 def test_a_single_point_can_be_seen() -> None:
-    assert [element for element in draw([5]).iter() if element.get("class") == "line reactive nofill"]
+    assert [
+        element for element in draw([5]).iter() if element.get("class") == "line reactive nofill"
+    ]
 
 
 def test_a_point_with_a_note_has_a_line_that_says_it() -> None:
     values, notes = [1, 2, 3], ["", "<Newsletter> sent", ""]
-    svg = charts.lines("Views", ["a", "b", "c"], {"views": values, "reads": values}, description="", notes=notes)
+    svg = charts.lines(
+        "Views", ["a", "b", "c"], {"views": values, "reads": values}, description="", notes=notes
+    )
     root = ElementTree.fromstring(svg)
     [marks] = [one for one in root.iter(f"{NAMESPACE}g") if one.get("class") == "readtrack-marks"]
     assert [mark[0].text for mark in marks] == ["<Newsletter> sent"]
-    assert len([one for one in root.iter() if one.get("class") == "line reactive nofill"]) == 2  # and no third one
-    over, down = (float(part.split(" ")[0]) for part in str(marks[0].get("d")).removeprefix("M").split("V"))
+    assert (
+        len([one for one in root.iter() if one.get("class") == "line reactive nofill"]) == 2
+    )  # and no third one
+    over, down = (
+        float(part.split(" ")[0]) for part in str(marks[0].get("d")).removeprefix("M").split("V")
+    )
     [label] = [one for one in root.iter(f"{NAMESPACE}text") if one.text == "b"]
     assert over == pytest.approx(float(str(label.get("x"))), abs=0.1)
     assert 0 < down < 260
@@ -71,25 +94,40 @@ def test_a_point_with_a_note_has_a_line_that_says_it() -> None:
 
 def written(root: ElementTree.Element) -> list[str]:
     """Returns the labels of the horizontal axis that are written out."""
-    [axis] = [one for one in root.iter(f"{NAMESPACE}g") if str(one.get("class")).startswith("axis x")]
+    [axis] = [
+        one for one in root.iter(f"{NAMESPACE}g") if str(one.get("class")).startswith("axis x")
+    ]
     return [str(text.text) for text in axis.iter(f"{NAMESPACE}text")]
 
 
-@pytest.mark.parametrize("language", some(["de", "ja"], deep=["en", "ar"]))  # of long words, and of wide letters
+@pytest.mark.parametrize(
+    "language", some(["de", "ja"], deep=["en", "ar"])
+)  # of long words, and of wide letters
 @pytest.mark.parametrize(("is_narrow", "width", "font_size"), [(False, 900, 13), (True, 420, 14)])
-@pytest.mark.parametrize(("by", "count"), [("hour", 24), ("day", 99), ("week", 107), ("month", 100)])
+@pytest.mark.parametrize(
+    ("by", "count"), [("hour", 24), ("day", 99), ("week", 107), ("month", 100)]
+)
 def test_labels_have_room_in_every_language(
     by: str, language: str, is_narrow: bool, width: int, font_size: int, count: int
 ) -> None:
-    """A letter is 0.62 font sizes wide, one of East Asia a whole one; the axis leaves 85 % of the width."""
+    """A letter is 0.62 font sizes wide, one of East Asia a whole one; the axis leaves 85 % of the
+    width.
+    """
     end, hours = datetime(2026, 9, 30, 23), {"hour": 1, "day": 24, "week": 168, "month": 744}[by]
     with override(language):
-        labels = [date_format(end - place * hours * HOUR, FORMATS[by]) for place in range(count)][::-1]
+        labels = [date_format(end - place * hours * HOUR, FORMATS[by]) for place in range(count)][
+            ::-1
+        ]
     shown = written(
-        ElementTree.fromstring(charts.lines("Views", labels, {"": [1] * count}, description="", is_narrow=is_narrow))
+        ElementTree.fromstring(
+            charts.lines("Views", labels, {"": [1] * count}, description="", is_narrow=is_narrow)
+        )
     )
     assert shown[-1] == labels[-1]
-    widest = max(sum(1.0 if east_asian_width(letter) in "WF" else 0.62 for letter in label) for label in labels)
+    widest = max(
+        sum(1.0 if east_asian_width(letter) in "WF" else 0.62 for letter in label)
+        for label in labels
+    )
     assert widest * len(shown) <= 0.85 * width / font_size + widest
 
 

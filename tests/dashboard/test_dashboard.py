@@ -25,7 +25,9 @@ def staff(*permissions: str) -> Client:
     return factories.browser(user)
 
 
-@pytest.mark.parametrize(("page", "permission"), [(DASHBOARD, "view_numbers"), (FLUSHES, "view_flushrun")])
+@pytest.mark.parametrize(
+    ("page", "permission"), [(DASHBOARD, "view_numbers"), (FLUSHES, "view_flushrun")]
+)
 def test_only_who_may_sees_it(page: str, permission: str) -> None:
     assert staff().get(page).status_code == 403
     assert staff("view_post").get(page).status_code == 403
@@ -67,7 +69,10 @@ def test_a_flush_has_the_date_of_the_other_pages_and_its_seconds(admin_client: C
 
 
 def test_the_sites_own_list_has_a_sortable_count_column(admin_client: Client) -> None:
-    few, many = factories.post(title="Few", view_count=1), factories.post(title="Many", view_count=1234)
+    few, many = (
+        factories.post(title="Few", view_count=1),
+        factories.post(title="Many", view_count=1234),
+    )
     page = admin_client.get("/admin/site/post/").text
     assert "column-linked_views" in page
     assert "1,234" in page

@@ -66,16 +66,23 @@ def opened(client: Client, **given: str) -> Any:
 
 
 def shown(client: Client, **given: str) -> dict[str, Any]:
-    """Returns what the page shows: the totals by name, with those before, and the tables' rows as text."""
+    """Returns what the page shows: the totals by name, with those before, and the tables' rows as
+    text.
+    """
     return told(opened(client, **given).context)
 
 
 def told(context: Any) -> dict[str, Any]:
     """Returns what the page of that context shows."""
     return {
-        **{figure["label"]: (figure["value"], figure["before"]) for figure in context.get("figures", ())},
         **{
-            one["table"].name: [[head["text"], *map(written, cells)] for head, cells, *_ in one["rows"]]
+            figure["label"]: (figure["value"], figure["before"])
+            for figure in context.get("figures", ())
+        },
+        **{
+            one["table"].name: [
+                [head["text"], *map(written, cells)] for head, cells, *_ in one["rows"]
+            ]
             for one in context["tables"]
         },
     }
@@ -96,7 +103,11 @@ def add_views(obj: Any, days_ago: int, views: int, *, visitors: int = 0, reads: 
     hour = buckets.hour_index(buckets.now() - timedelta(days=days_ago))
     label = obj._meta.label_lower
     rows = {f"{label}:{obj.pk}": (views, visitors), label: (views, 0)}
-    rows |= {f"visitors:{label}": (visitors, 0), f"reads:{label}": (reads, 0), f"reads:{label}:{obj.pk}": (reads, 0)}
+    rows |= {
+        f"visitors:{label}": (visitors, 0),
+        f"reads:{label}": (reads, 0),
+        f"reads:{label}:{obj.pk}": (reads, 0),
+    }
     for subject, (more, new) in rows.items():
         last = History.objects.filter(subject=subject).order_by("hour").last()
         before = (last.views, last.visitors) if last else (0, 0)
@@ -105,7 +116,12 @@ def add_views(obj: Any, days_ago: int, views: int, *, visitors: int = 0, reads: 
 
 def test_an_empty_site_is_told_what_to_do(admin_client: Client) -> None:
     page = content(admin_client.get(DASHBOARD).text)
-    for words in ("never", "manage.py readtrack flush", "No views in this period.", "No views in the last hour"):
+    for words in (
+        "never",
+        "manage.py readtrack flush",
+        "No views in this period.",
+        "No views in the last hour",
+    ):
         assert words in page
     assert shown(admin_client)["Views"] == ("0", "0")
 
@@ -118,7 +134,9 @@ def test_the_period_before_is_told_to_end_at_the_same_time_of_day(admin_client: 
 
 
 @pytest.mark.parametrize("period", some(["today", "yesterday", "7", "all"], deep=PERIODS))
-def test_totals_chart_table_and_file_have_the_same_numbers_flushed_or_not(period: str, admin_client: Client) -> None:
+def test_totals_chart_table_and_file_have_the_same_numbers_flushed_or_not(
+    period: str, admin_client: Client
+) -> None:
     post, product = factories.post(title="Top"), Product.objects.create(name="x")
     counts.view(post, post, product)
     flush()
@@ -134,7 +152,10 @@ def test_totals_chart_table_and_file_have_the_same_numbers_flushed_or_not(period
     # The script draws them without another request.
     assert html.unescape(page.text).count(page.context["chart_values"]) == 1
     drawn = json.loads(page.context["chart_values"])
-    assert drawn["rows"] == json.loads(exported(admin_client, "over-time", "json", period=period))["rows"]
+    assert (
+        drawn["rows"]
+        == json.loads(exported(admin_client, "over-time", "json", period=period))["rows"]
+    )
     one = shown(admin_client, period=period, object=f"site.post:{post.pk}")
     assert one["Views"][0] == str(views[1])
 
@@ -145,7 +166,9 @@ def test_each_number_has_that_of_the_period_before_and_the_change(admin_client: 
     add_views(other, 3, 5)
     add_views(post, 2, 60, visitors=30, reads=15)
     page = admin_client.get(DASHBOARD)
-    assert [(f["value"], f["before"], f["change"], f["trend"]) for f in page.context["figures"]] == [
+    assert [
+        (f["value"], f["before"], f["change"], f["trend"]) for f in page.context["figures"]
+    ] == [
         ("65", "40", "+62 %", "up"),
         ("30", "20", "+50 %", "up"),
         ("15", "10", "+50 %", "up"),
@@ -169,33 +192,51 @@ def test_every_word_of_the_dashboard_is_marked_for_translation(admin_client: Cli
         tracker.record(factories.hit(f"site.post:{post.pk}", visitor=visitor))
     skip_buffer.send()
     flush()
-    pages += [admin_client.get(DASHBOARD, {"period": chosen}).text for chosen in some(["today", "all"], deep=PERIODS)]
+    pages += [
+        admin_client.get(DASHBOARD, {"period": chosen}).text
+        for chosen in some(["today", "all"], deep=PERIODS)
+    ]
     given: dict[str, str]
     for given in ({}, {"object": f"site.post:{post.pk}"}, {"device": "phone"}):
         pages += [opened(admin_client, tab=tab, **given).text for tab in TABS]
     for page in pages:
-        text = re.sub(r"<code>.*?</code>|<[^>]*>|&\w+;", " ", content(page).partition(">")[2].partition("<footer")[0])
+        text = re.sub(
+            r"<code>.*?</code>|<[^>]*>|&\w+;",
+            " ",
+            content(page).partition(">")[2].partition("<footer")[0],
+        )
         assert set(unmarked(text)) <= {"CSV", "JSON", *conf.FUNNEL}
     assert any("⟦seen by the same visitor already⟧" in page for page in pages)
 
 
-def test_the_chart_is_a_described_drawing_and_the_page_has_no_script_and_style_of_its_own(admin_client: Client) -> None:
+def test_the_chart_is_a_described_drawing_and_the_page_has_no_script_and_style_of_its_own(
+    admin_client: Client,
+) -> None:
     page = content(admin_client.get(DASHBOARD).text)
     chart = page[page.index("<svg") : page.index("</svg>")]
-    assert re.match(r"<svg[^>]* role=\"img\"[^>]*>\s*<title>[^<]+</title>\s*<desc>[^<]+</desc>", chart)
+    assert re.match(
+        r"<svg[^>]* role=\"img\"[^>]*>\s*<title>[^<]+</title>\s*<desc>[^<]+</desc>", chart
+    )
     assert not re.search(r"<script(?![^>]* src=)|<style|style=|\son\w+=", page)
 
 
 def test_titles_cannot_break_out_of_the_page_nor_become_a_formula(admin_client: Client) -> None:
-    counts.view(factories.post(title="<script>alert(1)</script>"), factories.post(title='=cmd|" /C calc"!A1'))
+    counts.view(
+        factories.post(title="<script>alert(1)</script>"),
+        factories.post(title='=cmd|" /C calc"!A1'),
+    )
     flush()
     assert "<script>alert" not in admin_client.get(DASHBOARD).text
     rows = list(csv.reader(StringIO(exported(admin_client, "most-viewed", "csv"))))
     assert {row[0] for row in rows[1:]} == {"<script>alert(1)</script>", """'=cmd|" /C calc"!A1"""}
 
 
-@pytest.mark.parametrize("begin", ["=", "\n=", "\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH COMMERCIAL AT}"])
-def test_a_title_that_a_spreadsheet_would_compute_is_marked_as_text(begin: str, admin_client: Client) -> None:
+@pytest.mark.parametrize(
+    "begin", ["=", "\n=", "\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH COMMERCIAL AT}"]
+)
+def test_a_title_that_a_spreadsheet_would_compute_is_marked_as_text(
+    begin: str, admin_client: Client
+) -> None:
     counts.view(factories.post(title=f"{begin}1+1"))
     flush()
     rows = list(csv.reader(StringIO(exported(admin_client, "most-viewed", "csv"))))
@@ -222,7 +263,10 @@ def test_titles_and_addresses_are_made_of_shown_rows_and_a_failing_one_is_a_row_
     monkeypatch.setattr(type(posts[0]), "__str__", title)
     page = admin_client.get(DASHBOARD)
     rows = page.context["tables"][0]["rows"]
-    assert [(head["text"], url) for head, _, _, url in rows[:2]] == [("Lost", ""), (f"Post object ({posts[1].pk})", "")]
+    assert [(head["text"], url) for head, _, _, url in rows[:2]] == [
+        ("Lost", ""),
+        (f"Post object ({posts[1].pk})", ""),
+    ]
     assert "None" not in content(page.text)
     assert [len(one["rows"]) for one in page.context["tables"]] == [10, 10]  # trending, too
     assert (made.count("title"), len(made)) == (20, 40)
@@ -245,12 +289,16 @@ def test_a_file_of_a_table_has_all_rows_and_json_has_the_same_values(admin_clien
     assert len(rows) == 13
     assert rows[1][:2] == [posts[0].title, "2"]
     assert found["headings"] == rows[0]
-    assert [[title, str(views)] for title, views, *_ in found["rows"]] == [row[:2] for row in rows[1:]]
+    assert [[title, str(views)] for title, views, *_ in found["rows"]] == [
+        row[:2] for row in rows[1:]
+    ]
     for name in ("no", "", "by-nothing"):
         assert admin_client.get(DASHBOARD, {"table": name, "format": "csv"}).status_code == 404
 
 
-def test_a_share_in_a_file_is_in_per_cent_as_on_the_page_with_two_more_digits(admin_client: Client) -> None:
+def test_a_share_in_a_file_is_in_per_cent_as_on_the_page_with_two_more_digits(
+    admin_client: Client,
+) -> None:
     skip_buffer.add(skips.key_of(buckets.now()), ["bot", "bot", "repeat"])
     skip_buffer.send_rest()
     rows = list(csv.reader(StringIO(exported(admin_client, "not-counted", "csv"))))
@@ -275,7 +323,9 @@ def test_the_columns_of_a_file_are_those_of_the_page_with_its_headings_and_units
             name, headings = one["table"].name, [column.heading for column in one["table"].columns]
             file = json.loads(exported(admin_client, name, "json", tab=tab))
             # Before: "rate" and 0.3333 for "Of the first stage" and "33 %".
-            assert next(csv.reader(StringIO(exported(admin_client, name, "csv", tab=tab)))) == headings
+            assert (
+                next(csv.reader(StringIO(exported(admin_client, name, "csv", tab=tab)))) == headings
+            )
             assert (file["headings"], len(file["columns"])) == (headings, len(headings))
     row = json.loads(exported(admin_client, "funnel", "json"))
     assert (row["headings"][1], row["rows"][1]) == ("Passes", ["click", 20, 10, 100, 33.33, 33.33])
@@ -284,11 +334,17 @@ def test_the_columns_of_a_file_are_those_of_the_page_with_its_headings_and_units
     assert lines == [["Title", "'=1+1"]]
 
 
-def test_a_file_made_without_redis_says_that_it_is_incomplete(admin_client: Client, start_redis: Start) -> None:
+def test_a_file_made_without_redis_says_that_it_is_incomplete(
+    admin_client: Client, start_redis: Start
+) -> None:
     def made(kind: str) -> tuple[bool, str | None, str]:
         answer: Any = admin_client.get(DASHBOARD, {"table": "most-viewed", "format": kind})
         body = b"".join(answer.streaming_content).decode()
-        return ("-incomplete." in answer["Content-Disposition"], answer.get("X-Readtrack-Complete"), body)
+        return (
+            "-incomplete." in answer["Content-Disposition"],
+            answer.get("X-Readtrack-Complete"),
+            body,
+        )
 
     valkey, post = start_redis(), factories.post(title="Top")
     counts.view(post)
@@ -305,19 +361,25 @@ def test_a_file_made_without_redis_says_that_it_is_incomplete(admin_client: Clie
 
 def test_a_flush_that_failed_says_why(admin_client: Client) -> None:
     now = buckets.now()
-    FlushRun.objects.create(started=now, ended=now + timedelta(seconds=1), error="ConnectionError: <gone>")
+    FlushRun.objects.create(
+        started=now, ended=now + timedelta(seconds=1), error="ConnectionError: <gone>"
+    )
     FlushRun.objects.create(started=now + timedelta(seconds=2))  # has not ended
     assert "ConnectionError: &lt;gone&gt;" in admin_client.get(DASHBOARD).text
 
 
 @pytest.mark.parametrize(("seconds", "is_late"), [(0, False), (150, False), (200, True)])
-def test_a_flush_is_late_after_three_intervals(seconds: int, is_late: bool, admin_client: Client) -> None:
+def test_a_flush_is_late_after_three_intervals(
+    seconds: int, is_late: bool, admin_client: Client
+) -> None:
     ended = buckets.now() - timedelta(seconds=seconds)
     FlushRun.objects.create(started=ended, ended=ended)
     assert admin_client.get(DASHBOARD).context["is_late"] is is_late
 
 
-def test_without_redis_the_dashboard_says_so_and_makes_nothing_up(admin_client: Client, start_redis: Start) -> None:
+def test_without_redis_the_dashboard_says_so_and_makes_nothing_up(
+    admin_client: Client, start_redis: Start
+) -> None:
     valkey, top = start_redis(), factories.post(title="Top")
     counts.view(top, top, top)
     flush()
@@ -326,7 +388,11 @@ def test_without_redis_the_dashboard_says_so_and_makes_nothing_up(admin_client: 
     assert re.search(r'class="errornote" role="alert">Redis does not answer', page)
     assert "manage.py readtrack doctor" in page
     found = shown(admin_client)
-    assert (found["Views"][0], found["most-viewed"][0][:2], found["trending"]) == ("3", ["Top", "3"], [])
+    assert (found["Views"][0], found["most-viewed"][0][:2], found["trending"]) == (
+        "3",
+        ["Top", "3"],
+        [],
+    )
     for tab in ("numbers", "refused"):
         page = admin_client.get(DASHBOARD, {"tab": tab}).text
         assert "Not known at the moment." in page
@@ -338,7 +404,9 @@ def test_without_redis_hours_that_were_not_flushed_have_no_number(
     admin_client: Client, start_redis: Start, settings: Settings
 ) -> None:
     def known() -> list[bool]:
-        rows = admin_client.get(DASHBOARD, {"from": f"{day:%Y-%m-%d}", "to": f"{day:%Y-%m-%d}"}).context["chart_rows"]
+        rows = admin_client.get(
+            DASHBOARD, {"from": f"{day:%Y-%m-%d}", "to": f"{day:%Y-%m-%d}"}
+        ).context["chart_rows"]
         return [values[0] != "\N{EN DASH}" for _, values in rows]
 
     day = buckets.now() - buckets.DAY
@@ -347,7 +415,9 @@ def test_without_redis_hours_that_were_not_flushed_have_no_number(
     assert known() == [True] * 24
     valkey.stop()
     assert known() == [True] * 24
-    FlushRun.objects.update(started=datetime(day.year, day.month, day.day, 21, 30, tzinfo=day.tzinfo))
+    FlushRun.objects.update(
+        started=datetime(day.year, day.month, day.day, 21, 30, tzinfo=day.tzinfo)
+    )
     assert known() == [True] * 22 + [False] * 2
     FlushRun.objects.all().delete()
     assert known() == [False] * 24
@@ -371,7 +441,10 @@ def test_with_redis_back_the_dashboard_is_live_again(
     some(
         [
             ("today", ""),
-            ("all", "object"),  # before: 6 queries, as the row was read for the permission and again
+            (
+                "all",
+                "object",
+            ),  # before: 6 queries, as the row was read for the permission and again
             ("all", "category"),
         ],
         deep=[("7", ""), ("all", ""), ("7", "category"), ("year", "object")],
@@ -410,12 +483,17 @@ def test_a_category_of_all_models_and_an_author_cost_as_few(
     section, author = factories.category(name="Sport"), factories.user(username="ann")
     posts = [factories.post(category=section) for _ in range(7)]
     is_mixed = most > 5 and period != "all"  # rows that are shown cost a query for each model
-    articles = [Article.objects.create(category=section, author=author) for _ in range(3 if is_mixed else 0)]
+    articles = [
+        Article.objects.create(category=section, author=author) for _ in range(3 if is_mixed else 0)
+    ]
     counts.view(*posts, *articles)
     flush()
     tracker.refresh_trending()
     counts.view(*posts)
-    for chosen, name in (({"category": f"site.category:{section.pk}"}, "Sport"), ({"author": str(author.pk)}, "ann")):
+    for chosen, name in (
+        ({"category": f"site.category:{section.pk}"}, "Sport"),
+        ({"author": str(author.pk)}, "ann"),
+    ):
         for tab in TABS.keys() - {"sections"}:  # a query for each model of categories
             given = {**chosen, "period": period, "tab": tab}
             admin_client.get(DASHBOARD, given)
@@ -424,7 +502,10 @@ def test_a_category_of_all_models_and_an_author_cost_as_few(
             assert page.context["chips"][0][1] == name
             assert trips[0] <= 2, tab
             # Before: 7 or 8.
-            assert len(queries) - OF_THE_ADMIN <= 5, [tab, *(query["sql"][:200] for query in queries)]
+            assert len(queries) - OF_THE_ADMIN <= 5, [
+                tab,
+                *(query["sql"][:200] for query in queries),
+            ]
 
 
 def test_a_shown_row_that_is_deleted_meanwhile_is_its_key(admin_client: Client) -> None:
@@ -432,7 +513,9 @@ def test_a_shown_row_that_is_deleted_meanwhile_is_its_key(admin_client: Client) 
     gone, other = (factories.post(category=section, title=title) for title in ("Gone", "Other"))
     counts.view(gone, gone, other)
     flush()
-    found = numbers.Numbers(Scope.parse({"category": f"site.category:{section.pk}"}), ["most-viewed"])
+    found = numbers.Numbers(
+        Scope.parse({"category": f"site.category:{section.pk}"}), ["most-viewed"]
+    )
     table = tables.most_viewed(found)
     Post.objects.filter(pk=gone.pk).delete()
     found.objects.load([subject_of(other)])
@@ -456,7 +539,9 @@ def test_a_category_that_rows_are_linked_to_by_many_has_its_name(admin_client: C
     assert [row[0]["text"] for row in page.context["tables"][0]["rows"]] == [str(article)]
 
 
-def test_accounts_are_counted_once_in_some_minutes(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accounts_are_counted_once_in_some_minutes(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     factories.category()
     for now, expected in ((600, "1"), (899, "1"), (900, "3")):
         monkeypatch.setattr(tables, "monotonic", lambda now=now: now)
@@ -464,7 +549,9 @@ def test_accounts_are_counted_once_in_some_minutes(admin_client: Client, monkeyp
         factories.user()
 
 
-def test_each_tenant_has_its_own_number_of_accounts(admin_client: Client, settings: Settings) -> None:
+def test_each_tenant_has_its_own_number_of_accounts(
+    admin_client: Client, settings: Settings
+) -> None:
     factories.category()
     for tenant, expected in (("red:", "1"), ("blue:", "2"), ("red:", "1")):
         settings.READTRACK = {"PREFIX": tenant}
@@ -475,14 +562,22 @@ def test_each_tenant_has_its_own_number_of_accounts(admin_client: Client, settin
 def test_long_and_past_periods_have_the_best_of_the_lists_and_cost_no_more_queries(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old, new, other = factories.post(title="Old"), factories.post(title="New"), Product.objects.create(name="x")
+    old, new, other = (
+        factories.post(title="Old"),
+        factories.post(title="New"),
+        Product.objects.create(name="x"),
+    )
     add_views(old, 400, 50)
     add_views(new, 40, 9)
     add_views(old, 40, 4)
     row_counts.write(Post, {old.pk: RowCounts(54, 0), new.pk: RowCounts(9, 0)})
     counts.view(other)
     flush()
-    assert not Popular.objects.filter(days=popular.EVER, subject=subject_of(new)).exclude(views=9).exists()
+    assert (
+        not Popular.objects.filter(days=popular.EVER, subject=subject_of(new))
+        .exclude(views=9)
+        .exists()
+    )
     monkeypatch.setattr(popular, "most", None)  # adds up all history of the period
     day = buckets.now() - 40 * buckets.DAY
     past = {"from": f"{day - buckets.DAY:%Y-%m-%d}", "to": f"{day + buckets.DAY:%Y-%m-%d}"}
@@ -502,14 +597,18 @@ def test_hits_that_did_not_count_are_shown_by_reason_and_hour(admin_client: Clie
         tracker.record(factories.hit(f"site.post:{post.pk}", visitor=Visitor("a")))
     skip_buffer.send()
     found = shown(admin_client, tab="refused")["not-counted"]
-    assert found == [["seen by the same visitor already", "2", "100 %", NOT_KNOWN, ""]]  # none of yesterday is known
+    assert found == [
+        ["seen by the same visitor already", "2", "100 %", NOT_KNOWN, ""]
+    ]  # none of yesterday is known
     rows = json.loads(exported(admin_client, "not-counted", "json", period="today"))["rows"]
     assert rows[0][:3] == ["seen by the same visitor already", 2, 100.0]
     assert rows[0][4][-1] == 2
 
 
 @pytest.mark.parametrize("buffer", [0, 0.01])
-def test_robots_that_were_refused_have_names(buffer: float, admin_client: Client, settings: Settings) -> None:
+def test_robots_that_were_refused_have_names(
+    buffer: float, admin_client: Client, settings: Settings
+) -> None:
     settings.READTRACK = {"BUFFER": buffer}
     path = f"/posts/{factories.post().pk}/"
     for agent in ("Mozilla/5.0 (compatible; bingbot/2.0)", "curl/8.5.0", "curl/8.6.0", "", BROWSER):
@@ -563,38 +662,54 @@ def test_a_category_an_author_and_a_model_can_be_chosen_and_given_up(admin_clien
         given: dict[str, str] = dict(chosen)
         page = opened(admin_client, **given)
         found = told(page.context)
-        assert (sorted(row[0] for row in found["most-viewed"]), found["Views"][0]) == (sorted(titles), views)
+        assert (sorted(row[0] for row in found["most-viewed"]), found["Views"][0]) == (
+            sorted(titles),
+            views,
+        )
         assert len(page.context["chips"]) == len(chosen)
         for _, _, link in page.context["chips"]:
             assert len(admin_client.get(DASHBOARD + link).context["chips"]) == len(chosen) - 1
     page = admin_client.get(DASHBOARD, {"category": category, "author": str(author.pk)})
     assert [words for _, words, _ in page.context["chips"]] == ["Sport", "ann"]
-    type(author).objects.filter(pk=author.pk).update(first_name="Ann", last_name="Lee", is_staff=True)
+    type(author).objects.filter(pk=author.pk).update(
+        first_name="Ann", last_name="Lee", is_staff=True
+    )
     page = admin_client.get(DASHBOARD, {"author": str(author.pk)})
     assert [words for _, words, _ in page.context["chips"]] == ["Ann Lee"]  # before: "ann"
     author.refresh_from_db()
     report = factories.browser(author).get(f"{DASHBOARD}author/")
     assert report.context["title"] == "Numbers of Ann Lee"
     # A filter that an object's page does not take is not handed on either.
-    links = opened(admin_client, object=subject_of(own), period="28", model="site.article").context["links"]
+    links = opened(admin_client, object=subject_of(own), period="28", model="site.article").context[
+        "links"
+    ]
     assert links[-1] == ("All by this author", f"{DASHBOARD}?period=28&author={author.pk}")
 
 
-def test_models_that_are_not_the_sites_own_are_there_too(admin_client: Client, settings: Settings) -> None:
+def test_models_that_are_not_the_sites_own_are_there_too(
+    admin_client: Client, settings: Settings
+) -> None:
     settings.READTRACK = {"COUNTED_MODELS": ["site.Manual"], "NEWS_FOR": {}}
     manual, page = Manual.objects.create(title="A"), Page.objects.create(slug="a b*")
     counts.view(manual, page)
     flush()
     for period in ("7", "all"):
         assert len(shown(admin_client, period=period)["most-viewed"]) == 2
-        assert shown(admin_client, period=period, object=f"site.manual:{manual.pk}")["Views"][0] == "1"
+        assert (
+            shown(admin_client, period=period, object=f"site.manual:{manual.pk}")["Views"][0] == "1"
+        )
     counts.view(manual)
     assert shown(admin_client, object=f"site.manual:{manual.pk}")["Views"][0] == "2"
     assert shown(admin_client, object="site.page:a%20b%2A")["Views"][0] == "1"
 
 
-def test_a_category_has_rows_of_models_that_are_not_the_sites_own(admin_client: Client, settings: Settings) -> None:
-    settings.READTRACK = {"COUNTED_MODELS": ["site.Gadget"], "NEWS_FOR": {"site.Gadget": ["category"]}}
+def test_a_category_has_rows_of_models_that_are_not_the_sites_own(
+    admin_client: Client, settings: Settings
+) -> None:
+    settings.READTRACK = {
+        "COUNTED_MODELS": ["site.Gadget"],
+        "NEWS_FOR": {"site.Gadget": ["category"]},
+    }
     section = factories.category()
     gadget = Gadget.objects.create(category=section)
     counts.view(gadget)
@@ -612,12 +727,19 @@ def test_sources_of_an_object_are_of_all_time_and_those_of_a_model_of_the_period
 ) -> None:
     settings.READTRACK = {"DIMENSIONS": ["referrer", "device", "shop.tracking.plan"]}
     one, two = factories.post(title="One"), factories.post(title="Two")
-    for post, source, device in ((one, "a.example", "phone"), (one, "direct", "phone"), (two, "direct", "tablet")):
+    for post, source, device in (
+        (one, "a.example", "phone"),
+        (one, "direct", "phone"),
+        (two, "direct", "tablet"),
+    ):
         values = (("referrer", source), ("device", device))
         tracker.record(factories.hit(f"site.post:{post.pk}", dimensions=values))
     flush()
     found = shown(admin_client, tab="sources")
-    assert found["by-referrer"] == [["direct", "2", "0", NOT_KNOWN, "67 %"], ["a.example", "1", "0", NOT_KNOWN, "33 %"]]
+    assert found["by-referrer"] == [
+        ["direct", "2", "0", NOT_KNOWN, "67 %"],
+        ["a.example", "1", "0", NOT_KNOWN, "33 %"],
+    ]
     assert found["by-plan"] == []
     for given in ({"from": "2026-01-01", "to": "2026-01-31"}, {"model": "site.article"}):
         assert shown(admin_client, tab="sources", **given)["by-referrer"] == []
@@ -631,7 +753,9 @@ def test_sources_of_an_object_are_of_all_time_and_those_of_a_model_of_the_period
     assert [words for _, words, _ in page.context["chips"]] == ["direct", "phone"]
     assert "The values of single objects are stored without a day." in page.text
     assert shown(admin_client, referrer="direct")["most-viewed"] == [["One", "1"], ["Two", "1"]]
-    assert shown(admin_client, referrer="direct", device="phone")["most-viewed"] == [["One", "1", "2"]]
+    assert shown(admin_client, referrer="direct", device="phone")["most-viewed"] == [
+        ["One", "1", "2"]
+    ]
     assert shown(admin_client, referrer="no.example")["most-viewed"] == []
     rows = list(csv.reader(StringIO(exported(admin_client, "by-referrer", "csv"))))
     assert rows == [
@@ -645,10 +769,14 @@ def add_gain(days_ago: int, kind: str, *, model: str = "site.post", **gains: int
     """Adds what a model gained by value, as flushes of that day would have."""
     hour = buckets.hour_index(buckets.now() - timedelta(days=days_ago))
     with transaction.atomic():
-        history.add_gains({(model, kind, field): count for field, count in gains.items()}, hour=hour)
+        history.add_gains(
+            {(model, kind, field): count for field, count in gains.items()}, hour=hour
+        )
 
 
-def test_sources_obey_the_period_beside_the_one_before(admin_client: Client, settings: Settings) -> None:
+def test_sources_obey_the_period_beside_the_one_before(
+    admin_client: Client, settings: Settings
+) -> None:
     settings.READTRACK = {"DIMENSIONS": ["device", "referrer"]}
     add_gain(200, "views:device", phone=1000)
     add_gain(10, "views:device", phone=40, tablet=5)
@@ -693,17 +821,27 @@ def test_a_title_leads_to_the_objects_page_which_has_its_sources_first(
     settings.READTRACK = {"DIMENSIONS": ["device", "referrer"]}
     category, old = factories.category(), factories.post()
     post = factories.post(title="Grew", category=category)
-    hit = factories.hit(subject_of(post), dimensions=(("device", "phone"), ("referrer", "a.example")))
+    hit = factories.hit(
+        subject_of(post), dimensions=(("device", "phone"), ("referrer", "a.example"))
+    )
     tracker.record(hit)
     flush()
     tracker.refresh_trending()
     counts.view(old)
     given: dict[str, str]
-    for given in ({}, {"tab": "growth"}, {"tab": "reading"}, {"category": subject_of(category)}, {"device": "phone"}):
+    for given in (
+        {},
+        {"tab": "growth"},
+        {"tab": "reading"},
+        {"category": subject_of(category)},
+        {"device": "phone"},
+    ):
         page = admin_client.get(DASHBOARD, {"period": "28", **given})
         links = {row[0]["text"]: row[2] for one in page.context["tables"] for row in one["rows"]}
         # Before: a filter of the dashboard, on whose next page the tab of sources was to be opened.
-        assert links.get("Grew", "") == ("" if given == {"tab": "reading"} else f"{numbers_url(post)}?period=28"), given
+        assert links.get("Grew", "") == (
+            "" if given == {"tab": "reading"} else f"{numbers_url(post)}?period=28"
+        ), given
     page = admin_client.get(f"{numbers_url(post)}?period=28&device=tablet")
     tables = page.context["tables"]
     assert [one["table"].name for one in tables] == ["by-referrer", "by-device", "really-read"]
@@ -720,7 +858,9 @@ def test_the_list_of_what_grew_most_has_the_file_of_each_objects_sources(
     admin_client: Client, settings: Settings
 ) -> None:
     post = factories.post(title="Grew")
-    tracker.record(factories.hit(subject_of(post), dimensions=(("device", "phone"), ("referrer", "a.example"))))
+    tracker.record(
+        factories.hit(subject_of(post), dimensions=(("device", "phone"), ("referrer", "a.example")))
+    )
     flush()
     for dimensions, lines in (
         (["device", "referrer"], ["a.example,1,100.0"]),
@@ -731,7 +871,9 @@ def test_the_list_of_what_grew_most_has_the_file_of_each_objects_sources(
         [table] = admin_client.get(DASHBOARD, {"tab": "growth"}).context["tables"]
         files = [head["file"] for head, *_ in table["rows"] if "file" in head]
         answers: list[Any] = [admin_client.get(file) for file in files]
-        assert [b"".join(one.streaming_content).decode().splitlines()[1] for one in answers] == lines
+        assert [
+            b"".join(one.streaming_content).decode().splitlines()[1] for one in answers
+        ] == lines
 
 
 @pytest.mark.parametrize(
@@ -759,12 +901,16 @@ def test_a_file_has_the_rows_of_the_page_small_lines_too(
             table = one["table"]
             rows = [[str(row.values[0]), *row.values[1:]] for row in table.rows]
             file = json.loads(exported(admin_client, table.name, "json", period=period, **filters))
-            assert file["rows"] == [[pytest.approx(value, abs=0.01) for value in row] for row in rows], table.name
+            assert file["rows"] == [
+                [pytest.approx(value, abs=0.01) for value in row] for row in rows
+            ], table.name
             compared.add(table.name)
     assert compared >= {"most-viewed", "really-read", "by-referrer", "sections", "not-counted"}
 
 
-def test_each_question_is_answered_by_a_file_two_clicks_away(admin_client: Client, settings: Settings) -> None:
+def test_each_question_is_answered_by_a_file_two_clicks_away(
+    admin_client: Client, settings: Settings
+) -> None:
     settings.READTRACK = {"DIMENSIONS": ["referrer"]}
     post = factories.post(category=factories.category())
     add_views(post, 2, 5, reads=3)
@@ -774,7 +920,10 @@ def test_each_question_is_answered_by_a_file_two_clicks_away(admin_client: Clien
     found = set[str]()
     for _, link, _ in admin_client.get(DASHBOARD).context["tabs"]:
         found |= {
-            *re.findall(r'href="([^"]+format=csv)" download', html.unescape(admin_client.get(DASHBOARD + link).text))
+            *re.findall(
+                r'href="([^"]+format=csv)" download',
+                html.unescape(admin_client.get(DASHBOARD + link).text),
+            )
         }
     # Before: neither people now nor, but in three clicks, the sources of what grew most.
     assert f"{numbers_url(post)}?period=7&table=by-referrer&format=csv" in found
@@ -801,12 +950,18 @@ def test_a_click_on_a_source_or_a_category_leads_to_what_it_filters_and_to_nothi
         page = admin_client.get(DASHBOARD + link)
         # Before: the same tab, whose numbers the filter did not change.
         assert [one["table"].name for one in page.context["tables"]] == expected
-        assert ("charts" in page.context, "Views over time" in page.text) == (tab == "sections",) * 2
+        assert ("charts" in page.context, "Views over time" in page.text) == (
+            tab == "sections",
+        ) * 2
 
 
-def test_no_period_can_be_chosen_for_what_is_of_now(admin_client: Client, settings: Settings) -> None:
+def test_no_period_can_be_chosen_for_what_is_of_now(
+    admin_client: Client, settings: Settings
+) -> None:
     settings.READTRACK = {"DIMENSIONS": ["device"]}
-    shows = {tab: 'aria-label="Period"' in admin_client.get(DASHBOARD, {"tab": tab}).text for tab in TABS}
+    shows = {
+        tab: 'aria-label="Period"' in admin_client.get(DASHBOARD, {"tab": tab}).text for tab in TABS
+    }
     assert [tab for tab in TABS if not shows[tab]] == ["sections"]
 
 
@@ -820,7 +975,13 @@ def test_the_funnel_of_a_model_obeys_the_period_too(
         add_views(post, days_ago, views)
         add_gain(days_ago, "funnel", view=views, click=clicks)
     for given, expected in (
-        ({}, [["view", "60", "40", "+50 %", "100 %", "100 %"], ["click", "30", "10", "+200 %", "50 %", "50 %"]]),
+        (
+            {},
+            [
+                ["view", "60", "40", "+50 %", "100 %", "100 %"],
+                ["click", "30", "10", "+200 %", "50 %", "50 %"],
+            ],
+        ),
         ({"period": "all"}, [["view", "100", "100 %", "100 %"], ["click", "40", "40 %", "40 %"]]),
         ({"period": "today"}, []),
     ):
@@ -853,17 +1014,31 @@ def test_without_redis_sources_are_those_that_are_stored(
         tracker.record(factories.hit(f"site.post:{post.pk}", dimensions=(("device", "phone"),)))
     flush()
     valkey.stop()
-    assert shown(admin_client, tab="sources")["by-device"] == [["phone", "2", "0", NOT_KNOWN, "100 %"]]
+    assert shown(admin_client, tab="sources")["by-device"] == [
+        ["phone", "2", "0", NOT_KNOWN, "100 %"]
+    ]
 
 
-def test_really_read_has_reads_their_share_and_the_median_time(admin_client: Client, redis: Any) -> None:
-    read, opened, other = factories.post(title="Read"), factories.post(title="Opened"), factories.post(title="Other")
+def test_really_read_has_reads_their_share_and_the_median_time(
+    admin_client: Client, redis: Any
+) -> None:
+    read, opened, other = (
+        factories.post(title="Read"),
+        factories.post(title="Opened"),
+        factories.post(title="Other"),
+    )
     counts.view(*[read] * 4, *[opened] * 3, other)
-    for post, fields in ((read, {"read": 2, "engaged": 3, "10": 3, "30": 1}), (opened, {"engaged": 2, "10": 1})):
+    for post, fields in (
+        (read, {"read": 2, "engaged": 3, "10": 3, "30": 1}),
+        (opened, {"engaged": 2, "10": 1}),
+    ):
         redis.hset(f"reading:site.post:{post.pk}", mapping=fields)
     flush()
     found = shown(admin_client, tab="reading")["really-read"]
-    assert [row[:2] + row[4:6] for row in found] == [["Read", "2", "4", "50 %"], ["Opened", "0", "3", "0 %"]]
+    assert [row[:2] + row[4:6] for row in found] == [
+        ["Read", "2", "4", "50 %"],
+        ["Opened", "0", "3", "0 %"],
+    ]
     assert all(row[6].endswith(" s") for row in found)
 
 
@@ -876,7 +1051,10 @@ def test_a_period_in_which_nothing_was_opened_has_nothing_that_was_really_read(
     flush()
     # Before: rows of zeros, because the time that people spent is stored without a day.
     past = opened(admin_client, tab="reading", **{"from": "2020-01-01", "to": "2020-01-05"})
-    assert (past.context["tables"][0]["rows"], "No text was read in this period." in past.text) == ([], True)
+    assert (past.context["tables"][0]["rows"], "No text was read in this period." in past.text) == (
+        [],
+        True,
+    )
     one = shown(admin_client, object=subject_of(post), period="yesterday")["really-read"]
     assert [row[1:2] + row[4:5] for row in one] == [["0", "0"]]
 
@@ -891,11 +1069,17 @@ def test_the_funnel_has_its_rates(admin_client: Client, settings: Settings) -> N
         flush()
         found = shown(admin_client, tab="reading", object=f"site.post:{post.pk}")["funnel"]
         first = 5 if has_funnels else 4
-        assert [row[:2] for row in found] == [["view", str(first)], ["click", "1"], ["convert", "0"]]
+        assert [row[:2] for row in found] == [
+            ["view", str(first)],
+            ["click", "1"],
+            ["convert", "0"],
+        ]
         assert found[1][2:] == ["20 %" if has_funnels else "25 %"] * 2
 
 
-def test_a_site_that_uses_no_funnel_has_no_empty_table_of_it(admin_client: Client, settings: Settings) -> None:
+def test_a_site_that_uses_no_funnel_has_no_empty_table_of_it(
+    admin_client: Client, settings: Settings
+) -> None:
     counts.view(factories.post())
     for given in ({}, {"FUNNEL": ()}, {"FUNNEL": (), "FUNNELS": True}):
         settings.READTRACK = given
@@ -905,11 +1089,19 @@ def test_a_site_that_uses_no_funnel_has_no_empty_table_of_it(admin_client: Clien
     assert shown(admin_client, tab="reading", model="site.post")["funnel"] == []
 
 
-def test_captions_of_one_object_speak_of_no_others(admin_client: Client, settings: Settings) -> None:
+def test_captions_of_one_object_speak_of_no_others(
+    admin_client: Client, settings: Settings
+) -> None:
     settings.READTRACK = {"FUNNELS": True, "DIMENSIONS": ["device"]}
     post = factories.post()
-    found = [one["table"] for one in opened(admin_client, object=subject_of(post)).context["tables"]]
-    assert [one.title for one in found] == ["Devices (All time)", "Really read", "Funnel (All time)"]
+    found = [
+        one["table"] for one in opened(admin_client, object=subject_of(post)).context["tables"]
+    ]
+    assert [one.title for one in found] == [
+        "Devices (All time)",
+        "Really read",
+        "Funnel (All time)",
+    ]
     assert not any("objects" in one.caption for one in found)
 
 
@@ -923,18 +1115,34 @@ def test_categories_are_ordered_by_the_accounts_that_they_are_unread_for(
         tracker.mark_read(user, [read])
     flush()
     expected = [["Unread", "0", "4", "100 %"], ["Read", "3", "1", "25 %"]]
-    found = [row for row in shown(admin_client, tab="sections")["sections"] if row[0] in {"Read", "Unread"}]
+    found = [
+        row
+        for row in shown(admin_client, tab="sections")["sections"]
+        if row[0] in {"Read", "Unread"}
+    ]
     assert found == expected
     valkey.stop()
-    found = [row for row in shown(admin_client, tab="sections")["sections"] if row[0] in {"Read", "Unread"}]
+    found = [
+        row
+        for row in shown(admin_client, tab="sections")["sections"]
+        if row[0] in {"Read", "Unread"}
+    ]
     assert found == expected
 
 
 @pytest.mark.parametrize("is_flushed", some([True], deep=[False]))
-def test_notes_are_on_the_chart_below_it_and_in_its_table(is_flushed: bool, admin_client: Client) -> None:
+def test_notes_are_on_the_chart_below_it_and_in_its_table(
+    is_flushed: bool, admin_client: Client
+) -> None:
     if is_flushed:
         flush()
-    for day, words in ((8, "Too late"), (7, "Redesign"), (5, "Newsletter <sent>"), (5, "Sale"), (1, "First")):
+    for day, words in (
+        (8, "Too late"),
+        (7, "Redesign"),
+        (5, "Newsletter <sent>"),
+        (5, "Sale"),
+        (1, "First"),
+    ):
         Note.objects.create(day=date(2026, 3, day), text=words)
     Note.objects.create(day=date(2026, 2, 28), text="Too early")
     week = {"from": "2026-03-01", "to": "2026-03-07"}
@@ -944,34 +1152,52 @@ def test_notes_are_on_the_chart_below_it_and_in_its_table(is_flushed: bool, admi
     assert re.findall(r"<li><b>[^<]+</b> (.*?)</li>", page) == ["First", both, "Redesign"]
     assert f"<td>{both}</td>" in page
     assert "Too" not in content(page)
-    hours, weeks = {"from": "2026-03-05", "to": "2026-03-05"}, {"from": "2025-03-01", "to": "2026-03-05"}
+    hours, weeks = (
+        {"from": "2026-03-05", "to": "2026-03-05"},
+        {"from": "2025-03-01", "to": "2026-03-05"},
+    )
     for given, points, expected in ((week, 7, 4), (hours, 24, 0), (weeks, 54, 53)):
         rows = list(csv.DictReader(StringIO(exported(admin_client, "over-time", "csv", **given))))
         assert len(rows) == points
         assert [place for place, row in enumerate(rows) if "Sale" in row["Notes"]] == [expected]
         # Before: the first day of the week, or the first hour of the day.
-        assert ("March 5, 2026", "Newsletter <sent>; Sale") in opened(admin_client, **given).context["notes"]
+        assert ("March 5, 2026", "Newsletter <sent>; Sale") in opened(
+            admin_client, **given
+        ).context["notes"]
 
 
 def test_tables_of_the_whole_site_say_that_filters_do_not_change_them(admin_client: Client) -> None:
     category, words = factories.category(name="News"), "Of the whole site, whatever the filters."
     given: dict[str, str]
     for given in ({}, {"category": subject_of(category)}, {"author": str(factories.user().pk)}):
-        for tab, expected in (("refused", True), ("sections", bool(given))):  # before: all categories below "News"
-            captions = [one["table"].caption for one in opened(admin_client, tab=tab, **given).context["tables"]]
+        for tab, expected in (
+            ("refused", True),
+            ("sections", bool(given)),
+        ):  # before: all categories below "News"
+            captions = [
+                one["table"].caption
+                for one in opened(admin_client, tab=tab, **given).context["tables"]
+            ]
             assert [words in caption for caption in captions] == [expected] * len(captions)
 
 
 def test_all_time_has_no_column_and_no_line_of_a_period_before(admin_client: Client) -> None:
     counts.view(factories.post())
     words = "Views, the period before</"
-    for period, expected in (("7", 2), ("all", 0)):  # before: in the legend, and in the table with dashes only
+    for period, expected in (
+        ("7", 2),
+        ("all", 0),
+    ):  # before: in the legend, and in the table with dashes only
         page = opened(admin_client, period=period)
         assert page.text.count(words) == expected
-        assert {len(values) for _, values in page.context["chart_rows"]} == {len(page.context["chart_columns"]) - 1}
+        assert {len(values) for _, values in page.context["chart_rows"]} == {
+            len(page.context["chart_columns"]) - 1
+        }
 
 
-def test_the_chart_and_its_table_write_days_and_times_as_the_rest_of_the_page(admin_client: Client) -> None:
+def test_the_chart_and_its_table_write_days_and_times_as_the_rest_of_the_page(
+    admin_client: Client,
+) -> None:
     # Before: 1 March, 00:00 and 13:00 beside March 1, 2026 and 1 p.m.
     week = opened(admin_client, **{"from": "2026-03-01", "to": "2026-03-07"}).context
     assert [week["chart_rows"][place][0] for place in (0, -1)] == ["March 1, 2026", "March 7, 2026"]
@@ -983,24 +1209,39 @@ def test_the_chart_and_its_table_write_days_and_times_as_the_rest_of_the_page(ad
 
 
 @pytest.mark.parametrize(
-    ("language", "expected"), [("en", "March 5"), ("en-gb", "5 March"), ("de", "5. März"), ("ja", "3月5日")]
+    ("language", "expected"),
+    [("en", "March 5"), ("en-gb", "5 March"), ("de", "5. März"), ("ja", "3月5日")],
 )
-def test_a_day_on_the_axis_is_written_in_the_order_of_the_language(language: str, expected: str) -> None:
+def test_a_day_on_the_axis_is_written_in_the_order_of_the_language(
+    language: str, expected: str
+) -> None:
     with override(language):
-        assert date_format(date(2026, 3, 5), str(FORMATS["day"])) == expected  # before: 5 March in en
+        assert (
+            date_format(date(2026, 3, 5), str(FORMATS["day"])) == expected
+        )  # before: 5 March in en
 
 
 WITHOUT_SKETCHES = {"UNIQUE": "none", "UNIQUE_DAYS": 2, "WINDOW_STORE": "compact"}
 
 
 @pytest.mark.parametrize(
-    ("options", "partitions"), some([({}, 4), (WITHOUT_SKETCHES, 1)], deep=product([{}, WITHOUT_SKETCHES], [1, 4]))
+    ("options", "partitions"),
+    some([({}, 4), (WITHOUT_SKETCHES, 1)], deep=product([{}, WITHOUT_SKETCHES], [1, 4])),
 )
 def test_people_now_are_the_different_visitors_of_the_last_five_minutes(
-    options: dict[str, Any], partitions: int, admin_client: Client, wire: Wire, redis: Any, settings: Settings
+    options: dict[str, Any],
+    partitions: int,
+    admin_client: Client,
+    wire: Wire,
+    redis: Any,
+    settings: Settings,
 ) -> None:
     settings.READTRACK = {"PARTITIONS": partitions, "RATE_LIMIT": 0, **options}
-    posts, product, now = [factories.post() for _ in range(5)], Product.objects.create(name="x"), buckets.now()
+    posts, product, now = (
+        [factories.post() for _ in range(5)],
+        Product.objects.create(name="x"),
+        buckets.now(),
+    )
     ann, bob, eve, robot = map(Visitor, ("ann", "bob", "eve", "robot"))
     reload = Visitor("cookie that is not kept", fallback_id="ann", new_cookie="x")
     mark_robots([robot.id])
@@ -1010,14 +1251,24 @@ def test_people_now_are_the_different_visitors_of_the_last_five_minutes(
         *((obj, eve, 8) for obj in (posts[0], product)),
         *((posts[0], visitor, 0) for visitor in (ann, bob, robot, reload)),
     ):
-        tracker.record(factories.hit(subject_of(obj), visitor=visitor, at=now - minutes * buckets.MINUTE))
+        tracker.record(
+            factories.hit(subject_of(obj), visitor=visitor, at=now - minutes * buckets.MINUTE)
+        )
     assert sum(reports.views([*posts, product]).values()) == 12
     tracker.record(factories.hit(subject_of(product), visitor=ann))
     tracker.refresh_trending()
-    for given, people in (({}, "2"), ({"model": "site.post"}, "2"), ({"model": "site.product"}, "1")):
+    for given, people in (
+        ({}, "2"),
+        ({"model": "site.post"}, "2"),
+        ({"model": "site.product"}, "1"),
+    ):
         with wire.counted() as trips:
             page = admin_client.get(DASHBOARD, given)
-        assert (page.context["recent"], "People now" in page.text, trips[0] <= 2) == (people, True, True)
+        assert (page.context["recent"], "People now" in page.text, trips[0] <= 2) == (
+            people,
+            True,
+            True,
+        )
     page = opened(admin_client, object=subject_of(posts[0]))
     assert (page.context["recent"], "views in the last five minutes" in page.text) == ("1", True)
     sketches = redis.keys("visitors:minute:*")
@@ -1037,7 +1288,9 @@ def test_how_many_people_there_are_is_asked_for_alone(admin_client: Client, wire
         assert len(queries) - OF_THE_ADMIN <= 2 * (words == "Now")
 
 
-def test_without_redis_nobody_knows_how_many_people_there_are(admin_client: Client, start_redis: Start) -> None:
+def test_without_redis_nobody_knows_how_many_people_there_are(
+    admin_client: Client, start_redis: Start
+) -> None:
     valkey, post = start_redis(), factories.post()
     counts.view(post)
     given: dict[str, str]
@@ -1048,30 +1301,55 @@ def test_without_redis_nobody_knows_how_many_people_there_are(admin_client: Clie
     assert json.loads(exported(admin_client, "now", "json"))["rows"] == [[None]]
 
 
-@pytest.mark.parametrize(("since", "filtered"), some([(6, False), (7, True)], deep=product([6, 7], [False, True])))
+@pytest.mark.parametrize(
+    ("since", "filtered"), some([(6, False), (7, True)], deep=product([6, 7], [False, True]))
+)
 def test_what_grew_most_is_found_behind_more_that_are_viewed_more(
     since: int, *, filtered: bool, admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(objects, "CANDIDATES", 3)
     category = factories.category()
     steady = [factories.post(title=f"steady {number}", category=category) for number in range(5)]
-    fell, rose, new = (factories.post(title=title, category=category) for title in ("fell", "rose", "new"))
-    for posts, before, now in ((steady, 1000, 1001), ([fell], 3000, 900), ([rose], 100, 150), ([new], 0, 40)):
+    fell, rose, new = (
+        factories.post(title=title, category=category) for title in ("fell", "rose", "new")
+    )
+    for posts, before, now in (
+        (steady, 1000, 1001),
+        ([fell], 3000, 900),
+        ([rose], 100, 150),
+        ([new], 0, 40),
+    ):
         for post in posts:
             if before:
-                history.store({subject_of(post): RowCounts(0, 0)}, hour=buckets.hour_index(buckets.now()) - 30 * 24)
+                history.store(
+                    {subject_of(post): RowCounts(0, 0)},
+                    hour=buckets.hour_index(buckets.now()) - 30 * 24,
+                )
                 add_views(post, 10, before)
             add_views(post, 2, now)
     flush()
     today = buckets.now()
-    period = {"from": f"{today - timedelta(days=since):%Y-%m-%d}", "to": f"{today:%Y-%m-%d}"}  # with a list, or without
+    period = {
+        "from": f"{today - timedelta(days=since):%Y-%m-%d}",
+        "to": f"{today:%Y-%m-%d}",
+    }  # with a list, or without
     if since == 7:
         period["to"] = f"{today - buckets.DAY:%Y-%m-%d}"
-    given = {"tab": "growth", **period, **({"category": subject_of(category)} if filtered else {"model": "site.post"})}
+    given = {
+        "tab": "growth",
+        **period,
+        **({"category": subject_of(category)} if filtered else {"model": "site.post"}),
+    }
     found = shown(admin_client, **given)["grew-most"]
-    assert found[:2] == [["rose", "50", "150", "100", "+50 %", ""], ["new", "40", "40", "0", NOT_KNOWN, ""]]
+    assert found[:2] == [
+        ["rose", "50", "150", "100", "+50 %", ""],
+        ["new", "40", "40", "0", NOT_KNOWN, ""],
+    ]
     rows = list(csv.DictReader(StringIO(exported(admin_client, "grew-most", "csv", **given))))
-    assert [(row["Title"], row["More views"]) for row in rows[:2]] == [("rose", "50"), ("new", "40")]
+    assert [(row["Title"], row["More views"]) for row in rows[:2]] == [
+        ("rose", "50"),
+        ("new", "40"),
+    ]
     assert {row["More views"] for row in rows[2:]} == {"1"}
     caption = admin_client.get(DASHBOARD, given).context["tables"][0]["table"].caption
     assert ("Among the 1,000 objects with the most views since " in caption) is not filtered
@@ -1082,7 +1360,10 @@ def test_what_was_viewed_most_is_shown_though_more_were_viewed_of_late(
     period: str, days_ago: int, admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(objects, "CANDIDATES", 3)
-    for title, days, views in (("best", days_ago, 1000), *((f"late {number}", 1, 400) for number in range(4))):
+    for title, days, views in (
+        ("best", days_ago, 1000),
+        *((f"late {number}", 1, 400) for number in range(4)),
+    ):
         post = factories.post(title=title)
         add_views(post, days, views)
         Post.objects.filter(pk=post.pk).update(view_count=views)
@@ -1103,11 +1384,16 @@ def test_reads_of_all_time_are_those_of_the_most_viewed_which_the_table_says(
         Post.objects.filter(pk=post.pk).update(view_count=views)
     flush()
     captions = [
-        admin_client.get(DASHBOARD, {"period": "all", "tab": tab}).context["tables"][0]["table"].caption
+        admin_client.get(DASHBOARD, {"period": "all", "tab": tab})
+        .context["tables"][0]["table"]
+        .caption
         for tab in ("reading", "numbers")
     ]
     words = "Among the objects with the most views of all time."
-    assert [words in caption for caption in captions] == [True, False]  # before: in neither, and the best is left out
+    assert [words in caption for caption in captions] == [
+        True,
+        False,
+    ]  # before: in neither, and the best is left out
 
 
 def test_no_day_is_told_of_a_list_of_all_time(admin_client: Client) -> None:
@@ -1119,7 +1405,9 @@ def test_no_day_is_told_of_a_list_of_all_time(admin_client: Client) -> None:
     assert (table.values("growth"), table.caption) == ([5], "")  # before: "since March 7, 1937"
 
 
-def test_what_is_compared_with_nothing_has_not_grown(admin_client: Client, settings: Settings) -> None:
+def test_what_is_compared_with_nothing_has_not_grown(
+    admin_client: Client, settings: Settings
+) -> None:
     settings.READTRACK = {"DIMENSIONS": ["device"]}
     post = factories.post()
     counts.view(post)
@@ -1130,7 +1418,9 @@ def test_what_is_compared_with_nothing_has_not_grown(admin_client: Client, setti
         assert "Grew most" not in opened(admin_client, tab="growth", **given).text
 
 
-@pytest.mark.parametrize(("days_ago", "few"), some([(0, 1000), (20, 4)], deep=product([0, 20], [4, 1000])))
+@pytest.mark.parametrize(
+    ("days_ago", "few"), some([(0, 1000), (20, 4)], deep=product([0, 20], [4, 1000]))
+)
 def test_what_was_viewed_in_the_period_is_among_the_rows_of_an_author_and_of_a_model(
     days_ago: int, few: int, admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1145,10 +1435,16 @@ def test_what_was_viewed_in_the_period_is_among_the_rows_of_an_author_and_of_a_m
     add_views(new, days_ago, 500)
     flush()
     day = f"{buckets.now() - timedelta(days=days_ago):%Y-%m-%d}"
-    of_models: list[dict[str, str]] = [{"model": "site.article"}, {}]  # whose lists are of hours that are over
+    of_models: list[dict[str, str]] = [
+        {"model": "site.article"},
+        {},
+    ]  # whose lists are of hours that are over
     for filters in ({"author": str(author.pk)}, *(of_models if days_ago else ())):
         found = shown(admin_client, **{"from": day, "to": day}, **filters)
-        assert (found["Views"][0], [row[:2] for row in found["most-viewed"]]) == ("500", [[str(new), "500"]])
+        assert (found["Views"][0], [row[:2] for row in found["most-viewed"]]) == (
+            "500",
+            [[str(new), "500"]],
+        )
 
 
 def test_the_best_of_today_are_those_of_the_filtered_rows_however_many_others_are_viewed_more(
@@ -1189,7 +1485,8 @@ def test_it_is_said_where_only_the_most_viewed_of_all_time_were_looked_at(
 ) -> None:
     def captions(**given: str) -> list[bool]:
         tables = [
-            admin_client.get(DASHBOARD, {**given, "tab": tab}).context["tables"][0] for tab in ("numbers", "reading")
+            admin_client.get(DASHBOARD, {**given, "tab": tab}).context["tables"][0]
+            for tab in ("numbers", "reading")
         ]
         return ["most views of all time" in one["table"].caption for one in tables]
 
@@ -1253,7 +1550,10 @@ def test_breakdowns_are_of_a_bounded_number_of_objects(
     settings.READTRACK = {"DIMENSIONS": ["device"]}
     monkeypatch.setattr(objects, "MOST", 1)
     section = factories.category()
-    for obj in (factories.post(category=section), Article.objects.create(title="a", category=section)):
+    for obj in (
+        factories.post(category=section),
+        Article.objects.create(title="a", category=section),
+    ):
         name = f"{obj._meta.label_lower}:{obj.pk}"
         tracker.record(factories.hit(name, dimensions=(("device", "phone"),)))
     flush()
@@ -1274,7 +1574,9 @@ def test_numbers_that_full_flushes_add_up_say_so_and_today_is_not_compared_by_th
     flush(only_changed=True)
     now = timezone.localtime()
     # It adds up nothing of whole models, because the first part does.
-    FlushRun.objects.create(part="2/8", started=now, ended=now, flushed_until=run.flushed_until + 60 * 1_000_000)
+    FlushRun.objects.create(
+        part="2/8", started=now, ended=now, flushed_until=run.flushed_until + 60 * 1_000_000
+    )
     until = timezone.localtime(buckets.time_of(run.flushed_until))
     words = date_format(until, "TIME_FORMAT" if until.date() == now.date() else "DATETIME_FORMAT")
     today = admin_client.get(DASHBOARD, {"period": "today"})

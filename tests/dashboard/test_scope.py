@@ -1,4 +1,6 @@
-"""The scope of the dashboard: periods in the site's time zone, and filters that no address can break."""
+"""The scope of the dashboard: periods in the site's time zone, and filters that no address can
+break.
+"""
 
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -23,23 +25,66 @@ FRIDAY = datetime(2026, 11, 20, 9, 30, tzinfo=timezone.utc)
 def span(period: str, at: datetime = FRIDAY, first: str = "", last: str = "") -> list[str]:
     """Returns the ends of the period and of the one before, and the length of a point."""
     scope = Scope.parse({"period": period, "from": first, "to": last}, at=at)
-    return [f"{end:%Y-%m-%d %H:%M}" for one in (scope.span, scope.before) if one for end in one] + [scope.by]
+    return [f"{end:%Y-%m-%d %H:%M}" for one in (scope.span, scope.before) if one for end in one] + [
+        scope.by
+    ]
 
 
 @pytest.mark.parametrize(
     ("period", "expected"),
     [
-        ("today", ["2026-11-20 00:00", "2026-11-20 10:30", "2026-11-19 00:00", "2026-11-19 11:00", "hour"]),
-        ("yesterday", ["2026-11-19 00:00", "2026-11-20 00:00", "2026-11-18 00:00", "2026-11-19 00:00", "hour"]),
-        ("7", ["2026-11-14 00:00", "2026-11-20 10:30", "2026-11-07 00:00", "2026-11-13 11:00", "day"]),
-        ("28", ["2026-10-24 00:00", "2026-11-20 10:30", "2026-09-26 00:00", "2026-10-23 11:00", "day"]),
-        ("90", ["2026-08-23 00:00", "2026-11-20 10:30", "2026-05-25 00:00", "2026-08-22 11:00", "day"]),
-        ("month", ["2026-11-01 00:00", "2026-11-20 10:30", "2026-10-01 00:00", "2026-10-20 11:00", "day"]),
-        ("year", ["2026-01-01 00:00", "2026-11-20 10:30", "2025-01-01 00:00", "2025-11-20 11:00", "week"]),
+        (
+            "today",
+            [
+                "2026-11-20 00:00",
+                "2026-11-20 10:30",
+                "2026-11-19 00:00",
+                "2026-11-19 11:00",
+                "hour",
+            ],
+        ),
+        (
+            "yesterday",
+            [
+                "2026-11-19 00:00",
+                "2026-11-20 00:00",
+                "2026-11-18 00:00",
+                "2026-11-19 00:00",
+                "hour",
+            ],
+        ),
+        (
+            "7",
+            ["2026-11-14 00:00", "2026-11-20 10:30", "2026-11-07 00:00", "2026-11-13 11:00", "day"],
+        ),
+        (
+            "28",
+            ["2026-10-24 00:00", "2026-11-20 10:30", "2026-09-26 00:00", "2026-10-23 11:00", "day"],
+        ),
+        (
+            "90",
+            ["2026-08-23 00:00", "2026-11-20 10:30", "2026-05-25 00:00", "2026-08-22 11:00", "day"],
+        ),
+        (
+            "month",
+            ["2026-11-01 00:00", "2026-11-20 10:30", "2026-10-01 00:00", "2026-10-20 11:00", "day"],
+        ),
+        (
+            "year",
+            [
+                "2026-01-01 00:00",
+                "2026-11-20 10:30",
+                "2025-01-01 00:00",
+                "2025-11-20 11:00",
+                "week",
+            ],
+        ),
         ("all", ["2026-11-20 00:00", "2026-11-20 10:30", "hour"]),
     ],
 )
-def test_a_period_is_of_the_sites_time_zone_and_the_one_before_lasted_as_long(period: str, expected: list[str]) -> None:
+def test_a_period_is_of_the_sites_time_zone_and_the_one_before_lasted_as_long(
+    period: str, expected: list[str]
+) -> None:
     with override("Europe/Berlin"):
         assert span(period) == expected
 
@@ -47,11 +92,31 @@ def test_a_period_is_of_the_sites_time_zone_and_the_one_before_lasted_as_long(pe
 @pytest.mark.parametrize(
     ("first", "last", "expected"),
     [
-        ("2026-11-01", "2026-11-10", ["2026-11-01 00:00", "2026-11-11 00:00", "2026-10-22 00:00", "2026-11-01 00:00"]),
-        ("2026-11-10", "2026-11-01", ["2026-11-01 00:00", "2026-11-11 00:00", "2026-10-22 00:00", "2026-11-01 00:00"]),
-        ("2026-11-19", "2026-12-24", ["2026-11-19 00:00", "2026-11-20 09:30", "2026-11-17 00:00", "2026-11-18 10:00"]),
-        ("2030-01-01", "2040-01-01", ["2026-11-20 00:00", "2026-11-20 09:30", "2026-11-19 00:00", "2026-11-19 10:00"]),
-        ("0001-01-01", "1990-01-01", ["1990-01-01 00:00", "1990-01-02 00:00", "1989-12-31 00:00", "1990-01-01 00:00"]),
+        (
+            "2026-11-01",
+            "2026-11-10",
+            ["2026-11-01 00:00", "2026-11-11 00:00", "2026-10-22 00:00", "2026-11-01 00:00"],
+        ),
+        (
+            "2026-11-10",
+            "2026-11-01",
+            ["2026-11-01 00:00", "2026-11-11 00:00", "2026-10-22 00:00", "2026-11-01 00:00"],
+        ),
+        (
+            "2026-11-19",
+            "2026-12-24",
+            ["2026-11-19 00:00", "2026-11-20 09:30", "2026-11-17 00:00", "2026-11-18 10:00"],
+        ),
+        (
+            "2030-01-01",
+            "2040-01-01",
+            ["2026-11-20 00:00", "2026-11-20 09:30", "2026-11-19 00:00", "2026-11-19 10:00"],
+        ),
+        (
+            "0001-01-01",
+            "1990-01-01",
+            ["1990-01-01 00:00", "1990-01-02 00:00", "1989-12-31 00:00", "1990-01-01 00:00"],
+        ),
     ],
 )
 def test_two_days_are_a_period(first: str, last: str, expected: list[str]) -> None:
@@ -101,13 +166,20 @@ def test_what_is_no_choice_is_left_out(filters: dict[str, str], admin_client: Cl
     assert admin_client.get("/admin/readtrack/dashboard/", filters).status_code == 200
 
 
-text = st.text(max_size=40) | st.sampled_from([*PERIODS, "site.post:1", "2026-11-20", "site.category:1", "1"])
+text = st.text(max_size=40) | st.sampled_from(
+    [*PERIODS, "site.post:1", "2026-11-20", "site.category:1", "1"]
+)
 
 
 @pytest.mark.django_db
 @drawing(max_examples=examples(30))
 @given(
-    st.dictionaries(st.sampled_from(["period", "from", "to", "model", "object", "category", "author", "device"]), text)
+    st.dictionaries(
+        st.sampled_from(
+            ["period", "from", "to", "model", "object", "category", "author", "device"]
+        ),
+        text,
+    )
 )
 def test_no_address_raises(found: dict[str, str]) -> None:
     scope = Scope.parse(found, at=FRIDAY)
@@ -120,7 +192,9 @@ def test_no_address_raises(found: dict[str, str]) -> None:
 def test_a_page_may_have_filters_of_its_own_which_no_address_changes() -> None:
     post = factories.post()
     fixed = {"object": f"site.post:{post.pk}"}
-    scope = Scope.parse({"object": "site.post:0", "model": "site.post", "device": "phone"}, fixed=fixed)
+    scope = Scope.parse(
+        {"object": "site.post:0", "model": "site.post", "device": "phone"}, fixed=fixed
+    )
     assert (scope.chosen["object"], scope.models) == (fixed["object"], [type(post)])
     assert "object" not in scope.address()
 
@@ -138,7 +212,8 @@ def test_a_long_key_of_text_is_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("zone", "minutes", "hours"), [("UTC", 5, 0), ("UTC", 45, 1), ("UTC", 85, 1), ("Asia/Kathmandu", 5, 0)]
+    ("zone", "minutes", "hours"),
+    [("UTC", 5, 0), ("UTC", 45, 1), ("UTC", 85, 1), ("Asia/Kathmandu", 5, 0)],
 )
 def test_the_running_hour_is_compared_with_a_whole_one_only_if_most_of_it_is_over(
     zone: str, minutes: int, hours: int
@@ -154,7 +229,10 @@ def test_the_running_hour_is_compared_with_a_whole_one_only_if_most_of_it_is_ove
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "Asia/Kathmandu"])
 def test_no_hour_is_in_two_days(zone: str) -> None:
     with override(zone):
-        days = [Scope.parse({"from": day, "to": day}, at=FRIDAY).span for day in ("2026-11-14", "2026-11-15")]
+        days = [
+            Scope.parse({"from": day, "to": day}, at=FRIDAY).span
+            for day in ("2026-11-14", "2026-11-15")
+        ]
         hours = [hour for day in days for hour in day.hours]
         assert hours == [*range(hours[0], hours[0] + 48)]
         assert [hour_index(start) for start in days[1].starts("hour")] == [*days[1].hours]

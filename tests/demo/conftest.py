@@ -50,11 +50,15 @@ def manage(demo_env: dict[str, str]) -> Iterator[Manage]:
 
 
 @pytest.fixture(scope="session")
-def demo_url(manage: Manage, demo_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def demo_url(
+    manage: Manage, demo_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
     """Returns the URL of the seeded site."""
     port = free_port()
     log = tmp_path_factory.mktemp("web") / "web.log"
-    server = Child([sys.executable, "-m", *WEB, "--port", str(port)], log=log, env=demo_env, folder=ROOT)
+    server = Child(
+        [sys.executable, "-m", *WEB, "--port", str(port)], log=log, env=demo_env, folder=ROOT
+    )
     url = f"http://127.0.0.1:{port}"
     try:
         assert comes_true(lambda: _answers(url, server)), server.last_lines()

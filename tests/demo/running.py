@@ -53,7 +53,9 @@ class Demo:
         return self.process.wait(timeout=ENOUGH)
 
     def sessions(self) -> set[int]:
-        """Returns the sessions of all processes that the demo started. Each child has one of its own."""
+        """Returns the sessions of all processes that the demo started. Each child has one of its
+        own.
+        """
         family = {self.process.pid}
         table = processes()
         while more := {each.pid for each in table if each.parent in family} - family:

@@ -1,4 +1,6 @@
-"""The demo's settings for tests beside other tests: on a busy machine Redis may take long to answer."""
+"""The demo's settings for tests beside other tests: on a busy machine Redis may take long to
+answer.
+"""
 
 from collections.abc import Callable
 
@@ -8,13 +10,18 @@ from demo_project.settings import *  # noqa: F403 - settings are names of a modu
 from demo_project.settings import MIDDLEWARE, READTRACK
 
 READTRACK["TIMEOUT"] = 10.0
-PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # a sign-in takes no half second
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.MD5PasswordHasher"
+]  # a sign-in takes no half second
 MIDDLEWARE.insert(
-    MIDDLEWARE.index("django.middleware.common.CommonMiddleware"), "django.middleware.locale.LocaleMiddleware"
+    MIDDLEWARE.index("django.middleware.common.CommonMiddleware"),
+    "django.middleware.locale.LocaleMiddleware",
 )
 
 
-def policy(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+def policy(
+    get_response: Callable[[HttpRequest], HttpResponse],
+) -> Callable[[HttpRequest], HttpResponse]:
     """Sends the content security policy that the request names, as a proxy may do for a whole site."""
 
     def respond(request: HttpRequest) -> HttpResponse:

@@ -26,9 +26,15 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def distribution(folder: Path, *, name: str, version: str = "1.0", needs: list[str] | None = None) -> None:
+def distribution(
+    folder: Path, *, name: str, version: str = "1.0", needs: list[str] | None = None
+) -> None:
     """Installs a distribution that has only metadata."""
-    lines = [f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {need}" for need in needs or [])]
+    lines = [
+        f"Name: {name}",
+        f"Version: {version}",
+        *(f"Requires-Dist: {need}" for need in needs or []),
+    ]
     info = folder / f"{name}-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("\n".join(["Metadata-Version: 2.1", *lines, ""]))
@@ -82,7 +88,9 @@ def test_requirements_are_read(requirement: str, expected: tuple[str, list[str],
 
 
 @pytest.mark.usefixtures("installed")
-def test_without_readtrack_or_its_requirements_an_environment_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_readtrack_or_its_requirements_an_environment_is_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert bootstrap.missing("readtrack[demo]") == "web"
     monkeypatch.setattr(sys, "path", [])
     assert bootstrap.missing("readtrack[demo]") == "readtrack"
@@ -108,9 +116,13 @@ def test_an_active_environment_with_everything_is_used_as_it_is(
 
 
 @pytest.mark.skipif(not DEEP, reason="starts another run of pytest: READTRACK_DEEP=1")
-def test_a_pytest_plugin_of_another_package_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pytest_plugin_of_another_package_is_not_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     distribution(tmp_path, name="stranger")
-    (tmp_path / "stranger-1.0.dist-info" / "entry_points.txt").write_text("[pytest11]\nstranger = stranger\n")
+    (tmp_path / "stranger-1.0.dist-info" / "entry_points.txt").write_text(
+        "[pytest11]\nstranger = stranger\n"
+    )
     (tmp_path / "stranger.py").write_text("raise RuntimeError('a stranger was loaded')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "tests/test_buckets.py"]
@@ -118,7 +130,9 @@ def test_a_pytest_plugin_of_another_package_is_not_loaded(tmp_path: Path, monkey
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def test_the_checkouts_own_environment_counts_by_its_stamp(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_checkouts_own_environment_counts_by_its_stamp(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bootstrap, "HOME", home)
     monkeypatch.setattr(sys, "prefix", str(home))
     assert not bootstrap.is_here("demo")
@@ -134,7 +148,9 @@ def test_every_extra_that_is_contained_is_one_in_pyproject() -> None:
         assert all(f"readtrack[{name}]" in section for name in names if name != outer)
 
 
-def test_a_lock_is_held_by_one_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lock_is_held_by_one_at_a_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lock = tmp_path / "lock"
     code = (
         "import fcntl, sys; file = open(sys.argv[1], 'w'); fcntl.flock(file, fcntl.LOCK_EX);"
@@ -164,7 +180,9 @@ def test_an_old_python_is_refused_with_what_to_do() -> None:
     assert "python3.12 manage.py" in refusal((3, 9))
 
 
-def test_help_installs_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_installs_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     main = runpy.run_path(str(ROOT / "manage.py"))["main"]
     monkeypatch.setattr(bootstrap, "is_at_hand", lambda extra: False)
     assert main(["--help"]) == 0

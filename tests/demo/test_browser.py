@@ -1,4 +1,6 @@
-"""The demo in a real browser: pages of readers and the admin, in both colour schemes and under a strict policy."""
+"""The demo in a real browser: pages of readers and the admin, in both colour schemes and under a
+strict policy.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ COLOURS = """chart => [...chart.querySelectorAll("*")].map(element => {
 
 Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
-LOOKS: list[tuple[Scheme, int]] = [*product(SCHEMES, (390, 1280))] if DEEP else [("light", 390), ("dark", 1280)]
+LOOKS: list[tuple[Scheme, int]] = (
+    [*product(SCHEMES, (390, 1280))] if DEEP else [("light", 390), ("dark", 1280)]
+)
 # Who opens which page; in a deep run others, too, that are made of the same parts.
 PAGES = [
     ("admin", DASHBOARD),
@@ -89,7 +93,9 @@ def newcomer(display: Browser, demo_url: str) -> Iterator[Callable[[], BrowserCo
     opened = []
 
     def open_one() -> BrowserContext:
-        result = display.new_context(base_url=demo_url, user_agent=chromium.agent(str(next(versions))))
+        result = display.new_context(
+            base_url=demo_url, user_agent=chromium.agent(str(next(versions)))
+        )
         result.set_default_timeout(15_000)
         result.add_init_script(HEARKEN)
         opened.append(result)
@@ -117,7 +123,9 @@ def signed_in(newcomer: Callable[[], BrowserContext]) -> Callable[[str], Browser
 
 @pytest.fixture
 def tab(signed_in: Callable[[str], BrowserContext]) -> Iterator[Callable[[str], Page]]:
-    """Returns the tab of a user who is signed in; of a visitor without a name. A new one would take a new process."""
+    """Returns the tab of a user who is signed in; of a visitor without a name. A new one would take
+    a new process.
+    """
     tabs: list[Page] = []
 
     def open_tab(name: str) -> Page:
@@ -127,7 +135,9 @@ def tab(signed_in: Callable[[str], BrowserContext]) -> Iterator[Callable[[str], 
 
     yield open_tab
     for each in tabs:
-        each.unroute_all(behavior="ignoreErrors")  # a page asks every two seconds what became of its hits
+        each.unroute_all(
+            behavior="ignoreErrors"
+        )  # a page asks every two seconds what became of its hits
         each.goto("about:blank")
         each.set_extra_http_headers({})
         each.emulate_media(media="null", color_scheme="null")
@@ -146,11 +156,17 @@ def dot(page: Page, name: str) -> Locator:
 def complaints(page: Page) -> list[str]:
     """Collects the errors and warnings of the browser on pages that are opened from now on."""
     heard: list[str] = []
-    page.on("console", lambda message: heard.append(message.text) if message.type in {"error", "warning"} else None)
+    page.on(
+        "console",
+        lambda message: (
+            heard.append(message.text) if message.type in {"error", "warning"} else None
+        ),
+    )
     page.on("pageerror", lambda error: heard.append(str(error)))
 
     def note_failed(request: Request) -> None:
-        # What a page tells of its view, and what its scripts ask, may be on its way when the next one is opened.
+        # What a page tells of its view, and what its scripts ask, may be on its way when the next
+        # one is opened.
         is_left = (request.resource_type, request.failure) == ("fetch", "net::ERR_ABORTED")
         if request.method == "GET" and not is_left:
             heard.append(f"{request.url}: {request.failure}")
@@ -184,7 +200,9 @@ def linear(part: float) -> float:
     return part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
 
 
-def test_one_publishes_and_the_others_dot_appears_until_the_section_is_opened(tab: Callable[[str], Page]) -> None:
+def test_one_publishes_and_the_others_dot_appears_until_the_section_is_opened(
+    tab: Callable[[str], Page],
+) -> None:
     one, two = tab("reader1"), tab("reader2")
     one.goto("/")
     section(one, "Travel").click()
@@ -227,7 +245,9 @@ def test_the_foot_of_a_page_says_whether_it_counted(newcomer: Callable[[], Brows
     expect(line).to_have_text("counted /evening/45/")  # by its script
     expect(lists).to_be_hidden()
     line.click()
-    expect(lists.locator("li")).to_have_text([re.compile("45/ counted told by"), re.compile("left"), re.compile("44/")])
+    expect(lists.locator("li")).to_have_text(
+        [re.compile("45/ counted told by"), re.compile("left"), re.compile("44/")]
+    )
 
 
 def test_a_dot_is_read_aloud(tab: Callable[[str], Page]) -> None:
@@ -266,7 +286,9 @@ def test_the_chart_takes_its_colours_from_the_admin(tab: Callable[[str], Page]) 
 
 
 @pytest.mark.parametrize("chosen", ["yesterday", "year", *(["28", "90"] if DEEP else [])])
-def test_the_charts_labels_can_be_read_at_every_width(tab: Callable[[str], Page], chosen: str) -> None:
+def test_the_charts_labels_can_be_read_at_every_width(
+    tab: Callable[[str], Page], chosen: str
+) -> None:
     page = tab("admin")
     without_script(page)
     page.goto(f"{DASHBOARD}?period={chosen}")
@@ -277,7 +299,10 @@ def test_the_charts_labels_can_be_read_at_every_width(tab: Callable[[str], Page]
         left, right = shown.evaluate(EDGES)
         labels = shown.locator(".axis.x text").evaluate_all(BOXES)
         assert len(labels) >= 3
-        assert all(height >= 11 for _, _, height in [*labels, *shown.locator(".axis.y text").evaluate_all(BOXES)])
+        assert all(
+            height >= 11
+            for _, _, height in [*labels, *shown.locator(".axis.y text").evaluate_all(BOXES)]
+        )
         ends = [left, *(end for _, end, _ in labels)]
         begins = [*(begin for begin, _, _ in labels), right]
         assert all(end < begin for end, begin in zip(ends, begins, strict=True))
@@ -310,12 +335,16 @@ def test_the_dashboard_fits_a_phone_long_words_the_other_direction_and_a_sheet_o
 
 # From right to left, long words, wide letters; in a deep run the others, too.
 @pytest.mark.parametrize("language", ["ar", "de", "ja", *(["es", "fr", "pt-BR"] if DEEP else [])])
-def test_the_dashboard_fits_a_phone_in_each_language(tab: Callable[[str], Page], language: str) -> None:
+def test_the_dashboard_fits_a_phone_in_each_language(
+    tab: Callable[[str], Page], language: str
+) -> None:
     page = tab("admin")
     page.set_extra_http_headers({"Accept-Language": language})
     for path in ("/post/2/", DASHBOARD):
         page.goto(path)
-    root, titles, tabs = map(page.locator, ("html", ".readtrack th[scope=row]", ".readtrack-tabs a"))
+    root, titles, tabs = map(
+        page.locator, ("html", ".readtrack th[scope=row]", ".readtrack-tabs a")
+    )
     expect(root).to_have_attribute("lang", language.lower())
     expect(root).to_have_attribute("dir", "rtl" if language == "ar" else "ltr")
     urls = tabs.evaluate_all("tabs => tabs.map(tab => tab.href)")
@@ -330,7 +359,9 @@ def test_the_dashboard_fits_a_phone_in_each_language(tab: Callable[[str], Page],
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_below_moves_when_the_chart_is_drawn_again(tab: Callable[[str], Page], width: int) -> None:
+def test_nothing_below_moves_when_the_chart_is_drawn_again(
+    tab: Callable[[str], Page], width: int
+) -> None:
     page = tab("admin")
     page.set_viewport_size({"width": width, "height": 900})
     page.goto("/post/2/")
@@ -343,7 +374,9 @@ def test_nothing_below_moves_when_the_chart_is_drawn_again(tab: Callable[[str], 
         tops.append(box)
         page.unroute("**/readtrack/dashboard*.js")
     values = page.locator(".readtrack-live-chart .u-legend .u-value")
-    expect(values).to_have_text([re.compile(r"\d")] * 5)  # before: empty until something is pointed at
+    expect(values).to_have_text(
+        [re.compile(r"\d")] * 5
+    )  # before: empty until something is pointed at
     views = page.locator(".readtrack-figures dd").first.inner_text()
     expect(values.nth(2)).to_have_text(views)
     assert abs(tops[1] - tops[0]) < 3
@@ -375,13 +408,18 @@ def test_the_chart_of_all_time_has_no_period_before(tab: Callable[[str], Page]) 
     page = tab("admin")
     page.goto("/post/2/")
     names = page.locator(".readtrack-live-chart .u-legend .u-label")
-    for period, expected in (("7", ["Period", "Views, the period before"]), ("all", ["Period", "Views"])):
+    for period, expected in (
+        ("7", ["Period", "Views, the period before"]),
+        ("all", ["Period", "Views"]),
+    ):
         page.goto(f"{DASHBOARD}?period={period}")
         expect(names).to_have_count(5 if period == "7" else 4)  # before: 5, and a dash that stayed
         assert names.all_text_contents()[:2] == expected
 
 
-def test_each_day_is_written_once_on_the_axis_of_a_few_days(newcomer: Callable[[], BrowserContext]) -> None:
+def test_each_day_is_written_once_on_the_axis_of_a_few_days(
+    newcomer: Callable[[], BrowserContext],
+) -> None:
     page = newcomer().new_page()
     chromium.sign_in(page, "admin")
     page.add_init_script(WRITE)
@@ -402,15 +440,21 @@ def test_a_caption_is_no_wider_than_its_table_on_a_phone(tab: Callable[[str], Pa
     assert beyond <= 0  # before: 20
 
 
-def test_the_arrow_to_the_site_is_beside_the_last_word_of_the_title(tab: Callable[[str], Page], manage: Manage) -> None:
+def test_the_arrow_to_the_site_is_beside_the_last_word_of_the_title(
+    tab: Callable[[str], Page], manage: Manage
+) -> None:
     page = tab("admin")
     page.goto("/post/2/")
     manage("readtrack", "flush")
     page.goto(DASHBOARD)
-    assert page.locator(".readtrack-out").first.evaluate(ALONE) == []  # before: alone on a line in some widths
+    assert (
+        page.locator(".readtrack-out").first.evaluate(ALONE) == []
+    )  # before: alone on a line in some widths
 
 
-def test_the_number_of_people_is_renewed_while_the_page_is_looked_at(newcomer: Callable[[], BrowserContext]) -> None:
+def test_the_number_of_people_is_renewed_while_the_page_is_looked_at(
+    newcomer: Callable[[], BrowserContext],
+) -> None:
     page, asked = newcomer().new_page(), list[str]()
     chromium.sign_in(page, "admin")
     heard = complaints(page)
@@ -448,7 +492,9 @@ def test_two_clicks_tell_where_the_readers_of_the_story_came_from_that_grew_most
     expect(page.get_by_role("heading", name="Views over time")).to_be_in_viewport()
 
 
-def test_a_table_that_is_wider_than_a_phone_has_a_shadow_at_its_edge(tab: Callable[[str], Page]) -> None:
+def test_a_table_that_is_wider_than_a_phone_has_a_shadow_at_its_edge(
+    tab: Callable[[str], Page],
+) -> None:
     page = tab("admin")
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto("/post/2/")
@@ -458,9 +504,13 @@ def test_a_table_that_is_wider_than_a_phone_has_a_shadow_at_its_edge(tab: Callab
     assert wide.evaluate("box => box.scrollWidth > box.clientWidth")
     for scheme in SCHEMES:
         page.emulate_media(color_scheme=scheme)
-        assert wide.evaluate("box => getComputedStyle(box).backgroundImage").count("gradient") == 4  # before: none
+        assert (
+            wide.evaluate("box => getComputedStyle(box).backgroundImage").count("gradient") == 4
+        )  # before: none
         over = "cells => cells.map(cell => getComputedStyle(cell).backgroundColor)"
-        assert all(colour.startswith("rgba(") for colour in wide.locator("tr, th, td").evaluate_all(over))
+        assert all(
+            colour.startswith("rgba(") for colour in wide.locator("tr, th, td").evaluate_all(over)
+        )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -483,7 +533,9 @@ def test_an_admin_that_lacks_djangos_colours_has_lines_that_stand_out_from_light
     page.goto("/post/2/")
     page.goto(DASHBOARD)
     lines = page.locator("svg.readtrack-wide .series path")
-    before, *others = lines.evaluate_all("lines => lines.map(line => getComputedStyle(line).stroke)")
+    before, *others = lines.evaluate_all(
+        "lines => lines.map(line => getComputedStyle(line).stroke)"
+    )
     assert before == page.evaluate("getComputedStyle(document.body).color")
     assert len(set(others)) == 3
     for paper in ("rgb(255, 255, 255)", "rgb(18, 18, 18)", "rgb(17, 24, 39)"):
@@ -533,5 +585,7 @@ def test_a_small_screen_scrolls_only_downwards(tab: Callable[[str], Page]) -> No
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto("/")
     expect(dot(page, "City Life")).to_be_visible()
-    width, visible = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    width, visible = page.evaluate(
+        "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    )
     assert (width, visible) == (390, 390)

@@ -103,12 +103,17 @@ def test_a_paused_valkey_is_silent_and_can_still_be_stopped(valkey: Valkey) -> N
 
 def test_valkey_takes_directives() -> None:
     config = {"requirepass": "secret", "maxmemory-policy": "allkeys-lru"}
-    with Valkey(config=config) as engine, redis.Redis(port=engine.port, password="secret") as client:
+    with (
+        Valkey(config=config) as engine,
+        redis.Redis(port=engine.port, password="secret") as client,
+    ):
         assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "allkeys-lru"}
 
 
 def test_a_given_folder_is_kept_and_holds_the_data() -> None:
-    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to the user nobody
+    with (
+        tempfile.TemporaryDirectory() as name
+    ):  # pytest's own folders are closed to the user nobody
         Path(name).chmod(0o755)
         port = free_port()
         with Valkey(folder=Path(name), port=port) as engine:
@@ -140,7 +145,11 @@ def test_no_port_is_given_twice_though_nothing_listens_on_it_yet() -> None:
         for _ in range(2):
             process = stack.enter_context(
                 subprocess.Popen(
-                    [sys.executable, "-c", PORTS], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                    [sys.executable, "-c", PORTS],
+                    cwd=ROOT,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
                 )
             )
             assert process.stdout
@@ -188,8 +197,12 @@ def test_a_killed_postgres_frees_its_port_and_a_durable_one_waits_for_the_disk()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has to step down")
-@pytest.mark.parametrize(("name", "file"), [("valkey", "valkey.sock"), ("postgres", "data/postmaster.pid")])
-def test_root_runs_servers_as_another_user(request: pytest.FixtureRequest, name: str, file: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "file"), [("valkey", "valkey.sock"), ("postgres", "data/postmaster.pid")]
+)
+def test_root_runs_servers_as_another_user(
+    request: pytest.FixtureRequest, name: str, file: str
+) -> None:
     engine: Engine = request.getfixturevalue(name)
     assert (engine.folder / file).owner() == "nobody"
 
@@ -215,7 +228,9 @@ def start_parent(end: str) -> tuple[subprocess.Popen[str], list[int], list[Path]
 
 
 @pytest.mark.parametrize(("end", "killed"), some([("time.sleep(60)", True)], deep=[("", False)]))
-def test_engines_and_their_folders_go_with_the_process_that_started_them(end: str, *, killed: bool) -> None:
+def test_engines_and_their_folders_go_with_the_process_that_started_them(
+    end: str, *, killed: bool
+) -> None:
     parent, ports, folders = start_parent(end)
     with parent:
         if killed:

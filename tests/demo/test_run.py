@@ -60,7 +60,9 @@ class Watched:
 
     def flushes(self) -> int:
         """Returns the number of flushes that ended well."""
-        return self.number("SELECT count(*) FROM readtrack_flushrun WHERE ended IS NOT NULL AND error = ''")
+        return self.number(
+            "SELECT count(*) FROM readtrack_flushrun WHERE ended IS NOT NULL AND error = ''"
+        )
 
     def number(self, query: str, *values: int) -> int:
         row = self.sql.execute(query, values).fetchone()
@@ -70,7 +72,9 @@ class Watched:
 
 @pytest.fixture(scope="module")
 def watched() -> Iterator[Watched]:
-    """Starts a demo, whose Valkey is killed as soon as everything runs: all tests meet the one that takes its place."""
+    """Starts a demo, whose Valkey is killed as soon as everything runs: all tests meet the one that
+    takes its place.
+    """
     with (
         running("--lose-redis", "0") as demo,
         Redis.from_url(demo.lines["Redis"], decode_responses=True) as redis,
@@ -94,11 +98,15 @@ def test_every_line_it_prints_is_true(watched: Watched) -> None:
     username, password = login.strip("()").split(" / ")
     admin = Browser(url.removesuffix("/admin/"), AGENT)
     page = admin.submit(
-        admin.get("/admin/login/?next=/admin/"), {"username": username, "password": password, "next": "/admin/"}
+        admin.get("/admin/login/?next=/admin/"),
+        {"username": username, "password": password, "next": "/admin/"},
     )
     assert (page.status, page.path) == (200, "/admin/")
     assert "Site administration" in page.html
-    assert "Views over time" in admin.get(lines["Dashboard"].removeprefix(url.removesuffix("/admin/"))).html
+    assert (
+        "Views over time"
+        in admin.get(lines["Dashboard"].removeprefix(url.removesuffix("/admin/"))).html
+    )
     assert watched.redis.ping()
     assert watched.number("SELECT 1") == 1
 
@@ -130,7 +138,9 @@ def test_beat_and_worker_carry_the_counts_into_sql(watched: Watched, post: int) 
     assert watched.live(post) == 2
 
 
-def test_an_emptied_redis_lowers_nothing_and_the_next_view_is_added(watched: Watched, post: int) -> None:
+def test_an_emptied_redis_lowers_nothing_and_the_next_view_is_added(
+    watched: Watched, post: int
+) -> None:
     for _ in range(3):
         watched.visitor().get(f"/post/{post}/")
     assert comes_true(lambda: watched.stored(post) == 3)
@@ -158,7 +168,9 @@ def check_that_a_signal_ends_everything(demo: Demo, number: signal.Signals, *, l
     assert list(demo.folder.iterdir()) == []
 
 
-def test_a_command_at_another_terminal_is_on_the_demo_that_runs(watched: Watched, post: int) -> None:
+def test_a_command_at_another_terminal_is_on_the_demo_that_runs(
+    watched: Watched, post: int
+) -> None:
     watched.visitor().get(f"/post/{post}/")
     words = watched.demo.lines["Doctor"].partition(" (")[0].split()
     assert words == ["python3", "manage.py", "readtrack", "doctor"]
@@ -166,11 +178,20 @@ def test_a_command_at_another_terminal_is_on_the_demo_that_runs(watched: Watched
 
     def doctor() -> list[dict[str, str]]:
         # One flush a second is many, which the doctor would note.
-        watched.sql.execute("DELETE FROM readtrack_flushrun WHERE id < (SELECT max(id) - 9 FROM readtrack_flushrun)")
-        done = subprocess.run(
-            [sys.executable, *words[1:], "--json"], cwd=ROOT, env=env, capture_output=True, text=True, check=False
+        watched.sql.execute(
+            "DELETE FROM readtrack_flushrun WHERE id < (SELECT max(id) - 9 FROM readtrack_flushrun)"
         )
-        return [finding for finding in json.loads(done.stdout)["findings"] if finding["level"] != "ok"]
+        done = subprocess.run(
+            [sys.executable, *words[1:], "--json"],
+            cwd=ROOT,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return [
+            finding for finding in json.loads(done.stdout)["findings"] if finding["level"] != "ok"
+        ]
 
     flushes = watched.flushes()
     assert comes_true(lambda: watched.flushes() > flushes)
@@ -181,7 +202,9 @@ def test_a_command_at_another_terminal_is_on_the_demo_that_runs(watched: Watched
 def test_ctrl_c_ends_everything_it_started(watched: Watched) -> None:
     assert watched.demo.lines["Database"].startswith("postgresql:")
     watched.sql.close()
-    check_that_a_signal_ends_everything(watched.demo, signal.SIGINT, least=8)  # so no test after this one can use it
+    check_that_a_signal_ends_everything(
+        watched.demo, signal.SIGINT, least=8
+    )  # so no test after this one can use it
 
 
 def check_that_the_past_is_on_the_dashboard(demo: Demo) -> None:
@@ -194,7 +217,9 @@ def check_that_the_past_is_on_the_dashboard(demo: Demo) -> None:
         place = found["columns"].index(name)
         return [row[place] for row in found["rows"]]
 
-    views, visitors, reads = (sum(column("over-time", name)) for name in ("views", "visitors", "reads"))
+    views, visitors, reads = (
+        sum(column("over-time", name)) for name in ("views", "visitors", "reads")
+    )
     assert views > visitors > reads > 100
     assert {note for note in column("over-time", "notes", "all") if note}
     assert column("really-read", "median")[0] > 5
@@ -205,14 +230,18 @@ def check_that_the_past_is_on_the_dashboard(demo: Demo) -> None:
 
 @needs_process_table
 @pytest.mark.skipif(not DEEP, reason="starts another demo, with a year of views: READTRACK_DEEP=1")
-def test_the_demo_leaves_other_keys_in_a_redis_that_the_user_named_and_ends_everything_else() -> None:
+def test_the_demo_leaves_other_keys_in_a_redis_that_the_user_named_and_ends_everything_else() -> (
+    None
+):
     own = {"views:total:blog.post:100": "7", "celery": "x", "readtrack": "y"}
     with Valkey() as valkey, Redis.from_url(valkey.url, decode_responses=True) as redis:
         redis.mset({**own, f"{PREFIX}views:total:blog.post:100": "99"})
         with running("--redis", valkey.url, "--database", "sqlite", has_past=True) as demo:
             assert demo.lines["Keys"].startswith(f"{PREFIX}* ")
             assert demo.lines["Database"].startswith("sqlite:")
-            before, after = (live_views(Browser(demo.url, agent).get("/post/100/")) for agent in (ROBOT, AGENT))
+            before, after = (
+                live_views(Browser(demo.url, agent).get("/post/100/")) for agent in (ROBOT, AGENT)
+            )
             assert before > 10  # of a year
             check_that_the_past_is_on_the_dashboard(demo)
             assert after == before + 1
@@ -229,7 +258,10 @@ def test_a_number_that_is_no_port_is_refused(port: str, capsys: pytest.CaptureFi
     with pytest.raises(SystemExit) as end:
         parse(["--port", port])
     assert end.value.code == 2
-    assert f"argument --port: {port} is no port: it has to be a number from 1 to 65535" in capsys.readouterr().err
+    assert (
+        f"argument --port: {port} is no port: it has to be a number from 1 to 65535"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_redis_that_the_user_named_is_not_killed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -248,6 +280,8 @@ def test_the_first_and_the_last_port_are_ports(port: int) -> None:
 def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        done = subprocess.run(command(port=port), cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True)
+        done = subprocess.run(
+            command(port=port), cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True
+        )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"Port {port} is in use; choose another with --port.\n"

@@ -13,12 +13,12 @@ from demo_project import shoot
 from tests.demo.conftest import ROOT, Manage
 from tests.support.depth import DEEP
 
-BARE = (
-    "import runpy, sys; sys.modules['playwright'] = None; runpy.run_module('demo_project.shoot', run_name='__main__')"
+BARE = "import runpy, sys; sys.modules['playwright'] = None; runpy.run_module('demo_project.shoot', run_name='__main__')"
+
+
+@pytest.mark.skipif(
+    not DEEP, reason="takes a tenth of the time of the demo's tests: READTRACK_DEEP=1"
 )
-
-
-@pytest.mark.skipif(not DEEP, reason="takes a tenth of the time of the demo's tests: READTRACK_DEEP=1")
 def test_it_takes_four_small_pictures(display: Browser, demo_url: str) -> None:
     taken = dict(shoot.pictures(display, url=demo_url))
     assert list(taken) == ["front.png", "dashboard.png", "object.png", "two-readers.png"]
@@ -28,7 +28,9 @@ def test_it_takes_four_small_pictures(display: Browser, demo_url: str) -> None:
     assert all(5_000 < len(picture) < 150_000 for picture in taken.values())
 
 
-@pytest.mark.skipif(not DEEP, reason="takes a tenth of the time of the demo's tests: READTRACK_DEEP=1")
+@pytest.mark.skipif(
+    not DEEP, reason="takes a tenth of the time of the demo's tests: READTRACK_DEEP=1"
+)
 def test_it_takes_pictures_of_all_states(display: Browser, demo_url: str, manage: Manage) -> None:
     taken = dict(shoot.states(display, manage, url=demo_url))
     assert list(taken) == ["dark-and-small.png", "states.png"]

@@ -31,7 +31,8 @@ def sections_with_dot(page: Page) -> set[str]:
 def has_read(reader: Browser, section: str) -> bool:
     """Opens the section until its dot is out.
 
-    Redis was just emptied, and marks nothing for pages that may have begun before, by a clock that was learnt late.
+    Redis was just emptied, and marks nothing for pages that may have begun before, by a clock that
+    was learnt late.
     """
     return comes_true(lambda: section not in sections_with_dot(reader.get(section)))
 
@@ -105,7 +106,9 @@ def test_a_count_is_read_aloud_as_words(browser: Browser) -> None:
 def test_the_user_who_adds_a_post_in_the_admin_is_its_author(demo_url: str) -> None:
     browser = Browser(demo_url, AGENT)
     login = browser.get("/admin/login/?next=/admin/blog/post/add/")
-    page = browser.submit(login, {"username": "admin", "password": "admin", "next": "/admin/blog/post/add/"})
+    page = browser.submit(
+        login, {"username": "admin", "password": "admin", "next": "/admin/blog/post/add/"}
+    )
     assert re.findall(r"<option value=\"\d+\" selected>(\w+)</option>", page.html) == ["admin"]
 
 
@@ -143,14 +146,20 @@ def test_an_incomplete_post_is_not_published(reader: Reader) -> None:
     assert "This field is required" in page.html
 
 
-def test_an_evening_page_is_the_same_for_everybody_and_its_script_counts(browser: Browser, demo_url: str) -> None:
+def test_an_evening_page_is_the_same_for_everybody_and_its_script_counts(
+    browser: Browser, demo_url: str
+) -> None:
     other, robot = Browser(demo_url, AGENT.replace("147", "146")), Browser(demo_url, ROBOT)
     before = live_views(robot.get("/post/52/"))
     pages = [each.get("/evening/52/") for each in (browser, other, browser)]
     found = [re.fullmatch(r'(.*data-page=")([^"]+)(".*)', page.html, re.DOTALL) for page in pages]
     assert len({(match[1], match[3]) for match in found if match}) == 1
     # The token differs by the second in which it was made.
-    tokens = [signing.loads(match[2], key=SECRET_KEY, salt="readtrack.page.shown:") for match in found if match]
+    tokens = [
+        signing.loads(match[2], key=SECRET_KEY, salt="readtrack.page.shown:")
+        for match in found
+        if match
+    ]
     assert tokens[0][:-1] == tokens[1][:-1] == tokens[2][:-1]
     assert not list(browser.jar)
     assert live_views(robot.get("/post/52/")) == before
@@ -189,7 +198,11 @@ def test_an_answer_is_two_steps_of_the_funnel_and_views_are_broken_down(reader: 
     assert (form.path, form.answered) == ("/publish/", "64")
     assert "Published." in one.submit(form, {**POST, "answer": form.answered}).html
     numbers = dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", one.get("/post/64/").html))
-    assert [numbers[name] for name in ("Began an answer", "Answered", "By desktop")] == ["1", "1", "1"]
+    assert [numbers[name] for name in ("Began an answer", "Answered", "By desktop")] == [
+        "1",
+        "1",
+        "1",
+    ]
 
 
 def test_a_robot_in_disguise_is_known_by_the_honeypot(browser: Browser) -> None:
@@ -209,4 +222,6 @@ def test_the_foot_of_a_page_says_that_its_text_was_really_read(rf: RequestFactor
         request.readtrack.is_script = is_script
         request.readtrack.reading = Reading("blog.post:1", 5, 60, is_read)
         noting_hits(lambda request: HttpResponse())(request)
-    assert [(hit.path, hit.words, hit.is_script) for hit in judged_hits] == [("/post/1/", "really read", True)]
+    assert [(hit.path, hit.words, hit.is_script) for hit in judged_hits] == [
+        ("/post/1/", "really read", True)
+    ]

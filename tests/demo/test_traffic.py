@@ -21,7 +21,9 @@ from tests.support.waiting import ENOUGH, comes_true
 TRAFFIC = [sys.executable, "-m", "demo_project.traffic"]
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:8000/some/page", "http://localhost:80", "http://[::1]:8000"])
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:8000/some/page", "http://localhost:80", "http://[::1]:8000"]
+)
 def test_this_machine_is_a_target(url: str) -> None:
     assert site(url) == url.removesuffix("/some/page")
 
@@ -35,7 +37,9 @@ def test_any_other_place_is_refused(url: str) -> None:
 
 
 def test_the_command_refuses_other_machines() -> None:
-    done = subprocess.run([*TRAFFIC, "--url", "http://192.0.2.1"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [*TRAFFIC, "--url", "http://192.0.2.1"], cwd=ROOT, capture_output=True, text=True
+    )
     assert done.returncode == 2
     assert "not on this machine" in done.stderr
 
@@ -55,7 +59,9 @@ def test_few_posts_attract_most() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_browses_until_it_is_told_to_stop(demo_url: str, redis: Redis, number: signal.Signals) -> None:
+def test_it_browses_until_it_is_told_to_stop(
+    demo_url: str, redis: Redis, number: signal.Signals
+) -> None:
     command = [*TRAFFIC, "--url", demo_url, "--visitors", "4", "--rate", "40"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert comes_true(lambda: len(redis.keys("viewed:*")) > 3)
@@ -106,7 +112,9 @@ def test_some_readers_take_the_time_that_a_text_needs_and_some_give_up(demo_url:
     assert 30 < sum(seconds >= page.seconds for seconds in times) < len(times) - 30
 
 
-def test_a_simulated_reading_is_counted_as_far_as_there_was_time_for_it(demo_url: str, redis: Redis) -> None:
+def test_a_simulated_reading_is_counted_as_far_as_there_was_time_for_it(
+    demo_url: str, redis: Redis
+) -> None:
     browser = Browser(demo_url, agents.person(Random(2)))
     page = browser.get("/post/71/")
     browser.tell_reading(page, page.seconds)

@@ -22,4 +22,6 @@ def levels(name: str) -> list[str]:
 def run(*, ago: int, took: int | None = 1, **values: Any) -> FlushRun:
     """Creates the record of a flush that began `ago` seconds ago."""
     started = buckets.now() - ago * SECOND
-    return FlushRun.objects.create(started=started, ended=None if took is None else started + took * SECOND, **values)
+    return FlushRun.objects.create(
+        started=started, ended=None if took is None else started + took * SECOND, **values
+    )

@@ -61,15 +61,30 @@ def test_a_site_is_known_by_its_rows() -> None:
 def test_the_advice_follows_the_numbers_and_who_is_counted(
     capsys: pytest.CaptureFixture[str], visitors: int, readers: int, anonymous: str, advised: str
 ) -> None:
-    numbers = ["--posts=1000", "--active=0.05", f"--visitors={visitors}", f"--readers={readers}", "--views=7"]
+    numbers = [
+        "--posts=1000",
+        "--active=0.05",
+        f"--visitors={visitors}",
+        f"--readers={readers}",
+        "--views=7",
+    ]
     with override_settings(READTRACK={"ANONYMOUS": anonymous}):
         budget = found(capsys, *numbers)
     assert budget["advised"] == advised
-    sizes = {"posts": 1000, "active": 0.05, "visitors": visitors, "readers": readers, "views": 7, "categories": 0}
+    sizes = {
+        "posts": 1000,
+        "active": 0.05,
+        "visitors": visitors,
+        "readers": readers,
+        "views": 7,
+        "categories": 0,
+    }
     assert budget["numbers"] == sizes
 
 
-def test_a_new_site_reads_that_there_is_nothing_to_measure(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_site_reads_that_there_is_nothing_to_measure(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     factories.post()
     call_command("readtrack", "budget")
     text = capsys.readouterr().out
@@ -79,7 +94,9 @@ def test_a_new_site_reads_that_there_is_nothing_to_measure(capsys: pytest.Captur
     assert "In Redis now:\n  no keys\n" in text
 
 
-def test_posts_of_a_new_site_are_reckoned_with_as_viewed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_posts_of_a_new_site_are_reckoned_with_as_viewed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert found(capsys, "--posts", "1000", "--visitors", "300")["numbers"]["active"] == 1
     assert found(capsys, "--posts", "1000")["numbers"]["active"] == 0
     factories.post(view_count=1)
@@ -91,36 +108,71 @@ def test_posts_of_a_new_site_are_reckoned_with_as_viewed(capsys: pytest.CaptureF
     ("posts", "visitors", "words"),
     [(1, 1, "For 1 post, 50.0 % of them viewed, by 1 visitor each, "), (2, 2, "For 2 posts, ")],
 )
-def test_one_is_in_the_singular(capsys: pytest.CaptureFixture[str], posts: int, visitors: int, words: str) -> None:
-    call_command("readtrack", "budget", f"--posts={posts}", "--active=0.5", f"--visitors={visitors}")
+def test_one_is_in_the_singular(
+    capsys: pytest.CaptureFixture[str], posts: int, visitors: int, words: str
+) -> None:
+    call_command(
+        "readtrack", "budget", f"--posts={posts}", "--active=0.5", f"--visitors={visitors}"
+    )
     assert words in capsys.readouterr().out
 
 
 def test_the_strategies_describe_themselves(capsys: pytest.CaptureFixture[str]) -> None:
-    budget = found(capsys, "--posts=1000", "--active=0.05", "--visitors=100000", "--readers=80000000", "--views=50000")
+    budget = found(
+        capsys,
+        "--posts=1000",
+        "--active=0.05",
+        "--visitors=100000",
+        "--readers=80000000",
+        "--views=50000",
+    )
     ways = budget["strategies"]
-    textbook = {"set": 50 * 100_000, "daily": 50 * 2 * 1000, "hll": 12_288, "bitmap": 80_000_000 // 8}
+    textbook = {
+        "set": 50 * 100_000,
+        "daily": 50 * 2 * 1000,
+        "hll": 12_288,
+        "bitmap": 80_000_000 // 8,
+    }
     assert all(0.6 < ways[name]["each"] / size < 2.4 for name, size in textbook.items())
     assert ways["hll"]["total"] == pytest.approx(50 * ways["hll"]["each"], rel=0.001)
 
 
 def test_it_reads_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     tracker.record(factories.hit("site.post:1"))
-    call_command("readtrack", "budget", "--posts=20", "--active=0.5", "--visitors=3", "--readers=1000")
+    call_command(
+        "readtrack", "budget", "--posts=20", "--active=0.5", "--visitors=3", "--readers=1000"
+    )
     text = capsys.readouterr().out
-    assert "For 20 posts, 50.0 % of them viewed, by 3 visitors each, 1 view a day; readers with numbers" in text
+    assert (
+        "For 20 posts, 50.0 % of them viewed, by 3 visitors each, 1 view a day; readers with numbers"
+        in text
+    )
     assert re.search(r"^  views:total:\{subject\} +1 +\d+ B +\d+ B$", text, re.MULTILINE)
-    assert re.search(r"^  hll +\S+ \S+ +\S+ \S+  within 0.81 %, any posts together$", text, re.MULTILINE)
+    assert re.search(
+        r"^  hll +\S+ \S+ +\S+ \S+  within 0.81 %, any posts together$", text, re.MULTILINE
+    )
     assert "Advice: READTRACK['UNIQUE'] = 'set', because a post has few visitors" in text
 
 
 @pytest.mark.parametrize(
     ("options", "used", "unused"),
     [
-        ({}, ["viewed:{visitor}:{subject}", "category:{subject}:read"], ["viewed:slice:{slice}:{shard}", "readers"]),
-        ({"WINDOW_STORE": "compact"}, ["viewed:slice:{slice}:{shard}"], ["viewed:{visitor}:{subject}"]),
+        (
+            {},
+            ["viewed:{visitor}:{subject}", "category:{subject}:read"],
+            ["viewed:slice:{slice}:{shard}", "readers"],
+        ),
+        (
+            {"WINDOW_STORE": "compact"},
+            ["viewed:slice:{slice}:{shard}"],
+            ["viewed:{visitor}:{subject}"],
+        ),
         ({"READ_STATE": "sequence"}, ["category:{subject}:seen"], ["category:{subject}:read"]),
-        ({"READERS": "ordinal"}, ["category:{subject}:read:ordinal", "readers"], ["category:{subject}:read"]),
+        (
+            {"READERS": "ordinal"},
+            ["category:{subject}:read:ordinal", "readers"],
+            ["category:{subject}:read"],
+        ),
         ({"UNIQUE_DAYS": 7}, ["views:hll:day:{date}:{subject}"], []),
         ({"UNIQUE": "set"}, ["views:unique:{subject}"], []),
     ],
@@ -135,7 +187,10 @@ def test_kinds_of_keys_that_the_settings_leave_out_are_not_weighed(
 
 
 def test_visitors_of_a_minute_are_those_of_a_whole_model() -> None:
-    each = [budget.budget(posts=10, active=1.0, visitors=1, views=views).projected for views in (1440, 10**8)]
+    each = [
+        budget.budget(posts=10, active=1.0, visitors=1, views=views).projected
+        for views in (1440, 10**8)
+    ]
     kinds = [one[keys.minute_visitors.pattern] for one in each]
     assert kinds[0].keys == kinds[1].keys == 6 * len(counted_models())
     assert (kinds[0].each < 300, kinds[1].each > 12_000) == (True, True)
@@ -176,7 +231,9 @@ def colour(request: Any) -> str:
 def test_the_estimate_is_within_a_fifth_of_what_the_server_takes(
     start_redis: Start, settings: Settings, options: dict[str, Any]
 ) -> None:
-    """Plays a day of a site, in which windows and rates last as long, so that all of them are there at its end."""
+    """Plays a day of a site, in which windows and rates last as long, so that all of them are there
+    at its end.
+    """
     settings.READTRACK = {"WINDOW": keys.DAY, "RATE_WINDOW": keys.DAY, **options}
     client: Any = Redis.from_url(start_redis().url)
     end = buckets.now()
@@ -190,10 +247,16 @@ def test_the_estimate_is_within_a_fifth_of_what_the_server_takes(
         )
         assert tracker.record(hit).counted
         if number % (views // 24) == 0:  # these expire in the course of a day
-            client.unlink("none", *sorted(client.keys("*trending:bucket:*"))[:-70], *client.keys("*funnel:pass:*"))
+            client.unlink(
+                "none",
+                *sorted(client.keys("*trending:bucket:*"))[:-70],
+                *client.keys("*funnel:pass:*"),
+            )
     reads = tuple(f"site.category:{number}" for number in range(CATEGORIES))
     for reader in range(READERS):
-        tracker.record(Hit(Visitor("reader"), end, reads=reads, reader=f"{reader}" if options else reader))
+        tracker.record(
+            Hit(Visitor("reader"), end, reads=reads, reader=f"{reader}" if options else reader)
+        )
     refresh_trending(at=end)
     took = used_memory(client)
     client.execute_command("FLUSHALL", "SYNC")  # what is left are buffers and scripts
@@ -209,13 +272,20 @@ def used_memory(client: Redis) -> int:
     return int(info["used_memory"]) - int(info["mem_clients_normal"])
 
 
-@pytest.mark.parametrize("words", [["--posts", "-1"], ["--posts", "9" * 14], ["--active", "2"], ["--active", "half"]])
+@pytest.mark.parametrize(
+    "words", [["--posts", "-1"], ["--posts", "9" * 14], ["--active", "2"], ["--active", "half"]]
+)
 def test_odd_numbers_are_refused(words: list[str]) -> None:
     with pytest.raises(CommandError, match="is no"):
         call_command("readtrack", "budget", *words)
 
 
 def test_the_command_says_that_redis_is_gone() -> None:
-    cache = {"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": f"redis://127.0.0.1:{free_port()}"}}
+    cache = {
+        "default": {
+            "BACKEND": "django_redis.cache.RedisCache",
+            "LOCATION": f"redis://127.0.0.1:{free_port()}",
+        }
+    }
     with override_settings(CACHES=cache), pytest.raises(CommandError, match="Redis failed"):
         call_command("readtrack", "budget")

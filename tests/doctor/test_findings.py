@@ -11,7 +11,15 @@ from readtrack.doctor import report
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(-5, "0 s"), (1, "1 s"), (119, "119 s"), (120, "2 min"), (7200, "2 h"), (172_799, "47 h"), (172_800, "2 days")],
+    [
+        (-5, "0 s"),
+        (1, "1 s"),
+        (119, "119 s"),
+        (120, "2 min"),
+        (7200, "2 h"),
+        (172_799, "47 h"),
+        (172_800, "2 days"),
+    ],
 )
 def test_durations_are_rounded_to_what_matters(seconds: int, words: str) -> None:
     assert report.duration(timedelta(seconds=seconds)) == words

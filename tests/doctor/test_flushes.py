@@ -72,13 +72,28 @@ def test_a_flush_is_late_by_the_interval(settings: Settings) -> None:
             [{"ago": 90}, {"ago": 30, "error": "OperationalError: gone"}],
             [("error", "OperationalError: gone"), ("ok", "began 9")],
         ),
-        ([{"ago": 100, "took": 80}], [("ok", "began 10"), ("warning", "80 s, longer than the interval of 60 s")]),
+        (
+            [{"ago": 100, "took": 80}],
+            [("ok", "began 10"), ("warning", "80 s, longer than the interval of 60 s")],
+        ),
         ([{"ago": 20 * n} for n in reversed(range(28))], [("ok", " s ago")]),
         ([{"ago": -86_400}], [("ok", "0 s ago")]),
     ],
-    ids=["none", "well", "late", "days late", "never ended", "failed", "slow", "two beats", "clock a day ahead"],
+    ids=[
+        "none",
+        "well",
+        "late",
+        "days late",
+        "never ended",
+        "failed",
+        "slow",
+        "two beats",
+        "clock a day ahead",
+    ],
 )
-def test_flushes_are_judged_by_their_records(runs: list[dict[str, Any]], expected: list[tuple[str, str]]) -> None:
+def test_flushes_are_judged_by_their_records(
+    runs: list[dict[str, Any]], expected: list[tuple[str, str]]
+) -> None:
     for values in runs:
         run(**values)
     findings = found("flushes")
@@ -114,7 +129,9 @@ def test_a_count_that_nothing_explains_is_a_warning(redis: Redis, stored: int) -
     assert finding.level == "warning"
     assert finding.message == f"2 totals compared with SQL, 1 different, such as {subject_of(row)}."
     Post.objects.filter(pk=other.pk).update(view_count=stored)
-    assert found("drift")[0].message.startswith("2 totals compared with SQL, 2 different, such as site.post:")
+    assert found("drift")[0].message.startswith(
+        "2 totals compared with SQL, 2 different, such as site.post:"
+    )
 
 
 def test_drift_leaves_out_rows_that_are_gone(redis: Redis) -> None:

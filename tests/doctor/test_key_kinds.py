@@ -35,7 +35,9 @@ def test_every_key_is_weighed_by_its_kind(redis: Redis, prefix: str) -> None:
     assert kinds["other"].total > 1000
     assert 50 < kinds["views:total:{subject}"].each < 150
     assert next(iter(kinds)) == "other"
-    assert [kind.total for kind in kinds.values()] == sorted((kind.total for kind in kinds.values()), reverse=True)
+    assert [kind.total for kind in kinds.values()] == sorted(
+        (kind.total for kind in kinds.values()), reverse=True
+    )
 
 
 def test_a_sample_of_the_keys_stands_for_all_of_them(redis: Redis) -> None:
@@ -71,7 +73,9 @@ def test_a_key_that_is_gone_weighs_nothing(redis: Redis, monkeypatch: pytest.Mon
 
 def test_the_measured_size_equals_that_of_a_new_key_and_no_key_remains(redis: Redis) -> None:
     wanted = {keys.unique: 20_000, keys.hll: 20_000, keys.bitmap: 8_000_000, keys.total: 1}
-    visitors, sketch, bitmap, total = (budget.measure(row, length=30, count=count) for row, count in wanted.items())
+    visitors, sketch, bitmap, total = (
+        budget.measure(row, length=30, count=count) for row, count in wanted.items()
+    )
     assert 30 < visitors / 20_000 < 120
     assert 12_288 < sketch < 20_000
     assert 1_000_000 < bitmap < 2_200_000

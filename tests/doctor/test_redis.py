@@ -26,7 +26,12 @@ pytestmark = pytest.mark.django_db
     [
         ({}, "eviction", "ok", "noeviction"),
         ({"maxmemory_policy": "allkeys-lru"}, "eviction", "error", "may delete counts"),
-        ({"maxmemory_policy": "volatile-ttl"}, "eviction", "warning", "keys that mark repeated views"),
+        (
+            {"maxmemory_policy": "volatile-ttl"},
+            "eviction",
+            "warning",
+            "keys that mark repeated views",
+        ),
         ({"maxmemory": "1000000"}, "eviction", "warning", "nothing is counted"),
         ({"maxmemory": "1000000000"}, "eviction", "ok", "noeviction"),
         ({}, "persistence", "warning", "keeps nothing over a restart"),
@@ -53,12 +58,16 @@ def test_a_server_that_is_stopped_is_one_error_and_no_further_question(start_red
     valkey.stop()
     [finding] = found("connection")
     assert finding.level == "error"
-    assert finding.hint.startswith(f"CACHES['default'] points at 127.0.0.1:{valkey.port}. Is Redis running there")
+    assert finding.hint.startswith(
+        f"CACHES['default'] points at 127.0.0.1:{valkey.port}. Is Redis running there"
+    )
     assert not found("version")
     assert found("flushes")
 
 
-def test_for_a_user_unknown_to_redis_the_hint_names_the_setting(start_redis: Start, settings: Settings) -> None:
+def test_for_a_user_unknown_to_redis_the_hint_names_the_setting(
+    start_redis: Start, settings: Settings
+) -> None:
     use_redis(settings, start_redis().url.replace("redis://", "redis://nobody:wrong@"))
     [finding] = found("connection")
     assert finding.hint == "Correct the user or the password in CACHES['default']."
@@ -79,7 +88,9 @@ def test_for_a_user_unknown_to_redis_the_hint_names_the_setting(start_redis: Sta
     ],
     ids=["none", "no scheme", "no port", "another cache", "no cache"],
 )
-def test_settings_that_name_no_redis_are_an_error(settings: Settings, cache: dict[str, str], words: str) -> None:
+def test_settings_that_name_no_redis_are_an_error(
+    settings: Settings, cache: dict[str, str], words: str
+) -> None:
     settings.CACHES = {"default": {**settings.CACHES["default"], **cache}}
     [finding] = found("connection")
     assert finding.level == "error"
@@ -90,7 +101,9 @@ def test_settings_that_name_no_redis_are_an_error(settings: Settings, cache: dic
     assert found("flushes")
 
 
-def test_a_server_that_hangs_is_found_out_within_the_pages_own_time_out(start_redis: Start, settings: Settings) -> None:
+def test_a_server_that_hangs_is_found_out_within_the_pages_own_time_out(
+    start_redis: Start, settings: Settings
+) -> None:
     settings.READTRACK = {"TIMEOUT": 0.25}
     start_redis().pause()
     begin = time.perf_counter()
@@ -116,7 +129,9 @@ def test_a_replica_takes_no_writes(start_redis: Start) -> None:
 
 
 def test_a_server_that_answers_at_once_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("readtrack.doctor.report.SLOW", ENOUGH)  # a busy machine takes longer than a network
+    monkeypatch.setattr(
+        "readtrack.doctor.report.SLOW", ENOUGH
+    )  # a busy machine takes longer than a network
     [finding] = found("connection")
     assert (finding.level, finding.message[:12]) == ("ok", "A PING takes")
 
@@ -156,7 +171,16 @@ def test_a_server_far_away_is_a_warning() -> None:
 @pytest.mark.parametrize(
     ("rights", "expected"),
     [
-        ("-info", {"version": "note", "role": "note", "eviction": "note", "persistence": "note", "scripts": "ok"}),
+        (
+            "-info",
+            {
+                "version": "note",
+                "role": "note",
+                "eviction": "note",
+                "persistence": "note",
+                "scripts": "ok",
+            },
+        ),
         ("-config", {"version": "ok", "persistence": "note", "scripts": "ok"}),
         ("-ping", {"connection": "note", "version": "ok"}),
         ("-evalsha", {"scripts": "error", "version": "ok"}),
@@ -168,7 +192,9 @@ def test_a_user_with_few_rights_gets_notes_not_a_crash(
 ) -> None:
     valkey = start_redis()
     with Redis.from_url(valkey.url) as client:
-        client.execute_command("ACL", "SETUSER", "site", "on", ">secret", "~*", "+@all", *rights.split())
+        client.execute_command(
+            "ACL", "SETUSER", "site", "on", ">secret", "~*", "+@all", *rights.split()
+        )
         client.script_flush()
         client.set("views:total:site.post:1", 1)
     use_redis(settings, valkey.url.replace("redis://", "redis://site:secret@"))
@@ -180,17 +206,24 @@ def test_a_user_with_few_rights_gets_notes_not_a_crash(
     [
         ({"redis_version": "6.0.16"}, ("error", "The server is Redis 6.0.16.")),
         ({"redis_version": "6.2.0"}, ("ok", "The server is Redis 6.2.0.")),
-        ({"redis_version": "7.2.4", "valkey_version": "9.1.2"}, ("ok", "The server is Valkey 9.1.2.")),
+        (
+            {"redis_version": "7.2.4", "valkey_version": "9.1.2"},
+            ("ok", "The server is Valkey 9.1.2."),
+        ),
         ({}, ("note", "The server does not tell its version.")),
     ],
 )
-def test_versions_are_judged_by_the_servers_own(info: dict[str, Any], finding: tuple[str, str]) -> None:
+def test_versions_are_judged_by_the_servers_own(
+    info: dict[str, Any], finding: tuple[str, str]
+) -> None:
     level, message, *_ = report.version(SimpleNamespace(info=lambda: info))
     assert (level, message) == finding
 
 
 def test_a_server_that_hides_its_eviction_policy_is_a_note() -> None:
-    level, message, hint, _name = report.eviction(SimpleNamespace(info=lambda: {"redis_version": "7.2.4"}))
+    level, message, hint, _name = report.eviction(
+        SimpleNamespace(info=lambda: {"redis_version": "7.2.4"})
+    )
     assert (level, message) == ("note", "The server does not tell its maxmemory-policy.")
     assert hint == "It has to be noeviction."
 

@@ -112,7 +112,9 @@ def test_an_archived_sketch_is_never_replaced_by_an_emptier_one(post: Post, redi
     assert redis.pfcount(f"views:hll:{subject_of(post)}") >= 9  # of ten, as a sketch has it
 
 
-def test_a_sketch_that_was_lost_alone_comes_back_with_a_full_flush_as_a_lift(post: Post, redis: Redis) -> None:
+def test_a_sketch_that_was_lost_alone_comes_back_with_a_full_flush_as_a_lift(
+    post: Post, redis: Redis
+) -> None:
     view(post, 10)
     flush()
     redis.delete(f"views:hll:{subject_of(post)}")
@@ -143,7 +145,10 @@ def junk(number: int) -> list[str]:
 
 def breakdowns_of(post: Post, redis: Redis) -> tuple[dict[str, int], dict[str, int]]:
     """Returns the breakdown in Redis, and the one in SQL."""
-    live = {str(value): int(count) for value, count in redis.hgetall(f"views:referrer:{subject_of(post)}").items()}
+    live = {
+        str(value): int(count)
+        for value, count in redis.hgetall(f"views:referrer:{subject_of(post)}").items()
+    }
     return live, dict(Breakdown.objects.values_list("field", "count"))
 
 
@@ -189,12 +194,16 @@ def test_a_breakdown_that_redis_lost_adds_up_to_the_views_again(post: Post, redi
 
 
 @override_settings(READTRACK={"DIMENSIONS": ["referrer"]})
-def test_a_flush_that_stores_replaced_values_late_brings_nothing_back(post: Post, redis: Redis) -> None:
+def test_a_flush_that_stores_replaced_values_late_brings_nothing_back(
+    post: Post, redis: Redis
+) -> None:
     refer(post, *junk(50), *junk(50))
     flush(only_changed=True)
     late = Breakdown.objects.first()
     assert late
-    Breakdown.objects.create(subject=late.subject, kind=late.kind, field="replaced.example", count=1)
+    Breakdown.objects.create(
+        subject=late.subject, kind=late.kind, field="replaced.example", count=1
+    )
     Breakdown.objects.create(subject=late.subject, kind=late.kind, field="lost.example", count=900)
     refer(post, *junk(1))
     flush(only_changed=True)
@@ -221,7 +230,8 @@ def test_idle_subjects_leave_redis_and_come_back_with_their_base(post: Post, red
 
 
 @pytest.mark.parametrize(
-    ("strategy", "stays"), [("hll", False), ("set", True), ("daily", False), ("bitmap", True), ("none", False)]
+    ("strategy", "stays"),
+    [("hll", False), ("set", True), ("daily", False), ("bitmap", True), ("none", False)],
 )
 def test_idle_subjects_leave_redis_unless_only_redis_knows_who_has_seen_them(
     post: Post, redis: Redis, settings: Settings, strategy: str, *, stays: bool
@@ -237,7 +247,11 @@ def test_idle_subjects_leave_redis_unless_only_redis_knows_who_has_seen_them(
     _archive()
     lasting = {key for key in redis.keys(f"*:{subject_of(post)}") if redis.ttl(key) == -1}
     kept = {"set": "unique"}.get(strategy, strategy)
-    assert lasting >= {f"views:{name}:{subject_of(post)}" for name in ("total", kept)} if stays else not lasting
+    assert (
+        lasting >= {f"views:{name}:{subject_of(post)}" for name in ("total", kept)}
+        if stays
+        else not lasting
+    )
     post.refresh_from_db()
     before = post.visitor_count
     tracker.record(factories.hit(subject_of(post), visitor=Visitor("c"), reader=user.pk + 3))
@@ -290,7 +304,9 @@ def test_views_of_an_idle_subject_at_the_last_moment_are_not_lost(
     assert (stored(post), clicks) == expected
 
 
-def test_a_step_that_is_in_no_bucket_any_more_is_stored_before_an_idle_subject_leaves(post: Post, redis: Redis) -> None:
+def test_a_step_that_is_in_no_bucket_any_more_is_stored_before_an_idle_subject_leaves(
+    post: Post, redis: Redis
+) -> None:
     view(post)
     _archive()
     Archive.objects.update(hour=1)

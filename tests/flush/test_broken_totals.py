@@ -1,4 +1,6 @@
-"""A total that is no number costs its own row its views, and nothing else: no page, no flush, no other total."""
+"""A total that is no number costs its own row its views, and nothing else: no page, no flush, no
+other total.
+"""
 
 from collections.abc import Callable
 from itertools import cycle, product
@@ -30,7 +32,9 @@ BREAKAGES: dict[str, Callable[[Redis, str], object]] = {
 }
 
 # Each with True or False, which a test takes as its own second parameter
-PAIRS = some(zip(BREAKAGES, cycle([True, False]), strict=False), deep=product(BREAKAGES, [True, False]))
+PAIRS = some(
+    zip(BREAKAGES, cycle([True, False]), strict=False), deep=product(BREAKAGES, [True, False])
+)
 
 
 @pytest.fixture(params=BREAKAGES)
@@ -56,7 +60,9 @@ def test_pages_show_what_sql_stores_and_views_of_others_count(broken: Post, redi
 
 
 @pytest.mark.parametrize(("broken", "only_changed"), PAIRS, indirect=["broken"])
-def test_a_flush_skips_it_and_says_so_once(broken: Post, caplog: pytest.LogCaptureFixture, only_changed: bool) -> None:
+def test_a_flush_skips_it_and_says_so_once(
+    broken: Post, caplog: pytest.LogCaptureFixture, only_changed: bool
+) -> None:
     other = factories.post()
     view(other)
     assert flush(only_changed=only_changed).error == ""

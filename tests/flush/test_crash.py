@@ -45,7 +45,9 @@ class Flusher:
         self.pids: SimpleQueue[int] = SimpleQueue()
 
     def flush(self) -> int:
-        """Flushes once. Returns the exit code, negative for a signal. Puts the process id into `pids`."""
+        """Flushes once. Returns the exit code, negative for a signal. Puts the process id into
+        `pids`.
+        """
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write("flush\n")
@@ -93,7 +95,9 @@ class Crowd:
 def wires(redis_url: str) -> Iterator[dict[str, Wire]]:
     """Returns a relay in front of each server, for the flusher."""
     options: Any = connection.settings_dict
-    database_url = f"postgresql://{options['USER']}@{options['HOST']}:{options['PORT']}/{options['NAME']}"
+    database_url = (
+        f"postgresql://{options['USER']}@{options['HOST']}:{options['PORT']}/{options['NAME']}"
+    )
     relays = {"redis": Wire(redis_url), "database": Wire(database_url)}
     yield relays
     for relay in relays.values():
@@ -121,7 +125,9 @@ def stored() -> dict[int, int]:
 
 
 def check_all_is_well(crowd: Crowd, redis: Redis) -> None:
-    """Checks that after one flush SQL holds exactly what was acknowledged, and that another writes nothing."""
+    """Checks that after one flush SQL holds exactly what was acknowledged, and that another writes
+    nothing.
+    """
     crowd.stop()
     flush()
     assert stored() == crowd.acknowledged
@@ -149,7 +155,13 @@ def test_a_flush_is_killed_at_each_message_to_and_from_each_server(
 
 
 def _is_killed(
-    flusher: Flusher, wires: dict[str, Wire], crowd: Crowd, *, server: str, moment: Moment, trip: int
+    flusher: Flusher,
+    wires: dict[str, Wire],
+    crowd: Crowd,
+    *,
+    server: str,
+    moment: Moment,
+    trip: int,
 ) -> bool:
     """Kills a flush at one step. Returns False if the flush has no such step and ended well."""
     crowd.new_post()

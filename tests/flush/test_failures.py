@@ -22,7 +22,9 @@ from tests.support.factories import hit, post
 from tests.support.stepping import SteppedConnection, Stepper
 
 transactional = pytest.mark.django_db(transaction=True)
-shared = pytest.mark.skipif(connection.vendor != "postgresql", reason="threads need a database that they share")
+shared = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="threads need a database that they share"
+)
 
 # Every command is on the disk before it is answered.
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
@@ -112,7 +114,9 @@ def test_ticks_that_beat_dropped_are_made_up_for_by_the_next(row: Post) -> None:
 
 @transactional
 @shared
-def test_two_schedules_by_mistake_count_nothing_twice(redis: Redis, redis_url: str, settings: Settings) -> None:
+def test_two_schedules_by_mistake_count_nothing_twice(
+    redis: Redis, redis_url: str, settings: Settings
+) -> None:
     row = post()
     view(row, 5)
     flush()
@@ -131,7 +135,9 @@ def test_two_schedules_by_mistake_count_nothing_twice(redis: Redis, redis_url: s
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("days", [1, -1])
-def test_a_web_server_whose_clock_is_a_day_off_counts_like_the_others(redis: Redis, row: Post, days: int) -> None:
+def test_a_web_server_whose_clock_is_a_day_off_counts_like_the_others(
+    redis: Redis, row: Post, days: int
+) -> None:
     view(row, 3, at=buckets.now() + timedelta(days=days))
     flush()
     assert stored(row) == 10
@@ -163,7 +169,9 @@ def test_an_old_snapshot_that_comes_back_is_lifted_by_one_flush(start_redis: Sta
 
 
 @pytest.mark.django_db
-def test_a_replica_that_lagged_and_was_promoted_is_lifted_by_one_flush(start_redis: Start, settings: Settings) -> None:
+def test_a_replica_that_lagged_and_was_promoted_is_lifted_by_one_flush(
+    start_redis: Start, settings: Settings
+) -> None:
     replica, primary = start_redis(), start_redis(repl_diskless_sync_delay="0")
     row, other = post(), post()
     with Redis.from_url(replica.url) as client:
@@ -192,8 +200,13 @@ def test_a_replica_that_lagged_and_was_promoted_is_lifted_by_one_flush(start_red
 
 
 @pytest.mark.django_db
-def test_a_backup_of_the_database_that_comes_back_is_healed_by_one_flush(redis: Redis, row: Post) -> None:
-    epochs, runs = list(KnownEpoch.objects.filter(epoch__gt=0).values()), list(FlushRun.objects.values())
+def test_a_backup_of_the_database_that_comes_back_is_healed_by_one_flush(
+    redis: Redis, row: Post
+) -> None:
+    epochs, runs = (
+        list(KnownEpoch.objects.filter(epoch__gt=0).values()),
+        list(FlushRun.objects.values()),
+    )
     flush()
     fresh = post()
     view(fresh, 1)

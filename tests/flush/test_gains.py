@@ -1,4 +1,6 @@
-"""What models gain of breakdowns and funnels by the hour: each gain once, whatever happens to the flush."""
+"""What models gain of breakdowns and funnels by the hour: each gain once, whatever happens to the
+flush.
+"""
 
 import uuid
 from collections import Counter
@@ -39,12 +41,16 @@ def post() -> Post:
 
 def refer(post: Post, *values: str) -> None:
     for value in values:
-        assert tracker.record(factories.hit(subject_of(post), dimensions=(("referrer", value),))).counted
+        assert tracker.record(
+            factories.hit(subject_of(post), dimensions=(("referrer", value),))
+        ).counted
 
 
 def gained(kind: str = "views:referrer") -> Counter[str]:
     found: Counter[str] = Counter()
-    for field, gain in BreakdownHistory.objects.filter(subject="site.post", kind=kind).values_list("field", "count"):
+    for field, gain in BreakdownHistory.objects.filter(subject="site.post", kind=kind).values_list(
+        "field", "count"
+    ):
         found[field] += gain
     return found
 
@@ -97,7 +103,9 @@ def test_what_happens_between_reading_and_writing_adds_nothing_twice(
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="asks PostgreSQL who waits")
-def test_a_flush_adds_no_gain_that_another_one_is_about_to_commit(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flush_adds_no_gain_that_another_one_is_about_to_commit(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
     add = history.add_gains
     pool = ThreadPoolExecutor(1)
 
@@ -189,7 +197,9 @@ def test_a_value_that_takes_the_place_of_another_gains_only_its_own_views(post: 
     assert gained().total() == 260 == sum(Breakdown.objects.values_list("count", flat=True))
 
 
-def test_a_value_that_was_lost_and_too_many_that_come_back_gain_only_their_views(post: Post, redis: Redis) -> None:
+def test_a_value_that_was_lost_and_too_many_that_come_back_gain_only_their_views(
+    post: Post, redis: Redis
+) -> None:
     refer(post, *junk(80), *["real.example"] * 40)
     flush()
     redis.flushdb()

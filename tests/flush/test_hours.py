@@ -1,4 +1,6 @@
-"""Hours of models and of the whole site, with every loss of Redis. test_machine.py interleaves flushes of them."""
+"""Hours of models and of the whole site, with every loss of Redis. test_machine.py interleaves
+flushes of them.
+"""
 
 from datetime import datetime, timedelta
 from itertools import count
@@ -54,7 +56,13 @@ def agreed() -> int:
     """Returns the number that all charts and totals show, and checks that they agree."""
     posts = list(Post.objects.all())
     totals = sum(reports.views(posts).values())
-    assert totals == sum(map(shown, posts)) == shown(Post) == shown() == sum(point.views for point in reports.series())
+    assert (
+        totals
+        == sum(map(shown, posts))
+        == shown(Post)
+        == shown()
+        == sum(point.views for point in reports.series())
+    )
     return totals
 
 
@@ -102,7 +110,9 @@ def test_a_view_of_an_earlier_hour_raises_the_later_rows_with_it(redis: Redis) -
     assert [point.views for point in reports.series(hours=4, until=now)] == [6, 1, 2, 0]
 
 
-def test_flushing_again_writes_no_row(redis: Redis, django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
+def test_flushing_again_writes_no_row(
+    redis: Redis, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
     view(factories.post(), 5)
     flush()
     with django_assert_max_num_queries(7) as queries:
@@ -132,7 +142,9 @@ def test_an_hour_that_ended_before_it_was_settled_still_ends(redis: Redis) -> No
     view(post, 5)
     flush()
     redis.delete(name(now, post))
-    redis.zadd(keys.unsettled(keys.tag(subject_of(post))), {name(now, post): int(now.timestamp() * 1e6)})
+    redis.zadd(
+        keys.unsettled(keys.tag(subject_of(post))), {name(now, post): int(now.timestamp() * 1e6)}
+    )
     flush()
     assert redis.get(name(now, post)) == "5"
     assert 172_000 < redis.ttl(name(now, post)) <= 172_800
@@ -217,7 +229,9 @@ def test_an_import_adds_to_hours_with_their_base_and_is_kept_at_once(redis: Redi
     assert agreed() == 8
 
 
-def test_a_redis_that_is_emptied_at_any_step_of_a_flush_makes_no_chart_count_twice(wire: Wire, redis: Redis) -> None:
+def test_a_redis_that_is_emptied_at_any_step_of_a_flush_makes_no_chart_count_twice(
+    wire: Wire, redis: Redis
+) -> None:
     post, acknowledged = factories.post(), 0
     for trip in count(1, STRIDE):
         view(post)

@@ -39,7 +39,9 @@ class Site:
 
     def view(self, number: int = 1) -> None:
         """Views one post as a new visitor."""
-        self.acknowledged[number] += len(tracker.record(factories.hit(subject_of(self.posts[number]))).counted)
+        self.acknowledged[number] += len(
+            tracker.record(factories.hit(subject_of(self.posts[number]))).counted
+        )
 
     def empty(self) -> None:
         """Restarts Redis without data."""
@@ -78,7 +80,10 @@ class Site:
 
     def flush_with(self, deed: Callable[[], Any], trip: int, moment: Moment) -> bool:
         """Flushes, with an event at one step. Returns False if the flush has no such step."""
-        with shared_connections() as sharing, at_step(self.wire, trip, moment, sharing(deed)) as done:
+        with (
+            shared_connections() as sharing,
+            at_step(self.wire, trip, moment, sharing(deed)) as done,
+        ):
             self.flush()
         return bool(done)
 
@@ -86,8 +91,14 @@ class Site:
         """Checks that SQL has not decreased, and holds and shows no more than was acknowledged."""
         rows = {post.pk: post for post in Post.objects.all()}
         now = [rows[post.pk].view_count for post in self.posts]
-        assert all(new >= old for new, old in zip(now, self.stored, strict=True)), (self.stored, now)
-        assert all(new <= most for new, most in zip(now, self.acknowledged, strict=True)), (now, self.acknowledged)
+        assert all(new >= old for new, old in zip(now, self.stored, strict=True)), (
+            self.stored,
+            now,
+        )
+        assert all(new <= most for new, most in zip(now, self.acknowledged, strict=True)), (
+            now,
+            self.acknowledged,
+        )
         self.stored = now
 
     def settle_down(self) -> None:
@@ -106,7 +117,8 @@ class Site:
 DEEDS = ["view", "flush", "cut", "save", "empty", "restart"]
 
 
-# In a deep run each of them on both databases; in an ordinary one every event and every moment meets either of them.
+# In a deep run each of them on both databases; in an ordinary one every event and every moment
+# meets either of them.
 EVENTS = [
     (database, deed, moment)
     for (place, deed), (other, moment) in product(enumerate(DEEDS), enumerate(MOMENTS))
@@ -115,7 +127,9 @@ EVENTS = [
 
 
 def first(deed: str, moment: Moment) -> int:
-    """Returns the step that is disturbed first: another one for each event, so that together they try every step."""
+    """Returns the step that is disturbed first: another one for each event, so that together they
+    try every step.
+    """
     return 1 + (DEEDS.index(deed) * 2 + MOMENTS.index(moment)) % STRIDE
 
 
@@ -150,7 +164,9 @@ def test_an_event_at_any_step_of_a_flush_loses_and_adds_nothing(
 
 @pytest.mark.django_db(databases=DATABASES)
 @pytest.mark.parametrize(
-    ("database", "deed", "moment"), [row for row in EVENTS if row[1] == "view"], indirect=["database"]
+    ("database", "deed", "moment"),
+    [row for row in EVENTS if row[1] == "view"],
+    indirect=["database"],
 )
 def test_a_total_that_begins_anew_at_any_step_of_a_flush_that_lifts_it_is_settled_once(
     database: str, wire: Wire, redis: Redis, deed: str, moment: Moment
@@ -171,14 +187,18 @@ def test_a_total_that_begins_anew_at_any_step_of_a_flush_that_lifts_it_is_settle
 STEPS = st.one_of(
     st.tuples(st.just("view"), st.integers(0, 2)),
     st.tuples(st.sampled_from(["flush", "empty", "save", "restart"])),
-    st.tuples(st.just("flush_with"), st.sampled_from(DEEDS), st.integers(1, 8), st.sampled_from(MOMENTS)),
+    st.tuples(
+        st.just("flush_with"), st.sampled_from(DEEDS), st.integers(1, 8), st.sampled_from(MOMENTS)
+    ),
 )
 
 
 @pytest.mark.django_db(databases=DATABASES)
 @settings(max_examples=examples(4))
 @given(steps=st.lists(STEPS, max_size=14))
-def test_no_order_of_events_breaks_a_count(database: str, wire: Wire, redis: Redis, steps: list[Any]) -> None:
+def test_no_order_of_events_breaks_a_count(
+    database: str, wire: Wire, redis: Redis, steps: list[Any]
+) -> None:
     redis.flushdb()
     site = Site(wire, redis)
     for name, *words in steps:
@@ -191,7 +211,9 @@ def test_no_order_of_events_breaks_a_count(database: str, wire: Wire, redis: Red
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_two_flushers_on_connections_of_their_own_are_one(wire: Wire, redis: Redis, moment: Moment) -> None:
+def test_two_flushers_on_connections_of_their_own_are_one(
+    wire: Wire, redis: Redis, moment: Moment
+) -> None:
     for trip in count(1, STRIDE):
         site = Site(wire, redis)
         for number in (0, 1, 1, 2):
@@ -203,7 +225,11 @@ def test_two_flushers_on_connections_of_their_own_are_one(wire: Wire, redis: Red
 
         with at_step(wire, trip, moment, other) as done:
             flush()
-        assert list(Post.objects.order_by("pk").values_list("view_count", flat=True))[-3:] == [1, BASE + 2, BASE + 1]
+        assert list(Post.objects.order_by("pk").values_list("view_count", flat=True))[-3:] == [
+            1,
+            BASE + 2,
+            BASE + 1,
+        ]
         site.settle_down()
         if not done:
             break

@@ -37,10 +37,16 @@ pytestmark = [
 
 @pytest.fixture
 def lock() -> Iterator[Lock]:
-    """Returns a function that locks rows in another session. It returns a function that ends that transaction."""
-    with connection.cursor() as cursor:  # a flush that waits for the lock fails, so that no test waits for ever
+    """Returns a function that locks rows in another session. It returns a function that ends that
+    transaction.
+    """
+    with (
+        connection.cursor() as cursor
+    ):  # a flush that waits for the lock fails, so that no test waits for ever
         is_mysql = connection.vendor == "mysql"
-        cursor.execute("SET innodb_lock_wait_timeout = 1" if is_mysql else "SET lock_timeout = '1s'")
+        cursor.execute(
+            "SET innodb_lock_wait_timeout = 1" if is_mysql else "SET lock_timeout = '1s'"
+        )
     other = connection.copy()
     other.set_autocommit(False)
 
@@ -48,7 +54,9 @@ def lock() -> Iterator[Lock]:
         with other.cursor() as cursor:
             for obj in objs:
                 table, pk = obj._meta.db_table, obj._meta.pk.get_db_prep_value(obj.pk, other)
-                cursor.execute(f"SELECT 1 FROM {table} WHERE {obj._meta.pk.column} = %s FOR UPDATE", [pk])
+                cursor.execute(
+                    f"SELECT 1 FROM {table} WHERE {obj._meta.pk.column} = %s FOR UPDATE", [pk]
+                )
         return other.rollback
 
     yield start
@@ -60,7 +68,9 @@ def lock() -> Iterator[Lock]:
     ("kind", "only_changed"),
     some([("whole number", True), ("UUID", False)], deep=[("whole number", False), ("UUID", True)]),
 )
-def test_a_locked_row_is_left_to_the_next_flush_and_others_are_not(lock: Lock, kind: str, only_changed: bool) -> None:
+def test_a_locked_row_is_left_to_the_next_flush_and_others_are_not(
+    lock: Lock, kind: str, only_changed: bool
+) -> None:
     make: Any = factories.KINDS[kind]
     flush()
     held, others = make(), [make() for _ in range(3)]
@@ -76,7 +86,9 @@ def test_a_locked_row_is_left_to_the_next_flush_and_others_are_not(lock: Lock, k
     assert flush(only_changed=True).locked == 0
 
 
-def test_a_changed_flush_takes_up_what_a_full_one_left_however_old_the_change_is(lock: Lock, redis: Redis) -> None:
+def test_a_changed_flush_takes_up_what_a_full_one_left_however_old_the_change_is(
+    lock: Lock, redis: Redis
+) -> None:
     post = factories.post()
     view(post)
     redis.delete(*redis.keys("trending:bucket:*"))
@@ -90,7 +102,9 @@ def test_a_changed_flush_takes_up_what_a_full_one_left_however_old_the_change_is
 
 
 @pytest.mark.one_server("begins without partitions, which a cluster refuses")
-def test_nothing_moves_to_other_partitions_before_every_row_is_written(lock: Lock, settings: Settings) -> None:
+def test_nothing_moves_to_other_partitions_before_every_row_is_written(
+    lock: Lock, settings: Settings
+) -> None:
     settings.READTRACK = {"PARTITIONS": 1}
     flush()
     post = factories.post()
@@ -115,7 +129,9 @@ def test_a_row_that_stores_as_much_is_not_missed_however_long_it_is_locked(lock:
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="looks for PostgreSQL's statements")
-def test_a_flush_commits_often_so_that_no_save_waits_for_all_of_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flush_commits_often_so_that_no_save_waits_for_all_of_its_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(merging, "ROWS_LOCKED", 7)
     posts = [factories.post() for _ in range(20)]
     view(*posts)
@@ -124,12 +140,17 @@ def test_a_flush_commits_often_so_that_no_save_waits_for_all_of_its_rows(monkeyp
     is_write = [query["sql"].startswith("WITH new") for query in queries]
     commits = [query["sql"] == "COMMIT" for query in queries]
     assert sum(is_write) == 3
-    assert all(any(commits[place:after]) for place, after in pairwise([n for n, found in enumerate(is_write) if found]))
+    assert all(
+        any(commits[place:after])
+        for place, after in pairwise([n for n, found in enumerate(is_write) if found])
+    )
 
 
 def test_the_doctor_names_no_session_where_the_database_does_not_tell() -> None:
     def refuse(*args: Any) -> None:
-        raise OperationalError(1227, "Access denied; you need (at least one of) the PROCESS privilege(s)")
+        raise OperationalError(
+            1227, "Access denied; you need (at least one of) the PROCESS privilege(s)"
+        )
 
     connection.ensure_connection()
     with connection.execute_wrapper(refuse):
@@ -166,7 +187,9 @@ def test_hundreds_of_saves_in_one_transaction_and_full_flushes_are_no_deadlock(o
     flush(only_changed=True)
     assert errors == []
     assert not FlushRun.objects.exclude(error="").exists()
-    assert {stored(post) for post in posts[::20]} == {Post.objects.order_by("-view_count")[0].view_count}
+    assert {stored(post) for post in posts[::20]} == {
+        Post.objects.order_by("-view_count")[0].view_count
+    }
 
 
 def test_a_reset_whose_row_is_locked_is_finished_by_a_later_flush(lock: Lock, redis: Redis) -> None:
@@ -184,7 +207,9 @@ def test_a_reset_whose_row_is_locked_is_finished_by_a_later_flush(lock: Lock, re
     assert (stored(post), lifecycle.resets()) == (0, {})
 
 
-def test_a_locked_row_is_not_archived_as_if_it_stored_what_redis_holds(lock: Lock, settings: Settings) -> None:
+def test_a_locked_row_is_not_archived_as_if_it_stored_what_redis_holds(
+    lock: Lock, settings: Settings
+) -> None:
     settings.READTRACK = {"ARCHIVE_EVERY": 1}
     held, post = factories.post(), factories.post()
     flush()
@@ -207,13 +232,17 @@ def test_the_doctor_names_the_session_that_holds_the_lock(lock: Lock) -> None:
     flush()
     [finding] = found("locks")
     assert finding.level == "warning"
-    assert f"1 row of which another transaction has a lock: session {session}, open for " in finding.message
+    assert (
+        f"1 row of which another transaction has a lock: session {session}, open for "
+        in finding.message
+    )
     assert str(session) in finding.hint
     if connection.vendor == "postgresql":
         assert "FOR UPDATE" in statement
         assert statement in finding.message
     release()
-    # MariaDB renews its list only if nobody has read it for 0.1 s (CACHE_MIN_IDLE_TIME in trx0i_s.cc).
+    # MariaDB renews its list only if nobody has read it for 0.1 s (CACHE_MIN_IDLE_TIME in
+    # trx0i_s.cc).
     assert comes_true(lambda: databases.oldest_lock(Post) is None, every=0.2)
     [finding] = found("locks")
     assert (finding.level, finding.hint) == ("ok", "")

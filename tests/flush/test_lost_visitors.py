@@ -53,7 +53,10 @@ def visitors(post: Post) -> int:
 
 @pytest.mark.parametrize(
     ("strategy", "only_changed"),
-    some([("hll", True), ("set", False), ("daily", True), ("bitmap", False)], deep=product(STRATEGIES, [True, False])),
+    some(
+        [("hll", True), ("set", False), ("daily", True), ("bitmap", False)],
+        deep=product(STRATEGIES, [True, False]),
+    ),
 )
 def test_sixty_and_forty_are_a_hundred(
     post: Post, redis: Redis, settings: Settings, strategy: str, only_changed: bool
@@ -79,7 +82,9 @@ def test_visitors_who_return_after_a_loss_count_again_but_in_a_sketch(
 
 
 @pytest.mark.parametrize("strategy", NUMBERED)
-def test_a_second_loss_adds_the_first_one_once(post: Post, redis: Redis, settings: Settings, strategy: str) -> None:
+def test_a_second_loss_adds_the_first_one_once(
+    post: Post, redis: Redis, settings: Settings, strategy: str
+) -> None:
     settings.READTRACK = {"UNIQUE": strategy}
     for start in (0, 100, 200):
         come(post, range(start, start + 10))
@@ -105,7 +110,9 @@ def test_visitors_whose_key_was_not_lost_with_the_total_count_once(
 
 
 @pytest.mark.parametrize("strategy", NUMBERED)
-def test_an_old_snapshot_is_raised_to_what_sql_has(post: Post, redis: Redis, settings: Settings, strategy: str) -> None:
+def test_an_old_snapshot_is_raised_to_what_sql_has(
+    post: Post, redis: Redis, settings: Settings, strategy: str
+) -> None:
     settings.READTRACK = {"UNIQUE": strategy}
     come(post, range(10))
     flush()
@@ -146,7 +153,9 @@ def test_visitors_who_come_during_a_lift_are_not_lost(
 
 
 @pytest.mark.parametrize("strategy", NUMBERED)
-def test_a_reset_begins_at_nothing_again(post: Post, redis: Redis, settings: Settings, strategy: str) -> None:
+def test_a_reset_begins_at_nothing_again(
+    post: Post, redis: Redis, settings: Settings, strategy: str
+) -> None:
     settings.READTRACK = {"UNIQUE": strategy}
     come_after_a_loss(post, range(10, 12), before=range(10), redis=redis)
     flush()
@@ -158,7 +167,9 @@ def test_a_reset_begins_at_nothing_again(post: Post, redis: Redis, settings: Set
     assert redis.exists(f"views:earlier:{subject_of(post)}") == 0
 
 
-def test_a_full_flush_stores_the_sketches_of_what_was_viewed_in_the_last_hour(post: Post, redis: Redis) -> None:
+def test_a_full_flush_stores_the_sketches_of_what_was_viewed_in_the_last_hour(
+    post: Post, redis: Redis
+) -> None:
     other = factories.post()
     come(post, range(3))
     redis.delete(*redis.keys("trending:*"))

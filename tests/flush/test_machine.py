@@ -1,4 +1,6 @@
-"""A state machine: flushes that interleave at each round trip, views, kills and losses. books.py has the promises."""
+"""A state machine: flushes that interleave at each round trip, views, kills and losses. books.py
+has the promises.
+"""
 
 from collections import ChainMap
 from datetime import timedelta
@@ -27,7 +29,15 @@ from readtrack.conf import conf
 from readtrack.flush.run import flush
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
-from readtrack.models import Archive, Breakdown, BreakdownHistory, FlushRun, History, KnownEpoch, Reset
+from readtrack.models import (
+    Archive,
+    Breakdown,
+    BreakdownHistory,
+    FlushRun,
+    History,
+    KnownEpoch,
+    Reset,
+)
 from readtrack.store import counters, keys, lifecycle, scripts
 from readtrack.subjects import subject_of_row
 from tests.site.models import Post
@@ -47,9 +57,26 @@ HOUR = timedelta(hours=1)
 MICROSECONDS = 3_600_000_000 * HOURS
 
 # Tables that a backup of the database holds.
-TABLES: list[type[Model]] = [Post, FlushRun, KnownEpoch, Archive, Breakdown, BreakdownHistory, History, Reset]
+TABLES: list[type[Model]] = [
+    Post,
+    FlushRun,
+    KnownEpoch,
+    Archive,
+    Breakdown,
+    BreakdownHistory,
+    History,
+    Reset,
+]
 PASSING = ("views:hour:*", "trending:*", "viewed:*", "funnel:pass:*", "rate:*")
-LOSSES = ["everything", "since the snapshot", "a total", "a hash", "a sketch", "the marks", "the epoch"]
+LOSSES = [
+    "everything",
+    "since the snapshot",
+    "a total",
+    "a hash",
+    "a sketch",
+    "the marks",
+    "the epoch",
+]
 SETTINGS = {
     "FLUSH_CHUNK": 2,
     "FUNNELS": True,
@@ -90,7 +117,9 @@ class FlushMachine(RuleBasedStateMachine):
 
     @initialize(has_past=st.booleans(), unique=st.sampled_from(["hll", "hll", "set"]))
     def live_a_little(self, has_past: bool, unique: str) -> None:
-        """Makes a snapshot and a backup, then goes on. In the snapshot one total is unsettled, and one is new."""
+        """Makes a snapshot and a backup, then goes on. In the snapshot one total is unsettled, and
+        one is new.
+        """
         self.site.READTRACK = {**SETTINGS, "UNIQUE": unique}
         self.books.has_sketches = unique == "hll"
         if not has_past:
@@ -114,17 +143,25 @@ class FlushMachine(RuleBasedStateMachine):
 
     @rule(age=st.integers(0, 3))
     def view_other(self, age: int) -> None:
-        """Views a post that only its model is checked for. The web server's clock may be hours behind."""
+        """Views a post that only its model is checked for. The web server's clock may be hours
+        behind.
+        """
         visitor, at = f"visitor {next(_numbers)}", buckets.now() - age * HOUR
         dimensions = (("device", DEVICES[0]),)
         subject = subject_of_row(Post, self.other)
-        assert tracker.record(hit(subject, visitor=Visitor(visitor), dimensions=dimensions, at=at)).counted
+        assert tracker.record(
+            hit(subject, visitor=Visitor(visitor), dimensions=dimensions, at=at)
+        ).counted
         self.books.view(self.other, visitor=visitor, device=DEVICES[0])
-        self.is_full_needed = self.is_full_needed or age > 0  # a changed flush does not look at buckets that old
+        self.is_full_needed = (
+            self.is_full_needed or age > 0
+        )  # a changed flush does not look at buckets that old
 
     @rule(index=POST)
     def come_again(self, index: int) -> None:
-        """Views a post again as the same visitor, after the window and the pass of the funnel have ended."""
+        """Views a post again as the same visitor, after the window and the pass of the funnel have
+        ended.
+        """
         subject = self._subject(index)
         self.redis.unlink(keys.window("regular", subject), keys.funnel_pass("regular", subject))
         self._view(index, "regular", DEVICES[0])
@@ -145,7 +182,9 @@ class FlushMachine(RuleBasedStateMachine):
 
     def _view(self, index: int, visitor: str, device: str) -> None:
         subject = self._subject(index)
-        assert tracker.record(hit(subject, visitor=Visitor(visitor), dimensions=(("device", device),))).counted
+        assert tracker.record(
+            hit(subject, visitor=Visitor(visitor), dimensions=(("device", device),))
+        ).counted
         self.books.view(self.pks[index], visitor=visitor, device=device)
 
     # Flushes. Few rules, so that hypothesis spends its steps on flushers that interleave.
@@ -180,7 +219,9 @@ class FlushMachine(RuleBasedStateMachine):
         is_full = run.kind != run.Kind.CHANGED
         self.books.check_flushed(self.pks, redis=self.redis, is_full=is_full)
         # With a sketch given back by a lift there may be more visitors to write.
-        assert flush(only_changed=only_changed).written == 0 or run.lifted, "7: flushing again writes rows"
+        assert flush(only_changed=only_changed).written == 0 or run.lifted, (
+            "7: flushing again writes rows"
+        )
         if is_full:
             self.is_full_needed = False
             self.books.check_gone(self.redis)
@@ -203,7 +244,11 @@ class FlushMachine(RuleBasedStateMachine):
         for pattern in PASSING:
             self._unlink(pattern)
         if self.snapshot is not None:  # its hours would be those of the present
-            self.snapshot = {key: value for key, value in self.snapshot.items() if not key.startswith(b"views:hour:")}
+            self.snapshot = {
+                key: value
+                for key, value in self.snapshot.items()
+                if not key.startswith(b"views:hour:")
+            }
         self.books.forget_history()
         self._flush(only_changed=False)
 
@@ -226,10 +271,15 @@ class FlushMachine(RuleBasedStateMachine):
     def copy(self) -> None:
         """Takes a snapshot of Redis and a backup of the database."""
         redis: Any = self.redis
-        self.snapshot = {key: (redis.dump(key), max(redis.pttl(key), 0)) for key in redis.scan_iter()}
+        self.snapshot = {
+            key: (redis.dump(key), max(redis.pttl(key), 0)) for key in redis.scan_iter()
+        }
         self.is_snapshot_of_a_run = bool(self.flushers)
         if not self.flushers:
-            self.backup = list(self.pks), {model: list(model._base_manager.all()) for model in TABLES}
+            self.backup = (
+                list(self.pks),
+                {model: list(model._base_manager.all()) for model in TABLES},
+            )
 
     @rule(what=st.sampled_from(LOSSES), index=POST)
     def lose(self, what: str, index: int) -> None:
@@ -242,11 +292,16 @@ class FlushMachine(RuleBasedStateMachine):
             for key, (value, life) in self.snapshot.items():
                 self.redis.restore(key, life, value)
             self._lose(is_vague=True)
-        elif what in ("a total", "a hash", "a sketch") and self.pks[index] not in self.books.before_reset:
+        elif (
+            what in ("a total", "a hash", "a sketch")
+            and self.pks[index] not in self.books.before_reset
+        ):
             self._evict(what, index)
         elif what in ("the marks", "the epoch"):
             for tag in keys.tags():
-                self.redis.zremrangebyscore(keys.unsettled(tag), "-inf" if what == "the marks" else "+inf", "+inf")
+                self.redis.zremrangebyscore(
+                    keys.unsettled(tag), "-inf" if what == "the marks" else "+inf", "+inf"
+                )
             self.books.lose(self.pks, is_vague=True)
 
     @precondition(lambda self: self.backup and not self.flushers)
@@ -258,10 +313,16 @@ class FlushMachine(RuleBasedStateMachine):
     def _evict(self, what: str, index: int) -> None:
         subject, pk = self._subject(index), self.pks[index]
         members = keys.hll(subject) if self.books.has_sketches else keys.unique(subject)
-        names = {"a total": keys.total(subject), "a hash": keys.funnel(subject), "a sketch": members}
+        names = {
+            "a total": keys.total(subject),
+            "a hash": keys.funnel(subject),
+            "a sketch": members,
+        }
         self.redis.unlink(names[what])
         # Visitors are written with their total only.
-        families = {"a total": ("", "visitors"), "a hash": ("funnel",), "a sketch": ("visitors",)}[what]
+        families = {"a total": ("", "visitors"), "a hash": ("funnel",), "a sketch": ("visitors",)}[
+            what
+        ]
         self.books.lose([pk], *families, is_vague=bool(self.flushers))
 
     def _lose(self, *, is_vague: bool) -> None:
@@ -270,7 +331,9 @@ class FlushMachine(RuleBasedStateMachine):
         if self.flushers:
             self.books.haunt(self.pks)
         # Nobody knows that this Redis went back, if whoever flushed then was killed.
-        self.books.carried.update(self.books.before_reset if is_vague and self.is_snapshot_of_a_run else {})
+        self.books.carried.update(
+            self.books.before_reset if is_vague and self.is_snapshot_of_a_run else {}
+        )
 
     def _restore_backup(self, pks: list[Any], tables: dict[type[Model], list[Model]]) -> None:
         _empty()
@@ -282,7 +345,9 @@ class FlushMachine(RuleBasedStateMachine):
         self.books.forget_history()
         self.books.is_model_exact = False  # Redis may know of more
         self.books.seen = self.books.stored()
-        answers = scripts.run_all(*map(counters.totals, scripts.parted([*map(self._subject, range(POSTS))])))
+        answers = scripts.run_all(
+            *map(counters.totals, scripts.parted([*map(self._subject, range(POSTS))]))
+        )
         totals = ChainMap(*answers)
         based = {subject for subject, total in totals.items() if total.is_settled}
         # A Redis that went back as well, and holds less than was owed, cannot bring back the rest.
@@ -326,7 +391,9 @@ class FlushMachine(RuleBasedStateMachine):
 
 @pytest.mark.long
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="threads need a database that they share")
+@pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="threads need a database that they share"
+)
 def test_flushes_keep_their_promises_however_they_interleave_and_whatever_is_lost(
     redis_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,6 @@
-"""Merging: settling adds SQL's count once, writing raises rows, lifting raises counters that are below their row."""
+"""Merging: settling adds SQL's count once, writing raises rows, lifting raises counters that are
+below their row.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -101,7 +103,9 @@ def test_a_flush_that_is_killed_before_it_tells_sql_costs_no_view_by_a_clock_tha
     assert [stored(post) for post in (first, second, third)] == [101, 101, 101]
 
 
-def test_an_old_snapshot_with_marks_is_not_given_its_base_a_second_time(database: str, redis: Redis) -> None:
+def test_an_old_snapshot_with_marks_is_not_given_its_base_a_second_time(
+    database: str, redis: Redis
+) -> None:
     post = factories.post(view_count=100)
     with restored(redis):
         view(post)
@@ -120,7 +124,9 @@ def test_an_old_snapshot_with_marks_is_not_given_its_base_a_second_time(database
     assert stored(post) == live(redis, post) == 104
 
 
-def test_a_view_between_an_old_snapshot_and_the_next_flush_is_not_counted_twice(database: str, redis: Redis) -> None:
+def test_a_view_between_an_old_snapshot_and_the_next_flush_is_not_counted_twice(
+    database: str, redis: Redis
+) -> None:
     post, fresh = factories.post(view_count=100), factories.post(view_count=10)
     view(post)
     with restored(redis):
@@ -157,7 +163,9 @@ def test_sql_knowing_more_visitors_keeps_them(database: str) -> None:
     assert (post.view_count, post.visitor_count) == (1, 40)
 
 
-def test_an_unsettled_total_is_never_written_as_if_it_were_whole(database: str, wire: Wire, redis: Redis) -> None:
+def test_an_unsettled_total_is_never_written_as_if_it_were_whole(
+    database: str, wire: Wire, redis: Redis
+) -> None:
     post = factories.post(view_count=2)
     view(post)
 
@@ -243,9 +251,13 @@ def test_a_deadlock_is_tried_again(post: Post) -> None:
     view(post)
     failures = iter([1])
 
-    def fail_once(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+    def fail_once(
+        execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
+    ) -> Any:
         if sql.startswith("WITH new") and next(failures, None):
-            return execute("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40P01'; END $$", (), many, context)
+            return execute(
+                "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40P01'; END $$", (), many, context
+            )
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(fail_once):
@@ -259,7 +271,9 @@ def test_another_failure_is_not(post: Post) -> None:
 
     def fail(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql.startswith("WITH new"):
-            return execute("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '57014'; END $$", (), many, context)
+            return execute(
+                "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '57014'; END $$", (), many, context
+            )
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(fail), pytest.raises(OperationalError):

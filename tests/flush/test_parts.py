@@ -55,13 +55,17 @@ def part_of(post: Post) -> str:
 
 
 @pytest.mark.parametrize("only_changed", [True, False])
-def test_the_parts_together_write_what_one_flush_does(posts: list[Post], *, only_changed: bool) -> None:
+def test_the_parts_together_write_what_one_flush_does(
+    posts: list[Post], *, only_changed: bool
+) -> None:
     flush()
     view(*posts)
     for place, part in enumerate(HALVES):
         run = flush(part=part, only_changed=only_changed)
         assert run.written == sum(part_of(post) == part for post in posts)
-        assert [stored(post) for post in posts] == [int(part_of(post) in HALVES[: place + 1]) for post in posts]
+        assert [stored(post) for post in posts] == [
+            int(part_of(post) in HALVES[: place + 1]) for post in posts
+        ]
     assert flush().written == 0
     assert sum(point.views for point in reports.series(Post)) == 8
 
@@ -83,7 +87,9 @@ def test_a_whole_flush_is_one_of_each_part(posts: list[Post]) -> None:
     assert [stored(post) for post in posts] == [1] * 8
 
 
-def test_a_snapshot_that_comes_back_is_noticed_by_each_part(posts: list[Post], redis: Redis) -> None:
+def test_a_snapshot_that_comes_back_is_noticed_by_each_part(
+    posts: list[Post], redis: Redis
+) -> None:
     view(*posts)
     snapshot = dump(redis)
     for _ in range(2):
@@ -92,17 +98,25 @@ def test_a_snapshot_that_comes_back_is_noticed_by_each_part(posts: list[Post], r
     restore(redis, snapshot)
     for part in HALVES:
         assert flush(part=part, only_changed=True).kind == Kind.FULL
-        assert [scripts.run(counters.totals([subject_of(post)])) for post in posts if part_of(post) == part] == [
-            {subject_of(post): Total(3)} for post in posts if part_of(post) == part
-        ]
+        assert [
+            scripts.run(counters.totals([subject_of(post)]))
+            for post in posts
+            if part_of(post) == part
+        ] == [{subject_of(post): Total(3)} for post in posts if part_of(post) == part]
 
 
-def test_a_partition_that_is_restored_alone_makes_the_next_flush_a_full_one(posts: list[Post]) -> None:
+def test_a_partition_that_is_restored_alone_makes_the_next_flush_a_full_one(
+    posts: list[Post],
+) -> None:
     client: Any = connect(patient=True)
     [post, *_] = [post for post in posts if tag_of(post) != keys.tags()[0]]
     view(post)
     flush()
-    own = {name: client.dump(name) for name in client.scan_iter() if keys.tag_in(name.decode()) == tag_of(post)}
+    own = {
+        name: client.dump(name)
+        for name in client.scan_iter()
+        if keys.tag_in(name.decode()) == tag_of(post)
+    }
     view(post)
     flush()
     assert flush(only_changed=True).kind == Kind.CHANGED
@@ -181,7 +195,9 @@ def test_a_whole_flush_and_one_of_some_partitions_count_for_the_parts() -> None:
 
 @pytest.mark.parametrize("task", some([flush_changed], deep=[flush_views]))
 @pytest.mark.django_db(transaction=True)
-def test_a_task_sends_one_for_each_part(posts: list[Post], settings: Settings, task: object) -> None:
+def test_a_task_sends_one_for_each_part(
+    posts: list[Post], settings: Settings, task: object
+) -> None:
     settings.READTRACK = {"PARTITIONS": 16, "FLUSH_TASKS": 2}
     view(*posts)
     app = Celery("site", broker="memory://", backend="cache+memory://", set_as_current=True)

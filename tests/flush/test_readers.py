@@ -60,7 +60,9 @@ def test_a_number_of_readers_is_stored_when_it_changes_and_falls_at_a_publicatio
     assert ReaderHistory.objects.count() == 3
 
 
-def test_the_last_number_of_an_hour_counts_even_if_it_is_lower(noon: datetime, database: str) -> None:
+def test_the_last_number_of_an_hour_counts_even_if_it_is_lower(
+    noon: datetime, database: str
+) -> None:
     category = factories.category()
     read(category, 1, 2)
     archiving.store_readers(at=noon)
@@ -70,7 +72,9 @@ def test_the_last_number_of_an_hour_counts_even_if_it_is_lower(noon: datetime, d
     assert stored(category) == [(buckets.hour_index(noon), 1)]
 
 
-def test_many_categories_are_few_round_trips(noon: datetime, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_categories_are_few_round_trips(
+    noon: datetime, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scripts, "SLICE", 3)
     categories = [factories.category() for _ in range(5)]
     for category in categories:
@@ -102,7 +106,9 @@ def test_a_series_has_no_gaps_and_begins_with_what_was_known_before() -> None:
     category = factories.category()
     put(category, {PAST - 9 * HOUR: 5, PAST - 3 * HOUR: 7, PAST - HOUR: 0, PAST: 2, PAST + HOUR: 3})
     put(factories.category(), {PAST: 100})
-    points = reports.reader_series(category, since=PAST - 5 * HOUR, until=PAST.replace(minute=0, second=0) + HOUR)
+    points = reports.reader_series(
+        category, since=PAST - 5 * HOUR, until=PAST.replace(minute=0, second=0) + HOUR
+    )
     assert [(point.start.hour, point.readers) for point in points] == [
         (7, 5),
         (8, 5),
@@ -115,7 +121,10 @@ def test_a_series_has_no_gaps_and_begins_with_what_was_known_before() -> None:
 
 def test_a_day_shows_its_last_number() -> None:
     category = factories.category()
-    put(category, {PAST - 49 * HOUR: 5, PAST - 48 * HOUR: 4, PAST - 24 * HOUR: 9, PAST + 24 * HOUR: 1})
+    put(
+        category,
+        {PAST - 49 * HOUR: 5, PAST - 48 * HOUR: 4, PAST - 24 * HOUR: 9, PAST + 24 * HOUR: 1},
+    )
     points = reports.reader_series(category, since=PAST - 72 * HOUR, until=PAST, by="day")
     assert [point.readers for point in points] == [0, 4, 9, 9]
 
@@ -130,7 +139,10 @@ def test_the_present_hour_shows_the_live_number() -> None:
     read(category, 1, 2)
     points = reports.reader_series(category)
     assert [point.readers for point in points] == [5] * 23 + [2]
-    assert reports.reader_series(category, since=buckets.now(), until=buckets.now() + HOUR)[0].readers == 2
+    assert (
+        reports.reader_series(category, since=buckets.now(), until=buckets.now() + HOUR)[0].readers
+        == 2
+    )
 
 
 def test_with_redis_gone_the_last_number_stands(start_redis: Any) -> None:

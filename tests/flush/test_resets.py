@@ -130,7 +130,9 @@ def test_a_base_that_was_read_before_the_reset_is_not_added_after_it(
     assert counts(post) == (1, 1)
 
 
-def test_a_snapshot_from_before_the_reset_brings_nothing_back(post: Post, redis: Redis, redis_url: str) -> None:
+def test_a_snapshot_from_before_the_reset_brings_nothing_back(
+    post: Post, redis: Redis, redis_url: str
+) -> None:
     with Redis.from_url(redis_url) as raw:
         snapshot = {key: raw.dump(key) for key in raw.scan_iter()}
         tracker.reset_views(post)
@@ -156,7 +158,9 @@ def test_views_since_a_reset_survive_a_loss_of_redis(post: Post, redis: Redis) -
     assert redis.get(f"views:total:{subject_of(post)}") == "5"
 
 
-def test_a_snapshot_from_before_the_reset_takes_nothing_that_was_counted_since(post: Post, redis: Redis) -> None:
+def test_a_snapshot_from_before_the_reset_takes_nothing_that_was_counted_since(
+    post: Post, redis: Redis
+) -> None:
     snapshot = dump(redis)
     tracker.reset_views(post)
     view(post, 4)
@@ -169,7 +173,9 @@ def test_a_snapshot_from_before_the_reset_takes_nothing_that_was_counted_since(p
     assert counts(post)[0] == 5
 
 
-def test_a_snapshot_from_after_the_reset_takes_nothing_that_was_counted_since(post: Post, redis: Redis) -> None:
+def test_a_snapshot_from_after_the_reset_takes_nothing_that_was_counted_since(
+    post: Post, redis: Redis
+) -> None:
     tracker.reset_views(post)
     view(post)
     flush()
@@ -182,7 +188,9 @@ def test_a_snapshot_from_after_the_reset_takes_nothing_that_was_counted_since(po
     assert redis.get(f"views:total:{subject_of(post)}") == "4"
 
 
-def test_a_count_that_begins_between_a_restore_and_the_next_flush_stays(post: Post, redis: Redis) -> None:
+def test_a_count_that_begins_between_a_restore_and_the_next_flush_stays(
+    post: Post, redis: Redis
+) -> None:
     subject = subject_of(post)
     other = factories.post()
     click(post, "a")
@@ -222,7 +230,9 @@ def test_a_flush_that_is_late_to_notice_a_loss_takes_nothing_that_another_one_ha
     assert counts(post)[0] == 6
 
 
-def test_a_snapshot_between_the_last_flush_and_the_reset_brings_nothing_back(post: Post, redis: Redis) -> None:
+def test_a_snapshot_between_the_last_flush_and_the_reset_brings_nothing_back(
+    post: Post, redis: Redis
+) -> None:
     snapshot = dump(redis)
     tracker.reset_views(post)
     restore(redis, snapshot)
@@ -238,7 +248,9 @@ def test_a_reset_is_not_repeated_on_a_redis_that_remembers_it(post: Post, redis:
     assert counts(post) == (2, 2)
 
 
-def test_after_a_day_the_mark_goes_with_what_may_have_been_archived_late(post: Post, redis: Redis) -> None:
+def test_after_a_day_the_mark_goes_with_what_may_have_been_archived_late(
+    post: Post, redis: Redis
+) -> None:
     subject = subject_of(post)
     tracker.reset_views(post)
     Archive.objects.create(subject=subject, views=5, visitors=5, sketch=b"", hour=1)
@@ -315,9 +327,15 @@ def test_a_redis_that_lost_only_the_time_of_the_last_flush_keeps_what_was_counte
 
 @pytest.fixture
 def site(settings: Settings) -> dict[str, Any]:
-    """Returns rows of a Tracked model, of one that COUNTED_MODELS names, and a category, with counts and dots."""
+    """Returns rows of a Tracked model, of one that COUNTED_MODELS names, and a category, with
+    counts and dots.
+    """
     settings.READTRACK = {"COUNTED_MODELS": ["site.Manual"], "READ_STATE_MODELS": ["site.Manual"]}
-    rows = {"post": factories.post(), "manual": Manual.objects.create(title="A"), "category": factories.category()}
+    rows = {
+        "post": factories.post(),
+        "manual": Manual.objects.create(title="A"),
+        "category": factories.category(),
+    }
     for _ in range(3):
         tracker.record(factories.hit(subject_of(rows["post"]), subject_of(rows["manual"])))
     tracker.mark_read(factories.user(), [rows["category"], rows["manual"]])
@@ -327,12 +345,20 @@ def site(settings: Settings) -> dict[str, Any]:
 
 def lasting(redis: Redis) -> set[str]:
     """Returns the first parts of the subjects that Redis holds counts or read state of."""
-    found = [*redis.keys("views:total:*"), *redis.keys("views:hll:site*"), *redis.keys("category:*")]
+    found = [
+        *redis.keys("views:total:*"),
+        *redis.keys("views:hll:site*"),
+        *redis.keys("category:*"),
+    ]
     return {str(name).split(":")[-2 if "views" in str(name) else 1] for name in found}
 
 
-@pytest.mark.parametrize(("name", "count"), [("site.Post", 1), ("site.manual", 1), ("site.Category", 1)])
-def test_a_model_is_reset_by_hand(site: dict[str, Any], name: str, count: int, redis: Redis, capsys: Any) -> None:
+@pytest.mark.parametrize(
+    ("name", "count"), [("site.Post", 1), ("site.manual", 1), ("site.Category", 1)]
+)
+def test_a_model_is_reset_by_hand(
+    site: dict[str, Any], name: str, count: int, redis: Redis, capsys: Any
+) -> None:
     model = model_with_label(name)
     assert model
     call_command("readtrack", "reset", model=name)
@@ -346,7 +372,9 @@ def test_a_model_is_reset_by_hand(site: dict[str, Any], name: str, count: int, r
 
 
 def site_count(label: str) -> int:
-    return sum(SubjectCount.objects.filter(subject__startswith=label).values_list("view_count", flat=True))
+    return sum(
+        SubjectCount.objects.filter(subject__startswith=label).values_list("view_count", flat=True)
+    )
 
 
 def test_counts_that_redis_does_not_hold_are_reset_too(site: dict[str, Any], redis: Redis) -> None:
@@ -370,7 +398,9 @@ def test_a_model_without_counts_and_dots_cannot_be_reset(name: str) -> None:
         call_command("readtrack", "reset", "--model", name)
 
 
-def test_ids_that_are_used_anew_after_djangos_flush_inherit_nothing(site: dict[str, Any], redis: Redis) -> None:
+def test_ids_that_are_used_anew_after_djangos_flush_inherit_nothing(
+    site: dict[str, Any], redis: Redis
+) -> None:
     call_command("flush", interactive=False, verbosity=0)
     assert lasting(redis) == set()
     post, category = factories.post(), factories.category()
@@ -381,7 +411,9 @@ def test_ids_that_are_used_anew_after_djangos_flush_inherit_nothing(site: dict[s
     assert counts(post) == (1, 1)
 
 
-def test_a_migration_or_a_table_with_rows_resets_nothing(site: dict[str, Any], redis: Redis) -> None:
+def test_a_migration_or_a_table_with_rows_resets_nothing(
+    site: dict[str, Any], redis: Redis
+) -> None:
     resets.on_flush(None, using="default", plan=[])
     resets.on_flush(None, using="default")
     assert lasting(redis) == {"site.post", "site.manual", "site.category"}
@@ -393,7 +425,9 @@ def test_djangos_flush_is_not_disturbed_without_redis_nor_in_a_sites_own_tests(
     monkeypatch.setattr(keys, "test_prefix", lambda: "test:")
     call_command("flush", interactive=False, verbosity=0)
     monkeypatch.undo()
-    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    settings.CACHES = {
+        "default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}
+    }
     call_command("flush", interactive=False, verbosity=0)
     assert lasting(redis) == {"site.post", "site.manual", "site.category"}
 
@@ -401,7 +435,9 @@ def test_djangos_flush_is_not_disturbed_without_redis_nor_in_a_sites_own_tests(
 # What has nothing to reset
 
 
-def test_what_has_no_counts_or_no_read_state_cannot_be_reset_or_made_unread(settings: Settings) -> None:
+def test_what_has_no_counts_or_no_read_state_cannot_be_reset_or_made_unread(
+    settings: Settings,
+) -> None:
     with pytest.raises(TypeError, match="Category has no counts"):
         tracker.reset_views(factories.category())
     with pytest.raises(TypeError, match="Post has no read state"):

@@ -96,7 +96,10 @@ NOTHINGS = ["nowhere.thing:1", "site.category:1", "site.post:x", "rubbish", "sit
 
 @pytest.mark.parametrize(
     ("database", "subject"),
-    some([*product(["default"], NOTHINGS), ("lite", "site.product:1")], deep=product(["default", "lite"], NOTHINGS)),
+    some(
+        [*product(["default"], NOTHINGS), ("lite", "site.product:1")],
+        deep=product(["default", "lite"], NOTHINGS),
+    ),
     indirect=["database"],
 )
 def test_totals_that_belong_to_nothing_are_orphans(database: str, subject: str) -> None:
@@ -171,14 +174,19 @@ def test_progress_is_reported_by_the_chunk(settings: Settings) -> None:
 @pytest.mark.parametrize(
     ("database", "trip"),
     some(
-        [*product(["default"], range(1, 8)), ("lite", 3), ("lite", 6)], deep=product(["default", "lite"], range(1, 8))
+        [*product(["default"], range(1, 8)), ("lite", 3), ("lite", 6)],
+        deep=product(["default", "lite"], range(1, 8)),
     ),
     indirect=["database"],
 )
 def test_a_flush_that_loses_redis_anywhere_is_made_good_by_the_next(
     database: str, wire: Wire, redis: Redis, trip: int
 ) -> None:
-    settled, fresh, old = factories.post(view_count=10), factories.post(), factories.post(view_count=5)
+    settled, fresh, old = (
+        factories.post(view_count=10),
+        factories.post(),
+        factories.post(view_count=5),
+    )
     view(settled, fresh)
     redis.set(f"views:total:site.post:{old.pk}", 3)
     last = wire.trips + trip

@@ -105,7 +105,9 @@ def test_after_a_failed_run_nothing_is_skipped(post: Post, redis: Redis) -> None
     assert (run.kind, run.written) == (Kind.CHANGED, 1)
 
 
-def test_a_restored_snapshot_is_lifted_by_the_next_changed_flush(post: Post, redis: Redis, redis_url: str) -> None:
+def test_a_restored_snapshot_is_lifted_by_the_next_changed_flush(
+    post: Post, redis: Redis, redis_url: str
+) -> None:
     other = factories.post()
     view(post, 2)
     view(other, 2)
@@ -143,7 +145,9 @@ def test_a_snapshot_that_was_taken_during_a_flush_counts_as_old(
     assert flush(only_changed=True).kind == Kind.FULL
 
 
-@pytest.mark.parametrize(("module", "name"), [(run, "server_time"), (lifecycle, "resets")], ids=["begins", "ends"])
+@pytest.mark.parametrize(
+    ("module", "name"), [(run, "server_time"), (lifecycle, "resets")], ids=["begins", "ends"]
+)
 def test_a_redis_that_is_restored_while_a_flush_begins_or_ends_is_put_right(
     post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch, module: Any, name: str
 ) -> None:

@@ -1,4 +1,6 @@
-"""Flushes that are stopped at each round trip, one after the other, so that no step depends on chance."""
+"""Flushes that are stopped at each round trip, one after the other, so that no step depends on
+chance.
+"""
 
 import random
 from collections.abc import Iterator
@@ -22,7 +24,9 @@ from tests.support.stepping import SteppedConnection, Stepper
 pytestmark = [
     pytest.mark.long,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(connection.vendor != "postgresql", reason="threads need a database that they share"),
+    pytest.mark.skipif(
+        connection.vendor != "postgresql", reason="threads need a database that they share"
+    ),
 ]
 
 
@@ -83,7 +87,9 @@ def test_a_snapshot_taken_at_any_step_never_inflates(binary: Redis) -> None:
 
 
 def test_a_flush_that_stands_still_while_redis_is_restored_never_inflates(binary: Redis) -> None:
-    """One flush stops at any step, another one runs, and Redis is restored from a snapshot in between."""
+    """One flush stops at any step, another one runs, and Redis is restored from a snapshot in
+    between.
+    """
     length = _length(Site(binary))
     moments = list(product(range(length), range(length)))
     number = min(examples(4), len(moments))
@@ -133,7 +139,9 @@ def test_a_flush_killed_at_any_step_is_as_none(binary: Redis) -> None:
         assert site.stored == site.counted == 8, step
 
 
-def test_a_flush_that_loses_the_database_at_any_step_says_so_and_the_next_one_does_the_rest(binary: Redis) -> None:
+def test_a_flush_that_loses_the_database_at_any_step_says_so_and_the_next_one_does_the_rest(
+    binary: Redis,
+) -> None:
     for step in range(0, _length(Site(binary)), STRIDE):
         site = Site(binary)
         flusher = Stepper(flush)

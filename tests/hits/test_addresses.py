@@ -13,7 +13,17 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports
-from readtrack.hits.addresses import MANY, NOTICES, SAMPLE, Notice, Watch, hops, network, proxies, watch
+from readtrack.hits.addresses import (
+    MANY,
+    NOTICES,
+    SAMPLE,
+    Notice,
+    Watch,
+    hops,
+    network,
+    proxies,
+    watch,
+)
 from readtrack.hits.hit import REASONS
 from readtrack.store.skips import skip_buffer
 from tests.doctor.conftest import found
@@ -51,7 +61,16 @@ def test_a_header_forged_by_a_public_peer_changes_nothing_by_default(header: str
 @pytest.mark.parametrize(
     "peer",
     [
-        *("127.0.0.1", "127.0.1.1", "::1", "10.0.0.1", "172.17.0.1", "192.168.1.1", "169.254.1.1", "100.64.0.1"),
+        *(
+            "127.0.0.1",
+            "127.0.1.1",
+            "::1",
+            "10.0.0.1",
+            "172.17.0.1",
+            "192.168.1.1",
+            "169.254.1.1",
+            "100.64.0.1",
+        ),
         *("fd00::1", "fe80::1%eth0", "::ffff:10.0.0.1", "", "b''", "unix:", "localhost"),
     ],
 )
@@ -77,7 +96,15 @@ def test_by_default_the_last_public_address_that_a_private_peer_forwards_is_beli
 
 
 PRIVATE_NETWORKS = [
-    *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"),
+    *(
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+    ),
     *("::/64", "fc00::/7", "fe80::/10"),
 ]
 
@@ -96,20 +123,30 @@ def test_a_private_network_ends_where_its_standard_says(name: str) -> None:
         assert has_public_client(private[0] - 1)
 
 
-@pytest.mark.parametrize("forwarded", ["", " ", ",", "unknown", "10.1.2.3", "10.1.2.3, 192.168.0.1", "::1", "[::1]:80"])
+@pytest.mark.parametrize(
+    "forwarded", ["", " ", ",", "unknown", "10.1.2.3", "10.1.2.3, 192.168.0.1", "::1", "[::1]:80"]
+)
 def test_by_default_a_peer_that_forwards_no_public_address_is_the_client(forwarded: str) -> None:
-    assert network(*hops({"REMOTE_ADDR": "10.0.0.1", "HTTP_X_FORWARDED_FOR": forwarded})) == "10.0.0.1"
+    assert (
+        network(*hops({"REMOTE_ADDR": "10.0.0.1", "HTTP_X_FORWARDED_FOR": forwarded})) == "10.0.0.1"
+    )
     assert network(*hops({"REMOTE_ADDR": "", "HTTP_X_FORWARDED_FOR": forwarded})) == ""
 
 
 def test_an_address_that_is_forged_beside_the_own_one_changes_nothing() -> None:
     for forwarded in ("203.0.113.9, 198.51.100.1", "198.51.100.1, 203.0.113.9"):
-        assert network(*hops({"REMOTE_ADDR": "203.0.113.9", "HTTP_X_FORWARDED_FOR": forwarded})) == "203.0.113.9"
+        assert (
+            network(*hops({"REMOTE_ADDR": "203.0.113.9", "HTTP_X_FORWARDED_FOR": forwarded}))
+            == "203.0.113.9"
+        )
 
 
 def test_a_site_may_believe_no_header(settings: Settings) -> None:
     settings.READTRACK = {"PROXY_COUNT": 0}
-    assert network(*hops({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "198.51.100.1"})) == "127.0.0.1"
+    assert (
+        network(*hops({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "198.51.100.1"}))
+        == "127.0.0.1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,7 +162,12 @@ def test_a_site_may_believe_no_header(settings: Settings) -> None:
         ({"PROXY_COUNT": 1}, "2001:db8:1:2:3::4", "10.0.0.1", "2001:db8:1:2::"),
         ({"PROXY_COUNT": 1}, "1" * 9000 + ", 198.51.100.1", "10.0.0.1", "198.51.100.1"),
         (TWO_PROXIES, "1.1.1.1, 198.51.100.1, 10.2.0.1", "192.0.2.7", "198.51.100.1"),
-        ({**TWO_PROXIES, "PROXY_COUNT": 0}, "1.1.1.1, 198.51.100.1, 10.2.0.1", "192.0.2.7", "198.51.100.1"),
+        (
+            {**TWO_PROXIES, "PROXY_COUNT": 0},
+            "1.1.1.1, 198.51.100.1, 10.2.0.1",
+            "192.0.2.7",
+            "198.51.100.1",
+        ),
         (TWO_PROXIES, "198.51.100.1, 10.2.0.1", "203.0.113.9", "203.0.113.9"),
         (TWO_PROXIES, "198.51.100.1, 203.0.113.5", "192.0.2.7", "192.0.2.7"),
     ],
@@ -146,10 +188,15 @@ def test_configured_proxies_are_believed(
         {"PROXY_COUNT": "automatic"},
     ],
 )
-def test_unusable_settings_are_named_and_no_header_is_trusted(settings: Settings, options: dict[str, object]) -> None:
+def test_unusable_settings_are_named_and_no_header_is_trusted(
+    settings: Settings, options: dict[str, object]
+) -> None:
     settings.READTRACK = options
     assert proxies()[1]
-    assert network(*hops({"REMOTE_ADDR": "203.0.113.9", "HTTP_X_FORWARDED_FOR": "1.1.1.1"})) == "203.0.113.9"
+    assert (
+        network(*hops({"REMOTE_ADDR": "203.0.113.9", "HTTP_X_FORWARDED_FOR": "1.1.1.1"}))
+        == "203.0.113.9"
+    )
 
 
 def test_the_defaults_can_be_used() -> None:
@@ -157,19 +204,25 @@ def test_the_defaults_can_be_used() -> None:
 
 
 AGENTS = [BROWSER.replace("140.0", f"{number}.0") for number in range(130, 140)]
-NGINX = [(f"203.0.{number // 250}.{number % 250 + 1}", AGENTS[number % 10]) for number in range(300)]
+NGINX = [
+    (f"203.0.{number // 250}.{number % 250 + 1}", AGENTS[number % 10]) for number in range(300)
+]
 
 
 @pytest.mark.django_db
 def test_hundreds_of_new_readers_behind_a_proxy_count_with_default_settings() -> None:
     post = factories.post()
     for address, agent in NGINX:
-        Client().get(f"/posts/{post.pk}/", headers={"User-Agent": agent, "X-Forwarded-For": address})
+        Client().get(
+            f"/posts/{post.pk}/", headers={"User-Agent": agent, "X-Forwarded-For": address}
+        )
     assert reports.views([post]) == {post: 300}
     assert found("addresses")[0].level == "ok"
 
 
-def see(addresses: Iterable[str], agents: Iterable[str] = AGENTS[:1], *, peer: str = "203.0.113.9") -> None:
+def see(
+    addresses: Iterable[str], agents: Iterable[str] = AGENTS[:1], *, peer: str = "203.0.113.9"
+) -> None:
     """Shows the watch one visitor for each address and agent, who came through this peer."""
     for address, agent in product(addresses, agents):
         network(*hops({"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": address}), agent=agent)
@@ -183,9 +236,21 @@ BEHIND_CDN = [f"{address}, 203.0.113.{number % 3}" for number, address in enumer
 @pytest.mark.parametrize(
     ("options", "peer", "addresses", "agents", "noticed"),
     [
-        ({}, "203.0.113.9", TWENTY, AGENTS[:1], {"forwarded"}),  # a CDN that connects from public addresses
+        (
+            {},
+            "203.0.113.9",
+            TWENTY,
+            AGENTS[:1],
+            {"forwarded"},
+        ),  # a CDN that connects from public addresses
         ({}, "10.0.0.1", BEHIND_CDN, AGENTS[:1], {"forwarded"}),  # a CDN in front of nginx
-        ({}, "10.0.0.1", [f"10.1.0.{number}" for number in range(SAMPLE)], AGENTS[:1], {"forwarded"}),  # an intranet
+        (
+            {},
+            "10.0.0.1",
+            [f"10.1.0.{number}" for number in range(SAMPLE)],
+            AGENTS[:1],
+            {"forwarded"},
+        ),  # an intranet
         ({"PROXY_COUNT": 2}, "10.0.0.1", TWENTY, AGENTS[:1], {"forwarded"}),  # only one proxy
         ({"TRUSTED_PROXIES": ["10.0.0.2"]}, "10.0.0.1", TWENTY, AGENTS[:1], {"forwarded"}),
         ({}, "10.0.0.1", [""] * 2, AGENTS, {"one address"}),  # a proxy that forwards nothing
@@ -195,10 +260,28 @@ BEHIND_CDN = [f"{address}, 203.0.113.{number % 3}" for number, address in enumer
         ({}, "10.0.0.1", SAME * 5, AGENTS[: MANY - 1], set()),  # a household or an office
         ({}, "10.0.0.1", TWENTY, AGENTS, set()),
         ({"PROXY_COUNT": 2}, "10.0.0.1", BEHIND_CDN, AGENTS, set()),
-        ({}, "203.0.113.9", TWENTY[: SAMPLE // 2] + [""] * (SAMPLE // 2), AGENTS[:1], set()),  # some forge it
+        (
+            {},
+            "203.0.113.9",
+            TWENTY[: SAMPLE // 2] + [""] * (SAMPLE // 2),
+            AGENTS[:1],
+            set(),
+        ),  # some forge it
         ({"PROXY_COUNT": 0}, "203.0.113.9", TWENTY, AGENTS[:1], set()),
-        ({}, "203.0.113.9", ["203.0.113.9"] * SAMPLE, AGENTS[:1], set()),  # uvicorn put the client into REMOTE_ADDR
-        ({}, "203.0.113.9", [f"{address}, 203.0.113.9" for address in TWENTY], AGENTS[:1], {"forwarded"}),  # or a CDN
+        (
+            {},
+            "203.0.113.9",
+            ["203.0.113.9"] * SAMPLE,
+            AGENTS[:1],
+            set(),
+        ),  # uvicorn put the client into REMOTE_ADDR
+        (
+            {},
+            "203.0.113.9",
+            [f"{address}, 203.0.113.9" for address in TWENTY],
+            AGENTS[:1],
+            {"forwarded"},
+        ),  # or a CDN
         ({}, "203.0.113.9", TWENTY[1:], AGENTS[:1], set()),  # too few to judge
     ],
 )
@@ -215,7 +298,9 @@ def test_addresses_that_cannot_be_the_visitors_own_are_noticed(
     assert watch.found == noticed
 
 
-def test_a_notice_is_logged_once_and_the_watch_remembers_one_sample(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_notice_is_logged_once_and_the_watch_remembers_one_sample(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with caplog.at_level(logging.WARNING, "readtrack"):
         see(TWENTY * 10)
     assert [record.getMessage() for record in caplog.records] == [
@@ -242,7 +327,8 @@ def test_threads_may_judge_the_same_sample() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("notice", "peer", "forwarded"), [("forwarded", "203.0.113.9", "198.51.100.7"), ("one address", "10.0.0.1", "")]
+    ("notice", "peer", "forwarded"),
+    [("forwarded", "203.0.113.9", "198.51.100.7"), ("one address", "10.0.0.1", "")],
 )
 def test_doctor_and_dashboard_say_for_a_day_what_was_noticed(
     admin_client: Client, wire: Wire, redis: Redis, notice: Notice, peer: str, forwarded: str
@@ -255,7 +341,9 @@ def test_doctor_and_dashboard_say_for_a_day_what_was_noticed(
     vars(watch).update(vars(Watch()))
     with wire.counted() as trips:
         for number in range(SAMPLE):
-            headers = {"User-Agent": AGENTS[number % MANY]} | ({"X-Forwarded-For": forwarded} if forwarded else {})
+            headers = {"User-Agent": AGENTS[number % MANY]} | (
+                {"X-Forwarded-For": forwarded} if forwarded else {}
+            )
             Client(REMOTE_ADDR=peer).get(page, headers=headers)
     assert trips == [2 * SAMPLE]  # a view and a count each, as without a notice
     skip_buffer.send_rest()

@@ -150,7 +150,9 @@ def fails_on_short(user_agent: str) -> bool:
     return not user_agent[3]
 
 
-def test_a_judge_that_fails_breaks_no_page(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_judge_that_fails_breaks_no_page(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
     settings.READTRACK = {"IS_BOT": "tests.hits.test_bots.fails_on_short"}
     assert not bots.is_bot("Mozilla/5.0 CFNetwork")
     assert caplog.text == ""

@@ -12,9 +12,7 @@ from pytest_django import Settings
 
 from readtrack.hits import dimensions
 
-WINDOWS = (
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
-)
+WINDOWS = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
 ANDROID = "Mozilla/5.0 (Linux; Android 14; {}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 {}Safari/537.36"
 APPLE = (
     "Mozilla/5.0 ({}; CPU {}OS 17_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.0 Mobile/15E148"
@@ -88,7 +86,10 @@ def test_a_user_agent_says_device_browser_and_system(
     ],
 )
 def test_the_referrer_is_a_host(settings: Settings, referer: str | None, host: str | None) -> None:
-    assert values(settings, "referrer", **({"Referer": referer} if referer else {})).get("referrer") == host
+    assert (
+        values(settings, "referrer", **({"Referer": referer} if referer else {})).get("referrer")
+        == host
+    )
 
 
 def test_a_host_that_django_refuses_has_no_referrer(settings: Settings) -> None:
@@ -99,8 +100,12 @@ def test_the_country_is_found_by_address(settings: Settings) -> None:
     assert values(settings, "country") == {"country": "US"}
 
 
-@pytest.mark.parametrize(("code", "country"), [("de", "DE"), (" FR ", "FR"), ("XX", None), ("T1", None), ("ÄÖ", None)])
-def test_the_country_comes_from_a_trusted_proxy_first(settings: Settings, code: str, country: str | None) -> None:
+@pytest.mark.parametrize(
+    ("code", "country"), [("de", "DE"), (" FR ", "FR"), ("XX", None), ("T1", None), ("ÄÖ", None)]
+)
+def test_the_country_comes_from_a_trusted_proxy_first(
+    settings: Settings, code: str, country: str | None
+) -> None:
     settings.READTRACK = {"DIMENSIONS": ["country"], "COUNTRY_HEADER": "CF-IPCountry"}
     request = RequestFactory().get("/", REMOTE_ADDR="8.8.8.8", HTTP_CF_IPCOUNTRY=code)
     assert dict(dimensions.values(request)).get("country") == country
@@ -108,15 +113,21 @@ def test_the_country_comes_from_a_trusted_proxy_first(settings: Settings, code: 
 
 def test_a_site_adds_dimensions_of_its_own(settings: Settings) -> None:
     found = values(
-        settings, "tests.hits.test_dimensions.plan", "tests.hits.test_dimensions.nothing", **{"X-Plan": " gold\tplan\n"}
+        settings,
+        "tests.hits.test_dimensions.plan",
+        "tests.hits.test_dimensions.nothing",
+        **{"X-Plan": " gold\tplan\n"},
     )
     assert found == {"plan": "gold plan"}
 
 
 @pytest.mark.parametrize(
-    "path", ["tests.hits.test_dimensions.broken", "tests.hits.test_dimensions.missing", "missing.module"]
+    "path",
+    ["tests.hits.test_dimensions.broken", "tests.hits.test_dimensions.missing", "missing.module"],
 )
-def test_one_that_fails_is_left_out_and_logged(settings: Settings, caplog: pytest.LogCaptureFixture, path: str) -> None:
+def test_one_that_fails_is_left_out_and_logged(
+    settings: Settings, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
     with caplog.at_level(logging.ERROR, "readtrack"):
         assert values(settings, path, "referrer") == {"referrer": "direct"}
     assert f"The dimension {path} failed" in caplog.text
@@ -165,7 +176,9 @@ def test_the_message_names_what_is_wrong_with_a_dimension(path: str, words: str)
     assert words in problem
 
 
-def test_a_missing_extra_is_said_only_where_it_is_needed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_said_only_where_it_is_needed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(dimensions.NEEDED, "country", "no_such_package.country_code")
     assert "pip install readtrack[dimensions]" in dimensions.problem("country")
     settings.READTRACK = {"COUNTRY_HEADER": "CF-IPCountry"}

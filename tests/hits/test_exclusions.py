@@ -60,11 +60,17 @@ def fails(request: Any) -> bool:
     ],
 )
 def test_views_that_the_site_names_do_not_count(
-    settings: Settings, rule: dict[str, Any], user: dict[str, Any] | None, asked: dict[str, Any], counts: bool
+    settings: Settings,
+    rule: dict[str, Any],
+    user: dict[str, Any] | None,
+    asked: dict[str, Any],
+    counts: bool,
 ) -> None:
     settings.READTRACK = {"EXCLUDE": rule, "DEBUG_HEADER": True}
     post = factories.post()
-    response = factories.browser(None if user is None else _user(**user)).get(f"/posts/{post.pk}/", **asked)
+    response = factories.browser(None if user is None else _user(**user)).get(
+        f"/posts/{post.pk}/", **asked
+    )
     assert response["X-Readtrack"] == ("counted" if counts else "skipped; reason=excluded")
     assert views(post) == counts
     assert reports.skips().get("excluded", 0) == (not counts)
@@ -97,7 +103,9 @@ def test_no_step_of_a_funnel_counts_for_whoever_is_left_out(settings: Settings) 
 
 def test_a_robot_is_a_robot_also_where_it_is_left_out(settings: Settings) -> None:
     settings.READTRACK = {"EXCLUDE": {"paths": [""]}, "DEBUG_HEADER": True}
-    response = factories.browser().get(f"/posts/{factories.post().pk}/", headers={"User-Agent": "curl/8.5.0"})
+    response = factories.browser().get(
+        f"/posts/{factories.post().pk}/", headers={"User-Agent": "curl/8.5.0"}
+    )
     assert response["X-Readtrack"] == "skipped; reason=bot"
 
 
@@ -173,7 +181,9 @@ def test_only_groups_and_permissions_cost_a_query(
 
 def test_a_site_that_leaves_out_nothing_asks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exclusions, "is_excluded", fails)
-    assert factories.browser(factories.user()).get(f"/posts/{factories.post().pk}/").status_code == 200
+    assert (
+        factories.browser(factories.user()).get(f"/posts/{factories.post().pk}/").status_code == 200
+    )
 
 
 @pytest.mark.parametrize(

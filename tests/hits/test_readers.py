@@ -34,7 +34,9 @@ from tests.support import factories
 def test_the_type_of_the_users_key_decides_how_readers_are_numbered(
     field: Any, settings: Settings, monkeypatch: pytest.MonkeyPatch, *, has_ordinals: bool
 ) -> None:
-    model = SimpleNamespace(_meta=SimpleNamespace(pk=field if field.remote_field is None else _profile_key()))
+    model = SimpleNamespace(
+        _meta=SimpleNamespace(pk=field if field.remote_field is None else _profile_key())
+    )
     monkeypatch.setattr(readers, "get_user_model", lambda: model)
     settings.READTRACK = {}  # clears what was cached, now and at the end
     assert readers.has_ordinals() is has_ordinals
@@ -56,7 +58,9 @@ def _profile_key() -> Any:
         ({"ANONYMOUS_READERS": True}, 5, "5"),
     ],
 )
-def test_a_reader_is_a_number_or_a_name(options: dict[str, Any], pk: Any, reader: Any, settings: Any) -> None:
+def test_a_reader_is_a_number_or_a_name(
+    options: dict[str, Any], pk: Any, reader: Any, settings: Any
+) -> None:
     settings.READTRACK = options
     assert readers.reader_by_id(pk) == reader
 
@@ -69,7 +73,9 @@ def test_a_user_without_an_id_is_no_reader(settings: Any, options: dict[str, Any
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("redis_in_use")
-def test_anonymous_visitors_have_dots_by_their_cookie_if_the_site_wants(settings: Any, redis: Redis) -> None:
+def test_anonymous_visitors_have_dots_by_their_cookie_if_the_site_wants(
+    settings: Any, redis: Redis
+) -> None:
     settings.READTRACK = {"ANONYMOUS_READERS": True}
     post, category = factories.post(), factories.category()
     one, other = factories_browser(), factories_browser()
@@ -147,7 +153,9 @@ def test_a_reader_out_of_bounds_gets_pages_without_dots_and_one_line_in_the_log(
         assert "readtrack-dot" not in browser.get("/list/").text
         assert browser.get(f"/categories/{category.pk}/").status_code == 200
     assert redis.keys("category:*") == []
-    assert [record.levelno for record in caplog.records if record.name == "readtrack"] == [logging.WARNING]
+    assert [record.levelno for record in caplog.records if record.name == "readtrack"] == [
+        logging.WARNING
+    ]
     with pytest.raises(ReaderError):
         tracker.mark_read(user, [category])
     assert reports.unread(user, [category]) == set()
@@ -155,7 +163,10 @@ def test_a_reader_out_of_bounds_gets_pages_without_dots_and_one_line_in_the_log(
 
 
 @pytest.mark.parametrize(
-    ("reader", "number"), [(7, 7), ("7", 7), (None, None), ("anon:7", None), ("100000001", None), ("a", None)]
+    ("reader", "number"),
+    [(7, 7), ("7", 7), (None, None), ("anon:7", None), ("100000001", None), ("a", None)],
 )
-def test_a_user_id_is_a_number_however_readers_are_numbered(reader: Any, number: int | None) -> None:
+def test_a_user_id_is_a_number_however_readers_are_numbered(
+    reader: Any, number: int | None
+) -> None:
     assert readers.number_of(reader) == number

@@ -7,17 +7,25 @@ from readtrack.hits.reading import least_seconds, words
 
 ENGLISH = "It’s a truth universally acknowledged (well-known, 3.14 of them) – or so they say; don't ask <b>why</b>!"
 CHINESE = "我喜欢写代码。人人生而自由，在尊严和权利上一律平等。他们赋有理性和良心，并应以兄弟关系的精神相对待。"
-JAPANESE = (
-    "私はコードを書くのが好きです。すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。"
-)
+JAPANESE = "私はコードを書くのが好きです。すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。"
 THAI = "มนุษย์ทั้งหลายเกิดมามีอิสระและเสมอภาคกันในเกียรติศักดิ์และสิทธิ"
 HINDI = "सभी मनुष्यों को गौरव और अधिकारों के मामले में जन्मजात स्वतन्त्रता और समानता प्राप्त है।"
 
 # As Chromium's Intl.Segmenter (ICU) counts them.
-BY_ICU = {ENGLISH: 17, CHINESE: 30, JAPANESE: 28, THAI: 15, HINDI: 15, "Site Kit by Google の新機能": 7, "": 0}
+BY_ICU = {
+    ENGLISH: 17,
+    CHINESE: 30,
+    JAPANESE: 28,
+    THAI: 15,
+    HINDI: 15,
+    "Site Kit by Google の新機能": 7,
+    "": 0,
+}
 
 
-@pytest.mark.parametrize("text", BY_ICU, ids=["English", "Chinese", "Japanese", "Thai", "Hindi", "mixed", "none"])
+@pytest.mark.parametrize(
+    "text", BY_ICU, ids=["English", "Chinese", "Japanese", "Thai", "Hindi", "mixed", "none"]
+)
 def test_words_are_counted_as_each_script_writes_them(text: str) -> None:
     assert words(text) == pytest.approx(BY_ICU[text], rel=0.1)
 

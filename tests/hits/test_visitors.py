@@ -88,7 +88,9 @@ def with_session(request: Any) -> Any:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("has_cookie", [False, True])
-def test_a_user_who_signs_in_or_out_in_the_view_is_judged_by_the_state_at_its_end(rf: Any, *, has_cookie: bool) -> None:
+def test_a_user_who_signs_in_or_out_in_the_view_is_judged_by_the_state_at_its_end(
+    rf: Any, *, has_cookie: bool
+) -> None:
     request, user = with_session(rf.get("/")), factories.user()
     if has_cookie:
         request.COOKIES["sessionid"] = "none of ours"
@@ -146,7 +148,9 @@ def test_purposes_and_secrets_keep_digests_apart(settings: Settings) -> None:
     assert len(set(found)) == 4
 
 
-def test_a_cookie_tells_nothing_of_the_id_and_a_new_key_makes_another(rf: Any, settings: Settings) -> None:
+def test_a_cookie_tells_nothing_of_the_id_and_a_new_key_makes_another(
+    rf: Any, settings: Settings
+) -> None:
     new = visitors.visitor(rf.get("/"), None)
     request = rf.get("/", headers={"Cookie": f"anon_id={new.new_cookie}"})
     assert visitors.visitor(request, None) == visitors.Visitor(new.id)
@@ -167,7 +171,9 @@ def test_a_cookie_tells_nothing_of_the_id_and_a_new_key_makes_another(rf: Any, s
         ({"secure": True, "max-age": ""}, "; HttpOnly; Path=/; SameSite=Lax; Secure"),
     ],
 )
-def test_a_cookie_is_sent_as_others_of_the_site_change_it(rf: Any, changes: dict[str, Any], text: str) -> None:
+def test_a_cookie_is_sent_as_others_of_the_site_change_it(
+    rf: Any, changes: dict[str, Any], text: str
+) -> None:
     request, response = rf.get("/"), HttpResponse()
     new = visitors.visitor(request, None)
     visitors.set_cookie(request, response, new)
@@ -178,12 +184,18 @@ def test_a_cookie_is_sent_as_others_of_the_site_change_it(rf: Any, changes: dict
     assert cookie.OutputString(["path"]) == f"anon_id={new.new_cookie}; Path=/"
 
 
-@pytest.mark.parametrize("before", [{}, {"Vary": "Accept"}, {"cache-control": "max-age=60"}], ids=str)
+@pytest.mark.parametrize(
+    "before", [{}, {"Vary": "Accept"}, {"cache-control": "max-age=60"}], ids=str
+)
 @pytest.mark.parametrize("is_known", [True, False], ids=["", "without Django's own attribute"])
 def test_a_response_with_a_new_cookie_is_for_its_visitor_alone(
     rf: Any, monkeypatch: pytest.MonkeyPatch, *, before: dict[str, str], is_known: bool
 ) -> None:
-    request, response, expected = rf.get("/"), HttpResponse(headers=before), HttpResponse(headers=before)
+    request, response, expected = (
+        rf.get("/"),
+        HttpResponse(headers=before),
+        HttpResponse(headers=before),
+    )
     patch_cache_control(expected, private=True)
     if not is_known:
         monkeypatch.setattr(visitors, "HEADERS", "gone")
@@ -191,7 +203,9 @@ def test_a_response_with_a_new_cookie_is_for_its_visitor_alone(
     assert sorted(response.items()) == sorted(expected.items())
 
 
-def test_new_cookies_differ_from_each_other_and_from_those_of_a_forked_process(forks: Forks) -> None:
+def test_new_cookies_differ_from_each_other_and_from_those_of_a_forked_process(
+    forks: Forks,
+) -> None:
     code = """
 import os
 from readtrack.hits.visitors import _new_cookie

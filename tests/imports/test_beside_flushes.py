@@ -1,4 +1,6 @@
-"""Imports and flushes that go on round trip by round trip, among live views, kills and losses of Redis."""
+"""Imports and flushes that go on round trip by round trip, among live views, kills and losses of
+Redis.
+"""
 
 from collections import Counter
 from collections.abc import Callable
@@ -11,7 +13,13 @@ from django.db import connection
 from hypothesis import HealthCheck, Phase
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from pytest_django import Settings
 from redis import Redis
 
@@ -33,13 +41,21 @@ POSTS = 2
 POST = st.integers(0, POSTS - 1)
 TIMES = st.integers(1, 30)  # round trips at once
 HOUR = timedelta(hours=1)
-AGES = (0, 2, 30, 47, 90)  # of imported views, in hours: Redis counts the younger ones by the hour, too
+AGES = (
+    0,
+    2,
+    30,
+    47,
+    90,
+)  # of imported views, in hours: Redis counts the younger ones by the hour, too
 
 _numbers = count()
 
 
 class ImportMachine(RuleBasedStateMachine):
-    """Two posts that are viewed, flushed and imported at once. Each run of the import takes over one batch."""
+    """Two posts that are viewed, flushed and imported at once. Each run of the import takes over
+    one batch.
+    """
 
     redis: Redis  # set by the test
 
@@ -61,7 +77,9 @@ class ImportMachine(RuleBasedStateMachine):
     @rule(index=POST, times=st.integers(1, 3))
     def view(self, index: int, times: int) -> None:
         for _ in range(times):
-            hit = factories.hit(subject_of(self.posts[index]), visitor=Visitor(f"visitor {next(_numbers)}"))
+            hit = factories.hit(
+                subject_of(self.posts[index]), visitor=Visitor(f"visitor {next(_numbers)}")
+            )
             assert tracker.record(hit).counted
             self.live[index] += 1
 
@@ -74,7 +92,9 @@ class ImportMachine(RuleBasedStateMachine):
         """A run of the import, or two that know nothing of each other."""
         self._step(self.importers, index, self._import, times=times)
 
-    def _step(self, some: list[Stepper], index: int, work: Callable[[], object], *, times: int) -> None:
+    def _step(
+        self, some: list[Stepper], index: int, work: Callable[[], object], *, times: int
+    ) -> None:
         if index >= len(some):
             some.append(Stepper(work))
         some[min(index, len(some) - 1)].step(times)
@@ -94,7 +114,9 @@ class ImportMachine(RuleBasedStateMachine):
 
     @rule()
     def finish(self) -> None:
-        """Everybody comes to an end, the import is taken up again, and one flush has the field to itself."""
+        """Everybody comes to an end, the import is taken up again, and one flush has the field to
+        itself.
+        """
         for one in (*self.importers, *self.flushers):
             one.finish()
         self._sweep()
@@ -108,7 +130,9 @@ class ImportMachine(RuleBasedStateMachine):
 
     @rule()
     def copy(self) -> None:
-        """Redis takes a snapshot; not in the moment between announcement and addition (see ledger.py)."""
+        """Redis takes a snapshot; not in the moment between announcement and addition (see
+        ledger.py).
+        """
         begun, done = self.redis.hmget(keys.importing("", "log"), "begun", "done")
         if begun == done:
             self.snapshot = Snapshot(self.redis)
@@ -129,7 +153,9 @@ class ImportMachine(RuleBasedStateMachine):
         imported = self._imported(self.begun)
         for index in range(POSTS):
             most = self.live[index] + imported[index]
-            assert self.stored[index] <= stored[index] <= most, f"{self.stored} {stored} {self.live} {imported}"
+            assert self.stored[index] <= stored[index] <= most, (
+                f"{self.stored} {stored} {self.live} {imported}"
+            )
         self.stored = stored
 
     def teardown(self) -> None:
@@ -145,7 +171,8 @@ class ImportMachine(RuleBasedStateMachine):
         since, until = buckets.now() - (max(AGES) + 2) * HOUR, buckets.now() + HOUR
         everything: list[Any] = [*self.posts, Post, None]
         *charts, model, site = (
-            sum(point.views for point in reports.series(of, since=since, until=until)) for of in everything
+            sum(point.views for point in reports.series(of, since=since, until=until))
+            for of in everything
         )
         assert charts == [expected[index] for index in range(POSTS)]
         assert model == site == expected.total()
@@ -165,7 +192,11 @@ class ImportMachine(RuleBasedStateMachine):
         for index, times in self._views(position).items():
             for number in range(times):
                 age = AGES[(position + number) % len(AGES)]
-                batch.add(subject_of(self.posts[index]), visitor=f"log {position} {number}", at=now - age * HOUR)
+                batch.add(
+                    subject_of(self.posts[index]),
+                    visitor=f"log {position} {number}",
+                    at=now - age * HOUR,
+                )
         return batch
 
     def _views(self, position: int) -> Counter[int]:
@@ -185,7 +216,9 @@ class ImportMachine(RuleBasedStateMachine):
 
 @pytest.mark.long
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="threads need a database that they share")
+@pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="threads need a database that they share"
+)
 def test_an_import_counts_once_however_it_interleaves_with_flushes(
     redis_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,7 +27,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def path(tmp_path: Path) -> str:
     factories.post(pk=1)
     return weblogs.write(
-        tmp_path / "access.log", [line(), line(after=1), line("/x/"), line(after=9, address="192.0.2.7")]
+        tmp_path / "access.log",
+        [line(), line(after=1), line("/x/"), line(after=9, address="192.0.2.7")],
     )
 
 
@@ -50,7 +51,9 @@ def figures(text: str) -> dict[str, str]:
     return {name: count for count, name in re.findall(r"^ +([\d,]+)  (.+)$", text, re.MULTILINE)}
 
 
-def test_an_import_says_what_counted_and_why_the_rest_did_not(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_import_says_what_counted_and_why_the_rest_did_not(
+    path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = output(capsys, path)
     assert figures(text) == {
         "read": "4",
@@ -70,12 +73,16 @@ def test_a_dry_run_says_that_it_is_one(path: str, capsys: pytest.CaptureFixture[
     assert Post.objects.get().view_count == 0
 
 
-def test_a_quiet_import_says_nothing(path: str, tables: Tables, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quiet_import_says_nothing(
+    path: str, tables: Tables, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert output(capsys, path, verbosity=0) == ""
     assert output(capsys, "--from", "hitcount", verbosity=0) == ""
 
 
-def test_json_is_read_by_fields_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_read_by_fields_of_ones_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     factories.post(pk=1)
     path = weblogs.write(tmp_path / "a.log", [weblogs.nginx(remote_addr=None, ip="192.0.2.1")])
     found = output(capsys, path, "--format", "json", "--field", "address=ip")
@@ -95,7 +102,9 @@ def test_a_log_without_user_agents_counts_when_that_is_asked_for(
 def test_a_log_that_has_to_be_unpacked_is_one_line_of_error(tmp_path: Path) -> None:
     path = tmp_path / "access.log.bz2"
     path.write_bytes(bz2.compress(line().encode()))
-    with pytest.raises(CommandError, match=rf"^{path} is bzip2. Convert it first: bunzip2 --keep {path}$"):
+    with pytest.raises(
+        CommandError, match=rf"^{path} is bzip2. Convert it first: bunzip2 --keep {path}$"
+    ):
         call_command("readtrack", "import", str(path))
 
 
@@ -133,7 +142,12 @@ def test_an_impossible_import_is_one_line_of_error(words: list[str]) -> None:
 
 
 def test_the_command_says_that_redis_or_the_database_is_gone(path: str) -> None:
-    cache = {"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": f"redis://127.0.0.1:{free_port()}"}}
+    cache = {
+        "default": {
+            "BACKEND": "django_redis.cache.RedisCache",
+            "LOCATION": f"redis://127.0.0.1:{free_port()}",
+        }
+    }
     with override_settings(CACHES=cache), pytest.raises(CommandError, match="Redis failed"):
         call_command("readtrack", "import", path)
     with connection.cursor() as cursor:
@@ -167,7 +181,11 @@ def test_hitcount_is_imported_and_the_report_names_what_was_lost(
     tables.count(Category, 1, 7)
     assert output(capsys, "--from", "hitcount", "--dry-run").startswith("Nothing was written.")
     found = figures(output(capsys, "--from", "hitcount"))
-    assert (found["counted"], found["  not tracked: site.Category (50%)"], found["read"]) == ("7", "1", "2")
+    assert (found["counted"], found["  not tracked: site.Category (50%)"], found["read"]) == (
+        "7",
+        "1",
+        "2",
+    )
     Import.objects.update(intended=99)
     assert "Redis lost its data" in output(capsys, "--from", "hitcount")
 

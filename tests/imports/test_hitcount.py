@@ -104,7 +104,9 @@ def test_their_visitors_are_ours(tables: Tables, redis: Redis) -> None:
     post = factories.post()
     tables.hit(tables.count(Post, post.pk, 1), "192.0.2.1")
     take_hitcount()
-    assert redis.pfadd(f"views:hll:site.post:{post.pk}", logged("192.0.2.1", BROWSER, at=NOW).id) == 0
+    assert (
+        redis.pfadd(f"views:hll:site.post:{post.pk}", logged("192.0.2.1", BROWSER, at=NOW).id) == 0
+    )
 
 
 def test_counts_of_unknown_objects_are_named_in_the_report(tables: Tables) -> None:
@@ -118,7 +120,9 @@ def test_counts_of_unknown_objects_are_named_in_the_report(tables: Tables) -> No
     assert take_hitcount() == Report(
         read=5,
         counted=3,
-        skipped=Counter({"no such object": 1, "not tracked: site.Category": 1, "not tracked: ?": 1}),
+        skipped=Counter(
+            {"no such object": 1, "not tracked: site.Category": 1, "not tracked: ?": 1}
+        ),
     )
     assert stored(post) == (3, 0)
 
@@ -152,7 +156,9 @@ def test_many_rows_are_taken_in_batches_and_later_ones_by_the_next_run(
     take_hitcount(progress=done.append)
     assert done == [3, 3, 1]
     tables.count(Post, posts[7].pk, posts[7].pk)
-    assert take_hitcount() == Report(read=8, counted=posts[7].pk, skipped=Counter({"imported before": 7}))
+    assert take_hitcount() == Report(
+        read=8, counted=posts[7].pk, skipped=Counter({"imported before": 7})
+    )
     assert [stored(post) for post in posts] == [(post.pk, 0) for post in posts]
 
 
@@ -173,17 +179,23 @@ def test_without_their_tables_it_says_so() -> None:
         take_hitcount()
 
 
-def test_their_times_are_local_without_use_tz(tables: Tables, settings: Settings, redis: Redis) -> None:
+def test_their_times_are_local_without_use_tz(
+    tables: Tables, settings: Settings, redis: Redis
+) -> None:
     settings.USE_TZ, settings.TIME_ZONE = False, "America/New_York"  # where it is the day before
     settings.READTRACK = {"ANONYMOUS": "hash", "UNIQUE": "set"}
     tables.create()
     post = factories.post()
     tables.hit(tables.count(Post, post.pk, 2), "192.0.2.1")
     take_hitcount()
-    assert redis.smembers(f"views:unique:site.post:{post.pk}") == {logged("192.0.2.1", BROWSER, at=NOW).id}
+    assert redis.smembers(f"views:unique:site.post:{post.pk}") == {
+        logged("192.0.2.1", BROWSER, at=NOW).id
+    }
 
 
-def test_the_groups_that_they_left_out_are_named_with_the_setting_for_them(tables: Tables, settings: Settings) -> None:
+def test_the_groups_that_they_left_out_are_named_with_the_setting_for_them(
+    tables: Tables, settings: Settings
+) -> None:
     tables.create()
     settings.HITCOUNT_EXCLUDE_USER_GROUP = ("editors", "authors")
     [note] = take_hitcount().notes

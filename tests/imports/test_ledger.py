@@ -57,7 +57,9 @@ def views(post: Post) -> int:
 def begin(record: Import, post: Post, *, after: int) -> None:
     """Starts an import, up to the point where it adds something."""
     subject = f"site.post:{post.pk}"
-    assert scripts.run_all(*ledger.intend(record.source, [subject], before=record.position, after=after)) == [1]
+    assert scripts.run_all(
+        *ledger.intend(record.source, [subject], before=record.position, after=after)
+    ) == [1]
     part = ledger.part_of(batch(post), at=weblogs.START)
     Import.objects.filter(pk=record.pk).update(intended=after, part=part)
     record.refresh_from_db()
@@ -92,7 +94,9 @@ def test_an_empty_batch_only_moves_the_position(record: Import, redis: Redis) ->
     assert ledger.resume(Import.objects.get()) == (100, 0)
 
 
-def test_redis_lost_after_an_import_takes_nothing_along(record: Import, post: Post, redis: Redis) -> None:
+def test_redis_lost_after_an_import_takes_nothing_along(
+    record: Import, post: Post, redis: Redis
+) -> None:
     ledger.add(record, batch(post), position=100)
     redis.flushdb()
     assert ledger.resume(Import.objects.get()) == (100, 0)
@@ -101,7 +105,9 @@ def test_redis_lost_after_an_import_takes_nothing_along(record: Import, post: Po
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_a_part_that_was_announced_only_is_added_again(record: Import, post: Post, *, dry_run: bool) -> None:
+def test_a_part_that_was_announced_only_is_added_again(
+    record: Import, post: Post, *, dry_run: bool
+) -> None:
     begin(record, post, after=100)
     assert ledger.resume(record, dry_run=dry_run) == (0, 0)
     ledger.add(record, batch(post), position=120)
@@ -145,7 +151,9 @@ def test_redis_lost_while_a_part_is_open_never_counts_it_twice(
     assert views(post) == (is_flushed and is_applied)
 
 
-def test_an_old_snapshot_of_redis_does_not_take_the_import_back(record: Import, post: Post, redis: Redis) -> None:
+def test_an_old_snapshot_of_redis_does_not_take_the_import_back(
+    record: Import, post: Post, redis: Redis
+) -> None:
     ledger.add(record, batch(post), position=100)
     snapshot = dump(redis)
     ledger.add(record, batch(post), position=200)
@@ -157,7 +165,9 @@ def test_an_old_snapshot_of_redis_does_not_take_the_import_back(record: Import, 
     assert views(post) == 3
 
 
-def test_a_batch_on_a_redis_restored_from_before_a_flush_adds_no_base_twice(post: Post, redis: Redis) -> None:
+def test_a_batch_on_a_redis_restored_from_before_a_flush_adds_no_base_twice(
+    post: Post, redis: Redis
+) -> None:
     tracker.record(factories.hit(f"site.post:{post.pk}"))
     snapshot = dump(redis)  # its mark says that SQL's base is missing
     flush()
@@ -175,7 +185,9 @@ def test_of_two_imports_at_once_one_is_refused(record: Import, post: Post) -> No
     assert views(post) == 1
 
 
-def test_what_another_import_has_added_cannot_be_announced_again(record: Import, post: Post) -> None:
+def test_what_another_import_has_added_cannot_be_announced_again(
+    record: Import, post: Post
+) -> None:
     other = Import.objects.get()
     begin(record, post, after=100)
     assert apply(record, batch(post), after=100)
@@ -185,7 +197,9 @@ def test_what_another_import_has_added_cannot_be_announced_again(record: Import,
     assert views(post) == 1
 
 
-def test_an_import_overtaken_after_its_announcement_is_refused(record: Import, post: Post, redis: Redis) -> None:
+def test_an_import_overtaken_after_its_announcement_is_refused(
+    record: Import, post: Post, redis: Redis
+) -> None:
     other = Import.objects.get()
     ledger.add(record, batch(post), position=100)
     redis.delete("import:test")
@@ -201,7 +215,9 @@ def test_a_part_sent_twice_is_added_once(record: Import, post: Post) -> None:
     assert views(post) == 1
 
 
-def test_a_part_announced_to_another_redis_is_refused(record: Import, post: Post, redis: Redis) -> None:
+def test_a_part_announced_to_another_redis_is_refused(
+    record: Import, post: Post, redis: Redis
+) -> None:
     begin(record, post, after=100)
     redis.flushdb()
     assert not apply(record, batch(post), after=100)
@@ -216,7 +232,9 @@ class Victim:
 
     def __init__(self) -> None:
         options = connection.settings_dict
-        url = f"postgresql://{options['USER']}@{options['HOST']}:{options['PORT']}/{options['NAME']}"
+        url = (
+            f"postgresql://{options['USER']}@{options['HOST']}:{options['PORT']}/{options['NAME']}"
+        )
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.imports.victim"],
             env={**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.settings"},
@@ -246,7 +264,9 @@ def victim() -> Iterator[Victim]:
 
 
 @pytest.mark.long
-def test_an_import_that_is_killed_at_every_step_counts_every_line_once(victim: Victim, tmp_path: Path) -> None:
+def test_an_import_that_is_killed_at_every_step_counts_every_line_once(
+    victim: Victim, tmp_path: Path
+) -> None:
     posts = [factories.post(view_count=10).pk for _ in range(5)]
     path = weblogs.write(tmp_path / "access.log", weblogs.day(posts, lines=300))
     expected = Importer(dry_run=True).run([path])
@@ -261,7 +281,10 @@ def test_an_import_that_is_killed_at_every_step_counts_every_line_once(victim: V
     flush()
     assert sum(Post.objects.values_list("view_count", flat=True)) == expected.counted + 50
     everything: list[Any] = [None, Post, *Post.objects.all()]
-    charts = [series(of, since=weblogs.START, until=weblogs.START + timedelta(minutes=59)) for of in everything]
+    charts = [
+        series(of, since=weblogs.START, until=weblogs.START + timedelta(minutes=59))
+        for of in everything
+    ]
     site, model, *others = [chart[0].views for chart in charts]
     assert (site, model, sum(others)) == (expected.counted,) * 3
     assert Import.objects.get().part == ""

@@ -73,14 +73,18 @@ def test_a_common_line_does_not_say_the_agent() -> None:
     ],
 )
 @pytest.mark.parametrize("form", ["combined", "common"])
-def test_the_client_of_a_line_is_found_however_the_line_begins(form: str, start: str, address: str) -> None:
+def test_the_client_of_a_line_is_found_however_the_line_begins(
+    form: str, start: str, address: str
+) -> None:
     line = parse(weblogs.line().replace("192.0.2.1 - -", start, 1), form)
     assert line is not None
     assert line.address == address
 
 
 def test_the_addresses_behind_an_agent_are_those_that_a_proxy_forwarded() -> None:
-    assert parse(f'{weblogs.line()} "198.51.100.7"') == LINE._replace(forwarded="198.51.100.7")  # nginx's main
+    assert parse(f'{weblogs.line()} "198.51.100.7"') == LINE._replace(
+        forwarded="198.51.100.7"
+    )  # nginx's main
     assert parse(f'{weblogs.line()} "-"') == LINE
     entry = weblogs.nginx(http_x_forwarded_for="198.51.100.7, 10.0.0.1")
     assert parse(entry, "json") == LINE._replace(forwarded="198.51.100.7, 10.0.0.1")
@@ -109,7 +113,9 @@ def test_json_of_other_servers_is_understood(entry: object) -> None:
         ({"http_user_agent": "-"}, LINE._replace(agent="")),
     ],
 )
-def test_json_is_read_as_servers_are_told_to_write_it(values: dict[str, object], expected: Line) -> None:
+def test_json_is_read_as_servers_are_told_to_write_it(
+    values: dict[str, object], expected: Line
+) -> None:
     assert parse(weblogs.nginx(**values), "json") == expected
 
 
@@ -128,7 +134,9 @@ def test_fields_of_ones_own_are_named() -> None:
         ("*", "/"),
     ],
 )
-def test_the_path_of_a_line_is_the_one_that_the_site_was_asked_for(request_line: str, path: str) -> None:
+def test_the_path_of_a_line_is_the_one_that_the_site_was_asked_for(
+    request_line: str, path: str
+) -> None:
     line = parse(weblogs.line(request_line))
     assert line is not None
     assert line.path == path
@@ -201,7 +209,9 @@ def test_text_that_is_no_log_line_gives_none(text: str, form: str) -> None:
 FORMS = st.sampled_from(["combined", "common", "json"])
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 VALUES = SCALARS | st.lists(SCALARS) | st.dictionaries(st.text(), SCALARS)
-NAMES = st.sampled_from(["remote_addr", "time_iso8601", "ts", "request", "request_method", "request_uri", "status"])
+NAMES = st.sampled_from(
+    ["remote_addr", "time_iso8601", "ts", "request", "request_method", "request_uri", "status"]
+)
 
 
 @given(FORMS, st.binary())
@@ -211,7 +221,9 @@ def test_no_bytes_raise(form: str, raw: bytes) -> None:
 
 
 @given(FORMS, st.binary(), st.binary(), st.binary(), st.integers(0, 999))
-def test_no_bytes_in_a_line_raise(form: str, time: bytes, request: bytes, agent: bytes, status: int) -> None:
+def test_no_bytes_in_a_line_raise(
+    form: str, time: bytes, request: bytes, agent: bytes, status: int
+) -> None:
     parser(form)(b'a - - [%b] "%b" %03d 1 "-" "%b"' % (time, request, status, agent))
 
 

@@ -47,7 +47,9 @@ def test_a_line_too_long_is_passed_over_in_pieces(path: Path) -> None:
 
 
 def many(count: int = 20_000) -> bytes:
-    return b"".join(b"line %d of many %x\n" % (number, number * 2654435761 % 2**32) for number in range(count))
+    return b"".join(
+        b"line %d of many %x\n" % (number, number * 2654435761 % 2**32) for number in range(count)
+    )
 
 
 @pytest.mark.parametrize("cut", [1, 8, 9, 1000, 54_321])
@@ -63,9 +65,13 @@ def test_a_gzip_file_that_was_cut_gives_what_gzip_gives(path: Path, cut: int) ->
     assert b"".join(raw + b"\n" for raw, _ in lines) == given[: given.rindex(b"\n") + 1]
 
 
-@pytest.mark.parametrize(("behind", "is_damaged"), [(b"", False), (b"\0" * 40_000, False), (b"nonsense", True)])
+@pytest.mark.parametrize(
+    ("behind", "is_damaged"), [(b"", False), (b"\0" * 40_000, False), (b"nonsense", True)]
+)
 def test_members_of_a_gzip_file_are_one_log(path: Path, behind: bytes, *, is_damaged: bool) -> None:
-    path.write_bytes(gzip.compress(b"one\n") + gzip.compress(b"") + b"\0\0" + gzip.compress(b"two\n") + behind)
+    path.write_bytes(
+        gzip.compress(b"one\n") + gzip.compress(b"") + b"\0\0" + gzip.compress(b"two\n") + behind
+    )
     with path.open("rb") as file:
         log = LogFile(file)
         assert [raw for raw, _ in log.lines()] == [b"one", b"two"]

@@ -22,7 +22,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def run(capsys: pytest.CaptureFixture[str], **options: Any) -> dict[str, str]:
     """Returns the figures of an import of articles, as if they were marks of their authors."""
     call_command("readtrack", "import", reads="site.Article", user_field="author", **options)
-    return {name: count for count, name in re.findall(r"^ +([\d,]+)  (.+)$", capsys.readouterr().out, re.MULTILINE)}
+    return {
+        name: count
+        for count, name in re.findall(r"^ +([\d,]+)  (.+)$", capsys.readouterr().out, re.MULTILINE)
+    }
 
 
 def mark(user: Any, category: Category | None) -> None:
@@ -31,7 +34,12 @@ def mark(user: Any, category: Category | None) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"READ_STATE": "sequence"}, {"READERS": "ordinal", "READ_STATE": "sequence"}, {"READERS": "ordinal"}],
+    [
+        {},
+        {"READ_STATE": "sequence"},
+        {"READERS": "ordinal", "READ_STATE": "sequence"},
+        {"READERS": "ordinal"},
+    ],
 )
 def test_what_the_table_says_is_read_is_read(
     options: dict[str, Any],
@@ -41,7 +49,10 @@ def test_what_the_table_says_is_read_is_read(
 ) -> None:
     monkeypatch.setattr(scripts, "SLICE", 2)
     settings.READTRACK = options
-    users, categories = [factories.user() for _ in range(2)], [factories.category() for _ in range(3)]
+    users, categories = (
+        [factories.user() for _ in range(2)],
+        [factories.category() for _ in range(3)],
+    )
     for user, category in [(0, 0), (0, 1), (1, 1), (0, 1)]:
         mark(users[user], categories[category])
     mark(users[0], None)
@@ -49,10 +60,15 @@ def test_what_the_table_says_is_read_is_read(
     for _ in range(2):
         found = run(capsys)
         assert (found["read"], found["counted"]) == ("4", "4")
-        assert [reports.unread(user, categories) for user in users] == [{categories[2]}, {categories[0], categories[2]}]
+        assert [reports.unread(user, categories) for user in users] == [
+            {categories[2]},
+            {categories[0], categories[2]},
+        ]
 
 
-def test_each_partition_numbers_the_readers_for_itself(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_partition_numbers_the_readers_for_itself(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
     settings.READTRACK = {"PARTITIONS": 16, "READERS": "ordinal"}
     here, there = factories.category(pk=3001), factories.category(pk=3002)
     assert keys.tag(subject_of(here)) != keys.tag(subject_of(there))
@@ -80,7 +96,9 @@ def test_a_dry_run_marks_nothing(capsys: pytest.CaptureFixture[str], settings: S
     assert not Import.objects.exists()
 
 
-def test_importing_again_hides_nothing_that_was_published_since(capsys: pytest.CaptureFixture[str]) -> None:
+def test_importing_again_hides_nothing_that_was_published_since(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     user, category = factories.user(), factories.category()
     mark(user, category)
     run(capsys)

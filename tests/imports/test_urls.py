@@ -68,7 +68,11 @@ def test_keys_of_every_kind_are_found() -> None:
     Product.objects.create(pk=ROWS)
     Page.objects.create(pk="a b:c")
     review = Review.objects.create()
-    assert subject_at(f"/products/{ROWS}/") == subject_at(f"/products/{ROWS.hex}/") == f"site.product:{ROWS}"
+    assert (
+        subject_at(f"/products/{ROWS}/")
+        == subject_at(f"/products/{ROWS.hex}/")
+        == f"site.product:{ROWS}"
+    )
     assert subject_at("/pages/a b:c/") == "site.page:a%20b%3Ac"
     assert subject_at(f"/reviews/{review.pk}/") == f"site.post:{review.pk}"
 
@@ -81,16 +85,30 @@ def test_keys_of_every_kind_are_found() -> None:
         ({"old": ("site.Post", "title", "title")}, "/old/Hello, world", "site.post:4"),
         ({"tests.imports.urls.show": ("site.Post", "number")}, "/shown/4/", "site.post:4"),
         ({"none": "site.Post"}, "/none/", None),
-        ({"old": lambda path, title: Post.objects.get(title=title)}, "/old/Hello, world", "site.post:4"),
+        (
+            {"old": lambda path, title: Post.objects.get(title=title)},
+            "/old/Hello, world",
+            "site.post:4",
+        ),
         ({"old": lambda path, title: None}, "/old/Hello, world", None),
         ({"old": lambda path, title: User(pk=4)}, "/old/Hello, world", None),
         # Wagtail's only URL has one group without a name.
-        ({"tree": lambda path, rest: Post.objects.get(title=rest[:-1])}, "/tree/Hello, world/", "site.post:4"),
-        ({"tree": lambda path, *args: Post.objects.get(title=path[6:-1])}, "/tree/Hello, world/", "site.post:4"),
+        (
+            {"tree": lambda path, rest: Post.objects.get(title=rest[:-1])},
+            "/tree/Hello, world/",
+            "site.post:4",
+        ),
+        (
+            {"tree": lambda path, *args: Post.objects.get(title=path[6:-1])},
+            "/tree/Hello, world/",
+            "site.post:4",
+        ),
     ],
 )
 @pytest.mark.usefixtures("post")
-def test_a_function_view_is_explained_by_a_setting(rules: object, path: str, expected: str | None) -> None:
+def test_a_function_view_is_explained_by_a_setting(
+    rules: object, path: str, expected: str | None
+) -> None:
     with override_settings(READTRACK={"IMPORT_VIEWS": rules}):
         assert subject_at(path) == expected
 
@@ -125,7 +143,10 @@ def test_a_function_that_finds_no_object_does_not_end_the_import(title: str, fin
 
 def test_a_fault_in_a_sites_function_is_not_hidden() -> None:
     rules = {"old": lambda path, titel: None}
-    with override_settings(READTRACK={"IMPORT_VIEWS": rules}), pytest.raises(TypeError, match="title"):
+    with (
+        override_settings(READTRACK={"IMPORT_VIEWS": rules}),
+        pytest.raises(TypeError, match="title"),
+    ):
         subject_at("/old/Hello")
 
 
@@ -138,7 +159,9 @@ def test_a_site_below_a_path_is_found() -> None:
         set_script_prefix("/")
 
 
-@pytest.mark.parametrize(("rules", "is_fitting"), [({"plain": "site.Post"}, True), (["plain"], False)])
+@pytest.mark.parametrize(
+    ("rules", "is_fitting"), [({"plain": "site.Post"}, True), (["plain"], False)]
+)
 def test_the_setting_is_checked(rules: object, *, is_fitting: bool) -> None:
     with override_settings(READTRACK={"IMPORT_VIEWS": rules}):
         assert (list(wrong_types()) == []) == is_fitting

@@ -50,7 +50,8 @@ def take(*paths: str, **options: Any) -> Report:
 
 def stored() -> dict[int, tuple[int, int]]:
     return {
-        pk: (views, visitors) for pk, views, visitors in Post.objects.values_list("pk", "view_count", "visitor_count")
+        pk: (views, visitors)
+        for pk, views, visitors in Post.objects.values_list("pk", "view_count", "visitor_count")
     }
 
 
@@ -84,21 +85,32 @@ def test_every_line_is_judged_as_a_live_hit(write: Write) -> None:
     )
     report = take(path)
     assert (report.read, report.counted) == (16, 5)
-    assert report.skipped == {"repeat": 1, "bot": 2, "method": 1, "status": 1, "no such object": 1, "malformed": 1}
+    assert report.skipped == {
+        "repeat": 1,
+        "bot": 2,
+        "method": 1,
+        "status": 1,
+        "no such object": 1,
+        "malformed": 1,
+    }
     assert report.not_resolved == {"/static/app.….js": 2, "/manuals/…/": 1, "/x?[…m/": 1}
     assert stored() == {1: (5, 3)}
 
 
 def test_a_hurried_visitor_counts_five_times(write: Write) -> None:
     posts = [factories.post() for _ in range(8)]
-    report = take(write(*(line(f"/posts/{post.pk}/", after=number) for number, post in enumerate(posts))))
+    report = take(
+        write(*(line(f"/posts/{post.pk}/", after=number) for number, post in enumerate(posts)))
+    )
     assert (report.counted, report.skipped) == (5, {"rate": 3})
 
 
 @pytest.mark.usefixtures("post")
 def test_lines_that_the_site_leaves_out_do_not_count(write: Write) -> None:
     factories.post(pk=2)
-    with override_settings(READTRACK={"EXCLUDE": {"networks": ["192.0.2.0/30"], "paths": ["^/posts/1/$"]}}):
+    with override_settings(
+        READTRACK={"EXCLUDE": {"networks": ["192.0.2.0/30"], "paths": ["^/posts/1/$"]}}
+    ):
         report = take(write(line(), line("/posts/2/"), line("/posts/2/", address="198.51.100.1")))
     assert (report.counted, report.skipped) == (1, {"excluded": 2})
 
@@ -109,8 +121,16 @@ BEGINNINGS: dict[str, tuple[Callable[[int], str], int, str]] = {
     "host name": (lambda n: f"host-{n}.example.net - -", 1000, ""),
     "address and port": (lambda n: f"198.51.{n // 250}.{n % 250 + 1}:49152 - -", 1000, ""),
     "IPv6 and port": (lambda n: f"[2001:db8:{n:x}::1]:49152 - -", 1000, ""),
-    "vhost_combined": (lambda n: f"www.example.com:443 198.51.{n // 250}.{n % 250 + 1} - -", 1000, ""),
-    "vhost_combined with names": (lambda n: f"www.example.com:443 host-{n}.example.net - -", 1000, ""),
+    "vhost_combined": (
+        lambda n: f"www.example.com:443 198.51.{n // 250}.{n % 250 + 1} - -",
+        1000,
+        "",
+    ),
+    "vhost_combined with names": (
+        lambda n: f"www.example.com:443 host-{n}.example.net - -",
+        1000,
+        "",
+    ),
     "masked": (lambda n: f"198.{n // 250}.{n % 250}.xxx - -", 1000, ""),
     "masked by 0": (lambda n: f"198.{n // 250}.{n % 250}.0 - -", 1000, ""),
     "no address": (lambda n: "- - -", 0, ""),
@@ -124,14 +144,18 @@ BEGINNINGS: dict[str, tuple[Callable[[int], str], int, str]] = {
 def test_visitors_are_told_apart_or_the_report_says_why_not(name: str, write: Write) -> None:
     beginning, counted, note = BEGINNINGS[name]
     lines = [line(after=n / 10, agent=f"{BROWSER}.{n % 10}") for n in range(1000)]
-    report = take(write(*(text.replace("192.0.2.1 - -", beginning(n), 1) for n, text in enumerate(lines))))
+    report = take(
+        write(*(text.replace("192.0.2.1 - -", beginning(n), 1) for n, text in enumerate(lines)))
+    )
     assert report.counted == counted
     assert [found[: len(note)] for found in report.notes] == [note] * bool(note)
     assert report.skipped["no address"] == (0 if counted else 1000)
     assert stored()[1][0] == counted
 
 
-@pytest.mark.parametrize(("options", "counted"), [({}, 100), ({"PROXY_COUNT": 1}, 100), ({"PROXY_COUNT": 0}, 1)])
+@pytest.mark.parametrize(
+    ("options", "counted"), [({}, 100), ({"PROXY_COUNT": 1}, 100), ({"PROXY_COUNT": 0}, 1)]
+)
 @pytest.mark.usefixtures("post")
 def test_visitors_behind_a_proxy_are_told_apart_by_the_rules_of_live_hits(
     write: Write, options: dict[str, Any], counted: int
@@ -144,13 +168,18 @@ def test_visitors_behind_a_proxy_are_told_apart_by_the_rules_of_live_hits(
 
 @pytest.mark.usefixtures("post")
 def test_people_in_a_network_of_their_own_are_no_proxies(write: Write) -> None:
-    report = take(write(*(line(address=f"10.0.0.{number % 20}", after=number) for number in range(1000))))
+    report = take(
+        write(*(line(address=f"10.0.0.{number % 20}", after=number) for number in range(1000)))
+    )
     assert (report.counted, report.notes) == (20, [])
 
 
 @pytest.mark.usefixtures("post")
 def test_robots_are_not_imported_from_a_log_without_user_agents(write: Write) -> None:
-    path = write(*(weblogs.nginx(http_user_agent=None, remote_addr=f"192.0.2.{n}") for n in range(9)), weblogs.nginx())
+    path = write(
+        *(weblogs.nginx(http_user_agent=None, remote_addr=f"192.0.2.{n}") for n in range(9)),
+        weblogs.nginx(),
+    )
     report = take(path, form="json", dry_run=True)
     assert (report.counted, report.skipped) == (1, {"no agent": 9})
     assert report.notes == []
@@ -176,17 +205,28 @@ def test_an_object_that_is_deleted_meanwhile_does_not_end_the_import(write: Writ
             Post.objects.get(pk=pk).delete()
         return post
 
-    lines = [line(f"/posts/{post.pk}/function/", address=f"192.0.2.{n}") for n in range(5) for post in (gone, here)]
+    lines = [
+        line(f"/posts/{post.pk}/function/", address=f"192.0.2.{n}")
+        for n in range(5)
+        for post in (gone, here)
+    ]
     with override_settings(READTRACK={"IMPORT_VIEWS": {"tests.site.views.post_page": find}}):
         assert take(write(*lines)).counted == 10
-        assert take(write(*lines, line(f"/posts/{here.pk}/function/", address="192.0.2.9"))).counted == 1
+        assert (
+            take(write(*lines, line(f"/posts/{here.pk}/function/", address="192.0.2.9"))).counted
+            == 1
+        )
     flush()
     assert stored() == {here.pk: (6, 6)}
 
 
 def test_a_log_is_imported_whose_pages_are_all_found_by_path_under_one_url(write: Write) -> None:
-    """Wagtail has such a URL. Its pages know their path from the root of the tree, which the URL leaves out."""
-    home, news, story, _ = [Manual.objects.create(title=f"/home/{rest}") for rest in ("", "news/", "news/story/", "x/")]
+    """Wagtail has such a URL. Its pages know their path from the root of the tree, which the URL
+    leaves out.
+    """
+    home, news, story, _ = [
+        Manual.objects.create(title=f"/home/{rest}") for rest in ("", "news/", "news/story/", "x/")
+    ]
 
     def page_of(path: str, rest: str) -> Manual | None:
         return Manual.objects.filter(title=f"/home/{rest}").first()
@@ -211,13 +251,17 @@ def test_imported_views_are_added_to_those_counted_live(post: Post, write: Write
     assert stored()[1][0] == 104
 
 
-def test_a_site_that_does_not_count_anonymous_visitors_imports_none(post: Post, write: Write) -> None:
+def test_a_site_that_does_not_count_anonymous_visitors_imports_none(
+    post: Post, write: Write
+) -> None:
     with override_settings(READTRACK={"ANONYMOUS": "none"}):
         assert take(write(line())).skipped == {"anonymous": 1}
     assert stored() == {post.pk: (0, 0)}
 
 
-def test_visitors_without_a_cookie_are_others_each_day_but_have_one_window(post: Post, write: Write) -> None:
+def test_visitors_without_a_cookie_are_others_each_day_but_have_one_window(
+    post: Post, write: Write
+) -> None:
     midnight = START.replace(hour=0)
     path = write(*(line(start=midnight, after=after) for after in (-60, 60, 3600)))
     with override_settings(READTRACK={"ANONYMOUS": "hash"}):
@@ -238,7 +282,12 @@ def test_an_imported_visitor_is_another_than_the_live_one_whose_key_is_random(
 
 @pytest.mark.parametrize(
     ("strategy", "key", "visitors"),
-    [("hll", "views:hll:site.post:1", 2), ("set", "views:unique:site.post:1", 2), ("daily", "", 0), ("bitmap", "", 0)],
+    [
+        ("hll", "views:hll:site.post:1", 2),
+        ("set", "views:unique:site.post:1", 2),
+        ("daily", "", 0),
+        ("bitmap", "", 0),
+    ],
 )
 @pytest.mark.usefixtures("post")
 def test_visitors_are_added_where_the_strategy_can(
@@ -254,7 +303,13 @@ def test_visitors_are_added_where_the_strategy_can(
 @pytest.mark.usefixtures("post")
 def test_old_views_leave_no_trace_in_trends_or_hours(write: Write, redis: Redis) -> None:
     take(write(line()))
-    own = {"views:unsettled", "flush:full", "flush:last", "flush:partitions", f"import:{Import.objects.get().source}"}
+    own = {
+        "views:unsettled",
+        "flush:full",
+        "flush:last",
+        "flush:partitions",
+        f"import:{Import.objects.get().source}",
+    }
     assert {*redis.keys()} - own == {"views:total:site.post:1", "views:hll:site.post:1"}
     assert 29 * 86_400 < redis.ttl(f"import:{Import.objects.get().source}") <= 30 * 86_400
     assert reports.trending() == []
@@ -274,7 +329,9 @@ def test_young_hours_are_filled_and_live_no_longer(write: Write, redis: Redis) -
     assert [redis.get(f"{hours[age]}:site.post:1") for age in ages[1:]] == [None, "1", "2", "1"]
     assert redis.ttl(f"{hours[2]}:site.post:1") <= 1000
     start = now.replace(minute=0, second=0, microsecond=0)
-    assert redis.expiretime(f"{hours[22]}:site.post:1") == int((start + timedelta(hours=2)).timestamp())
+    assert redis.expiretime(f"{hours[22]}:site.post:1") == int(
+        (start + timedelta(hours=2)).timestamp()
+    )
     assert sum(point.views for point in reports.series(hours=48)) == 5
     assert [trend.views for trend in reports.trending()] == []
 
@@ -310,7 +367,11 @@ def test_a_log_is_recognised_under_another_name_and_compressed_or_not(
 
 @pytest.mark.parametrize("cuts", some([(1, 2, 499, 500, 501, 1250)], deep=[(1,), (500,)]))
 def test_a_growing_log_is_counted_as_the_whole_one(
-    pks: list[int], tmp_path: Path, redis: Redis, cuts: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+    pks: list[int],
+    tmp_path: Path,
+    redis: Redis,
+    cuts: tuple[int, ...],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(weblog, "PATIENCE", 250)
     log = list(weblogs.day(pks, lines=1500))
@@ -325,7 +386,10 @@ def test_a_growing_log_is_counted_as_the_whole_one(
 
 def test_logs_without_new_lines_are_named_among_the_others(post: Post, tmp_path: Path) -> None:
     days = [timedelta(days=day) // timedelta(seconds=1) for day in range(3)]
-    paths = [weblogs.write(tmp_path / f"{day}.log", [line(after=day), line("/x/", after=day)]) for day in days]
+    paths = [
+        weblogs.write(tmp_path / f"{day}.log", [line(after=day), line("/x/", after=day)])
+        for day in days
+    ]
     take(*paths[:2])
     report = take(*paths)
     # The last known one is read along, as its windows reach into the next.
@@ -334,7 +398,9 @@ def test_logs_without_new_lines_are_named_among_the_others(post: Post, tmp_path:
     assert "3 logs imported before, with nothing new." in take(*paths).notes
 
 
-def test_a_redis_restored_from_an_old_snapshot_catches_up_first(post: Post, tmp_path: Path, redis: Redis) -> None:
+def test_a_redis_restored_from_an_old_snapshot_catches_up_first(
+    post: Post, tmp_path: Path, redis: Redis
+) -> None:
     lines = [line(address=f"192.0.2.{number}") for number in range(30)]
     path = tmp_path / "access.log"
     take(weblogs.write(path, lines[:10]))
@@ -355,11 +421,15 @@ def test_a_line_being_written_comes_with_the_next_import(post: Post, tmp_path: P
     assert stored() == {1: (2, 2)}
 
 
-def test_rotated_logs_are_read_in_the_order_of_their_times(pks: list[int], tmp_path: Path, redis: Redis) -> None:
+def test_rotated_logs_are_read_in_the_order_of_their_times(
+    pks: list[int], tmp_path: Path, redis: Redis
+) -> None:
     log = list(weblogs.day(pks, lines=1500))
     expected = same(pks, log, tmp_path)
     redis.flushdb()
-    log = [text for text in log if text.startswith("192")]  # a rotated log begins with noise at random: not here
+    log = [
+        text for text in log if text.startswith("192")
+    ]  # a rotated log begins with noise at random: not here
     pieces = [
         weblogs.write(tmp_path / "access.log", log[1000:]),
         weblogs.write(tmp_path / "access.log.1", log[500:1000]),
@@ -404,14 +474,21 @@ def test_a_file_whose_times_were_imported_before_is_noticed(write: Write) -> Non
 @pytest.mark.usefixtures("post")
 def test_pieces_that_follow_each_other_are_not_mentioned(write: Write) -> None:
     lines = [line(address=f"192.0.2.{number}", after=10 * number) for number in range(30)]
-    assert take(write(*lines[:20], name="one.log"), write(*lines[15:], name="two.log"), dry_run=True).notes == []
+    assert (
+        take(
+            write(*lines[:20], name="one.log"), write(*lines[15:], name="two.log"), dry_run=True
+        ).notes
+        == []
+    )
     assert take(write("nonsense", name="three.log")).notes == []
 
 
 @pytest.mark.usefixtures("post")
 def test_times_can_be_left_out(write: Write) -> None:
     lines = [line(address=f"192.0.2.{number}", after=number) for number in range(10)]
-    report = take(write(*lines), since=START + timedelta(seconds=2), until=START + timedelta(seconds=5))
+    report = take(
+        write(*lines), since=START + timedelta(seconds=2), until=START + timedelta(seconds=5)
+    )
     assert (report.counted, report.skipped["outside the times"]) == (3, 7)
 
 
@@ -435,7 +512,9 @@ def test_the_report_warns_of_views_that_were_counted_live(write: Write) -> None:
 
 @pytest.mark.usefixtures("post")
 def test_a_damaged_log_counts_as_far_as_it_is_sound(tmp_path: Path) -> None:
-    packed = gzip.compress("".join(line(address=f"10.0.{n >> 8}.{n & 255}") + "\n" for n in range(6_000)).encode())
+    packed = gzip.compress(
+        "".join(line(address=f"10.0.{n >> 8}.{n & 255}") + "\n" for n in range(6_000)).encode()
+    )
     path = tmp_path / "access.log.gz"
     path.write_bytes(packed[: len(packed) // 2])
     report = take(str(path))
@@ -447,7 +526,9 @@ def test_a_damaged_log_counts_as_far_as_it_is_sound(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("post")
-def test_the_report_says_that_visitors_were_forgotten(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_says_that_visitors_were_forgotten(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(weblog, "LIMIT", 1)
     report = take(write(*(line(address=f"192.0.2.{number}") for number in range(4))))
     assert "forgotten" in report.notes[0]
@@ -455,12 +536,16 @@ def test_the_report_says_that_visitors_were_forgotten(write: Write, monkeypatch:
 
 def test_a_line_that_is_a_little_late_begins_a_window_that_ends_first() -> None:
     recent = Recent(60.0)
-    assert [recent.hit(name, at=at) for name, at in (("a", 1000), ("b", 990), ("b", 1050), ("a", 1050))] == [1, 1, 1, 2]
+    assert [
+        recent.hit(name, at=at) for name, at in (("a", 1000), ("b", 990), ("b", 1050), ("a", 1050))
+    ] == [1, 1, 1, 2]
 
 
 def test_patterns_are_bounded(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weblog, "PATTERNS", 10)
-    report = take(write(*(line(f"/{letter}/{'x' * 100}") for letter in "abcdefghijklmnopqrstuvwxyz")))
+    report = take(
+        write(*(line(f"/{letter}/{'x' * 100}") for letter in "abcdefghijklmnopqrstuvwxyz"))
+    )
     assert len(report.not_resolved) == 10 + 1
     assert report.not_resolved[OTHERS] == 26 - 10
     assert {len(pattern) for pattern in report.not_resolved} == {80, len(OTHERS)}

@@ -26,7 +26,12 @@ def test_a_window_is_not_extended_by_a_reload() -> None:
 
 
 def test_visitors_and_subjects_have_windows_of_their_own() -> None:
-    assert outcomes(("a", "x", 0), ("b", "x", 0), ("a", "y", 0), ("b", "x", 1)) == ["", "", "", "repeat"]
+    assert outcomes(("a", "x", 0), ("b", "x", 0), ("a", "y", 0), ("b", "x", 1)) == [
+        "",
+        "",
+        "",
+        "repeat",
+    ]
 
 
 def test_more_than_five_hits_in_ten_seconds_do_not_count() -> None:

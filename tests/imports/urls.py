@@ -34,9 +34,14 @@ inner = [path("<int:number>/", show, name="show")]
 urlpatterns = [
     path("posts/<int:pk>/", PostPage.as_view()),
     path("members/<int:pk>/", login_required(PostPage.as_view())),
-    path("news/<int:pk>/", DetailView.as_view(queryset=Post.objects.filter(title__startswith="News"))),
+    path(
+        "news/<int:pk>/", DetailView.as_view(queryset=Post.objects.filter(title__startswith="News"))
+    ),
     path("titles/<str:slug>/", DetailView.as_view(model=Post, slug_field="title")),
-    path("shelves/<str:name>/", DetailView.as_view(model=Post, slug_field="category__name", slug_url_kwarg="name")),
+    path(
+        "shelves/<str:name>/",
+        DetailView.as_view(model=Post, slug_field="category__name", slug_url_kwarg="name"),
+    ),
     path("numbers/<str:slug>/", DetailView.as_view(model=Post, slug_field="category__pk")),
     path("products/<str:pk>/", DetailView.as_view(model=Product)),
     path("pages/<str:pk>/", DetailView.as_view(model=Page)),

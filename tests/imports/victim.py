@@ -1,4 +1,6 @@
-"""`python -m tests.imports.victim`: imports a log for each line it reads, in a fork that kills itself at a step."""
+"""`python -m tests.imports.victim`: imports a log for each line it reads, in a fork that kills
+itself at a step.
+"""
 
 import os
 import signal
@@ -24,7 +26,9 @@ def main() -> None:
 
 
 def serve(work: Callable[[str], object]) -> None:
-    """Works on the rest of each line, in a fork that dies at the step that the line begins with. Prints exit codes."""
+    """Works on the rest of each line, in a fork that dies at the step that the line begins with.
+    Prints exit codes.
+    """
     from django.db import connections
 
     connections.close_all()

@@ -37,7 +37,9 @@ def write(path: Path, lines: Iterable[str], *, packed: bool = False) -> str:
 
 
 def day(pks: list[int], *, lines: int, seed: int = 1, start: datetime = START) -> Iterator[str]:
-    """Returns the log of a day: visitors who come back, reload and hurry, robots, errors, and noise."""
+    """Returns the log of a day: visitors who come back, reload and hurry, robots, errors, and
+    noise.
+    """
     rng, after = random.Random(seed), 0.0
     for _ in range(lines):
         after += rng.expovariate(1)

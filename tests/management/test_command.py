@@ -34,7 +34,14 @@ def test_a_flush_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
     output = capsys.readouterr()
     found = figures(output.out)
     assert float(found.pop("seconds")) >= 0
-    assert found == {"read": "1", "written": "1", "settled": "2", "lifted": "0", "orphans": "0", "locked": "0"}
+    assert found == {
+        "read": "1",
+        "written": "1",
+        "settled": "2",
+        "lifted": "0",
+        "orphans": "0",
+        "locked": "0",
+    }
     assert output.err == ""
 
 
@@ -59,7 +66,19 @@ def test_a_quiet_flush_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         (["flush", "-v", "0"], False),
         (["-v", "0", "flush"], False),
         (["-v", "0", "flush", "-v", "1"], True),
-        (["flush", "--settings", "x", "--pythonpath", "y", "--traceback", "--no-color", "--skip-checks"], True),
+        (
+            [
+                "flush",
+                "--settings",
+                "x",
+                "--pythonpath",
+                "y",
+                "--traceback",
+                "--no-color",
+                "--skip-checks",
+            ],
+            True,
+        ),
     ],
     ids=str,
 )
@@ -79,16 +98,22 @@ def test_an_option_before_the_word_is_not_undone_by_the_word() -> None:
 
 
 @pytest.mark.parametrize("words", [["flush"], ["budget"], ["erase", "1"]], ids=" ".join)
-def test_settings_that_name_no_redis_are_said_in_words(settings: Settings, words: list[str]) -> None:
+def test_settings_that_name_no_redis_are_said_in_words(
+    settings: Settings, words: list[str]
+) -> None:
     settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "127.0.0.1:6379"}}
-    with pytest.raises(CommandError, match=r"(?s)^CACHES\['default'\] names no Redis: .*redis://127.0.0.1:6379/0"):
+    with pytest.raises(
+        CommandError, match=r"(?s)^CACHES\['default'\] names no Redis: .*redis://127.0.0.1:6379/0"
+    ):
         call_command("readtrack", *words)
 
 
 @pytest.mark.django_db
 def test_that_redis_is_down_is_said_in_words(wire: Wire) -> None:
     wire.cut()
-    with pytest.raises(CommandError, match=r"(?s)^Redis failed: .*CACHES.*\nWhat was done stays. Run it again.$"):
+    with pytest.raises(
+        CommandError, match=r"(?s)^Redis failed: .*CACHES.*\nWhat was done stays. Run it again.$"
+    ):
         call_command("readtrack", "flush")
 
 
@@ -97,14 +122,17 @@ def test_the_database_being_down_is_said_in_words() -> None:
     with (
         database_down(connection),
         pytest.raises(
-            CommandError, match=r"(?s)^The database failed: .*manage.py migrate\nWhat was done stays. Run it again.$"
+            CommandError,
+            match=r"(?s)^The database failed: .*manage.py migrate\nWhat was done stays. Run it again.$",
         ),
     ):
         call_command("readtrack", "flush")
 
 
 @pytest.mark.parametrize(("words", "told"), [(["--help"], "flush"), (["flush", "--help"], "cron")])
-def test_help_tells_what_there_is(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_tells_what_there_is(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as exit_:
         call_command("readtrack", *words)
     assert exit_.value.code == 0
@@ -132,7 +160,11 @@ def test_commands_work_without_docstrings(redis: Redis) -> None:
     redis.set("views:total:site.post:1", 7)
     env = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "DATABASE_URL": "sqlite://"}
     done = subprocess.run(
-        [sys.executable, "-OO", "-c", OPTIMISED], env=env, capture_output=True, text=True, check=False
+        [sys.executable, "-OO", "-c", OPTIMISED],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 1, done.stderr  # the doctor has warnings for a new site
     budget, doctor = map(json.loads, done.stdout.split("---\n"))

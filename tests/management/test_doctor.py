@@ -49,7 +49,9 @@ def test_a_site_that_is_well_gives_status_0(well: Valkey) -> None:
 @pytest.fixture
 def _late(well: Valkey) -> None:
     """Leaves a publication unsent."""
-    UnsentPublication.objects.create(subject="site.category:1", written=buckets.now() - timedelta(seconds=200))
+    UnsentPublication.objects.create(
+        subject="site.category:1", written=buckets.now() - timedelta(seconds=200)
+    )
 
 
 @pytest.mark.usefixtures("_late")
@@ -75,7 +77,9 @@ def test_json_is_for_machines(well: Valkey) -> None:
     assert answer["findings"][0]["name"] == "connection"
 
 
-def test_verbosity_0_prints_what_is_wrong_only(well: Valkey, request: pytest.FixtureRequest) -> None:
+def test_verbosity_0_prints_what_is_wrong_only(
+    well: Valkey, request: pytest.FixtureRequest
+) -> None:
     assert doctor(verbosity=0) == (0, "")
     request.getfixturevalue("_late")
     assert len(doctor(verbosity=0)[1].splitlines()) == 2

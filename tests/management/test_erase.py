@@ -42,10 +42,14 @@ def test_one_user_is_erased_and_the_others_stay(redis: Redis) -> None:
     assert redis.get(f"views:total:site.post:{post.pk}") == "3"
     assert said.startswith("Erased 2 keys, 0 members of sets and 1 bit of bitmaps.\n")
     assert "HyperLogLog" in said
-    assert erase(users[0].username).startswith("Erased 0 keys, 0 members of sets and 0 bits of bitmaps.\n")
+    assert erase(users[0].username).startswith(
+        "Erased 0 keys, 0 members of sets and 0 bits of bitmaps.\n"
+    )
 
 
-def test_a_sketch_of_few_visitors_still_tells_whoever_has_the_key_who_was_there(redis: Redis) -> None:
+def test_a_sketch_of_few_visitors_still_tells_whoever_has_the_key_who_was_there(
+    redis: Redis,
+) -> None:
     post, user, other = factories.post(), factories.user(), factories.user()
     factories.browser(user).get(f"/posts/{post.pk}/")
     assert "Whoever has the key" in erase(user.username)
@@ -67,9 +71,13 @@ def test_every_kind_of_key_is_searched(settings: Settings, redis: Redis) -> None
         redis.setbit(f"si*te:{key}", user.pk + 1, 1)
     redis.set("si*te:category:x.y:2:read", b"")
     redis.setbit("si*te:category:x.y:2:read", 1, 0)
-    redis.bitfield("si*te:category:x.y:1:seen").set("u32", f"#{user.pk + 1}", 7).set("u32", "#0", 9).execute()
+    redis.bitfield("si*te:category:x.y:1:seen").set("u32", f"#{user.pk + 1}", 7).set(
+        "u32", "#0", 9
+    ).execute()
     redis.set("si*te:category:x.y:1:published", "1")
-    assert erase(user.pk, by="id").startswith("Erased 1 key, 2 members of sets and 3 bits of bitmaps.\n")
+    assert erase(user.pk, by="id").startswith(
+        "Erased 1 key, 2 members of sets and 3 bits of bitmaps.\n"
+    )
     assert redis.smembers("si*te:views:unique:site.post:1") == {other}
     assert redis.smembers("si*te:views:unique:day:20261120:site.post:1") == {other}
     assert redis.smembers("site:views:unique:site.post:1") == {me}
@@ -77,7 +85,9 @@ def test_every_kind_of_key_is_searched(settings: Settings, redis: Redis) -> None
     assert redis.getbit("si*te:category:x.y:1:read", user.pk + 1) == 1
     assert redis.strlen("si*te:category:x.y:2:read") == 1
     assert redis.bitfield("si*te:category:x.y:1:seen").get("u32", "#0").execute() == [9]
-    assert redis.bitfield("si*te:category:x.y:1:seen").get("u32", f"#{user.pk + 1}").execute() == [0]
+    assert redis.bitfield("si*te:category:x.y:1:seen").get("u32", f"#{user.pk + 1}").execute() == [
+        0
+    ]
     assert redis.get("si*te:category:x.y:1:published") == "1"
 
 
@@ -149,7 +159,12 @@ def test_silence_is_kept_on_demand() -> None:
 def test_the_command_says_that_redis_fails(settings: Settings) -> None:
     user = factories.user()
     settings.CACHES = {
-        "default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": "redis://127.0.0.1:1/0"},
+        "default": {
+            "BACKEND": "django_redis.cache.RedisCache",
+            "LOCATION": "redis://127.0.0.1:1/0",
+        },
     }
-    with pytest.raises(CommandError, match=r"(?s)Redis failed.*\nWhat was done stays. Run it again.$"):
+    with pytest.raises(
+        CommandError, match=r"(?s)Redis failed.*\nWhat was done stays. Run it again.$"
+    ):
         erase(user.username)

@@ -1,4 +1,6 @@
-"""COUNTED_MODELS: models that are not the site's to change are counted like Tracked ones, in a table of the app."""
+"""COUNTED_MODELS: models that are not the site's to change are counted like Tracked ones, in a
+table of the app.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +24,17 @@ from readtrack.sql import row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import counted_models, is_counted, subject_of
 from tests.imports import weblogs
-from tests.site.models import Category, Gadget, Gizmo, Instruction, Journal, Manual, Note, Publication, Shelf
+from tests.site.models import (
+    Category,
+    Gadget,
+    Gizmo,
+    Instruction,
+    Journal,
+    Manual,
+    Note,
+    Publication,
+    Shelf,
+)
 from tests.support import counts, factories
 from tests.support.wire import Wire
 
@@ -53,7 +65,11 @@ def obj(request: pytest.FixtureRequest) -> Any:
 
 def held(obj: Any) -> tuple[int, int] | None:
     """Returns the counts that SQL stores."""
-    return SubjectCount.objects.filter(pk=subject_of(obj)).values_list("view_count", "visitor_count").first()
+    return (
+        SubjectCount.objects.filter(pk=subject_of(obj))
+        .values_list("view_count", "visitor_count")
+        .first()
+    )
 
 
 def test_a_page_of_such_a_model_counts_and_shows_its_views(redis: Redis) -> None:
@@ -102,7 +118,9 @@ def test_each_count_is_raised_for_itself_and_none_is_lowered() -> None:
 def test_a_write_that_comes_second_takes_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two flushes read the row before either writes it."""
     gadget = Gadget.objects.create(name="A")
-    monkeypatch.setattr(row_counts, "stored", lambda model, pks: dict.fromkeys(pks, RowCounts(0, 0)))
+    monkeypatch.setattr(
+        row_counts, "stored", lambda model, pks: dict.fromkeys(pks, RowCounts(0, 0))
+    )
     for new in ((10, 5), (9, 6), (8, 4)):
         row_counts.write(Gadget, {gadget.pk: RowCounts(*new)})
     assert held(gadget) == (10, 6)
@@ -113,8 +131,15 @@ def test_a_write_says_what_it_raised_what_stores_more_and_what_is_missing() -> N
     low, high = (Manual.objects.create(title="A") for _ in range(2))
     row_counts.write(Manual, {low.pk: RowCounts(1, 0), high.pk: RowCounts(50, 0)})
     written = row_counts.write(Manual, dict.fromkeys([low.pk, high.pk, 999], RowCounts(7, 0)))
-    assert (list(written.raised), written.ahead, list(written.missing)) == ([low.pk], [high.pk], [999])
-    assert row_counts.stored(Manual, [low.pk, high.pk, 999]) == {low.pk: RowCounts(7, 0), high.pk: RowCounts(50, 0)}
+    assert (list(written.raised), written.ahead, list(written.missing)) == (
+        [low.pk],
+        [high.pk],
+        [999],
+    )
+    assert row_counts.stored(Manual, [low.pk, high.pk, 999]) == {
+        low.pk: RowCounts(7, 0),
+        high.pk: RowCounts(50, 0),
+    }
     assert SubjectCount.objects.count() == 2
 
 
@@ -144,7 +169,9 @@ def test_children_share_the_counts_of_the_model_that_is_named() -> None:
     counts.view(gizmo)
     assert subject_of(gizmo) == subject_of(Gadget.objects.get()) == f"site.gadget:{gizmo.pk}"
     assert reports.views([gizmo, Gadget.objects.get()]) == {gizmo: 1, Gadget.objects.get(): 1}
-    assert [is_counted(model) for model in (Gadget, Gizmo, Manual, Instruction, Category)] == [True] * 4 + [False]
+    assert [is_counted(model) for model in (Gadget, Gizmo, Manual, Instruction, Category)] == [
+        True
+    ] * 4 + [False]
     assert Gadget in counted_models()
     assert Gizmo not in counted_models()
 
@@ -173,19 +200,39 @@ def test_a_model_that_is_named_no_more_is_left_alone(settings: Settings) -> None
 
 
 def test_reports_take_them_like_any_other(noon: Any) -> None:
-    manual, gadget, post = Manual.objects.create(title="A"), Gadget.objects.create(name="B"), factories.post()
+    manual, gadget, post = (
+        Manual.objects.create(title="A"),
+        Gadget.objects.create(name="B"),
+        factories.post(),
+    )
     counts.view(manual, gadget, gadget, post)
     tracker.refresh_trending()
     assert reports.views([manual, gadget, post]) == {manual: 1, gadget: 2, post: 1}
     assert reports.visitors([manual, gadget]) == {manual: 1, gadget: 2}
     assert reports.visitors_together([gadget]) == 2
-    assert {trend.obj: trend.views for trend in reports.trending()} == {manual: 1, gadget: 2, post: 1}
-    assert [sum(point.views for point in reports.series(of)) for of in (manual, Gadget, None)] == [1, 2, 4]
+    assert {trend.obj: trend.views for trend in reports.trending()} == {
+        manual: 1,
+        gadget: 2,
+        post: 1,
+    }
+    assert [sum(point.views for point in reports.series(of)) for of in (manual, Gadget, None)] == [
+        1,
+        2,
+        4,
+    ]
     flush()
-    assert [sum(point.views for point in reports.series(of)) for of in (manual, Gadget, None)] == [1, 2, 4]
+    assert [sum(point.views for point in reports.series(of)) for of in (manual, Gadget, None)] == [
+        1,
+        2,
+        4,
+    ]
     assert reports.funnel(manual)[0].count == 1
     shown = Numbers(Scope.parse({}), ["over-time"])
-    assert (shown.totals[1].views, shown.entries[0].subject, shown.entries[0].now.views) == (4, subject_of(gadget), 2)
+    assert (shown.totals[1].views, shown.entries[0].subject, shown.entries[0].now.views) == (
+        4,
+        subject_of(gadget),
+        2,
+    )
 
 
 def test_the_dashboard_shows_them(admin_client: Client) -> None:
@@ -199,8 +246,12 @@ def test_the_dashboard_shows_them(admin_client: Client) -> None:
 
 
 @pytest.mark.parametrize("is_counted_in_table", [True, False])
-def test_the_most_viewed_of_a_model_or_of_a_queryset_come_first(*, is_counted_in_table: bool) -> None:
-    make: Any = (lambda: Manual.objects.create(title="A")) if is_counted_in_table else factories.post
+def test_the_most_viewed_of_a_model_or_of_a_queryset_come_first(
+    *, is_counted_in_table: bool
+) -> None:
+    make: Any = (
+        (lambda: Manual.objects.create(title="A")) if is_counted_in_table else factories.post
+    )
     rows = [make() for _ in range(4)]
     counts.view(rows[0], rows[2], rows[2], rows[3], rows[3], rows[3])
     flush()
@@ -211,7 +262,9 @@ def test_the_most_viewed_of_a_model_or_of_a_queryset_come_first(*, is_counted_in
     assert reports.most_viewed(model.objects.none()) == []
 
 
-def test_the_most_viewed_are_found_behind_many_that_a_queryset_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_most_viewed_are_found_behind_many_that_a_queryset_leaves_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rows = [Manual.objects.create(title=str(number)) for number in range(5)]
     row_counts.write(Manual, {row.pk: RowCounts(10 - number, 0) for number, row in enumerate(rows)})
     monkeypatch.setattr("readtrack.store.scripts.SLICE", 2)
@@ -318,7 +371,9 @@ def test_a_row_that_is_linked_is_news_there() -> None:
     assert reports.unread(user, [shelf]) == {shelf}
 
 
-def test_publishing_takes_them_and_waits_in_sql_while_redis_is_down(read: Category, settings: Settings) -> None:
+def test_publishing_takes_them_and_waits_in_sql_while_redis_is_down(
+    read: Category, settings: Settings
+) -> None:
     gadget = Gadget(name="A", category=read)
     with override_settings(CACHES={"default": {**settings.CACHES["default"], "LOCATION": NOWHERE}}):
         tracker.publish([gadget])
@@ -328,9 +383,13 @@ def test_publishing_takes_them_and_waits_in_sql_while_redis_is_down(read: Catego
 
 
 def test_publishing_what_is_news_for_nothing_is_an_error() -> None:
-    with pytest.raises(TypeError, match="Manual is news for nothing; name the fields in news_for or READTRACK"):
+    with pytest.raises(
+        TypeError, match="Manual is news for nothing; name the fields in news_for or READTRACK"
+    ):
         tracker.publish([Manual(pk=1)])
-    with pytest.raises(TypeError, match="Note is news for nothing"):  # which is Tracked, but has no category
+    with pytest.raises(
+        TypeError, match="Note is news for nothing"
+    ):  # which is Tracked, but has no category
         tracker.publish([Note(pk=1)])
     with pytest.raises(TypeError, match="User has no read state"):
         tracker.publish_to([factories.user()], [factories.post()])
@@ -373,7 +432,10 @@ def test_logs_import_their_views_once(tmp_path: Path) -> None:
     manual = Manual.objects.create(title="A")
     log = weblogs.write(
         tmp_path / "access.log",
-        [weblogs.line(f"/manuals/{manual.pk}/", address=f"192.0.2.{number}", after=number) for number in range(3)],
+        [
+            weblogs.line(f"/manuals/{manual.pk}/", address=f"192.0.2.{number}", after=number)
+            for number in range(3)
+        ],
     )
     for _ in range(2):
         call_command("readtrack", "import", log, verbosity=0)

@@ -6,7 +6,9 @@ from readtrack.models import Archive, Dashboard, FlushRun, Import
 
 
 def test_the_apps_models_are_where_django_looks_for_them() -> None:
-    assert {model._meta.app_label for model in (Archive, FlushRun, Import, Dashboard)} == {"readtrack"}
+    assert {model._meta.app_label for model in (Archive, FlushRun, Import, Dashboard)} == {
+        "readtrack"
+    }
 
 
 def test_a_flush_knows_how_long_it_took(noon: datetime) -> None:

@@ -16,7 +16,18 @@ from redis import Redis
 from readtrack import reports
 from readtrack.flush.run import flush
 from readtrack.models import TrackedQuerySet, tracked
-from tests.site.models import Article, Essay, Headline, Journal, Note, Page, Post, Product, Publication, Review
+from tests.site.models import (
+    Article,
+    Essay,
+    Headline,
+    Journal,
+    Note,
+    Page,
+    Post,
+    Product,
+    Publication,
+    Review,
+)
 from tests.support import counts, factories
 
 pytestmark = pytest.mark.django_db
@@ -86,7 +97,11 @@ def test_rows_made_in_bulk_start_at_nothing() -> None:
 
 
 def test_rows_come_most_viewed_first() -> None:
-    first, second, third = factories.post(view_count=1), factories.post(view_count=5), factories.post(view_count=1)
+    first, second, third = (
+        factories.post(view_count=1),
+        factories.post(view_count=5),
+        factories.post(view_count=1),
+    )
     assert list(Post.objects.most_viewed()) == [second, third, first]
     assert list(Post.objects.filter(view_count=1).most_viewed()) == [third, first]
 
@@ -143,13 +158,19 @@ def clear_key(post: Post) -> Post:
     """Copies a row as Django's documentation says."""
     post.pk = None
     post._state.adding = True
-    post.save(force_insert=bool(post.get_deferred_fields()))  # which Django 5.2 takes for an update otherwise
+    post.save(
+        force_insert=bool(post.get_deferred_fields())
+    )  # which Django 5.2 takes for an update otherwise
     return post
 
 
 def pass_values(post: Post) -> Post:
     """Copies a row as Wagtail does."""
-    values = {field.attname: getattr(post, field.attname) for field in post._meta.concrete_fields if field.name != "id"}
+    values = {
+        field.attname: getattr(post, field.attname)
+        for field in post._meta.concrete_fields
+        if field.name != "id"
+    }
     return Post.objects.create(**values)
 
 
@@ -217,7 +238,11 @@ def test_loading_a_fixture_lowers_no_count(stored: int, tmp_path: Any) -> None:
     Post.objects.update(title="New")
     call_command("loaddata", str(fixture), verbosity=0)
     row = Post.objects.get()
-    assert (row.title, row.view_count, row.visitor_count) == ("Old", max(12, stored), max(12, stored))
+    assert (row.title, row.view_count, row.visitor_count) == (
+        "Old",
+        max(12, stored),
+        max(12, stored),
+    )
 
 
 def test_a_fixture_from_before_the_counts_lowers_none_either() -> None:
@@ -240,7 +265,9 @@ def test_a_fixture_of_rows_that_are_gone_brings_their_counts() -> None:
 # Rows that do not carry their count
 
 
-@pytest.mark.parametrize("deferred", [lambda: Post.objects.only("title"), lambda: Post.objects.defer("view_count")])
+@pytest.mark.parametrize(
+    "deferred", [lambda: Post.objects.only("title"), lambda: Post.objects.defer("view_count")]
+)
 def test_deferred_counts_of_many_rows_take_one_query(
     deferred: Any, django_assert_num_queries: DjangoAssertNumQueries, redis: Redis
 ) -> None:
@@ -261,7 +288,9 @@ def test_deferred_counts_of_many_rows_take_one_query(
         assert list(reports.views(rows).values()) == [11, 12, 13]
 
 
-def test_deferred_numbers_of_visitors_take_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_deferred_numbers_of_visitors_take_one_query(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
     for number in range(3):
         factories.post(visitor_count=10 + number)
     rows = list(Post.objects.only("title").order_by("pk"))

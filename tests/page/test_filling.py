@@ -1,4 +1,6 @@
-"""Finished pages are filled in: counts and dots together, for this reader, and only in our placeholders."""
+"""Finished pages are filled in: counts and dots together, for this reader, and only in our
+placeholders.
+"""
 
 import gzip
 import json
@@ -34,7 +36,11 @@ pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__)]
 
 
 def template(source: str, request: Any, **context: Any) -> str:
-    return str(engines["django"].from_string("{% load readtrack cache %}" + source).render(context, request))
+    return str(
+        engines["django"]
+        .from_string("{% load readtrack cache %}" + source)
+        .render(context, request)
+    )
 
 
 def comment(request: Any) -> HttpResponse:
@@ -42,14 +48,16 @@ def comment(request: Any) -> HttpResponse:
 
 
 def fragment(request: Any) -> HttpResponse:
-    source = (
-        "{% cache 60 list %}{% for p in posts %}{% view_count p exact %}{% endfor %}{% unread_dot c %}{% endcache %}"
+    source = "{% cache 60 list %}{% for p in posts %}{% view_count p exact %}{% endfor %}{% unread_dot c %}{% endcache %}"
+    return HttpResponse(
+        template(source, request, posts=Post.objects.all(), c=Category.objects.first())
     )
-    return HttpResponse(template(source, request, posts=Post.objects.all(), c=Category.objects.first()))
 
 
 def sized(request: Any) -> HttpResponse:
-    response = HttpResponse(template("{% view_count post exact %}", request, post=Post.objects.get()))
+    response = HttpResponse(
+        template("{% view_count post exact %}", request, post=Post.objects.get())
+    )
     response["Content-Length"] = str(len(response.content))
     return response
 
@@ -66,12 +74,18 @@ def kept(request: Any) -> HttpResponse:
 
 @gzip_page
 def packed(request: Any) -> HttpResponse:
-    source = "{% unread_dot c %}{% view_count post exact %}" + "." * 500  # shorter pages are not worth packing
-    return HttpResponse(template(source, request, post=Post.objects.get(), c=Category.objects.get()))
+    source = (
+        "{% unread_dot c %}{% view_count post exact %}" + "." * 500
+    )  # shorter pages are not worth packing
+    return HttpResponse(
+        template(source, request, post=Post.objects.get(), c=Category.objects.get())
+    )
 
 
 def mistaken(request: Any) -> HttpResponse:
-    return HttpResponse(request.GET["begins"].encode("latin-1") + b"as it is", headers={"Content-Encoding": "gzip"})
+    return HttpResponse(
+        request.GET["begins"].encode("latin-1") + b"as it is", headers={"Content-Encoding": "gzip"}
+    )
 
 
 def dots(request: Any) -> StreamingHttpResponse:
@@ -97,14 +111,28 @@ def counted_json(request: Any) -> HttpResponse:
 
 
 def named(request: Any) -> HttpResponse:
-    return HttpResponse(template("{% unread_dot c as is_new %}{{ is_new }}", request, c=Category.objects.get()))
+    return HttpResponse(
+        template("{% unread_dot c as is_new %}{{ is_new }}", request, c=Category.objects.get())
+    )
 
 
 urlpatterns = [
     *urlpatterns,
     *(
         path(f"{page.__name__}/", page)
-        for page in (comment, fragment, named, sized, download, kept, packed, mistaken, dots, astream, counted_json)
+        for page in (
+            comment,
+            fragment,
+            named,
+            sized,
+            download,
+            kept,
+            packed,
+            mistaken,
+            dots,
+            astream,
+            counted_json,
+        )
     ),
 ]
 
@@ -139,10 +167,15 @@ def test_text_and_placeholders_may_stand_side_by_side() -> None:
     assert ">3<" in text
 
 
-@pytest.mark.parametrize("typed", ["!rt!count!a!1!AAAAAAAAAAAAAAAA", "!rt!if!a!0!AAAAAAAAAAAAAAAA", "!rt", "!"])
+@pytest.mark.parametrize(
+    "typed", ["!rt!count!a!1!AAAAAAAAAAAAAAAA", "!rt!if!a!0!AAAAAAAAAAAAAAAA", "!rt", "!"]
+)
 def test_text_of_a_visitor_right_before_a_placeholder_does_not_damage_it(typed: str) -> None:
     ours = str(Placeholder("exact", "site.post:1", 3))
-    assert filling.filled(f"{typed}{ours}{ours[1:]}".encode(), lambda: None).decode() == f"{typed}3{ours[1:]}"
+    assert (
+        filling.filled(f"{typed}{ours}{ours[1:]}".encode(), lambda: None).decode()
+        == f"{typed}3{ours[1:]}"
+    )
     assert filling.filled(f"{typed}{ours}{ours}".encode(), lambda: None).decode() == f"{typed}33"
 
 
@@ -166,7 +199,9 @@ def test_a_fragment_out_of_a_cache_shows_the_live_count_and_this_readers_dot(red
         "{% view_count post as views %}{{ views }}",
     ],
 )
-def test_a_tag_that_asks_at_once_keeps_its_value_in_a_fragment(rf: Any, redis: Redis, tag: str) -> None:
+def test_a_tag_that_asks_at_once_keeps_its_value_in_a_fragment(
+    rf: Any, redis: Redis, tag: str
+) -> None:
     post, visitor = factories.post(), Visitor("a")
     cached = f"{{% cache 60 once tag %}}{tag}{{% endcache %}}"
     assert template(cached, rf.get("/"), tag=tag, post=post) == "0"
@@ -178,7 +213,10 @@ def test_a_tag_that_asks_at_once_keeps_its_value_in_a_fragment(rf: Any, redis: R
 
 
 def test_the_caches_of_a_whole_site_store_counts_but_no_readers_dots(settings: Any) -> None:
-    settings.CACHES = {**settings.CACHES, "site": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    settings.CACHES = {
+        **settings.CACHES,
+        "site": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+    }
     settings.CACHE_MIDDLEWARE_ALIAS = "site"
     settings.MIDDLEWARE = [
         "django.middleware.cache.UpdateCacheMiddleware",
@@ -256,11 +294,15 @@ def test_an_async_stream_is_filled_in_too() -> None:
 @pytest.mark.parametrize("page", ["/posts/{}/async/", "/astream/"])
 def test_no_thread_of_an_async_page_keeps_a_connection_to_sql(page: str) -> None:
     post, made = factories.post(view_count=5), list[Any]()
-    tracker.record(factories.hit(subject_of(post)))  # SQL tells whether its count is part of this total
+    tracker.record(
+        factories.hit(subject_of(post))
+    )  # SQL tells whether its count is part of this total
 
     async def fetch() -> list[bool]:
         response: Any = await AsyncClient().get(page.format(post.pk))
-        shown = b"".join([part async for part in response]) if response.streaming else response.content
+        shown = (
+            b"".join([part async for part in response]) if response.streaming else response.content
+        )
         assert b"6" in shown
         return [one.connection is None for one in made]  # while the threads live
 
@@ -274,7 +316,9 @@ def test_no_thread_of_an_async_page_keeps_a_connection_to_sql(page: str) -> None
         connection_created.disconnect(note)
 
 
-@pytest.mark.parametrize(("charset", "separator"), [("iso-8859-1", "&#160;"), ("UTF-8", "\xa0"), ("ascii", "&#160;")])
+@pytest.mark.parametrize(
+    ("charset", "separator"), [("iso-8859-1", "&#160;"), ("UTF-8", "\xa0"), ("ascii", "&#160;")]
+)
 def test_a_page_in_another_charset_is_filled_in_too(charset: str, separator: str, rf: Any) -> None:
     text = f"a{Placeholder('exact', 'site.post:1', 1234)}"
 
@@ -318,7 +362,9 @@ def test_a_page_with_dots_may_not_be_cached_for_all_readers_nor_kept_by_a_browse
     }
 
     def page(request: Any) -> HttpResponse:
-        return HttpResponse(template("{% unread_dot c %}", request, c=Category.objects.get()), headers=headers)
+        return HttpResponse(
+            template("{% unread_dot c %}", request, c=Category.objects.get()), headers=headers
+        )
 
     request = rf.get("/")
     anonymous: Any = ReadTrackMiddleware(page)(request)
@@ -332,7 +378,10 @@ def test_a_page_with_dots_may_not_be_cached_for_all_readers_nor_kept_by_a_browse
 
 
 def test_a_view_with_cache_page_keeps_dots_live_in_the_browser(settings: Any) -> None:
-    settings.CACHES = {**settings.CACHES, "pages": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    settings.CACHES = {
+        **settings.CACHES,
+        "pages": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+    }
     category, user = factories.category(), factories.user()
     browser = factories.browser(user)
     for _ in range(2):
@@ -376,7 +425,9 @@ def test_a_page_without_placeholders_does_not_ask_redis(wire: Wire) -> None:
 
 def test_a_page_with_thousands_of_counts_and_dots_is_one_exchange(wire: Wire) -> None:
     user = factories.user()
-    content = "".join(f"{Placeholder(kind, f'site.x:{n}')}\n" for n in range(1, 2501) for kind in (COUNT, DOT))
+    content = "".join(
+        f"{Placeholder(kind, f'site.x:{n}')}\n" for n in range(1, 2501) for kind in (COUNT, DOT)
+    )
     filling.filled(content.encode(), lambda: user.pk)  # the server learns the scripts
     with wire.counted() as trips:
         filled = filling.filled(content.encode(), lambda: user.pk)

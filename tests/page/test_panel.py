@@ -1,4 +1,6 @@
-"""The panel shows an object's numbers to those who may see them, and stays out of every copy that others may get."""
+"""The panel shows an object's numbers to those who may see them, and stays out of every copy that
+others may get.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -137,7 +139,10 @@ def editor() -> Client:
 @pytest.fixture(autouse=True)
 def pages(settings: Settings) -> None:
     """Adds a cache of pages."""
-    settings.CACHES = {**settings.CACHES, "pages": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    settings.CACHES = {
+        **settings.CACHES,
+        "pages": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+    }
     caches["pages"].clear()
 
 
@@ -159,22 +164,33 @@ def test_it_shows_what_the_reports_say(article: Article, editor: Client) -> None
     reader = Visitor("reader")
     tracker.record(factories.hit(subject_of(article), visitor=reader))
     assert numbers(editor.get("/plain/").text) == ["6", "6", "6"]
-    tracker.record(factories.hit(visitor=reader, reading=Reading(subject_of(article), 5, 60, is_read=True)))
+    tracker.record(
+        factories.hit(visitor=reader, reading=Reading(subject_of(article), 5, 60, is_read=True))
+    )
     for _ in range(2):
         page = editor.get("/plain/").text
         assert numbers(page) == ["6", "6", "6", "1"]
-        day, seen = reports.views_in([article], days=1)[article], reports.visitors([article])[article]
+        day, seen = (
+            reports.views_in([article], days=1)[article],
+            reports.visitors([article])[article],
+        )
         assert [day, seen, reports.reading(article).reads] == [6, 6, 1]
         assert "</section>6</p>" in page  # the count behind it
         flush()
 
 
-def test_reads_of_a_lost_hash_are_those_of_the_reports(article: Article, editor: Client, redis: Any) -> None:
+def test_reads_of_a_lost_hash_are_those_of_the_reports(
+    article: Article, editor: Client, redis: Any
+) -> None:
     reader = Visitor("reader")
 
     def read(visitor: Visitor) -> None:
         tracker.record(factories.hit(subject_of(article), visitor=visitor))
-        tracker.record(factories.hit(visitor=visitor, reading=Reading(subject_of(article), 5, 60, is_read=True)))
+        tracker.record(
+            factories.hit(
+                visitor=visitor, reading=Reading(subject_of(article), 5, 60, is_read=True)
+            )
+        )
 
     read(reader)
     flush()
@@ -197,7 +213,10 @@ def test_a_model_of_another_package_has_a_panel(settings: Settings, editor: Clie
     gadget = Gadget.objects.create(name="x")
     view(gadget, 2)
     flush()
-    assert numbers(editor.get("/plain/", {"model": "gadget"}).text) == ["2", "2"]  # without the last day
+    assert numbers(editor.get("/plain/", {"model": "gadget"}).text) == [
+        "2",
+        "2",
+    ]  # without the last day
 
 
 @pytest.mark.parametrize("url", ["/plain/", "/asynchronous/", "/jinja/", "/cached/"])
@@ -234,8 +253,13 @@ def test_a_panel_makes_a_page_private_and_any_page_of_its_kind_different_for_eac
     assert "Cookie" in others["Vary"]
 
 
-def test_a_cache_outside_of_the_middleware_keeps_no_panel(article: Article, editor: Client, settings: Settings) -> None:
-    outer = "django.middleware.cache.UpdateCacheMiddleware", "django.middleware.cache.FetchFromCacheMiddleware"
+def test_a_cache_outside_of_the_middleware_keeps_no_panel(
+    article: Article, editor: Client, settings: Settings
+) -> None:
+    outer = (
+        "django.middleware.cache.UpdateCacheMiddleware",
+        "django.middleware.cache.FetchFromCacheMiddleware",
+    )
     settings.MIDDLEWARE = [outer[0], *settings.MIDDLEWARE, outer[1]]
     settings.CACHE_MIDDLEWARE_ALIAS = "pages"
     for client, is_shown in (
@@ -248,7 +272,9 @@ def test_a_cache_outside_of_the_middleware_keeps_no_panel(article: Article, edit
 
 
 @pytest.mark.parametrize("url", ["/shared/", "/cached_shared/", "/plain/"])
-def test_a_shared_page_has_none(url: str, article: Article, editor: Client, settings: Settings) -> None:
+def test_a_shared_page_has_none(
+    url: str, article: Article, editor: Client, settings: Settings
+) -> None:
     settings.READTRACK = {"SHARED_PATHS": ["^/plain/"]}
     for _ in range(2):
         response = editor.get(url)
@@ -269,7 +295,9 @@ def test_a_part_of_a_page_out_of_a_cache_has_the_panel_of_the_page_that_it_is_in
 
 
 @pytest.mark.parametrize("url", ["/text/", "/json/", "/stream/", "/category/"])
-def test_only_a_whole_page_of_html_about_a_counted_object_has_one(url: str, article: Article, editor: Client) -> None:
+def test_only_a_whole_page_of_html_about_a_counted_object_has_one(
+    url: str, article: Article, editor: Client
+) -> None:
     response = editor.get(url)
     page = response.getvalue().decode()
     assert "readtrack-panel" not in page
@@ -297,10 +325,14 @@ def test_it_leads_staff_to_the_objects_page(article: Article, editor: Client) ->
     page = editor.get("/plain/").text
     link = page.partition(FOUND)[2].partition('<a href="')[2].partition('"')[0]
     assert editor.get(link).status_code == 200
-    assert "<a" not in factories.browser(article.author).get("/plain/").text  # who could not open it
+    assert (
+        "<a" not in factories.browser(article.author).get("/plain/").text
+    )  # who could not open it
 
 
-def test_a_site_without_the_admin_has_no_page_to_lead_to(article: Article, settings: Settings) -> None:
+def test_a_site_without_the_admin_has_no_page_to_lead_to(
+    article: Article, settings: Settings
+) -> None:
     assert numbers_url(article) == f"/admin/readtrack/dashboard/object/{subject_of(article)}/"
     settings.ROOT_URLCONF = "tests.site.no_urls"
     assert numbers_url(article) == ""
@@ -320,7 +352,9 @@ def test_a_title_cannot_break_out_and_a_strict_policy_allows_the_panel(editor: C
         assert forbidden not in page
 
 
-def test_it_takes_one_round_trip_and_others_take_none(article: Article, editor: Client, wire: Wire) -> None:
+def test_it_takes_one_round_trip_and_others_take_none(
+    article: Article, editor: Client, wire: Wire
+) -> None:
     view(article, 2)
     flush()
     counts = {}
@@ -329,7 +363,8 @@ def test_it_takes_one_round_trip_and_others_take_none(article: Article, editor: 
         with CaptureQueriesContext(connection) as queries, wire.counted() as trips:
             client.get("/plain/")
         counts[name] = trips[0], len(queries)
-    # The count behind it is a trip of its own. Permissions take two queries, row, day, counts and reads one each.
+    # The count behind it is a trip of its own. Permissions take two queries, row, day, counts and
+    # reads one each.
     assert counts["editor"] == (counts["reader"][0] + 1, counts["reader"][1] + 6)
 
 
@@ -345,7 +380,9 @@ def test_without_redis_it_says_so(article: Article, editor: Client, start_redis:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_error_of_the_database_costs_the_panel_and_not_the_page(article: Article, editor: Client) -> None:
+def test_an_error_of_the_database_costs_the_panel_and_not_the_page(
+    article: Article, editor: Client
+) -> None:
     table = "readtrack_history"
     with connection.cursor() as cursor:
         cursor.execute(f"ALTER TABLE {table} RENAME TO {table}_away")
@@ -373,7 +410,11 @@ def test_every_word_is_marked_for_translation(editor: Client, start_redis: Start
     valkey = start_redis()
     article = Article.objects.create(title="1")
     tracker.record(factories.hit(subject_of(article), visitor=Visitor("a")))
-    tracker.record(factories.hit(visitor=Visitor("a"), reading=Reading(subject_of(article), 5, 60, is_read=True)))
+    tracker.record(
+        factories.hit(
+            visitor=Visitor("a"), reading=Reading(subject_of(article), 5, 60, is_read=True)
+        )
+    )
     flush()
     valkey.stop()
     panel = editor.get("/plain/").text.partition(FOUND)[2].partition("</section>")[0]

@@ -57,7 +57,9 @@ def test_a_count_that_is_an_expression_shows_what_is_live() -> None:
 
 def count(views: int, *, kind: str) -> str:
     """Returns the HTML of a count."""
-    return filling.rendered({b"": Placeholder(kind, "site.post:1")}, PageState({"site.post:1": views}, {}, []))[b""]
+    return filling.rendered(
+        {b"": Placeholder(kind, "site.post:1")}, PageState({"site.post:1": views}, {}, [])
+    )[b""]
 
 
 def test_a_count_in_words_is_one_view_or_many() -> None:
@@ -85,7 +87,9 @@ def test_the_dots_of_a_page_are_rendered_once() -> None:
 
     template_rendered.connect(note)
     waiting = {subject.encode(): Placeholder(DOT, subject) for subject in subjects}
-    html = filling.rendered(waiting, PageState({}, {subject: number for number, subject in enumerate(subjects)}, []))
+    html = filling.rendered(
+        waiting, PageState({}, {subject: number for number, subject in enumerate(subjects)}, [])
+    )
     assert set(html.values()) == {"", filling.new_items(0)}
     assert len(templates) == 2  # the page's, and ours to compare with
 

@@ -45,7 +45,9 @@ def shown(objs: Any) -> tuple[dict[str, int], list[int]]:
     return reports.breakdown(objs, "device"), [stage.count for stage in reports.funnel(objs)]
 
 
-def test_an_empty_redis_shows_what_sql_keeps_and_counts_on_from_there(post: Post, redis: Redis) -> None:
+def test_an_empty_redis_shows_what_sql_keeps_and_counts_on_from_there(
+    post: Post, redis: Redis
+) -> None:
     redis.flushdb()
     assert shown(post) == ({"phone": 3}, [4, 1, 0])
     view(post, 2)
@@ -54,7 +56,9 @@ def test_an_empty_redis_shows_what_sql_keeps_and_counts_on_from_there(post: Post
     assert shown(post) == ({"phone": 5}, [6, 1, 0])
 
 
-def test_counts_of_one_object_in_redis_do_not_hide_those_of_another_in_sql(post: Post, redis: Redis) -> None:
+def test_counts_of_one_object_in_redis_do_not_hide_those_of_another_in_sql(
+    post: Post, redis: Redis
+) -> None:
     redis.flushdb()
     other = factories.post()
     view(other)
@@ -62,7 +66,9 @@ def test_counts_of_one_object_in_redis_do_not_hide_those_of_another_in_sql(post:
 
 
 def test_with_redis_gone_reports_show_what_sql_stores(post: Post, settings: Settings) -> None:
-    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    settings.CACHES = {
+        "default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}
+    }
     assert shown(post) == ({"phone": 3}, [4, 1, 0])
 
 
@@ -79,8 +85,12 @@ def test_where_everything_has_its_base_no_query_is_asked(
     assert trips == [1]
 
 
-@pytest.mark.parametrize("is_flushed", [False, True], ids=["as it is", "flushed between the two stores"])
-def test_a_base_is_not_added_twice_if_it_is_settled_meanwhile(post: Post, redis: Redis, is_flushed: bool) -> None:
+@pytest.mark.parametrize(
+    "is_flushed", [False, True], ids=["as it is", "flushed between the two stores"]
+)
+def test_a_base_is_not_added_twice_if_it_is_settled_meanwhile(
+    post: Post, redis: Redis, is_flushed: bool
+) -> None:
     redis.flushdb()
     view(post, 2)
 
@@ -100,7 +110,9 @@ def test_a_hash_that_is_behind_while_sql_is_asked_is_raised_to_it(post: Post, re
     name = f"views:device:{subject_of(post)}"
     redis.delete(name)
 
-    def restore(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+    def restore(
+        execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
+    ) -> Any:
         redis.hset(name, mapping={"phone": 1, "tablet": 1})
         return execute(sql, params, many, context)
 

@@ -43,7 +43,9 @@ def test_a_view_and_a_step_of_one_request_are_one_round_trip_and_one_visitor(
     assert redis.get(f"views:total:site.post:{post.pk}") == "1"
 
 
-def test_a_visitor_goes_through_the_funnel_with_one_cookie(visitor: Client, settings: Settings) -> None:
+def test_a_visitor_goes_through_the_funnel_with_one_cookie(
+    visitor: Client, settings: Settings
+) -> None:
     settings.READTRACK = {"FUNNELS": True}
     post = factories.post()
     visitor.get(f"/posts/{post.pk}/")
@@ -60,7 +62,8 @@ def test_a_first_step_leaves_the_cookie(visitor: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "agent"), [("?status=404", factories.BROWSER), ("?status=500", factories.BROWSER), ("", "Googlebot/2.1")]
+    ("query", "agent"),
+    [("?status=404", factories.BROWSER), ("?status=500", factories.BROWSER), ("", "Googlebot/2.1")],
 )
 def test_failures_and_robots_take_no_step(redis: Redis, query: str, agent: str) -> None:
     post = factories.post()
@@ -90,16 +93,22 @@ def test_a_step_can_be_taken_by_hand() -> None:
 
 
 def test_a_hit_says_which_steps_were_new() -> None:
-    hit = factories.hit(steps=(("site.post:1", "click"), ("site.post:2", "click")), visitor=Visitor("a"))
+    hit = factories.hit(
+        steps=(("site.post:1", "click"), ("site.post:2", "click")), visitor=Visitor("a")
+    )
     assert tracker.record(hit).steps == hit.steps
     assert tracker.record(hit).steps == ()
-    outcome = tracker.record(hit._replace(views=("site.post:1",), steps=(("site.post:1", "convert"),)))
+    outcome = tracker.record(
+        hit._replace(views=("site.post:1",), steps=(("site.post:1", "convert"),))
+    )
     assert (outcome.counted, outcome.steps) == (("site.post:1",), (("site.post:1", "convert"),))
 
 
 def test_a_funnel_has_counts_and_rates_of_one_object_or_of_several(redis: Redis) -> None:
     one, two = Counted.objects.create(), Counted.objects.create()
-    redis.hset(f"funnel:site.counted:{one.pk}", mapping={"view": 8, "click": 4, "convert": 1, "gone": 3})
+    redis.hset(
+        f"funnel:site.counted:{one.pk}", mapping={"view": 8, "click": 4, "convert": 1, "gone": 3}
+    )
     redis.hset(f"funnel:site.counted:{two.pk}", mapping={"view": 2})
     assert reports.funnel(one) == [
         Stage("view", 8, 1.0, 1.0),
@@ -156,7 +165,9 @@ def test_a_visitor_who_opted_out_is_counted_and_not_broken_down(
     assert not redis.exists(f"views:browser:site.post:{post.pk}")
 
 
-def test_the_header_for_developers_names_a_refused_view_and_a_step(visitor: Client, settings: Settings) -> None:
+def test_the_header_for_developers_names_a_refused_view_and_a_step(
+    visitor: Client, settings: Settings
+) -> None:
     settings.READTRACK = {"DEBUG_HEADER": True}
     post = factories.post()
     response = visitor.post(f"/posts/{post.pk}/buy/?view=1")
@@ -173,7 +184,9 @@ def test_where_anonymous_visitors_are_not_counted_they_take_no_step(
 
 def test_with_redis_gone_there_is_nothing_and_no_error(settings: Settings, visitor: Client) -> None:
     settings.READTRACK = {"DIMENSIONS": ["device"]}
-    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    settings.CACHES = {
+        "default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}
+    }
     post = factories.post(view_count=3)
     assert visitor.post(f"/posts/{post.pk}/buy/").status_code == 302
     assert funnel(post) == [3, 0, 0]
@@ -188,6 +201,10 @@ def test_trending_takes_a_model(noon: Any) -> None:
         at = noon.replace(minute=minute)
         tracker.record(factories.hit(subject_of(obj), at=at))
     at = noon.replace(minute=20)
-    assert [(trend.obj, trend.views) for trend in reports.trending(at=at)] == [(post, 3), (other, 2), (counted, 1)]
+    assert [(trend.obj, trend.views) for trend in reports.trending(at=at)] == [
+        (post, 3),
+        (other, 2),
+        (counted, 1),
+    ]
     assert [trend.obj for trend in reports.trending(model=Counted, at=at)] == [counted]
     assert [trend.obj for trend in reports.trending(model=Post, at=at)] == [post, other]

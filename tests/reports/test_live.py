@@ -89,7 +89,9 @@ def test_anonymous_users_have_nothing_new(categories: list[Category]) -> None:
     assert reports.unread_counts(AnonymousUser(), categories) == dict.fromkeys(categories, 0)
 
 
-def test_what_has_no_read_state_or_says_it_is_empty_is_never_unread(user: Any, categories: list[Any]) -> None:
+def test_what_has_no_read_state_or_says_it_is_empty_is_never_unread(
+    user: Any, categories: list[Any]
+) -> None:
     categories[0].has_news = False
     assert reports.unread(user, [*categories[:2], factories.post()]) == {categories[1]}
     assert reports.unread_counts(user, categories[:2]) == {categories[0]: 0, categories[1]: 1}
@@ -104,7 +106,9 @@ def test_every_call_can_be_awaited(user: Any, categories: list[Category]) -> Non
         assert await reports.aunread(user, categories) == set()
         await tracker.amark_unread(categories[:2])
         await tracker.amark_read(user, categories[:1])
-        assert await reports.aunread_counts(user, categories[:2]) == dict(zip(categories, (0, 1), strict=False))
+        assert await reports.aunread_counts(user, categories[:2]) == dict(
+            zip(categories, (0, 1), strict=False)
+        )
         assert (await reports.areader_counts(categories[:1]))[categories[0]] == 1
         await tracker.apublish([])
         assert await reports.aviews([post]) == {post: 1}
@@ -128,8 +132,12 @@ def test_a_child_of_a_model_with_dots_has_the_dots_of_its_parent(
     assert not redis.keys("category:*:read")
 
 
-@pytest.mark.parametrize("options", [{}, {"WINDOW_STORE": "compact"}, {"ANONYMOUS": "hash"}], ids=str)
-def test_an_api_that_counts_its_request_answers_with_that_view(settings: Settings, options: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "options", [{}, {"WINDOW_STORE": "compact"}, {"ANONYMOUS": "hash"}], ids=str
+)
+def test_an_api_that_counts_its_request_answers_with_that_view(
+    settings: Settings, options: dict[str, str]
+) -> None:
     settings.READTRACK = {**settings.READTRACK, **options}
     post, other = factories.post(), factories.post()
     url = f"/posts/{post.pk}/count/"
@@ -144,11 +152,15 @@ def test_an_api_that_counts_its_request_answers_with_that_view(settings: Setting
 def test_an_async_api_answers_with_its_own_view() -> None:
     post = factories.post()
     for _ in range(2):
-        assert factories.fetch_async(AsyncClient(), f"/posts/{post.pk}/count/async/").json() == {"views": [1]}
+        assert factories.fetch_async(AsyncClient(), f"/posts/{post.pk}/count/async/").json() == {
+            "views": [1]
+        }
 
 
 @pytest.mark.parametrize(
-    ("headers", "limit"), [({"User-Agent": "curl/8"}, 5), ({"Sec-Purpose": "prefetch"}, 5), ({}, 1)], ids=str
+    ("headers", "limit"),
+    [({"User-Agent": "curl/8"}, 5), ({"Sec-Purpose": "prefetch"}, 5), ({}, 1)],
+    ids=str,
 )
 def test_an_api_does_not_answer_with_a_view_that_is_refused(
     settings: Settings, headers: dict[str, str], limit: int
@@ -164,5 +176,7 @@ def test_an_api_does_not_answer_with_a_view_that_is_refused(
 
 def test_without_redis_an_api_answers_with_what_sql_stores(settings: Settings) -> None:
     post = factories.post(view_count=7)
-    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    settings.CACHES = {
+        "default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}
+    }
     assert factories.browser().get(f"/posts/{post.pk}/count/").json() == {"views": [7]}

@@ -31,21 +31,32 @@ HOURS_AGO = buckets.hour_index(buckets.now()) - 3
 POSTS = 6
 # Of a post in an hour: views, visitors, and whether it was reset before.
 ROW = st.tuples(
-    st.integers(0, POSTS - 1), st.integers(1, 45 * 24), st.integers(1, 30), st.integers(0, 4), st.integers(0, 15)
+    st.integers(0, POSTS - 1),
+    st.integers(1, 45 * 24),
+    st.integers(1, 30),
+    st.integers(0, 4),
+    st.integers(0, 15),
 )
 
 
-def written(posts: Sequence[Any], rows: list[tuple[int, int, int, int, int]], *, present: int) -> None:
+def written(
+    posts: Sequence[Any], rows: list[tuple[int, int, int, int, int]], *, present: int
+) -> None:
     """Writes rows of history as flushes would have, oldest first, and the posts' counts."""
     totals = {subject_of(post): RowCounts(0, 0) for post in posts}
     found: dict[tuple[str, int], RowCounts] = {}
     for number, back, views, visitors, reset in sorted(rows, key=lambda row: -row[1]):
         subject = subject_of(posts[number])
         old = totals[subject] if reset else RowCounts(0, 0)
-        found[subject, present - back] = totals[subject] = RowCounts(old.views + views, old.visitors + visitors)
+        found[subject, present - back] = totals[subject] = RowCounts(
+            old.views + views, old.visitors + visitors
+        )
     History.objects.all().delete()
     History.objects.bulk_create(
-        [History(subject=one, hour=hour, **counts._asdict()) for (one, hour), counts in found.items()]
+        [
+            History(subject=one, hour=hour, **counts._asdict())
+            for (one, hour), counts in found.items()
+        ]
     )
     row_counts.zero(Post, [post.pk for post in posts])
     row_counts.write(Post, {post.pk: totals[subject_of(post)] for post in posts})
@@ -53,7 +64,9 @@ def written(posts: Sequence[Any], rows: list[tuple[int, int, int, int, int]], *,
 
 def added_up(posts: Sequence[Any], *, since: int, until: int) -> list[tuple[Any, int]]:
     rows = history.sums([*map(subject_of, posts)], since=since, until=until)
-    found = [(post, views) for post in posts if (views := sum(rows[subject_of(post)].by_hour().values()))]
+    found = [
+        (post, views) for post in posts if (views := sum(rows[subject_of(post)].by_hour().values()))
+    ]
     return sorted(found, key=lambda pair: (pair[1], pair[0].pk), reverse=True)
 
 
@@ -106,7 +119,9 @@ def test_the_most_viewed_are_those_that_the_whole_history_adds_up_to(
 def listed(posts: Sequence[Any], *views: int) -> None:
     """Writes views of three hours ago, and has them listed."""
     present = buckets.hour_index(buckets.now())
-    written(posts, [(number, 3, count, count, 1) for number, count in enumerate(views)], present=present)
+    written(
+        posts, [(number, 3, count, count, 1) for number, count in enumerate(views)], present=present
+    )
     popular.renew(at=buckets.now())
 
 
@@ -144,7 +159,9 @@ def test_a_category_has_its_own_and_its_queryset_can_be_filtered_further() -> No
 def test_models_without_columns_of_ours_have_theirs_too(settings: Settings) -> None:
     settings.READTRACK = {**settings.READTRACK, "COUNTED_MODELS": ["site.manual"]}
     first, second = Manual.objects.create(title="A"), Manual.objects.create(title="B")
-    history.store({subject_of(first): RowCounts(2, 1), subject_of(second): RowCounts(5, 1)}, hour=HOURS_AGO)
+    history.store(
+        {subject_of(first): RowCounts(2, 1), subject_of(second): RowCounts(5, 1)}, hour=HOURS_AGO
+    )
     popular.renew(at=buckets.now())
     assert shown(reports.most_viewed(Manual, days=1)) == [(second, 5), (first, 2)]
     assert [(trend.obj, trend.views) for trend in reports.trending(1, hours=24)] == [(second, 5)]
@@ -155,7 +172,9 @@ def test_models_without_columns_of_ours_have_theirs_too(settings: Settings) -> N
 def test_the_period_of_an_hour_is_found_by_halves(starts: list[int]) -> None:
     with connection.cursor() as cursor:
         for hour in (*starts, 6, 8, 40):
-            cursor.execute(f"SELECT {popular._place(starts)} FROM (SELECT %s AS hour) AS hours", [hour])
+            cursor.execute(
+                f"SELECT {popular._place(starts)} FROM (SELECT %s AS hour) AS hours", [hour]
+            )
             assert cursor.fetchone()[0] == max(0, bisect_right(starts, hour) - 1)
 
 
@@ -168,12 +187,16 @@ def test_new_visitors_have_an_order_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 1000])
-def test_a_range_of_hours_is_added_up_for_few_rows_and_for_many(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_range_of_hours_is_added_up_for_few_rows_and_for_many(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("readtrack.store.scripts.SLICE", size)
     posts = [factories.post() for _ in range(3)]
     now = buckets.now()
     written(
-        posts, [(0, 5, 4, 1, 1), (1, 5, 6, 1, 1), (1, 2, 20, 1, 1), (2, 9, 7, 1, 1)], present=buckets.hour_index(now)
+        posts,
+        [(0, 5, 4, 1, 1), (1, 5, 6, 1, 1), (1, 2, 20, 1, 1), (2, 9, 7, 1, 1)],
+        present=buckets.hour_index(now),
     )
     found = reports.most_viewed(Post, since=now - 6 * HOUR, until=now - 3 * HOUR)
     assert shown(found) == [(posts[1], 6), (posts[0], 4)]
@@ -215,7 +238,9 @@ def test_a_list_takes_few_queries_and_trips(wire: Wire, django_assert_max_num_qu
 def test_a_category_that_few_of_the_first_are_in_takes_few_queries_and_trips(
     wire: Wire, monkeypatch: pytest.MonkeyPatch, django_assert_max_num_queries: Any
 ) -> None:
-    monkeypatch.setattr("readtrack.reports.periods.AT_ONCE", 5)  # so that twenty are looked at first
+    monkeypatch.setattr(
+        "readtrack.reports.periods.AT_ONCE", 5
+    )  # so that twenty are looked at first
     posts = [factories.post() for _ in range(24)]
     listed(posts, *range(1, 25))
     of = Post.objects.filter(pk__in=[post.pk for post in posts[:5]])
@@ -233,7 +258,13 @@ def test_while_redis_is_down_the_lists_are_those_of_sql(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize(
-    "period", [{"until": buckets.now()}, {"days": 0}, {"days": 7, "since": buckets.now()}, {"by": "visitors"}]
+    "period",
+    [
+        {"until": buckets.now()},
+        {"days": 0},
+        {"days": 7, "since": buckets.now()},
+        {"by": "visitors"},
+    ],
 )
 def test_a_period_that_is_none_is_an_error(period: Any) -> None:
     with pytest.raises(ValueError, match="A period is days=7"):
@@ -259,11 +290,18 @@ def test_tags_set_lists_and_show_numbers() -> None:
         )
 
     each = "{% for post in posts %}{{ post }} {{ post.in_period }} {% endfor %}"
-    assert render('{% most_viewed "site.Post" days=7 limit=5 as posts %}' + each) == "Second 5 First 4 "
-    assert render('{% most_viewed all days=7 limit=1 by="visitors" as posts %}' + each) == "Second 5 "
+    assert (
+        render('{% most_viewed "site.Post" days=7 limit=5 as posts %}' + each)
+        == "Second 5 First 4 "
+    )
+    assert (
+        render('{% most_viewed all days=7 limit=1 by="visitors" as posts %}' + each) == "Second 5 "
+    )
     trends = "{% for trend in trends %}{{ trend.obj }} {{ trend.views }} {% endfor %}"
     assert render("{% trending as trends %}" + trends) == "First 1 "
-    assert render('{% trending hours=24 of="site.Post" as trends %}' + trends) == "Second 5 First 4 "
+    assert (
+        render('{% trending hours=24 of="site.Post" as trends %}' + trends) == "Second 5 First 4 "
+    )
     assert render("{% visitor_count post %} {% views_in post days=7 %}") == "5 5"
     assert render("{% visitor_count missing %}{% views_in missing %}") == ""
     with pytest.raises(ValueError, match="not of 3"):

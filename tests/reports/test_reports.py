@@ -48,7 +48,11 @@ def test_an_old_redis_never_shows_less_than_sql(redis: Redis) -> None:
 def test_many_counts_of_all_kinds_are_one_round_trip_and_no_query(
     wire: Wire, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    objs = [*(factories.post() for _ in range(50)), Product.objects.create(name="x"), Page.objects.create(slug="* :")]
+    objs = [
+        *(factories.post() for _ in range(50)),
+        Product.objects.create(name="x"),
+        Page.objects.create(slug="* :"),
+    ]
     view(*objs[-3:])
     reports.views(objs)
     with wire.counted() as trips, django_assert_num_queries(0):

@@ -35,11 +35,15 @@ def test_never_less_than_sql_stores_and_that_with_redis_gone(settings: Settings)
     post = factories.post(visitor_count=5)
     view(post, "a")
     assert reports.visitors([post])[post] == 5
-    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    settings.CACHES = {
+        "default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}
+    }
     assert reports.visitors([post])[post] == 5
 
 
-def test_many_kinds_at_once_cost_no_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_many_kinds_at_once_cost_no_query(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
     objs = [factories.post(), Product.objects.create(name="x"), Counted.objects.create()]
     for obj in objs:
         view(obj, "a", reader=1)
@@ -65,7 +69,9 @@ def test_visitors_of_several_objects_together() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["set", "bitmap"])
-def test_exact_strategies_know_which_objects_a_visitor_has_seen(settings: Settings, strategy: str) -> None:
+def test_exact_strategies_know_which_objects_a_visitor_has_seen(
+    settings: Settings, strategy: str
+) -> None:
     settings.READTRACK = {"UNIQUE": strategy}
     post, user, other = factories.post(), factories.user(), factories.user()
     view(post, user_id(user.pk), reader=user.pk)
@@ -89,7 +95,10 @@ def test_daily_sets_know_who_came_today_and_yesterday(settings: Settings) -> Non
         assert reports.has_seen(user, post, at=now - buckets.DAY) is yesterday
         assert reports.has_seen(user, post, at=now) is reports.has_seen(user, post) is today
     assert reports.visitors([post], days=1, at=now - buckets.DAY)[post] == 2
-    assert (reports.visitors([post], days=1)[post], reports.visitors([post], days=2)[post]) == (3, 5)
+    assert (reports.visitors([post], days=1)[post], reports.visitors([post], days=2)[post]) == (
+        3,
+        5,
+    )
     with pytest.raises(UniquesError, match="'daily' does not know who viewed what on"):
         reports.has_seen(late, post, at=now - 2 * buckets.DAY)
 
@@ -106,7 +115,9 @@ def test_asking_for_seen_objects_is_an_error_where_visitors_are_only_sketched(
     settings: Settings, strategy: str
 ) -> None:
     settings.READTRACK = {"UNIQUE": strategy}
-    with pytest.raises(UniquesError, match=f"'{strategy}' does not know who viewed what; 'set' and 'bitmap' do"):
+    with pytest.raises(
+        UniquesError, match=f"'{strategy}' does not know who viewed what; 'set' and 'bitmap' do"
+    ):
         reports.has_seen(factories.user(), factories.post())
 
 

@@ -165,7 +165,9 @@ class Note(Tracked, Hideable):
 
 
 class Gadget(models.Model):
-    """A model of another package, which the site cannot change: it is not tracked, and has a UUID as its key."""
+    """A model of another package, which the site cannot change: it is not tracked, and has a UUID
+    as its key.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     name = models.CharField(max_length=100)

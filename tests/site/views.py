@@ -72,7 +72,9 @@ def category_page(request: TrackedRequest, pk: int) -> HttpResponse:
 
 def listing(request: TrackedRequest) -> HttpResponse:
     return render(
-        request, "site/list.html", {"posts": Post.objects.order_by("pk"), "categories": Category.objects.order_by("pk")}
+        request,
+        "site/list.html",
+        {"posts": Post.objects.order_by("pk"), "categories": Category.objects.order_by("pk")},
     )
 
 
@@ -93,7 +95,12 @@ def stream(request: TrackedRequest) -> StreamingHttpResponse:
 def json_page(request: TrackedRequest) -> JsonResponse:
     posts = Post.objects.order_by("pk")
     return JsonResponse(
-        {"posts": [render_to_string("site/count.html", {"post": post}, request=request) for post in posts]}
+        {
+            "posts": [
+                render_to_string("site/count.html", {"post": post}, request=request)
+                for post in posts
+            ]
+        }
     )
 
 

@@ -44,7 +44,9 @@ def batch(*times: datetime) -> Batch:
 
 
 def add(*times: datetime) -> None:
-    ledger.add(Import.objects.create(source=f"test{Import.objects.count()}"), batch(*times), position=100)
+    ledger.add(
+        Import.objects.create(source=f"test{Import.objects.count()}"), batch(*times), position=100
+    )
 
 
 def begin(added: Batch) -> Import:
@@ -81,7 +83,9 @@ def shown(of: Any, *, since: datetime, by: Any = "hour") -> Counter[datetime]:
 def test_days_of_a_log_are_charted_and_live_views_follow(post: Post, tmp_path: Path) -> None:
     days = [START - DAY * 3, START - DAY, START]
     lines = [
-        line(f"/posts/{pk}/", start=day, after=pk * 7200, address=f"192.0.2.{pk}") for day in days for pk in (1, 2)
+        line(f"/posts/{pk}/", start=day, after=pk * 7200, address=f"192.0.2.{pk}")
+        for day in days
+        for pk in (1, 2)
     ]
     other = factories.post(pk=2)
     path = weblogs.write(tmp_path / "access.log", lines)
@@ -134,7 +138,9 @@ def test_rows_that_a_flush_writes_before_the_part_is_confirmed_hold_it_already(p
 
 
 @pytest.mark.parametrize("is_seen", [True, False])
-def test_views_of_the_running_hours_are_counted_once_beside_live_ones(post: Post, *, is_seen: bool) -> None:
+def test_views_of_the_running_hours_are_counted_once_beside_live_ones(
+    post: Post, *, is_seen: bool
+) -> None:
     now = buckets.now()
     hours = [now - back * HOUR for back in (60, 40, 4, 3, 2, 1, 0)]
     if is_seen:
@@ -197,7 +203,9 @@ def test_a_database_restored_from_before_the_part_gets_no_history_of_it() -> Non
 
 
 @pytest.mark.usefixtures("post")
-def test_redis_lost_before_the_part_is_confirmed_is_no_success(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_redis_lost_before_the_part_is_confirmed_is_no_success(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def lose(subjects: object) -> None:
         redis.flushdb()
 

@@ -26,7 +26,9 @@ from tests.support.divided import unite
 # Committed, because MariaDB commits at each change of a table.
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
 
-FIRST = datetime(2026, 3, 6, 5, tzinfo=ZoneInfo("UTC"))  # clocks change on the 8th in New York, on the 29th in Berlin
+FIRST = datetime(
+    2026, 3, 6, 5, tzinfo=ZoneInfo("UTC")
+)  # clocks change on the 8th in New York, on the 29th in Berlin
 DAYS = 26
 
 
@@ -40,7 +42,9 @@ def view(database: str) -> Iterator[str]:
 @pytest.fixture
 def shorter(view: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """Lets the view know the zone of one year: SQLite's is a long list."""
-    monkeypatch.setattr(schema, "HOURS", range(*map(buckets.bucket_index, ("2026010100", "2027010100"))))
+    monkeypatch.setattr(
+        schema, "HOURS", range(*map(buckets.bucket_index, ("2026010100", "2027010100")))
+    )
     return view
 
 
@@ -56,7 +60,9 @@ def day_of(value: Any) -> date:
 
 
 def fill(subject: str, random: Random) -> dict[date, RowCounts]:
-    """Stores a history with quiet hours, a baseline or none, and resets. Returns what the counts gained by the day."""
+    """Stores a history with quiet hours, a baseline or none, and resets. Returns what the counts
+    gained by the day.
+    """
     first, counts = buckets.hour_index(FIRST), RowCounts(0, 0)
     gained: dict[date, RowCounts] = {}
     if random.random() < 0.5:
@@ -65,15 +71,21 @@ def fill(subject: str, random: Random) -> dict[date, RowCounts]:
     for hour in sorted(random.sample(range(first, first + 24 * DAYS), 60)):
         is_reset = counts.views > 30 and random.random() < 0.1
         before = RowCounts(0, 0) if is_reset else counts
-        counts = RowCounts(before.views + random.randrange(30), before.visitors + random.randrange(5))
+        counts = RowCounts(
+            before.views + random.randrange(30), before.visitors + random.randrange(5)
+        )
         history.store({subject: counts}, hour=hour)
         day = timezone.localtime(buckets.hour_start(hour)).date()
         known = gained.get(day, RowCounts(0, 0))
-        gained[day] = RowCounts(*(sum(parts) for parts in zip(known, map(sub, counts, before), strict=True)))
+        gained[day] = RowCounts(
+            *(sum(parts) for parts in zip(known, map(sub, counts, before), strict=True))
+        )
     return gained
 
 
-@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Europe/Berlin", "Asia/Kathmandu", "Pacific/Apia"])
+@pytest.mark.parametrize(
+    "zone", ["UTC", "America/New_York", "Europe/Berlin", "Asia/Kathmandu", "Pacific/Apia"]
+)
 @pytest.mark.usefixtures("shorter")
 def test_the_view_agrees_with_the_reports(zone: str, settings: Settings) -> None:
     settings.TIME_ZONE = zone
@@ -86,7 +98,9 @@ def test_the_view_agrees_with_the_reports(zone: str, settings: Settings) -> None
         for day in views.keys() | reads.keys():
             both = views.get(day, RowCounts(0, 0)), reads.get(day, RowCounts(0, 0))
             expected[subject, day] = [*both[0], both[1].views]
-    history.store({"site.post": RowCounts(10_000, 0)}, hour=buckets.hour_index(FIRST))  # of the model
+    history.store(
+        {"site.post": RowCounts(10_000, 0)}, hour=buckets.hour_index(FIRST)
+    )  # of the model
     call_command("readtrack", "daily-view", verbosity=0)
     found = {(f"{model}:{pk}", day_of(day)): counts for model, pk, day, *counts in selected()}
     assert found == expected
@@ -104,7 +118,14 @@ def test_its_columns_have_types(view: str, settings: Settings) -> None:
     history.store({subject_of(post): RowCounts(2**40, 2**33)}, hour=buckets.hour_index(FIRST))
     call_command("readtrack", "daily-view", verbosity=0)
     [row] = selected()
-    assert (*row[:2], day_of(row[2]), *row[3:]) == ("site.post", str(post.pk), FIRST.date(), 2**40, 2**33, 0)
+    assert (*row[:2], day_of(row[2]), *row[3:]) == (
+        "site.post",
+        str(post.pk),
+        FIRST.date(),
+        2**40,
+        2**33,
+        0,
+    )
     assert [type(value) for value in row] == [str, str, type(row[2]), int, int, int]
     assert isinstance(row[2], str if databases.of(History).vendor == "sqlite" else date)
 
@@ -116,9 +137,13 @@ def test_rows_of_whole_models_are_no_objects() -> None:
     history.store({**dict.fromkeys(names, seven), "visitors:site.post": RowCounts(3, 0)}, hour=hour)
     call_command("readtrack", "daily-view", verbosity=0)
     assert [row[:2] for row in selected()] == [("site.post", "1")]
-    assert [subject for subject, _ in popular.most(["site.post"], since=hour, until=hour + 1)] == ["site.post:1"]
+    assert [subject for subject, _ in popular.most(["site.post"], since=hour, until=hour + 1)] == [
+        "site.post:1"
+    ]
     popular.renew_sums(at=FIRST)
-    assert history.sums(["visitors:site.post"], since=1, until=hour + 1)["visitors:site.post"].rows == {hour: 3}
+    assert history.sums(["visitors:site.post"], since=1, until=hour + 1)[
+        "visitors:site.post"
+    ].rows == {hour: 3}
 
 
 def test_it_is_made_again_and_dropped(shorter: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,7 +152,12 @@ def test_it_is_made_again_and_dropped(shorter: str, capsys: pytest.CaptureFixtur
         with connections[shorter].cursor() as cursor:
             tables = connections[shorter].introspection.table_names(cursor, include_views=True)
         assert (schema.VIEW in tables) is is_there
-    assert re.findall(r"^\w+", capsys.readouterr().out, re.MULTILINE) == ["Created", "Created", "Dropped", "Dropped"]
+    assert re.findall(r"^\w+", capsys.readouterr().out, re.MULTILINE) == [
+        "Created",
+        "Created",
+        "Dropped",
+        "Dropped",
+    ]
 
 
 @pytest.mark.skipif(connections["default"].vendor != "postgresql", reason="PostgreSQL's own")
@@ -138,7 +168,10 @@ def test_it_outlives_a_division_of_history_by_month() -> None:
     try:
         schema.divide(connection, at=FIRST)
         schema.add_months(at=FIRST + timedelta(days=200))
-        history.store({subject_of(post): RowCounts(7, 6)}, hour=buckets.hour_index(FIRST + timedelta(days=180)))
+        history.store(
+            {subject_of(post): RowCounts(7, 6)},
+            hour=buckets.hour_index(FIRST + timedelta(days=180)),
+        )
         assert [views for *_, views, _, _ in selected()] == [5, 2]
     finally:
         unite(connection)

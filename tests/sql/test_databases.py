@@ -73,7 +73,9 @@ def test_a_transaction_of_sqlite_begins_with_its_write(django_assert_num_queries
         deep=product(factories.KINDS, PLACES),
     ),
 )
-def test_every_kind_is_written_settled_lifted_and_reset(kind: str, place: str, redis: Redis) -> None:
+def test_every_kind_is_written_settled_lifted_and_reset(
+    kind: str, place: str, redis: Redis
+) -> None:
     with override_settings(DATABASE_ROUTERS=PLACES[place]):
         obj = factories.KINDS[kind]()
 
@@ -100,13 +102,17 @@ def test_the_apps_own_rows_are_upserts(router: list[str]) -> None:
     with override_settings(DATABASE_ROUTERS=router):
         for views in (5, 3, 7):
             history.store({"a": RowCounts(views, views), "b": RowCounts(1, 1)}, hour=1)
-        assert list(History.objects.order_by("subject").values_list("subject", "views", "visitors")) == [
+        assert list(
+            History.objects.order_by("subject").values_list("subject", "views", "visitors")
+        ) == [
             ("a", 7, 7),
             ("b", 1, 1),
         ]
         rows = [("a", views, 1, bytes([views]), 1) for views in (2, 9)]
         for row in [*rows, *rows]:
-            databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=[row])
+            databases.upsert(
+                Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=[row]
+            )
         assert archive.sketches(["a", "b"]) == {"a": b"\x09"}
         databases.upsert(Breakdown, ("subject", "kind", "field"), ("count",), rows=[])
         assert not Breakdown.objects.exists()
@@ -117,8 +123,14 @@ def test_rows_that_are_missing_or_ahead_are_told(router: list[str]) -> None:
     with override_settings(DATABASE_ROUTERS=router):
         low, high = factories.post(), factories.post()
         Post.objects.filter(pk=high.pk).update(view_count=9)
-        written = row_counts.write(Post, {low.pk: RowCounts(2, 1), high.pk: RowCounts(5, 0), 10**9: RowCounts(1, 1)})
-        assert (list(written.raised), written.ahead, list(written.missing)) == ([low.pk], [high.pk], [10**9])
+        written = row_counts.write(
+            Post, {low.pk: RowCounts(2, 1), high.pk: RowCounts(5, 0), 10**9: RowCounts(1, 1)}
+        )
+        assert (list(written.raised), written.ahead, list(written.missing)) == (
+            [low.pk],
+            [high.pk],
+            [10**9],
+        )
         assert row_counts.write(Post, {high.pk: RowCounts(5, 3)}).ahead == [high.pk]
 
 

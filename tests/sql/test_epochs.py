@@ -127,7 +127,9 @@ def test_a_redis_that_went_back_between_settling_and_reading_is_settled_again_be
     [(_, present)] = counters.unsettled(until=server_time(patient=True), tags=[tag])
     # A flush that read the list before the second post was on it.
     base = merging._stored([subject_of(first)])
-    _, told = scripts.run(counters.settle(base, epoch=present, known=SqlEpoch().known([present])[tag]))
+    _, told = scripts.run(
+        counters.settle(base, epoch=present, known=SqlEpoch().known([present])[tag])
+    )
     assert SqlEpoch().advance([told])
     unsettled = dump(redis)
     restore(redis, settled)
@@ -213,7 +215,9 @@ def test_views_after_a_second_loss_count_though_no_flush_came_between(redis: Red
 
 
 @pytest.mark.usefixtures("database")
-def test_a_snapshot_of_an_emptied_redis_is_known_again_whatever_the_clock_says(redis: Redis) -> None:
+def test_a_snapshot_of_an_emptied_redis_is_known_again_whatever_the_clock_says(
+    redis: Redis,
+) -> None:
     post = factories.post(view_count=BASE)
     view(post)
     flush()
@@ -245,7 +249,9 @@ def test_a_list_that_lost_its_epoch_adds_nothing_that_may_be_stored(redis: Redis
 
 
 @pytest.mark.usefixtures("database")
-def test_pages_and_reports_show_no_view_twice_while_a_restored_redis_waits_for_a_flush(redis: Redis) -> None:
+def test_pages_and_reports_show_no_view_twice_while_a_restored_redis_waits_for_a_flush(
+    redis: Redis,
+) -> None:
     post = factories.post()
     for number in range(10):
         click(post, f"before {number}")
@@ -285,7 +291,11 @@ def test_rows_that_do_not_carry_their_count_show_no_less_than_sql_while_a_restor
         tracker.record(factories.hit(subject_of(post), subject_of(manual)))
     flush()
     restore(redis, snapshot)
-    rows: list[Any] = [Post.objects.only("title").get(), Post.objects.defer("view_count").get(), manual]
+    rows: list[Any] = [
+        Post.objects.only("title").get(),
+        Post.objects.defer("view_count").get(),
+        manual,
+    ]
     page = "{% load readtrack %}{% for row in rows %}{% view_count row exact %};{% endfor %}"
     if lifts:
         flush()
@@ -308,7 +318,9 @@ def test_where_sql_cannot_be_asked_the_higher_count_is_shown(redis: Redis) -> No
 
 
 @pytest.mark.usefixtures("database")
-def test_a_new_post_takes_no_query_to_show(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_a_new_post_takes_no_query_to_show(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
     post = factories.post()
     view(post)
     with django_assert_num_queries(0):
@@ -318,7 +330,9 @@ def test_a_new_post_takes_no_query_to_show(django_assert_num_queries: DjangoAsse
 def shown() -> tuple[int, int, int, int]:
     """Returns what a page, the model's chart, a funnel and the site's chart show of the only post."""
     post = Post.objects.get()
-    page = Template("{% load readtrack %}{% view_count post exact %}").render(Context({"post": post}))
+    page = Template("{% load readtrack %}{% view_count post exact %}").render(
+        Context({"post": post})
+    )
     charts = [sum(point.views for point in reports.series(of)) for of in (Post, None)]
     assert reports.views([post]) == {post: int(page)}
     return int(page), charts[0], reports.funnel(post)[1].count, charts[1]
@@ -371,7 +385,9 @@ def settle_and_die(post: Post) -> Epoch:
 
     Returns what it would have told.
     """
-    [(names, epoch)] = counters.unsettled(until=server_time(patient=True), tags=[keys.tag(subject_of(post))])
+    [(names, epoch)] = counters.unsettled(
+        until=server_time(patient=True), tags=[keys.tag(subject_of(post))]
+    )
     bases, known = merging._stored(names), SqlEpoch().known([epoch]).get(epoch.tag)
     settled, present = scripts.run(counters.settle(bases, epoch=epoch, known=known))
     assert settled == 1

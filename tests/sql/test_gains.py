@@ -35,7 +35,11 @@ def found(*spans: range) -> list[Gains]:
 
 
 def rows() -> list[tuple[int, str, int]]:
-    return list(BreakdownHistory.objects.order_by("hour", "field", "count").values_list("hour", "field", "count"))
+    return list(
+        BreakdownHistory.objects.order_by("hour", "field", "count").values_list(
+            "hour", "field", "count"
+        )
+    )
 
 
 @settings(max_examples=examples(12))
@@ -82,7 +86,11 @@ def test_a_value_for_which_there_is_no_room_takes_none_with_it_that_differs_in_c
     monkeypatch.setattr(history, "VALUES", 2)
     add(HOUR, A=50, b=40)
     add(HOUR, a=1)
-    assert sorted(rows()) == [(HOUR, "A", 50), (HOUR, "b", 40), (HOUR, "other", 1)]  # before, on MariaDB: without A
+    assert sorted(rows()) == [
+        (HOUR, "A", 50),
+        (HOUR, "b", 40),
+        (HOUR, "other", 1),
+    ]  # before, on MariaDB: without A
 
 
 @pytest.mark.parametrize("years", [0, 1])
@@ -95,5 +103,7 @@ def test_old_hours_become_days_and_days_go_after_years(years: int) -> None:
     day = buckets.hour_index(NOON.replace(hour=23)) - 24 * 94
     kept = [*([] if years else [HOUR - 24 * 500]), day, HOUR - 1, HOUR]
     assert rows() == [
-        (hour, field, count * (2 if hour == day else 1)) for hour in kept for field, count in (("a", 2), ("b", 1))
+        (hour, field, count * (2 if hour == day else 1))
+        for hour in kept
+        for field, count in (("a", 2), ("b", 1))
     ]

@@ -66,7 +66,12 @@ def test_periods_are_those_of_the_sites_time_zone(by: Any, expected: dict[str, i
     # In Berlin the 29th begins at 23:00 UTC, is 23 hours long, and ends at 22:00 UTC.
     keep(
         "site.post",
-        {utc(2026, 3, 28, 22): 1, utc(2026, 3, 28, 23): 2, utc(2026, 3, 29, 21): 3, utc(2026, 3, 29, 22): 7},
+        {
+            utc(2026, 3, 28, 22): 1,
+            utc(2026, 3, 28, 23): 2,
+            utc(2026, 3, 29, 21): 3,
+            utc(2026, 3, 29, 22): 7,
+        },
     )
     with current.override(ZoneInfo("Europe/Berlin")):
         points = series(since=utc(2026, 3, 28, 12), until=utc(2026, 3, 30, 12), by=by)
@@ -90,7 +95,9 @@ def test_a_day_without_a_midnight_starts_at_one() -> None:
 @pytest.mark.parametrize("by", ["minute", "nonsense"])
 def test_an_unknown_period_is_an_error_that_lists_the_known_ones(by: Any) -> None:
     for ask in (reports.series, partial(reports.reader_series, factories.category())):
-        with pytest.raises(ValueError, match=f"no period '{by}'; choose one of: hour, day, week, month"):
+        with pytest.raises(
+            ValueError, match=f"no period '{by}'; choose one of: hour, day, week, month"
+        ):
             ask(by=by)
 
 
@@ -109,7 +116,10 @@ def test_a_chart_includes_views_that_are_not_flushed_yet(redis: Redis) -> None:
     assert [point.views for point in series(hours=3)] == [0, 2, 1]
     flush(only_changed=True)
     tracker.record(factories.hit(subject_of(post)))
-    assert sum(point.views for point in series(post, hours=2)) in (2, 4)  # an hour may end meanwhile
+    assert sum(point.views for point in series(post, hours=2)) in (
+        2,
+        4,
+    )  # an hour may end meanwhile
     assert sum(point.views for point in series(hours=3)) == 4
 
 
@@ -126,7 +136,10 @@ def test_views_of_an_unknown_hour_follow_the_last_row(redis: Redis) -> None:
     keep(subject_of(post), {now - 30 * HOUR: 5})
     redis.set(f"views:total:{subject_of(post)}", 8)
     points = series(post, since=now - 31 * HOUR)
-    assert [(index, point.views) for index, point in enumerate(points) if point.views] == [(1, 5), (2, 3)]
+    assert [(index, point.views) for index, point in enumerate(points) if point.views] == [
+        (1, 5),
+        (2, 3),
+    ]
 
 
 def test_views_of_this_hour_that_redis_forgot_the_hour_of_are_of_this_hour(redis: Redis) -> None:
@@ -140,20 +153,28 @@ def test_views_of_this_hour_that_redis_forgot_the_hour_of_are_of_this_hour(redis
 def test_old_days_keep_their_last_hour_and_the_sum_of_the_day(noon: datetime) -> None:
     old, young = noon - timedelta(days=12), noon - timedelta(days=3)
     for subject in ("site.post", "site.post:1"):
-        keep(subject, {day + hours * HOUR: hours + 1 for day in (old, young) for hours in (0, 1, 2)})
+        keep(
+            subject, {day + hours * HOUR: hours + 1 for day in (old, young) for hours in (0, 1, 2)}
+        )
     keep("site.post:2", {old: 5})
     before = series(since=old, until=old + 5 * HOUR, by="day")
     assert history.thin(at=noon) == 4
     assert history.thin(at=noon) == 0
     kept = History.objects.filter(hour__lt=buckets.hour_index(young))
-    assert set(kept.values_list("subject", "views")) == {("site.post", 3), ("site.post:1", 3), ("site.post:2", 5)}
+    assert set(kept.values_list("subject", "views")) == {
+        ("site.post", 3),
+        ("site.post:1", 3),
+        ("site.post:2", 5),
+    }
     assert History.objects.filter(hour__gte=buckets.hour_index(young)).count() == 6
     assert series(since=old, until=old + 5 * HOUR, by="day") == before
 
 
 @pytest.fixture
 def like_mysql(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets Django write what it writes for MySQL, whose subqueries may not read the table that a statement changes."""
+    """Lets Django write what it writes for MySQL, whose subqueries may not read the table that a
+    statement changes.
+    """
     for name in ("update_can_self_select", "delete_can_self_reference_subquery"):
         monkeypatch.setattr(connection.features, name, False)
 
@@ -164,14 +185,18 @@ def test_old_days_are_thinned_on_mysql_too(noon: datetime) -> None:
     keep("site.post:1", {start + hour * HOUR: hour + 1 for hour in (1, 3, 22)})
     keep("site.post:2", {start + 2 * HOUR: 1})
     for hour in (4, 9):
-        ReaderHistory.objects.create(subject="site.category:1", hour=buckets.hour_index(start) + hour, readers=hour)
+        ReaderHistory.objects.create(
+            subject="site.category:1", hour=buckets.hour_index(start) + hour, readers=hour
+        )
     assert history.thin(at=noon) == 3
     assert [row.views for row in History.objects.order_by("subject")] == [23, 1]
     assert [row.readers for row in ReaderHistory.objects.all()] == [9]
 
 
 @pytest.mark.parametrize(("years", "kept"), [(0, 1), (2, 0)])
-def test_days_are_kept_for_ever_or_as_long_as_a_site_wants(noon: datetime, years: int, kept: int) -> None:
+def test_days_are_kept_for_ever_or_as_long_as_a_site_wants(
+    noon: datetime, years: int, kept: int
+) -> None:
     keep("site.post:1", {noon - timedelta(days=800): 5})
     with override_settings(READTRACK={"HISTORY_YEARS": years}):
         history.thin(at=noon)
@@ -185,7 +210,10 @@ def test_thinning_nothing_is_no_error(noon: datetime) -> None:
 @pytest.mark.parametrize("by", ["hour", "day"])
 def test_views_at_the_end_of_a_range_are_in_no_period_before_it(by: Any) -> None:
     keep("site.post", {utc(2026, 3, 1, 8): 1, utc(2026, 3, 2, 0): 5})
-    assert sum(point.views for point in series(since=utc(2026, 3, 1), until=utc(2026, 3, 2), by=by)) == 1
+    assert (
+        sum(point.views for point in series(since=utc(2026, 3, 1), until=utc(2026, 3, 2), by=by))
+        == 1
+    )
 
 
 @pytest.mark.parametrize("by", ["hour", "month"])
@@ -196,7 +224,10 @@ def test_what_a_row_had_before_its_first_view_is_in_no_chart(by: Any, redis: Red
     def charted() -> list[int]:
         for row in (post, other):
             row.refresh_from_db()
-        return [sum(point.views for point in series(of, since=since, by=by)) for of in (post, other, Post)]
+        return [
+            sum(point.views for point in series(of, since=since, by=by))
+            for of in (post, other, Post)
+        ]
 
     for number in (1, 2, 3):
         tracker.record(factories.hit(subject_of(post), subject_of(other)))
@@ -207,7 +238,9 @@ def test_what_a_row_had_before_its_first_view_is_in_no_chart(by: Any, redis: Red
         flush()
         assert charted() == [number, number, 2 * number]
     past = History.objects.filter(hour=history.BASELINE)
-    assert list(past.values_list("subject", "views", "visitors")) == [(subject_of(post), 1_000, 300)]
+    assert list(past.values_list("subject", "views", "visitors")) == [
+        (subject_of(post), 1_000, 300)
+    ]
 
 
 def test_history_that_goes_becomes_the_baseline(noon: datetime) -> None:
@@ -218,7 +251,9 @@ def test_history_that_goes_becomes_the_baseline(noon: datetime) -> None:
     with override_settings(READTRACK={"HISTORY_YEARS": 1}):
         assert history.thin(at=noon) == 2
     assert list(History.objects.order_by("hour").values_list("views", flat=True)) == [1_005, 1_010]
-    assert [*history.sums(["site.post:1"], since=0, until=10**6)["site.post:1"].by_hour().values()] == [5]
+    assert [
+        *history.sums(["site.post:1"], since=0, until=10**6)["site.post:1"].by_hour().values()
+    ] == [5]
 
 
 def test_without_history_there_is_no_baseline() -> None:

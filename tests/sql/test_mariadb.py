@@ -32,7 +32,10 @@ FILES = [
 pytestmark = [
     pytest.mark.mariadb,
     pytest.mark.skipif(not is_installed(), reason="no MariaDB is installed"),
-    pytest.mark.skipif(not (find_spec("MySQLdb") or find_spec("pymysql")), reason="no driver for MariaDB is installed"),
+    pytest.mark.skipif(
+        not (find_spec("MySQLdb") or find_spec("pymysql")),
+        reason="no driver for MariaDB is installed",
+    ),
 ]
 
 

@@ -57,7 +57,9 @@ def keep(at: datetime, views: int) -> None:
 
 def months() -> list[str]:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT tablename FROM pg_tables WHERE tablename LIKE 'readtrack_history_%%' ORDER BY tablename")
+        cursor.execute(
+            "SELECT tablename FROM pg_tables WHERE tablename LIKE 'readtrack_history_%%' ORDER BY tablename"
+        )
         return [name.removeprefix("readtrack_history_") for (name,) in cursor.fetchall()]
 
 
@@ -77,7 +79,10 @@ def test_a_table_in_use_is_divided() -> None:
     flush()
     assert sum(point.views for point in series(post)) == sum(point.views for point in series()) == 2
     unite(connection)
-    assert [sum(point.views for point in points) for points in (series(post), series(Post))] == [2, 2]
+    assert [sum(point.views for point in points) for points in (series(post), series(Post))] == [
+        2,
+        2,
+    ]
     assert [sum(point.views for point in points) for points in charts] == [1, 1, 1]
 
 
@@ -136,7 +141,9 @@ def test_old_months_are_dropped_and_no_chart_shows_their_views(divided: None) ->
     assert [views for _, views in rows()] == [30, 36, 40]
     assert rows()[0][0] == history.BASELINE
     assert months()[:2] == ["2027_03", "2027_04"]
-    assert [*history.sums(["site.post:1"], since=0, until=10**6)["site.post:1"].by_hour().values()] == [6, 4]
+    assert [
+        *history.sums(["site.post:1"], since=0, until=10**6)["site.post:1"].by_hour().values()
+    ] == [6, 4]
 
 
 @TWO_YEARS
@@ -150,7 +157,9 @@ def test_what_a_killed_process_left_of_a_month_is_dropped_by_the_next_one(divide
 
 @TWO_YEARS
 def test_nobody_waits_for_months_that_are_detached(divided: None) -> None:
-    """A transaction that has written to history makes the detaching wait, and nobody waits for that."""
+    """A transaction that has written to history makes the detaching wait, and nobody waits for
+    that.
+    """
     schema.add_months(at=YEARS_LATER)
     keep(START + 100 * DAY, 20)
     failed: list[Exception] = []

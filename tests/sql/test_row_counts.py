@@ -23,7 +23,12 @@ def counts(post: Post) -> tuple[int, int]:
 @pytest.mark.usefixtures("database")
 def test_each_count_is_raised_for_itself_and_none_is_lowered() -> None:
     post = factories.post(view_count=5, visitor_count=5)
-    for new, expected in [((9, 1), (9, 5)), ((1, 9), (9, 9)), ((1, 1), (9, 9)), ((10, 10), (10, 10))]:
+    for new, expected in [
+        ((9, 1), (9, 5)),
+        ((1, 9), (9, 9)),
+        ((1, 1), (9, 9)),
+        ((10, 10), (10, 10)),
+    ]:
         row_counts.write(Post, {post.pk: RowCounts(*new)})
         assert counts(post) == expected
 
@@ -34,7 +39,11 @@ def test_a_write_says_what_it_raised_what_stores_more_and_what_is_missing() -> N
     pks = [low.pk, high.pk, gone.pk]
     gone.delete()
     written = row_counts.write(Post, dict.fromkeys(pks, RowCounts(7, 0)))
-    assert (list(written.raised), written.ahead, list(written.missing)) == ([low.pk], [high.pk], pks[2:])
+    assert (list(written.raised), written.ahead, list(written.missing)) == (
+        [low.pk],
+        [high.pk],
+        pks[2:],
+    )
     assert row_counts.stored(Post, pks) == {low.pk: RowCounts(7, 0), high.pk: RowCounts(50, 0)}
 
 
@@ -67,7 +76,9 @@ def test_counts_may_be_as_large_as_a_column_holds() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_writers_of_the_same_rows_in_opposite_order_do_not_wait_for_each_other_in_a_circle() -> None:
+def test_two_writers_of_the_same_rows_in_opposite_order_do_not_wait_for_each_other_in_a_circle() -> (
+    None
+):
     pks = [factories.post().pk for _ in range(500)]
     start = Barrier(2)
 

@@ -31,17 +31,25 @@ ROWS = st.dictionaries(
 )
 
 
-def written(rows: dict[tuple[str, int], tuple[int, int, int]], *, baseline: int = 0) -> dict[str, list[Any]]:
-    """Writes absolute counts, and which subjects were reset. Returns the rows by subject, oldest first."""
+def written(
+    rows: dict[tuple[str, int], tuple[int, int, int]], *, baseline: int = 0
+) -> dict[str, list[Any]]:
+    """Writes absolute counts, and which subjects were reset. Returns the rows by subject, oldest
+    first.
+    """
     History.objects.all().delete()
     Reset.objects.all().delete()
-    found: dict[str, list[Any]] = {name: [(0, baseline, 0)] if baseline else [] for name in SUBJECTS}
+    found: dict[str, list[Any]] = {
+        name: [(0, baseline, 0)] if baseline else [] for name in SUBJECTS
+    }
     for (name, hour), (views, visitors, is_reset) in sorted(rows.items()):
         old = found[name][-1] if found[name] and not is_reset else (0, 0, 0)
         found[name].append((FIRST + hour, old[1] + views, old[2] + visitors))
         if is_reset:
             subject = name.removeprefix("reads:")
-            Reset.objects.update_or_create(subject=subject, defaults={"redis_time": 1, "full_subject": subject})
+            Reset.objects.update_or_create(
+                subject=subject, defaults={"redis_time": 1, "full_subject": subject}
+            )
     History.objects.bulk_create(
         History(subject=name, hour=hour, views=views, visitors=visitors)
         for name, some in found.items()
@@ -51,8 +59,12 @@ def written(rows: dict[tuple[str, int], tuple[int, int, int]], *, baseline: int 
 
 
 def added_up(rows: list[Any]) -> dict[int, tuple[int, int]]:
-    """Returns the gains by place of one subject: of a count that fell in between, from the highest of each place."""
-    last = next(((views, visitors) for hour, views, visitors in reversed(rows) if hour < FIRST), (0, 0))
+    """Returns the gains by place of one subject: of a count that fell in between, from the highest
+    of each place.
+    """
+    last = next(
+        ((views, visitors) for hour, views, visitors in reversed(rows) if hour < FIRST), (0, 0)
+    )
     highest: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     for hour, *counts in rows:
         if FIRST <= hour < UNTIL:
@@ -70,7 +82,9 @@ def steps(names: list[str]) -> dict[str, dict[int, tuple[int, int]]]:
     found = popular.steps(names, STARTS, until=UNTIL)
     return {
         name: {
-            place: (views, own.visitors[place]) for place, views in own.views.items() if views or own.visitors[place]
+            place: (views, own.visitors[place])
+            for place, views in own.views.items()
+            if views or own.visitors[place]
         }
         for name, own in found.items()
     }
@@ -80,7 +94,10 @@ def steps(names: list[str]) -> dict[str, dict[int, tuple[int, int]]]:
 @settings(max_examples=examples(12))
 @given(rows=ROWS, baseline=st.sampled_from([0, 3]))
 def test_gains_by_place_are_those_of_all_rows_however_many_are_read(
-    rows: dict[tuple[str, int], tuple[int, int, int]], baseline: int, dense: int, monkeypatch: pytest.MonkeyPatch
+    rows: dict[tuple[str, int], tuple[int, int, int]],
+    baseline: int,
+    dense: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(popular, "DENSE", dense)
     found = written(rows, baseline=baseline)
@@ -89,10 +106,19 @@ def test_gains_by_place_are_those_of_all_rows_however_many_are_read(
         "site.post:3": {},
     }
     if not any(is_reset for *_, is_reset in rows.values()):
-        in_period = {name: [views for hour, views, _ in some if hour < UNTIL] for name, some in found.items()}
-        before = {name: [views for hour, views, _ in some if hour < FIRST] for name, some in found.items()}
-        sums = {name: sum(views for views, _ in places.values()) for name, places in steps(SUBJECTS).items()}
-        assert sums == {name: max([0, *in_period[name]]) - max([0, *before[name]]) for name in SUBJECTS}
+        in_period = {
+            name: [views for hour, views, _ in some if hour < UNTIL] for name, some in found.items()
+        }
+        before = {
+            name: [views for hour, views, _ in some if hour < FIRST] for name, some in found.items()
+        }
+        sums = {
+            name: sum(views for views, _ in places.values())
+            for name, places in steps(SUBJECTS).items()
+        }
+        assert sums == {
+            name: max([0, *in_period[name]]) - max([0, *before[name]]) for name in SUBJECTS
+        }
 
 
 @settings(max_examples=examples(12))
@@ -102,13 +128,17 @@ def test_steps_of_whole_periods_add_up_to_those_of_their_places(
 ) -> None:
     written(rows)
     places = [place for place in (gap - 1, gap, 5) if place >= 0]
-    fine, coarse = (popular.steps(SUBJECTS, STARTS, until=UNTIL, places=some) for some in (None, places))
+    fine, coarse = (
+        popular.steps(SUBJECTS, STARTS, until=UNTIL, places=some) for some in (None, places)
+    )
 
     def sums(found: popular.Steps) -> list[int]:
         periods = (range(gap), range(gap, gap + 1), range(gap + 1, 6))
         return [sum(found.views.get(place, 0) for place in period) for period in periods]
 
-    assert {name: sums(own) for name, own in coarse.items()} == {name: sums(own) for name, own in fine.items()}
+    assert {name: sums(own) for name, own in coarse.items()} == {
+        name: sums(own) for name, own in fine.items()
+    }
     if databases.of(History).vendor == "postgresql" and not Reset.objects.exists():
         assert {place for own in coarse.values() for place in own.views} <= {*places}
 
@@ -117,7 +147,9 @@ def hourly(name: str) -> dict[tuple[str, int], tuple[int, int, int]]:
     return {(name, hour): (1, 1, 0) for hour in range(24 * 6)}
 
 
-def test_a_subject_that_is_viewed_every_hour_is_looked_up_at_the_ends_of_places_unless_it_was_reset() -> None:
+def test_a_subject_that_is_viewed_every_hour_is_looked_up_at_the_ends_of_places_unless_it_was_reset() -> (
+    None
+):
     rows = {**hourly("site.post:1"), **hourly("reads:site.post:1"), ("site.post:2", 30): (5, 1, 0)}
     for is_reset in (0, 1):
         rows["site.post:1", 100] = rows["reads:site.post:1", 100] = (1, 1, is_reset)
@@ -126,18 +158,27 @@ def test_a_subject_that_is_viewed_every_hour_is_looked_up_at_the_ends_of_places_
         # The highest of the day of the reset is that of before.
         assert steps(SUBJECTS)["site.post:1"][4] == ((4, 4) if is_reset else (24, 24))
         whole = popular.steps(["site.post:1"], STARTS, until=UNTIL, places=[5])["site.post:1"].views
-        assert sum(whole.values()) == sum(views for views, _ in steps(SUBJECTS)["site.post:1"].values())
+        assert sum(whole.values()) == sum(
+            views for views, _ in steps(SUBJECTS)["site.post:1"].values()
+        )
 
 
 def test_periods_of_hours_are_added_up_too() -> None:
     written({("site.post:1", hour): (2, 1, 0) for hour in (-1, 0, 3, 5)})
     starts = [FIRST + hour for hour in range(5)]
-    assert popular.steps(["site.post:1"], starts, until=FIRST + 5) == {"site.post:1": ({0: 2, 3: 2}, {0: 1, 3: 1})}
+    assert popular.steps(["site.post:1"], starts, until=FIRST + 5) == {
+        "site.post:1": ({0: 2, 3: 2}, {0: 1, 3: 1})
+    }
 
 
 def test_the_first_hour_is_that_of_the_earliest_row_but_for_the_baseline() -> None:
     written(
-        {("site.post:1", 5): (1, 0, 0), ("site.post:2", 3): (1, 0, 0), ("site.product:x", 1): (1, 0, 0)}, baseline=3
+        {
+            ("site.post:1", 5): (1, 0, 0),
+            ("site.post:2", 3): (1, 0, 0),
+            ("site.product:x", 1): (1, 0, 0),
+        },
+        baseline=3,
     )
     assert history.first_hour(["site.post:1", "site.post:2"]).first() == FIRST + 3
     assert history.first_hour(["site.post:3"]).first() is None
@@ -146,5 +187,9 @@ def test_the_first_hour_is_that_of_the_earliest_row_but_for_the_baseline() -> No
 def test_thousands_of_names_are_found_by_one_query(monkeypatch: pytest.MonkeyPatch) -> None:
     written({("site.post:1", 1): (2, 1, 0)})
     with CaptureQueriesContext(connection) as queries:
-        popular.steps([*SUBJECTS, *(f"site.post:{number}" for number in range(10, 3_000))], STARTS, until=UNTIL)
+        popular.steps(
+            [*SUBJECTS, *(f"site.post:{number}" for number in range(10, 3_000))],
+            STARTS,
+            until=UNTIL,
+        )
     assert len(queries) <= 1

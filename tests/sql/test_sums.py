@@ -18,7 +18,9 @@ pytestmark = [
 ]
 
 AT = buckets.hour_start(500_000)
-gains = st.dictionaries(st.integers(0, 300), st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=8)
+gains = st.dictionaries(
+    st.integers(0, 300), st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=8
+)
 
 
 def sums(name: str) -> dict[int, int]:
@@ -49,7 +51,9 @@ def test_they_are_the_sums_of_all_objects_however_often_they_are_computed(
     for hour in sorted(rows):
         history.store(dict(rows[hour]), hour=AT_HOUR + hour)
         if hour in (*flushed, 300):
-            assert not popular._add_sums("site.post", until=AT_HOUR + hour + 1)  # of one model: others cost queries
+            assert not popular._add_sums(
+                "site.post", until=AT_HOUR + hour + 1
+            )  # of one model: others cost queries
     popular._add_sums("site.post", until=AT_HOUR + 301)
     assert sums("visitors:site.post") == visitors
     assert sums("reads:site.post") == reads

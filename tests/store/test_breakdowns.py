@@ -91,7 +91,11 @@ def test_a_visitor_is_the_same_before_and_after_the_cookie(redis: Redis) -> None
 @hypothesis_settings(max_examples=examples(40))
 @given(
     st.lists(
-        st.tuples(st.sampled_from("abc"), st.sampled_from(["", "x"]), st.sampled_from([*STAGES, "record", "expire"])),
+        st.tuples(
+            st.sampled_from("abc"),
+            st.sampled_from(["", "x"]),
+            st.sampled_from([*STAGES, "record", "expire"]),
+        ),
         max_size=25,
     )
 )
@@ -124,7 +128,11 @@ def test_views_enter_a_funnel_only_where_it_is_turned_on(settings: Settings, red
 
 def test_views_are_broken_down_by_every_dimension_of_the_hit(redis: Redis) -> None:
     for device in ("phone", "phone", "desktop"):
-        tracker.record(factories.hit("site.post:1", "site.post:2", dimensions=(("device", device), ("os", "BSD"))))
+        tracker.record(
+            factories.hit(
+                "site.post:1", "site.post:2", dimensions=(("device", device), ("os", "BSD"))
+            )
+        )
     assert redis.hgetall("views:device:site.post:1") == {"phone": "2", "desktop": "1"}
     assert counts("views:device", "site.post:1", "site.post:2") == {"phone": 4, "desktop": 2}
     assert counts("views:os", "site.post:1", "site.post:3") == {"BSD": 3}
@@ -179,7 +187,10 @@ def test_counts_add_up_and_a_value_with_more_than_its_share_is_never_lost(
 
 
 def test_values_that_a_settling_left_over_become_other(redis: Redis) -> None:
-    redis.hset("views:referrer:site.post:1", mapping={"other": 1, **{f"old{number}": 5 for number in range(80)}})
+    redis.hset(
+        "views:referrer:site.post:1",
+        mapping={"other": 1, **{f"old{number}": 5 for number in range(80)}},
+    )
     found = refer("old7", "new")
     assert (len(found), found["other"], found["new"]) == (51, 1 + 30 * 5, 6)
     assert sum(found.values()) == 80 * 5 + 1 + 2

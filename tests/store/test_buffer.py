@@ -62,7 +62,9 @@ def views(redis: Redis) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("extra", [{}, {"FUNNELS": True}, {"WINDOW_STORE": "compact"}], ids=str)
-def test_hits_are_sent_as_queued_with_the_command_of_each_alone(settings: Settings, extra: dict[str, Any]) -> None:
+def test_hits_are_sent_as_queued_with_the_command_of_each_alone(
+    settings: Settings, extra: dict[str, Any]
+) -> None:
     settings.READTRACK = BUFFERED | extra | {"PARTITIONS": 1}
     visitors = [
         Visitor("a", fallback_id="b", new_cookie="c"),
@@ -72,12 +74,27 @@ def test_hits_are_sent_as_queued_with_the_command_of_each_alone(settings: Settin
         Visitor("f", kind="address", opted_out=True),
     ]
     hits = [
-        Hit(visitor, buckets.now() + timedelta(seconds=seconds), views, by_script=by_script, **others)
+        Hit(
+            visitor,
+            buckets.now() + timedelta(seconds=seconds),
+            views,
+            by_script=by_script,
+            **others,
+        )
         for visitor in visitors
         for seconds in (0, 61, 0)
-        for views in (("site.post:1",), ("site.post:2",), ("site.category:1",), ("site.post:1", "site.post:3"))
+        for views in (
+            ("site.post:1",),
+            ("site.post:2",),
+            ("site.category:1",),
+            ("site.post:1", "site.post:3"),
+        )
         for by_script in (False, True)
-        for others in ({}, {"dimensions": (("device", "phone"),)}, {"stand_in": "s"} if visitor == Visitor("a") else {})
+        for others in (
+            {},
+            {"dimensions": (("device", "phone"),)},
+            {"stand_in": "s"} if visitor == Visitor("a") else {},
+        )
     ]
     assert [Hit.of_plain(hit.visitor + hit[1:]) for hit in hits] == hits
     alone = [*map(recording.count_views, hits)]
@@ -89,9 +106,16 @@ def test_hits_are_sent_as_queued_with_the_command_of_each_alone(settings: Settin
 
 @pytest.mark.parametrize("prefix", ["", "site:", "café:"])  # Redis counts bytes
 @pytest.mark.one_server("a batch of several partitions is made of objects")
-def test_a_batch_leaves_in_redis_what_its_hits_leave_alone(redis: Redis, settings: Settings, prefix: str) -> None:
+def test_a_batch_leaves_in_redis_what_its_hits_leave_alone(
+    redis: Redis, settings: Settings, prefix: str
+) -> None:
     settings.READTRACK = {**BUFFERED, "PREFIX": prefix}
-    visitors = [Visitor("a" * 16, "b" * 16, "cookie"), Visitor("c", "d"), Visitor("e"), Visitor("ü", kind="address")]
+    visitors = [
+        Visitor("a" * 16, "b" * 16, "cookie"),
+        Visitor("c", "d"),
+        Visitor("e"),
+        Visitor("ü", kind="address"),
+    ]
     hits = [
         Hit(visitor, at, (subject,), stand_in=stand_in)
         for at in (buckets.now(), buckets.now() + timedelta(minutes=1))
@@ -104,12 +128,19 @@ def test_a_batch_leaves_in_redis_what_its_hits_leave_alone(redis: Redis, setting
         redis.flushdb()
         scripts.run_all(*calls)
         listed = {str(name) for name in redis.zrange(keys.unsettled(""), 0, -1)}
-        names = {str(name) for name in redis.keys("*")} - {keys.unsettled("")}  # whose scores are times
+        names = {str(name) for name in redis.keys("*")} - {
+            keys.unsettled("")
+        }  # whose scores are times
         left = {name: redis.dump(name) for name in names}
         return {"unsettled": {name for name in listed if not name.startswith("epoch")}, **left}
 
     alone = left_by(*map(recording.count_views, hits))
-    assert left_by(recording.count_batch(recording.plain_parts([hit.visitor + hit[1:] for hit in hits]))) == alone
+    assert (
+        left_by(
+            recording.count_batch(recording.plain_parts([hit.visitor + hit[1:] for hit in hits]))
+        )
+        == alone
+    )
     assert len(alone) > 20
 
 
@@ -125,7 +156,9 @@ def test_a_page_queues_its_view_sets_the_cookie_and_says_so(redis: Redis) -> Non
     assert reports.skips()["repeat"] == 1
 
 
-@pytest.mark.parametrize("way", ["queued", "queued as an object", "recorded directly", "without a cookie"])
+@pytest.mark.parametrize(
+    "way", ["queued", "queued as an object", "recorded directly", "without a cookie"]
+)
 def test_who_brings_no_cookie_is_known_by_address_and_browser(
     rf: Any, redis: Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
@@ -137,7 +170,9 @@ def test_who_brings_no_cookie_is_known_by_address_and_browser(
 
     def page(request: Any) -> HttpResponse:
         request.readtrack.views[subject] = None
-        return HttpResponse(headers={"Cache-Control": "public"} if way == "without a cookie" else {})
+        return HttpResponse(
+            headers={"Cache-Control": "public"} if way == "without a cookie" else {}
+        )
 
     for address in ("192.0.2.1", "192.0.2.1", "192.0.2.2"):
         for agent in (factories.BROWSER, factories.BROWSER.replace("Linux", "FreeBSD")):
@@ -151,7 +186,9 @@ def test_who_brings_no_cookie_is_known_by_address_and_browser(
 
 def test_an_async_page_queues_its_view(redis: Redis) -> None:
     post = factories.post()
-    assert factories.fetch_async(AsyncClient(), f"/posts/{post.pk}/async/")["X-Readtrack"] == "queued"
+    assert (
+        factories.fetch_async(AsyncClient(), f"/posts/{post.pk}/async/")["X-Readtrack"] == "queued"
+    )
     send()
     assert views(redis) == {f"site.post:{post.pk}": 1}
 
@@ -177,14 +214,23 @@ def test_many_views_are_one_round_trip_and_count_as_alone(
     redis: Redis, wire: Wire, settings: Settings, options: dict[str, Any]
 ) -> None:
     def state() -> dict[str, Any]:
-        unstable = ("views:unsettled", "visitors:key", "viewed:", "rate:", "views:unique:", "views:hll:")
+        unstable = (
+            "views:unsettled",
+            "visitors:key",
+            "viewed:",
+            "rate:",
+            "views:unique:",
+            "views:hll:",
+        )
         kept = [key for key in map(str, redis.keys("*")) if not key.startswith(unstable)]
         return {key: redis.dump(key) for key in kept}
 
     settings.READTRACK = {**BUFFERED, **options, "RATE_LIMIT": 3}
     hits = [
         factories.hit(
-            "site.post:1", f"site.post:{number}", dimensions=(("device", "phone"),) * ("DIMENSIONS" in options)
+            "site.post:1",
+            f"site.post:{number}",
+            dimensions=(("device", "phone"),) * ("DIMENSIONS" in options),
         )
         for number in range(2, 7)
     ]
@@ -223,22 +269,40 @@ def test_the_rate_of_a_visitor_holds_in_a_batch_of_several_partitions(settings: 
     assert sum(reports.views(posts).values()) == 5
 
 
-@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.one_server("needs partitions")), 16])
-def test_the_rate_of_hits_that_waited_is_that_of_the_time_when_they_came(settings: Settings, partitions: int) -> None:
+@pytest.mark.parametrize(
+    "partitions", [pytest.param(1, marks=pytest.mark.one_server("needs partitions")), 16]
+)
+def test_the_rate_of_hits_that_waited_is_that_of_the_time_when_they_came(
+    settings: Settings, partitions: int
+) -> None:
     settings.READTRACK = {**BUFFERED, "PARTITIONS": partitions, "RATE_LIMIT": 5, "RATE_WINDOW": 10}
     ago = buckets.now().replace(second=0, microsecond=0) - timedelta(minutes=2)
-    readers = {"reader": 7.0, "flood": 0.1, "robot": 7.0, "script": 1.5}  # seconds between their hits
+    readers = {
+        "reader": 7.0,
+        "flood": 0.1,
+        "robot": 7.0,
+        "script": 1.5,
+    }  # seconds between their hits
     posts = {name: [factories.post() for _ in range(8)] for name in readers}
     recording.mark_robots(["robot"])
     for name, pause in readers.items():
         for number, post in enumerate(posts[name]):
-            hit = factories.hit(subject_of(post), visitor=Visitor(name), at=ago + timedelta(seconds=pause * number))
+            hit = factories.hit(
+                subject_of(post), visitor=Visitor(name), at=ago + timedelta(seconds=pause * number)
+            )
             hit_buffer.add(hit)
-            if name == "script":  # whose hit is taken back; with partitions once the batch was counted
+            if (
+                name == "script"
+            ):  # whose hit is taken back; with partitions once the batch was counted
                 hit_buffer.add(hit._replace(by_script=True))
     send()
     counted = {name: sum(reports.views(some).values()) for name, some in posts.items()}
-    assert counted == {"reader": 8, "flood": 5, "robot": 0, "script": 5 + 1 if partitions == 1 else 3 + 1}
+    assert counted == {
+        "reader": 8,
+        "flood": 5,
+        "robot": 0,
+        "script": 5 + 1 if partitions == 1 else 3 + 1,
+    }
     assert reports.skips()["honeypot"] == 8
 
 
@@ -246,16 +310,24 @@ def test_a_batch_counts_the_refusal_of_the_hit_that_was_refused() -> None:
     """What a page's script repeats is expected, and is no skip."""
     told = factories.hit("site.post:1", by_script=True)
     tracker.record(told)
-    for hit in (factories.hit("site.post:2", visitor=Visitor("bob")), told, factories.hit("site.post:2")):
+    for hit in (
+        factories.hit("site.post:2", visitor=Visitor("bob")),
+        told,
+        factories.hit("site.post:2"),
+    ):
         hit_buffer.add(hit)
     send()
     assert not reports.skips()["repeat"]
 
 
-def test_more_views_than_one_script_takes_are_sent_by_several(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_views_than_one_script_takes_are_sent_by_several(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sizes: list[int] = []
 
-    def batch(parts: Iterable[Any], of: Callable[[Sequence[Any]], Any] = recording.count_batch) -> Any:
+    def batch(
+        parts: Iterable[Any], of: Callable[[Sequence[Any]], Any] = recording.count_batch
+    ) -> Any:
         several = list(parts)
         sizes.append(len(several))
         return of(several)
@@ -271,7 +343,10 @@ def test_more_views_than_one_script_takes_are_sent_by_several(redis: Redis, monk
 
 def test_a_full_queue_records_directly(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffer, "MOST", 2)
-    said = [factories.browser(REMOTE_ADDR=f"192.0.2.{n}").get(f"/posts/{factories.post().pk}/") for n in range(4)]
+    said = [
+        factories.browser(REMOTE_ADDR=f"192.0.2.{n}").get(f"/posts/{factories.post().pk}/")
+        for n in range(4)
+    ]
     assert [page["X-Readtrack"] for page in said] == ["queued", "queued", "counted", "counted"]
     assert len(views(redis)) == 2
     send()
@@ -315,12 +390,17 @@ def test_visitors_by_a_hash_of_the_day_do_not_wait_for_a_redis_that_hangs(
         day_keys._known.clear()
         for most in (10, 0.5):
             post, began = factories.post(), monotonic()
-            assert factories.browser().get(f"/posts/{post.pk}/")["X-Readtrack"] == "skipped; reason=error"
+            assert (
+                factories.browser().get(f"/posts/{post.pk}/")["X-Readtrack"]
+                == "skipped; reason=error"
+            )
             assert monotonic() - began < most
     skip_buffer.clear()
 
 
-def test_visitors_by_a_hash_of_the_day_that_is_known_wait_for_redis(redis: Redis, settings: Settings) -> None:
+def test_visitors_by_a_hash_of_the_day_that_is_known_wait_for_redis(
+    redis: Redis, settings: Settings
+) -> None:
     settings.READTRACK = {**BUFFERED, "ANONYMOUS": "hash", "CIRCUIT": 60}
     posts = [factories.post(), factories.post()]
     for post in posts:
@@ -331,7 +411,9 @@ def test_visitors_by_a_hash_of_the_day_that_is_known_wait_for_redis(redis: Redis
     assert len(views(redis)) == 2
 
 
-def test_a_step_does_not_wait_and_counts_the_view_before_it(redis: Redis, settings: Settings) -> None:
+def test_a_step_does_not_wait_and_counts_the_view_before_it(
+    redis: Redis, settings: Settings
+) -> None:
     settings.READTRACK = {**BUFFERED, "FUNNELS": True}
     post, browser = factories.post(), factories.browser()
     assert browser.get(f"/posts/{post.pk}/")["X-Readtrack"] == "queued"
@@ -383,7 +465,12 @@ def test_views_wait_for_a_redis_that_comes_back(
     page = factories.browser().get(f"/posts/{factories.post().pk}/")
     assert page["X-Readtrack"] == "queued"
     assert comes_true(lambda: circuit.opened is not None)
-    assert factories.browser(REMOTE_ADDR="192.0.2.1").get(f"/posts/{factories.post().pk}/")["X-Readtrack"] == "queued"
+    assert (
+        factories.browser(REMOTE_ADDR="192.0.2.1").get(f"/posts/{factories.post().pk}/")[
+            "X-Readtrack"
+        ]
+        == "queued"
+    )
     server.start()
     with Redis.from_url(server.url, decode_responses=True) as redis:
         assert comes_true(lambda: len(redis.keys("views:total:*")) == 2)
@@ -406,7 +493,9 @@ def test_views_that_were_sent_too_long_ago_are_errors(
 def test_the_end_of_a_process_tells_what_redis_did_not_take(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    settings.CACHES = {
+        "default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}
+    }
     hit_buffer.add(factories.hit("site.post:1"))
     hit_buffer.close()
     assert "1 queued views were not recorded before the process ended." in caplog.text
@@ -435,7 +524,11 @@ REFUSALS = {
 
 @pytest.mark.parametrize(("refuse", "serve"), REFUSALS.values(), ids=REFUSALS)
 def test_views_wait_for_a_redis_that_refuses_all_writes(
-    start_redis: Start, settings: Settings, caplog: pytest.LogCaptureFixture, refuse: str, serve: str
+    start_redis: Start,
+    settings: Settings,
+    caplog: pytest.LogCaptureFixture,
+    refuse: str,
+    serve: str,
 ) -> None:
     settings.READTRACK = {**BUFFERED, "CIRCUIT": 0.1}
     server = start_redis(replica_serve_stale_data="no")
@@ -466,7 +559,9 @@ def test_an_error_of_ours_ends_no_thread(
     assert reports.skips()["error"] == 1
 
 
-def test_without_a_thread_views_are_recorded_directly(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_thread_views_are_recorded_directly(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(self: threading.Thread) -> None:
         raise RuntimeError("can't start new thread at interpreter shutdown")
 
@@ -539,7 +634,9 @@ HANDLERS = {
 
 
 @pytest.mark.parametrize(("before", "code"), HANDLERS.values(), ids=HANDLERS)
-def test_sigterm_sends_the_views_and_then_does_what_it_did(redis: Redis, forks: Forks, before: str, code: int) -> None:
+def test_sigterm_sends_the_views_and_then_does_what_it_did(
+    redis: Redis, forks: Forks, before: str, code: int
+) -> None:
     program = f"""
 {before}
 hit_buffer.close_on_sigterm()
@@ -571,7 +668,9 @@ from django.conf import settings
     return forks.run(start + code).code
 
 
-def test_enough_hits_are_sent_at_once(redis: Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_enough_hits_are_sent_at_once(
+    redis: Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings.READTRACK = {**BUFFERED, "BUFFER": 60}
     monkeypatch.setattr(buffer, "ENOUGH", 20)
     for post in factories.neighbours(20):

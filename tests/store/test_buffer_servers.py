@@ -1,4 +1,6 @@
-"""Buffered views under real servers: SIGTERM loses none that was acknowledged, SIGKILL those of the last moment."""
+"""Buffered views under real servers: SIGTERM loses none that was acknowledged, SIGKILL those of the
+last moment.
+"""
 
 import http.client
 import signal
@@ -18,7 +20,9 @@ from tests.support.waiting import comes_true
 
 BUFFER = 1.0  # seconds, as in tests/benchmarks/served.py
 ROUNDS = examples(1)
-SERVERS = list(PROGRAMS) if DEEP else ["granian", "gunicorn, threads"]  # one that forks, and one that does not
+SERVERS = (
+    list(PROGRAMS) if DEEP else ["granian", "gunicorn, threads"]
+)  # one that forks, and one that does not
 CLIENTS = 3
 PAUSE = Event()  # that nobody sets
 
@@ -26,7 +30,9 @@ _numbers = count()
 
 
 class Load:
-    """Clients that ask for pages until the server has gone. `answered` are the times of their answers."""
+    """Clients that ask for pages until the server has gone. `answered` are the times of their
+    answers.
+    """
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -47,7 +53,9 @@ class Load:
         number = next(_numbers)
         address = f"93.{number >> 16}.{number >> 8 & 255}.{number & 255}"
         self.sent += 1
-        connection.request("GET", "/post/", headers={"User-Agent": BROWSER, "X-Forwarded-For": address})
+        connection.request(
+            "GET", "/post/", headers={"User-Agent": BROWSER, "X-Forwarded-For": address}
+        )
         with connection.getresponse() as response:
             response.read()
         assert response.status == 200
@@ -84,7 +92,9 @@ def test_of_views_that_were_acknowledged_sigterm_loses_none(databases: list[Redi
     for _ in range(ROUNDS):
         with ExitStack() as stack:
             servers = [
-                stack.enter_context(Server(BUFFERED, program=program, READTRACK_TEST_REDIS_URL=url_of(redis)))
+                stack.enter_context(
+                    Server(BUFFERED, program=program, READTRACK_TEST_REDIS_URL=url_of(redis))
+                )
                 for program, redis in zip(SERVERS, databases, strict=True)
             ]
             loads = [Load(server.port) for server in servers]
@@ -101,7 +111,9 @@ def test_of_views_that_were_acknowledged_sigterm_loses_none(databases: list[Redi
 
 
 @pytest.mark.long
-def test_sigkill_loses_no_more_than_the_views_of_the_time_that_they_wait(databases: list[Redis]) -> None:
+def test_sigkill_loses_no_more_than_the_views_of_the_time_that_they_wait(
+    databases: list[Redis],
+) -> None:
     redis = databases[0]
     for _ in range(ROUNDS):
         with Server(BUFFERED, READTRACK_TEST_REDIS_URL=url_of(redis)) as server:
@@ -111,7 +123,9 @@ def test_sigkill_loses_no_more_than_the_views_of_the_time_that_they_wait(databas
             killed = monotonic()
             load.end()
         # The thread may be late on a busy machine, by as much as an answer was.
-        late = max(after - before for before, after in zip(load.answered, load.answered[1:], strict=False))
+        late = max(
+            after - before for before, after in zip(load.answered, load.answered[1:], strict=False)
+        )
         lost = len(load.answered) - stored(redis)
         assert lost <= sum(killed - BUFFER - 3 * late - 0.1 < at for at in load.answered)
         redis.flushdb()

@@ -70,7 +70,9 @@ class Missing(Cluster):
 
 
 def use(settings: Settings, location: Any, **cache: Any) -> None:
-    settings.CACHES = {"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": location, **cache}}
+    settings.CACHES = {
+        "default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": location, **cache}
+    }
 
 
 def assert_it_counts() -> None:
@@ -109,7 +111,10 @@ WAYS: dict[str, tuple[Callable[[str], Any], dict[str, Any]]] = {
     "herd": (str, options(CLIENT_CLASS=f"{THEIRS}.HerdClient")),
     "serializer": (str, options(SERIALIZER="django_redis.serializers.json.JSONSerializer")),
     "compressor": (str, options(COMPRESSOR="django_redis.compressors.zlib.ZlibCompressor")),
-    "keys of one's own": (str, {"KEY_FUNCTION": f"{__name__}.own_key", "KEY_PREFIX": "site", "VERSION": 7}),
+    "keys of one's own": (
+        str,
+        {"KEY_FUNCTION": f"{__name__}.own_key", "KEY_PREFIX": "site", "VERSION": 7},
+    ),
     "blocking pool": (str, options(CONNECTION_POOL_CLASS="redis.BlockingConnectionPool")),
     "pools of one's own": (str, options(CONNECTION_FACTORY=f"{__name__}.OwnPools")),
     "a factory of one's own": (str, options(CONNECTION_FACTORY=f"{__name__}.OwnFactory")),
@@ -118,7 +123,11 @@ WAYS: dict[str, tuple[Callable[[str], Any], dict[str, Any]]] = {
     "no hiredis": (str, options(PARSER_CLASS="redis.connection._RESP2Parser")),
     "no hiredis, RESP2": (
         str,
-        {**options(PARSER_CLASS="redis.connection._RESP2Parser", CONNECTION_POOL_KWARGS={"protocol": 2})},
+        {
+            **options(
+                PARSER_CLASS="redis.connection._RESP2Parser", CONNECTION_POOL_KWARGS={"protocol": 2}
+            )
+        },
     ),
     "RESP2 in the URL": ("{}?protocol=2".format, {}),
     "RESP3 in the URL": ("{}?protocol=3".format, {}),
@@ -148,7 +157,9 @@ ORDINARY = [
 
 
 @pytest.mark.parametrize("way", some(ORDINARY, deep=WAYS))
-def test_a_cache_of_django_redis_counts_however_it_is_configured(settings: Settings, redis_url: str, way: str) -> None:
+def test_a_cache_of_django_redis_counts_however_it_is_configured(
+    settings: Settings, redis_url: str, way: str
+) -> None:
     location, cache = WAYS[way]
     use(settings, location(redis_url), **cache)
     connect().flushdb()
@@ -176,12 +187,21 @@ def test_a_user_with_a_password_counts(settings: Settings, start_redis: Start, p
 
 @pytest.fixture
 def tls(redis_url: str, tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """Returns a rediss:// URL and its certificate. A relay speaks TLS, because the wheel's server cannot."""
+    """Returns a rediss:// URL and its certificate. A relay speaks TLS, because the wheel's server
+    cannot.
+    """
     if not shutil.which("openssl"):
         pytest.skip("openssl is not installed")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     request = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=localhost"
-    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    names = [
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+        "-keyout",
+        str(key),
+        "-out",
+        str(certificate),
+    ]
     subprocess.run([*request.split(), *names], check=True, capture_output=True)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key)
@@ -190,12 +210,16 @@ def tls(redis_url: str, tmp_path: Path) -> Iterator[tuple[str, Path]]:
     relay.close()
 
 
-def test_tls_with_a_certificate_that_is_known_counts(settings: Settings, tls: tuple[str, Path]) -> None:
+def test_tls_with_a_certificate_that_is_known_counts(
+    settings: Settings, tls: tuple[str, Path]
+) -> None:
     use(settings, tls[0], **pools(ssl_ca_certs=str(tls[1])))
     assert_it_counts()
 
 
-def test_tls_with_a_certificate_that_is_not_checked_counts(settings: Settings, tls: tuple[str, Path]) -> None:
+def test_tls_with_a_certificate_that_is_not_checked_counts(
+    settings: Settings, tls: tuple[str, Path]
+) -> None:
     use(settings, f"{tls[0]}?ssl_cert_reqs=none")
     assert_it_counts()
 
@@ -218,8 +242,16 @@ SENTINEL = {
 @pytest.mark.parametrize(
     ("location", "own", "words"),
     [
-        ("redis://service/0", {"CLIENT_CLASS": f"{THEIRS}.SentinelClient"}, "SentinelClient needs CONNECTION_FACTORY"),
-        ("redis://service/0", {**SENTINEL, "SENTINELS": None}, "ImproperlyConfigured: SENTINELS must be provided"),
+        (
+            "redis://service/0",
+            {"CLIENT_CLASS": f"{THEIRS}.SentinelClient"},
+            "SentinelClient needs CONNECTION_FACTORY",
+        ),
+        (
+            "redis://service/0",
+            {**SENTINEL, "SENTINELS": None},
+            "ImproperlyConfigured: SENTINELS must be provided",
+        ),
         ("redis://service/0", {**SENTINEL, "SENTINELS": ["127.0.0.1:1"]}, "ValueError: "),
         ("redis://service/0", SENTINEL, None),
         (NOBODY, {}, None),
@@ -227,7 +259,11 @@ SENTINEL = {
         (NOBODY, {"CLIENT_CLASS": "django_redis.client.Nothing"}, "ImportError: "),
         (NOBODY, {"CONNECTION_POOL_CLASS": "nothing.Pool"}, "ModuleNotFoundError: "),
         (NOBODY, {"REDIS_CLIENT_CLASS": "redis.RedisCluster"}, "it gives a RedisCluster"),
-        (NOBODY, {"CONNECTION_FACTORY": f"{__name__}.Cluster"}, None),  # whoever makes one would have to ask it
+        (
+            NOBODY,
+            {"CONNECTION_FACTORY": f"{__name__}.Cluster"},
+            None,
+        ),  # whoever makes one would have to ask it
     ],
 )
 def test_a_cache_that_cannot_be_used_is_refused_without_asking_a_server(
@@ -287,10 +323,14 @@ def test_a_cluster_costs_no_page_and_the_doctor_names_it(
     post = factories.post(view_count=7)
     assert ">7<" in factories.browser().get(f"/posts/{post.pk}/").text
     assert "pages go on without it" in caplog.text
-    assert any("cluster" in finding.message.lower() for finding in examine() if finding.level == "error")
+    assert any(
+        "cluster" in finding.message.lower() for finding in examine() if finding.level == "error"
+    )
 
 
-def test_a_blocking_pool_makes_a_page_wait_no_longer_than_for_redis(settings: Settings, redis_url: str) -> None:
+def test_a_blocking_pool_makes_a_page_wait_no_longer_than_for_redis(
+    settings: Settings, redis_url: str
+) -> None:
     use(settings, redis_url, **options(CONNECTION_POOL_CLASS="redis.BlockingConnectionPool"))
     settings.READTRACK = {"TIMEOUT": 0.5}
     pool = connect().connection_pool
@@ -298,7 +338,9 @@ def test_a_blocking_pool_makes_a_page_wait_no_longer_than_for_redis(settings: Se
     assert pool.timeout == 0.5
 
 
-def test_time_outs_that_the_site_repeats_are_not_repeated_by_us(settings: Settings, redis_url: str) -> None:
+def test_time_outs_that_the_site_repeats_are_not_repeated_by_us(
+    settings: Settings, redis_url: str
+) -> None:
     use(settings, redis_url, **pools(retry_on_timeout=True, retry_on_error=[TimeoutError]))
     connection: Any = connect().connection_pool.make_connection()
     assert TimeoutError not in connection.retry._supported_errors

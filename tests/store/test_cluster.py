@@ -1,4 +1,6 @@
-"""readtrack on a cluster: a server that fails or hangs costs the others nothing, and slots may move at any time."""
+"""readtrack on a cluster: a server that fails or hangs costs the others nothing, and slots may move
+at any time.
+"""
 
 import json
 import time
@@ -29,7 +31,16 @@ from readtrack.doctor.budget import key_kinds
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
 from readtrack.page import panel
-from readtrack.store import clock, connection, counters, keys, lifecycle, read_state, recording, scripts
+from readtrack.store import (
+    clock,
+    connection,
+    counters,
+    keys,
+    lifecycle,
+    read_state,
+    recording,
+    scripts,
+)
 from readtrack.store.buffer import HitBuffer, _alone
 from readtrack.store.circuit import Circuit, Page, SilentError, circuit
 from readtrack.store.cluster import Cluster
@@ -69,7 +80,9 @@ def cluster(servers: ValkeyCluster, settings: Settings) -> ValkeyCluster:
 @pytest.fixture
 def posts() -> list[Post]:
     """Returns posts of all partitions."""
-    return Post.objects.bulk_create(Post(pk=number, title="A", view_count=7) for number in range(1001, 1033))
+    return Post.objects.bulk_create(
+        Post(pk=number, title="A", view_count=7) for number in range(1001, 1033)
+    )
 
 
 def slot_of(post: Post) -> int:
@@ -137,7 +150,9 @@ BACKENDS = [
 
 
 @pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest, cluster: ValkeyCluster, settings: Settings) -> Iterator[None]:
+def backend(
+    request: pytest.FixtureRequest, cluster: ValkeyCluster, settings: Settings
+) -> Iterator[None]:
     """Makes the cache one of another library."""
     module = request.param.rpartition(".")[0]
     pytest.importorskip("valkey")
@@ -160,13 +175,17 @@ def test_a_cache_of_another_library_does_without_a_silent_server_and_the_flush_w
     for post in posts:
         view(post)
     with paused(cluster, 1):
-        assert reports.views(posts) == {post: 7 if owner(cluster, post) == 1 else 8 for post in posts}
+        assert reports.views(posts) == {
+            post: 7 if owner(cluster, post) == 1 else 8 for post in posts
+        }
     circuit_of(cluster, 1).opened = None
     assert flush().written == len(posts)
     assert {*Post.objects.values_list("view_count", flat=True)} == {8}
 
 
-def test_a_cluster_without_partitions_is_refused_and_costs_no_page(cluster: ValkeyCluster, settings: Settings) -> None:
+def test_a_cluster_without_partitions_is_refused_and_costs_no_page(
+    cluster: ValkeyCluster, settings: Settings
+) -> None:
     settings.READTRACK = {"PARTITIONS": 1}
     [message] = [message for message in check_setup(None) if message.id == "readtrack.E012"]
     assert "READTRACK['PARTITIONS']" in message.msg
@@ -198,13 +217,17 @@ def test_a_server_that_hangs_costs_one_page_its_time_and_the_other_servers_nothi
         for post in posts:
             is_silent = owner(cluster, post) == 1
             assert reports.views([post])[post] == (7 if is_silent else 8)
-            assert tracker.record(factories.hit(subject_of(post))).counted == (() if is_silent else (subject_of(post),))
+            assert tracker.record(factories.hit(subject_of(post))).counted == (
+                () if is_silent else (subject_of(post),)
+            )
         assert time.perf_counter() - began < 60
         assert set(reports.views(posts).values()) == {7, 9}
     assert circuit.opened is None
 
 
-def test_what_a_silent_server_does_not_count_is_told_as_an_error(cluster: ValkeyCluster, posts: list[Post]) -> None:
+def test_what_a_silent_server_does_not_count_is_told_as_an_error(
+    cluster: ValkeyCluster, posts: list[Post]
+) -> None:
     [post, *_] = [post for post in posts if owner(cluster, post) == 2]
     with paused(cluster, 2):
         outcome = tracker.record(factories.hit(subject_of(post)))
@@ -253,7 +276,10 @@ def test_a_view_in_a_slot_on_its_way_is_told_as_an_error_and_a_flush_waits_for_i
     with cluster.importing(slot_of(post), 0, 1):
         assert tracker.record(factories.hit(subject)).skipped == {subject: "error"}
         with pytest.raises(SilentError, match="TryAgainError"):
-            scripts.run(replace(recording.count_views(factories.hit(subject), hits=1), absent=None), patient=True)
+            scripts.run(
+                replace(recording.count_views(factories.hit(subject), hits=1), absent=None),
+                patient=True,
+            )
     assert tracker.record(factories.hit(subject)).counted == (subject,)
 
 
@@ -275,7 +301,11 @@ def test_a_page_does_not_wait_for_two_keys_in_a_slot_on_its_way(
     [post, *_] = [post for post in posts if owner(cluster, post) == 0]
     names = [row(subject_of(post)) for row in (keys.total, keys.hll)]
     client: Any = connect()
-    with cluster.importing(slot_of(post), 0, 1), Page(None, 1.0), pytest.raises(SilentError, match="TryAgainError"):
+    with (
+        cluster.importing(slot_of(post), 0, 1),
+        Page(None, 1.0),
+        pytest.raises(SilentError, match="TryAgainError"),
+    ):
         client.exists(*names)
 
 
@@ -293,18 +323,26 @@ def test_plain_commands_follow_a_slot_and_raise_what_one_server_refuses(
 
 
 @pytest.mark.usefixtures("patient_pages")
-def test_a_page_that_has_waited_long_enough_asks_no_server(cluster: ValkeyCluster, posts: list[Post]) -> None:
+def test_a_page_that_has_waited_long_enough_asks_no_server(
+    cluster: ValkeyCluster, posts: list[Post]
+) -> None:
     view(posts[0])
     reports.views(posts[:1])
     made = cluster.ask(owner(cluster, posts[0]), "INFO", "stats")["total_connections_received"]
     with Page(None, 0.0):
         assert reports.views(posts[:1])[posts[0]] == 7
     assert reports.views(posts[:1])[posts[0]] == 8
-    # The connection is still open, because nothing was begun on it; the one more is this question's.
-    assert cluster.ask(owner(cluster, posts[0]), "INFO", "stats")["total_connections_received"] == made + 1
+    # The connection is still open, because nothing was begun on it; the one more is this
+    # question's.
+    assert (
+        cluster.ask(owner(cluster, posts[0]), "INFO", "stats")["total_connections_received"]
+        == made + 1
+    )
 
 
-def test_a_server_that_was_given_little_time_is_not_to_blame(cluster: ValkeyCluster, posts: list[Post]) -> None:
+def test_a_server_that_was_given_little_time_is_not_to_blame(
+    cluster: ValkeyCluster, posts: list[Post]
+) -> None:
     name, own = keys.total(subject_of(posts[0])), circuit_of(cluster, owner(cluster, posts[0]))
     client: Any = connect()
     client.get(name)
@@ -314,7 +352,9 @@ def test_a_server_that_was_given_little_time_is_not_to_blame(cluster: ValkeyClus
 
 
 @pytest.mark.usefixtures("patient_pages")
-def test_after_some_seconds_a_page_asks_a_server_again_that_failed(cluster: ValkeyCluster, posts: list[Post]) -> None:
+def test_after_some_seconds_a_page_asks_a_server_again_that_failed(
+    cluster: ValkeyCluster, posts: list[Post]
+) -> None:
     view(posts[0])
     own = circuit_of(cluster, owner(cluster, posts[0]))
     own.opened = time.monotonic() - 30.0
@@ -338,11 +378,17 @@ def test_pages_that_miss_a_server_ask_the_others_four_times_a_second_where_slots
         reports.views([post])
     took = time.monotonic() - began
     told = [cluster.ask(number, "INFO", "commandstats") for number in range(len(cluster.servers))]
-    assert 1 <= sum(one.get("cmdstat_cluster|slots", {"calls": 0})["calls"] for one in told) <= 1 + took / 0.25
+    assert (
+        1
+        <= sum(one.get("cmdstat_cluster|slots", {"calls": 0})["calls"] for one in told)
+        <= 1 + took / 0.25
+    )
 
 
 @pytest.mark.usefixtures("patient_pages")
-def test_all_servers_are_sent_their_scripts_before_any_is_waited_for(cluster: ValkeyCluster, posts: list[Post]) -> None:
+def test_all_servers_are_sent_their_scripts_before_any_is_waited_for(
+    cluster: ValkeyCluster, posts: list[Post]
+) -> None:
     for post in posts:
         view(post)
     # The server of the last one is asked first.
@@ -363,9 +409,13 @@ def test_all_servers_are_sent_their_scripts_before_any_is_waited_for(cluster: Va
         assert sum(map(len, found.result())) == len(posts)
 
 
-def test_long_work_asks_a_server_that_pages_do_without(cluster: ValkeyCluster, posts: list[Post]) -> None:
+def test_long_work_asks_a_server_that_pages_do_without(
+    cluster: ValkeyCluster, posts: list[Post]
+) -> None:
     client: Any = connect(patient=True)
-    client.server(("127.0.0.1", cluster.servers[owner(cluster, posts[0])].port))[1].opened = time.monotonic()
+    client.server(("127.0.0.1", cluster.servers[owner(cluster, posts[0])].port))[
+        1
+    ].opened = time.monotonic()
     assert client.get(keys.total(subject_of(posts[0]))) is None
 
 
@@ -417,7 +467,8 @@ def test_the_cache_itself_works_on_the_cluster(cluster: ValkeyCluster, settings:
     django_cache.set_many(many)
     django_cache.clear()
     assert not any(django_cache.get(name) for name in many)
-    django_cache.client.do_close_clients()  # as after each request with DJANGO_REDIS_CLOSE_CONNECTION
+    # as after each request with DJANGO_REDIS_CLOSE_CONNECTION
+    django_cache.client.do_close_clients()
     django_cache.set("a", 2)
     settings.READTRACK = {**settings.READTRACK, "WINDOW_MINUTES": 10}
     assert django_cache.get("a") == 2
@@ -442,7 +493,9 @@ def test_without_a_server_that_knows_slots_pages_show_what_sql_has(
     assert any(finding.level == "error" for finding in examine())
 
 
-def test_skips_wait_for_the_server_that_keeps_them(cluster: ValkeyCluster, posts: list[Post], noon: datetime) -> None:
+def test_skips_wait_for_the_server_that_keeps_them(
+    cluster: ValkeyCluster, posts: list[Post], noon: datetime
+) -> None:
     kept = key_slot(key_of(noon).encode()) // (16384 // SHARDS + 1)
     skip_buffer.add(key_of(noon), ["rate"])
     [post, *_] = [post for post in posts if owner(cluster, post) != kept]
@@ -472,7 +525,12 @@ def test_the_doctor_warns_of_a_primary_without_replicas(
 
 def test_the_client_of_another_library_lends_its_password_and_tls(settings: Settings) -> None:
     class Nodes:
-        connection_kwargs = {"ssl": True, "ssl_ca_certs": "ca.pem", "username": "site", "socket_timeout": 99}
+        connection_kwargs = {
+            "ssl": True,
+            "ssl_ca_certs": "ca.pem",
+            "username": "site",
+            "socket_timeout": 99,
+        }
 
     class Found:
         nodes_manager = Nodes()
@@ -501,7 +559,11 @@ def test_a_silent_server_holds_up_its_own_queued_views_alone_and_skips_are_sent_
         skip_buffer.add(key_of(noon), ["rate"])
         for post in posts:
             buffer.add(factories.hit(subject_of(post)))
-        buffer.add(factories.hit(subject_of(late[0]), *{subject_of(post) for post in posts} - {subject_of(late[0])}))
+        buffer.add(
+            factories.hit(
+                subject_of(late[0]), *{subject_of(post) for post in posts} - {subject_of(late[0])}
+            )
+        )
         for _ in range(2):
             buffer._send_all()
         assert len(buffer._queue) == len(late) + 1
@@ -520,7 +582,9 @@ def test_a_queued_view_that_is_refused_costs_those_of_a_silent_server_nothing(
     cluster: ValkeyCluster, posts: list[Post], settings: Settings
 ) -> None:
     settings.READTRACK = {**settings.READTRACK, "BUFFER": 60}
-    bad, good, silent = (next(post for post in posts if owner(cluster, post) == number) for number in (0, 1, 2))
+    bad, good, silent = (
+        next(post for post in posts if owner(cluster, post) == number) for number in (0, 1, 2)
+    )
     hits = [factories.hit(subject_of(post)) for post in (bad, good, silent)]
     connect().rpush(recording.count_views(hits[0]).keys[3], "no number")
     buffer = HitBuffer()
@@ -584,7 +648,10 @@ def busy_with_a_script(cluster: ValkeyCluster, number: int) -> Iterator[None]:
 
     def run() -> None:
         port = cluster.servers[number].port
-        with Redis(port=port, socket_timeout=None) as client, pytest.raises(ResponseError, match="killed"):
+        with (
+            Redis(port=port, socket_timeout=None) as client,
+            pytest.raises(ResponseError, match="killed"),
+        ):
             client.eval("while true do end", 0)
 
     with cluster.configured(number, "busy-reply-threshold", "1"), ThreadPoolExecutor(1) as pool:
@@ -604,11 +671,15 @@ def without_a_slot(cluster: ValkeyCluster, number: int) -> Iterator[None]:
     with cluster.configured(number, "cluster-require-full-coverage", "yes"):
         cluster.ask(number, "CLUSTER", "DELSLOTS", slot)
         try:
-            cluster.until_all(lambda told: "cluster_state:fail" in told, "CLUSTER", "INFO", servers=[number])
+            cluster.until_all(
+                lambda told: "cluster_state:fail" in told, "CLUSTER", "INFO", servers=[number]
+            )
             yield
         finally:
             cluster.ask(number, "CLUSTER", "ADDSLOTS", slot)
-            cluster.until_all(lambda told: "cluster_state:ok" in told, "CLUSTER", "INFO", servers=[number])
+            cluster.until_all(
+                lambda told: "cluster_state:ok" in told, "CLUSTER", "INFO", servers=[number]
+            )
 
 
 REFUSALS = {
@@ -634,7 +705,9 @@ def test_a_live_server_that_refuses_costs_the_pages_of_the_others_nothing(
         pages = [browser.get(f"/posts/{post.pk}/") for post in posts]
         assert {page.status_code for page in pages} == {200}
         assert circuit.opened is None
-        assert (circuit_of(cluster, 1).opened is None) == (name == "CLUSTERDOWN")  # which is of slots
+        assert (circuit_of(cluster, 1).opened is None) == (
+            name == "CLUSTERDOWN"
+        )  # which is of slots
     assert time.perf_counter() - began < 300
     circuit_of(cluster, 1).opened = None
     assert reports.views(posts) == {post: 8 if post in own else 9 for post in posts}
@@ -662,7 +735,9 @@ def test_a_slow_server_opens_its_own_circuit(
     assert circuit.opened is None
 
 
-def test_threads_that_begin_at_once_all_learn_where_the_slots_are(cluster: ValkeyCluster, posts: list[Post]) -> None:
+def test_threads_that_begin_at_once_all_learn_where_the_slots_are(
+    cluster: ValkeyCluster, posts: list[Post]
+) -> None:
     for post in posts:
         view(post)
     client: Any = connection.make(10.0)
@@ -692,7 +767,10 @@ def test_a_process_that_begins_takes_the_earliest_clock(cluster: ValkeyCluster) 
     seconds, _ = client.time()
     client.disconnect()
     assert time.time() - 3660 < seconds <= time.time() - 3600
-    asked = [cluster.ask(number, "INFO", "commandstats")["cmdstat_time"]["calls"] for number in range(SHARDS)]
+    asked = [
+        cluster.ask(number, "INFO", "commandstats")["cmdstat_time"]["calls"]
+        for number in range(SHARDS)
+    ]
     assert asked == [1] * SHARDS
 
 
@@ -728,7 +806,9 @@ def test_a_process_learns_of_a_cluster_whose_clocks_were_set(
     clock._offsets["default"] -= 3_600_000_000  # Redis's clock was set an hour later since
     assert scripts.run_all(*read_state.marks(1, [subject], began=time.perf_counter())) == [()]
     clock._learnt["default"] -= clock.EVERY
-    assert scripts.run_all(*read_state.marks(1, [subject], began=time.perf_counter())) == [(subject,)]
+    assert scripts.run_all(*read_state.marks(1, [subject], began=time.perf_counter())) == [
+        (subject,)
+    ]
 
 
 def test_caches_of_a_url_share_a_client(cluster: ValkeyCluster) -> None:
@@ -737,7 +817,9 @@ def test_caches_of_a_url_share_a_client(cluster: ValkeyCluster) -> None:
     assert first is second
 
 
-def test_keys_of_a_primary_that_is_new_or_takes_over_are_scanned(cluster: ValkeyCluster, posts: list[Post]) -> None:
+def test_keys_of_a_primary_that_is_new_or_takes_over_are_scanned(
+    cluster: ValkeyCluster, posts: list[Post]
+) -> None:
     for post in posts:
         view(post)
     wanted = {subject_of(post) for post in posts}
@@ -756,7 +838,9 @@ def test_a_scan_ends_with_an_error_while_a_server_is_gone(
     cluster: ValkeyCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("readtrack.store.cluster.PATIENCE", 0.0)
-    monkeypatch.setattr("readtrack.store.cluster.ASKED_EVERY", 600.0)  # nobody learns better meanwhile
+    monkeypatch.setattr(
+        "readtrack.store.cluster.ASKED_EVERY", 600.0
+    )  # nobody learns better meanwhile
     client: Any = connect(patient=True)
     client.clients()
     client._primaries[0] = NOBODY
@@ -764,7 +848,9 @@ def test_a_scan_ends_with_an_error_while_a_server_is_gone(
         list(client.scan_iter())
 
 
-def test_a_slot_leads_to_a_primary_without_a_name(cluster: ValkeyCluster, posts: list[Post]) -> None:
+def test_a_slot_leads_to_a_primary_without_a_name(
+    cluster: ValkeyCluster, posts: list[Post]
+) -> None:
     [post, *_] = [post for post in posts if owner(cluster, post) == 0]
     view(post)
     client: Any = connect()
@@ -777,7 +863,9 @@ def test_a_slot_leads_to_a_primary_without_a_name(cluster: ValkeyCluster, posts:
         assert own in client._primaries
 
 
-def test_visitors_of_a_silent_server_alone_come_out_of_sql(cluster: ValkeyCluster, posts: list[Post]) -> None:
+def test_visitors_of_a_silent_server_alone_come_out_of_sql(
+    cluster: ValkeyCluster, posts: list[Post]
+) -> None:
     for post in posts:
         view(post)
     with paused(cluster, 1):
@@ -785,13 +873,19 @@ def test_visitors_of_a_silent_server_alone_come_out_of_sql(cluster: ValkeyCluste
 
 
 @pytest.mark.usefixtures("patient_pages")
-def test_marking_read_is_an_error_while_the_server_of_a_category_is_silent(cluster: ValkeyCluster) -> None:
+def test_marking_read_is_an_error_while_the_server_of_a_category_is_silent(
+    cluster: ValkeyCluster,
+) -> None:
     categories = [factories.category(pk=number) for number in range(1001, 1033)]
     places = {
-        key_slot(keys.state(subject_of(one), "read").encode()) // (16384 // SHARDS + 1): one for one in categories
+        key_slot(keys.state(subject_of(one), "read").encode()) // (16384 // SHARDS + 1): one
+        for one in categories
     }
     silent, other = places[1], places[2]
-    browser, names = factories.browser(user := factories.user()), [subject_of(silent), subject_of(other)]
+    browser, names = (
+        factories.browser(user := factories.user()),
+        [subject_of(silent), subject_of(other)],
+    )
     read_state.begin(0)
 
     def answer(*some: str) -> tuple[int, Any]:
@@ -831,9 +925,17 @@ def test_a_new_account_is_told_of_in_the_log_while_the_server_of_a_category_is_s
 @pytest.mark.usefixtures("patient_pages")
 @pytest.mark.parametrize("has_skips", [True, False])
 def test_the_dashboard_shows_what_the_other_servers_know_and_says_that_one_is_missing(
-    cluster: ValkeyCluster, posts: list[Post], settings: Settings, admin_client: Client, *, has_skips: bool
+    cluster: ValkeyCluster,
+    posts: list[Post],
+    settings: Settings,
+    admin_client: Client,
+    *,
+    has_skips: bool,
 ) -> None:
-    settings.READTRACK = {**settings.READTRACK, "DIMENSIONS": ["readtrack.hits.dimensions.referrer"]}
+    settings.READTRACK = {
+        **settings.READTRACK,
+        "DIMENSIONS": ["readtrack.hits.dimensions.referrer"],
+    }
     kept = key_slot(key_of(buckets.now()).encode()) // (16384 // SHARDS + 1)
     silent = kept if has_skips else (kept + 1) % SHARDS
     for post in posts:
@@ -846,7 +948,9 @@ def test_the_dashboard_shows_what_the_other_servers_know_and_says_that_one_is_mi
         return admin_client.get("/admin/readtrack/dashboard/", given, follow=True)
 
     def trending(page: Any) -> int:
-        [shown] = [one["table"] for one in page.context["tables"] if one["table"].name == "trending"]
+        [shown] = [
+            one["table"] for one in page.context["tables"] if one["table"].name == "trending"
+        ]
         return len(shown.rows)
 
     shown = page()
@@ -856,14 +960,20 @@ def test_the_dashboard_shows_what_the_other_servers_know_and_says_that_one_is_mi
     shown = page()
     assert "A server of the Redis cluster does not answer" in shown.text
     assert (shown.context["found"].is_live, shown.context["found"].is_whole) == (True, False)
-    assert (shown.context["recent"], trending(shown)) == (str(len(live)), min(len(live), CANDIDATES))
+    assert (shown.context["recent"], trending(shown)) == (
+        str(len(live)),
+        min(len(live), CANDIDATES),
+    )
     assert shown.context["figures"][0]["value"] == str(len(live))
     file = page(table="most-viewed", format="json")
     assert json.loads(b"".join(file.streaming_content))["is_complete"] is False
     assert page(model="site.post", object=subject_of(live[0])).context["recent"] == "1"
     texts = {tab: page(tab=tab).text for tab in TABS}
     assert ("Not known at the moment." in texts["refused"]) is has_skips
-    assert [panel._numbers(subject_of(post))["is_live"] for post in (live[0], gone)] == [True, False]
+    assert [panel._numbers(subject_of(post))["is_live"] for post in (live[0], gone)] == [
+        True,
+        False,
+    ]
     for tab, text in texts.items():
         assert "A server of the Redis cluster does not answer" in text, tab
     for number in range(SHARDS):

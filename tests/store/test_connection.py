@@ -94,7 +94,9 @@ def test_pages_are_served_without_redis_and_the_failure_is_told_once(
 
 def test_an_async_page_is_served_without_redis(lost: Valkey) -> None:
     post = factories.post(view_count=7)
-    assert ">7<" in factories.fetch_async(AsyncClient(), f"/posts/{post.pk}/async/").content.decode()
+    assert (
+        ">7<" in factories.fetch_async(AsyncClient(), f"/posts/{post.pk}/async/").content.decode()
+    )
 
 
 def test_a_failed_redis_is_not_asked_again_until_the_circuit_lets_one_request_try(
@@ -117,11 +119,16 @@ def test_the_site_counts_again_when_redis_is_back(lost: Valkey, settings: Settin
     settings.READTRACK = {"TIMEOUT": 0.1, "CIRCUIT": 0.01}
     assert ">7<" in browser.get(f"/posts/{post.pk}/").text
     bring_back(lost)
-    # The circuit closes a hundredth of a second after the last failure, and a busy machine may fail again.
-    assert comes_true(lambda: ">8<" in browser.get(f"/posts/{post.pk}/").text and circuit.lets_pass())
+    # The circuit closes a hundredth of a second after the last failure, and a busy machine may fail
+    # again.
+    assert comes_true(
+        lambda: ">8<" in browser.get(f"/posts/{post.pk}/").text and circuit.lets_pass()
+    )
 
 
-def test_saving_a_post_works_without_redis(lost: Valkey, django_capture_on_commit_callbacks: Any) -> None:
+def test_saving_a_post_works_without_redis(
+    lost: Valkey, django_capture_on_commit_callbacks: Any
+) -> None:
     with django_capture_on_commit_callbacks(execute=True) as callbacks:
         factories.post(category=factories.category())
     assert len(callbacks) == 1
@@ -170,7 +177,9 @@ def test_an_error_that_is_not_redis_is_not_hidden() -> None:
         fail_open(lambda: 1 // 0, 0)
 
 
-def test_a_listener_that_fails_does_not_break_the_page(server: Valkey, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_listener_that_fails_does_not_break_the_page(
+    server: Valkey, caplog: pytest.LogCaptureFixture
+) -> None:
     def listener(**kwargs: Any) -> None:
         raise ValueError("the site's own mistake")
 
@@ -220,7 +229,10 @@ def test_a_view_is_sent_once_more_at_most(wire: Wire, redis: Redis) -> None:
     connect().connection_pool.disconnect()
     with wire.counted() as trips:
         tracker.record(factories.hit("site.post:0"))
-    answers = wire.trips + 1, wire.trips + 1 + trips[0]  # the second follows on a new connection's handshake
+    answers = (
+        wire.trips + 1,
+        wire.trips + 1 + trips[0],
+    )  # the second follows on a new connection's handshake
 
     def lose(moment: str, trip: int) -> None:
         if moment == "answer" and trip in answers:
@@ -268,17 +280,25 @@ def test_a_server_demoted_under_our_connections_is_left_for_its_successor(
 ) -> None:
     relay = Wire(server.url)
     use_redis(settings, relay.url)
-    with Valkey() as successor, Redis.from_url(server.url) as old, Redis.from_url(successor.url) as new:
+    with (
+        Valkey() as successor,
+        Redis.from_url(server.url) as old,
+        Redis.from_url(successor.url) as new,
+    ):
         assert tracker.record(factories.hit("site.post:1")).counted
         relay.lead_to(successor.port)
         old.replicaof("127.0.0.1", 1)  # which leaves our connections open
         assert tracker.record(factories.hit("site.post:2")).counted
-        assert scripts.run_all(*(recording.count_views(factories.hit("site.post:2")) for _ in range(2)))
+        assert scripts.run_all(
+            *(recording.count_views(factories.hit("site.post:2")) for _ in range(2))
+        )
         assert new.get("views:total:site.post:2") == b"3"
     relay.close()
 
 
-def test_a_server_that_takes_no_writes_at_all_costs_no_page(server: Valkey, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_that_takes_no_writes_at_all_costs_no_page(
+    server: Valkey, caplog: pytest.LogCaptureFixture
+) -> None:
     with Redis.from_url(server.url) as client:
         client.replicaof("127.0.0.1", 1)
     assert ">7<" in factories.browser().get(f"/posts/{factories.post(view_count=7).pk}/").text
@@ -290,7 +310,9 @@ class _Old(socketserver.BaseRequestHandler):
 
     def handle(self) -> None:
         while self.request.recv(65536):
-            self.request.sendall(b"-ERR Error running script: @user_script:1: -READONLY You can't write here\r\n")
+            self.request.sendall(
+                b"-ERR Error running script: @user_script:1: -READONLY You can't write here\r\n"
+            )
 
 
 def test_a_replica_of_an_older_redis_is_recognised_by_its_message(settings: Settings) -> None:
@@ -307,7 +329,9 @@ def test_the_sites_own_cache_keeps_its_time_outs(settings: Settings, redis_url: 
     options = {"SOCKET_TIMEOUT": 7, "SOCKET_CONNECT_TIMEOUT": 8}
     # An address of its own, for django-redis has one pool for each.
     address = redis_url.removesuffix("/0") + "/1"
-    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": address, "OPTIONS": options}}
+    settings.CACHES = {
+        "default": {**settings.CACHES["default"], "LOCATION": address, "OPTIONS": options}
+    }
     settings.READTRACK = {"TIMEOUT": 0.5}
     quick, patient = connect(), connect(patient=True)
     caches["default"].set("site", 1)

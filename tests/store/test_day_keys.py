@@ -58,7 +58,9 @@ def test_all_processes_know_a_visitor_by_the_same_id() -> None:
     assert day_keys.resolve(Visitor("another hash", kind="hash"), at=now).id != seen
 
 
-def test_a_past_day_cannot_be_computed_again_by_whoever_has_the_secrets(redis: Redis, settings: Settings) -> None:
+def test_a_past_day_cannot_be_computed_again_by_whoever_has_the_secrets(
+    redis: Redis, settings: Settings
+) -> None:
     now, seen = buckets.now(), id_of(buckets.now())
     [name] = redis.keys("visitors:key:*")
     assert 0 < redis.ttl(name) <= 2 * 86_400
@@ -76,7 +78,9 @@ def test_a_process_forgets_past_days() -> None:
     assert sorted(day_keys._known) == names
 
 
-def test_tenants_have_keys_of_their_own_that_the_process_remembers(settings: Settings, redis: Redis) -> None:
+def test_tenants_have_keys_of_their_own_that_the_process_remembers(
+    settings: Settings, redis: Redis
+) -> None:
     def ids() -> list[str]:
         found = []
         for tenant in ("b:", "a:", "c:"):
@@ -101,7 +105,9 @@ def test_a_page_makes_one_round_trip(rf: Any, wire: Wire) -> None:
         assert trips == [1]
 
 
-def test_a_key_that_redis_lost_comes_back_from_a_process_that_knows_it(rf: Any, redis: Redis) -> None:
+def test_a_key_that_redis_lost_comes_back_from_a_process_that_knows_it(
+    rf: Any, redis: Redis
+) -> None:
     now, seen = buckets.now(), id_of(buckets.now())
     redis.flushdb()
     day_keys._confirmed.clear()  # a minute later
@@ -124,7 +130,9 @@ def test_two_processes_that_saw_the_loss_agree_on_one_key_again(rf: Any, redis: 
 
 
 def test_without_redis_pages_are_served_and_nothing_is_counted(rf: Any, settings: Settings) -> None:
-    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    settings.CACHES = {
+        "default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}
+    }
     assert visit(rf) == "skipped; reason=error"
 
 

@@ -31,7 +31,10 @@ def test_the_table_lists_every_key_that_is_ever_written(redis: Redis) -> None:
         row, _ = keys.parse(key)
         assert row, key
         assert (
-            row.type.replace("HyperLogLog", "string").replace("bitmap", "string").replace("sorted set", "zset") == kind
+            row.type.replace("HyperLogLog", "string")
+            .replace("bitmap", "string")
+            .replace("sorted set", "zset")
+            == kind
         )
         if isinstance(row.ttl, int):
             assert row.ttl - 60 < ttl <= row.ttl if row.ttl else ttl == -1, key
@@ -43,7 +46,9 @@ def kinds_and_lives(redis: Redis) -> dict[str, tuple[str, int]]:
     return {str(key): (str(redis.type(key)), int(redis.ttl(key))) for key in redis.keys("*")}
 
 
-def test_a_prefix_with_glob_characters_matches_itself_only(redis: Redis, settings: Settings) -> None:
+def test_a_prefix_with_glob_characters_matches_itself_only(
+    redis: Redis, settings: Settings
+) -> None:
     settings.READTRACK = {"PREFIX": "s[*]?\\:"}
     tracker.record(factories.hit("site.post:1"))
     redis.set("sx1:views:total:site.post:2", 5)
@@ -52,9 +57,16 @@ def test_a_prefix_with_glob_characters_matches_itself_only(redis: Redis, setting
 
 
 @pytest.mark.parametrize("prefix", ["", "site:"])
-def test_the_keys_of_each_kind_are_found_by_their_own_pattern(prefix: str, redis: Redis, settings: Settings) -> None:
+def test_the_keys_of_each_kind_are_found_by_their_own_pattern(
+    prefix: str, redis: Redis, settings: Settings
+) -> None:
     settings.READTRACK = {"PREFIX": prefix}
-    for key in (keys.unique("a.b:1"), keys.bitmap("a.b:1"), keys.state("a.c:1", "read"), keys.state("a.c:1", "seen")):
+    for key in (
+        keys.unique("a.b:1"),
+        keys.bitmap("a.b:1"),
+        keys.state("a.c:1", "read"),
+        keys.state("a.c:1", "seen"),
+    ):
         redis.set(key, 1)
     assert redis.keys(keys.matching("views:unique:*")) == [f"{prefix}views:unique:a.b:1"]
     assert redis.keys(keys.matching("views:bitmap:*")) == [f"{prefix}views:bitmap:a.b:1"]
@@ -83,4 +95,8 @@ def test_a_key_is_known_by_the_table(key: str, kind: str) -> None:
 def test_a_subject_stays_in_its_partition_in_every_process_and_release(settings: Settings) -> None:
     settings.READTRACK = {"PARTITIONS": 64}
     names = ["blog.post:1", "blog.post:2", "blog.category:d%C3%A9j%C3%A0"]
-    assert [keys.tag(name) for name in names] == [":{rt1d}", ":{rt27}", ":{rt10}"]  # CRC-32 modulo 64
+    assert [keys.tag(name) for name in names] == [
+        ":{rt1d}",
+        ":{rt27}",
+        ":{rt10}",
+    ]  # CRC-32 modulo 64

@@ -26,7 +26,10 @@ from tests.support.depth import DEEP, some
 from tests.support.interference import dump
 from tests.support.waiting import comes_true
 
-pytestmark = [pytest.mark.django_db, pytest.mark.one_server("begins without partitions, which a cluster refuses")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.one_server("begins without partitions, which a cluster refuses"),
+]
 
 WRITER = """
 import sys
@@ -87,7 +90,9 @@ def test_with_writers_of_both_numbers_each_view_is_stored_once(
         }
         command = [sys.executable, "-c", WRITER, f"writer{next(names)}", *subjects]
         pipe = subprocess.PIPE
-        return stack.enter_context(subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True))
+        return stack.enter_context(
+            subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True)
+        )
 
     def counted(*writers: "subprocess.Popen[str]") -> int:
         return sum(int(one.communicate()[0]) for one in writers)
@@ -127,7 +132,9 @@ def test_what_sql_does_not_store_moves(
     change(settings, 1, **overrides)
     categories, user = [post.category for post in posts if post.category], factories.user()
     visitor = Visitor("somebody")
-    hit = factories.hit(*map(subject_of, posts), visitor=visitor)._replace(dimensions=(("device", "phone"),))
+    hit = factories.hit(*map(subject_of, posts), visitor=visitor)._replace(
+        dimensions=(("device", "phone"),)
+    )
     assert len(tracker.record(hit).counted) == 8
     view(*posts)
     tracker.mark_unread(categories)
@@ -148,7 +155,9 @@ def test_what_sql_does_not_store_moves(
         assert sum(point.views for point in reports.series(Post)) == 17
         if overrides.get("DIMENSIONS"):
             assert reports.breakdown(posts[0], "device") == {"phone": 1}
-        assert {keys.tag_in(key) for key in redis.scan_iter(keys.matching("views:total:*"))} <= {*keys.tags()}
+        assert {keys.tag_in(key) for key in redis.scan_iter(keys.matching("views:total:*"))} <= {
+            *keys.tags()
+        }
     view(*posts)
     flush()
     assert stored() == [4] + [3] * 7
@@ -156,7 +165,9 @@ def test_what_sql_does_not_store_moves(
     assert sum(point.views for point in reports.series(Post)) == 25
 
 
-def test_a_key_in_its_new_place_stays_as_it_is(posts: list[Post], settings: Settings, redis: Redis) -> None:
+def test_a_key_in_its_new_place_stays_as_it_is(
+    posts: list[Post], settings: Settings, redis: Redis
+) -> None:
     category, user = posts[0].category, factories.user()
     assert category
     tracker.mark_read(user, [category])
@@ -167,13 +178,18 @@ def test_a_key_in_its_new_place_stays_as_it_is(posts: list[Post], settings: Sett
     read_state.begin(0)
     tracker.mark_read(other, [category])
     call_command("readtrack", "repartition", verbosity=0)
-    assert (reports.unread(other, [category]), reports.unread(user, [category])) == (set(), {category})
+    assert (reports.unread(other, [category]), reports.unread(user, [category])) == (
+        set(),
+        {category},
+    )
     assert redis.get("skip me") == "1"
 
 
 @pytest.fixture
 def moved(settings: Settings) -> list[Post]:
-    """Returns a post that stays in its partition when 16 become 64, and one that leaves it, with two views each."""
+    """Returns a post that stays in its partition when 16 become 64, and one that leaves it, with
+    two views each.
+    """
     change(settings, 16)
     posts = [factories.post(pk=3006), factories.post(pk=3007)]
     for post in posts:
@@ -184,7 +200,10 @@ def moved(settings: Settings) -> list[Post]:
     trending.refresh_trending()
     before = [keys.tag(subject_of(post)) for post in posts]
     change(settings, 64)
-    assert [keys.tag(subject_of(post)) == tag for post, tag in zip(posts, before, strict=True)] == [True, False]
+    assert [keys.tag(subject_of(post)) == tag for post, tag in zip(posts, before, strict=True)] == [
+        True,
+        False,
+    ]
     call_command("readtrack", "repartition", verbosity=0)
     return posts
 
@@ -241,8 +260,12 @@ def test_after_a_kill_what_is_read_moves_with_the_readers_that_moved_before(
     for key, value in snapshot.items():
         client.restore(key, 0, value, replace=True)
     others = (factories.category() for _ in range(50))
-    tag = keys.tag(subject_of(category))  # where a new process has numbered a reader, what was read is lost
-    tracker.mark_read(factories.user(), [next(one for one in others if keys.tag(subject_of(one)) != tag)])
+    tag = keys.tag(
+        subject_of(category)
+    )  # where a new process has numbered a reader, what was read is lost
+    tracker.mark_read(
+        factories.user(), [next(one for one in others if keys.tag(subject_of(one)) != tag)]
+    )
     call_command("readtrack", "repartition", verbosity=0)
     assert reports.unread(user, [category]) == set()
 
@@ -258,7 +281,9 @@ def test_to_move_again_moves_nothing(posts: list[Post], settings: Settings, redi
     assert (stored(), FlushRun.objects.filter(error="").count()) == ([1] * 8, 3)
 
 
-def test_the_doctor_and_the_command_say_that_keys_wait_to_be_moved(posts: list[Post], settings: Settings) -> None:
+def test_the_doctor_and_the_command_say_that_keys_wait_to_be_moved(
+    posts: list[Post], settings: Settings
+) -> None:
     flush()
     change(settings, 16)
     with pytest.raises(CommandError, match="readtrack repartition"):

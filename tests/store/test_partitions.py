@@ -41,14 +41,22 @@ def _partitions(settings: Settings, redis: Redis) -> Iterator[None]:
 @pytest.fixture
 def posts() -> list[Post]:
     """Returns posts of several partitions."""
-    made = [factories.post(pk=number, category=factories.category()) for number in range(1001, 1009)]
+    made = [
+        factories.post(pk=number, category=factories.category()) for number in range(1001, 1009)
+    ]
     assert len({keys.tag(subject_of(post)) for post in made}) > 3
     return made
 
 
-def test_tags_of_more_than_256_partitions_are_not_all_as_long(settings: Settings, posts: list[Post]) -> None:
+def test_tags_of_more_than_256_partitions_are_not_all_as_long(
+    settings: Settings, posts: list[Post]
+) -> None:
     settings.READTRACK = {"PARTITIONS": 272}
-    posts += [factories.post(pk=pk) for pk in range(2001, 2201) if len(keys.tag(f"site.post:{pk}")) > len(":{rt00}")]
+    posts += [
+        factories.post(pk=pk)
+        for pk in range(2001, 2201)
+        if len(keys.tag(f"site.post:{pk}")) > len(":{rt00}")
+    ]
     subjects = [subject_of(post) for post in posts]
     assert len({len(keys.tag(subject)) for subject in subjects}) == 2
     view(*posts)
@@ -75,13 +83,17 @@ def test_every_key_of_a_hit_is_in_a_partition(posts: list[Post], redis: Redis) -
     assert {keys.parse(key)[0] for key in found} >= {keys.total, keys.rate, keys.unsettled}
 
 
-def test_views_of_several_partitions_count_once_and_are_flushed(posts: list[Post], redis: Redis) -> None:
+def test_views_of_several_partitions_count_once_and_are_flushed(
+    posts: list[Post], redis: Redis
+) -> None:
     Post.objects.update(view_count=100)
     hit = factories.hit(*map(subject_of, posts))
     assert set(tracker.record(hit).counted) == set(hit.views)
     assert set(tracker.record(hit).skipped.values()) == {"repeat"}
     assert [*reports.views(Post.objects.order_by("pk")).values()] == [101] * 8  # unsettled
-    assert flush().settled == 8 + len({*map(keys.tag, hit.views)})  # totals, and the hours of the model
+    assert flush().settled == 8 + len(
+        {*map(keys.tag, hit.views)}
+    )  # totals, and the hours of the model
     assert stored() == [101] * 8
     assert flush().written == 0
     view(*posts[:2])
@@ -120,14 +132,18 @@ def test_a_partition_that_lost_its_data_goes_on_from_sql(posts: list[Post], redi
 def test_a_visitor_has_one_rate_for_all_partitions(posts: list[Post], settings: Settings) -> None:
     settings.READTRACK = {"PARTITIONS": COUNT, "RATE_LIMIT": 3}
     visitor = Visitor("somebody")
-    outcomes = [tracker.record(factories.hit(subject_of(post), visitor=visitor)) for post in posts[:4]]
+    outcomes = [
+        tracker.record(factories.hit(subject_of(post), visitor=visitor)) for post in posts[:4]
+    ]
     assert [bool(outcome.counted) for outcome in outcomes] == [True] * 3 + [False]
     recording.mark_robots(["somebody", "other"])
     assert not tracker.step(posts[0], "click", visitor=visitor)
     assert tracker.step(posts[0], "click", visitor=Visitor("person"))
 
 
-def test_what_a_script_tells_again_takes_nothing_of_the_rate(posts: list[Post], redis: Redis) -> None:
+def test_what_a_script_tells_again_takes_nothing_of_the_rate(
+    posts: list[Post], redis: Redis
+) -> None:
     hit = factories.hit(*map(subject_of, posts), by_script=True)
     for _ in range(3):
         tracker.record(hit)
@@ -155,7 +171,11 @@ def test_trending_is_the_best_of_all_partitions(posts: list[Post]) -> None:
     for place, post in enumerate(posts):
         view(*[post] * (place + 1))
     tracker.refresh_trending()
-    assert [(trend.obj, trend.views) for trend in reports.trending(3)] == [(posts[7], 8), (posts[6], 7), (posts[5], 6)]
+    assert [(trend.obj, trend.views) for trend in reports.trending(3)] == [
+        (posts[7], 8),
+        (posts[6], 7),
+        (posts[5], 6),
+    ]
 
 
 def test_a_reset_stays_a_reset(posts: list[Post]) -> None:
@@ -164,11 +184,15 @@ def test_a_reset_stays_a_reset(posts: list[Post]) -> None:
     tracker.reset_views(posts[3])
     flush()
     assert stored() == [1, 1, 1, 0, 1, 1, 1, 1]
-    assert {*lifecycle.subjects("site.post")} == {subject_of(post) for post in posts if post != posts[3]}
+    assert {*lifecycle.subjects("site.post")} == {
+        subject_of(post) for post in posts if post != posts[3]
+    }
 
 
 def test_lists_that_began_in_the_same_microsecond_have_epochs_of_their_own() -> None:
-    first, second = (Epoch(7, current, tag=tag) for current, tag in ((1, ":{rt01}"), (2, ":{rt02}")))
+    first, second = (
+        Epoch(7, current, tag=tag) for current, tag in ((1, ":{rt01}"), (2, ":{rt02}"))
+    )
     assert SqlEpoch().advance([first, second])
     assert SqlEpoch().known([first, second]) == {":{rt01}": first, ":{rt02}": second}
     assert KnownEpoch.objects.count() == 2
@@ -190,13 +214,19 @@ def test_an_import_that_is_killed_between_two_partitions_goes_on(
     if loses:
         redis.delete(others[0].keys[0])
     assert ledger.resume(record) == (100, 100 if loses else 0)
-    lacking = sum(keys.tag(subject) == keys.tag_in(others[0].keys[0]) for subject in batch.views) if loses else 0
+    lacking = (
+        sum(keys.tag(subject) == keys.tag_in(others[0].keys[0]) for subject in batch.views)
+        if loses
+        else 0
+    )
     assert sum(stored()) == 8 - lacking
     assert sum(point.views for point in reports.series(Post)) == 8 - lacking
     assert ledger.resume(Import.objects.get()) == (100, 0)
 
 
-def test_without_history_an_import_needs_its_part_all_the_same(posts: list[Post], settings: Settings) -> None:
+def test_without_history_an_import_needs_its_part_all_the_same(
+    posts: list[Post], settings: Settings
+) -> None:
     settings.READTRACK = {"PARTITIONS": COUNT, "HISTORY": False}
     batch: Any = Batch()
     for post in posts:
@@ -223,7 +253,9 @@ def test_visitors_of_several_partitions_are_counted_together(
             reports.visitors_together(posts)
 
 
-def test_queued_views_are_sent_to_their_partitions(posts: list[Post], settings: Settings, redis: Redis) -> None:
+def test_queued_views_are_sent_to_their_partitions(
+    posts: list[Post], settings: Settings, redis: Redis
+) -> None:
     settings.READTRACK = {"PARTITIONS": COUNT, "BUFFER": 1, "RATE_LIMIT": 2}
     subjects = tuple(map(subject_of, posts))
     first = factories.hit(*subjects[:4])

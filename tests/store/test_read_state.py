@@ -18,7 +18,10 @@ from tests.support.partitions import asked
 
 ONE, TWO = "site.category:1", "site.category:2"
 BY_ID: list[dict[str, Any]] = [{}, {"READ_STATE": "sequence"}]
-BY_ORDINAL: list[dict[str, Any]] = [{"READERS": "ordinal"}, {"READ_STATE": "sequence", "READERS": "ordinal"}]
+BY_ORDINAL: list[dict[str, Any]] = [
+    {"READERS": "ordinal"},
+    {"READ_STATE": "sequence", "READERS": "ordinal"},
+]
 COUNTING = [BY_ID[1], BY_ORDINAL[1]]
 
 
@@ -142,7 +145,9 @@ def test_ordinals_are_given_once_and_only_to_readers(redis: Redis, settings: Any
 
 
 @pytest.mark.parametrize("options", BY_ORDINAL, ids=str)
-def test_redis_holds_no_reader_by_primary_key(redis: Redis, settings: Any, options: dict[str, Any]) -> None:
+def test_redis_holds_no_reader_by_primary_key(
+    redis: Redis, settings: Any, options: dict[str, Any]
+) -> None:
     settings.READTRACK = options
     pk = uuid.uuid4()
     reader = readers.reader_by_id(pk)
@@ -155,13 +160,20 @@ def test_redis_holds_no_reader_by_primary_key(redis: Redis, settings: Any, optio
 
 def test_no_more_ordinals_are_handed_out_than_allowed(redis: Redis, settings: Any) -> None:
     settings.READTRACK = {"READERS": "ordinal", "MAX_READER": 1}
-    assert [tracker.mark_subjects_read(name, [ONE]) for name in ("a", "b", "c", "a")] == [[ONE], [ONE], [], [ONE]]
+    assert [tracker.mark_subjects_read(name, [ONE]) for name in ("a", "b", "c", "a")] == [
+        [ONE],
+        [ONE],
+        [],
+        [ONE],
+    ]
     assert redis.hlen("readers") == 2
     assert unread("c", ONE) == [1]
 
 
 @pytest.mark.parametrize("evicted", ["readers", "readers:next"])
-def test_no_ordinal_is_handed_out_again_after_an_eviction(redis: Redis, settings: Any, evicted: str) -> None:
+def test_no_ordinal_is_handed_out_again_after_an_eviction(
+    redis: Redis, settings: Any, evicted: str
+) -> None:
     settings.READTRACK = {"READERS": "ordinal"}
     for name in ("a", "b"):
         read(name, ONE)
@@ -172,7 +184,9 @@ def test_no_ordinal_is_handed_out_again_after_an_eviction(redis: Redis, settings
     assert unread("c", TWO) == unread("d", TWO) == [0]
 
 
-def test_every_publication_ends_the_read_state_of_all_strategies(redis: Redis, settings: Any) -> None:
+def test_every_publication_ends_the_read_state_of_all_strategies(
+    redis: Redis, settings: Any
+) -> None:
     for options in [*BY_ID, *BY_ORDINAL]:
         settings.READTRACK = options
         read(readers.reader_by_id(4), ONE)
@@ -211,7 +225,9 @@ def test_ten_thousand_scattered_readers_stay_in_their_budget(
 
 
 @pytest.mark.parametrize(("state", "highest"), [("bitmap", 100_000_000), ("sequence", 3_125_000)])
-def test_a_far_id_is_refused_and_allocates_nothing(state: str, highest: int, settings: Any, redis: Redis) -> None:
+def test_a_far_id_is_refused_and_allocates_nothing(
+    state: str, highest: int, settings: Any, redis: Redis
+) -> None:
     settings.READTRACK = {"READ_STATE": state}
     assert readers.reader_by_id(highest) == highest
     with pytest.raises(readers.ReaderError, match=r"MAX_READER.*READERS"):
@@ -220,5 +236,7 @@ def test_a_far_id_is_refused_and_allocates_nothing(state: str, highest: int, set
 
 
 def test_without_redis_there_are_no_dots(settings: Any) -> None:
-    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    settings.CACHES = {
+        "default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}
+    }
     assert live.page_state(dots=[ONE], reader=4).unread == {}

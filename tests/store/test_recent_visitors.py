@@ -17,7 +17,9 @@ ONE, TWO = "site.post:1", "site.post:2"
 
 def view(redis: Redis, subject: str, visitor: str, at: datetime, *, days_ago: int) -> None:
     redis.delete(*redis.keys("viewed:*"), "-")
-    tracker.record(factories.hit(subject, visitor=Visitor(visitor), at=at - timedelta(days=days_ago)))
+    tracker.record(
+        factories.hit(subject, visitor=Visitor(visitor), at=at - timedelta(days=days_ago))
+    )
 
 
 @pytest.fixture
@@ -60,7 +62,9 @@ def test_more_subjects_than_a_script_takes_are_asked_for_in_portions(noon: datet
     assert sum(found.values()) == 6
 
 
-def test_by_default_no_sketch_is_written_and_asking_says_what_to_do(redis: Redis, noon: datetime) -> None:
+def test_by_default_no_sketch_is_written_and_asking_says_what_to_do(
+    redis: Redis, noon: datetime
+) -> None:
     view(redis, ONE, "a", noon, days_ago=0)
     assert redis.keys("views:hll:day:*") == []
     with pytest.raises(UniquesError, match=r"READTRACK\['UNIQUE_DAYS'\] is 0. Set it to 7 or more"):
@@ -71,7 +75,13 @@ def test_by_default_no_sketch_is_written_and_asking_says_what_to_do(redis: Redis
 
 def test_daily_sets_know_two_days_exactly(settings: Settings, redis: Redis, noon: datetime) -> None:
     settings.READTRACK = {"UNIQUE": "daily"}
-    for subject, visitor, days_ago in ((ONE, "a", 0), (ONE, "b", 0), (ONE, "b", 1), (ONE, "c", 1), (TWO, "c", 0)):
+    for subject, visitor, days_ago in (
+        (ONE, "a", 0),
+        (ONE, "b", 0),
+        (ONE, "b", 1),
+        (ONE, "c", 1),
+        (TWO, "c", 0),
+    ):
         view(redis, subject, visitor, noon, days_ago=days_ago)
     assert uniques.recent_visitors([ONE, TWO], days=1, at=noon) == {ONE: 2, TWO: 1}
     assert uniques.recent_visitors([ONE, TWO], days=2, at=noon) == {ONE: 3, TWO: 1}

@@ -17,7 +17,13 @@ EVERYTHING: dict[str, Any] = {
     "FUNNELS": True,
     "DIMENSIONS": ["device", "browser", "os", "country", "referrer"],
 }
-VALUES = (("device", "phone"), ("browser", "Firefox"), ("os", "Android"), ("country", "DE"), ("referrer", "a.example"))
+VALUES = (
+    ("device", "phone"),
+    ("browser", "Firefox"),
+    ("os", "Android"),
+    ("country", "DE"),
+    ("referrer", "a.example"),
+)
 
 
 @pytest.mark.parametrize("strategy", ["hll", "set", "daily", "bitmap"])
@@ -49,7 +55,9 @@ def test_with_everything_on_a_hit_is_one_round_trip_and_declares_its_keys(
 
 @pytest.mark.parametrize("prefix", ["site:", "café:"])  # Redis counts bytes
 @pytest.mark.one_server("each partition has a list of its own")
-def test_what_changed_is_named_without_the_prefix(prefix: str, settings: Settings, redis: Any) -> None:
+def test_what_changed_is_named_without_the_prefix(
+    prefix: str, settings: Settings, redis: Any
+) -> None:
     settings.READTRACK = {"PREFIX": prefix}
     hit = factories.hit("site.post:1")
     tracker.record(hit)
@@ -69,4 +77,6 @@ def test_by_default_a_hit_has_nine_keys_and_four_arguments() -> None:
 def test_reading_alone_takes_the_short_way_whatever_is_on(settings: Settings) -> None:
     settings.READTRACK = EVERYTHING
     hit = factories.hit(reads=("site.category:1",), reader=1)
-    assert len(recording.count_views(hit).args) == 3  # those of every hit, without a subject and options
+    assert (
+        len(recording.count_views(hit).args) == 3
+    )  # those of every hit, without a subject and options

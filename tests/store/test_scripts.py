@@ -55,15 +55,21 @@ def test_calls_see_what_a_forgotten_script_before_them_writes(redis: Redis) -> N
     post, exists = "a.b:1", scripts.Call[int]("EXISTS", [keys.total("a.b:1")])
     redis.script_flush()
     connect().script_load(scripts._source("totals").decode())
-    found = scripts.run_all(recording.count_views(factories.hit(post)), counters.totals([post]), exists)
+    found = scripts.run_all(
+        recording.count_views(factories.hit(post)), counters.totals([post]), exists
+    )
     assert (found[0].counted, found[1][post].views, found[2]) == ((post,), 1, 1)
 
 
-def test_a_view_that_a_known_script_counted_is_new_though_a_script_before_it_was_forgotten(redis: Redis) -> None:
+def test_a_view_that_a_known_script_counted_is_new_though_a_script_before_it_was_forgotten(
+    redis: Redis,
+) -> None:
     scripts.run(recording.count_views(factories.hit("a.b:2")))
     redis.script_flush()
     connect().script_load(scripts._source("record").decode())
-    _, outcome = scripts.run_all(counters.totals(["a.b:1"]), recording.count_views(factories.hit("a.b:1")))
+    _, outcome = scripts.run_all(
+        counters.totals(["a.b:1"]), recording.count_views(factories.hit("a.b:1"))
+    )
     assert outcome.counted == ("a.b:1",)
 
 
@@ -129,11 +135,18 @@ def test_the_largest_portion_is_one_the_server_takes(redis: Redis) -> None:
     subjects = factories.subjects("a.b", scripts.SLICE)
     redis.mset({f"views:total:{subject}": 1 for subject in subjects})
     assert len(scripts.run(counters.totals(subjects))) == scripts.SLICE
-    assert scripts.run_all(*counters.lift(dict.fromkeys(subjects, Stored({"": 2})))) == [scripts.SLICE]
-    assert scripts.run(read_state.publish([read_state.Publication(subject) for subject in subjects])) == scripts.SLICE
+    assert scripts.run_all(*counters.lift(dict.fromkeys(subjects, Stored({"": 2})))) == [
+        scripts.SLICE
+    ]
+    assert (
+        scripts.run(read_state.publish([read_state.Publication(subject) for subject in subjects]))
+        == scripts.SLICE
+    )
 
 
-def test_a_change_of_settings_closes_the_connections_that_scripts_keep(settings: Settings, redis: Redis) -> None:
+def test_a_change_of_settings_closes_the_connections_that_scripts_keep(
+    settings: Settings, redis: Redis
+) -> None:
     settings.READTRACK = {"TIMEOUT": 5.0}  # closes what other tests left
     before = {client["id"] for client in redis.client_list()}
     scripts.run(counters.epoch(keys.tags()[0]))

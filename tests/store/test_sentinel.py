@@ -1,4 +1,6 @@
-"""Redis behind Sentinel: a failover breaks no page, and loses only the views that the replica lagged behind."""
+"""Redis behind Sentinel: a failover breaks no page, and loses only the views that the replica
+lagged behind.
+"""
 
 import time
 from collections.abc import Iterator
@@ -86,7 +88,9 @@ def test_everything_works_over_sentinel(watched: Watched) -> None:
     assert [entry[0] for entry in reports.trending()] == [post]
     assert flush().error == ""
     assert stored(post) == live(post) == 1
-    assert {finding.name: finding.message for finding in examine() if finding.level == "error"} == {}
+    assert {
+        finding.name: finding.message for finding in examine() if finding.level == "error"
+    } == {}
 
 
 @pytest.mark.parametrize("end", ["kill", "pause"])
@@ -107,7 +111,9 @@ def test_pages_are_served_through_a_failover_and_count_again_by_themselves(
     assert stored(post) == live(post) == 9
 
 
-def test_a_primary_that_is_demoted_while_it_is_well_is_left_for_its_successor(watched: Watched) -> None:
+def test_a_primary_that_is_demoted_while_it_is_well_is_left_for_its_successor(
+    watched: Watched,
+) -> None:
     post = factories.post()
     view(post, 3)
     watched.sync()
@@ -176,7 +182,9 @@ def silent() -> Iterator[socket]:
 
 
 def use_sentinels(settings: Settings, cache: dict[str, Any], *addresses: tuple[str, int]) -> None:
-    settings.CACHES = {"default": {**cache, "OPTIONS": {**cache["OPTIONS"], "SENTINELS": list(addresses)}}}
+    settings.CACHES = {
+        "default": {**cache, "OPTIONS": {**cache["OPTIONS"], "SENTINELS": list(addresses)}}
+    }
 
 
 def asked(listener: socket) -> int:
@@ -193,7 +201,9 @@ def asked(listener: socket) -> int:
 def test_a_sentinel_that_hangs_costs_one_page_its_share_of_the_time_out(
     watched: Watched, settings: Settings, silent: socket
 ) -> None:
-    use_sentinels(settings, watched.cache(), silent.getsockname(), ("127.0.0.1", watched.sentinel.port))
+    use_sentinels(
+        settings, watched.cache(), silent.getsockname(), ("127.0.0.1", watched.sentinel.port)
+    )
     settings.READTRACK = {"TIMEOUT": 2.0}
     post = factories.post()
     begin = time.perf_counter()
@@ -214,12 +224,16 @@ def test_without_any_sentinel_a_page_asks_each_once(
     assert "MasterNotFoundError" in caplog.text
 
 
-def test_an_answer_that_came_too_late_is_not_taken_for_the_next_one(watched: Watched, settings: Settings) -> None:
+def test_an_answer_that_came_too_late_is_not_taken_for_the_next_one(
+    watched: Watched, settings: Settings
+) -> None:
     settings.READTRACK = {"TIMEOUT": 1.0}
     post, other = factories.post(), factories.post()
     view(post), view(other, 2)
     with Redis(port=watched.primary.port) as client:
-        client.client_pause(60_000, all=False)  # a pause of writes, of which scripts are held to be some
+        client.client_pause(
+            60_000, all=False
+        )  # a pause of writes, of which scripts are held to be some
         with pytest.raises(RedisError):
             scripts.run(totals([f"site.post:{post.pk}"]))
         client.client_unpause()

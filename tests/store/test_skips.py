@@ -17,14 +17,18 @@ from tests.support import factories
 from tests.support.forks import Forks
 
 HOUR = timedelta(hours=1)
-NOWHERE = {"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": "redis://127.0.0.1:1/0"}}
+NOWHERE = {
+    "default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": "redis://127.0.0.1:1/0"}
+}
 
 
 def calls(redis: Redis) -> int:
     return int(redis.info("stats")["total_commands_processed"])
 
 
-def test_the_first_skip_is_told_at_once_and_a_flood_once_a_second(redis: Redis, noon: datetime) -> None:
+def test_the_first_skip_is_told_at_once_and_a_flood_once_a_second(
+    redis: Redis, noon: datetime
+) -> None:
     tracker.skip(["a"], "bot", at=noon)
     assert redis.hgetall("views:skips:2026112012") == {"bot": "1"}
     before = calls(redis)
@@ -60,7 +64,9 @@ def test_hours_are_kept_apart_and_added_up(noon: datetime) -> None:
     assert [reports.skips(hours, at=noon)["bot"] for hours in (1, 2, 24, 25)] == [1, 2, 3, 4]
 
 
-def test_skips_wait_while_redis_is_gone_and_no_page_fails(settings: Settings, redis: Redis, noon: datetime) -> None:
+def test_skips_wait_while_redis_is_gone_and_no_page_fails(
+    settings: Settings, redis: Redis, noon: datetime
+) -> None:
     there = settings.CACHES
     settings.CACHES = NOWHERE
     for _ in range(3):
@@ -94,7 +100,9 @@ def test_the_number_of_waiting_skips_is_bounded(noon: datetime) -> None:
 
 
 @pytest.mark.parametrize("sendings", [1, 20])
-def test_robots_can_fill_neither_redis_nor_the_process_with_names(sendings: int, redis: Any, noon: datetime) -> None:
+def test_robots_can_fill_neither_redis_nor_the_process_with_names(
+    sendings: int, redis: Any, noon: datetime
+) -> None:
     tracker.skip(["a"], "repeat", at=noon)
     for _ in range(sendings):
         for number in range(200):
@@ -116,7 +124,10 @@ def test_names_that_wait_for_many_hours_cost_no_reason(noon: datetime) -> None:
     for key in some:
         skip_buffer.add(key, ["bot", "bot:GPTBot", "bot:curl", "repeat"])
     assert [skip_buffer.skips[key, "bot"] for key in some] == [1] * 24
-    assert sum(count for (_, name), count in skip_buffer.skips.items() if name.startswith("bot:")) == 2 * 24
+    assert (
+        sum(count for (_, name), count in skip_buffer.skips.items() if name.startswith("bot:"))
+        == 2 * 24
+    )
 
 
 def test_threads_lose_nothing(noon: datetime) -> None:
@@ -134,7 +145,9 @@ def test_threads_lose_nothing(noon: datetime) -> None:
     assert reports.skips(at=noon)["bot"] == 1200
 
 
-def test_a_script_that_the_server_does_not_know_yet_makes_no_view_twice(redis: Redis, noon: datetime) -> None:
+def test_a_script_that_the_server_does_not_know_yet_makes_no_view_twice(
+    redis: Redis, noon: datetime
+) -> None:
     factories_hit = factories.hit("site.post:1", at=noon)
     tracker.record(factories.hit("site.post:2", at=noon))
     redis.script_flush()
@@ -162,7 +175,9 @@ def test_a_process_that_ends_sends_its_skips_first(forks: Forks) -> None:
 
 
 def test_a_forked_process_does_not_send_what_its_parent_counted(forks: Forks) -> None:
-    """The process forks while the buffer is locked, as another thread may leave it, so the child has a locked copy."""
+    """The process forks while the buffer is locked, as another thread may leave it, so the child
+    has a locked copy.
+    """
     code = """
 for _ in range(3): tracker.skip(['a'], 'bot')
 from readtrack.store.skips import key_of, skip_buffer

@@ -1,4 +1,6 @@
-"""Tenants in schemas of their own: PREFIX names a function, so that rows with the same id have other keys."""
+"""Tenants in schemas of their own: PREFIX names a function, so that rows with the same id have
+other keys.
+"""
 
 import threading
 from collections.abc import Callable
@@ -20,7 +22,9 @@ from tests.support.partitions import servers
 
 pytestmark = pytest.mark.django_db
 
-present = threading.local()  # like the schema of django-tenants, which belongs to a thread's connection
+present = (
+    threading.local()
+)  # like the schema of django-tenants, which belongs to a thread's connection
 
 
 def tenant() -> Any:
@@ -58,10 +62,14 @@ def test_a_page_counts_for_its_tenant(redis: Redis, *, is_async: bool) -> None:
     post = factories.post()
     for name in ("red", "blue"):  # the same visitor, who is new to each
         url = f"{post.get_absolute_url()}?tenant={name}"
-        page = factories.fetch_async(AsyncClient(), url) if is_async else factories.browser().get(url)
+        page = (
+            factories.fetch_async(AsyncClient(), url) if is_async else factories.browser().get(url)
+        )
         assert page.status_code == 200
     found = {
-        TAG.sub("", str(key)): client.get(key) for client in servers(redis) for key in client.keys("*views:total:*")
+        TAG.sub("", str(key)): client.get(key)
+        for client in servers(redis)
+        for key in client.keys("*views:total:*")
     }
     assert found == {
         f"red:views:total:site.post:{post.pk}": "1",
@@ -97,7 +105,9 @@ def test_a_tenant_sees_and_flushes_its_own_counts(enter: Callable[[Any], None]) 
         ("views", "views:"),
     ],
 )
-def test_a_tenants_name_cannot_break_a_key(name: Any, prefix: str, enter: Callable[[Any], None]) -> None:
+def test_a_tenants_name_cannot_break_a_key(
+    name: Any, prefix: str, enter: Callable[[Any], None]
+) -> None:
     enter(name)
     assert keys.prefix() == prefix
 
@@ -111,7 +121,9 @@ def test_a_long_name_becomes_a_hash(enter: Callable[[Any], None]) -> None:
     assert max(map(len, found)) < 40
 
 
-def test_skips_are_those_of_the_tenant_that_had_them(enter: Callable[[Any], None], redis: Redis) -> None:
+def test_skips_are_those_of_the_tenant_that_had_them(
+    enter: Callable[[Any], None], redis: Redis
+) -> None:
     enter("red")
     tracker.record(factories.hit("site.post:1"))
     tracker.skip(["site.post:1"], "bot", is_alone=False)
@@ -122,7 +134,9 @@ def test_skips_are_those_of_the_tenant_that_had_them(enter: Callable[[Any], None
     assert reports.skips()["bot"] == 1
 
 
-def test_a_prefix_that_looks_like_no_path_stays_as_it_is(settings: Settings, client: Client) -> None:
+def test_a_prefix_that_looks_like_no_path_stays_as_it_is(
+    settings: Settings, client: Client
+) -> None:
     for prefix in ("example.com:", "v1.0", ".", "shop:"):
         settings.READTRACK = {"PREFIX": prefix}
         assert keys.prefix() == prefix

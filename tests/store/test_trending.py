@@ -41,23 +41,31 @@ def summed(redis: Any, at: datetime, minutes: int = 60) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_sliding_never_drifts_from_the_sum_of_the_buckets(redis: Redis, noon: datetime, seed: int) -> None:
+def test_sliding_never_drifts_from_the_sum_of_the_buckets(
+    redis: Redis, noon: datetime, seed: int
+) -> None:
     chance = random.Random(seed)
     at, step = noon, MINUTE
     for _ in range(100):
         for _ in range(chance.randrange(6)):
             view(redis, f"site.post:{chance.randrange(12)}", at, chance.randint(1, 4))
-        # A clock that is put back opens a minute anew, and what comes then is in the list if that is computed then.
+        # A clock that is put back opens a minute anew, and what comes then is in the list if that
+        # is computed then.
         went_back = step < timedelta(0)
         if went_back or chance.random() < 0.7:
             assert refresh_trending(at=at) == len(summed(redis, at))
             assert listed(redis) == summed(redis, at)
-        # Mostly half a minute, at times several, now and then more than the list can slide over, or a clock put back.
-        step = chance.choice([MINUTE / 2] * 12 + [MINUTE * 3, MINUTE * 8, MINUTE * 20, MINUTE * 90, -MINUTE])
+        # Mostly half a minute, at times several, now and then more than the list can slide over, or
+        # a clock put back.
+        step = chance.choice(
+            [MINUTE / 2] * 12 + [MINUTE * 3, MINUTE * 8, MINUTE * 20, MINUTE * 90, -MINUTE]
+        )
         at += step
 
 
-def test_the_running_minute_is_taken_in_as_it_is_and_again_as_it_grows(redis: Redis, noon: datetime) -> None:
+def test_the_running_minute_is_taken_in_as_it_is_and_again_as_it_grows(
+    redis: Redis, noon: datetime
+) -> None:
     for views in (1, 2, 3):
         view(redis, "site.post:1", noon)
         refresh_trending(at=noon)

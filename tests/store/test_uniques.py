@@ -25,7 +25,9 @@ def come(redis: Redis, subject: str, *visitors: int, **values: Any) -> None:
     """Lets each of the visitors view the subject, each in a window of its own."""
     for number in visitors:
         redis.delete(*redis.keys("viewed:*"), "-")
-        tracker.record(factories.hit(subject, visitor=Visitor(f"v{number}"), reader=number, **values))
+        tracker.record(
+            factories.hit(subject, visitor=Visitor(f"v{number}"), reader=number, **values)
+        )
 
 
 def count(*subjects: str) -> list[int]:
@@ -33,7 +35,9 @@ def count(*subjects: str) -> list[int]:
 
 
 @pytest.mark.parametrize("strategy", ALL)
-def test_a_visitor_is_unique_however_often_they_come(settings: Settings, redis: Redis, strategy: str) -> None:
+def test_a_visitor_is_unique_however_often_they_come(
+    settings: Settings, redis: Redis, strategy: str
+) -> None:
     use(settings, strategy)
     come(redis, "site.post:1", 1, 2, 1, 3, 1)
     assert count("site.post:1", "site.post:2") == [3, 0]
@@ -41,7 +45,9 @@ def test_a_visitor_is_unique_however_often_they_come(settings: Settings, redis: 
 
 
 @pytest.mark.parametrize("strategy", ALL)
-def test_a_view_that_does_not_count_has_no_visitor(settings: Settings, redis: Redis, strategy: str) -> None:
+def test_a_view_that_does_not_count_has_no_visitor(
+    settings: Settings, redis: Redis, strategy: str
+) -> None:
     use(settings, strategy)
     hit = factories.hit("site.post:1", "site.post:2", reader=1)
     tracker.record(hit)
@@ -64,7 +70,11 @@ def test_each_strategy_has_keys_of_its_own(
 ) -> None:
     use(settings, strategy)
     come(redis, "site.post:1", 1, 2, at=noon)
-    own = {key for key in redis.keys("views:*") if key.split(":")[1] not in {"total", "hour", "unsettled"}}
+    own = {
+        key
+        for key in redis.keys("views:*")
+        if key.split(":")[1] not in {"total", "hour", "unsettled"}
+    }
     assert own == {name, day} - {""}
     assert redis.ttl(name) == -1
     assert not day or 172_700 < redis.ttl(day) <= 172_800
@@ -81,18 +91,24 @@ def test_the_model_chooses_before_the_site(settings: Settings, redis: Redis) -> 
 
 
 def test_one_hit_may_view_subjects_of_several_strategies(redis: Redis) -> None:
-    outcome = tracker.record(factories.hit("site.counted:1", "site.post:1", "site.counted:2", reader=7))
+    outcome = tracker.record(
+        factories.hit("site.counted:1", "site.post:1", "site.counted:2", reader=7)
+    )
     assert len(outcome.counted) == 3
     assert count("site.counted:1", "site.post:1", "site.counted:2") == [1, 1, 1]
     assert redis.getbit("views:bitmap:site.counted:2", 7) == 1
 
 
-def test_changing_the_strategy_begins_anew_and_harms_nothing(settings: Settings, redis: Redis) -> None:
+def test_changing_the_strategy_begins_anew_and_harms_nothing(
+    settings: Settings, redis: Redis
+) -> None:
     for strategy in [*ALL, *ALL]:
         use(settings, strategy)
         come(redis, "site.post:1", 1, 2)
         assert count("site.post:1") == [2] or strategy == "daily"
-    assert {"views:hll:site.post:1", "views:unique:site.post:1", "views:bitmap:site.post:1"} <= set(redis.keys())
+    assert {"views:hll:site.post:1", "views:unique:site.post:1", "views:bitmap:site.post:1"} <= set(
+        redis.keys()
+    )
 
 
 def test_an_unknown_strategy_is_the_default(settings: Settings, redis: Redis) -> None:
@@ -116,7 +132,9 @@ def test_the_daily_count_adds_up_days(settings: Settings, redis: Redis, noon: An
 
 
 @pytest.mark.parametrize("visitors", [10, 1_000, 100_000])
-def test_estimates_are_as_close_as_they_claim_and_the_rest_is_exact(redis: Redis, visitors: int) -> None:
+def test_estimates_are_as_close_as_they_claim_and_the_rest_is_exact(
+    redis: Redis, visitors: int
+) -> None:
     pipeline = redis.pipeline(transaction=False)
     for start in range(0, visitors, 1_000):
         members = [f"v{number:015}" for number in range(start, min(start + 1_000, visitors))]
@@ -173,7 +191,9 @@ def test_a_question_that_a_strategy_cannot_answer_is_an_error(settings: Settings
 
 
 @pytest.mark.parametrize("options", [{}, {"UNIQUE_DAYS": 35}])
-def test_a_site_may_count_no_visitors(settings: Settings, redis: Any, options: dict[str, Any]) -> None:
+def test_a_site_may_count_no_visitors(
+    settings: Settings, redis: Any, options: dict[str, Any]
+) -> None:
     settings.READTRACK = {"UNIQUE": "none", **options}
     come(redis, "site.post:1", 1, 2)
     assert redis.get("views:total:site.post:1") == "2"
@@ -181,7 +201,9 @@ def test_a_site_may_count_no_visitors(settings: Settings, redis: Any, options: d
     assert {key.split(":")[1] for key in redis.keys("views:*")} == {"total", "hour", "unsettled"}
 
 
-def test_a_model_may_count_no_visitors(settings: Settings, redis: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_may_count_no_visitors(
+    settings: Settings, redis: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Post, "unique_strategy", "none")
     settings.READTRACK = {}
     come(redis, "site.post:1", 1, 2)

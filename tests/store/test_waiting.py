@@ -1,4 +1,6 @@
-"""All of a page's waiting for Redis is at most TIMEOUT, and no answer of Redis is a page that failed."""
+"""All of a page's waiting for Redis is at most TIMEOUT, and no answer of Redis is a page that
+failed.
+"""
 
 import socketserver
 import threading
@@ -74,7 +76,9 @@ def trickle(request: Any) -> None:
         request.sendall(b"x")
 
 
-def test_scripts_that_redis_forgot_cost_each_trip_of_a_page_one_more(wire: Wire, redis: Redis) -> None:
+def test_scripts_that_redis_forgot_cost_each_trip_of_a_page_one_more(
+    wire: Wire, redis: Redis
+) -> None:
     browser = factories.browser()
     browser.get(f"/posts/{factories.post().pk}/")
     redis.script_flush()
@@ -95,14 +99,18 @@ def test_both_trips_of_a_page_and_lost_scripts_share_one_time_out(
     connect().ping()
     redis.script_flush()
     slow(wire, TIMEOUT * 0.7)
-    ask: Any = partial(factories.fetch_async, AsyncClient()) if is_async else factories.browser().get
+    ask: Any = (
+        partial(factories.fetch_async, AsyncClient()) if is_async else factories.browser().get
+    )
     with waited() as seconds:
         assert ">7<" in ask(url.format(post.pk)).text
     assert seconds[0] < TIMEOUT + SLACK
     assert not circuit.lets_pass()
 
 
-def test_a_new_connection_and_its_handshake_take_of_the_same_time(wire: Wire, settings: Settings) -> None:
+def test_a_new_connection_and_its_handshake_take_of_the_same_time(
+    wire: Wire, settings: Settings
+) -> None:
     settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0}
     post, browser = factories.post(view_count=7), factories.browser()
     slow(wire, TIMEOUT * 0.6)
@@ -126,10 +134,17 @@ def test_bytes_that_trickle_take_no_longer(settings: Settings, pool: str) -> Non
 @pytest.mark.one_server("has a pool of one connection")
 def test_a_page_waits_for_a_free_connection_no_longer_either(settings: Settings) -> None:
     pool_class = "redis.BlockingConnectionPool"
-    options = {"CONNECTION_POOL_CLASS": pool_class, "CONNECTION_POOL_KWARGS": {"max_connections": 1}}
+    options = {
+        "CONNECTION_POOL_CLASS": pool_class,
+        "CONNECTION_POOL_KWARGS": {"max_connections": 1},
+    }
     settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
     settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0}
-    post, browser, pool = factories.post(view_count=7), factories.browser(), connect().connection_pool
+    post, browser, pool = (
+        factories.post(view_count=7),
+        factories.browser(),
+        connect().connection_pool,
+    )
     taken = pool.get_connection()
     with waited() as seconds:
         assert ">7<" in browser.get(f"/posts/{post.pk}/").text
@@ -245,7 +260,10 @@ def test_an_answer_of_a_wrong_type_is_no_page_that_failed(
             response: Any = reader.get(page)
             assert response.status_code == 200
             assert b"".join(response.streaming_content) if response.streaming else response.content
-        assert reader.get(unread, {"category": f"site.category:{category.pk}"}).status_code in (200, 503)
+        assert reader.get(unread, {"category": f"site.category:{category.pk}"}).status_code in (
+            200,
+            503,
+        )
         assert [point.views for point in reports.series(post, hours=3)] == [0, 0, 0]
         assert reports.trending() == []
     wire.change = None
@@ -257,7 +275,10 @@ def test_an_answer_of_a_wrong_type_is_no_page_that_failed(
 def test_away_from_pages_a_wrong_answer_is_an_error_of_redis(wire: Wire, answer: bytes) -> None:
     connect().ping()
     wire.change = lambda data: answer + b"\r\n"
-    for ask in (connection.server_time, lambda: tracker.record(factories.hit("site.post:1", "site.post:2"))):
+    for ask in (
+        connection.server_time,
+        lambda: tracker.record(factories.hit("site.post:1", "site.post:2")),
+    ):
         with pytest.raises(RedisError):
             ask()
 

@@ -12,9 +12,9 @@
 10. A restored backup of SQL is healed by the next full flush.
 11. A deleted row is no error and makes no row, and its keys go.
 
-They hold alike for totals, unique visitors (within the error of a sketch), the stages of funnels, reads, breakdowns,
-and the hours of the model; history of posts is held to 1 to 3. Promises 4, 5 and 6 are what the state machine does; the
-others are methods of `Books`.
+They hold alike for totals, unique visitors (within the error of a sketch), the stages of funnels,
+reads, breakdowns, and the hours of the model; history of posts is held to 1 to 3. Promises 4, 5 and
+6 are what the state machine does; the others are methods of `Books`.
 """
 
 from collections import Counter, defaultdict
@@ -63,7 +63,9 @@ class Books:
 
     def __init__(self) -> None:
         self.counted: defaultdict[Any, Counter[Name]] = defaultdict(Counter)
-        self.seen: defaultdict[Any, Counter[Name]] = defaultdict(Counter)  # what SQL held when we last looked
+        self.seen: defaultdict[Any, Counter[Name]] = defaultdict(
+            Counter
+        )  # what SQL held when we last looked
         # What SQL has to hold after the next flush, at least.
         self.owed: defaultdict[Any, Counter[Name]] = defaultdict(Counter)
         # What a flush that began before a reset may still write, or what a backup brought back.
@@ -108,7 +110,8 @@ class Books:
             self.owed[pk].update(names)
 
     def lose(self, pks: Iterable[Any], *families: str, is_vague: bool) -> None:
-        """From here on SQL has to hold what it holds now of these families (or of all), and later counts.
+        """From here on SQL has to hold what it holds now of these families (or of all), and later
+        counts.
 
         Unless those are vague: a merge may hide them.
         """
@@ -151,30 +154,44 @@ class Books:
         for pk, counts in stored.items():
             for name, count in counts.items():
                 most = self._most(pk, name)
-                assert count <= most, f"{pk}: SQL holds {count} of {name}, more than the {most} that were counted"
+                assert count <= most, (
+                    f"{pk}: SQL holds {count} of {name}, more than the {most} that were counted"
+                )
             for name, count in self.seen[pk].items():
                 if pk not in self.carried and not self._is_passing(pk, name):
-                    assert counts[name] >= count, f"{pk}: {name} decreased in SQL from {count} to {counts[name]}"
+                    assert counts[name] >= count, (
+                        f"{pk}: {name} decreased in SQL from {count} to {counts[name]}"
+                    )
         assert not self.gone & stored.keys(), "11: a row was made out of a count"
         self.seen = stored
-        assert self.model_stored() <= self.model_counted, "2: the model's hours hold more than was counted"
+        assert self.model_stored() <= self.model_counted, (
+            "2: the model's hours hold more than was counted"
+        )
         for name, gained in self.gained().items():
-            assert gained <= self.ever[name], f"2: {name} gained {gained}, more than the {self.ever[name]} counted"
+            assert gained <= self.ever[name], (
+                f"2: {name} gained {gained}, more than the {self.ever[name]} counted"
+            )
         self._check_history()
 
     def _most(self, pk: Any, name: Name) -> int:
-        """Returns what may be stored at most. Without a sketch, visitors who return after a loss count again."""
+        """Returns what may be stored at most. Without a sketch, visitors who return after a loss
+        count again.
+        """
         if name == VISITORS and not self.has_sketches:
             name = VIEWS
         most = self.counted[pk][name] + self.carried.get(pk, Counter())[name]
         return most + slack(most) if name == VISITORS else most
 
     def _is_passing(self, pk: Any, name: Name) -> bool:
-        """Returns True for a count of a reset post's hash: if written late, it goes with the reset's mark."""
+        """Returns True for a count of a reset post's hash: if written late, it goes with the
+        reset's mark.
+        """
         return pk in self.before_reset and name not in (VIEWS, VISITORS)
 
     def _check_history(self) -> None:
-        rows = list(History.objects.order_by("subject", "hour").values_list("subject", "hour", "views"))
+        rows = list(
+            History.objects.order_by("subject", "hour").values_list("subject", "hour", "views")
+        )
         found = {(subject, hour): views for subject, hour, views in rows}
         for key, views in found.items():
             assert views >= self._history.get(key, 0), f"history of {key} decreased"
@@ -194,27 +211,37 @@ class Books:
         if self.carried:
             return
         assert model <= self.model_counted
-        # A Redis that was restored from before a reset drops what it has from before with the next flush.
+        # A Redis that was restored from before a reset drops what it has from before with the next
+        # flush.
         certain = [pk for pk in posts if not self.is_vague or pk not in self.before_reset]
         assert all(shown[posts[pk]] <= self.counted[pk][VIEWS] for pk in certain)
         if self.is_vague:
             return
         assert all(visitors[post] <= self._most(pk, VISITORS) for pk, post in posts.items())
-        self._check_hashes_shown([post for post in posts.values() if post.pk not in self.before_reset])
+        self._check_hashes_shown(
+            [post for post in posts.values() if post.pk not in self.before_reset]
+        )
 
     def _check_hashes_shown(self, posts: list[Post]) -> None:
         shown = {on(value): count for value, count in reports.breakdown(posts, "device").items()}
         shown |= {("funnel", stage.name): stage.count for stage in reports.funnel(posts)}
         shown[READ] = reports.reading(posts).reads
         for name in (ENTERED, CLICKED, READ, *map(on, DEVICES)):
-            stored, counted = (sum(book[post.pk][name] for post in posts) for book in (self.seen, self.counted))
-            assert stored <= shown.get(name, 0) <= counted, f"{name}: not {stored} <= {shown.get(name, 0)} <= {counted}"
+            stored, counted = (
+                sum(book[post.pk][name] for post in posts) for book in (self.seen, self.counted)
+            )
+            assert stored <= shown.get(name, 0) <= counted, (
+                f"{name}: not {stored} <= {shown.get(name, 0)} <= {counted}"
+            )
 
     def check_flushed(self, pks: Sequence[Any], *, redis: Redis, is_full: bool) -> None:
         """Checks promises 3, 9 and 10 after a flush that ran alone."""
         for pk, counts in self.carried.items():
-            # A row is put right by now, its hashes in SQL when the mark of the reset goes (see resets.finish).
-            self.counted[pk] += Counter({name: n for name, n in counts.items() if name not in (VIEWS, VISITORS)})
+            # A row is put right by now, its hashes in SQL when the mark of the reset goes (see
+            # resets.finish).
+            self.counted[pk] += Counter(
+                {name: n for name, n in counts.items() if name not in (VIEWS, VISITORS)}
+            )
             self.seen[pk] = Counter()
         self.carried = {}
         self.check()
@@ -223,14 +250,22 @@ class Books:
                 if self._is_passing(pk, name):
                     continue
                 least = count - slack(count) if name == VISITORS else count
-                assert self.seen[pk][name] >= least, f"{pk}: of {name} {count} are owed, {self.seen[pk][name]} stored"
+                assert self.seen[pk][name] >= least, (
+                    f"{pk}: of {name} {count} are owed, {self.seen[pk][name]} stored"
+                )
         stored = self.model_stored()
-        assert _charted(None) == _charted(Post), "the charts of the site and of its only model differ"
-        assert stored >= self.model_owed, f"of the model's views {self.model_owed} are owed, {stored} stored"
+        assert _charted(None) == _charted(Post), (
+            "the charts of the site and of its only model differ"
+        )
+        assert stored >= self.model_owed, (
+            f"of the model's views {self.model_owed} are owed, {stored} stored"
+        )
         if not is_full:
             return
         is_exact = self.is_model_exact and not self.is_vague
-        assert not is_exact or stored == self.model_owed, f"{stored} stored of {self.model_owed} views of the model"
+        assert not is_exact or stored == self.model_owed, (
+            f"{stored} stored of {self.model_owed} views of the model"
+        )
         self.model_owed, self.is_model_exact = stored, True
         self._check_alike(pks)
         self._check_sketches(redis)
@@ -259,31 +294,43 @@ class Books:
             redis.set("sketch", bytes(sketch))
             found[subject] = int(redis.pfcount("sketch"))
             redis.unlink("sketch")
-            assert found[subject] >= self._sketches.get(subject, 0) - slack(found[subject]), "a sketch was lost"
+            assert found[subject] >= self._sketches.get(subject, 0) - slack(found[subject]), (
+                "a sketch was lost"
+            )
         self._sketches = found
 
     def _check_series(self, pks: Sequence[Any]) -> None:
         """Checks that the history of posts adds up to their totals if nothing was lost."""
         posts = Post.objects.filter(pk__in=pks)
         for post in posts:
-            assert sum(point.views for point in reports.series(post)) == self.counted[post.pk][VIEWS]
+            assert (
+                sum(point.views for point in reports.series(post)) == self.counted[post.pk][VIEWS]
+            )
         for of in (None, Post):
             assert sum(point.views for point in reports.series(of)) == self.model_counted, of
-        assert self.gained() == +Counter({name: self.ever[name] for name in (ENTERED, CLICKED, *map(on, DEVICES))})
+        assert self.gained() == +Counter(
+            {name: self.ever[name] for name in (ENTERED, CLICKED, *map(on, DEVICES))}
+        )
 
     def check_gone(self, redis: Redis) -> None:
         """Checks promise 11."""
         for pk in self.gone:
             subject = subject_of_row(Post, pk)
-            assert not redis.exists(keys.total(subject), keys.hll(subject)), "11: keys of a deleted row stay"
+            assert not redis.exists(keys.total(subject), keys.hll(subject)), (
+                "11: keys of a deleted row stay"
+            )
 
     def model_stored(self) -> int:
         """Returns the views of the model in history."""
         rows = History.objects.filter(subject__in=[f"{MODEL}{tag}" for tag in keys.tags()])
-        return sum(rows.values("subject").annotate(most=Max("views")).values_list("most", flat=True))
+        return sum(
+            rows.values("subject").annotate(most=Max("views")).values_list("most", flat=True)
+        )
 
     def gained(self) -> Counter[Name]:
-        """Returns what all posts together gained of their breakdowns and funnels, by the history of the model."""
+        """Returns what all posts together gained of their breakdowns and funnels, by the history of
+        the model.
+        """
         found: Counter[Name] = Counter()
         for kind, field, count in BreakdownHistory.objects.values_list("kind", "field", "count"):
             found[kind, field] += count
@@ -292,8 +339,12 @@ class Books:
     def stored(self) -> defaultdict[Any, Counter[Name]]:
         """Returns the counts in SQL."""
         rows = Post.objects.values_list("pk", "view_count", "visitor_count")
-        found = defaultdict(Counter, {pk: Counter({VIEWS: views, VISITORS: more}) for pk, views, more in rows})
-        for subject, kind, field, count in Breakdown.objects.values_list("subject", "kind", "field", "count"):
+        found = defaultdict(
+            Counter, {pk: Counter({VIEWS: views, VISITORS: more}) for pk, views, more in rows}
+        )
+        for subject, kind, field, count in Breakdown.objects.values_list(
+            "subject", "kind", "field", "count"
+        ):
             # What was written late of a deleted row is nobody's.
             found.get(int(subject.partition(":")[2]), Counter())[kind, field] = count
         return found

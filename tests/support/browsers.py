@@ -1,4 +1,6 @@
-"""A real browser for a test. Without one on this machine the test is skipped, save where CI runs it."""
+"""A real browser for a test. Without one on this machine the test is skipped, save where CI runs
+it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def real_browser(*, is_whole: bool = False) -> Iterator[Browser]:
-    """Starts a browser, by default the quickest of this machine. Only a whole one keeps pages for the Back button."""
+    """Starts a browser, by default the quickest of this machine. Only a whole one keeps pages for
+    the Back button.
+    """
     # Here, so that the other tests do without playwright.
     from demo_project.chromium import chromium, program
 
@@ -23,5 +27,7 @@ def real_browser(*, is_whole: bool = False) -> Iterator[Browser]:
         reason = "no Chromium on this machine (Debian: apt install chromium)"
         pytest.fail(reason) if os.environ.get("READTRACK_CI") else pytest.skip(reason)
     with pytest.MonkeyPatch.context() as environment, chromium(is_whole=is_whole) as browser:
-        environment.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # playwright runs an event loop in this thread
+        environment.setenv(
+            "DJANGO_ALLOW_ASYNC_UNSAFE", "1"
+        )  # playwright runs an event loop in this thread
         yield browser

@@ -1,4 +1,6 @@
-"""A Valkey Cluster of three primaries, each with a replica: six processes on loopback, ready in some two seconds."""
+"""A Valkey Cluster of three primaries, each with a replica: six processes on loopback, ready in
+some two seconds.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,14 @@ def cache(urls: Sequence[str]) -> dict[str, Any]:
 
 
 class ValkeyCluster:
-    """Servers by number: the first three begin as primaries, and number n + 3 as the replica of number n."""
+    """Servers by number: the first three begin as primaries, and number n + 3 as the replica of
+    number n.
+    """
 
     def __init__(self, *, config: Mapping[str, str] | None = None, replicas: bool = True) -> None:
-        self._width = 3 + replicas  # of an entry of CLUSTER SLOTS: first and last slot, and each server
+        self._width = (
+            3 + replicas
+        )  # of an entry of CLUSTER SLOTS: first and last slot, and each server
         self._config = {**CONFIG, **(config or {})}
         self._renew(SHARDS * (1 + replicas))
         self._stack = ExitStack()
@@ -107,16 +113,30 @@ class ValkeyCluster:
         finally:
             self.move(slot, target, source)
 
-    def move(self, slot: int, source: int, target: int, *, servers: Iterable[int] | None = None) -> None:
+    def move(
+        self, slot: int, source: int, target: int, *, servers: Iterable[int] | None = None
+    ) -> None:
         """Moves a slot with its keys, key by key, as all versions can."""
         with self.importing(slot, source, target):
             while found := self.ask(source, "CLUSTER", "GETKEYSINSLOT", slot, 100):
-                self.ask(source, "MIGRATE", "127.0.0.1", self.servers[target].port, "", 0, 10_000, "KEYS", *found)
+                self.ask(
+                    source,
+                    "MIGRATE",
+                    "127.0.0.1",
+                    self.servers[target].port,
+                    "",
+                    0,
+                    10_000,
+                    "KEYS",
+                    *found,
+                )
             for number in (target, source):
                 self.ask(number, "CLUSTER", "SETSLOT", slot, "NODE", self.id_of(target))
         self.until_moved([slot], target, servers=servers)
 
-    def until_moved(self, slots: Iterable[int], target: int, *, servers: Iterable[int] | None = None) -> None:
+    def until_moved(
+        self, slots: Iterable[int], target: int, *, servers: Iterable[int] | None = None
+    ) -> None:
         """Waits until the servers, by default all, know that the slots moved."""
         wanted, where = set(slots), self.servers[target].port
 
@@ -128,7 +148,9 @@ class ValkeyCluster:
 
     def until_replica(self, number: int) -> None:
         """Waits until the server is a replica that has all data."""
-        self.until_all(lambda told: told[0] == "slave" and told[3] == "connected", "ROLE", servers=[number])
+        self.until_all(
+            lambda told: told[0] == "slave" and told[3] == "connected", "ROLE", servers=[number]
+        )
 
     @contextmanager
     def importing(self, slot: int, source: int, target: int) -> Iterator[None]:
@@ -160,16 +182,22 @@ class ValkeyCluster:
             self.ask(number, "CLUSTER", "ADDSLOTSRANGE", number * share, last)
         for server in self.servers[1:]:
             self.ask(0, "CLUSTER", "MEET", "127.0.0.1", server.port, server.config["cluster-port"])
-        self.until_all(lambda told: f"cluster_known_nodes:{len(self.servers)}\r" in told, "CLUSTER", "INFO")
+        self.until_all(
+            lambda told: f"cluster_known_nodes:{len(self.servers)}\r" in told, "CLUSTER", "INFO"
+        )
         for number in range(SHARDS, len(self.servers)):
             self.ask(number, "CLUSTER", "REPLICATE", self.id_of(number - SHARDS))
         self.until_all(lambda told: "cluster_state:ok" in told, "CLUSTER", "INFO")
         self.until_all(lambda told: told[0] == "master" or told[3] == "connected", "ROLE")
         self.until_all(
-            lambda told: len(told) == SHARDS and {len(shard) for shard in told} == {self._width}, "CLUSTER", "SLOTS"
+            lambda told: len(told) == SHARDS and {len(shard) for shard in told} == {self._width},
+            "CLUSTER",
+            "SLOTS",
         )
 
-    def until_all(self, holds: Callable[[Any], bool], *command: str, servers: Iterable[int] | None = None) -> None:
+    def until_all(
+        self, holds: Callable[[Any], bool], *command: str, servers: Iterable[int] | None = None
+    ) -> None:
         """Waits until the answer of each of the servers, by default of all, is as it should be."""
         for number in range(len(self.servers)) if servers is None else servers:
             wait_until(partial(self._holds, holds, number, *command), server=self.servers[number])

@@ -28,4 +28,8 @@ def live(redis: Redis, obj: Any) -> int:
 def remaining_keys(redis: Redis, obj: Any) -> list[str]:
     """Returns those of the object's lasting keys that Redis holds."""
     subject = subject_of(obj)
-    return [key for key in (f"views:total:{subject}", f"views:hll:{subject}", f"funnel:{subject}") if redis.exists(key)]
+    return [
+        key
+        for key in (f"views:total:{subject}", f"views:hll:{subject}", f"funnel:{subject}")
+        if redis.exists(key)
+    ]

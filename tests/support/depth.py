@@ -1,8 +1,8 @@
 """How much tests look at that have no natural end.
 
-An ordinary run draws the same examples each time, disturbs every thirteenth step of a flush, and takes some variants
-of each test. `READTRACK_DEEP=20 python3 manage.py test` draws other examples each time, 20 times as many, disturbs
-every step, and takes all variants.
+An ordinary run draws the same examples each time, disturbs every thirteenth step of a flush, and
+takes some variants of each test. `READTRACK_DEEP=20 python3 manage.py test` draws other examples
+each time, 20 times as many, disturbs every step, and takes all variants.
 """
 
 import os
@@ -22,7 +22,9 @@ def examples(number: int) -> int:
 
 
 def some(variants: Iterable[Variant], *, deep: Iterable[Variant]) -> list[Variant]:
-    """Returns the variants of a test that each run takes, and in a deep run those of `deep` behind them, each once."""
+    """Returns the variants of a test that each run takes, and in a deep run those of `deep` behind
+    them, each once.
+    """
     chosen = list(variants)
     return [*chosen, *(one for one in deep if one not in chosen)] if DEEP else chosen
 

@@ -1,6 +1,7 @@
 """Empties the databases after a test that commits, by DELETE in place of Django's `flush`.
 
-`flush` truncates every table, which makes new files, and then stores content types and permissions anew: 0.1 s a test.
+`flush` truncates every table, which makes new files, and then stores content types and permissions
+anew: 0.1 s a test.
 """
 
 from functools import cache
@@ -9,7 +10,11 @@ from typing import Any
 from django.db import connections, transaction
 from django.test import TransactionTestCase
 
-KEPT = {"auth_permission", "django_content_type", "django_migrations"}  # made by migrations, and the same in every test
+KEPT = {
+    "auth_permission",
+    "django_content_type",
+    "django_migrations",
+}  # made by migrations, and the same in every test
 
 _Case: Any = TransactionTestCase  # whose stubs leave out what is not public
 _flush = _Case._fixture_teardown
@@ -24,7 +29,9 @@ def _empty(case: Any) -> None:
         with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
             tables = [f'"{table}"' for table in _tables(alias)]
             cursor.execute(
-                " UNION ALL ".join(f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {name})" for name in tables)
+                " UNION ALL ".join(
+                    f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {name})" for name in tables
+                )
             )
             for (name,) in cursor.fetchall():
                 cursor.execute(f"DELETE FROM {name}")

@@ -23,7 +23,9 @@ _visitors = count(1)
 
 
 def begin() -> None:
-    """Gives a test the visitors that it has in each run. Of others, two may leave the same trace in a small sketch."""
+    """Gives a test the visitors that it has in each run. Of others, two may leave the same trace in
+    a small sketch.
+    """
     global _visitors
     _visitors = count(1)
 
@@ -38,7 +40,10 @@ def post(**values: Any) -> Post:
 
 def neighbours(number: int, **values: Any) -> list[Post]:
     """Returns new posts of one partition."""
-    return [post(pk=int(subject.rpartition(":")[2]), **values) for subject in subjects("site.post", number)]
+    return [
+        post(pk=int(subject.rpartition(":")[2]), **values)
+        for subject in subjects("site.post", number)
+    ]
 
 
 def subjects(label: str, number: int) -> list[str]:
@@ -49,7 +54,9 @@ def subjects(label: str, number: int) -> list[str]:
 
 
 def user(**values: Any) -> User:
-    return User.objects.create_user(**{"username": f"user{next(_numbers)}", "password": "secret", **values})
+    return User.objects.create_user(
+        **{"username": f"user{next(_numbers)}", "password": "secret", **values}
+    )
 
 
 def browser(user: User | None = None, **values: Any) -> Client:
@@ -61,13 +68,19 @@ def browser(user: User | None = None, **values: Any) -> Client:
 
 
 def fetch_async(client: AsyncClient, url: str, **values: Any) -> Any:
-    """Returns the page as ASGI serves it. Its synchronous parts share the test's thread and transaction."""
+    """Returns the page as ASGI serves it. Its synchronous parts share the test's thread and
+    transaction.
+    """
     return async_to_sync(client.get)(url, headers={"User-Agent": BROWSER}, **values)
 
 
 def hit(*subjects: str, **values: Any) -> Hit:
     """Returns a view of the subjects by a new visitor."""
-    fresh = {"visitor": Visitor(f"visitor{next(_visitors)}"), "at": buckets.now(), "views": subjects}
+    fresh = {
+        "visitor": Visitor(f"visitor{next(_visitors)}"),
+        "at": buckets.now(),
+        "views": subjects,
+    }
     return Hit(**{**fresh, **values})
 
 
@@ -79,5 +92,7 @@ KINDS: dict[str, Callable[[], Tracked]] = {
     "UUID": lambda: Product.objects.create(id=uuid.uuid4()),
     "text": lambda: Page.objects.create(slug="a:b*/%?é"),
     "tracked child": lambda: Journal.objects.create(name="A"),
-    "another's key, another column": lambda: Profile.objects.create(user=User.objects.create(username="a")),
+    "another's key, another column": lambda: Profile.objects.create(
+        user=User.objects.create(username="a")
+    ),
 }

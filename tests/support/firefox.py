@@ -39,7 +39,9 @@ class Firefox:
     def __init__(self, connection: socket.socket, file: IO[bytes]) -> None:
         self._connection, self._file, self._number = connection, file, 0
         self._answer()  # its greeting
-        self.command("WebDriver:NewSession", capabilities={"timeouts": {"script": 1000 * int(ENOUGH)}})
+        self.command(
+            "WebDriver:NewSession", capabilities={"timeouts": {"script": 1000 * int(ENOUGH)}}
+        )
 
     def _answer(self) -> Any:
         size = b""
@@ -65,7 +67,9 @@ class Firefox:
             self.command("Marionette:SetContext", value="content")
 
     def begin(self, version: int) -> None:
-        """Makes it the browser of a new reader: without cookies and kept files, with a user agent of its own."""
+        """Makes it the browser of a new reader: without cookies and kept files, with a user agent
+        of its own.
+        """
         self.run(FRESH, version, context="chrome")
 
     def goto(self, url: str) -> None:
@@ -76,7 +80,9 @@ class Firefox:
 
     def act(self, kind: str, *actions: dict[str, Any]) -> None:
         """Does what a person does with a keyboard or a mouse, so that pages see trusted events."""
-        self.command("WebDriver:PerformActions", actions=[{"type": kind, "id": kind, "actions": actions}])
+        self.command(
+            "WebDriver:PerformActions", actions=[{"type": kind, "id": kind, "actions": actions}]
+        )
 
     def waits_for_answers(self, number: int) -> bool:
         """Waits until the page's script has that many answers."""
@@ -90,18 +96,32 @@ def firefox() -> Iterator[Firefox]:
     if not program:
         reason = "no Firefox on this machine (Debian: apt install firefox-esr)"
         pytest.fail(reason) if os.environ.get("READTRACK_CI") else pytest.skip(reason)
-    with TemporaryDirectory(ignore_cleanup_errors=True) as name:  # its last process writes for a moment longer
+    with TemporaryDirectory(
+        ignore_cleanup_errors=True
+    ) as name:  # its last process writes for a moment longer
         folder = Path(name)
-        lines = (f'user_pref("{key}", {json.dumps(value)});\n' for key, value in PREFERENCES.items())
+        lines = (
+            f'user_pref("{key}", {json.dumps(value)});\n' for key, value in PREFERENCES.items()
+        )
         (folder / "user.js").write_text("".join(lines))
-        command = [program, "--headless", "--marionette", "--remote-allow-system-access", "--profile", name]
+        command = [
+            program,
+            "--headless",
+            "--marionette",
+            "--remote-allow-system-access",
+            "--profile",
+            name,
+        ]
         environment = {**os.environ, "HOME": name, "MOZ_CRASHREPORTER_DISABLE": "1"}
         child = Child(command, log=folder / "log", env=environment)
         try:
             port = folder / "MarionetteActivePort"
             assert comes_true(lambda: port.exists() and bool(port.read_text())), child.last_lines()
             address = ("127.0.0.1", int(port.read_text()))
-            with socket.create_connection(address, ENOUGH) as connection, connection.makefile("rb") as file:
+            with (
+                socket.create_connection(address, ENOUGH) as connection,
+                connection.makefile("rb") as file,
+            ):
                 yield Firefox(connection, file)
         finally:
             child.stop()

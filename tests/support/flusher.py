@@ -1,4 +1,6 @@
-"""`python -m tests.support.flusher`: flushes once for each line it reads, in a fork that may be killed."""
+"""`python -m tests.support.flusher`: flushes once for each line it reads, in a fork that may be
+killed.
+"""
 
 import os
 import sys

@@ -1,4 +1,5 @@
-"""Runs code as `python -c` does, in forks of a process that has imported Django: a tenth of the time of a new one.
+"""Runs code as `python -c` does, in forks of a process that has imported Django: a tenth of the
+time of a new one.
 
 `python -m tests.support.forks` is that process.
 """
@@ -65,7 +66,9 @@ class Forks:
 
 
 def main() -> None:
-    """Runs the code of each line in a fork, which ends as any process does: its `atexit` functions are called."""
+    """Runs the code of each line in a fork, which ends as any process does: its `atexit` functions
+    are called.
+    """
     if SETTINGS in os.environ:
         import django
 

@@ -20,7 +20,9 @@ def dump(redis: Redis) -> Dump:
     """Returns a snapshot of Redis."""
     found: Dump = {}
     for client in servers(redis):
-        found |= {key: client.execute_command("DUMP", key, NEVER_DECODE=True) for key in client.keys("*")}
+        found |= {
+            key: client.execute_command("DUMP", key, NEVER_DECODE=True) for key in client.keys("*")
+        }
     return {key: value for key, value in found.items() if value is not None}
 
 
@@ -33,7 +35,9 @@ def restore(redis: Redis, snapshot: Dump) -> None:
 
 @contextmanager
 def at_step(wire: Wire, trip: int, moment: Moment, deed: Callable[[], Any]) -> Iterator[list[int]]:
-    """Calls `deed` once, at that round trip from now on, while the caller waits. The list then holds the trip."""
+    """Calls `deed` once, at that round trip from now on, while the caller waits. The list then
+    holds the trip.
+    """
     done: list[int] = []
     target = wire.trips + trip
 
@@ -73,12 +77,16 @@ def database_down(connection: BaseDatabaseWrapper) -> Iterator[None]:
     """Ends all connections to the PostgreSQL database, and lets nobody in."""
     name = connection.settings_dict["NAME"]
     with _administrator(connection.settings_dict) as administrator:
-        administrator.execute(SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(Identifier(name)))
+        administrator.execute(
+            SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(Identifier(name))
+        )
         disconnect(connection.settings_dict)
         try:
             yield
         finally:
-            administrator.execute(SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(Identifier(name)))
+            administrator.execute(
+                SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(Identifier(name))
+            )
             connection.close()
 
 

@@ -40,7 +40,9 @@ http {{
 
 @contextmanager
 def nginx(site: str) -> Iterator[str]:
-    """Starts nginx in front of the site. Yields its URL. Skips the test where there is none, save in CI."""
+    """Starts nginx in front of the site. Yields its URL. Skips the test where there is none, save
+    in CI.
+    """
     program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin") or ""
     if not program:
         reason = "no nginx on this machine (Debian: apt install nginx-light)"

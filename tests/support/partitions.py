@@ -1,7 +1,8 @@
-"""Partitions in tests: `READTRACK_TEST_PARTITIONS=16` runs the suite with so many of them, on one server.
+"""Partitions in tests: `READTRACK_TEST_PARTITIONS=16` runs the suite with so many of them, on one
+server.
 
-A command with keys in several hash slots of a cluster is refused. The tests' own client takes keys by the names
-that they have without partitions.
+A command with keys in several hash slots of a cluster is refused. The tests' own client takes keys
+by the names that they have without partitions.
 """
 
 import re
@@ -59,7 +60,9 @@ def keys_of(command: Sequence[bytes]) -> Sequence[bytes]:
 
 
 def commands(packed: bytes) -> Iterator[list[bytes]]:
-    """Yields the commands in what is sent to a server (RESP arrays of bulk strings, as answers are)."""
+    """Yields the commands in what is sent to a server (RESP arrays of bulk strings, as answers
+    are).
+    """
     reader: Any = Reader()
     reader.feed(packed)
     while command := reader.gets():
@@ -80,7 +83,9 @@ def check(packed: bytes) -> None:
 
 @contextmanager
 def slots_checked() -> Iterator[None]:
-    """Checks every command of readtrack's clients, whose answers are bytes, unlike those of the tests' own."""
+    """Checks every command of readtrack's clients, whose answers are bytes, unlike those of the
+    tests' own.
+    """
     send: Any = AbstractConnection.send_packed_command
 
     def checked(self: Any, command: Any, check_health: bool = True) -> None:  # noqa: FBT002 - its signature
@@ -99,7 +104,9 @@ def validator() -> Iterator[None]:
         yield
 
 
-def asked(read: Callable[[Sequence[str]], Call[dict[str, Item]]], subjects: Iterable[str]) -> dict[str, Item]:
+def asked(
+    read: Callable[[Sequence[str]], Call[dict[str, Item]]], subjects: Iterable[str]
+) -> dict[str, Item]:
     """Returns the answers about subjects, each partition's by a call of its own."""
     subjects = list(subjects)
     found = ChainMap(*scripts.run_all(*map(read, scripts.parted(subjects))))
@@ -130,14 +137,27 @@ class PlainNames(Redis):
         return PlainPipeline(self.connection_pool, self.response_callbacks, False, self)  # noqa: FBT003
 
     def placed(self, *args: Any) -> list[Sequence[Any]]:
-        """Returns the command with keys as they are named in their partitions; one for each partition if need be."""
+        """Returns the command with keys as they are named in their partitions; one for each
+        partition if need be.
+        """
         name = str(args[0]).upper()
         if name == "KEYS":
             return [("KEYS", "*")]
         if name in ALL_KEYS:
             return [(name, *chain(*self._places(*args[1:])))]
         if name == "MSET":
-            return [(name, *chain(*zip(next(zip(*self._places(*args[1::2]), strict=True)), args[2::2], strict=True)))]
+            return [
+                (
+                    name,
+                    *chain(
+                        *zip(
+                            next(zip(*self._places(*args[1::2]), strict=True)),
+                            args[2::2],
+                            strict=True,
+                        )
+                    ),
+                )
+            ]
         if name in WITHOUT_KEYS | {"FLUSHDB", "FLUSHALL"} or len(args) < 2:
             return [args]
         if str(args[1]).endswith("views:unsettled"):
@@ -146,7 +166,9 @@ class PlainNames(Redis):
         return [(*args[:place], self._places(args[place])[0][0], *args[place + 1 :])]
 
     def _of_unsettled(self, name: str, key: str, *args: Any) -> list[Sequence[Any]]:
-        """Returns the commands for the lists of unsettled counters, whose members have tags, as their keys do."""
+        """Returns the commands for the lists of unsettled counters, whose members have tags, as
+        their keys do.
+        """
 
         def of(member: str) -> tuple[str, str]:
             kind, subject = keys.split_member(member)
@@ -164,7 +186,10 @@ class PlainNames(Redis):
 
     def _places(self, *names: Any) -> list[list[str]]:
         """Returns the names of each key in the partitions that have it, or in one that could."""
-        found = [self._possible(name.decode() if isinstance(name, bytes) else str(name)) for name in names]
+        found = [
+            self._possible(name.decode() if isinstance(name, bytes) else str(name))
+            for name in names
+        ]
         asked = [place for places in found if len(places) > 1 for place in places]
         exist = {place: self._send("EXISTS", place) for place in asked}
         return [[place for place in places if exist.get(place)] or places[:1] for places in found]
@@ -174,7 +199,10 @@ class PlainNames(Redis):
         if row is None or row in lifecycle.NOT_MOVED or parts["tag"]:
             return [key]
         owner = parts.get("subject", parts.get("visitor"))
-        return [row.placed(parts, tag=tag) for tag in (keys.tags() if owner is None else [keys.tag(owner)])]
+        return [
+            row.placed(parts, tag=tag)
+            for tag in (keys.tags() if owner is None else [keys.tag(owner)])
+        ]
 
 
 class PlainPipeline(Pipeline):
@@ -198,14 +226,20 @@ class PlainNamesInCluster(PlainNames, Cluster):
             client: Redis = stack.enter_context(Redis(host, port, decode_responses=True))
             return client
 
-        return cls([(told["host"], told["port"]) for told in map(parse_url, urls)], client_of, is_patient=True)
+        return cls(
+            [(told["host"], told["port"]) for told in map(parse_url, urls)],
+            client_of,
+            is_patient=True,
+        )
 
     def _send(self, *args: Any, **options: Any) -> Any:
         if args[0] in OF_ALL:
             answers = [client.execute_command(*args, **options) for client in servers(self)]
             return OF_ALL[args[0]](answers)
         if args[0] in {"MGET", "DEL", "UNLINK", "EXISTS", "TOUCH"}:
-            found = [super(PlainNamesInCluster, self)._send(args[0], key, **options) for key in args[1:]]
+            found = [
+                super(PlainNamesInCluster, self)._send(args[0], key, **options) for key in args[1:]
+            ]
             return list(chain(*found)) if args[0] == "MGET" else sum(found)
         if args[0] == "MSET":
             for pair in zip(args[1::2], args[2::2], strict=True):
@@ -216,7 +250,11 @@ class PlainNamesInCluster(PlainNames, Cluster):
 
 def servers(redis: Redis) -> list[Any]:
     """Returns a client of each server with data, by which keys have their own names."""
-    return redis.clients() if isinstance(redis, Cluster) else [Redis(connection_pool=redis.connection_pool)]
+    return (
+        redis.clients()
+        if isinstance(redis, Cluster)
+        else [Redis(connection_pool=redis.connection_pool)]
+    )
 
 
 def _added_up(answers: Sequence[Any]) -> Any:

@@ -19,15 +19,24 @@ if TYPE_CHECKING:
 
 SERVICE = "readtrack"
 DOWN_AFTER = 1000  # milliseconds of silence after which a primary is given up
-# What else a Sentinel waits for, in milliseconds. A replica that it has not heard of for five pings is none it
-# would promote, and then it asks once a second. TILT is its distrust of a machine that is slow, as ours may be.
-HASTE = {"info-period": 100, "ping-period": 400, "ask-period": 100, "publish-period": 100, "tilt-trigger": 60_000}
+# What else a Sentinel waits for, in milliseconds. A replica that it has not heard of for five pings
+# is none it would promote, and then it asks once a second. TILT is its distrust of a machine that
+# is slow, as ours may be.
+HASTE = {
+    "info-period": 100,
+    "ping-period": 400,
+    "ask-period": 100,
+    "publish-period": 100,
+    "tilt-trigger": 60_000,
+}
 DEMOTED, GIVEN_UP = "+convert-to-slave", "-failover-abort-no-good-slave"  # events
 AT_ONCE = {"repl-diskless-sync-delay": "0"}
 
 
 def wait_until(condition: Callable[[], bool], *, server: Valkey) -> None:
-    """Waits until the condition holds. Raises ChildError with the server's last lines if it never does."""
+    """Waits until the condition holds. Raises ChildError with the server's last lines if it never
+    does.
+    """
     if not comes_true(condition):
         raise ChildError(f"In vain, after {ENOUGH} s:\n{server.last_lines()}")
 
@@ -48,9 +57,13 @@ class Sentinel(Valkey):
                 client.execute_command("SENTINEL", "DEBUG", name, milliseconds)
             # Last, for by its own pace it would not notice an answer in that time.
             client.sentinel_set(SERVICE, "down-after-milliseconds", DOWN_AFTER)
-            client.sentinel_set(SERVICE, "failover-timeout", 3000)  # it tries again after twice that
+            client.sentinel_set(
+                SERVICE, "failover-timeout", 3000
+            )  # it tries again after twice that
             wait_until(
-                lambda: any(each["master-link-status"] == "ok" for each in client.sentinel_slaves(SERVICE)),
+                lambda: any(
+                    each["master-link-status"] == "ok" for each in client.sentinel_slaves(SERVICE)
+                ),
                 server=self,
             )
 
@@ -108,14 +121,20 @@ class Watched:
 
     @contextmanager
     def announced(self, *names: str) -> Iterator[list[str]]:
-        """Waits, at its end, until the Sentinel announces one of those events, and adds its name to the list.
+        """Waits, at its end, until the Sentinel announces one of those events, and adds its name to
+        the list.
 
         By default it waits until the replica took over.
         """
-        with Redis(port=self.sentinel.port, decode_responses=True) as client, client.pubsub() as events:
+        with (
+            Redis(port=self.sentinel.port, decode_responses=True) as client,
+            client.pubsub() as events,
+        ):
             events.subscribe(*names or ["+switch-master"])
             for _ in names or [""]:
-                events.get_message(timeout=ENOUGH)  # of the subscription: from now on nothing is missed
+                events.get_message(
+                    timeout=ENOUGH
+                )  # of the subscription: from now on nothing is missed
             found: list[str] = []
             yield found
             if (message := events.get_message(timeout=ENOUGH)) is None:
@@ -126,10 +145,13 @@ class Watched:
         """Makes the replica the primary, and the primary a replica, while both are well."""
         self.sync()
         done: list[str] = []
-        while done != [DEMOTED]:  # on a busy machine the Sentinel may find the replica too slow, and give up
+        while done != [
+            DEMOTED
+        ]:  # on a busy machine the Sentinel may find the replica too slow, and give up
             with self.announced(DEMOTED, GIVEN_UP) as done:
                 wait_until(self._takes_failover, server=self.sentinel)
-        # The Sentinel announces what it asks of the old primary, which takes writes until it has obeyed.
+        # The Sentinel announces what it asks of the old primary, which takes writes until it has
+        # obeyed.
         with Redis(port=self.primary.port) as client:
             wait_until(lambda: client.info("replication")["role"] == "slave", server=self.primary)
 

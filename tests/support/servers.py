@@ -1,11 +1,12 @@
 """A pytest plugin: starts the servers that the tests run on.
 
-`READTRACK_TEST_REDIS_URL` and `DATABASE_URL` name servers of one's own. Each worker empties its Redis before every
-test, so for several workers name several URLs, separated by blanks. Workers may share a database server, because
-pytest-django gives each of them a database of its own.
+`READTRACK_TEST_REDIS_URL` and `DATABASE_URL` name servers of one's own. Each worker empties its
+Redis before every test, so for several workers name several URLs, separated by blanks. Workers may
+share a database server, because pytest-django gives each of them a database of its own.
 
-`READTRACK_TEST_CLUSTER=1` runs the tests on a cluster of three primaries and three replicas, with 16 partitions, and
-leaves out those that are about one server: marked `one_server`, or with a fixture of one.
+`READTRACK_TEST_CLUSTER=1` runs the tests on a cluster of three primaries and three replicas, with
+16 partitions, and leaves out those that are about one server: marked `one_server`, or with a
+fixture of one.
 """
 
 import os
@@ -25,7 +26,9 @@ CLUSTER = "READTRACK_TEST_CLUSTER"  # of a worker: the addresses of its cluster
 # A wrapper, because pytest-django reads the settings in this hook, ahead of all others.
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]:
-    """Starts what this process needs and the environment does not name. The servers end with this process."""
+    """Starts what this process needs and the environment does not name. The servers end with this
+    process.
+    """
     if DATABASE not in os.environ:  # workers find the server of the process that started them
         os.environ[DATABASE] = _started(Postgres())
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")  # such as gw1
@@ -43,7 +46,11 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what needs one server, where the tests run on a cluster."""
     if CLUSTER in os.environ:
-        own = [item for item in items if item.get_closest_marker("one_server") or ONE_SERVER & fixtures_of(item)]
+        own = [
+            item
+            for item in items
+            if item.get_closest_marker("one_server") or ONE_SERVER & fixtures_of(item)
+        ]
         config.hook.pytest_deselected(items=own)
         items[:] = [item for item in items if item not in own]
 

@@ -1,7 +1,8 @@
-"""Work that goes one round trip at a time: it stops before every Redis command and every SQL statement.
+"""Work that goes one round trip at a time: it stops before every Redis command and every SQL
+statement.
 
-Redis's side is a connection class for `CONNECTION_POOL_KWARGS`, the database's an execute wrapper, so the
-code that is tested knows nothing of it.
+Redis's side is a connection class for `CONNECTION_POOL_KWARGS`, the database's an execute wrapper,
+so the code that is tested knows nothing of it.
 """
 
 import threading
@@ -96,8 +97,11 @@ def _wait_for_turn() -> None:
         stepper.wait()
 
 
-def _step_statement(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-    # Further on in a transaction it holds locks: whoever waits for those could not be stepped any more.
+def _step_statement(
+    execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
+) -> Any:
+    # Further on in a transaction it holds locks: whoever waits for those could not be stepped any
+    # more.
     is_inside = connection.in_atomic_block
     if not (is_inside and getattr(_current, "is_inside", False)):
         _wait_for_turn()

@@ -1,4 +1,6 @@
-"""Waits until something holds. A bound is only there to end a test that has failed: no good run comes near it."""
+"""Waits until something holds. A bound is only there to end a test that has failed: no good run
+comes near it.
+"""
 
 import time
 from collections.abc import Callable
@@ -7,7 +9,9 @@ ENOUGH = 60.0  # seconds, on a machine that does other work besides
 
 
 def comes_true(condition: Callable[[], bool], *, every: float = 0.01) -> bool:
-    """Waits until the condition holds, asking `every` so many seconds. Returns False if it does not in time."""
+    """Waits until the condition holds, asking `every` so many seconds. Returns False if it does not
+    in time.
+    """
     deadline = time.monotonic() + ENOUGH
     while not condition():
         if time.monotonic() > deadline:

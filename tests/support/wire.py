@@ -1,4 +1,6 @@
-"""A relay in front of a real server. It counts round trips, can call a hook at each of them, and can be cut."""
+"""A relay in front of a real server. It counts round trips, can call a hook at each of them, and
+can be cut.
+"""
 
 import selectors
 import socket
@@ -52,7 +54,9 @@ class Wire:
         self._break(is_cut=self._is_cut)
 
     def mend(self) -> None:
-        """Lets new connections through, once a cut that another thread began has broken all old ones."""
+        """Lets new connections through, once a cut that another thread began has broken all old
+        ones.
+        """
         with self._lock:
             self._is_cut = False
 

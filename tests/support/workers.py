@@ -1,4 +1,6 @@
-"""A pytest plugin: the number of workers that run the tests (`-n auto`), and which tests stay together."""
+"""A pytest plugin: the number of workers that run the tests (`-n auto`), and which tests stay
+together.
+"""
 
 import os
 from argparse import Namespace
@@ -11,9 +13,9 @@ if TYPE_CHECKING:
 
 MOST = 4  # more would hardly be faster: the longest tests take a while
 REDIS = "READTRACK_TEST_REDIS_URL"  # each worker needs a server to itself
-# One worker runs all tests of these files, because they share what takes seconds: the start of a server or a browser,
-# the reading of all texts, and a year of views. Those of Sentinel mostly wait: in all workers at once, nothing would
-# run.
+# One worker runs all tests of these files, because they share what takes seconds: the start of a
+# server or a browser, the reading of all texts, and a year of views. Those of Sentinel mostly wait:
+# in all workers at once, nothing would run.
 TOGETHER = {
     "tests/store/test_cluster.py": "a cluster",
     "tests/store/test_sentinel.py": "failovers",
@@ -23,7 +25,10 @@ TOGETHER = {
     "tests/browser/test_reading.py": "a browser",
     "tests/browser/test_script.py": "a browser",
     "tests/browser/test_firefox.py": "Firefox",
-} | dict.fromkeys((f"tests/demo/test_{name}.py" for name in ("browser", "shoot", "site", "traffic")), "the demo site")
+} | dict.fromkeys(
+    (f"tests/demo/test_{name}.py" for name in ("browser", "shoot", "site", "traffic")),
+    "the demo site",
+)
 
 
 def number_of_workers(options: Namespace) -> int:
@@ -31,14 +36,19 @@ def number_of_workers(options: Namespace) -> int:
     asked = getattr(options, "numprocesses", None)
     if asked != "auto":
         return int(asked or 0)
-    # Two more than there are cores, because for a third of the time each of them waits for a server or a browser.
+    # Two more than there are cores, because for a third of the time each of them waits for a server
+    # or a browser.
     number = min(len(os.environ.get(REDIS, "").split()) or MOST, (os.cpu_count() or 1) + 2)
     return 0 if number == 1 or _is_short(options) else number
 
 
 def _is_short(options: Namespace) -> bool:
-    """Returns True for a run of few tests, or of none: workers would take longer to start than the tests take."""
-    is_chosen = any(getattr(options, name, False) for name in ("keyword", "lf", "collectonly", "usepdb"))
+    """Returns True for a run of few tests, or of none: workers would take longer to start than the
+    tests take.
+    """
+    is_chosen = any(
+        getattr(options, name, False) for name in ("keyword", "lf", "collectonly", "usepdb")
+    )
     return is_chosen or any(".py" in path for path in options.file_or_dir)
 
 
@@ -51,7 +61,9 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadScopeScheduling":
-    """Hands out the tests in their order, one at a time, save for those that stay together: these go first."""
+    """Hands out the tests in their order, one at a time, save for those that stay together: these
+    go first.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
@@ -64,6 +76,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadScopeSc
 # Last, because pytest-django has an order of its own.
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Puts long tests first where workers share the tests, so that at the end none waits for another one's."""
+    """Puts long tests first where workers share the tests, so that at the end none waits for
+    another one's.
+    """
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: item.get_closest_marker("long") is None)

@@ -1,4 +1,6 @@
-"""A process that is killed at any step of saving a post loses no news, and lights no dot without a post."""
+"""A process that is killed at any step of saving a post loses no news, and lights no dot without a
+post.
+"""
 
 import itertools
 import os
@@ -22,7 +24,9 @@ from tests.support.depth import STRIDE, some
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(connection.vendor != "postgresql", reason="another process sees no database in memory"),
+    pytest.mark.skipif(
+        connection.vendor != "postgresql", reason="another process sees no database in memory"
+    ),
 ]
 
 
@@ -50,7 +54,9 @@ def victim(request: pytest.FixtureRequest, redis_url: str, settings: Settings) -
 
 
 def save(victim: Any, *, step: int, category: Any, count: int) -> int:
-    """Lets another process save posts and die at that step. Returns its exit code, negative for a signal."""
+    """Lets another process save posts and die at that step. Returns its exit code, negative for a
+    signal.
+    """
     victim.stdin.write(f"{step} {category.pk} {count}\n")
     victim.stdin.flush()
     return int(victim.stdout.readline())
@@ -69,12 +75,18 @@ def _check_each_step(victim: Any, user: User, *, count: int) -> None:
         category = factories.category()
         tracker.mark_read(user, [category])
         code = save(victim, step=step, category=category, count=count)
-        is_saved, is_lit = Post.objects.filter(category=category).exists(), bool(reports.unread(user, [category]))
+        is_saved, is_lit = (
+            Post.objects.filter(category=category).exists(),
+            bool(reports.unread(user, [category])),
+        )
         lost += is_saved and not is_lit
         assert is_saved or not (is_lit or UnsentPublication.objects.exists())
         tracker.resend()
         assert bool(reports.unread(user, [category])) is is_saved
-        assert reports.unread_counts(user, [category])[category] <= Post.objects.filter(category=category).count()
+        assert (
+            reports.unread_counts(user, [category])[category]
+            <= Post.objects.filter(category=category).count()
+        )
         if code == 0:
             break
         assert code == -signal.SIGKILL

@@ -102,7 +102,9 @@ def test_an_author_out_of_bounds_is_passed_over(settings: Any, category: Categor
     Article.objects.create(category=category, author=author)
 
 
-def test_news_that_redis_did_not_hear_of_is_sent_when_it_is_back(category: Category, settings: Any) -> None:
+def test_news_that_redis_did_not_hear_of_is_sent_when_it_is_back(
+    category: Category, settings: Any
+) -> None:
     user = factories.user()
     tracker.mark_read(user, [category])
     with override_settings(CACHES=nowhere(settings)):
@@ -111,7 +113,9 @@ def test_news_that_redis_did_not_hear_of_is_sent_when_it_is_back(category: Categ
         with pytest.raises(RedisError):
             tracker.resend()
     assert reports.unread(user, [category]) == set()
-    assert [str(row) for row in UnsentPublication.objects.all()] == [f"site.category:{category.pk}"] * 2
+    assert [str(row) for row in UnsentPublication.objects.all()] == [
+        f"site.category:{category.pk}"
+    ] * 2
     call_command("readtrack", "flush", verbosity=0)
     assert reports.unread(user, [category]) == {category}
     tracker.mark_read(user, [category])
@@ -121,7 +125,12 @@ def test_news_that_redis_did_not_hear_of_is_sent_when_it_is_back(category: Categ
 
 
 @pytest.mark.parametrize(
-    "run", [tasks.flush_views, tasks.flush_changed, lambda: call_command("readtrack", "flush", changed=True)]
+    "run",
+    [
+        tasks.flush_views,
+        tasks.flush_changed,
+        lambda: call_command("readtrack", "flush", changed=True),
+    ],
 )
 def test_every_flush_sends_what_is_waiting(category: Category, run: Callable[[], Any]) -> None:
     user = factories.user()
@@ -178,7 +187,9 @@ def test_news_whose_commit_failed_is_gone_with_its_post(category: Category) -> N
 def test_a_new_post_costs_one_insert_and_one_delete_more(category: Category) -> None:
     with CaptureQueriesContext(connection) as queries:
         Post.objects.create(title="x", category=category)
-    kinds = [query["sql"].split()[0] for query in queries if query["sql"] not in {"BEGIN", "COMMIT"}]
+    kinds = [
+        query["sql"].split()[0] for query in queries if query["sql"] not in {"BEGIN", "COMMIT"}
+    ]
     assert kinds == ["INSERT", "INSERT", "DELETE"]
 
 
@@ -203,7 +214,9 @@ def test_a_new_post_that_was_rolled_back_is_news_when_it_is_saved_again(category
     assert reports.unread(user, [category]) == {category}
 
 
-def test_each_post_of_a_transaction_that_was_not_sent_is_counted(category: Category, settings: Any) -> None:
+def test_each_post_of_a_transaction_that_was_not_sent_is_counted(
+    category: Category, settings: Any
+) -> None:
     settings.READTRACK = {"READ_STATE": "sequence"}
     user = factories.user()
     tracker.mark_read(user, [category])
@@ -254,7 +267,9 @@ def test_many_posts_are_all_counted_while_redis_is_gone(category: Category, sett
     assert reports.unread_counts(user, [category]) == {category: 3}
 
 
-def test_news_that_is_sent_again_after_a_crash_is_counted_once(category: Category, settings: Any) -> None:
+def test_news_that_is_sent_again_after_a_crash_is_counted_once(
+    category: Category, settings: Any
+) -> None:
     settings.READTRACK = {"READ_STATE": "sequence"}
     user = factories.user()
     tracker.mark_read(user, [category])
@@ -278,7 +293,9 @@ def test_news_sent_later_still_leaves_its_author_without_a_dot(category: Categor
     assert reports.unread(reader, [category]) == {category}
 
 
-def test_news_by_an_author_whom_the_user_model_does_not_know_any_more_is_sent(category: Category) -> None:
+def test_news_by_an_author_whom_the_user_model_does_not_know_any_more_is_sent(
+    category: Category,
+) -> None:
     user = factories.user()
     tracker.mark_read(user, [category])
     UnsentPublication.objects.create(subject=f"site.category:{category.pk}", author="2b0d7b3d-3d5c")
@@ -286,7 +303,9 @@ def test_news_by_an_author_whom_the_user_model_does_not_know_any_more_is_sent(ca
     assert reports.unread(user, [category]) == {category}
 
 
-def test_more_than_one_portion_is_sent_at_once(category: Category, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_one_portion_is_sent_at_once(
+    category: Category, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scripts, "SLICE", 2)
     for _ in range(5):
         UnsentPublication.objects.create(subject=f"site.category:{category.pk}")

@@ -1,4 +1,6 @@
-"""A page marks a category read only if it showed all of it, whatever happens while the page is built."""
+"""A page marks a category read only if it showed all of it, whatever happens while the page is
+built.
+"""
 
 import threading
 import time
@@ -35,7 +37,9 @@ STRATEGIES = [
     {"READ_STATE": "sequence", "READERS": "ordinal"},
 ]
 every_strategy = pytest.mark.parametrize("options", STRATEGIES, ids=str)
-some_strategies = pytest.mark.parametrize("options", some(STRATEGIES[::3], deep=STRATEGIES), ids=str)
+some_strategies = pytest.mark.parametrize(
+    "options", some(STRATEGIES[::3], deep=STRATEGIES), ids=str
+)
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +68,9 @@ class Page:
         return bool(tracker.record(self.hit()).read)
 
     def hit(self, **values: Any) -> Any:
-        return factories.hit(views=(), reads=(self.subject,), reader=self.reader, began=self.began, **values)
+        return factories.hit(
+            views=(), reads=(self.subject,), reader=self.reader, began=self.began, **values
+        )
 
     def visit(self) -> bool:
         self.begin()
@@ -72,7 +78,9 @@ class Page:
         return self.record()
 
     def is_read_soon(self) -> bool:
-        """Visits until the category is read: when a page began is known only to within an answer's way."""
+        """Visits until the category is read: when a page began is known only to within an answer's
+        way.
+        """
         return any(self.visit() for _ in range(100))
 
 
@@ -124,7 +132,9 @@ def test_a_post_that_was_not_on_the_page_stays_unread_in_any_order_of_events(
 
 
 @every_strategy
-def test_of_several_categories_only_those_without_news_are_marked(options: dict[str, Any], settings: Any) -> None:
+def test_of_several_categories_only_those_without_news_are_marked(
+    options: dict[str, Any], settings: Any
+) -> None:
     settings.READTRACK = options
     quiet, busy = factories.category(), factories.category()
     page = Page(quiet, reader_of(options))
@@ -138,7 +148,9 @@ def test_a_hit_that_is_late_on_its_way_hides_no_news(redis: Redis) -> None:
     page = Page(factories.category(), 7)
     page.visit()
     page.begin()
-    [call] = read_state.marks(7, [page.subject], began=page.began)  # the page's time is measured here
+    [call] = read_state.marks(
+        7, [page.subject], began=page.began
+    )  # the page's time is measured here
     tracker.mark_unread([page.category])
     for _ in range(50):
         redis.ping()  # longer than the page took
@@ -171,7 +183,9 @@ def test_the_clock_of_redis_set_back_keeps_the_dot_for_one_visit_only(redis: Red
     page = Page(factories.category(), 7)
     tracker.mark_unread([page.category])
     now = int(str(redis.get(f"category:{page.subject}:published")))
-    redis.set(f"category:{page.subject}:published", now + DAY // 24, ex=86_400)  # published an hour from now
+    redis.set(
+        f"category:{page.subject}:published", now + DAY // 24, ex=86_400
+    )  # published an hour from now
     assert not page.visit()
     assert redis.ttl(f"category:{page.subject}:published") > 86_000
     assert page.is_read_soon()
@@ -183,10 +197,12 @@ def test_the_clock_of_redis_set_forward_while_a_page_is_built_hides_no_news(redi
     page.visit()
     page.begin()
     tracker.mark_unread([page.category])
-    # A minute is added to the clock of Redis: what is known of the time before is a minute too early.
+    # A minute is added to the clock of Redis: what is known of the time before is a minute too
+    # early.
     clock._offsets["default"] -= 60_000_000
     redis.set(
-        f"category:{page.subject}:published", int(str(redis.get(f"category:{page.subject}:published"))) - 60_000_000
+        f"category:{page.subject}:published",
+        int(str(redis.get(f"category:{page.subject}:published"))) - 60_000_000,
     )
     assert not page.record()
     assert page.visit()
@@ -217,8 +233,12 @@ def test_with_rows_that_may_be_old_fresh_news_stays_unread(
     assert page.visit() is is_read
 
 
-@pytest.mark.parametrize(("age", "is_marked"), [(0, True), (DAY - 60_000_000, True), (DAY + 60_000_000, False)])
-def test_a_page_older_than_the_remembered_publications_marks_nothing(*, age: int, is_marked: bool) -> None:
+@pytest.mark.parametrize(
+    ("age", "is_marked"), [(0, True), (DAY - 60_000_000, True), (DAY + 60_000_000, False)]
+)
+def test_a_page_older_than_the_remembered_publications_marks_nothing(
+    *, age: int, is_marked: bool
+) -> None:
     page = Page(factories.category(), 7)
     tracker.mark_subjects_read(7, [page.subject], as_of=reports.as_of() - age)
     assert is_unread(page) is not is_marked
@@ -235,7 +255,9 @@ def test_a_moment_in_the_future_which_a_clock_set_back_leaves_marks_nothing(redi
 
 
 @pytest.mark.parametrize("drift", [60_000_000, -60_000_000])
-def test_a_moment_is_redis_own_however_far_the_clocks_have_drifted_apart(redis: Redis, drift: int) -> None:
+def test_a_moment_is_redis_own_however_far_the_clocks_have_drifted_apart(
+    redis: Redis, drift: int
+) -> None:
     def now() -> int:
         seconds, microseconds = redis.time()
         return int(seconds) * 1_000_000 + int(microseconds)
@@ -270,7 +292,9 @@ def test_a_page_from_before_redis_was_emptied_marks_nothing(
 
 def test_a_memory_of_redis_that_began_in_the_future_begins_now(redis: Redis) -> None:
     page = Page(factories.category(), 7)
-    redis.set(keys.reads_began(keys.tag(page.subject)), reports.as_of() + DAY)  # the clock was set back by a day
+    redis.set(
+        keys.reads_began(keys.tag(page.subject)), reports.as_of() + DAY
+    )  # the clock was set back by a day
     assert not page.visit()
     assert page.is_read_soon()
 
@@ -296,7 +320,10 @@ PAUSES = st.lists(st.integers(0, 3), min_size=6, max_size=6)
 @some_strategies
 @pytest.mark.django_db(transaction=True)
 @settings(max_examples=examples(12))
-@given(visits=st.lists(PAUSES, min_size=3, max_size=3), writers=st.lists(PAUSES, min_size=3, max_size=3))
+@given(
+    visits=st.lists(PAUSES, min_size=3, max_size=3),
+    writers=st.lists(PAUSES, min_size=3, max_size=3),
+)
 def test_a_category_is_read_only_by_readers_whose_pages_showed_all_of_it(
     threads: ThreadPoolExecutor,
     redis: Redis,
@@ -308,7 +335,10 @@ def test_a_category_is_read_only_by_readers_whose_pages_showed_all_of_it(
     category = factories.category()
     start = threading.Barrier(6)
     with override_settings(READTRACK=options):
-        reading = [threads.submit(_read, category, number, pauses, start) for number, pauses in enumerate(visits)]
+        reading = [
+            threads.submit(_read, category, number, pauses, start)
+            for number, pauses in enumerate(visits)
+        ]
         writing = [threads.submit(_write, category, pauses, start) for pauses in writers]
         pages = [future.result() for future in reading]
         for future in writing:
@@ -325,7 +355,9 @@ def _pause(milliseconds: int) -> None:
         time.sleep(milliseconds / 1000)
 
 
-def _read(category: Category, number: int, pauses: list[int], start: threading.Barrier) -> tuple[Page, set[int]]:
+def _read(
+    category: Category, number: int, pauses: list[int], start: threading.Barrier
+) -> tuple[Page, set[int]]:
     page = Page(category, str(number) if readers.has_ordinals() else number)
     seen: set[int] = set()
     start.wait()

@@ -34,7 +34,10 @@ def _strategy(request: pytest.FixtureRequest, settings: Settings) -> None:
 
 @pytest.mark.usefixtures("_strategy")
 def test_every_dot_of_every_user_is_put_out_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    users, categories = [factories.user() for _ in range(10)], [factories.category() for _ in range(3)]
+    users, categories = (
+        [factories.user() for _ in range(10)],
+        [factories.category() for _ in range(3)],
+    )
     tracker.mark_unread(categories[:1])
     tracker.mark_read(users[5], categories[1:2])
     call_command("readtrack", "start-as-read", model=["site.Category"])
@@ -51,7 +54,10 @@ def test_every_dot_of_every_user_is_put_out_at_once(capsys: pytest.CaptureFixtur
 @pytest.mark.usefixtures("_strategy")
 def test_it_can_be_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scripts, "SLICE", 2)
-    users, categories = [factories.user() for _ in range(5)], [factories.category() for _ in range(5)]
+    users, categories = (
+        [factories.user() for _ in range(5)],
+        [factories.category() for _ in range(5)],
+    )
     for _ in range(2):
         call_command("readtrack", "start-as-read", verbosity=0)
         assert all(reports.unread(user, categories) == set() for user in users)
@@ -65,7 +71,9 @@ def test_what_is_published_meanwhile_keeps_its_dots() -> None:
     tracker.mark_unread(categories[:1])
     subjects = [f"site.category:{category.pk}" for category in categories]
     number = unread.number_readers()[keys.tags()[0]] if readers.has_ordinals() else user.pk
-    calls = [read_state.fill(some, highest=number, as_of=as_of) for some in scripts.parted(subjects)]
+    calls = [
+        read_state.fill(some, highest=number, as_of=as_of) for some in scripts.parted(subjects)
+    ]
     assert sum(scripts.run_all(*calls)) == 1
     assert reports.unread(user, categories) == {categories[0]}
 
@@ -73,7 +81,9 @@ def test_what_is_published_meanwhile_keeps_its_dots() -> None:
 def test_a_dry_run_says_how_much_memory_it_would_take(capsys: pytest.CaptureFixture[str]) -> None:
     user, categories = factories.user(pk=799_999), [factories.category() for _ in range(2)]
     call_command("readtrack", "start-as-read", model=["site.category"], dry_run=True)
-    assert capsys.readouterr().out == "It would mark 2 objects read, 97.7 KB each, 195.3 KB in all.\n"
+    assert (
+        capsys.readouterr().out == "It would mark 2 objects read, 97.7 KB each, 195.3 KB in all.\n"
+    )
     assert reports.unread(user, categories) == set(categories)
 
 
@@ -122,14 +132,20 @@ def test_a_new_account_begins_with_everything_read_if_the_site_wants(settings: S
     assert reports.unread(Member.objects.create(username="by a proxy"), [category, new]) == set()
 
 
-def test_an_account_that_is_not_made_or_was_made_elsewhere_starts_nothing(settings: Settings) -> None:
+def test_an_account_that_is_not_made_or_was_made_elsewhere_starts_nothing(
+    settings: Settings,
+) -> None:
     settings.READTRACK = {"START_AS_READ": True}
     category = factories.category()
     with transaction.atomic():
         factories.user()
         transaction.set_rollback(True)
     user = factories.user(pk=50)
-    fixture = serializers.serialize("json", [user]).replace('"pk": 50', '"pk": 51').replace(user.username, "loaded")
+    fixture = (
+        serializers.serialize("json", [user])
+        .replace('"pk": 50', '"pk": 51')
+        .replace(user.username, "loaded")
+    )
     for loaded in serializers.deserialize("json", fixture):
         loaded.save()
     assert reports.reader_counts([category]) == {category: 1}

@@ -1,4 +1,6 @@
-"""`python -m tests.unread.victim READ_STATE`: saves posts for each line it reads, in a fork that dies at a step."""
+"""`python -m tests.unread.victim READ_STATE`: saves posts for each line it reads, in a fork that
+dies at a step.
+"""
 
 import sys
 

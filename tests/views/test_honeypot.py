@@ -18,7 +18,9 @@ def view(client: Client, pk: int, user_agent: str = BROWSER) -> str:
 
 
 @pytest.mark.django_db
-def test_a_visitor_who_follows_the_honeypot_is_a_robot_for_a_day(client: Client, redis: Redis) -> None:
+def test_a_visitor_who_follows_the_honeypot_is_a_robot_for_a_day(
+    client: Client, redis: Redis
+) -> None:
     post = factories.post()
     assert client.get("/readtrack/archive/", headers={"User-Agent": BROWSER}).status_code == 204
     assert view(client, post.pk) == "skipped; reason=honeypot"
@@ -54,7 +56,10 @@ def test_no_hash_that_lasts_is_stored_of_a_visitor_without_cookies(
     options: dict[str, object],
     headers: dict[str, str],
 ) -> None:
-    settings.READTRACK = {**options, "WINDOW": 1}  # second of a day in which the hash of the day before counts, too
+    settings.READTRACK = {
+        **options,
+        "WINDOW": 1,
+    }  # second of a day in which the hash of the day before counts, too
     headers = {"User-Agent": BROWSER, **headers}
     client.get("/readtrack/archive/", headers=headers)
     assert len(redis.keys("rate:*")) == 2  # today and tomorrow
@@ -72,7 +77,9 @@ def test_a_user_who_signs_in_with_a_marked_cookie_counts(client: Client) -> None
 
 
 @pytest.mark.parametrize("agent", ["curl/8.5.0", "Googlebot/2.1", ""])
-def test_a_robot_that_is_known_by_its_agent_needs_no_mark(client: Client, redis: Redis, agent: str) -> None:
+def test_a_robot_that_is_known_by_its_agent_needs_no_mark(
+    client: Client, redis: Redis, agent: str
+) -> None:
     assert client.get("/readtrack/archive/", headers={"User-Agent": agent}).status_code == 204
     assert redis.keys("*") == []
 
@@ -100,7 +107,10 @@ def test_marks_are_bounded_and_those_there_are_renewed(
 def test_the_honeypot_works_without_a_rate_limit(settings: Settings, client: Client) -> None:
     post = factories.post()
     settings.READTRACK = {"RATE_LIMIT": 0, "WINDOW": 1, "DEBUG_HEADER": True}
-    pages = [client.get(f"/posts/{post.pk}/", headers={"User-Agent": BROWSER, "X": str(n)}) for n in range(9)]
+    pages = [
+        client.get(f"/posts/{post.pk}/", headers={"User-Agent": BROWSER, "X": str(n)})
+        for n in range(9)
+    ]
     assert "skipped; reason=rate" not in {page["X-Readtrack"] for page in pages}
     client.get("/readtrack/archive/", headers={"User-Agent": BROWSER})
     page = client.get(f"/posts/{post.pk}/", headers={"User-Agent": BROWSER})
@@ -108,7 +118,9 @@ def test_the_honeypot_works_without_a_rate_limit(settings: Settings, client: Cli
 
 
 @pytest.mark.django_db
-def test_the_honeypot_outlasts_midnight_where_hashes_change(settings: Settings, redis: Redis) -> None:
+def test_the_honeypot_outlasts_midnight_where_hashes_change(
+    settings: Settings, redis: Redis
+) -> None:
     settings.READTRACK = {"ANONYMOUS": "hash", "WINDOW": 1}
     Client().get("/readtrack/archive/", headers={"User-Agent": BROWSER})
     assert len(redis.keys("rate:*")) >= 2
@@ -136,7 +148,9 @@ def test_a_stray_click_of_a_user_and_a_prefetch_of_a_browser_mark_no_robot(
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("site", ["same-origin", "none"])
-def test_a_robot_in_a_real_browser_falls_into_the_honeypot(client: Client, redis: Redis, site: str) -> None:
+def test_a_robot_in_a_real_browser_falls_into_the_honeypot(
+    client: Client, redis: Redis, site: str
+) -> None:
     headers = {"User-Agent": BROWSER, "Sec-Fetch-Dest": "document", "Sec-Fetch-Site": site}
     client.get("/readtrack/archive/", headers=headers)
     assert len(redis.keys("rate:*")) == 1

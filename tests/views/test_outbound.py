@@ -45,9 +45,12 @@ def test_the_same_link_is_the_same_text_each_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [lambda path: path[:-2] + "aa", lambda path: path + "x", lambda path: path.split(":")[0]]
+    "change",
+    [lambda path: path[:-2] + "aa", lambda path: path + "x", lambda path: path.split(":")[0]],
 )
-def test_a_link_without_signature_leads_nowhere(visitor: Client, redis: Redis, change: object) -> None:
+def test_a_link_without_signature_leads_nowhere(
+    visitor: Client, redis: Redis, change: object
+) -> None:
     post = factories.post()
     response = visitor.get(change(link(post)))  # type: ignore[operator]
     assert response.status_code == 404
@@ -56,7 +59,8 @@ def test_a_link_without_signature_leads_nowhere(visitor: Client, redis: Redis, c
 
 
 @pytest.mark.parametrize(
-    "url", ["javascript:alert(1)", "data:text/html,x", "http://[", "\ud800", "https://a.b/" + "x" * 2048]
+    "url",
+    ["javascript:alert(1)", "data:text/html,x", "http://[", "\ud800", "https://a.b/" + "x" * 2048],
 )
 def test_a_target_that_is_no_web_page_is_refused(visitor: Client, url: str) -> None:
     response = visitor.get(link(factories.post(), url))
@@ -69,8 +73,12 @@ def test_a_page_of_the_site_itself_is_a_target_too(visitor: Client) -> None:
     assert response["Location"] == "/list/%0D%0ASet-Cookie:%20a=b"
 
 
-@pytest.mark.parametrize(("agent", "method"), [("Googlebot/2.1", "get"), ("", "get"), (factories.BROWSER, "head")])
-def test_robots_and_head_are_led_on_without_counting(visitor: Client, redis: Redis, agent: str, method: str) -> None:
+@pytest.mark.parametrize(
+    ("agent", "method"), [("Googlebot/2.1", "get"), ("", "get"), (factories.BROWSER, "head")]
+)
+def test_robots_and_head_are_led_on_without_counting(
+    visitor: Client, redis: Redis, agent: str, method: str
+) -> None:
     post = factories.post()
     response = getattr(visitor, method)(link(post), headers={"User-Agent": agent})
     assert response.status_code == 302
@@ -107,11 +115,17 @@ def test_an_unknown_stage_is_an_error_that_lists_the_known_ones() -> None:
 def test_the_tag_is_the_link_safe_in_an_attribute(words: str, stage: str) -> None:
     post = factories.post()
     template = Template(f'{{% load readtrack %}}<a href="{{% outbound_url post url{words} %}}">')
-    assert template.render(Context({"post": post, "url": TARGET})) == f'<a href="{link(post, stage=stage)}">'
+    assert (
+        template.render(Context({"post": post, "url": TARGET}))
+        == f'<a href="{link(post, stage=stage)}">'
+    )
 
 
 @pytest.mark.parametrize("post", [None, "", Post()])
 def test_the_tag_of_nothing_is_the_plain_target(post: object) -> None:
     template = Template("{% load readtrack %}{% outbound_url post url %}")
-    assert template.render(Context({"post": post, "url": "https://a.b/?x=1&y"})) == "https://a.b/?x=1&amp;y"
+    assert (
+        template.render(Context({"post": post, "url": "https://a.b/?x=1&y"}))
+        == "https://a.b/?x=1&amp;y"
+    )
     assert template.render(Context({"post": post, "url": "javascript:alert(1)"})) == ""

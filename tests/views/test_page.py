@@ -1,4 +1,6 @@
-"""The script of pages and its address: what it counts together with the server, and what it refuses."""
+"""The script of pages and its address: what it counts together with the server, and what it
+refuses.
+"""
 
 import gzip
 import json
@@ -40,7 +42,11 @@ from tests.support.depth import examples, some
 from tests.support.waiting import comes_true
 from tests.support.wire import Wire
 
-pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__), pytest.mark.usefixtures("redis_in_use")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.urls(__name__),
+    pytest.mark.usefixtures("redis_in_use"),
+]
 
 TOKEN, PLACE = re.compile('data-page="([^"]*)"'), re.compile('data-rt="([^"]*)"')
 OWN = {"Sec-Fetch-Site": "same-origin"}
@@ -65,7 +71,9 @@ def announced(request: Any, pk: int) -> HttpResponse:
 @shared_page
 def listed(request: Any) -> HttpResponse:
     source = "{% load readtrack %}{% for post in posts %}{% view_count post %}{% endfor %}{% readtrack_script %}"
-    return HttpResponse(engines["django"].from_string(source).render({"posts": Post.objects.all()}, request))
+    return HttpResponse(
+        engines["django"].from_string(source).render({"posts": Post.objects.all()}, request)
+    )
 
 
 @shared_page
@@ -92,7 +100,9 @@ def _cache(settings: Settings) -> None:
     settings.CACHES = {**settings.CACHES, "pages": pages}
     settings.CACHE_MIDDLEWARE_ALIAS = "pages"
     caches["pages"].clear()
-    scripts.load(connect())  # a script that Redis does not know runs after the others of its round trip
+    scripts.load(
+        connect()
+    )  # a script that Redis does not know runs after the others of its round trip
 
 
 def views(post: Post) -> int:
@@ -107,12 +117,18 @@ def token(response: Any) -> str:
 def tell(browser: Client, token: str, **headers: str) -> Any:
     """Does what the script does once its page is looked at."""
     answer = send(browser, token, **headers)
-    return send(browser, token, **headers) if answer.status_code == 200 and answer.json()["again"] else answer
+    return (
+        send(browser, token, **headers)
+        if answer.status_code == 200 and answer.json()["again"]
+        else answer
+    )
 
 
 def send(browser: Client, token: str, **headers: str) -> Any:
     body = f"{token}\nhttps://example.com/"
-    return browser.post("/readtrack/page.js", body, content_type="text/plain", headers=headers or OWN)
+    return browser.post(
+        "/readtrack/page.js", body, content_type="text/plain", headers=headers or OWN
+    )
 
 
 def other(number: int) -> str:
@@ -131,12 +147,15 @@ def test_the_tag_is_one_deferred_file_with_the_scripts_version(post: Post) -> No
     page = factories.browser().get(f"/plain/{post.pk}/").text
     [element] = re.findall("<script.*?</script>", page)
     assert re.fullmatch(
-        rf'<script src="/readtrack/page.js\?{shown.VERSIONS[0]}" data-page="[\w.:-]+" defer></script>', element
+        rf'<script src="/readtrack/page.js\?{shown.VERSIONS[0]}" data-page="[\w.:-]+" defer></script>',
+        element,
     )
 
 
 @pytest.mark.parametrize("context", [{"csp_nonce": "abc"}, {}])
-def test_the_tag_has_the_nonce_of_the_template_or_of_the_request(rf: Any, context: dict[str, str]) -> None:
+def test_the_tag_has_the_nonce_of_the_template_or_of_the_request(
+    rf: Any, context: dict[str, str]
+) -> None:
     def page(request: Any) -> HttpResponse:
         if not context:
             request.csp_nonce = "abc"  # django-csp's
@@ -172,7 +191,9 @@ def test_with_a_buffer_as_well(settings: Settings, post: Post) -> None:
     for _ in range(3):
         assert tell(browser, token(response)).status_code == 200
     rest = ("_queue", "_batch")
-    assert comes_true(lambda: views(post) == 1 and not any(getattr(hit_buffer, name) for name in rest))
+    assert comes_true(
+        lambda: views(post) == 1 and not any(getattr(hit_buffer, name) for name in rest)
+    )
     skip_buffer.send_rest()
     assert sum(reports.skips().values()) == 0
 
@@ -200,7 +221,9 @@ def test_a_dot_goes_out_when_the_page_is_looked_at(post: Post, category: Categor
     assert reports.unread(user, [category]) == set()
 
 
-def test_what_is_published_after_the_page_was_made_stays_unread(post: Post, category: Category) -> None:
+def test_what_is_published_after_the_page_was_made_stays_unread(
+    post: Post, category: Category
+) -> None:
     user = factories.user()
     browser = factories.browser(user)
     response = browser.get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"})
@@ -209,7 +232,9 @@ def test_what_is_published_after_the_page_was_made_stays_unread(post: Post, cate
     assert reports.unread(user, [category]) == {category}
 
 
-def test_a_page_out_of_the_cache_marks_nothing_that_came_after_it(post: Post, category: Category) -> None:
+def test_a_page_out_of_the_cache_marks_nothing_that_came_after_it(
+    post: Post, category: Category
+) -> None:
     factories.browser().get(f"/cached/{post.pk}/")
     tracker.mark_unread([category])
     user = factories.user()
@@ -220,7 +245,9 @@ def test_a_page_out_of_the_cache_marks_nothing_that_came_after_it(post: Post, ca
     assert reports.unread(user, [category]) == {category}
 
 
-def test_the_answer_has_the_elements_of_the_page_by_their_names(post: Post, category: Category) -> None:
+def test_the_answer_has_the_elements_of_the_page_by_their_names(
+    post: Post, category: Category
+) -> None:
     browser = factories.browser(factories.user())
     response = browser.get(f"/plain/{post.pk}/")
     names = PLACE.findall(response.text)
@@ -250,13 +277,18 @@ def test_the_token_is_the_same_for_everybody(post: Post) -> None:
 
 def test_a_page_that_has_nothing_to_tell_has_no_token(rf: Any) -> None:
     template = engines["django"].from_string("{% load readtrack %}{% readtrack_script %}")
-    assert 'data-page=""' in passed(lambda request: HttpResponse(template.render({}, request)), rf.get("/")).text
+    assert (
+        'data-page=""'
+        in passed(lambda request: HttpResponse(template.render({}, request)), rf.get("/")).text
+    )
     assert template.render({}) == template.render({}, rf.get("/")) == ""
 
 
 @pytest.mark.urls("tests.site.no_urls")
 @pytest.mark.parametrize("debug", [True, False])
-def test_without_the_urls_the_tag_says_so_to_developers(rf: Any, settings: Settings, debug: bool) -> None:
+def test_without_the_urls_the_tag_says_so_to_developers(
+    rf: Any, settings: Settings, debug: bool
+) -> None:
     settings.DEBUG = debug
     template = engines["django"].from_string("{% load readtrack %}{% readtrack_script %}")
     text = passed(lambda request: HttpResponse(template.render({}, request)), rf.get("/")).text
@@ -273,7 +305,9 @@ REFUSED: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("headers", REFUSED.values(), ids=REFUSED)
-def test_only_pages_of_the_site_are_heard(redis: Redis, post: Post, headers: dict[str, str]) -> None:
+def test_only_pages_of_the_site_are_heard(
+    redis: Redis, post: Post, headers: dict[str, str]
+) -> None:
     response = factories.browser().get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"})
     redis.flushdb()
     answer = tell(factories.browser(), token(response), **headers)
@@ -283,19 +317,29 @@ def test_only_pages_of_the_site_are_heard(redis: Redis, post: Post, headers: dic
 
 def test_a_browser_without_fetch_metadata_is_known_by_the_origin(post: Post) -> None:
     response = factories.browser().get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"})
-    assert tell(factories.browser(), token(response), Origin="https://testserver").status_code == 200
+    assert (
+        tell(factories.browser(), token(response), Origin="https://testserver").status_code == 200
+    )
     assert views(post) == 1
 
 
-def test_an_app_is_no_browser_and_sends_the_token_of_its_data(settings: Settings, post: Post) -> None:
+def test_an_app_is_no_browser_and_sends_the_token_of_its_data(
+    settings: Settings, post: Post
+) -> None:
     good = token(factories.browser().get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"}))
     settings.READTRACK = {"NOT_BOTS": ["^MyApp/"]}
-    for app, user in (("okhttp/4.12.0", None), ("okhttp/4.12.0", factories.user()), ("MyApp/42", None)):
+    for app, user in (
+        ("okhttp/4.12.0", None),
+        ("okhttp/4.12.0", factories.user()),
+        ("MyApp/42", None),
+    ):
         send(factories.browser(user, headers={"User-Agent": app}), good, Accept="*/*")
     assert views(post) == 2
 
 
-def test_the_script_of_another_page_in_a_cached_fragment_counts_nothing_for_the_server(rf: Any, post: Post) -> None:
+def test_the_script_of_another_page_in_a_cached_fragment_counts_nothing_for_the_server(
+    rf: Any, post: Post
+) -> None:
     source = "{% load readtrack cache %}{% cache 60 foot %}{% readtrack_script %}{% endcache %}"
     template = engines["django"].from_string(source)
 
@@ -330,8 +374,12 @@ def test_a_token_that_is_forged_foreign_old_or_huge_counts_nothing(
 ) -> None:
     good = token(factories.browser().get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"}))
     redis.flushdb()
-    foreign = signing.dumps([["site.post:1"], [], 0, "/", []], key="another site's", salt=f"{shown.SALT}:")
-    earlier = signing.dumps([["site.post:1"], [], 0, "/", "", []], salt=shown._salt())  # of another version
+    foreign = signing.dumps(
+        [["site.post:1"], [], 0, "/", []], key="another site's", salt=f"{shown.SALT}:"
+    )
+    earlier = signing.dumps(
+        [["site.post:1"], [], 0, "/", "", []], salt=shown._salt()
+    )  # of another version
     tokens = [
         "",
         ":",
@@ -346,11 +394,19 @@ def test_a_token_that_is_forged_foreign_old_or_huge_counts_nothing(
     ]
     for bad in tokens:
         answer = factories.browser().post(
-            "/readtrack/page.js", bad.encode(errors="surrogatepass"), content_type="text/plain", headers=OWN
+            "/readtrack/page.js",
+            bad.encode(errors="surrogatepass"),
+            content_type="text/plain",
+            headers=OWN,
         )
         assert answer.status_code == 403
     browser = factories.browser()
-    assert browser.post("/readtrack/page.js", f"{good}\n{'x' * 60_000}", "text/plain", headers=OWN).status_code == 403
+    assert (
+        browser.post(
+            "/readtrack/page.js", f"{good}\n{'x' * 60_000}", "text/plain", headers=OWN
+        ).status_code
+        == 403
+    )
     for length in ("-1", "x"):
         browser.generic("POST", "/readtrack/page.js", b"", CONTENT_LENGTH=length, headers=OWN)
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 10
@@ -382,7 +438,9 @@ def test_a_robot_that_runs_scripts_is_a_robot_once(post: Post) -> None:
 def test_the_scripts_view_is_judged_as_the_pages_own(settings: Settings, post: Post) -> None:
     settings.READTRACK = {"EXCLUDE": {"paths": ["^/read/"]}, "DIMENSIONS": ["referrer"]}
     for kind in ("read", "plain"):
-        response = factories.browser().get(f"/{kind}/{post.pk}/", headers={"Sec-Purpose": "prefetch"})
+        response = factories.browser().get(
+            f"/{kind}/{post.pk}/", headers={"Sec-Purpose": "prefetch"}
+        )
         tell(factories.browser(), token(response))
     assert views(post) == 1
     assert reports.breakdown(post, "referrer") == {"example.com": 1}
@@ -400,7 +458,9 @@ def test_script_hits_leave_the_limit_to_the_pages(settings: Settings) -> None:
     assert [views(post) for post in posts] == [1, 1, 1, 1, 1, 1, 0]
 
 
-def test_only_the_script_counts_where_the_site_says_so(settings: Settings, post: Post, category: Category) -> None:
+def test_only_the_script_counts_where_the_site_says_so(
+    settings: Settings, post: Post, category: Category
+) -> None:
     settings.READTRACK = {"COUNT_BY": "script", "DEBUG_HEADER": True}
     user = factories.user()
     browser = factories.browser(user)
@@ -434,11 +494,16 @@ def test_a_shared_page_is_the_same_for_everybody_and_its_script_counts(
     settings: Settings, post: Post, category: Category, kind: str
 ) -> None:
     if kind == "site-wide":
-        first, last = (f"django.middleware.cache.{name}Middleware" for name in ("UpdateCache", "FetchFromCache"))
+        first, last = (
+            f"django.middleware.cache.{name}Middleware"
+            for name in ("UpdateCache", "FetchFromCache")
+        )
         settings.MIDDLEWARE = [first, *settings.MIDDLEWARE, last]
         kind = "shared"
     users = [factories.user(), factories.user(), None, None]
-    browsers = [factories.browser(user, headers={"User-Agent": other(n)}) for n, user in enumerate(users)]
+    browsers = [
+        factories.browser(user, headers={"User-Agent": other(n)}) for n, user in enumerate(users)
+    ]
     tracker.mark_read(users[1], [category])
     pages = [browser.get(f"/{kind}/{post.pk}/") for browser in browsers]
     assert len({TOKEN.sub("", page.text) for page in pages}) == 1
@@ -450,7 +515,9 @@ def test_a_shared_page_is_the_same_for_everybody_and_its_script_counts(
     assert views(post) == 4
     # Each has read the category with this page.
     assert reports.unread(users[0], [category]) == set()
-    assert all("4 views" in json.dumps(tell(browser, token(pages[0])).json()) for browser in browsers)
+    assert all(
+        "4 views" in json.dumps(tell(browser, token(pages[0])).json()) for browser in browsers
+    )
     assert all(answer.status_code == 200 for answer in answers)
 
 
@@ -461,7 +528,9 @@ def test_a_shared_page_is_named_by_its_path_as_well(settings: Settings, post: Po
     assert views(post) == 0
 
 
-def test_a_shared_page_is_counted_by_the_server_alone_where_the_site_says_so(settings: Settings, post: Post) -> None:
+def test_a_shared_page_is_counted_by_the_server_alone_where_the_site_says_so(
+    settings: Settings, post: Post
+) -> None:
     settings.READTRACK = {"COUNT_BY": "server"}
     page = factories.browser(factories.user()).get(f"/shared/{post.pk}/")
     assert not page.has_header("Vary")
@@ -483,7 +552,9 @@ def test_a_shared_page_says_who_counts_it(settings: Settings, post: Post, rf: An
         request.readtrack.has_script = True
         return HttpResponse("a list")
 
-    pages: list[Any] = [ReadTrackMiddleware(view)(rf.get("/")) for view in (without_script, without_subject)]
+    pages: list[Any] = [
+        ReadTrackMiddleware(view)(rf.get("/")) for view in (without_script, without_subject)
+    ]
     assert [page.get("X-Readtrack") for page in pages] == ["no script", None]
 
 
@@ -525,7 +596,9 @@ def test_a_school_class_behind_one_address_is_counted_in_full(
 
 
 @both
-def test_a_double_click_whose_first_page_never_comes_to_life_is_one(settings: Settings, post: Post, store: str) -> None:
+def test_a_double_click_whose_first_page_never_comes_to_life_is_one(
+    settings: Settings, post: Post, store: str
+) -> None:
     settings.READTRACK = {"WINDOW_STORE": store}
     factories.browser().get(f"/read/{post.pk}/")
     browser = factories.browser()
@@ -535,7 +608,9 @@ def test_a_double_click_whose_first_page_never_comes_to_life_is_one(settings: Se
 
 
 @both
-def test_eight_tabs_of_a_new_browser_are_one_visitor(settings: Settings, post: Post, store: str) -> None:
+def test_eight_tabs_of_a_new_browser_are_one_visitor(
+    settings: Settings, post: Post, store: str
+) -> None:
     """Each tab was asked for before the first cookie came; the browser keeps the last one."""
     settings.READTRACK = {"WINDOW_STORE": store}
     pages = [factories.browser().get(f"/read/{post.pk}/") for _ in range(8)]
@@ -547,7 +622,9 @@ def test_eight_tabs_of_a_new_browser_are_one_visitor(settings: Settings, post: P
 
 
 @both
-def test_a_program_that_keeps_no_cookie_gains_one(settings: Settings, post: Post, store: str) -> None:
+def test_a_program_that_keeps_no_cookie_gains_one(
+    settings: Settings, post: Post, store: str
+) -> None:
     settings.READTRACK = {"WINDOW_STORE": store}
     for _ in range(20):
         page = factories.browser().get(f"/read/{post.pk}/")
@@ -558,11 +635,17 @@ def test_a_program_that_keeps_no_cookie_gains_one(settings: Settings, post: Post
 
 @both
 @settings(max_examples=examples(10))
-@given(steps=st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["page", "script"])), min_size=1, max_size=14))
+@given(
+    steps=st.lists(
+        st.tuples(st.integers(0, 4), st.sampled_from(["page", "script"])), min_size=1, max_size=14
+    )
+)
 def test_each_browser_that_comes_to_life_is_one_view_in_any_order(
     redis: Redis, settings: Settings, store: str, steps: list[tuple[int, str]]
 ) -> None:
-    """Five browsers of one kind behind one address; a page that never comes to life is one view if it is the only."""
+    """Five browsers of one kind behind one address; a page that never comes to life is one view if
+    it is the only.
+    """
     redis.flushdb()
     settings.READTRACK = {"RATE_LIMIT": 0, "WINDOW_STORE": store}
     post = factories.post(category=factories.category())
@@ -578,7 +661,8 @@ def test_each_browser_that_comes_to_life_is_one_view_in_any_order(
 
 
 @pytest.mark.parametrize(
-    ("options", "is_found"), [({}, False), ({"COUNT_BY": "script"}, True), ({"SHARED_PATHS": ["^/x"]}, True)]
+    ("options", "is_found"),
+    [({}, False), ({"COUNT_BY": "script"}, True), ({"SHARED_PATHS": ["^/x"]}, True)],
 )
 def test_pages_without_an_address_for_their_script_are_found(
     settings: Settings, options: dict[str, Any], is_found: bool
@@ -614,7 +698,9 @@ def test_parallel_hits_of_server_and_script_are_one(redis: Redis, number: int) -
     assert redis.get(f"views:total:site.post:{post.pk}") == "1"
 
 
-def test_a_page_that_javascript_makes_has_a_token_of_its_own(rf: Any, post: Post, category: Category) -> None:
+def test_a_page_that_javascript_makes_has_a_token_of_its_own(
+    rf: Any, post: Post, category: Category
+) -> None:
     user = factories.user()
     browser = factories.browser(user)
     tell(browser, shown.page_token(rf.get("/api/"), views=[post], reads=[category]))
@@ -633,7 +719,11 @@ def test_a_page_with_more_views_than_a_placeholder_holds_is_the_servers_alone(
     request = rf.get("/")
     request.readtrack = Recorder()
     request.readtrack.views = {f"site.page:{'x' * 50}{number}": None for number in range(number)}
-    html = engines["django"].from_string("{% load readtrack %}{% readtrack_script %}").render({}, request)
+    html = (
+        engines["django"]
+        .from_string("{% load readtrack %}{% readtrack_script %}")
+        .render({}, request)
+    )
     text = filling.filled(html.encode(), lambda: None).decode()
     assert ('data-page=""' not in text) is has_token
     assert "!rt!" not in text
@@ -649,7 +739,10 @@ def test_the_script_fills_in_two_hundred_counts_and_dots_of_a_page() -> None:
 def test_a_dot_without_an_element_of_its_own_gets_one(settings: Settings, post: Post) -> None:
     [django, *others] = settings.TEMPLATES
     loader = ("django.template.loaders.locmem.Loader", {"readtrack/dot.html": "(new)"})
-    options = {**django["OPTIONS"], "loaders": [loader, "django.template.loaders.app_directories.Loader"]}
+    options = {
+        **django["OPTIONS"],
+        "loaders": [loader, "django.template.loaders.app_directories.Loader"],
+    }
     settings.TEMPLATES = [{**django, "APP_DIRS": False, "OPTIONS": options}, *others]
     page = factories.browser(factories.user()).get(f"/plain/{post.pk}/").text
     assert re.search(r'<span data-rt="[\w-]{8}">\(new\)</span>', page)
@@ -694,7 +787,9 @@ def test_the_answer_is_the_same_served_by_asgi(post: Post) -> None:
     assert views(post) == 1
 
 
-def test_a_page_out_of_cache_page_counts_without_its_script_as_well(post: Post, category: Category) -> None:
+def test_a_page_out_of_cache_page_counts_without_its_script_as_well(
+    post: Post, category: Category
+) -> None:
     user = factories.user()
     for number, reader in enumerate((None, None, user)):
         factories.browser(reader, headers={"User-Agent": other(number)}).get(f"/cached/{post.pk}/")

@@ -33,7 +33,11 @@ from tests.site.urls import urlpatterns as site_urls
 from tests.support import counts, factories
 from tests.support.depth import DEEP, examples
 
-pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__), pytest.mark.usefixtures("redis_in_use")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.urls(__name__),
+    pytest.mark.usefixtures("redis_in_use"),
+]
 
 numbers = count()
 OWN = {"Sec-Fetch-Site": "same-origin"}
@@ -65,7 +69,13 @@ class Tab:
     """A page in a browser of its own, made some seconds ago."""
 
     def __init__(
-        self, post: Post, *, browser: Client | None = None, age: int = 600, headers: Any = None, kind: str = "text"
+        self,
+        post: Post,
+        *,
+        browser: Client | None = None,
+        age: int = 600,
+        headers: Any = None,
+        kind: str = "text",
     ) -> None:
         self.browser = browser or factories.browser()
         self.html = self.browser.get(f"/{kind}/{post.pk}/", headers=headers).text
@@ -74,7 +84,9 @@ class Tab:
         self.token = signing.dumps([*told, made - age], salt=shown._salt(), compress=True)
 
     def tell(self, state: str = "", **headers: str) -> Any:
-        return self.browser.post("/readtrack/page.js", f"{self.token}\n\n{state}", "text/plain", headers=OWN | headers)
+        return self.browser.post(
+            "/readtrack/page.js", f"{self.token}\n\n{state}", "text/plain", headers=OWN | headers
+        )
 
 
 def read(post: Post) -> tuple[int, int, int]:
@@ -83,15 +95,21 @@ def read(post: Post) -> tuple[int, int, int]:
     return found.views, found.engaged, found.reads
 
 
-def test_a_page_without_a_text_pays_nothing_for_reading(post: Post, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_without_a_text_pays_nothing_for_reading(
+    post: Post, capsys: pytest.CaptureFixture[str]
+) -> None:
     tab = Tab(post)
     browser = factories.browser()
-    plain, whole = (browser.get(f"/readtrack/page.js?{version}").content for version in ("", tab.version))
+    plain, whole = (
+        browser.get(f"/readtrack/page.js?{version}").content for version in ("", tab.version)
+    )
     sizes = [len(gzip.compress(script, 9)) for script in (plain, whole)]
     if DEEP:
         with capsys.disabled():
             sys.stdout.write(f"\npage.js: {sizes[0]} bytes gzipped, with reading {sizes[1]}\n")
-    assert (sizes[0] <= 1_000, sizes[1] <= 1_800) == (True, True), f"page.js has {sizes} bytes gzipped"
+    assert (sizes[0] <= 1_000, sizes[1] <= 1_800) == (True, True), (
+        f"page.js has {sizes} bytes gzipped"
+    )
     assert whole == plain + shown.READING
     assert f"page.js?{shown.VERSIONS[0]}" in page_without_text(post)
 
@@ -124,7 +142,9 @@ def test_a_read_counts_once_for_a_visitor_a_subject_and_a_window(post: Post, red
     for _ in range(2):
         Tab(post, browser=tab.browser).tell("70 1")
     assert read(post) == (1, 1, 1)
-    for name in redis.keys("viewed:*") + redis.keys("reading:pass:*") + redis.keys("reading:read:*"):
+    for name in (
+        redis.keys("viewed:*") + redis.keys("reading:pass:*") + redis.keys("reading:read:*")
+    ):
         redis.delete(name)  # as they end with the window
     Tab(post, browser=tab.browser).tell("60 1")
     assert read(post) == (2, 2, 2)
@@ -139,7 +159,9 @@ def test_a_shared_page_has_readers_too(post: Post) -> None:
 
 def test_a_second_reader_is_a_second_read(post: Post) -> None:
     for number in range(3):
-        browser = factories.browser(headers={"User-Agent": factories.BROWSER.replace("140", str(150 + number))})
+        browser = factories.browser(
+            headers={"User-Agent": factories.BROWSER.replace("140", str(150 + number))}
+        )
         Tab(post, browser=browser).tell(f"{60 + number} 1")
     assert read(post) == (3, 3, 3)
     assert reports.reading(post).ratio == 1.0
@@ -177,7 +199,9 @@ def test_a_read_needs_a_view_of_the_window(post: Post, redis: Redis) -> None:
     assert read(post) == (1, 1, 1)
 
 
-def test_a_long_text_may_be_read_longer_than_the_window(post: Post, redis: Redis, settings: Settings) -> None:
+def test_a_long_text_may_be_read_longer_than_the_window(
+    post: Post, redis: Redis, settings: Settings
+) -> None:
     tab = Tab(post)
     tab.tell("20 0")
     [name] = redis.keys("reading:pass:*")
@@ -245,7 +269,9 @@ def test_pages_without_a_text_hear_of_none(post: Post) -> None:
         {"UNIQUE": "set", "FUNNELS": True},
     ],
 )
-def test_reads_count_under_any_settings(settings: Settings, post: Post, site: dict[str, Any]) -> None:
+def test_reads_count_under_any_settings(
+    settings: Settings, post: Post, site: dict[str, Any]
+) -> None:
     settings.READTRACK = site
     tab = Tab(post)
     for state in ("", "", "8 0", "60 1", "90 1"):
@@ -254,7 +280,9 @@ def test_reads_count_under_any_settings(settings: Settings, post: Post, site: di
 
 
 @pytest.mark.parametrize("header", ["Sec-GPC", "DNT"])
-def test_who_opts_out_gets_no_cookie_and_is_forgotten_with_the_day(post: Post, redis: Redis, header: str) -> None:
+def test_who_opts_out_gets_no_cookie_and_is_forgotten_with_the_day(
+    post: Post, redis: Redis, header: str
+) -> None:
     tab = Tab(post, headers={header: "1"})
     tab.tell("60 1", **{header: "1"})
     assert read(post) == (1, 1, 1)
@@ -290,7 +318,9 @@ def test_a_dot_goes_out_when_the_text_is_read_where_the_site_says_so(
     assert reports.unread(user, [category]) == set()
 
 
-def test_a_page_without_a_text_is_read_when_it_is_shown(settings: Settings, post: Post, category: Category) -> None:
+def test_a_page_without_a_text_is_read_when_it_is_shown(
+    settings: Settings, post: Post, category: Category
+) -> None:
     settings.READTRACK = {"READ_WHEN": "read"}
     user = factories.user()
     factories.browser(user).get(f"/posts/{post.pk}/")
@@ -313,7 +343,11 @@ def test_the_median_is_that_of_engaged_views(post: Post) -> None:
 def test_the_median_of_the_longest_is_the_last_bin(post: Post) -> None:
     visitor = Visitor("v")
     tracker.record(factories.hit(f"site.post:{post.pk}", visitor=visitor))
-    tracker.record(factories.hit(visitor=visitor, reading=Reading(f"site.post:{post.pk}", 51, 9999, is_read=False)))
+    tracker.record(
+        factories.hit(
+            visitor=visitor, reading=Reading(f"site.post:{post.pk}", 51, 9999, is_read=False)
+        )
+    )
     assert reports.reading(post).seconds == 1500
 
 
@@ -350,12 +384,16 @@ def readers(post: Post, *, number: int) -> None:
     for _ in range(number):
         visitor, subject = Visitor(f"v{next(numbers)}"), f"site.post:{post.pk}"
         tracker.record(factories.hit(subject, visitor=visitor))
-        tracker.record(factories.hit(visitor=visitor, reading=Reading(subject, 51, 60, is_read=True)))
+        tracker.record(
+            factories.hit(visitor=visitor, reading=Reading(subject, 51, 60, is_read=True))
+        )
 
 
 def test_history_has_reads_by_the_hour_and_views_as_before(post: Post, redis: Redis) -> None:
     def days() -> list[int]:
-        points = reports.series(post, count="reads", by="day", since=buckets.now() - 3 * buckets.DAY)
+        points = reports.series(
+            post, count="reads", by="day", since=buckets.now() - 3 * buckets.DAY
+        )
         return [point.views for point in points]
 
     assert days() == [0, 0, 0, 0]
@@ -374,12 +412,17 @@ def test_history_has_reads_by_the_hour_and_views_as_before(post: Post, redis: Re
     assert days() == [0, 0, 3, 2]
     assert History.objects.filter(subject=f"reads:site.post:{post.pk}").count() == 2
     assert sum(point.views for point in reports.series(post, hours=72)) == 5
-    assert reports.series(post, count="reads", since=buckets.now(), until=buckets.now() - buckets.HOUR) == []
+    assert (
+        reports.series(post, count="reads", since=buckets.now(), until=buckets.now() - buckets.HOUR)
+        == []
+    )
     tracker.reset_views(post)
     assert days() == [0, 0, 0, 0]
 
 
-def test_a_flush_that_is_killed_before_the_counts_is_done_again(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flush_that_is_killed_before_the_counts_is_done_again(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
     keep = databases.upsert
 
     def upsert(model: Any, *args: Any, **kwargs: Any) -> None:
@@ -394,7 +437,11 @@ def test_a_flush_that_is_killed_before_the_counts_is_done_again(post: Post, monk
             flush()
     flush()
     points = reports.series(post, count="reads", hours=3)
-    assert sum(point.views for point in points) == Breakdown.objects.get(kind="reading", field="read").count == 3
+    assert (
+        sum(point.views for point in points)
+        == Breakdown.objects.get(kind="reading", field="read").count
+        == 3
+    )
 
 
 def test_only_reads_that_rose_get_a_row(post: Post, settings: Settings) -> None:

@@ -52,16 +52,27 @@ def name(obj: Any) -> str:
 def test_it_tells_what_is_unread_and_marks_it_read(client: Client) -> None:
     one, two = name(factories.category()), name(factories.category())
     answer = client.get(UNREAD, {"category": [one, two]}).json()
-    assert answer["categories"] == {one: {"unread": True, "count": 1}, two: {"unread": True, "count": 1}}
+    assert answer["categories"] == {
+        one: {"unread": True, "count": 1},
+        two: {"unread": True, "count": 1},
+    }
     assert post(client, {"categories": [one]}).json() == {"read": [one], "unread": []}
     answer = client.get(UNREAD, {"category": [one, two]}).json()
-    assert {key: value["unread"] for key, value in answer["categories"].items()} == {one: False, two: True}
+    assert {key: value["unread"] for key, value in answer["categories"].items()} == {
+        one: False,
+        two: True,
+    }
 
 
-def test_keys_are_enough_where_only_one_model_has_read_state(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_enough_where_only_one_model_has_read_state(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("readtrack.views.read_state_models", lambda: [Category])
     category = factories.category()
-    assert post(client, {"categories": [category.pk]}).json() == {"read": [str(category.pk)], "unread": []}
+    assert post(client, {"categories": [category.pk]}).json() == {
+        "read": [str(category.pk)],
+        "unread": [],
+    }
     assert client.get(UNREAD, {"category": category.pk}).json()["categories"] == {
         str(category.pk): {"unread": False, "count": 0}
     }
@@ -78,7 +89,10 @@ def test_news_published_after_the_content_was_fetched_stays_unread(client: Clien
     tracker.mark_unread([busy])
     body = {"categories": [name(quiet), name(busy)], "as_of": as_of}
     assert post(client, body).json() == {"read": [name(quiet)], "unread": [name(busy)]}
-    assert client.post(READ, {"category": name(busy), "as_of": as_of}).json() == {"read": [], "unread": [name(busy)]}
+    assert client.post(READ, {"category": name(busy), "as_of": as_of}).json() == {
+        "read": [],
+        "unread": [name(busy)],
+    }
 
 
 def test_keys_of_any_kind_name_a_category(client: Client, settings: Any, redis: Redis) -> None:
@@ -109,7 +123,10 @@ def test_a_site_says_what_a_user_may_see(client: Client, user: User, settings: A
     both = [name(mine), name(other)]
     answer = client.get(UNREAD, {"category": [*both, "site.category:999999"]})
     assert list(answer.json()["categories"]) == [name(mine)]
-    assert post(client, {"categories": both}).json() == {"read": [name(mine)], "unread": [name(other)]}
+    assert post(client, {"categories": both}).json() == {
+        "read": [name(mine)],
+        "unread": [name(other)],
+    }
     assert reports.unread(user, [mine, other]) == {other}
 
 
@@ -133,7 +150,9 @@ def test_a_site_says_what_a_user_may_see(client: Client, user: User, settings: A
         (["site.category:1"] * (views.MOST + 1), "too_many"),
     ],
 )
-def test_a_category_that_cannot_be_is_a_clear_error(names: list[str], code: str, client: Client, redis: Redis) -> None:
+def test_a_category_that_cannot_be_is_a_clear_error(
+    names: list[str], code: str, client: Client, redis: Redis
+) -> None:
     for answer in (client.get(UNREAD, {"category": names}), post(client, {"categories": names})):
         assert answer.status_code == 400
         assert answer.json()["error"]["code"] == code
@@ -147,16 +166,21 @@ def test_too_many_categories_are_told_how_many_may_be_named(client: Client) -> N
 
 
 @pytest.mark.parametrize("text", ["a\0b", "x" * 1000, "%00"])
-def test_a_textual_key_that_no_row_can_have_is_a_clear_error(text: str, client: Client, settings: Any) -> None:
+def test_a_textual_key_that_no_row_can_have_is_a_clear_error(
+    text: str, client: Client, settings: Any
+) -> None:
     settings.READTRACK = {"READ_STATE_MODELS": ["site.Page"]}
     answer = post(client, {"categories": [f"site.page:{text}"]})
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "unknown_category")
 
 
 @pytest.mark.parametrize(
-    "text", ["site.page:\ud800", "\udfff", "\ud800:1", "x" * 100_000 + ":1", "site.page:" + "x" * 100_000]
+    "text",
+    ["site.page:\ud800", "\udfff", "\ud800:1", "x" * 100_000 + ":1", "site.page:" + "x" * 100_000],
 )
-def test_a_path_that_can_name_no_object_is_not_remembered(text: str, client: Client, settings: Any) -> None:
+def test_a_path_that_can_name_no_object_is_not_remembered(
+    text: str, client: Client, settings: Any
+) -> None:
     settings.READTRACK = {"READ_STATE_MODELS": ["site.Page"]}
     model_with_label.cache_clear()
     answer = post(client, {"categories": [text]})
@@ -193,13 +217,19 @@ def test_a_moment_that_is_none_is_a_clear_error(as_of: Any, client: Client) -> N
 
 def test_names_that_are_neither_text_nor_number_are_passed_over(client: Client) -> None:
     category = name(factories.category())
-    assert post(client, {"categories": [category, None, [1], {"a": 1}]}).json() == {"read": [category], "unread": []}
+    assert post(client, {"categories": [category, None, [1], {"a": 1}]}).json() == {
+        "read": [category],
+        "unread": [],
+    }
 
 
 def test_anonymous_visitors_get_a_401(client: Client) -> None:
     category = name(factories.category())
     client.logout()
-    for answer in (client.get(UNREAD, {"category": category}), post(client, {"categories": [category]})):
+    for answer in (
+        client.get(UNREAD, {"category": category}),
+        post(client, {"categories": [category]}),
+    ):
         assert (answer.status_code, answer.json()["error"]["code"]) == (401, "not_signed_in")
 
 
@@ -211,7 +241,9 @@ def test_marking_read_needs_the_csrf_token_that_asking_gives(user: User) -> None
     assert client.post(READ, body, content_type="application/json").status_code == 403
     client.get(UNREAD, {"category": category})
     token = client.cookies["csrftoken"].value
-    answer = client.post(READ, body, content_type="application/json", headers={"X-CSRFToken": token})
+    answer = client.post(
+        READ, body, content_type="application/json", headers={"X-CSRFToken": token}
+    )
     assert answer.json() == {"read": [category], "unread": []}
 
 
@@ -223,7 +255,9 @@ class TokenMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         token = request.headers.get("Authorization", "")
-        request.user = User.objects.filter(username=token.removeprefix("Token ")).first() or request.user
+        request.user = (
+            User.objects.filter(username=token.removeprefix("Token ")).first() or request.user
+        )
         return self.get_response(request)
 
 
@@ -235,16 +269,26 @@ def _tokens(settings: Any) -> None:
 
 
 def app(user: User) -> Client:
-    """Returns a client that sends a token, and no cookie, and whose requests are checked as on a live site."""
-    return Client(enforce_csrf_checks=True, headers={"Authorization": f"Token {user.get_username()}"})
+    """Returns a client that sends a token, and no cookie, and whose requests are checked as on a
+    live site.
+    """
+    return Client(
+        enforce_csrf_checks=True, headers={"Authorization": f"Token {user.get_username()}"}
+    )
 
 
 @pytest.mark.usefixtures("_tokens")
 def test_a_token_of_the_sites_own_signs_in_and_needs_no_csrf_token(user: User) -> None:
     category = name(factories.category())
-    assert app(user).get(UNREAD, {"category": category}).json()["categories"][category]["unread"] is True
+    assert (
+        app(user).get(UNREAD, {"category": category}).json()["categories"][category]["unread"]
+        is True
+    )
     assert post(app(user), {"categories": [category]}).json() == {"read": [category], "unread": []}
-    assert app(user).get(UNREAD, {"category": category}).json()["categories"][category]["unread"] is False
+    assert (
+        app(user).get(UNREAD, {"category": category}).json()["categories"][category]["unread"]
+        is False
+    )
 
 
 @pytest.mark.usefixtures("_tokens")
@@ -278,7 +322,9 @@ def test_a_sites_own_view_may_sign_in_and_call_ours(user: User) -> None:
 
 def test_each_way_has_its_method_and_nothing_is_cached(client: Client) -> None:
     assert client.post(UNREAD).status_code == client.get(READ).status_code == 405
-    assert "no-store" in client.get(UNREAD, {"category": name(factories.category())})["Cache-Control"]
+    assert (
+        "no-store" in client.get(UNREAD, {"category": name(factories.category())})["Cache-Control"]
+    )
 
 
 def test_asking_costs_no_query_but_for_the_user(
@@ -295,6 +341,9 @@ def test_asking_costs_no_query_but_for_the_user(
 def test_without_redis_it_says_so(client: Client, settings: Any) -> None:
     category = name(factories.category())
     use_redis(settings, "redis://127.0.0.1:1/0")
-    for answer in (client.get(UNREAD, {"category": category}), post(client, {"categories": [category]})):
+    for answer in (
+        client.get(UNREAD, {"category": category}),
+        post(client, {"categories": [category]}),
+    ):
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
         assert answer["Retry-After"] == "5"

@@ -1,4 +1,6 @@
-"""`manage.py readtrack`: everything there is to do outside of a request. Each subcommand is a function."""
+"""`manage.py readtrack`: everything there is to do outside of a request. Each subcommand is a
+function.
+"""
 
 import json
 from argparse import SUPPRESS, ArgumentTypeError, RawDescriptionHelpFormatter
@@ -29,24 +31,39 @@ from readtrack.imports.tables import take_hitcount, take_reads
 from readtrack.models import History
 from readtrack.sql import databases, schema
 from readtrack.store import connection, lifecycle, uniques
-from readtrack.subjects import has_read_state, is_counted, model_with_label, owner, read_state_models
+from readtrack.subjects import (
+    has_read_state,
+    is_counted,
+    model_with_label,
+    owner,
+    read_state_models,
+)
 
 TEXTS = Path(__file__).parents[1] / "subcommands"
 NUMBERS = ("posts", "active", "visitors", "readers", "views", "categories")  # of a budget
 # Of the doctor's findings by their level: the exit status, and the style.
-LEVELS = {"ok": (0, "SUCCESS"), "note": (0, "NOTICE"), "warning": (1, "WARNING"), "error": (2, "ERROR")}
+LEVELS = {
+    "ok": (0, "SUCCESS"),
+    "note": (0, "NOTICE"),
+    "warning": (1, "WARNING"),
+    "error": (2, "ERROR"),
+}
 
 
 def flush(*, bar: Any, changed: bool, partition: str, **options: Any) -> str:
     if partition and int(partition.partition("/")[2]) > conf.PARTITIONS:
-        raise CommandError(f"READTRACK['PARTITIONS'] is {conf.PARTITIONS}, so there is no part {partition}.")
+        raise CommandError(
+            f"READTRACK['PARTITIONS'] is {conf.PARTITIONS}, so there is no part {partition}."
+        )
     tracker.resend()
     with bar(desc="Flushing", unit=" totals") as shown:
         done = run.flush(only_changed=changed, part=partition, progress=shown.update)
     tracker.refresh_trending()
     names = ("read", "written", "settled", "lifted", "orphans", "locked")
     figures = [f"{name:8} {getattr(done, name):>12,}" for name in names]
-    return "\n".join([*figures, f"{'seconds':8} {done.took.total_seconds() if done.took else 0:>12.2f}"])
+    return "\n".join(
+        [*figures, f"{'seconds':8} {done.took.total_seconds() if done.took else 0:>12.2f}"]
+    )
 
 
 def doctor(*, command: BaseCommand, as_json: bool, verbosity: int, **options: Any) -> None:
@@ -54,11 +71,15 @@ def doctor(*, command: BaseCommand, as_json: bool, verbosity: int, **options: An
     found = list(examine())
     status = max(LEVELS[finding.level][0] for finding in found)
     if as_json:
-        command.stdout.write(json.dumps({"status": status, "findings": [one._asdict() for one in found]}, indent=2))
+        command.stdout.write(
+            json.dumps({"status": status, "findings": [one._asdict() for one in found]}, indent=2)
+        )
     for level, message, hint, name in found if not as_json else ():
         if verbosity or level in ("warning", "error"):
             styled = getattr(command.style, LEVELS[level][1])(f"{level:8}")
-            command.stdout.write(f"{styled}{name:12} {message}" + (f"\n{'':20} {hint}" if hint else ""))
+            command.stdout.write(
+                f"{styled}{name:12} {message}" + (f"\n{'':20} {hint}" if hint else "")
+            )
     if status:
         raise SystemExit(status)
 
@@ -83,13 +104,17 @@ def budget(*, as_json: bool, **options: Any) -> str:
         f"  {'ways to count visitors':26} {'a post':>9} {'all posts':>9}",
     ]
     for name, way in found.strategies.items():
-        lines.append(f"  {name:26} {size(way.each):>9} {size(way.total):>9}  {uniques.STRATEGIES[name].answers}")
+        lines.append(
+            f"  {name:26} {size(way.each):>9} {size(way.total):>9}  {uniques.STRATEGIES[name].answers}"
+        )
     return "\n".join([*lines, "", advice])
 
 
 def _kinds(found: Mapping[str, KeyKind]) -> list[str]:
     """Returns a table of kinds of keys."""
-    rows = [(name, f"{kind.keys:,}", size(kind.each), size(kind.total)) for name, kind in found.items()]
+    rows = [
+        (name, f"{kind.keys:,}", size(kind.each), size(kind.total)) for name, kind in found.items()
+    ]
     total = size(sum(kind.total for kind in found.values()))
     table = [("key", "keys", "each", "all"), *rows, ("", "", "", total)]
     return ["  {:36} {:>13} {:>9} {:>9}".format(*row) for row in table]
@@ -107,18 +132,29 @@ def import_(*, command: BaseCommand, bar: Any, dry_run: bool, **options: Any) ->
             if app:
                 report = take_hitcount(using=options["database"], **common)
             elif table:
-                report = take_reads(table, user=options["user_field"], category=options["category_field"], **common)
+                report = take_reads(
+                    table, user=options["user_field"], category=options["category_field"], **common
+                )
             else:
-                wanted = {name: options[name] for name in ("form", "since", "until", "count_robots")}
-                report = weblog.Importer(**wanted, fields=dict(options["field"]), **common).run(paths)
+                wanted = {
+                    name: options[name] for name in ("form", "since", "until", "count_robots")
+                }
+                report = weblog.Importer(**wanted, fields=dict(options["field"]), **common).run(
+                    paths
+                )
     except ledger.ImportRefusedError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
-        raise CommandError(f"{error.filename or 'A log'} cannot be read: {error.strerror or error}") from error
+        raise CommandError(
+            f"{error.filename or 'A log'} cannot be read: {error.strerror or error}"
+        ) from error
     figures = [("read", report.read), ("counted", report.counted)]
     for name, parts in (("skipped", report.skipped), ("not resolved", report.not_resolved)):
         largest = (+parts).most_common(20)
-        figures += [(name, parts.total()), *((f"  {part} ({n / report.read:.0%})", n) for part, n in largest)]
+        figures += [
+            (name, parts.total()),
+            *((f"  {part} ({n / report.read:.0%})", n) for part, n in largest),
+        ]
     start = ["Nothing was written. An import would say:"] if dry_run else []
     rows = (f"{count:>12,}  {name}" for name, count in figures)
     return "\n".join([*start, *rows, *map(command.style.WARNING, report.notes)])
@@ -127,7 +163,9 @@ def import_(*, command: BaseCommand, bar: Any, dry_run: bool, **options: Any) ->
 def reset(*, bar: Any, model: str, **options: Any) -> str:
     found = model_with_label(model)
     if found is None or not (is_counted(found) or has_read_state(found)):
-        raise CommandError(f"{model!r} is no model with counts or read state. Name it as app_label.ModelName.")
+        raise CommandError(
+            f"{model!r} is no model with counts or read state. Name it as app_label.ModelName."
+        )
     with bar(desc="Resetting", unit=" objects") as shown:
         done = resets.reset_model(found, progress=shown.update)
     return f"Reset {counted(done, 'object')} of {found._meta.label}."
@@ -136,12 +174,18 @@ def reset(*, bar: Any, model: str, **options: Any) -> str:
 def repartition(*, bar: Any, **options: Any) -> str:
     before, after = lifecycle.known_layout() or conf.PARTITIONS, conf.PARTITIONS
     if after % before:
-        raise CommandError(f"Redis has {before} partitions. Set READTRACK['PARTITIONS'] to a multiple of that.")
+        raise CommandError(
+            f"Redis has {before} partitions. Set READTRACK['PARTITIONS'] to a multiple of that."
+        )
     if before != after:
         with lifecycle.layout(before):
             done = run.flush()
-        if done.locked:  # their views would be lost where a process of the new number has begun the total anew
-            raise CommandError(f"{counted(done.locked, 'row')} locked by another transaction. Start again.")
+        if (
+            done.locked
+        ):  # their views would be lost where a process of the new number has begun the total anew
+            raise CommandError(
+                f"{counted(done.locked, 'row')} locked by another transaction. Start again."
+            )
     with bar(desc="Moving", unit=" keys") as shown:
         copied = lifecycle.move(before, progress=shown.update)
     return f"Moved {counted(copied, 'key')} from {before} to {counted(after, 'partition')}."
@@ -153,7 +197,9 @@ def start_as_read(*, bar: Any, dry_run: bool, model: list[str] | None, **options
         found = model_with_label(label)
         if found is None or not has_read_state(found):
             known = ", ".join(one._meta.label for one in read_state_models())
-            raise CommandError(f"{label!r} is no model with read state. This site has: {known or 'none'}.")
+            raise CommandError(
+                f"{label!r} is no model with read state. This site has: {known or 'none'}."
+            )
         models.append(owner(found))
     models = models or read_state_models()
     rows = sum(databases.rows(one).count() for one in models)
@@ -168,16 +214,24 @@ def start_as_read(*, bar: Any, dry_run: bool, model: list[str] | None, **options
 def erase(*, bar: Any, user: str, by: str, **options: Any) -> str:
     model = get_user_model()
     try:
-        pk = model._meta.pk.to_python(user) if by == "id" else model._default_manager.get_by_natural_key(user).pk
+        pk = (
+            model._meta.pk.to_python(user)
+            if by == "id"
+            else model._default_manager.get_by_natural_key(user).pk
+        )
     except ValidationError as error:
         raise CommandError(f"{user!r} is not the id of a user.") from error
     except model.DoesNotExist as error:
-        raise CommandError(f"There is no user {user!r}. To name one by id, deleted or not, add --by id.") from error
+        raise CommandError(
+            f"There is no user {user!r}. To name one by id, deleted or not, add --by id."
+        ) from error
     with bar(desc="Erasing", unit=" keys") as shown:
         erased = tracker.erase(pk, progress=shown.update)
     members, bits = counted(erased.members, "member"), counted(erased.bits, "bit")
     remains = TEXTS.joinpath("help", "erased.txt").read_text(encoding="utf-8")
-    return f"Erased {counted(erased.keys, 'key')}, {members} of sets and {bits} of bitmaps.\n{remains}"
+    return (
+        f"Erased {counted(erased.keys, 'key')}, {members} of sets and {bits} of bitmaps.\n{remains}"
+    )
 
 
 def daily_view(*, drop: bool, **options: Any) -> str:
@@ -187,7 +241,17 @@ def daily_view(*, drop: bool, **options: Any) -> str:
 
 SUBCOMMANDS: Mapping[str, Callable[..., str | None]] = {
     work.__name__.strip("_").replace("_", "-"): work
-    for work in (flush, doctor, budget, import_, reset, repartition, start_as_read, erase, daily_view)
+    for work in (
+        flush,
+        doctor,
+        budget,
+        import_,
+        reset,
+        repartition,
+        start_as_read,
+        erase,
+        daily_view,
+    )
 }
 
 
@@ -201,7 +265,9 @@ def _number(text: str, *, kind: type[float], highest: int) -> float:
 def _field(text: str) -> tuple[str, str]:
     name, _, path = text.partition("=")
     if name not in logs.FIELDS or not path:
-        raise ArgumentTypeError(f"{text!r} is not one of {', '.join(logs.FIELDS)}, then = and its path in the JSON")
+        raise ArgumentTypeError(
+            f"{text!r} is not one of {', '.join(logs.FIELDS)}, then = and its path in the JSON"
+        )
     return name, path
 
 
@@ -234,7 +300,10 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         common = [copy(action) for action in parser._actions if action.dest != "help"]
         for action in common:
-            action.default, action.help = SUPPRESS, SUPPRESS  # a default would undo an option before the subcommand
+            action.default, action.help = (
+                SUPPRESS,
+                SUPPRESS,
+            )  # a default would undo an option before the subcommand
         subparsers = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
         arguments = json.loads(TEXTS.joinpath("arguments.json").read_text(encoding="utf-8"))
         for name in SUBCOMMANDS:
@@ -258,5 +327,7 @@ class Command(BaseCommand):
             said = SUBCOMMANDS[subcommand](command=self, bar=bar, verbosity=verbosity, **options)
         except (connection.RedisError, Error) as error:
             finding = failure(error)
-            raise CommandError(f"{finding.message}\n{finding.hint}\nWhat was done stays. Run it again.") from error
+            raise CommandError(
+                f"{finding.message}\n{finding.hint}\nWhat was done stays. Run it again."
+            ) from error
         return said if verbosity or options.get("as_json") else None

@@ -15,7 +15,9 @@ from demo_project.blog.models import Category, Post
 from demo_project.blog.prose import PEOPLE, article
 
 READERS = 20
-BETWEEN = timedelta(hours=5, minutes=50)  # the two newest posts; more and more before them, to fill a year
+BETWEEN = timedelta(
+    hours=5, minutes=50
+)  # the two newest posts; more and more before them, to fill a year
 
 
 class Command(BaseCommand):
@@ -43,15 +45,21 @@ def _add_users() -> int:
 def _users() -> list[User]:
     # A hash takes a third of a second by design, so the readers share one, and the authors.
     password, of_authors = make_password("reader"), make_password("author")
-    admin = User(username="admin", password=make_password("admin"), is_staff=True, is_superuser=True)
-    readers = [User(username=f"reader{number}", password=password) for number in range(1, READERS + 1)]
+    admin = User(
+        username="admin", password=make_password("admin"), is_staff=True, is_superuser=True
+    )
+    readers = [
+        User(username=f"reader{number}", password=password) for number in range(1, READERS + 1)
+    ]
     return [admin, *readers, *(_author(name, password=of_authors) for name in PEOPLE)]
 
 
 def _author(name: str, *, password: str) -> User:
     """Returns somebody who may see the numbers of what they have written, and no others."""
     first, last = name.split()
-    return User(username=first.lower(), first_name=first, last_name=last, password=password, is_staff=True)
+    return User(
+        username=first.lower(), first_name=first, last_name=last, password=password, is_staff=True
+    )
 
 
 def _add_categories() -> int:
@@ -74,7 +82,9 @@ def _posts() -> list[Post]:
     categories = {category.name: category for category in Category.objects.all()}
     authors = list(User.objects.exclude(first_name="").order_by("pk"))
     # One post of each section in turn, so that the front page is mixed.
-    rounds = zip_longest(*([(section, *headline) for headline in section.headlines] for section in SECTIONS))
+    rounds = zip_longest(
+        *([(section, *headline) for headline in section.headlines] for section in SECTIONS)
+    )
     queue = [entry for row in rounds for entry in row if entry]
     return [
         Post(
@@ -82,7 +92,9 @@ def _posts() -> list[Post]:
             author=authors[number * 7 % len(authors)],
             title=title,
             body=article(topic, seed=number),
-            published_at=now - BETWEEN * number * (1 + number / 10) - timedelta(minutes=number * 37 % 53),
+            published_at=now
+            - BETWEEN * number * (1 + number / 10)
+            - timedelta(minutes=number * 37 % 53),
         )
         for number, (section, title, topic) in enumerate(queue)
     ]
