@@ -235,9 +235,8 @@ def _answer(hit: Hit, seen: Recorder) -> Outcome | None:
     outcomes: list[Outcome] = []
 
     def run(*calls: scripts.Call[Any]) -> list[Any]:
-        results: list[Any] = []
-        outcomes.append(recording.record(hit, *calls, results=results))
-        return results
+        outcomes.append(recording.record(hit, *calls))
+        return [call.result for call in calls]
 
     fill, seen.fill = seen.fill, None
     if fill:

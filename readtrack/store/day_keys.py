@@ -12,7 +12,6 @@ from typing import Any
 
 from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
 from readtrack.store import keys, scripts
 from readtrack.store.scripts import Call
@@ -44,10 +43,12 @@ def is_known(at: datetime) -> bool:
     return _name(at) in _known
 
 
-def upkeep(hit: Hit) -> list[Call[Any]]:
-    """Returns what confirms the key now and then, in the round trip of a hit by a visitor of a day."""
-    is_confirmed = time.monotonic() - _confirmed.get(_name(hit.at), 0) < CONFIRMED_FOR
-    return [] if is_confirmed else [replace(ask(hit.at), absent=None)]
+def upkeep(at: datetime) -> list[Call[Any]]:
+    """Returns what confirms the day's key now and then, in the round trip of a hit."""
+    confirmed = _confirmed.get(_name(at), 0)
+    if time.monotonic() - confirmed < CONFIRMED_FOR:
+        return []
+    return [replace(ask(at), absent=None)]
 
 
 def ask(at: datetime) -> Call[tuple[bytes, bytes]]:

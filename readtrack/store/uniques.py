@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from readtrack import buckets
 from readtrack.conf import cached_setting, conf
@@ -22,9 +22,13 @@ UNION_LIMIT = (
 )
 AT_ONCE = 5  # bitmaps that are read at once, because each has up to MAX_READER bits
 
-Effect = tuple[
-    str, tuple[str, ...], str | int
-]  # of a counted view: its name in record.lua, its keys, its argument
+
+class Effect(NamedTuple):
+    """What a counted view does to the keys of a strategy, by a function of record.lua."""
+
+    name: str
+    keys: tuple[str, ...]
+    argument: str | int
 
 
 class UniquesError(ValueError):
@@ -52,10 +56,14 @@ class Strategy:
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:
         """Returns the effect of a counted view; None for a visitor that the strategy cannot count."""
-        number = readers.number_of(hit.reader) if self.needs_reader else 0
-        return (
-            None if number is None or not self.rows else (self.name, (self.key(subject),), number)
-        )
+        if not self.rows:
+            return None
+        argument: int | None = 0
+        if self.needs_reader:
+            argument = readers.number_of(hit.reader)
+        if argument is None:
+            return None
+        return Effect(self.name, (self.key(subject),), argument)
 
     def together(self, subjects: Sequence[str]) -> int:
         """Returns how many different visitors the subjects had in all. Raises UniquesError if that
@@ -119,11 +127,8 @@ class DailySets(Strategy):
     covers_days = keys.unique_day.ttl // keys.DAY
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:
-        return (
-            self.name,
-            (keys.unique_day(buckets.day_bucket(hit.at), subject), self.key(subject)),
-            keys.unique_day.ttl,
-        )
+        members = keys.unique_day(buckets.day_bucket(hit.at), subject)
+        return Effect(self.name, (members, self.key(subject)), keys.unique_day.ttl)
 
 
 class Bitmaps(Strategy):
