@@ -366,8 +366,7 @@ def _queued(hit: Hit) -> Queued:
     """Returns the form in which the hit waits."""
     if keys.tenant_function() is not None:  # the thread knows no tenant
         return Waiting.of(hit.named)
-    view = PlainView.of(hit)
-    return hit if view is None else tuple(view)
+    return PlainView.plain(hit) or hit
 
 
 def _view(queued: Any) -> "PlainView | Hit":

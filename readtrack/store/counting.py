@@ -5,7 +5,6 @@ numbers as the texts that go to Redis.
 """
 
 from functools import lru_cache, partial
-from typing import NamedTuple
 
 from readtrack.conf import cached_setting, conf
 from readtrack.hits.hit import Hit, Outcome, Reason
@@ -17,6 +16,8 @@ NO_LIMIT = keys.ROBOT - 1
 # Refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows.
 NEWCOMERS = 100
 
+SHARED_KEYS = 3  # of a hit, before those of each view
+
 COUNTED = 1  # what record.lua returns for a view that counted
 REASONS: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot", 5: "error"}  # for all others
 
@@ -24,18 +25,16 @@ REASONS: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot", 5: "error"}
 BY_PAGE, BY_SCRIPT, BY_SCRIPT_WITH_COOKIE = 0, 1, 2
 
 
-class Trait(NamedTuple):
-    """What record.lua has to know of a hit beside its subjects and its visitor."""
+def newcomers_of(*, has_new_cookie: bool) -> int:
+    """Returns how many refused hits in a rate window may open windows of new cookies."""
+    return NEWCOMERS if has_new_cookie else 0
 
-    newcomers: int  # refused hits that may open windows of new cookies; 0 without a new cookie
-    teller: int
 
-    @classmethod
-    def of(cls, *, has_new_cookie: bool, by_script: bool, has_stand_in: bool) -> "Trait":
-        newcomers = NEWCOMERS if has_new_cookie else 0
-        if has_stand_in:
-            return cls(newcomers, BY_SCRIPT_WITH_COOKIE)
-        return cls(newcomers, BY_SCRIPT if by_script else BY_PAGE)
+def teller_of(*, by_script: bool, has_stand_in: bool) -> int:
+    """Returns who tells of a view, as a number of lua/common.lua."""
+    if has_stand_in:
+        return BY_SCRIPT_WITH_COOKIE
+    return BY_SCRIPT if by_script else BY_PAGE
 
 
 @cached_setting()
@@ -83,23 +82,15 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
         names.append(f"{starts.window}{visitor.id}:{subject}")
         if second_id:
             names.append(f"{starts.window}{second_id}:{subject}")
-    keys_per_view = (len(names) - 3) // len(hit.views)
-    trait = Trait.of(
-        has_new_cookie=bool(visitor.new_cookie),
-        by_script=hit.by_script,
-        has_stand_in=bool(hit.stand_in),
-    )
-    arguments: list[str | int] = [
-        *common_arguments(),
+    numbers = _arguments(
         hits,
         prefix_length(prefix),
-        trait.newcomers,
-        trait.teller,
-        keys_per_view,
+        newcomers_of(has_new_cookie=bool(visitor.new_cookie)),
+        teller_of(by_script=hit.by_script, has_stand_in=bool(hit.stand_in)),
+        (len(names) - SHARED_KEYS) // len(hit.views),
         len(hit.views),
-        visitor.id,
-        *hit.views,
-    ]
+    )
+    arguments = [*numbers, visitor.id, *hit.views]
     if has_options:
         options = effects.options_of(hit, first_key=len(names) + 1)
         names += options.keys
@@ -109,12 +100,18 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
     return Call("record", names, arguments, partial(_outcome, hit), absent)
 
 
+@cached_setting()
+def _arguments(*numbers: int) -> tuple[str, ...]:
+    """Returns all numbers that a hit sends, as texts, which hiredis packs in half the time."""
+    return (*common_arguments(), *map(str, numbers))
+
+
 def set_hits(views: Call[Outcome], hits: int) -> None:
     """Tells a call of `count_views` the number that the call of `rate` or `mark` returned."""
     _, unsettled, *others = views.keys
     views.keys = [unsettled, unsettled, *others]
     place = len(common_arguments())
-    views.args = [*views.args[:place], hits, *views.args[place + 1 :]]
+    views.args = [*views.args[:place], str(hits), *views.args[place + 1 :]]
 
 
 @lru_cache(maxsize=1024)
