@@ -148,6 +148,7 @@ def test_pages_of_the_admin_show_it_as_text(
         check_page(
             admin_client.get(DASHBOARD, {"tab": typed, "to": typed, name: typed}, follow=True)
         )
+    assert article.category is not None
     category = subject_of(article.category)
     for filters in ({"author": str(article.author_id)}, {"category": category}):
         check_page(admin_client.get(DASHBOARD, filters))
