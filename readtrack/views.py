@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import wraps
 from math import ceil
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from django.contrib.auth import SESSION_KEY
 from django.core.exceptions import RequestDataTooBig, ValidationError
@@ -45,6 +45,7 @@ from readtrack.subjects import (
     subject_of,
     subject_of_row,
 )
+from readtrack.texts import is_web
 
 LONGEST_REFERRER = 2_048  # characters
 LONGEST_BODY = (
@@ -294,19 +295,6 @@ def follow(request: HttpRequest, signed: str) -> HttpResponse:
     if recorder is not None and request.method == "GET" and stage in conf.FUNNEL:
         recorder.steps[subject, stage] = None
     return HttpResponseRedirect(url, headers={"X-Robots-Tag": "noindex, nofollow"})
-
-
-def is_web(url: str) -> bool:
-    """Returns True if the URL may lead to a page; False for `javascript:` and the like."""
-    try:
-        url.encode()  # lone surrogates fit into no header
-        return len(url) <= 2_048 and urlsplit(url).scheme in {
-            "http",
-            "https",
-            "",
-        }  # Django redirects to no longer URL
-    except ValueError:
-        return False
 
 
 @never_cache

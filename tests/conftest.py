@@ -14,13 +14,13 @@ from time import time_ns
 
 import pytest
 from django.conf import settings
-from pygal.config import SerieConfig
 from pytest_django import Settings
 from redis import Redis
 from redis import utils as redis_utils
 
 from demo_project.engines.valkey import Valkey
 from readtrack.conf import Conf
+from readtrack.dashboard.charts import load_pygal
 from readtrack.hits.addresses import Watch, watch
 from readtrack.store import buffer, clock, connection, read_state, scripts
 from readtrack.store.circuit import circuit
@@ -38,6 +38,7 @@ from tests.support.wire import Wire
 # Each new connection tells it to the server, and redis-py reads it from a file each time: 2 ms.
 redis_utils.get_lib_version = cache(redis_utils.get_lib_version)
 # pygal lists them for each setting of each line that it draws.
+SerieConfig = load_pygal().config.SerieConfig
 names_of_settings = dir(SerieConfig())
 SerieConfig.__dir__ = lambda self: names_of_settings
 Conf.TEST_PREFIX = ""  # the tests look for keys by their plain names
