@@ -33,7 +33,7 @@ from readtrack.conf import conf
 from readtrack.hits import hit, readers, visitors
 from readtrack.page import filling, shown
 from readtrack.reports import live
-from readtrack.store import day_keys, recording
+from readtrack.store import day_keys, keys, recording
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import (
     check_stage,
@@ -48,8 +48,6 @@ LONGEST_BODY = (
     60_000  # bytes of what a script tells; browsers send no more than 65,536 once a page is left
 )
 MOST = 200  # categories in one request
-
-_signer = Signer(salt="readtrack.views.outbound")
 
 
 # because pages in caches have no token of a session; only pages of this site are heard
@@ -253,7 +251,12 @@ def outbound_url(obj: Any, url: str, stage: str = "click") -> str:
         return str(url) if is_web(str(url)) else ""
     check_stage(stage)
     # Signed without the time, so that pages with the link can be cached.
-    return reverse("readtrack:outbound", args=[_signer.sign_object([subject_of(obj), stage, url])])
+    signed = _link_signer().sign_object([subject_of(obj), stage, url])
+    return reverse("readtrack:outbound", args=[signed])
+
+
+def _link_signer() -> Signer:
+    return Signer(salt=keys.salt("outbound"))
 
 
 @never_cache
@@ -261,7 +264,7 @@ def outbound_url(obj: Any, url: str, stage: str = "click") -> str:
 def follow(request: HttpRequest, signed: str) -> HttpResponse:
     """Redirects to the signed URL; the middleware counts the step."""
     try:
-        subject, stage, url = _signer.unsign_object(signed)
+        subject, stage, url = _link_signer().unsign_object(signed)
     except (BadSignature, ValueError):
         words = gettext("This link is not one of ours, or it is incomplete.")
         return HttpResponse(words, status=404, content_type="text/plain")

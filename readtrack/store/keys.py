@@ -95,8 +95,23 @@ def test_prefix() -> str:
 
 def prefix() -> str:
     """Returns the beginning of every key."""
+    return test_prefix() + _own_prefix()
+
+
+def salt(purpose: str) -> str:
+    """Returns the salt of all that is signed for a purpose: `outbound:` and what begins the keys of the tenant."""
+    return _salt_of_site(purpose) or f"{purpose}:{_own_prefix()}"
+
+
+@cached_setting()  # because a page may have a hundred placeholders
+def _salt_of_site(purpose: str) -> str:
+    """Returns the salt of a site without tenants, else ""."""
+    return "" if tenant_function() else f"{purpose}:{_own_prefix()}"
+
+
+def _own_prefix() -> str:
     function = tenant_function() if "." in conf.PREFIX else None
-    return test_prefix() + (conf.PREFIX if function is None else _encoded(str(function())))
+    return conf.PREFIX if function is None else _encoded(str(function()))
 
 
 @cached_setting()

@@ -27,6 +27,7 @@ from readtrack.models import Breakdown, History
 from readtrack.page import shown
 from readtrack.request import shared_page
 from readtrack.sql import databases
+from readtrack.store import keys
 from readtrack.store.buffer import hit_buffer
 from tests.site.models import Category, Post
 from tests.site.urls import urlpatterns as site_urls
@@ -80,8 +81,8 @@ class Tab:
         self.browser = browser or factories.browser()
         self.html = self.browser.get(f"/{kind}/{post.pk}/", headers=headers).text
         [(self.version, token)] = re.findall(r'page.js\?(\w+)" data-page="([^"]*)"', self.html)
-        *told, made = signing.loads(token, salt=shown._salt())
-        self.token = signing.dumps([*told, made - age], salt=shown._salt(), compress=True)
+        *told, made = signing.loads(token, salt=keys.salt("page"))
+        self.token = signing.dumps([*told, made - age], salt=keys.salt("page"), compress=True)
 
     def tell(self, state: str = "", **headers: str) -> Any:
         return self.browser.post(
