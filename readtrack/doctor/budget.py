@@ -123,7 +123,7 @@ def budget(**given: Any) -> Budget:
         keys.ordinal_seen_counters,
     )
     unused = {  # by these settings, or not told by any, or there for a moment or after a loss
-        *(keys.scratch, keys.budget, keys.importing, keys.earlier),
+        *(keys.scratch, keys.budget, keys.importing, keys.earlier, keys.honeypot_visits),
         *(keys.reading, keys.reading_pass, keys.read_pass),  # of texts, which no setting tells
         *(
             row

@@ -161,6 +161,11 @@ def address_id(request: HttpRequest) -> str:
     return id_of((*addresses.hops(request.META), bots.user_agent_of(request)))
 
 
+def network_id(request: HttpRequest) -> str:
+    """Returns the id of the request's address, whatever the browser. Never stored as it is."""
+    return digest("network", addresses.network(*addresses.hops(request.META)))
+
+
 def id_of(caller: Caller) -> str:
     """Returns the id that stands in for the caller's cookie, and shows the caller's address to the
     watch.
