@@ -135,6 +135,7 @@ def budget(**given: Any) -> Budget:
         *(() if conf.UNIQUE_DAYS else (keys.day_visitors, keys.last_days)),
         *(() if any(map(enters_funnel, counted_models())) else (keys.funnel, keys.funnel_pass)),
         *(() if readers.has_ordinals() else (keys.readers, keys.readers_next)),
+        *(() if conf.ANONYMOUS_READERS else (keys.anonymous_readers,)),
         keys.window if conf.WINDOW_STORE == "compact" else keys.window_slice,
     }
     largest = sorted((row for row in kinds if row not in unused), key=lambda row: -kinds[row].total)

@@ -235,7 +235,9 @@ def reader(request: HttpRequest, user: AbstractBaseUser | None) -> readers.Reade
     # position.
     anonymous = visitor(request, None)
     return (
-        f"anon:{anonymous.id}" if anonymous.kind == "cookie" and not anonymous.new_cookie else None
+        f"{readers.ANONYMOUS}{anonymous.id}"
+        if anonymous.kind == "cookie" and not anonymous.new_cookie
+        else None
     )
 
 

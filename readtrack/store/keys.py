@@ -204,6 +204,7 @@ published = Key("category:{subject}:published", "string", DAY, "time of the last
 sent = Key("category:{subject}:sent", "sorted set", DAY, "publications by token, so that none counts twice: sequence")
 reads_began = Key("reads:began", "string", 0, "since when Redis knows publications (µs); earlier pages mark nothing")
 readers = Key("readers", "hash of readers", 0, "the ordinal of each reader without a small number, by a keyed hash")
+anonymous_readers = Key("readers:anonymous:{generation}", "hash of readers", "COOKIE_AGE", "the same by cookies, by when they were numbered; kept for up to two COOKIE_AGE")
 readers_next = Key("readers:next", "string", 0, "the next ordinal; an evicted `readers` hands none out again")
 flush_last = Key("flush:last", "string", 0, "last start or end of a flush (µs)")
 flush_requested = Key("flush:requested", "string", 0, "when a restored snapshot requested a full flush (µs)")
