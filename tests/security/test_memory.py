@@ -124,7 +124,7 @@ def weigh(redis: Redis) -> dict[str, tuple[int, int, int]]:
         assert row is not None, name
         amount = amounts.setdefault(row.pattern, Counter())
         amount["keys"] += 1
-        amount["bytes"] += int(redis.memory_usage(name, samples=0) or 0) + row.overhead  # type: ignore[arg-type]
+        amount["bytes"] += int(redis.memory_usage(name, samples=0) or 0) + row.overhead
         amount["endless"] += redis.ttl(name) == -1
     return {row: (each["keys"], each["bytes"], each["endless"]) for row, each in amounts.items()}
 
