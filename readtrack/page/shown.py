@@ -23,7 +23,6 @@ from readtrack.request import Recorder
 from readtrack.store import clock, keys
 from readtrack.store.circuit import fail_open
 
-SALT = "readtrack.page.shown"
 LONGEST_NAME, LONGEST_PATH = (
     4_000,
     500,
@@ -72,7 +71,7 @@ def token_of(name: str, places: Sequence[Sequence[Any]], text: Sequence[Any] = (
         text,
         int(time()),
     ]  # more counts and dots stay as they are
-    return signing.dumps(told, salt=_salt(), compress=True)
+    return signing.dumps(told, salt=keys.salt("page"), compress=True)
 
 
 def reading(state: str, text: Sequence[Any], *, made: int) -> Reading | None:
@@ -95,7 +94,7 @@ def told(token: str) -> tuple[str, str, list[Any], list[Any], int] | None:
     """
     try:
         name, language, places, text, made = signing.loads(
-            token, salt=_salt(), max_age=conf.SCRIPT_AGE
+            token, salt=keys.salt("page"), max_age=conf.SCRIPT_AGE
         )
         return name, language, places, text, made
     except (
@@ -104,11 +103,6 @@ def told(token: str) -> tuple[str, str, list[Any], list[Any], int] | None:
         ValueError,
     ):  # the last two for a token of another version
         return None
-
-
-def _salt() -> str:
-    # One tenant's page counts nothing for another one.
-    return f"{SALT}:{keys.prefix()}"
 
 
 def page_token(request: Any, *, views: Iterable[Model] = (), reads: Iterable[Model] = ()) -> str:

@@ -26,6 +26,7 @@ SHARED = 3  # keys of a hit, before those of each view
 # refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows
 NEWCOMERS = 100
 ROBOTS = 5_000  # marks of the honeypot in an hour; a robot can make up user agents
+VISITS_OF_ADDRESS = 20  # to the honeypot in an hour; further ones mark nobody
 
 # Of a hit of a batch: what it shares with hits of its model and minute that have its shape (keys,
 # and that shape), None for a hit of several views or with options; its other keys; its arguments.
@@ -377,6 +378,16 @@ def _step(
     args: list[str | int] = [keys.ROBOT, member, subject, keys.trending_bucket.ttl, life]
     args += (len(passes), len(reached), *reached, *(member for _, member in behind))
     return Call("step", names, args, bool, False)  # noqa: FBT003
+
+
+def honeypot_visits(address: str) -> int:
+    """Counts a visit of an address to the honeypot, and returns its visits of the hour. Raises
+    redis.RedisError.
+
+    So that one address does not use up the marks of the whole site.
+    """
+    key = keys.honeypot_visits(address)
+    return scripts.run(Call("rate", [key], (1, keys.honeypot_visits.ttl), int))
 
 
 def mark_robots(visitors: Iterable[str]) -> None:
