@@ -85,6 +85,7 @@ class Conf:
     MAX_READER: int = 100_000_000  # highest position of a reader (sequence: 1/32 of it): 12.5 MB a category at most
     START_AS_READ: bool = False  # a new account begins with every category read, in place of none
     ANONYMOUS_READERS: bool = False  # anonymous visitors have dots, too, by their cookie
+    MAX_ANONYMOUS_READERS: int = 1_000_000  # of them whom Redis knows at once, 58 B each; further ones have no dots
     STALE_FOR: int = 0  # maximum replica or cache lag in seconds; posts published within it stay unread
     READ_QUERYSET: str = ""  # path of a function (request, queryset) -> the rows that the user may see, for JSON
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import wraps
 from math import ceil
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
 
 from django.contrib.auth import SESSION_KEY
 from django.core.exceptions import RequestDataTooBig, ValidationError
@@ -33,9 +33,10 @@ from readtrack.conf import conf
 from readtrack.hits import hit, readers, visitors
 from readtrack.hits.reading import Reading
 from readtrack.page import filling, shown
+from readtrack.page import honeypot as trap
 from readtrack.reports import live
 from readtrack.request import Told
-from readtrack.store import day_keys, recording
+from readtrack.store import day_keys, keys, recording
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import (
     check_stage,
@@ -52,8 +53,6 @@ LONGEST_BODY = (
     60_000  # bytes of what a script tells; browsers send no more than 65,536 once a page is left
 )
 MOST = 200  # categories in one request
-
-_signer = Signer(salt="readtrack.views.outbound")
 
 
 # because pages in caches have no token of a session; only pages of this site are heard
@@ -274,7 +273,12 @@ def outbound_url(obj: Any, url: str, stage: str = "click") -> str:
         return str(url) if is_web(str(url)) else ""
     check_stage(stage)
     # Signed without the time, so that pages with the link can be cached.
-    return reverse("readtrack:outbound", args=[_signer.sign_object([subject_of(obj), stage, url])])
+    signed = _link_signer().sign_object([subject_of(obj), stage, url])
+    return reverse("readtrack:outbound", args=[signed])
+
+
+def _link_signer() -> Signer:
+    return Signer(salt=keys.salt("outbound"))
 
 
 @never_cache
@@ -282,7 +286,7 @@ def outbound_url(obj: Any, url: str, stage: str = "click") -> str:
 def follow(request: HttpRequest, signed: str) -> HttpResponse:
     """Redirects to the signed URL; the middleware counts the step."""
     try:
-        subject, stage, url = _signer.unsign_object(signed)
+        subject, stage, url = _link_signer().unsign_object(signed)
     except (BadSignature, ValueError):
         words = gettext("This link is not one of ours, or it is incomplete.")
         return HttpResponse(words, status=404, content_type="text/plain")
@@ -299,30 +303,51 @@ def follow(request: HttpRequest, signed: str) -> HttpResponse:
 
 @never_cache
 @require_safe
-def honeypot(request: HttpRequest) -> HttpResponse:
-    """Marks the visitor as a robot, unless signed in, fetched by a browser itself, or known by its
-    agent.
+def honeypot(request: HttpRequest, name: str = "") -> HttpResponse:
+    """Marks the visitor as a robot if this is the address of today or yesterday, and no person can
+    have been led here. Always answers the same.
     """
-    # No image and no link on another site, because a comment must not mark its readers as robots.
-    destination, site = (request.headers.get(f"Sec-Fetch-{name}", "") for name in ("Dest", "Site"))
-    is_visit = destination in {"", "document"} and site in {"", "none", "same-origin"}
     could_count = hit.refusal("GET", 200, request.META) in {None, "anonymous"}
-    if is_visit and could_count and visitors.signed_in(request) is None:
+    is_robot = trap.is_current(name) and could_count and _followed_our_link(request)
+    if is_robot and visitors.signed_in(request) is None:
         fail_open(_mark_robot, None, request)
     return HttpResponse(status=204, headers={"X-Robots-Tag": "noindex"})
 
 
+def _followed_our_link(request: HttpRequest) -> bool:
+    """Returns False for an image, for a click, and for a link on another site: by these, anybody
+    could lead people here.
+    """
+    headers = request.headers
+    is_page = headers.get("Sec-Fetch-Dest", "document") == "document"
+    if not is_page or headers.get("Accept", "").startswith("image/"):
+        return False
+    site = headers.get("Sec-Fetch-Site")
+    if site == "same-origin":
+        # A person clicks on a link that somebody wrote into a comment. Ours has no size.
+        return "Sec-Fetch-User" not in headers
+    if site is not None:
+        return site == "none"
+    # An old browser, any browser on plain http, or a program.
+    try:
+        return urlsplit(headers.get("Referer", "")).netloc == request.get_host()
+    except ValueError:
+        return False
+
+
 def _mark_robot(request: HttpRequest) -> None:
-    """Marks the visitor with and without the cookie, today and tomorrow, because hashes change
-    then.
+    """Marks a visitor without a cookie, by address and browser: today, and tomorrow, because the
+    hashes of visitors by the day change then.
     """
     seen, now = visitors.visitor(request, None), buckets.now()
-    # Not without cookies, where a hash that is the same on every day is never stored.
-    ids = {visitors.address_id(request)} if seen.kind == "cookie" else set()
+    if seen.kind == "cookie" and not seen.new_cookie:
+        return  # a person may be led here once, and robots keep no cookies
+    address = visitors.Visitor(visitors.network_id(request), kind="hash")
+    visits = recording.honeypot_visits(day_keys.resolve(address, at=now).id)
+    if visits > recording.VISITS_OF_ADDRESS:
+        return
+    ids = set()
     for at in (now, now + buckets.DAY):
         visitor = day_keys.resolve(seen, at=at)
-        ids |= {
-            visitor.fallback_id,
-            "" if visitor.new_cookie else visitor.id,
-        }  # a new cookie may never come back
+        ids |= {visitor.fallback_id, "" if visitor.new_cookie else visitor.id}
     recording.mark_robots(ids - {""})

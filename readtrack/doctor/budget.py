@@ -123,7 +123,7 @@ def budget(**given: Any) -> Budget:
         keys.ordinal_seen_counters,
     )
     unused = {  # by these settings, or not told by any, or there for a moment or after a loss
-        *(keys.scratch, keys.budget, keys.importing, keys.earlier),
+        *(keys.scratch, keys.budget, keys.importing, keys.earlier, keys.honeypot_visits),
         *(keys.reading, keys.reading_pass, keys.read_pass),  # of texts, which no setting tells
         *(
             row
@@ -135,6 +135,7 @@ def budget(**given: Any) -> Budget:
         *(() if conf.UNIQUE_DAYS else (keys.day_visitors, keys.last_days)),
         *(() if any(map(enters_funnel, counted_models())) else (keys.funnel, keys.funnel_pass)),
         *(() if readers.has_ordinals() else (keys.readers, keys.readers_next)),
+        *(() if conf.ANONYMOUS_READERS else (keys.anonymous_readers,)),
     }
     largest = sorted((row for row in kinds if row not in unused), key=lambda row: -kinds[row].total)
     sums = {

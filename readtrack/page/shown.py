@@ -23,7 +23,6 @@ from readtrack.request import Recorder
 from readtrack.store import clock, keys
 from readtrack.store.circuit import fail_open
 
-SALT = "readtrack.page.shown"
 LONGEST_NAME, LONGEST_PATH = (
     4_000,
     500,
@@ -85,7 +84,7 @@ def token_of(name: str, places: Sequence[Sequence[Any]], text: Sequence[Any] = (
         return ""
     # More counts and dots than that stay as they are.
     told = [name, get_language() or "", places[:MOST_PLACES], text, int(time())]
-    return signing.dumps(told, salt=_salt(), compress=True)
+    return signing.dumps(told, salt=keys.salt("page"), compress=True)
 
 
 def reading(state: str, text: Sequence[Any], *, made: int) -> Reading | None:
@@ -116,15 +115,10 @@ class ToldPage(NamedTuple):
 def told(token: str) -> ToldPage | None:
     """Returns the page with that token; None for a token that is not ours, or too old."""
     try:
-        return ToldPage(*signing.loads(token, salt=_salt(), max_age=conf.SCRIPT_AGE))
+        return ToldPage(*signing.loads(token, salt=keys.salt("page"), max_age=conf.SCRIPT_AGE))
     except (signing.BadSignature, TypeError, ValueError):
         # The last two for a token of another version.
         return None
-
-
-def _salt() -> str:
-    # One tenant's page counts nothing for another one.
-    return f"{SALT}:{keys.prefix()}"
 
 
 def page_token(request: Any, *, views: Iterable[Model] = (), reads: Iterable[Model] = ()) -> str:

@@ -94,8 +94,23 @@ def test_prefix() -> str:
 
 def prefix() -> str:
     """Returns the beginning of every key."""
+    return test_prefix() + _own_prefix()
+
+
+def salt(purpose: str) -> str:
+    """Returns the salt of all that is signed for a purpose: `outbound:` and what begins the keys of the tenant."""
+    return _salt_of_site(purpose) or f"{purpose}:{_own_prefix()}"
+
+
+@cached_setting()  # because a page may have a hundred placeholders
+def _salt_of_site(purpose: str) -> str:
+    """Returns the salt of a site without tenants, else ""."""
+    return "" if tenant_function() else f"{purpose}:{_own_prefix()}"
+
+
+def _own_prefix() -> str:
     function = tenant_function() if "." in conf.PREFIX else None
-    return test_prefix() + (conf.PREFIX if function is None else _encoded(str(function())))
+    return conf.PREFIX if function is None else _encoded(str(function()))
 
 
 @cached_setting()
@@ -172,6 +187,7 @@ unsettled = Key("views:unsettled", "sorted set", 0, "counters that lack SQL's co
 reset = Key("views:reset", "sorted set", DAY, "subjects set to zero, by when (µs)")
 window = Key("viewed:{visitor}:{subject}", "string", "WINDOW", "1: counted; a new cookie's: p, or 0 if refused")
 robots = Key("robots", "string", HOUR, "new marks of the honeypot; after 5,000 an hour there are no more")
+honeypot_visits = Key("robots:address:{visitor}", "string", HOUR, "visits of an address to the honeypot, by a hash of the day")
 rate = Key("rate:{visitor}", "string", "RATE_WINDOW", "hits since the first; 10^15, for a day, marks a robot")
 day_key = Key("visitors:key:{date}", "string", 2 * DAY, "random key of the day's hashes of visitors without a cookie")
 skips = Key("views:skips:{hour}", "hash", 49 * HOUR, "hits that did not count, by reason; robots; notices")
@@ -186,6 +202,7 @@ published = Key("category:{subject}:published", "string", DAY, "time of the last
 sent = Key("category:{subject}:sent", "sorted set", DAY, "publications by token, so that none counts twice: sequence")
 reads_began = Key("reads:began", "string", 0, "since when Redis knows publications (µs); earlier pages mark nothing")
 readers = Key("readers", "hash of readers", 0, "the ordinal of each reader without a small number, by a keyed hash")
+anonymous_readers = Key("readers:anonymous:{generation}", "hash of readers", "COOKIE_AGE", "the same by cookies, by when they were numbered; kept for up to two COOKIE_AGE")
 readers_next = Key("readers:next", "string", 0, "the next ordinal; an evicted `readers` hands none out again")
 flush_last = Key("flush:last", "string", 0, "last start or end of a flush (µs)")
 flush_requested = Key("flush:requested", "string", 0, "when a restored snapshot requested a full flush (µs)")

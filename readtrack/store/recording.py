@@ -17,6 +17,7 @@ from readtrack.store.skips import key_of, skip_buffer
 
 # Marks of the honeypot in an hour; a robot can make up user agents.
 ROBOTS = 5_000
+VISITS_OF_ADDRESS = 20  # to the honeypot in an hour; further ones mark nobody
 
 Step = tuple[str, str]  # a subject, and a stage of its funnel or of reading its text
 
@@ -232,6 +233,16 @@ def _take(hit: Hit, stages: Stages) -> Call[bool]:
         *stages.reached,
     ]
     return Call("step", names, arguments, bool, absent=False)
+
+
+def honeypot_visits(address: str) -> int:
+    """Counts a visit of an address to the honeypot, and returns its visits of the hour. Raises
+    redis.RedisError.
+
+    So that one address does not use up the marks of the whole site.
+    """
+    key = keys.honeypot_visits(address)
+    return scripts.run(Call("rate", [key], (1, keys.honeypot_visits.ttl), int))
 
 
 def mark_robots(visitors: Iterable[str]) -> None:

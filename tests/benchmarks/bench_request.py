@@ -36,9 +36,9 @@ from tests.benchmarks.measuring import table
 from tests.benchmarks.serving import BUFFER, REST, SECONDS, requests_a_second
 from tests.site.models import Post
 
-EACH = 100  # requests of a kind in a round
-ROUNDS = 41
-BUFFERED_ROUNDS = 15
+EACH = 400  # requests of a kind in a round
+ROUNDS = 13
+BUFFERED_ROUNDS = 9
 BODY = b"<!doctype html><title>Post</title>"
 POSTS = [Post(pk=pk) for pk in range(1, 1001)]
 # A page that nginx passes on from Chrome.

@@ -30,7 +30,7 @@ from readtrack import reports, tracker
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page import filling, shown
 from readtrack.request import Recorder, shared_page
-from readtrack.store import scripts
+from readtrack.store import keys, scripts
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.connection import connect
 from readtrack.store.skips import skip_buffer
@@ -375,10 +375,10 @@ def test_a_token_that_is_forged_foreign_old_or_huge_counts_nothing(
     good = token(factories.browser().get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"}))
     redis.flushdb()
     foreign = signing.dumps(
-        [["site.post:1"], [], 0, "/", []], key="another site's", salt=f"{shown.SALT}:"
+        [["site.post:1"], [], 0, "/", []], key="another site's", salt=keys.salt("page")
     )
     earlier = signing.dumps(
-        [["site.post:1"], [], 0, "/", "", []], salt=shown._salt()
+        [["site.post:1"], [], 0, "/", "", []], salt=keys.salt("page")
     )  # of another version
     tokens = [
         "",
