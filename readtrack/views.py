@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import wraps
 from math import ceil
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
 
 from django.contrib.auth import SESSION_KEY
 from django.core.exceptions import RequestDataTooBig, ValidationError
@@ -31,9 +31,11 @@ from django.views.decorators.http import (
 from readtrack import buckets, reports, tracker
 from readtrack.conf import conf
 from readtrack.hits import hit, readers, visitors
+from readtrack.hits.reading import Reading
 from readtrack.page import filling, shown
 from readtrack.page import honeypot as trap
 from readtrack.reports import live
+from readtrack.request import Told
 from readtrack.store import day_keys, keys, recording
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import (
@@ -46,6 +48,7 @@ from readtrack.subjects import (
 )
 from readtrack.texts import is_web
 
+LONGEST_REFERRER = 2_048  # characters
 LONGEST_BODY = (
     60_000  # bytes of what a script tells; browsers send no more than 65,536 once a page is left
 )
@@ -68,39 +71,56 @@ def page(request: HttpRequest) -> HttpResponse:
 
 @never_cache
 def _told(request: HttpRequest) -> HttpResponse:
+    """Answers a page's script: hands what it tells to the middleware, which counts and fills in."""
     recorder = getattr(request, "readtrack", None)  # missing without the middleware
-    try:
-        size = int(request.META.get("CONTENT_LENGTH") or 0)
-        body = request.body.decode(errors="replace") if size <= LONGEST_BODY else ""
-    except (ValueError, OSError, RequestDataTooBig):  # it is too long, or breaks off
-        body = ""
-    token, referrer, state, *_ = (*body.split("\n", 2), "", "")
-    known = shown.told(token) if recorder is not None and token and _is_own(request) else None
-    if recorder is None or known is None:
+    token, referrer, state, *_ = (*_text_of(request).split("\n", 2), "", "")
+    page = shown.told(token) if recorder is not None and token and _is_own(request) else None
+    if recorder is None or page is None:
         return JsonResponse({}, status=403)
-    name, recorder.language, places, text, made = known
-    # From here on this is the page's own request, for the middleware to judge, count and fill in.
-    recorder.is_script = True
-    request.path, request.META["HTTP_REFERER"] = shown.tell(name, recorder), referrer[:2_048]
+    named = shown.parse(page.name)
+    reading = shown.reading(state, page.text, made=page.made)
+    # From here on this is the page's own request.
+    request.path = named.path
+    request.META["HTTP_REFERER"] = referrer[:LONGEST_REFERRER]
+    recorder.told = Told(named.as_of, page.language, reading)
     recorder.is_shared = False
-    recorder.reading = shown.reading(state, text, made=made)
-    is_first = (
-        not state and conf.COUNT_BY != "server"
-    )  # otherwise the page was counted when it was shown
-    if not is_first:
-        recorder.views.clear()
-    is_read = recorder.reading.is_read if recorder.reading else is_first
-    if not is_read or (text and (conf.READ_WHEN == "read") != bool(state)):
-        recorder.reads.clear()
-    placed = [str(filling.Placeholder(*place)) for place in places]
+    if _is_view(state):
+        recorder.views.update(dict.fromkeys(named.views))
+    if _is_read(state, reading, has_text=bool(page.text)):
+        recorder.reads.update(dict.fromkeys(named.reads))
     # A cookie proves itself by coming back: only then its owner is told apart from others with the
     # same address.
-    again = bool(recorder.views) and bool(
-        visitors.visitor(request, visitors.signed_in(request)).new_cookie
-    )
-    html = {text[filling.KEY]: text for text in placed}
-    answer = str(filling.Placeholder(filling.PAGE, shown.ANSWER))
-    return JsonResponse({"html": html, "page": answer, "again": again})
+    user = visitors.signed_in(request)
+    asks_again = bool(recorder.views) and bool(visitors.visitor(request, user).new_cookie)
+    placeholders = [str(filling.Placeholder(*place)) for place in page.places]
+    answer = {
+        "html": {text[filling.KEY]: text for text in placeholders},
+        "page": str(filling.Placeholder(filling.PAGE, shown.ANSWER)),
+        "again": asks_again,
+    }
+    return JsonResponse(answer)
+
+
+def _text_of(request: HttpRequest) -> str:
+    """Returns the body of a request; "" for one that is too long, or breaks off."""
+    try:
+        if int(request.META.get("CONTENT_LENGTH") or 0) > LONGEST_BODY:
+            return ""
+        return request.body.decode(errors="replace")
+    except (ValueError, OSError, RequestDataTooBig):
+        return ""
+
+
+def _is_view(state: str) -> bool:
+    """Returns True if a script tells of a view: its first message does, unless the server counts."""
+    return not state and conf.COUNT_BY != "server"
+
+
+def _is_read(state: str, reading: Reading | None, *, has_text: bool) -> bool:
+    """Returns True if a script's message puts dots out."""
+    if has_text and (conf.READ_WHEN == "read") != bool(state):
+        return False
+    return reading.is_read if reading else _is_view(state)
 
 
 def _is_own(request: HttpRequest) -> bool:

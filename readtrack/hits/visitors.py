@@ -36,18 +36,19 @@ UNSHARED = re.compile("private|no-store", re.IGNORECASE)  # in a header for CDNs
 # agent. A plain tuple, which the garbage collector stops looking at.
 Caller = tuple[str, str, str]
 
+Kind = Literal["user", "cookie", "hash", "day", "address"]
+
 
 class Visitor(NamedTuple):
     """A visitor, whose repeats are found by both ids."""
 
     id: str
-    fallback_id: str = (
-        ""  # before the cookie comes back the hash of address and browser; of a user, the cookie
-    )
+    # Before the cookie comes back the hash of address and browser; of a user, the cookie.
+    fallback_id: str = ""
     new_cookie: str = ""
     # A "hash" is the same on every day, and never stored: store/day_keys.py makes it the id of a
     # "day". An "address" is known by the hash that stands in for a cookie.
-    kind: Literal["user", "cookie", "hash", "day", "address"] = "cookie"
+    kind: Kind = "cookie"
     opted_out: bool = False  # no cookie is set, and views are not broken down
     caller: Caller | None = None  # whose id `Hit.named` makes the fallback_id
 
@@ -57,6 +58,11 @@ class Visitor(NamedTuple):
         is no robot.
         """
         return self.id if self.kind == "user" else self.fallback_id or self.id
+
+    @property
+    def identities(self) -> list[str]:
+        """The ids that the visitor is known by."""
+        return [self.id, self.fallback_id] if self.fallback_id else [self.id]
 
 
 def signed_in(request: HttpRequest) -> Any | None:

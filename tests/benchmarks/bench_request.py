@@ -29,8 +29,9 @@ from readtrack.hits import visitors
 from readtrack.hits.hit import Hit, refusal
 from readtrack.page import filling
 from readtrack.page.shown import token_of
-from readtrack.store import recording, scripts
+from readtrack.store import scripts
 from readtrack.store.connection import connect
+from readtrack.store.counting import count_views
 from tests.benchmarks.measuring import table
 from tests.benchmarks.serving import BUFFER, REST, SECONDS, requests_a_second
 from tests.site.models import Post
@@ -332,9 +333,9 @@ def parts() -> Iterable[tuple[str, str]]:
         "judging": (lambda request: refusal(request.method, page.status_code, request.META), new),
         "the visitor, new": (lambda request: visitors.visitor(request, None), new),
         "the visitor, by a cookie": (lambda request: visitors.visitor(request, None), known),
-        "the command": (recording.count_views, hits),
+        "the command": (count_views, hits),
         "the command and its round trip": (
-            lambda hit: scripts.run(recording.count_views(hit)),
+            lambda hit: scripts.run(count_views(hit)),
             hits,
         ),
         "a response without a cookie": (lambda request: headers_of(HttpResponse()), new),

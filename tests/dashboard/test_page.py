@@ -1222,7 +1222,7 @@ def test_a_day_on_the_axis_is_written_in_the_order_of_the_language(
         )  # before: 5 March in en
 
 
-WITHOUT_SKETCHES = {"UNIQUE": "none", "UNIQUE_DAYS": 2, "WINDOW_STORE": "compact"}
+WITHOUT_SKETCHES = {"UNIQUE": "none", "UNIQUE_DAYS": 2}
 
 
 @pytest.mark.parametrize(

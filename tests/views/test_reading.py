@@ -272,7 +272,6 @@ def test_pages_without_a_text_hear_of_none(post: Post) -> None:
         {"COUNT_BY": "script"},
         {"COUNT_BY": "server"},
         {"ANONYMOUS": "hash"},
-        {"WINDOW_STORE": "compact"},
         {"UNIQUE": "set", "FUNNELS": True},
     ],
 )
@@ -297,8 +296,7 @@ def test_who_opts_out_gets_no_cookie_and_is_forgotten_with_the_day(
     assert all(redis.ttl(name) > 0 for name in redis.keys("reading:*:*:site.post:*"))
 
 
-def test_a_refused_newcomer_reads_nothing(settings: Settings, post: Post) -> None:
-    settings.READTRACK = {"WINDOW_STORE": "compact"}  # in which a shared address is one visitor
+def test_a_refused_newcomer_reads_nothing(post: Post) -> None:
     Tab(post).tell("60 1")
     second = Tab(post)
     second.tell("60 1")
