@@ -6,6 +6,7 @@ transaction, on a connection that nobody closes.
 """
 
 import os
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import datetime, timezone
@@ -129,11 +130,12 @@ def start_redis(settings: Settings) -> Iterator[Start]:
     """Returns a function that starts another Redis with these directives (`_` for `-`), which
     readtrack then uses.
     """
+    password = secrets.token_urlsafe(24)  # of all, so that one can become another's replica
     with ExitStack() as stack:
 
         def start(**config: str) -> Valkey:
             directives = {name.replace("_", "-"): value for name, value in config.items()}
-            valkey = stack.enter_context(Valkey(config=directives))
+            valkey = stack.enter_context(Valkey(config=directives, password=password))
             use_redis(settings, valkey.url)
             return valkey
 

@@ -628,7 +628,7 @@ def unable_to_save(cluster: ValkeyCluster, number: int) -> Iterator[None]:
         told = cluster.ask(number, "INFO", "persistence")
         return bool(told["rdb_last_bgsave_status"] == "err" and not told["rdb_bgsave_in_progress"])
 
-    folder = cluster.servers[number].folder
+    folder = cluster.servers[number].data
     mode = folder.stat().st_mode
     with cluster.configured(number, "save", "3600 1000000"):
         folder.chmod(0o500)
@@ -650,9 +650,8 @@ def busy_with_a_script(cluster: ValkeyCluster, number: int) -> Iterator[None]:
         return False
 
     def run() -> None:
-        port = cluster.servers[number].port
         with (
-            Redis(port=port, socket_timeout=None) as client,
+            cluster.servers[number].client(socket_timeout=None) as client,
             pytest.raises(ResponseError, match="killed"),
         ):
             client.eval("while true do end", 0)

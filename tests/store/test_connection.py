@@ -281,7 +281,7 @@ def test_a_server_demoted_under_our_connections_is_left_for_its_successor(
     relay = Wire(server.url)
     use_redis(settings, relay.url)
     with (
-        Valkey() as successor,
+        Valkey(password=server.password) as successor,
         Redis.from_url(server.url) as old,
         Redis.from_url(successor.url) as new,
     ):
