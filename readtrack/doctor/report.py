@@ -4,14 +4,16 @@ finding, too.
 
 import timeit
 from collections.abc import Callable, Iterator
+from configparser import ConfigParser
 from datetime import timedelta
+from functools import cache
+from importlib.resources import files
 from itertools import islice
 from typing import Any, NamedTuple
 
 from django.db import Error, models
 
 from readtrack import buckets, unread
-from readtrack.checks.setup import texts
 from readtrack.conf import conf
 from readtrack.hits.addresses import NOTICES
 from readtrack.models import FlushRun, UnsentPublication
@@ -58,9 +60,18 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+@cache
+def texts() -> ConfigParser:
+    """Returns the texts of all findings."""
+    parser = ConfigParser(interpolation=None)
+    path = files("readtrack.doctor").joinpath("messages.ini")
+    parser.read_string(path.read_text(encoding="utf-8"))
+    return parser
+
+
 def finding(name: str, *words: Any) -> Finding:
     """Returns the finding of that name in messages.ini, `examination.result`, with its words."""
-    section = texts(name, "readtrack.doctor")
+    section = {key: text.replace("\n", " ") for key, text in texts()[name].items()}
     message, hint = (section.get(key, "").format(*words) for key in ("message", "hint"))
     return Finding(section["level"], message, hint, name.partition(".")[0])
 
