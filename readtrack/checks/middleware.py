@@ -13,7 +13,7 @@ COMPRESSOR = re.compile("gzip|brotli|compress|zstd", re.IGNORECASE)
 
 
 def _precedes(first: str, second: str) -> bool:
-    """Returns True if both are in MIDDLEWARE, in that order. The second sees each response first."""
+    """Returns True if both are in MIDDLEWARE, in that order: the second sees a response first."""
     order = settings.MIDDLEWARE
     if first not in order:
         return False
