@@ -15,7 +15,7 @@ from redis import Redis
 from demo_project.engines.process import free_port
 from readtrack import buckets, tracker
 from readtrack.doctor import budget
-from readtrack.doctor.budget import Numbers
+from readtrack.doctor.budget import SiteSize
 from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
 from readtrack.store import keys
@@ -34,14 +34,14 @@ def found(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 
 
 def test_a_site_is_known_by_its_rows() -> None:
-    assert budget.own_numbers() == Numbers(0, 0.0, 0, 0, 0, 0)
+    assert budget.site_size() == SiteSize(0, 0.0, 0, 0, 0, 0)
     for views, visitors in ((0, 0), (10, 4), (10, 8), (0, 0)):
         factories.post(view_count=views, visitor_count=visitors)
     user = factories.user()
     factories.category()
     tracker.record(factories.hit("site.post:1", "site.category:1"))
-    assert budget.own_numbers() == Numbers(4, 0.5, 6, user.pk, views=1, categories=1)
-    assert budget.own_numbers().viewed == 2
+    assert budget.site_size() == SiteSize(4, 0.5, 6, user.pk, views=1, categories=1)
+    assert budget.site_size().viewed == 2
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error
 
-from readtrack.doctor.report import failure
+from readtrack.doctor.findings import failure
 from readtrack.management.subcommands import (
     budget,
     daily_view,

@@ -9,8 +9,9 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from readtrack.doctor.budget import Budget as Estimate
-from readtrack.doctor.budget import KeyKind, budget
-from readtrack.doctor.report import counted, size
+from readtrack.doctor.budget import budget
+from readtrack.doctor.memory import KeyKind
+from readtrack.doctor.wording import counted, size
 from readtrack.management.subcommands.base import Subcommand
 from readtrack.store.uniques import STRATEGIES
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from readtrack.doctor.report import Finding, examine
+from readtrack.doctor.findings import Finding
+from readtrack.doctor.report import examine
 from readtrack.management.subcommands.base import Subcommand
 
 # By the level of a finding.

@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 
 from readtrack import tracker
-from readtrack.doctor.report import counted
+from readtrack.doctor.wording import counted
 from readtrack.management.subcommands.base import Subcommand, progress_bar
 
 REMAINS = """\

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from readtrack.conf import conf
-from readtrack.doctor.report import counted
+from readtrack.doctor.wording import counted
 from readtrack.flush import run
 from readtrack.management.subcommands.base import Subcommand, progress_bar
 from readtrack.store import lifecycle

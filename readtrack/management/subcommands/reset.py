@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from readtrack.doctor.report import counted
+from readtrack.doctor.wording import counted
 from readtrack.flush import resets
 from readtrack.management.subcommands.base import Subcommand, progress_bar
 from readtrack.subjects import has_read_state, is_counted, model_with_label

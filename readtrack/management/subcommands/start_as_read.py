@@ -6,7 +6,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.db.models import Model
 
 from readtrack import unread
-from readtrack.doctor.report import counted, size
+from readtrack.doctor.wording import counted, size
 from readtrack.management.subcommands.base import Subcommand, progress_bar
 from readtrack.sql import databases
 from readtrack.subjects import has_read_state, model_with_label, owner, read_state_models
