@@ -109,10 +109,11 @@ def tags() -> str:
 def commands() -> str:
     """What `--help` of each subcommand prints."""
     parser = Command().create_parser("manage.py", "readtrack")
-    words: Any = next(action for action in parser._actions if action.dest == "subcommand")
+    [subcommands] = [action for action in parser._actions if action.dest == "subcommand"]
+    parsers: Any = subcommands.choices
     return _sections(
-        (name, f"```text\n{each.format_help().strip()}\n```")
-        for name, each in words.choices.items()
+        (name, f"```text\n{subparser.format_help().strip()}\n```")
+        for name, subparser in parsers.items()
     )
 
 
@@ -123,9 +124,9 @@ def checks() -> str:
     for path in folder.glob("*.py"):
         for call in _calls(path.read_text(encoding="utf-8"), ("Error", "Warning")):
             [message] = map(_words, call.args)
-            words = {keyword.arg: _words(keyword.value) for keyword in call.keywords}
+            options = {keyword.arg: _words(keyword.value) for keyword in call.keywords}
             level = ast.unparse(call.func).rpartition(".")[2].lower()
-            rows.append((f"`{words['id']}`", level, f"{message} *{words['hint']}*"))
+            rows.append((f"`{options['id']}`", level, f"{message} *{options['hint']}*"))
     rows.sort(key=_number_of_check)
     return _table(("id", "level", "message and *what to do*"), rows)
 

@@ -15,7 +15,7 @@ from readtrack.models import Tracked
 class Declaration(NamedTuple):
     """The names of the relations by which rows of a model are news for others."""
 
-    place: str  # of the declaration: an attribute of the model, or a key of the setting
+    where: str  # an attribute of the model, or a key of the setting
     model: type[Model]
     names: Any
 
@@ -52,7 +52,7 @@ def check_relations() -> list[checks.CheckMessage]:
     """Checks that `news_for` and NEWS_FOR list relations of the model that can be followed."""
     return [
         checks.Error(
-            f"{declaration.place} {problem}, so it makes nothing unread.",
+            f"{declaration.where} {problem}, so it makes nothing unread.",
             hint=(
                 "List relations of the model itself. For others, such as 'category__parent' or"
                 " the tags of taggit, call tracker.publish_to(objects, [post]) in the transaction"
@@ -78,7 +78,7 @@ def _declarations() -> Iterator[Declaration]:
 
 
 def _problems(declaration: Declaration) -> list[str]:
-    """Returns what is wrong with a declaration, in words that follow its place."""
+    """Returns what is wrong with a declaration, in words that follow `where`."""
     names = declaration.names
     if not isinstance(names, (list, tuple)):
         return [f"is {names!r} and no list, such as [{names!r}]"]

@@ -12,9 +12,9 @@ from readtrack.store.uniques import STRATEGIES
 
 
 class Choice(NamedTuple):
-    """A place that names a strategy, and the name."""
+    """The name of a strategy, and where it is named."""
 
-    place: str
+    where: str
     strategy: str
 
 
@@ -23,8 +23,8 @@ def _choices() -> list[Choice]:
     choices = [Choice("READTRACK['UNIQUE']", conf.UNIQUE)]
     for model in subjects.tracked_models():
         if model.unique_strategy:
-            place = f"{model._meta.label}.unique_strategy"
-            choices.append(Choice(place, model.unique_strategy))
+            where = f"{model._meta.label}.unique_strategy"
+            choices.append(Choice(where, model.unique_strategy))
     return choices
 
 
@@ -36,7 +36,7 @@ def check_strategies() -> list[checks.CheckMessage]:
     """Checks that each strategy exists."""
     return [
         checks.Error(
-            f"{choice.place} is {choice.strategy!r}, which is no way to count unique visitors.",
+            f"{choice.where} is {choice.strategy!r}, which is no way to count unique visitors.",
             hint=f"Choose one of {_quoted(STRATEGIES)}.",
             id="readtrack.E030",
         )
@@ -53,7 +53,7 @@ def check_reader_numbers() -> list[checks.CheckMessage]:
     others = [name for name in STRATEGIES if name not in by_number]
     return [
         checks.Warning(
-            f"{choice.place} is {choice.strategy!r},"
+            f"{choice.where} is {choice.strategy!r},"
             " which counts nobody here, because user ids are not whole numbers.",
             hint=f"Choose one of {_quoted(others)}.",
             id="readtrack.W034",

@@ -134,12 +134,12 @@ def budget(**given: Any) -> Budget:
 
 
 def _size(given: Mapping[str, Any]) -> SiteSize:
-    """Returns the site's own size, with the given numbers in place of its own."""
-    own = site_size()
-    if not own.active and given.get("visitors"):
-        own = replace(own, active=1.0)  # on a new site, whose posts have no views yet
-    size = replace(own, **given)
-    if not own.views and "views" not in given:
+    """Returns the site's present size, with the given numbers in place of its own."""
+    present = site_size()
+    if not present.active and given.get("visitors"):
+        present = replace(present, active=1.0)  # on a new site, whose posts have no views yet
+    size = replace(present, **given)
+    if not present.views and "views" not in given:
         size = replace(size, views=size.viewed * size.visitors // MONTH)
     return size
 

@@ -258,10 +258,10 @@ def locks() -> Locks:
         return Locks(rows=0, oldest=None)
     oldest: Lock | None = None
     for model in tracked_models():
-        found = databases.oldest_lock(model)
-        if found is None:
+        row = databases.oldest_lock(model)
+        if row is None:
             continue
-        lock = Lock(*found)
+        lock = Lock(*row)
         if oldest is None or lock.age > oldest.age:
             oldest = lock
     return Locks(good_run.locked, oldest)
@@ -313,9 +313,9 @@ def _some_totals(limit: int) -> Iterator[tuple[str, counters.Total | None]]:
     """
     subjects = dict.fromkeys(islice(counters.scan(), limit))  # SCAN may give one twice
     for portion in scripts.parted(list(subjects)):
-        found = scripts.run(counters.totals(portion), patient=True)
+        totals_by_subject = scripts.run(counters.totals(portion), patient=True)
         for subject in portion:
-            yield subject, found.get(subject)
+            yield subject, totals_by_subject.get(subject)
 
 
 def _stored_views(subjects: Collection[str]) -> dict[str, int]:

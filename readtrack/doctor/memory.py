@@ -94,8 +94,8 @@ def weigh(row: keys.Key, *, length: int, members: float) -> float:
     count = max(1, min(round(members), most))
     name = keys.budget("", secrets.token_hex(4), row.type[0]).ljust(length, "0")
     writes = [
-        scripts.Call[int]("write", [name], (keys.budget.ttl, *words))
-        for words in _commands(row, count)
+        scripts.Call[int]("write", [name], (keys.budget.ttl, *command))
+        for command in _commands(row, count)
     ]
     usage = scripts.Call("MEMORY", ["USAGE"], (name, "SAMPLES", 0), lambda size: size or 0)
     try:

@@ -17,7 +17,7 @@ SQL = frozenset({"sql"})
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """One thing that is measured and judged. A finding has its name."""
+    """One thing that is measured and judged. Its findings have its name."""
 
     name: str
     measure: Callable[..., Any]
@@ -45,38 +45,38 @@ EXAMINATIONS = (
 
 
 def examine() -> Iterator[Finding]:
-    """Yields the findings as they are made. A server that fails is a finding, and asked no more."""
+    """Yields the findings as they are made. A server that fails is reported, and not asked again."""
     failed: frozenset[str] = frozenset()
     for examination in EXAMINATIONS:
         if failed & examination.asks:
             continue
         try:
-            found = _findings(examination)
+            results = _results(examination)
         except connection.ResponseError as error:
-            found = [findings.refusal(error)]
+            results = [findings.refusal(error)]
         except connection.RedisError as error:
             failed |= REDIS
-            found = [findings.failure(error)]
+            results = [findings.failure(error)]
         except Error as error:
             failed |= SQL
-            found = [findings.failure(error)]
-        for finding in found:
+            results = [findings.failure(error)]
+        for finding in results:
             yield finding._replace(name=examination.name)
 
 
-def _findings(examination: Examination) -> list[Finding]:
-    """Makes an examination. Raises redis.RedisError and django.db.Error."""
+def _results(examination: Examination) -> list[Finding]:
+    """Returns the findings of one examination. Raises redis.RedisError and django.db.Error."""
     if not examination.is_by_server:
         return examination.judge(examination.measure())
-    # Servers with the same finding share it.
-    clients: dict[Finding, list[Any]] = {}
+    # A finding is reported once for all servers that have it.
+    clients_by_finding: dict[Finding, list[Any]] = {}
     for client in connection.servers():
         for finding in examination.judge(examination.measure(client)):
-            clients.setdefault(finding, []).append(client)
+            clients_by_finding.setdefault(finding, []).append(client)
     if not isinstance(connection.connect(), Cluster):
-        return list(clients)
-    found = []
-    for finding, own in clients.items():
-        addresses = ", ".join(connection.address(client) for client in own)
-        found.append(finding._replace(message=f"{addresses}: {finding.message}"))
-    return found
+        return list(clients_by_finding)
+    results = []
+    for finding, clients in clients_by_finding.items():
+        addresses = ", ".join(connection.address(client) for client in clients)
+        results.append(finding._replace(message=f"{addresses}: {finding.message}"))
+    return results

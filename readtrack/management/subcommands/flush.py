@@ -1,5 +1,6 @@
 """`manage.py readtrack flush`."""
 
+from argparse import ArgumentTypeError
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -13,10 +14,17 @@ FIGURES = ("read", "written", "settled", "lifted", "orphans", "locked")  # of a 
 
 
 def part(text: str) -> str:
-    """Returns the part of a flush as `2/4`; "" for the whole. Raises ValueError for other texts."""
-    number, parts = map(int, text.split("/"))
+    """Returns a part of the partitions as `2/4`, or "" for all of them.
+
+    Raises ArgumentTypeError for other texts.
+    """
+    try:
+        number, parts = map(int, text.split("/"))
+    except ValueError:
+        number = 0
+        parts = 0
     if not 1 <= number <= parts:
-        raise ValueError(text)
+        raise ArgumentTypeError(f"invalid 'part' value: {text!r}")
     return f"{number}/{parts}" if parts > 1 else ""
 
 

@@ -26,8 +26,14 @@ def field(text: str) -> tuple[str, str]:
 
 
 def time(text: str) -> datetime:
-    """Returns an aware time, in TIME_ZONE unless the text says another. Raises ValueError."""
-    at = datetime.fromisoformat(text)
+    """Returns an aware time, in TIME_ZONE if the text names no offset.
+
+    Raises ArgumentTypeError for other texts.
+    """
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"invalid 'time' value: {text!r}") from error
     return at if at.tzinfo else timezone.make_aware(at)
 
 

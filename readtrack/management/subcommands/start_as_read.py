@@ -62,7 +62,7 @@ def _model(label: str) -> type[Model]:
     """Returns the model that owns the read state of the named one. Raises CommandError."""
     model_class = model_with_label(label)
     if model_class is None or not has_read_state(model_class):
-        labels = [known._meta.label for known in read_state_models()]
+        labels = [known_model._meta.label for known_model in read_state_models()]
         raise CommandError(
             f"{label!r} is no model with read state. This site has: {', '.join(labels) or 'none'}."
         )
