@@ -256,14 +256,12 @@ def locks() -> Locks:
     good_run = runs.last_good()
     if good_run is None or not good_run.locked:
         return Locks(rows=0, oldest=None)
-    oldest: Lock | None = None
+    oldest_locks = []
     for model in tracked_models():
         row = databases.oldest_lock(model)
-        if row is None:
-            continue
-        lock = Lock(*row)
-        if oldest is None or lock.age > oldest.age:
-            oldest = lock
+        if row is not None:
+            oldest_locks.append(Lock(*row))
+    oldest = max(oldest_locks, key=lambda lock: lock.age, default=None)
     return Locks(good_run.locked, oldest)
 
 

@@ -22,6 +22,7 @@ from readtrack.store import keys
 from readtrack.store.trending import refresh_trending
 from readtrack.subjects import counted_models
 from tests.conftest import Start
+from tests.site.models import Post
 from tests.support import factories
 from tests.support.depth import some
 
@@ -186,6 +187,12 @@ def test_kinds_of_keys_that_the_settings_leave_out_are_not_weighed(
     assert projected.keys().isdisjoint(unused)
 
 
+def test_a_site_without_funnels_has_no_keys_of_funnels(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert keys.funnel.pattern in budget.budget(posts=10, visitors=5).projected
+    monkeypatch.setattr("readtrack.doctor.budget.counted_models", lambda: [Post])
+    assert keys.funnel.pattern not in budget.budget(posts=10, visitors=5).projected
+
+
 def test_visitors_of_a_minute_are_those_of_a_whole_model() -> None:
     each = [
         budget.budget(posts=10, active=1.0, visitors=1, views=views).projected
@@ -273,7 +280,14 @@ def used_memory(client: Redis) -> int:
 
 
 @pytest.mark.parametrize(
-    "words", [["--posts", "-1"], ["--posts", "9" * 14], ["--active", "2"], ["--active", "half"]]
+    "words",
+    [
+        ["--posts", "-1"],
+        ["--posts", "many"],
+        ["--posts", "9" * 14],
+        ["--active", "2"],
+        ["--active", "half"],
+    ],
 )
 def test_odd_numbers_are_refused(words: list[str]) -> None:
     with pytest.raises(CommandError, match="is no"):

@@ -10,7 +10,7 @@ from redis import Redis
 from readtrack import buckets
 from readtrack.doctor import findings, measurements
 from readtrack.models import UnsentPublication
-from readtrack.store import keys, skips
+from readtrack.store import counters, keys, skips
 from tests.conftest import Start
 from tests.doctor.conftest import SECOND, run
 
@@ -62,6 +62,14 @@ def test_totals_are_counted_and_those_that_are_no_numbers_are_named(redis: Redis
     totals = measurements.totals()
     assert totals.count == 6
     assert list(totals.broken) == [keys.total("site.post:9")]
+
+
+def test_a_total_that_is_removed_meanwhile_is_not_broken(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    redis.set(keys.total("site.post:1"), 1)
+    monkeypatch.setattr(counters, "scan", lambda: iter(["site.post:1", "site.post:2"]))
+    assert measurements.totals() == measurements.Totals(2, [])
 
 
 @pytest.mark.parametrize(
