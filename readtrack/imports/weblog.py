@@ -28,7 +28,7 @@ from django.utils.translation import get_language_from_path, override
 from django.views.generic.detail import DetailView, SingleObjectMixin
 
 from readtrack.conf import conf
-from readtrack.doctor.report import counted
+from readtrack.doctor.wording import counted
 from readtrack.flush.run import flush
 from readtrack.hits import addresses, exclusions, hit, visitors
 from readtrack.imports import ledger, logs
