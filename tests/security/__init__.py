@@ -1,0 +1,1 @@
+"""What other sites, visitors and their browsers must not bring about."""
