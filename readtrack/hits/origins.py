@@ -47,7 +47,8 @@ def is_foreign_part(meta: Mapping[str, Any]) -> bool:
     """
     if "HTTP_SEC_FETCH_SITE" not in meta:
         return _is_foreign_part_on_plain_http(meta)
-    # A service worker that hands a navigation on says `Sec-Fetch-Dest: empty`.
+    # A service worker of the site that hands a navigation on says `Sec-Fetch-Dest: empty`, of a tab
+    # and of a frame.
     is_navigation = meta.get("HTTP_SEC_FETCH_MODE") == "navigate"
     if is_navigation and meta.get("HTTP_SEC_FETCH_DEST") not in FRAMES:
         return False
