@@ -16,7 +16,7 @@ from readtrack import unread
 from readtrack.conf import conf, logger
 from readtrack.models import ReaderHistory, Tracked, tracked
 from readtrack.sql import archive
-from readtrack.store import lifecycle, read_state, scripts
+from readtrack.store import read_state, removal, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import has_read_state, is_counted, news_links, owner, subject_of
 
@@ -72,7 +72,7 @@ def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any
     def delete() -> None:
         if is_counted(sender):
             # While Redis is down its keys stay; a flush finds them as an orphan.
-            fail_open(scripts.run, 0, lifecycle.remove([subject]))
+            fail_open(scripts.run, 0, removal.remove([subject]))
             archive.delete([subject])
         if has_read_state(sender):
             fail_open(read_state.remove, None, subject)

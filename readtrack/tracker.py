@@ -18,7 +18,7 @@ from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.models.tracked import StoredCount, Tracked
 from readtrack.store import clock, day_keys, read_state, scripts
 from readtrack.store.buffer import hit_buffer
-from readtrack.store.lifecycle import erase as erase
+from readtrack.store.erasure import erase as erase
 from readtrack.store.recording import record as record
 from readtrack.store.skips import NAMED, key_of, skip_buffer
 from readtrack.store.trending import refresh_trending as refresh_trending

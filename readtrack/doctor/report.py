@@ -17,7 +17,7 @@ from readtrack.hits.addresses import NOTICES
 from readtrack.models import FlushRun, UnsentPublication
 from readtrack.sql import databases, row_counts, runs
 from readtrack.store import connection as redis
-from readtrack.store import counters, keys, lifecycle, skips
+from readtrack.store import counters, flush_notes, keys, skips
 from readtrack.store.cluster import Cluster
 from readtrack.store.scripts import load, parted, run, run_all
 from readtrack.subjects import rows_by_model, tracked_models
@@ -90,7 +90,7 @@ def failure(error: redis.RedisError | Error) -> Finding:
     to.
     """
     kinds = {
-        lifecycle.LayoutError: "layout",
+        flush_notes.LayoutError: "layout",
         redis.UnusableError: "unusable",
         redis.AuthenticationError: "password",
     }

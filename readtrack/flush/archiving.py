@@ -16,7 +16,7 @@ from readtrack.hits.reading import READ
 from readtrack.models import Archive, Breakdown, ReaderHistory
 from readtrack.sql import archive, databases, history, runs
 from readtrack.sql.row_counts import RowCounts
-from readtrack.store import counters, keys, lifecycle, read_state, scripts, uniques
+from readtrack.store import counters, keys, read_state, removal, scripts, uniques
 from readtrack.store.counters import Hash, Name, Stored
 from readtrack.subjects import read_state_models, subject_column
 from readtrack.unread import subjects_of_rows
@@ -187,7 +187,7 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: runs.SqlEpoch, *, hour
             # A funnel may gain steps without a view.
             hashes = store_breakdowns(idle, epoch, hour=hour)
             parts = ({one: live[one].views for one in part} for part in scripts.parted(idle))
-            scripts.run_all(*(lifecycle.remove_idle(part, hashes) for part in parts), patient=True)
+            scripts.run_all(*(removal.remove_idle(part, hashes) for part in parts), patient=True)
     return merged
 
 

@@ -14,7 +14,7 @@ from readtrack.flush import archiving
 from readtrack.models import FlushRun, History
 from readtrack.sql import archive, databases, history, row_counts, runs
 from readtrack.sql.row_counts import RowCounts, Written
-from readtrack.store import counters, keys, lifecycle, scripts, uniques
+from readtrack.store import counters, keys, removal, scripts, uniques
 from readtrack.store.connection import server_time
 from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
 from readtrack.subjects import counted_models, label_of, rows_by_model
@@ -115,8 +115,8 @@ def write_chunk(
         )  # subjects of no model stay: an app may come back
         for some in scripts.parted([rows[pk] for pk in written.missing]):
             # Those whose row was missing before and is still missing.
-            if ripe := scripts.run(lifecycle.ripe_orphans(some, age=conf.ORPHAN_AGE), patient=True):
-                scripts.run(lifecycle.remove(ripe), patient=True)
+            if ripe := scripts.run(removal.ripe_orphans(some, age=conf.ORPHAN_AGE), patient=True):
+                scripts.run(removal.remove(ripe), patient=True)
                 archive.delete(ripe)
         if locked := {rows[pk] for pk in written.locked}:
             run.locked += len(locked)

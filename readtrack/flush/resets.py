@@ -11,7 +11,16 @@ from django.db.models import Model, Q
 from readtrack.flush import archiving
 from readtrack.models import Archive, ReaderHistory, Reset
 from readtrack.sql import archive, databases, row_counts, runs
-from readtrack.store import counters, keys, lifecycle, read_state, scripts, uniques
+from readtrack.store import (
+    counters,
+    keys,
+    read_state,
+    removal,
+    resetting,
+    scanning,
+    scripts,
+    uniques,
+)
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import (
     counted_models,
@@ -29,7 +38,7 @@ def reset(subjects: Sequence[str]) -> None:
     again.
     """
     for some in scripts.parted(subjects):
-        time = scripts.run(lifecycle.reset(some), patient=True)
+        time = scripts.run(resetting.reset(some), patient=True)
         for model, rows in rows_by_model(some).items():
             row_counts.zero(model, rows)
         archive.delete(some)
@@ -48,7 +57,7 @@ def reset_model(
     then it has to be done again.
     """
     own = owner(model)
-    found = dict.fromkeys(lifecycle.subjects(own._meta.label_lower))
+    found = dict.fromkeys(scanning.subjects(own._meta.label_lower))
     if own in counted_models():
         rows = row_counts.held(own, databases.rows(own))  # hidden ones, too
         pks = rows.filter(Q(view_count__gt=0) | Q(visitor_count__gt=0)).values_list("pk", flat=True)
@@ -58,7 +67,7 @@ def reset_model(
         }
     for some in scripts.parted(found):
         if is_empty:
-            scripts.run(lifecycle.remove(some), patient=True)
+            scripts.run(removal.remove(some), patient=True)
             archive.delete(some)
         elif own in counted_models():
             reset(some)
@@ -126,4 +135,4 @@ def finish(marks: Mapping[str, int], epoch: runs.SqlEpoch, *, now: int) -> None:
                 ]
                 archive.delete_fields(name, late, floor=max(counts.values(), default=0))
             archiving.store_breakdowns([subject], epoch, hour=now // archiving.HOUR)
-            lifecycle.delete_reset(subject, at=time)
+            resetting.delete_reset(subject, at=time)

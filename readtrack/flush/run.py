@@ -19,7 +19,7 @@ from readtrack.flush.merging import settle, write_chunk, write_hours
 from readtrack.models import FlushRun, Reset
 from readtrack.signals import flushed
 from readtrack.sql import databases, history, popular, runs, schema
-from readtrack.store import counters, keys, lifecycle, scripts, uniques
+from readtrack.store import counters, flush_notes, keys, resetting, scripts, uniques
 from readtrack.store.connection import server_time
 
 # Buckets are named by Redis's clock as the web servers compute it (see clock.py). A machine's clock
@@ -147,21 +147,21 @@ def _enter(run: FlushRun, epoch: runs.SqlEpoch) -> bool:
             newest.update(
                 {tag: max(time, newest[tag]) for tag in runs.SqlEpoch(part).tags if tag in newest}
             )
-        known, is_restored = lifecycle.last_flushes(epoch.tags)
+        known, is_restored = flush_notes.last_flushes(epoch.tags)
         past = databases.rows(Reset).filter(redis_time__gt=min(known.values()))
         if times := dict(past.values_list("full_subject", "redis_time")):
             own = [subject for subject in times if keys.tag(subject) in epoch.tags]
             # Counts from before a reset; SQL holds only what came after it.
             scripts.run_all(
-                *(lifecycle.purge(some, times) for some in scripts.parted(own)), patient=True
+                *(resetting.purge(some, times) for some in scripts.parted(own)), patient=True
             )
         for tag in [tag for tag, last in known.items() if last < newest[tag]]:
-            lifecycle.begin_anew(tag, newest=newest[tag])
+            flush_notes.begin_anew(tag, newest=newest[tag])
             is_restored = True
         run.flushed_until = server_time(patient=True)
         # Keeps flushes in order even if the clock was set back.
         run.redis_time = max(run.flushed_until, *(time + 1 for time in newest.values()))
-        if lifecycle.note_flush(run.redis_time, known=known):
+        if flush_notes.note_flush(run.redis_time, after=known):
             return is_restored
 
 
@@ -171,7 +171,7 @@ def _finish(run: FlushRun, epoch: runs.SqlEpoch, *, has_changes: bool) -> None:
     """
     is_full, at = run.kind != run.Kind.CHANGED, buckets.time_of(run.flushed_until)
     is_first = keys.tags()[0] in epoch.tags  # of the parts: it does what is of the whole site
-    if marks := lifecycle.resets(epoch.tags):
+    if marks := resetting.recent_resets(epoch.tags):
         resets.finish(marks, epoch, now=run.redis_time)
     if conf.HISTORY and (is_full or has_changes or run.settled):
         write_hours(run, epoch)
@@ -180,7 +180,7 @@ def _finish(run: FlushRun, epoch: runs.SqlEpoch, *, has_changes: bool) -> None:
             archiving.store_readers(at=at)
             popular.renew(at=at)
             popular.renew_sums(at=at)
-        lifecycle.note_full(run.redis_time, tags=epoch.tags)
+        flush_notes.note_full(run.redis_time, tags=epoch.tags)
         # The last of each kind that ended well stays, however old it is.
         newest = runs.ended_well().order_by().values_list("kind", "part").annotate(Max("pk"))
         old = databases.rows(FlushRun).filter(pk__lte=run.pk - conf.FLUSH_RUNS)
@@ -189,5 +189,5 @@ def _finish(run: FlushRun, epoch: runs.SqlEpoch, *, has_changes: bool) -> None:
         history.thin(at=at)
     # So that a snapshot taken during this run is known as an old one, too.
     end = max(server_time(patient=True), run.redis_time + 1)
-    if lifecycle.note_flush(end, known=dict.fromkeys(epoch.tags, run.redis_time)):
+    if flush_notes.note_flush(end, after=dict.fromkeys(epoch.tags, run.redis_time)):
         run.redis_time = end

@@ -18,7 +18,7 @@ from readtrack.flush import merging
 from readtrack.flush.run import flush
 from readtrack.models import Archive, FlushRun
 from readtrack.sql import databases
-from readtrack.store import keys, lifecycle
+from readtrack.store import keys, resetting
 from readtrack.subjects import subject_of
 from tests.doctor.conftest import found
 from tests.site.models import Post
@@ -201,10 +201,10 @@ def test_a_reset_whose_row_is_locked_is_finished_by_a_later_flush(lock: Lock, re
     redis.zincrby(keys.reset(""), -2 * keys.DAY * 1_000_000, subject_of(post))
     release = lock(post)
     flush()
-    assert (stored(post), list(lifecycle.resets())) == (1, [subject_of(post)])
+    assert (stored(post), list(resetting.recent_resets())) == (1, [subject_of(post)])
     release()
     flush()
-    assert (stored(post), lifecycle.resets()) == (0, {})
+    assert (stored(post), resetting.recent_resets()) == (0, {})
 
 
 def test_a_locked_row_is_not_archived_as_if_it_stored_what_redis_holds(

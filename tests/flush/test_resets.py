@@ -15,7 +15,7 @@ from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, Breakdown, FlushRun, History, Reset, SubjectCount
 from readtrack.sql import history
 from readtrack.sql.row_counts import RowCounts
-from readtrack.store import keys, lifecycle, scripts
+from readtrack.store import flush_notes, keys, resetting, scripts
 from readtrack.subjects import model_with_label, subject_column, subject_of
 from tests.site.models import Manual, Note, Page, Post
 from tests.support import factories
@@ -220,12 +220,12 @@ def test_a_flush_that_is_late_to_notice_a_loss_takes_nothing_that_another_one_ha
 
     def be_late(tags: Sequence[str]) -> tuple[dict[str, int], bool]:
         monkeypatch.undo()
-        found = lifecycle.last_flushes(tags)
+        found = flush_notes.last_flushes(tags)
         flush()
         view(post)
         return found
 
-    monkeypatch.setattr(lifecycle, "last_flushes", be_late)
+    monkeypatch.setattr(flush_notes, "last_flushes", be_late)
     flush()
     assert counts(post)[0] == 6
 
@@ -272,7 +272,7 @@ def test_a_post_that_was_reset_and_then_deleted_is_no_error(post: Post, redis: R
 
 def test_a_later_reset_outlives_the_end_of_an_earlier_one(post: Post, redis: Redis) -> None:
     redis.zadd("views:reset", {"site.post:0": 5})
-    lifecycle.delete_reset("site.post:0", at=4)
+    resetting.delete_reset("site.post:0", at=4)
     assert redis.zscore("views:reset", "site.post:0") == 5
 
 

@@ -10,7 +10,7 @@ from readtrack import buckets, tracker
 from readtrack.flush import merging, run
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun
-from readtrack.store import lifecycle
+from readtrack.store import resetting
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
@@ -146,7 +146,7 @@ def test_a_snapshot_that_was_taken_during_a_flush_counts_as_old(
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [(run, "server_time"), (lifecycle, "resets")], ids=["begins", "ends"]
+    ("module", "name"), [(run, "server_time"), (resetting, "recent_resets")], ids=["begins", "ends"]
 )
 def test_a_redis_that_is_restored_while_a_flush_begins_or_ends_is_put_right(
     post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch, module: Any, name: str

@@ -15,7 +15,7 @@ from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch
 from readtrack.models import History, Import, KnownEpoch
 from readtrack.sql.runs import SqlEpoch
-from readtrack.store import clock, counters, keys, lifecycle, recording, scripts, uniques
+from readtrack.store import clock, counters, keys, recording, scanning, scripts, uniques
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.counters import Epoch
 from readtrack.store.uniques import UniquesError
@@ -184,7 +184,7 @@ def test_a_reset_stays_a_reset(posts: list[Post]) -> None:
     tracker.reset_views(posts[3])
     flush()
     assert stored() == [1, 1, 1, 0, 1, 1, 1, 1]
-    assert {*lifecycle.subjects("site.post")} == {
+    assert {*scanning.subjects("site.post")} == {
         subject_of(post) for post in posts if post != posts[3]
     }
 

@@ -30,7 +30,7 @@ from readtrack.imports import ledger, logs, weblog
 from readtrack.imports.tables import take_hitcount, take_reads
 from readtrack.models import History
 from readtrack.sql import databases, schema
-from readtrack.store import connection, lifecycle, uniques
+from readtrack.store import connection, flush_notes, repartitioning, uniques
 from readtrack.subjects import (
     has_read_state,
     is_counted,
@@ -172,13 +172,13 @@ def reset(*, bar: Any, model: str, **options: Any) -> str:
 
 
 def repartition(*, bar: Any, **options: Any) -> str:
-    before, after = lifecycle.known_layout() or conf.PARTITIONS, conf.PARTITIONS
+    before, after = flush_notes.known_layout() or conf.PARTITIONS, conf.PARTITIONS
     if after % before:
         raise CommandError(
             f"Redis has {before} partitions. Set READTRACK['PARTITIONS'] to a multiple of that."
         )
     if before != after:
-        with lifecycle.layout(before):
+        with repartitioning.layout(before):
             done = run.flush()
         if (
             done.locked
@@ -187,7 +187,7 @@ def repartition(*, bar: Any, **options: Any) -> str:
                 f"{counted(done.locked, 'row')} locked by another transaction. Start again."
             )
     with bar(desc="Moving", unit=" keys") as shown:
-        copied = lifecycle.move(before, progress=shown.update)
+        copied = repartitioning.move(before, progress=shown.update)
     return f"Moved {counted(copied, 'key')} from {before} to {counted(after, 'partition')}."
 
 
