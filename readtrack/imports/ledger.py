@@ -13,7 +13,7 @@ from django.db import transaction
 
 from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.flush import merging, run
+from readtrack.flush import run, settling
 from readtrack.models import Import
 from readtrack.sql import databases, history, runs
 from readtrack.store import counters, keys, scripts, uniques
@@ -234,7 +234,7 @@ def _add_to_redis(source: str, part: str, *, before: int, after: int) -> bool:
     """
     calls = apply(source, part, before=before, after=after)
     while UNSETTLED in (answers := scripts.run_all(*calls, patient=True)):
-        merging.settle(runs.SqlEpoch())
+        settling.settle(runs.SqlEpoch())
     return REFUSED not in answers
 
 

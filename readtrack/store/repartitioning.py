@@ -88,15 +88,15 @@ def _plan(key_names: Sequence[str], *, before: int, renumbered: set[str]) -> Pla
         if row is None or row in NOT_MOVED:
             continue
         tags = _tags(row, parts, before)
-        if parts["tag"] not in tags:
+        old_tag = parts["tag"]
+        if old_tag not in tags:
             plan.outdated.append(name)
         if row in BY_SUBJECT:
             plan.divided.append(ParsedKey(name, row, parts))
-        new_tags = [tag for tag in tags if tag != parts["tag"]]
-        if name.endswith(ORDINAL):
-            new_tags = [tag for tag in new_tags if tag not in renumbered]
-        if new_tags:
-            plan.copies[name] = [row.placed(parts, tag=tag) for tag in new_tags]
+        excluded = {old_tag, *renumbered} if name.endswith(ORDINAL) else {old_tag}
+        copies = [row.placed(parts, tag=tag) for tag in tags if tag not in excluded]
+        if copies:
+            plan.copies[name] = copies
     return plan
 
 

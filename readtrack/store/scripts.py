@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha1
 from importlib.resources import files
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Generic, TypeVar
 
 from hiredis import pack_command
@@ -174,6 +174,12 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
             close()
         raise AnswerError(f"{type(error).__name__}: {error}") from error
     return results
+
+
+def run_groups(*groups: Sequence[Call[Any]], patient: bool = False) -> list[list[Any]]:
+    """Returns the results of each group of calls, all in one round trip. Raises redis.RedisError."""
+    results = iter(run_all(*chain.from_iterable(groups), patient=patient))
+    return [list(islice(results, len(group))) for group in groups]
 
 
 @cached_setting("CACHES")

@@ -11,7 +11,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
 from readtrack import buckets, reports, tracker
-from readtrack.flush import merging
+from readtrack.flush import hours
 from readtrack.flush.run import flush
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch
@@ -116,7 +116,7 @@ def test_flushing_again_writes_no_row(
     view(factories.post(), 5)
     flush()
     with django_assert_max_num_queries(7) as queries:
-        assert merging.store_hours(buckets.hour_index(buckets.now())) == {}
+        assert hours.store_hours(buckets.hour_index(buckets.now())) == {}
     assert not [query for query in queries.captured_queries if "INSERT" in query["sql"]]
 
 
@@ -129,7 +129,7 @@ def test_an_hour_without_its_base_waits_and_others_do_not(redis: Redis, is_full:
     redis.delete(name(now - 2 * HOUR, post))  # evicted
     view(post, 7, at=now - 2 * HOUR)
     view(post, at=now - HOUR)
-    assert merging.store_hours(buckets.hour_index(now)) == {}
+    assert hours.store_hours(buckets.hour_index(now)) == {}
     assert rows() == [5, 11]
     assert shown() == 18
     flush(only_changed=not is_full)
@@ -194,7 +194,7 @@ def test_nothing_is_stored_of_a_redis_that_sql_cannot_follow(redis: Redis) -> No
     flush()
     KnownEpoch.objects.update(epoch=2**53)
     view(second, 4)
-    assert merging.store_hours(buckets.hour_index(buckets.now())) is None
+    assert hours.store_hours(buckets.hour_index(buckets.now())) is None
     assert rows() == [4]
     flush()
     assert rows() == [8]

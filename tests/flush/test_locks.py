@@ -14,7 +14,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import tracker
-from readtrack.flush import merging
+from readtrack.flush import totals
 from readtrack.flush.run import flush
 from readtrack.models import Archive, FlushRun
 from readtrack.sql import databases
@@ -132,7 +132,7 @@ def test_a_row_that_stores_as_much_is_not_missed_however_long_it_is_locked(lock:
 def test_a_flush_commits_often_so_that_no_save_waits_for_all_of_its_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(merging, "ROWS_LOCKED", 7)
+    monkeypatch.setattr(totals, "ROWS_LOCKED", 7)
     posts = [factories.post() for _ in range(20)]
     view(*posts)
     with CaptureQueriesContext(connection) as queries:

@@ -9,7 +9,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, tracker
-from readtrack.flush import merging, resets
+from readtrack.flush import resets, settling, totals
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, Breakdown, FlushRun, History, Reset, SubjectCount
@@ -63,17 +63,17 @@ def test_a_chunk_that_was_read_before_the_reset_and_is_written_after_it_does_not
     post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view(post)
-    written = merging._write
+    written = totals._write
 
     def reset_first(*args: Any, **kwargs: Any) -> Any:
-        monkeypatch.setattr(merging, "_write", written)
+        monkeypatch.setattr(totals, "_write", written)
         tracker.reset_views(post)
         view(post)
         done = written(*args, **kwargs)
         assert counts(post) == (6, 6)
         return done
 
-    monkeypatch.setattr(merging, "_write", reset_first)
+    monkeypatch.setattr(totals, "_write", reset_first)
     flush()
     assert counts(post) == (1, 1)
     assert redis.get(f"views:total:{subject_of(post)}") == "1"
@@ -114,7 +114,7 @@ def test_a_base_that_was_read_before_the_reset_is_not_added_after_it(
 ) -> None:
     redis.delete(f"views:total:{subject_of(post)}")
     view(post)
-    read = merging._stored
+    read = settling.stored_counters
 
     def reset_then(names: list[str]) -> Any:
         bases = read(names)
@@ -123,9 +123,9 @@ def test_a_base_that_was_read_before_the_reset_is_not_added_after_it(
             view(post)
         return bases
 
-    monkeypatch.setattr(merging, "_stored", reset_then)
+    monkeypatch.setattr(settling, "stored_counters", reset_then)
     flush()
-    monkeypatch.setattr(merging, "_stored", read)
+    monkeypatch.setattr(settling, "stored_counters", read)
     flush()
     assert counts(post) == (1, 1)
 

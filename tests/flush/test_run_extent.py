@@ -7,7 +7,7 @@ import pytest
 from redis import Redis
 
 from readtrack import buckets, tracker
-from readtrack.flush import merging, run
+from readtrack.flush import run, totals
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun
 from readtrack.store import resetting
@@ -133,13 +133,13 @@ def test_a_snapshot_that_was_taken_during_a_flush_counts_as_old(
 ) -> None:
     view(post)
     snapshot: Dump = {}
-    read = merging._live
+    read = totals._live
 
     def save_first(*args: Any) -> Any:
         snapshot.update(dump(redis))
         return read(*args)
 
-    monkeypatch.setattr(merging, "_live", save_first)
+    monkeypatch.setattr(totals, "_live", save_first)
     flush()
     restore(redis, snapshot)
     assert flush(only_changed=True).kind == Kind.FULL

@@ -14,8 +14,8 @@ from django.db import connection
 from redis import Redis
 
 from readtrack import tracker
-from readtrack.flush.merging import settle
 from readtrack.flush.run import flush
+from readtrack.flush.settling import settle
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch, ImportRefusedError, Report
 from readtrack.imports.weblog import Importer

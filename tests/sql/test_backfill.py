@@ -10,8 +10,8 @@ from django.test.utils import override_settings
 from redis import Redis
 
 from readtrack import buckets, tracker
-from readtrack.flush.merging import settle
 from readtrack.flush.run import flush
+from readtrack.flush.settling import settle
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch, ImportRefusedError
 from readtrack.imports.weblog import Importer

@@ -8,7 +8,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
 from readtrack import buckets, reports, tracker
-from readtrack.flush import merging
+from readtrack.flush import hours
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.imports import ledger
@@ -108,7 +108,7 @@ def test_the_epochs_of_all_partitions_are_one_query(
     view(*posts)
     flush()
     with django_assert_max_num_queries(7):
-        assert merging.store_hours(buckets.hour_index(buckets.now())) == {}
+        assert hours.store_hours(buckets.hour_index(buckets.now())) == {}
 
 
 def test_what_sql_knows_of_another_list_of_a_partition_is_not_taken_for_its_present_one() -> None:
