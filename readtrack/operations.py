@@ -6,7 +6,7 @@ from typing import Any
 from django.db.migrations.operations.base import Operation
 
 from readtrack import buckets
-from readtrack.sql import schema
+from readtrack.sql import history_months
 
 
 class PostgreSQLOperation(Operation):
@@ -72,7 +72,7 @@ class PartitionHistory(PostgreSQLOperation):
     app_label, model_name, reversible = "readtrack", "History", False
 
     def apply(self, schema_editor: Any, table: str, **kwargs: Any) -> None:
-        schema.divide(schema_editor.connection, at=buckets.now())
+        history_months.divide(schema_editor.connection, at=buckets.now())
 
     def describe(self) -> str:
         return "Divide history by month"

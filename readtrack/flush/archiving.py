@@ -7,14 +7,14 @@ from typing import Any
 from readtrack.conf import conf
 from readtrack.flush import breakdowns
 from readtrack.models import Archive
-from readtrack.sql import archive, databases, runs
+from readtrack.sql import archive, databases, epochs
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, removal, scripts, uniques
 from readtrack.store.counters import Stored
 from readtrack.subjects import subject_column
 
 
-def archive_changed(live: Mapping[str, RowCounts], epoch: runs.SqlEpoch, *, hour: int) -> int:
+def archive_changed(live: Mapping[str, RowCounts], epoch: epochs.SqlEpoch, *, hour: int) -> int:
     """Archives the subjects that changed since they were archived, and removes idle ones.
 
     `live` has what the subjects' rows store, `hour` is the present one (since 1970). Returns the
@@ -34,9 +34,7 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: runs.SqlEpoch, *, hour
         restored += _restore_sketches(poorer)
         _archive(changed, live, epoch, hour=hour)
         if conf.IDLE_DAYS:
-            until = hour - conf.IDLE_DAYS * 24
-            idle = [subject for subject, row in unchanged.items() if row.hour <= until]
-            _remove_idle(idle, live, epoch, hour=hour)
+            _remove_idle(unchanged, live, epoch, hour=hour)
     return restored
 
 
@@ -54,7 +52,7 @@ def _restore_sketches(subjects: Sequence[str]) -> int:
 
 
 def _archive(
-    subjects: Sequence[str], live: Mapping[str, RowCounts], epoch: runs.SqlEpoch, *, hour: int
+    subjects: Sequence[str], live: Mapping[str, RowCounts], epoch: epochs.SqlEpoch, *, hour: int
 ) -> None:
     """Stores the hashes and the sketches of the subjects."""
     breakdowns.store(subjects, epoch, hour=hour)
@@ -68,10 +66,18 @@ def _archive(
 
 
 def _remove_idle(
-    subjects: Sequence[str], live: Mapping[str, RowCounts], epoch: runs.SqlEpoch, *, hour: int
+    archived: Mapping[str, Any], live: Mapping[str, RowCounts], epoch: epochs.SqlEpoch, *, hour: int
 ) -> None:
-    """Removes the subjects from Redis, but those whose visitors SQL could not give back."""
-    idle = [subject for subject in subjects if not uniques.strategy_of(subject).is_exact]
+    """Removes subjects from Redis that were archived IDLE_DAYS ago, by the archived rows.
+
+    Subjects stay if SQL could not give their visitors back.
+    """
+    until = hour - conf.IDLE_DAYS * 24
+    idle = [
+        subject
+        for subject, row in archived.items()
+        if row.hour <= until and not uniques.strategy_of(subject).is_exact
+    ]
     # The hashes are stored first, because a funnel may gain steps without a view.
     hashes = breakdowns.store(idle, epoch, hour=hour)
     calls = []

@@ -9,7 +9,7 @@ from django.db import transaction
 from readtrack.conf import conf
 from readtrack.hits.reading import READ
 from readtrack.models import Breakdown
-from readtrack.sql import archive, databases, history, runs
+from readtrack.sql import archive, breakdown_history, databases, epochs, history
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, keys, scripts
 from readtrack.store.counters import Epoch, Hash, Name, Stored
@@ -21,7 +21,7 @@ READING = "reading"  # the hash of a subject's reads
 OTHER = "other"  # the field that takes the counts of replaced values
 
 
-def store(subjects: Sequence[str], epoch: runs.SqlEpoch, *, hour: int) -> Hashes:
+def store(subjects: Sequence[str], epoch: epochs.SqlEpoch, *, hour: int) -> Hashes:
     """Stores the counts of the subjects' hashes, with their gains under that hour (since 1970).
 
     Raises hashes in Redis where SQL holds more. Returns the settled hashes, without counts where
@@ -33,13 +33,13 @@ def store(subjects: Sequence[str], epoch: runs.SqlEpoch, *, hour: int) -> Hashes
     return hashes
 
 
-def _store_portion(subjects: Sequence[str], epoch: runs.SqlEpoch, *, hour: int) -> Hashes:
+def _store_portion(subjects: Sequence[str], epoch: epochs.SqlEpoch, *, hour: int) -> Hashes:
     # SQL is read before Redis, so that _add_gains sees whether rows changed since then.
     stored = archive.breakdowns(
         [(kind, subject) for subject in subjects for kind in keys.hash_kinds()]
     )
-    live, epochs = _live_hashes(subjects)
-    if not epoch.advance(epochs):
+    live, redis_epochs = _live_hashes(subjects)
+    if not epoch.advance(redis_epochs):
         return live
     if conf.HISTORY and _gains(live, stored):
         add_gains = partial(_add_gains, live, stored, hour=hour)
@@ -53,13 +53,13 @@ def _store_portion(subjects: Sequence[str], epoch: runs.SqlEpoch, *, hour: int) 
 
 def _live_hashes(subjects: Sequence[str]) -> tuple[Hashes, Sequence[Epoch]]:
     """Returns the settled hashes, and the epochs of their partitions as of a moment later."""
-    answers, epochs = scripts.run_groups(
+    answers, redis_epochs = scripts.run_groups(
         counters.hashes(subjects, keys.hash_kinds()),
         [counters.epoch(tag) for tag in keys.by_tag(subjects)],
         patient=True,
     )
     hashes = ChainMap(*answers)
-    return {name: hash_.counts for name, hash_ in hashes.items() if hash_.is_settled}, epochs
+    return {name: hash_.counts for name, hash_ in hashes.items() if hash_.is_settled}, redis_epochs
 
 
 def _lift(live: Hashes, stored: Hashes) -> None:
@@ -81,12 +81,12 @@ def _higher(counts: Mapping[str, int], stored: Mapping[str, int]) -> Mapping[str
     return {field: count for field, count in stored.items() if count > counts.get(field, floor)}
 
 
-def _gains(live: Hashes, stored: Hashes) -> Counter[history.Gain]:
+def _gains(live: Hashes, stored: Hashes) -> Counter[breakdown_history.Gain]:
     """Returns how much more is live than stored, by model, kind of hash and field.
 
     Which value gained is an estimate where values were replaced. The sum of a hash is exact.
     """
-    gains: Counter[history.Gain] = Counter()
+    gains: Counter[breakdown_history.Gain] = Counter()
     for (hash_kind, subject), counts in live.items():
         if hash_kind == READING:  # reads have a history of each object
             continue
@@ -126,7 +126,7 @@ def _add_gains(live: Hashes, before: Hashes, *, hour: int) -> bool:
     Returns False if rows are not as they were `before` Redis was read, which has to be read again.
     """
     with transaction.atomic(using=databases.of(Breakdown).alias):
-        runs.lock_epoch()  # one flush at a time, because each of two would add the same gain
+        epochs.lock_epoch()  # one flush at a time, because each of two would add the same gain
         stored = archive.breakdowns(live)
         # The rows were stored, replaced, reset or deleted, maybe after Redis was read.
         if any(stored[name] != before[name] for name in live):
@@ -134,7 +134,7 @@ def _add_gains(live: Hashes, before: Hashes, *, hour: int) -> bool:
         _raise(live, stored, hour=hour)
         # Read again and not computed, because MySQL may store two values that differ in case as
         # one.
-        history.add_gains(_gains(archive.breakdowns(live), stored), hour=hour)
+        breakdown_history.add_gains(_gains(archive.breakdowns(live), stored), hour=hour)
     return True
 
 

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from readtrack.flush.settling import settle
 from readtrack.models import FlushRun, History
-from readtrack.sql import databases, history, runs
+from readtrack.sql import databases, epochs, history
 from readtrack.store import counters, keys, scripts
 from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
 from readtrack.subjects import counted_models, label_of
@@ -28,7 +28,7 @@ def hour_at(redis_time: int) -> int:
     return redis_time // HOUR
 
 
-def write_hours(run: FlushRun, epoch: runs.SqlEpoch) -> None:
+def write_hours(run: FlushRun, epoch: epochs.SqlEpoch) -> None:
     """Writes the hours of models, lifts those that SQL holds more of, and adds the numbers to the
     run.
     """
@@ -47,25 +47,25 @@ def store_hours(present: int, *, tags: Sequence[str] = ()) -> dict[str, Stored] 
     first = present - MODEL_HOURS + 1
     tags = tags or keys.tags()
     labels = [label_of(model) for model in counted_models()]
-    hour_answers, epochs = scripts.run_groups(
+    hour_answers, redis_epochs = scripts.run_groups(
         counters.model_hours(labels, range(first, present + 1), tags=tags),
         [counters.epoch(tag) for tag in tags],
         patient=True,
     )
     live = counters.by_model(hour_answers)
-    write = partial(_write, live, epochs, since=first)
+    write = partial(_write, live, redis_epochs, since=first)
     return databases.retried(databases.of(History), write)
 
 
 def _write(
-    live: Mapping[str, Mapping[int, Total]], epochs: Sequence[Epoch], *, since: int
+    live: Mapping[str, Mapping[int, Total]], redis_epochs: Sequence[Epoch], *, since: int
 ) -> dict[str, Stored] | None:
     # One writer at a time, because rows are computed from the rows before them.
     with transaction.atomic(using=databases.of(History).alias):
-        runs.lock_epoch()
-        epoch = runs.SqlEpoch()
-        epoch.known(epochs)  # in one query
-        if not epoch.advance(epochs):
+        epochs.lock_epoch()
+        epoch = epochs.SqlEpoch()
+        epoch.known(redis_epochs)  # in one query
+        if not epoch.advance(redis_epochs):
             return None
         rows: list[tuple[str, int, int, int]] = []
         behind: dict[str, Stored] = {}

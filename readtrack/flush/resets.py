@@ -11,7 +11,7 @@ from django.db.models import Model, Q
 from readtrack.flush import breakdowns
 from readtrack.flush.hours import hour_at
 from readtrack.models import Archive, ReaderHistory, Reset
-from readtrack.sql import archive, databases, row_counts, runs
+from readtrack.sql import archive, databases, epochs, raising, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import (
     counters,
@@ -43,7 +43,7 @@ def reset(subjects: Sequence[str]) -> None:
     for portion in scripts.parted(subjects):
         time = scripts.run(resetting.reset(portion), patient=True)
         for model, rows in rows_by_model(portion).items():
-            row_counts.zero(model, rows)
+            raising.zero(model, rows)
         archive.delete(portion)
         notes = [(subject_column(subject), time, subject) for subject in portion]
         databases.upsert(Reset, ("subject",), ("redis_time", "full_subject"), rows=notes)
@@ -103,7 +103,7 @@ def on_flush(sender: Any, *, using: str, **kwargs: Any) -> None:
             fail_open(reset_model, 0, model, is_empty=True)
 
 
-def finish(resets: Mapping[str, int], epoch: runs.SqlEpoch, *, now: int) -> None:
+def finish(resets: Mapping[str, int], epoch: epochs.SqlEpoch, *, now: int) -> None:
     """Lowers rows to the live counts if an older count was written to them after a reset.
 
     `resets` has the times of the noted resets by subject. All times are Redis's (µs).
@@ -142,7 +142,7 @@ def _lower(model: type[Model], rows: Mapping[Any, str]) -> set[str]:
         lowest = RowCounts(min(row.views, live.views), min(row.visitors, visitors[subject]))
         if lowest == row:
             continue
-        write = partial(row_counts.lower, model, pk, to=lowest, stored=row)
+        write = partial(raising.lower, model, pk, to=lowest, stored=row)
         if not databases.retried(databases.of(row_counts.table_of(model)), write):
             locked.add(subject)
     return locked

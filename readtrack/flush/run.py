@@ -21,7 +21,7 @@ from readtrack.flush.settling import settle
 from readtrack.flush.totals import write_chunk
 from readtrack.models import FlushRun, Reset
 from readtrack.signals import flushed
-from readtrack.sql import databases, history, popular, runs, schema
+from readtrack.sql import databases, epochs, history_months, model_sums, popular, runs, thinning
 from readtrack.store import counters, flush_notes, keys, resetting, scripts, uniques
 from readtrack.store.connection import server_time
 
@@ -73,7 +73,7 @@ def write_subjects(subjects: Iterable[str]) -> None:
     run = FlushRun(
         started=django_timezone.now(), redis_time=now, flushed_until=now, kind=FlushRun.Kind.CHANGED
     )
-    epoch = runs.SqlEpoch()
+    epoch = epochs.SqlEpoch()
     settle(epoch)
     for chunk in _chunks(subjects):
         write_chunk(chunk, run, epoch=epoch, changed={})
@@ -82,7 +82,7 @@ def write_subjects(subjects: Iterable[str]) -> None:
 
 
 def _flush(run: FlushRun, *, only_changed: bool, progress: Callable[[int], object]) -> None:
-    epoch = runs.SqlEpoch(run.part)
+    epoch = epochs.SqlEpoch(run.part)
     is_restored, minutes = _begin(run, epoch, only_changed=only_changed)
     hour = hour_at(run.flushed_until)
     run.settled += settle(epoch)
@@ -99,17 +99,17 @@ def _flush(run: FlushRun, *, only_changed: bool, progress: Callable[[int], objec
     _finish(run, epoch, has_changes=bool(changed))
 
 
-def _changed(minutes: Sequence[str], epoch: runs.SqlEpoch) -> Iterator[str]:
+def _changed(minutes: Sequence[str], epoch: epochs.SqlEpoch) -> Iterator[str]:
     """Yields the subjects in these minute buckets."""
     return chain.from_iterable(counters.changed(minutes, tags=epoch.tags))
 
 
-def _every_subject(run: FlushRun, epoch: runs.SqlEpoch) -> Iterator[str]:
+def _every_subject(run: FlushRun, epoch: epochs.SqlEpoch) -> Iterator[str]:
     """Yields the subjects of all totals in the partitions of this flush."""
     return counters.scan(tags=epoch.tags if run.part else ())
 
 
-def _recently_viewed(run: FlushRun, epoch: runs.SqlEpoch) -> frozenset[str]:
+def _recently_viewed(run: FlushRun, epoch: epochs.SqlEpoch) -> frozenset[str]:
     """Returns the subjects with a sketch that were viewed in the last hour, for a full flush."""
     if run.kind != run.Kind.FULL or not conf.ARCHIVE_EVERY:
         return frozenset()
@@ -126,7 +126,7 @@ def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def _begin(run: FlushRun, epoch: runs.SqlEpoch, *, only_changed: bool) -> Extent:
+def _begin(run: FlushRun, epoch: epochs.SqlEpoch, *, only_changed: bool) -> Extent:
     """Enters the run in Redis and SQL, and decides how much it writes.
 
     A Redis that does not know the newest flush that SQL knows was restored from before it, so
@@ -151,7 +151,7 @@ def _begin(run: FlushRun, epoch: runs.SqlEpoch, *, only_changed: bool) -> Extent
         run.kind = run.Kind.FULL
     run.save()
     if run.kind != run.Kind.CHANGED and conf.HISTORY:
-        schema.add_months(at=now)
+        history_months.add_months(at=now)
     if not is_in_reach:
         since = now - REACH
     until = now + AHEAD
@@ -171,7 +171,7 @@ def _is_archive_due(run: FlushRun, past: "QuerySet[FlushRun, Any]") -> bool:
     return not 0 <= run.flushed_until - last < conf.ARCHIVE_EVERY * 1_000_000
 
 
-def _enter(run: FlushRun, epoch: runs.SqlEpoch) -> bool:
+def _enter(run: FlushRun, epoch: epochs.SqlEpoch) -> bool:
     """Notes the run in Redis. Returns True if a partition was restored from before its last flush.
 
     It starts over if Redis was restored meanwhile.
@@ -197,7 +197,7 @@ def _newest_flushes(tags: Sequence[str]) -> Mapping[str, int]:
     # Flushes of other parts, and whole ones, enter themselves in these partitions, too.
     by_part = databases.rows(FlushRun).order_by().values_list("part").annotate(Max("redis_time"))
     for part, time in by_part:
-        for tag in runs.SqlEpoch(part).tags:
+        for tag in epochs.SqlEpoch(part).tags:
             if tag in newest:
                 newest[tag] = max(time, newest[tag])
     return newest
@@ -212,7 +212,7 @@ def _purge(tags: Sequence[str], *, since: int) -> None:
     scripts.run_all(*calls, patient=True)
 
 
-def _finish(run: FlushRun, epoch: runs.SqlEpoch, *, has_changes: bool) -> None:
+def _finish(run: FlushRun, epoch: epochs.SqlEpoch, *, has_changes: bool) -> None:
     """Does what comes after the totals: late writes, hours of models, and after a full flush the
     lists and the cleaning up.
     """
@@ -229,7 +229,7 @@ def _finish(run: FlushRun, epoch: runs.SqlEpoch, *, has_changes: bool) -> None:
         flush_notes.note_full(run.redis_time, tags=epoch.tags)
         _delete_old_runs(run)
     if run.kind == run.Kind.ARCHIVE and has_first:
-        history.thin(at=at)
+        thinning.thin(at=at)
     # So that a snapshot taken during this run also counts as an old one.
     end = max(server_time(patient=True), run.redis_time + 1)
     if flush_notes.note_flush(end, after=dict.fromkeys(epoch.tags, run.redis_time)):
@@ -242,7 +242,7 @@ def _renew_lists(at: datetime) -> None:
         return
     readers.store(at=at)
     popular.renew(at=at)
-    popular.renew_sums(at=at)
+    model_sums.renew_sums(at=at)
 
 
 def _delete_old_runs(run: FlushRun) -> None:

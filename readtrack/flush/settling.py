@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from readtrack.conf import conf
-from readtrack.sql import archive, history, row_counts, runs
+from readtrack.sql import archive, epochs, history, row_counts
 from readtrack.store import counters, keys, scripts
 from readtrack.store.connection import server_time
 from readtrack.store.counters import Epoch, Name, Stored
@@ -12,7 +12,7 @@ from readtrack.subjects import rows_by_model
 NOTHING = Stored({"": 0})  # what SQL stores of a row that is gone
 
 
-def settle(epoch: runs.SqlEpoch) -> int:
+def settle(epoch: epochs.SqlEpoch) -> int:
     """Adds SQL's count to each unsettled counter, and lets a restored Redis join SQL's epochs.
 
     Returns the number of counters that were settled.

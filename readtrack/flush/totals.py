@@ -12,8 +12,9 @@ from readtrack.flush.archiving import archive_changed
 from readtrack.flush.hours import hour_at
 from readtrack.flush.settling import settle, stored_counters
 from readtrack.models import FlushRun
-from readtrack.sql import archive, databases, history, row_counts, runs
-from readtrack.sql.row_counts import RowCounts, Written
+from readtrack.sql import archive, databases, epochs, history, raising, row_counts
+from readtrack.sql.raising import Written
+from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, keys, removal, scripts, uniques
 from readtrack.subjects import rows_by_model
 
@@ -38,7 +39,7 @@ def write_chunk(
     subjects: list[str],
     run: FlushRun,
     *,
-    epoch: runs.SqlEpoch,
+    epoch: epochs.SqlEpoch,
     changed: Container[str],
     archived: Container[str] = (),
 ) -> None:
@@ -84,7 +85,7 @@ def _portions(live: Mapping[str, RowCounts]) -> Iterator[Portion]:
             yield Portion(model, {pk: rows[pk] for pk in some_pks}, live)
 
 
-def _live(subjects: list[str], run: FlushRun, epoch: runs.SqlEpoch) -> dict[str, RowCounts]:
+def _live(subjects: list[str], run: FlushRun, epoch: epochs.SqlEpoch) -> dict[str, RowCounts]:
     """Returns the views and visitors of the settled totals, and adds their number to the run."""
     portions = scripts.parted(subjects)
     total_calls = [counters.settled_totals(portion) for portion in portions]
@@ -92,12 +93,12 @@ def _live(subjects: list[str], run: FlushRun, epoch: runs.SqlEpoch) -> dict[str,
     tags = dict.fromkeys(keys.tag(portion[0]) for portion in portions)
     epoch_calls = [counters.epoch(tag) for tag in tags]
     calls = (total_calls, visitor_calls, epoch_calls)
-    total_answers, visitor_answers, epochs = scripts.run_groups(*calls, patient=True)
+    total_answers, visitor_answers, redis_epochs = scripts.run_groups(*calls, patient=True)
     # SQL has to know the epoch of what it stores, or it could not tell this Redis from one that is
     # restored from before it.
-    while not epoch.advance(epochs):
+    while not epoch.advance(redis_epochs):
         run.settled += settle(epoch)
-        total_answers, visitor_answers, epochs = scripts.run_groups(*calls, patient=True)
+        total_answers, visitor_answers, redis_epochs = scripts.run_groups(*calls, patient=True)
     totals: dict[str, bytes | None] = {}
     visitors: dict[str, int] = {}
     answers = zip(portions, total_answers, visitor_answers, strict=True)
@@ -134,7 +135,7 @@ def _write(portion: Portion, *, changed: Container[str], hour: int) -> Written:
     # One transaction where both are in one database, so that a kill cannot come between count and
     # history.
     with transaction.atomic(using=databases.of(row_counts.table_of(model)).alias):
-        written = row_counts.write(model, {pk: live[subject] for pk, subject in rows.items()})
+        written = raising.write(model, {pk: live[subject] for pk, subject in rows.items()})
         if conf.HISTORY:
             raised = portion.subjects(written.raised)
             history.store(

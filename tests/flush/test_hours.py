@@ -16,7 +16,7 @@ from readtrack.flush.run import flush
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch
 from readtrack.models import History, Import, KnownEpoch
-from readtrack.sql import history
+from readtrack.sql import thinning
 from readtrack.store import keys, scripts
 from readtrack.subjects import subject_of
 from tests.conftest import use_redis
@@ -256,7 +256,7 @@ def test_days_that_redis_knows_the_hours_of_are_not_thinned(redis: Redis) -> Non
         view(post, at=now - age * HOUR)
     for _ in range(2):
         flush()
-        history.thin(at=now)
+        thinning.thin(at=now)
     assert rows() == [1, 2, 3]
 
 

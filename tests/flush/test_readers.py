@@ -11,7 +11,7 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush import readers
 from readtrack.flush.run import flush
 from readtrack.models import ReaderHistory
-from readtrack.sql import history
+from readtrack.sql import thinning
 from readtrack.store import scripts
 from readtrack.subjects import subject_column, subject_of
 from tests.site.models import Category
@@ -159,5 +159,5 @@ def test_old_days_keep_their_last_number(noon: datetime) -> None:
     category = factories.category()
     old = noon - timedelta(days=12)
     put(category, {old: 5, old + HOUR: 0, old + 2 * HOUR: 3, noon - HOUR: 4, noon: 1})
-    assert history.thin(at=noon) == 2
+    assert thinning.thin(at=noon) == 2
     assert [count for _, count in stored(category)] == [3, 4, 1]

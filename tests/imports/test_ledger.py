@@ -21,7 +21,7 @@ from readtrack.imports.ledger import Batch, ImportRefusedError, Report
 from readtrack.imports.weblog import Importer
 from readtrack.models import Import
 from readtrack.reports import series
-from readtrack.sql.runs import SqlEpoch
+from readtrack.sql.epochs import SqlEpoch
 from readtrack.store import scripts
 from tests.imports import weblogs
 from tests.site.models import Post

@@ -18,8 +18,8 @@ from readtrack.imports.weblog import Importer
 from readtrack.models import History, Import
 from readtrack.reports import series
 from readtrack.sql import history
+from readtrack.sql.epochs import SqlEpoch
 from readtrack.sql.row_counts import RowCounts
-from readtrack.sql.runs import SqlEpoch
 from readtrack.store import keys, scripts
 from tests.imports import weblogs
 from tests.imports.weblogs import START, line

@@ -13,7 +13,7 @@ from readtrack.flush import breakdowns, settling, totals
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun, KnownEpoch
-from readtrack.sql.runs import SqlEpoch
+from readtrack.sql.epochs import SqlEpoch
 from readtrack.store import counters, keys, scripts
 from readtrack.store.connection import server_time
 from readtrack.store.counters import Epoch

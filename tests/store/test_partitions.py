@@ -14,7 +14,7 @@ from readtrack.hits.visitors import Visitor
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch
 from readtrack.models import History, Import, KnownEpoch
-from readtrack.sql.runs import SqlEpoch
+from readtrack.sql.epochs import SqlEpoch
 from readtrack.store import clock, counters, keys, recording, scanning, scripts, uniques
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.counters import Epoch

@@ -29,7 +29,7 @@ from readtrack.flush import resets, run
 from readtrack.imports import ledger, logs, weblog
 from readtrack.imports.tables import take_hitcount, take_reads
 from readtrack.models import History
-from readtrack.sql import databases, schema
+from readtrack.sql import databases, sql_view
 from readtrack.store import connection, flush_notes, repartitioning, uniques
 from readtrack.subjects import (
     has_read_state,
@@ -235,8 +235,8 @@ def erase(*, bar: Any, user: str, by: str, **options: Any) -> str:
 
 
 def daily_view(*, drop: bool, **options: Any) -> str:
-    (schema.drop_view if drop else schema.create_view)(databases.of(History))
-    return f"{'Dropped' if drop else 'Created'} the view {schema.VIEW}."
+    (sql_view.drop_view if drop else sql_view.create_view)(databases.of(History))
+    return f"{'Dropped' if drop else 'Created'} the view {sql_view.VIEW}."
 
 
 SUBCOMMANDS: Mapping[str, Callable[..., str | None]] = {
