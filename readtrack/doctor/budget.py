@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db.models import Avg, Count
 
-from readtrack import buckets, unread
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.sql import row_counts
@@ -19,6 +19,7 @@ from readtrack.store import counters, keys, scripts
 from readtrack.store.connection import connect, servers
 from readtrack.store.uniques import STRATEGIES, strategy_of
 from readtrack.subjects import counted_models, enters_funnel, label_of, read_state_models
+from readtrack.unread.starting import highest_position
 
 MOST = 20_000  # members of a key that is written, at most; sets grow evenly beyond that
 MOST_BITS = 8_000_000  # highest bit that is set: 1 MB; bitmaps grow evenly beyond that
@@ -99,7 +100,7 @@ def own_numbers() -> Numbers:
         posts,
         active=viewed / posts if posts else 0.0,
         visitors=round(visitors / viewed) if viewed else 0,
-        readers=unread.highest_position(),
+        readers=highest_position(),
         views=sum(total.views for answer in hours for total in answer.values()),
         categories=sum(model._default_manager.count() for model in read_state_models()),
     )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from django.db import Error, models
 
-from readtrack import buckets, unread
+from readtrack import buckets
 from readtrack.checks.setup import texts
 from readtrack.conf import conf
 from readtrack.hits.addresses import NOTICES
@@ -21,6 +21,7 @@ from readtrack.store import counters, flush_notes, keys, skips
 from readtrack.store.cluster import Cluster
 from readtrack.store.scripts import load, parted, run, run_all
 from readtrack.subjects import rows_by_model, tracked_models
+from readtrack.unread.outbox import outboxes
 
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
 SHOWN = 3  # subjects
@@ -204,7 +205,7 @@ def flushes() -> Finding | list[Finding]:
 
 def outbox() -> Finding:
     """Examines whether publications reach Redis."""
-    rows = map(UnsentPublication.objects.using, unread.outboxes())
+    rows = map(UnsentPublication.objects.using, outboxes())
     waiting = [
         some.aggregate(number=models.Count("pk"), oldest=models.Min("written")) for some in rows
     ]

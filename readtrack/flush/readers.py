@@ -8,7 +8,7 @@ from readtrack.models import ReaderHistory
 from readtrack.sql import databases, history
 from readtrack.store import read_state, scripts
 from readtrack.subjects import read_state_models, subject_column
-from readtrack.unread import subjects_of_rows
+from readtrack.unread.starting import subjects_of_rows
 
 
 def store(*, at: datetime) -> int:

@@ -91,7 +91,8 @@ def _flush(run: FlushRun, *, only_changed: bool, progress: Callable[[int], objec
         if counters.have_hashes(chunk):
             breakdowns.store(chunk, epoch, hour=hour)
     archived = _recently_viewed(run, epoch)
-    for chunk in _chunks(changed if run.kind == run.Kind.CHANGED else _every_subject(run, epoch)):
+    subjects = changed if run.kind == run.Kind.CHANGED else _every_subject(run, epoch)
+    for chunk in _chunks(subjects):
         write_chunk(chunk, run, epoch=epoch, changed=changed, archived=archived)
         if is_restored:
             breakdowns.store(chunk, epoch, hour=hour)

@@ -41,12 +41,12 @@ def settle(epoch: epochs.SqlEpoch) -> int:
             return settled
 
 
-def stored_counters(names: Sequence[str]) -> dict[str, Stored]:
+def stored_counters(counter_names: Sequence[str]) -> dict[str, Stored]:
     """Returns what SQL stores of each counter, by the names that `views:unsettled` has for them."""
     hours: list[str] = []
     hashes: list[Name] = []
     totals: list[str] = []
-    for name in names:
+    for name in counter_names:
         family, subject = keys.split_member(name)
         if family == "hour":
             hours.append(name)
@@ -54,7 +54,7 @@ def stored_counters(names: Sequence[str]) -> dict[str, Stored]:
             hashes.append((family, subject))
         else:
             totals.append(name)
-    stored = dict.fromkeys(names, NOTHING)
+    stored = dict.fromkeys(counter_names, NOTHING)
     if hours:
         stored.update(_stored_hours(hours))
     if hashes:
@@ -63,9 +63,9 @@ def stored_counters(names: Sequence[str]) -> dict[str, Stored]:
     return stored
 
 
-def _stored_hours(names: Sequence[str]) -> Mapping[str, Stored]:
+def _stored_hours(counter_names: Sequence[str]) -> Mapping[str, Stored]:
     """Returns what SQL stores of each hour of a model, by the names of the counters."""
-    hours = {name: keys.parse_hour(name) for name in names}
+    hours = {name: keys.parse_hour(name) for name in counter_names}
     indexes = [hour for _, hour in hours.values()]
     sums = history.sums(
         {model for model, _ in hours.values()}, since=min(indexes), until=max(indexes) + 1

@@ -75,8 +75,8 @@ def renew(*, at: datetime) -> None:
     if not counted_models():
         return
     until = buckets.hour_index(at)
-    ends = databases.rows(Popular).values("days").annotate(end=Max("until"))
-    end_of_list = dict(ends.values_list("days", "end"))
+    lists = databases.rows(Popular).values("days").annotate(end=Max("until"))
+    end_of_list = dict(lists.values_list("days", "end"))
     has_lists = bool(end_of_list.keys() - {EVER})
     for days in (EVER, *reversed(DAYS)):
         age = until - end_of_list.get(days, 0)

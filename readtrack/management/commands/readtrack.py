@@ -20,7 +20,7 @@ from django.db import Error
 from django.utils import timezone
 from tqdm import tqdm
 
-from readtrack import tracker, unread
+from readtrack import tracker
 from readtrack.conf import conf
 from readtrack.doctor.budget import KeyKind
 from readtrack.doctor.budget import budget as measure
@@ -38,6 +38,7 @@ from readtrack.subjects import (
     owner,
     read_state_models,
 )
+from readtrack.unread import starting
 
 TEXTS = Path(__file__).parents[1] / "subcommands"
 NUMBERS = ("posts", "active", "visitors", "readers", "views", "categories")  # of a budget
@@ -203,10 +204,10 @@ def start_as_read(*, bar: Any, dry_run: bool, model: list[str] | None, **options
         models.append(owner(found))
     models = models or read_state_models()
     rows = sum(databases.rows(one).count() for one in models)
-    each = unread.size_of(unread.highest_position())
+    each = starting.size_of(starting.highest_position())
     if not dry_run:
         with bar(desc="Marking", unit=" objects", total=rows) as shown:
-            rows = sum(unread.start_as_read(one, progress=shown.update) for one in models)
+            rows = sum(starting.start_as_read(one, progress=shown.update) for one in models)
     verb = "It would mark" if dry_run else "Marked"
     return f"{verb} {counted(rows, 'object')} read, {size(each)} each, {size(each * rows)} in all."
 
