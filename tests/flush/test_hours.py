@@ -120,6 +120,17 @@ def test_flushing_again_writes_no_row(
     assert not [query for query in queries.captured_queries if "INSERT" in query["sql"]]
 
 
+def test_an_hour_of_which_redis_has_less_takes_nothing_from_later_ones(redis: Redis) -> None:
+    post, now = factories.post(), buckets.now()
+    view(post, 5, at=now - HOUR)
+    view(post, at=now)
+    flush()
+    redis.set(name(now - HOUR, post), 2)  # as in an old snapshot
+    view(post, 3, at=now)
+    assert list(hours.store_hours(buckets.hour_index(now)) or ()) == [name(now - HOUR, post)]
+    assert rows() == [5, 9]
+
+
 @pytest.mark.parametrize("is_full", [False, True])
 def test_an_hour_without_its_base_waits_and_others_do_not(redis: Redis, is_full: bool) -> None:
     post, now = factories.post(), buckets.now()
