@@ -6,15 +6,15 @@ from typing import Any
 from django.db.migrations.operations.base import Operation
 
 from readtrack import buckets
-from readtrack.sql import schema
+from readtrack.sql import history_months
 
 
 class PostgreSQLOperation(Operation):
-    """An operation on a table that leaves the models, and other databases, as they are."""
+    """An operation on a table that changes neither the models nor other databases."""
 
-    app_label = ""  # of the model, if it is another than the migration's
+    app_label = ""  # of the model, if it is in another app than the migration
     model_name: str
-    apply: Callable[..., None]  # changes the table, or takes the change back
+    apply: Callable[..., None]  # changes the table, or reverses the change
 
     def state_forwards(self, app_label: str, state: Any) -> None:
         """The models stay as they are."""
@@ -28,10 +28,11 @@ class PostgreSQLOperation(Operation):
         *,
         is_forwards: bool = True,
     ) -> None:
-        if schema_editor.connection.vendor == "postgresql":
-            model = to_state.apps.get_model(self.app_label or app_label, self.model_name)
-            if self.allow_migrate_model(schema_editor.connection.alias, model):
-                self.apply(schema_editor, model._meta.db_table, is_forwards=is_forwards)
+        if schema_editor.connection.vendor != "postgresql":
+            return
+        model = to_state.apps.get_model(self.app_label or app_label, self.model_name)
+        if self.allow_migrate_model(schema_editor.connection.alias, model):
+            self.apply(schema_editor, model._meta.db_table, is_forwards=is_forwards)
 
     def database_backwards(self, *args: Any) -> None:
         self.database_forwards(*args, is_forwards=False)
@@ -42,9 +43,9 @@ class SetFillfactor(PostgreSQLOperation):
     and no index.
 
     PostgreSQL then updates counts in place (heap-only tuples), three times as fast, as long as no
-    index has `view_count` or `visitor_count` in it. It holds for pages written from now on; `VACUUM
-    FULL` or `pg_repack` rewrites the others. Other databases have nothing like it, and are left
-    alone.
+    index has `view_count` or `visitor_count` in it. The setting applies to pages that are written
+    from now on; `VACUUM FULL` or `pg_repack` rewrites the existing pages. On other databases the
+    operation does nothing.
     """
 
     def __init__(self, model_name: str, percent: int = 80) -> None:
@@ -63,16 +64,18 @@ class PartitionHistory(PostgreSQLOperation):
     """`PartitionHistory()` divides readtrack's table of history by month, for sites with many
     millions of rows.
 
-    PostgreSQL then drops old months as a whole, and looks for hours in few of them. The flush adds
-    the months to come. With `atomic = False` in the migration neither pages nor flushes wait,
-    however large the table is. Other databases are left alone. It cannot be taken back: Django
-    raises IrreversibleError.
+    PostgreSQL then drops old months as a whole, and reads only the months that a query asks for.
+    The flush adds the months to come. With `atomic = False` in the migration neither pages nor
+    flushes wait, however large the table is. On other databases the operation does nothing. It
+    cannot be reversed: Django raises IrreversibleError.
     """
 
-    app_label, model_name, reversible = "readtrack", "History", False
+    app_label = "readtrack"
+    model_name = "History"
+    reversible = False
 
     def apply(self, schema_editor: Any, table: str, **kwargs: Any) -> None:
-        schema.divide(schema_editor.connection, at=buckets.now())
+        history_months.divide(schema_editor.connection, at=buckets.now())
 
     def describe(self) -> str:
         return "Divide history by month"

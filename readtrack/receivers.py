@@ -2,7 +2,7 @@
 commit.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -12,13 +12,14 @@ from django.db import transaction
 from django.db.models import Model
 from django.db.models.signals import m2m_changed, post_delete, post_save
 
-from readtrack import unread
 from readtrack.conf import conf, logger
 from readtrack.models import ReaderHistory, Tracked, tracked
 from readtrack.sql import archive
-from readtrack.store import lifecycle, read_state, scripts
+from readtrack.store import read_state, removal, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import has_read_state, is_counted, news_links, owner, subject_of
+from readtrack.unread import publishing
+from readtrack.unread.starting import start_reader
 
 
 def connect() -> None:
@@ -28,41 +29,45 @@ def connect() -> None:
     for model in apps.get_models():
         if model._meta.concrete_model is get_user_model():  # a proxy of it sends its own signal
             post_save.connect(on_sign_up, sender=model, dispatch_uid="readtrack.on_sign_up")
-        links = news_links(model)
-        if issubclass(model, Tracked):
-            tracked.row_saving.connect(
-                before_save, sender=model, dispatch_uid="readtrack.before_save"
-            )
-        elif links:
-            post_save.connect(on_create, sender=model, dispatch_uid="readtrack.on_create")
-        for field in links:
-            if field.many_to_many:
-                through = field.remote_field.through
-                m2m_changed.connect(
-                    partial(on_link, field.name), sender=through, weak=False, dispatch_uid=field
-                )
+        _connect_news(model)
         # Not a child that shares its parent's subject, because it may be deleted alone.
-        if model._meta.concrete_model is owner(model) and (
-            is_counted(model) or has_read_state(model)
-        ):
+        is_owner = model._meta.concrete_model is owner(model)
+        if is_owner and (is_counted(model) or has_read_state(model)):
             post_delete.connect(on_delete, sender=model, dispatch_uid="readtrack.on_delete")
+
+
+def _connect_news(model: type[Model]) -> None:
+    """Connects the receivers that publish rows of the model."""
+    links = news_links(model)
+    if issubclass(model, Tracked):
+        tracked.row_saving.connect(before_save, sender=model, dispatch_uid="readtrack.before_save")
+    elif links:
+        post_save.connect(on_create, sender=model, dispatch_uid="readtrack.on_create")
+    for field in links:
+        if field.many_to_many:
+            m2m_changed.connect(
+                partial(on_link, field.name),
+                sender=field.remote_field.through,
+                weak=False,
+                dispatch_uid=field,
+            )
 
 
 def on_sign_up(
     sender: type[Model], instance: Model, *, created: bool, raw: bool, using: str, **kwargs: Any
 ) -> None:
-    """Receives post_save of a user, and marks everything read for a new one on commit, with
-    START_AS_READ.
+    """Receives post_save of a user. With START_AS_READ it marks everything as read for a new one on
+    commit.
     """
-    if created and not raw and conf.START_AS_READ:
+    if not created or raw or not conf.START_AS_READ:
+        return
 
-        def start() -> (
-            None
-        ):  # no partial, because Django 5.2 logs an error with the function's __qualname__
-            if not fail_open(unread.start_reader, False, instance.pk):  # noqa: FBT003 - the default result
-                logger.error("Redis failed, so dots of the new user %s stay on.", instance.pk)
+    # No partial, because Django 5.2 logs an error with the function's __qualname__.
+    def start() -> None:
+        if not fail_open(start_reader, False, instance.pk):  # noqa: FBT003 - the default result
+            logger.error("Redis failed, so dots of the new user %s stay on.", instance.pk)
 
-        transaction.on_commit(start, using=using, robust=True)
+    transaction.on_commit(start, using=using, robust=True)
 
 
 def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:
@@ -72,7 +77,7 @@ def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any
     def delete() -> None:
         if is_counted(sender):
             # While Redis is down its keys stay; a flush finds them as an orphan.
-            fail_open(scripts.run, 0, lifecycle.remove([subject]))
+            fail_open(scripts.run, 0, removal.remove([subject]))
             archive.delete([subject])
         if has_read_state(sender):
             fail_open(read_state.remove, None, subject)
@@ -86,41 +91,53 @@ def on_create(
 ) -> None:
     """Receives post_save of a row of a model that NEWS_FOR names, and publishes a new one."""
     if created and not raw:
-        unread.publish([instance], using=using)
+        publishing.publish([instance], using=using)
 
 
 def before_save(
     sender: type[Tracked], instance: Tracked, *, force_insert: bool, using: str, **kwargs: Any
 ) -> Any:
-    """Returns a function that publishes the row once it is written, if it is news; None if it is
-    none for sure.
+    """Receives `row_saving`, and returns a function that publishes the written row if it is news.
+
+    Returns None if the row is certainly no news.
     """
     if not news_links(sender) and not has_read_state(sender):
         return None
-    is_new = (
-        instance.pk is None
-        or force_insert
-        or (instance._state.adding and sender._meta.pk.has_default())
-    )
-    stored = (
-        None if is_new else tracked.stored_values(instance, kwargs["update_fields"], using=using)
-    )
-    if stored is not None and not instance._state.adding and sender.is_news is Tracked.is_news:
-        # A field with auto_now changes only when the row is written.
-        sets_itself = any(
-            getattr(sender._meta.get_field(name), "auto_now", False) for name in stored
-        )
-        if not sets_itself and not tracked.changed_fields(instance, stored):
-            return None
+    stored = None
+    if not _is_new(instance, force_insert=force_insert):
+        stored = tracked.stored_values(instance, kwargs["update_fields"], using=using)
+    if stored is not None and _is_unchanged(instance, stored):
+        return None
 
     def on_save(*, created: bool) -> None:
-        """Publishes the row if it is news: where it came to, if it moved."""
+        """Publishes the row if it is news. If only its categories changed, in the new ones."""
         changed = set() if created else tracked.changed_fields(instance, stored or {})
-        if instance.is_news(created=created, changed=changed):
-            has_moved = changed and changed <= {field.name for field in news_links(sender)}
-            unread.publish([instance], using=using, links=changed if has_moved else None)
+        if not instance.is_news(created=created, changed=changed):
+            return
+        link_names = {field.name for field in news_links(sender)}
+        has_moved = changed and changed <= link_names
+        publishing.publish([instance], using=using, links=changed if has_moved else None)
 
     return on_save
+
+
+def _is_new(instance: Tracked, *, force_insert: bool) -> bool:
+    """Returns True if the row certainly does not exist yet."""
+    if instance.pk is None or force_insert:
+        return True
+    return bool(instance._state.adding and instance._meta.pk.has_default())
+
+
+def _is_unchanged(instance: Tracked, stored: Mapping[str, Any]) -> bool:
+    """Returns True if saving certainly changes none of the stored values that make news."""
+    model = type(instance)
+    # A site's own is_news() may be based on other fields.
+    if instance._state.adding or model.is_news is not Tracked.is_news:
+        return False
+    # A field with auto_now changes only when the row is written.
+    fields = [model._meta.get_field(name) for name in stored]
+    sets_itself = any(getattr(field, "auto_now", False) for field in fields)
+    return not sets_itself and not tracked.changed_fields(instance, stored)
 
 
 def on_link(
@@ -131,12 +148,17 @@ def on_link(
     """
     if action != "post_add":
         return
-    linked = kwargs["model"]._base_manager.using(using).filter(pk__in=kwargs["pk_set"])
-    posts: Iterable[Any] = linked if kwargs["reverse"] else [instance]
-    news = [
-        post
-        for post in posts
-        if not isinstance(post, Tracked) or post.is_news(created=False, changed={name})
-    ]
+    linked: Iterable[Any] = (
+        kwargs["model"]._base_manager.using(using).filter(pk__in=kwargs["pk_set"])
+    )
+    is_category = kwargs["reverse"]  # posts were added to a category, and not the other way round
+    posts = linked if is_category else [instance]
+    categories = [instance] if is_category else linked
+    news = [post for post in posts if _is_news_when_linked(post, name)]
     if news:
-        unread.publish_to([instance] if kwargs["reverse"] else linked, news, using=using)
+        publishing.publish_to(categories, news, using=using)
+
+
+def _is_news_when_linked(post: Any, name: str) -> bool:
+    """Returns True if the post is news in the categories that its field of that name got."""
+    return not isinstance(post, Tracked) or post.is_news(created=False, changed={name})

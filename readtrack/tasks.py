@@ -1,6 +1,4 @@
-"""Celery tasks; `readtrack.schedule` is their schedule for beat. A task holds no lock, because a
-flush needs none.
-"""
+"""Celery tasks, which `readtrack.schedule` runs. They hold no lock, because a flush needs none."""
 
 from celery import shared_task
 
@@ -12,27 +10,25 @@ from readtrack.store import keys
 
 @shared_task(name="readtrack.flush_views", ignore_result=True)
 def flush_views(only_changed: bool = False) -> None:  # noqa: FBT001, FBT002 - as Celery sends it
-    """Sends the publications in the outbox, and writes the live counts into SQL."""
+    """Sends the publications in the outbox, and writes the live counts to SQL."""
     tracker.resend()
     if conf.FLUSH_TASKS == 1:
         flush(only_changed=only_changed)
         return
+    expires = conf.FLUSH_INTERVAL if only_changed else keys.HOUR  # seconds, until the next tick
     for number in range(1, conf.FLUSH_TASKS + 1):
-        expires = conf.FLUSH_INTERVAL if only_changed else keys.HOUR
         flush_part.apply_async((f"{number}/{conf.FLUSH_TASKS}", only_changed), expires=expires)
 
 
 @shared_task(name="readtrack.flush_changed", ignore_result=True)
 def flush_changed() -> None:
-    """Sends the publications in the outbox, and writes the counts that changed since the last flush
-    into SQL.
-    """
+    """Sends the publications in the outbox, and writes the counts that changed to SQL."""
     flush_views(only_changed=True)
 
 
 @shared_task(name="readtrack.flush_part", ignore_result=True)
 def flush_part(part: str, only_changed: bool) -> None:  # noqa: FBT001 - as Celery sends it
-    """Writes the counts of some partitions into SQL."""
+    """Writes the counts of a part of the partitions, such as "2/8", to SQL."""
     flush(only_changed=only_changed, part=part)
 
 

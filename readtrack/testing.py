@@ -1,6 +1,6 @@
 """For a site's own tests."""
 
-from readtrack.store import keys, lifecycle, read_state
+from readtrack.store import keys, read_state, scanning
 from readtrack.store.skips import skip_buffer
 
 
@@ -15,5 +15,5 @@ def clear() -> None:
             "This is for tests: set up Django's test environment, and a TEST_PREFIX."
         )
     skip_buffer.clear()
-    lifecycle.clear()
+    scanning.clear()
     read_state.begin(0)  # otherwise the first page would mark nothing read

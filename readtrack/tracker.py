@@ -18,14 +18,14 @@ from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.models.tracked import StoredCount, Tracked
 from readtrack.store import clock, day_keys, read_state, scripts
 from readtrack.store.buffer import hit_buffer
-from readtrack.store.lifecycle import erase as erase
+from readtrack.store.erasure import erase as erase
 from readtrack.store.recording import record as record
 from readtrack.store.skips import NAMED, key_of, skip_buffer
 from readtrack.store.trending import refresh_trending as refresh_trending
-from readtrack.unread import mark_unread as mark_unread
-from readtrack.unread import publish as publish
-from readtrack.unread import publish_to as publish_to
-from readtrack.unread import resend as resend
+from readtrack.unread.outbox import resend as resend
+from readtrack.unread.publishing import mark_unread as mark_unread
+from readtrack.unread.publishing import publish as publish
+from readtrack.unread.publishing import publish_to as publish_to
 
 
 def skip(

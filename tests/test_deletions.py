@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from redis import Redis
 
 from readtrack import tracker
-from readtrack.flush import archiving
+from readtrack.flush import readers
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Breakdown, History, ReaderHistory, Tracked
@@ -73,7 +73,7 @@ def test_a_deleted_category_leaves_nothing(
         settings.READTRACK = {"READ_STATE": state, "READERS": numbering}
         tracker.mark_unread([gone, other])
         tracker.mark_read(factories.user(), [gone, other])
-    archiving.store_readers(at=noon)
+    readers.store(at=noon)
     subject = subject_of(gone)
     gone.delete()
     assert redis.keys(f"category:{subject}:*") == []

@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from readtrack import tracker
 from readtrack.flush.run import flush
 from readtrack.page import filling
-from readtrack.sql import row_counts
+from readtrack.sql import raising
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
 from tests.site.models import Manual, Post, Publication
@@ -180,9 +180,7 @@ def deferred(settings: Settings) -> list[Any]:
     settings.READTRACK = {"COUNTED_MODELS": ["site.Manual"]}
     posts = [factories.post(view_count=number) for number in (10, 11)]
     manuals = [Manual.objects.create(title="A") for _ in range(2)]
-    row_counts.write(
-        Manual, {row.pk: RowCounts(12 + number, 0) for number, row in enumerate(manuals)}
-    )
+    raising.write(Manual, {row.pk: RowCounts(12 + number, 0) for number, row in enumerate(manuals)})
     settings.ROOT_URLCONF = "tests.test_templatetags"
     return [*posts, *manuals]
 

@@ -21,7 +21,7 @@ from readtrack.dashboard.objects import CANDIDATES, By, Objects
 from readtrack.dashboard.scope import MOMENT, Scope
 from readtrack.models import FlushRun
 from readtrack.reports import live, periods
-from readtrack.sql import history, popular, row_counts, runs
+from readtrack.sql import breakdown_history, history, period_steps, row_counts, runs
 from readtrack.store import counters, keys, scripts, skips, trending, uniques
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import enters_funnel, label_of, subject_column
@@ -200,7 +200,7 @@ class Numbers:
         ]
 
     @cached_property
-    def _steps(self) -> dict[str, popular.Steps]:
+    def _steps(self) -> dict[str, period_steps.Steps]:
         """The views and visitors by name in history and place among the bounds, of models too for
         their funnels.
 
@@ -212,7 +212,7 @@ class Numbers:
         ends = [place for place in (self.gap - 1, self.gap, len(self._bounds) - 1) if place >= 0]
         places = ends if self.by == "reads" and not self.has_chart else None
         return (
-            popular.steps(names, self._bounds, until=self.scope.span.hours.stop, places=places)
+            period_steps.steps(names, self._bounds, until=self.scope.span.hours.stop, places=places)
             if names
             else {}
         )
@@ -224,7 +224,7 @@ class Numbers:
         """
         steps, found = self._steps, list[Entry]()
         stored, now_live, _ = self._live if self.asked.is_present else ({}, {}, {})
-        gap, last, none = self.gap, len(self._bounds) - 1, popular.Steps({}, {})
+        gap, last, none = self.gap, len(self._bounds) - 1, period_steps.Steps({}, {})
         for subject, column, of_reads in zip(
             self.objects.stored, self._columns[::2], self._columns[1::2], strict=True
         ):
@@ -283,7 +283,7 @@ class Numbers:
             now if before else range(now.stop),
             *([before.hours] if before and self.is_compared else []),
         ]
-        return history.gains(self.objects.labels, self._summed, spans)
+        return breakdown_history.gains(self.objects.labels, self._summed, spans)
 
     @property
     def funnel(self) -> list[list[live.Stage]]:

@@ -15,7 +15,7 @@ from readtrack import buckets
 from readtrack.dashboard.scope import Scope
 from readtrack.models import Tracked
 from readtrack.reports.live import loaded
-from readtrack.sql import history, popular, row_counts
+from readtrack.sql import history, model_sums, period_gains, popular, row_counts
 from readtrack.store import keys
 from readtrack.subjects import author_field, label_of, news_links, rows_by_model, subject_of
 
@@ -121,11 +121,11 @@ class Objects:
             else:
                 best = rises(since=now.start, until=now.stop)
             earlier = rises(since=before.start, until=before.stop) if best and before else {}
-        if is_short or not (best or is_present or len(now) > popular.QUARTER):
+        if is_short or not (best or is_present or len(now) > model_sums.QUARTER):
             rows = [self.scope.rows(model) for model in self._many if self.scope.is_listed]
             summed = popular.most(self._listed, since=now.start, until=now.stop, rows=rows)
             best = {name: one.views for name, one in summed}
-            gains = popular.gains(best, since=before.start, until=before.stop)
+            gains = period_gains.gains(best, since=before.start, until=before.stop)
             earlier = {name: one.views for name, one in gains.items()}
         names = sorted(best, key=lambda name: best[name] - earlier.get(name, 0), reverse=True)
         return [name.removeprefix(history.of_reads("")) for name in names[:MOST]]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Avg, Count
 
-from readtrack import buckets, unread
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.doctor import memory
 from readtrack.doctor.memory import KeyKind
@@ -16,6 +16,7 @@ from readtrack.sql import row_counts
 from readtrack.store import counters, keys, scripts
 from readtrack.store.uniques import STRATEGIES, Strategy, strategy_of
 from readtrack.subjects import counted_models, enters_funnel, label_of, read_state_models
+from readtrack.unread.starting import highest_position
 
 SLOTS = {"minute": keys.MINUTE, "hour": keys.HOUR, "date": keys.DAY}  # seconds that share a key
 SMALL = 1_000  # bytes of a post, up to which counting exactly costs nothing worth saving
@@ -91,7 +92,7 @@ def site_size() -> SiteSize:
         posts=posts,
         active=viewed / posts if posts else 0.0,
         visitors=round(visitors / viewed) if viewed else 0,
-        readers=unread.highest_position(),
+        readers=highest_position(),
         views=_views_of_a_day(),
         categories=sum(model._default_manager.count() for model in read_state_models()),
     )

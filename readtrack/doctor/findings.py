@@ -24,7 +24,8 @@ from readtrack.doctor.measurements import (
 from readtrack.doctor.wording import counted, duration, size
 from readtrack.hits.addresses import NOTICES
 from readtrack.sql import runs
-from readtrack.store import connection, lifecycle
+from readtrack.store import connection
+from readtrack.store.flush_notes import LayoutError
 from readtrack.texts import one_line
 
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
@@ -333,7 +334,7 @@ def failure(error: connection.RedisError | Error) -> Finding:
     """Returns the finding for a server that does not answer or refuses to, or is not set up."""
     text = str(error).strip()
     kind = type(error).__name__
-    if isinstance(error, lifecycle.LayoutError):
+    if isinstance(error, LayoutError):
         return _error(text, "Do it once no process has the old number any more.")
     if isinstance(error, connection.UnusableError):
         return _error(

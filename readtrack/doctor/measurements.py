@@ -13,13 +13,14 @@ from typing import Any
 
 from django.db import models
 
-from readtrack import buckets, unread
+from readtrack import buckets
 from readtrack.hits.addresses import NOTICES, Notice
 from readtrack.models import FlushRun, UnsentPublication
 from readtrack.sql import databases, row_counts, runs
 from readtrack.store import connection, counters, keys, scripts, skips
 from readtrack.store.cluster import Cluster
 from readtrack.subjects import rows_by_model, tracked_models
+from readtrack.unread import outbox as unsent
 
 PINGS = 5
 NOTICED = 24  # hours for which notices about addresses are read
@@ -241,7 +242,7 @@ def outbox() -> Outbox:
     """Counts the publications that were not sent to Redis yet."""
     publications = 0
     times: list[datetime] = []
-    for alias in unread.outboxes():
+    for alias in unsent.outboxes():
         rows = UnsentPublication.objects.using(alias)
         waiting = rows.aggregate(count=models.Count("pk"), oldest=models.Min("written"))
         if waiting["count"]:

@@ -8,10 +8,21 @@ from typing import Any
 from django.db import router
 from django.db.models import Model, Q
 
-from readtrack.flush import archiving
+from readtrack.flush import breakdowns
+from readtrack.flush.hours import hour_at
 from readtrack.models import Archive, ReaderHistory, Reset
-from readtrack.sql import archive, databases, row_counts, runs
-from readtrack.store import counters, keys, lifecycle, read_state, scripts, uniques
+from readtrack.sql import archive, databases, epochs, raising, row_counts
+from readtrack.sql.row_counts import RowCounts
+from readtrack.store import (
+    counters,
+    keys,
+    read_state,
+    removal,
+    resetting,
+    scanning,
+    scripts,
+    uniques,
+)
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import (
     counted_models,
@@ -23,61 +34,68 @@ from readtrack.subjects import (
 )
 
 
-# docs/explanation/flush.md tells what may come after a reset: late flushes, restored snapshots.
+# docs/explanation/flush.md describes what may come after a reset: late flushes, restored snapshots.
 def reset(subjects: Sequence[str]) -> None:
-    """Sets the subjects to zero. Raises redis.RedisError or django.db.Error; then it has to be done
-    again.
+    """Sets the subjects to zero.
+
+    Raises redis.RedisError or django.db.Error; the reset then has to be done again.
     """
-    for some in scripts.parted(subjects):
-        time = scripts.run(lifecycle.reset(some), patient=True)
-        for model, rows in rows_by_model(some).items():
-            row_counts.zero(model, rows)
-        archive.delete(some)
-        notes = [(subject_column(subject), time, subject) for subject in some]
+    for portion in scripts.parted(subjects):
+        time = scripts.run(resetting.reset(portion), patient=True)
+        for model, rows in rows_by_model(portion).items():
+            raising.zero(model, rows)
+        archive.delete(portion)
+        notes = [(subject_column(subject), time, subject) for subject in portion]
         databases.upsert(Reset, ("subject",), ("redis_time", "full_subject"), rows=notes)
 
 
 def reset_model(
     model: type[Model], *, is_empty: bool = False, progress: Callable[[int], object] = int
 ) -> int:
-    """Sets all subjects of the model to zero and removes their read state. Returns the number of
-    subjects.
+    """Sets all subjects of the model, and of children that share them, to zero, and removes their
+    read state.
 
-    Children share it. Where the table is empty, the subjects are removed as those of deleted rows
-    are. `progress` is called with numbers of subjects. Raises redis.RedisError or django.db.Error;
-    then it has to be done again.
+    With `is_empty`, for a table without rows, the subjects are removed as those of deleted rows
+    are. `progress` is called with numbers of subjects. Returns the number of subjects. Raises
+    redis.RedisError or django.db.Error; the reset then has to be done again.
     """
-    own = owner(model)
-    found = dict.fromkeys(lifecycle.subjects(own._meta.label_lower))
-    if own in counted_models():
-        rows = row_counts.held(own, databases.rows(own))  # hidden ones, too
-        pks = rows.filter(Q(view_count__gt=0) | Q(visitor_count__gt=0)).values_list("pk", flat=True)
-        found |= {
-            pk if row_counts.table_of(own) is not own else subject_of_row(own, pk): None
-            for pk in pks
-        }
-    for some in scripts.parted(found):
+    owning_model = owner(model)
+    is_counted = owning_model in counted_models()
+    subjects = dict.fromkeys(scanning.subjects(owning_model._meta.label_lower))
+    if is_counted:
+        subjects |= dict.fromkeys(_stored_subjects(owning_model))
+    for portion in scripts.parted(subjects):
         if is_empty:
-            scripts.run(lifecycle.remove(some), patient=True)
-            archive.delete(some)
-        elif own in counted_models():
-            reset(some)
-        for subject in some:
+            scripts.run(removal.remove(portion), patient=True)
+            archive.delete(portion)
+        elif is_counted:
+            reset(portion)
+        for subject in portion:
             read_state.remove(subject)
-        archive.delete(some, models=[ReaderHistory])
-        progress(len(some))
-    return len(found)
+        archive.delete(portion, models=[ReaderHistory])
+        progress(len(portion))
+    return len(subjects)
+
+
+def _stored_subjects(model: type[Model]) -> list[str]:
+    """Returns the subjects of the model that have counts in SQL."""
+    every_row = databases.rows(model)  # with those that the model's manager hides
+    counted = row_counts.held(model, every_row).filter(Q(view_count__gt=0) | Q(visitor_count__gt=0))
+    pks = counted.values_list("pk", flat=True)
+    if row_counts.table_of(model) is model:
+        return [subject_of_row(model, pk) for pk in pks]
+    return list(pks)  # rows of SubjectCount have the subject as their key
 
 
 def on_flush(sender: Any, *, using: str, **kwargs: Any) -> None:
-    """Receives post_migrate, which `manage.py flush` sends, too, and resets the models that it
-    emptied.
+    """Receives post_migrate, which `manage.py flush` also sends, and resets the emptied models.
 
     Otherwise new rows would get old ids, and the counts and dots of the rows that had them. Keys of
     tests stay, because Django's test case flushes after each test; `readtrack.testing.clear`
     removes them.
     """
-    if "plan" in kwargs or keys.test_prefix():  # a migration has a plan
+    is_migration = "plan" in kwargs
+    if is_migration or keys.test_prefix():
         return
     for model in dict.fromkeys([*counted_models(), *read_state_models()]):
         is_flushed = model._meta.managed and router.db_for_write(model) == using
@@ -85,45 +103,59 @@ def on_flush(sender: Any, *, using: str, **kwargs: Any) -> None:
             fail_open(reset_model, 0, model, is_empty=True)
 
 
-def finish(marks: Mapping[str, int], epoch: runs.SqlEpoch, *, now: int) -> None:
-    """Lowers rows that got an older count to the live one. `marks` are the noted resets; times are
-    Redis's (µs).
+def finish(resets: Mapping[str, int], epoch: epochs.SqlEpoch, *, now: int) -> None:
+    """Lowers rows to the live counts if an older count was written to them after a reset.
+
+    `resets` has the times of the noted resets by subject. All times are Redis's (µs).
     """
-    # Redis is read after SQL each time, so that a count that SQL rightly stores is live by then.
+    locked: set[str] = set()
+    for portion in scripts.sliced(list(resets)):
+        for model, rows in rows_by_model(portion).items():
+            locked |= _lower(model, rows)
+    oldest = now - keys.reset.ttl * 1_000_000  # no flush holds a chunk for that long
+    for subject, time in resets.items():
+        if time < oldest and subject not in locked:
+            _delete_late_rows(subject)
+            breakdowns.store([subject], epoch, hour=hour_at(now))
+            resetting.delete_reset(subject, at=time)
+
+
+def _lower(model: type[Model], rows: Mapping[Any, str]) -> set[str]:
+    """Lowers rows that store more than Redis. Returns the subjects whose rows are locked elsewhere.
+
+    `rows` has the subjects by primary key.
+    """
+    # SQL is read before Redis, so that a count that SQL rightly stores is live by then.
+    stored = row_counts.stored(model, list(rows))
+    portions = scripts.parted([rows[pk] for pk in stored])
+    total_answers, visitor_answers = scripts.run_groups(
+        [counters.totals(portion) for portion in portions],
+        [uniques.visitors(portion) for portion in portions],
+        patient=True,
+    )
+    totals = ChainMap(*total_answers)
+    visitors = ChainMap(*visitor_answers)
     locked = set()
-    for some in scripts.sliced(list(marks)):
-        for model, rows in rows_by_model(some).items():
-            present = row_counts.stored(model, list(rows))
-            parts = scripts.parted([rows[pk] for pk in present])
-            answers = scripts.run_all(
-                *map(counters.totals, parts), *map(uniques.visitors, parts), patient=True
-            )
-            totals, visitors = ChainMap(*answers[: len(parts)]), ChainMap(*answers[len(parts) :])
-            for pk, row in present.items():
-                live = totals.get(rows[pk], counters.Total(0)).views, visitors[rows[pk]]
-                lowest = row_counts.RowCounts(*map(min, row, live))
-                if lowest == row:
-                    continue
-                write = partial(row_counts.lower, model, pk, to=lowest, stored=row)
-                if not databases.retried(databases.of(row_counts.table_of(model)), write):
-                    locked.add(rows[pk])
-    for subject, time in marks.items():
-        if (
-            time < now - keys.reset.ttl * 1_000_000 and subject not in locked
-        ):  # µs; no flush holds a chunk that long
-            archive.delete(
-                [subject], models=[Archive]
-            )  # rows from before may have been written late
-            stored = archive.breakdowns([(kind, subject) for kind in keys.hash_kinds()])
-            hashes = ChainMap(
-                *scripts.run_all(*counters.hashes([subject], keys.hash_kinds()), patient=True)
-            )
-            for name, counts in stored.items():
-                late = [
-                    field
-                    for field, count in counts.items()
-                    if count > hashes[name].counts.get(field, 0)
-                ]
-                archive.delete_fields(name, late, floor=max(counts.values(), default=0))
-            archiving.store_breakdowns([subject], epoch, hour=now // archiving.HOUR)
-            lifecycle.delete_reset(subject, at=time)
+    for pk, row in stored.items():
+        subject = rows[pk]
+        live = totals.get(subject, counters.Total(0))
+        lowest = RowCounts(min(row.views, live.views), min(row.visitors, visitors[subject]))
+        if lowest == row:
+            continue
+        write = partial(raising.lower, model, pk, to=lowest, stored=row)
+        if not databases.retried(databases.of(row_counts.table_of(model)), write):
+            locked.add(subject)
+    return locked
+
+
+def _delete_late_rows(subject: str) -> None:
+    """Deletes what a flush that began before the reset may have written after it."""
+    archive.delete([subject], models=[Archive])
+    stored = archive.breakdowns([(kind, subject) for kind in keys.hash_kinds()])
+    hashes = ChainMap(
+        *scripts.run_all(*counters.hashes([subject], keys.hash_kinds()), patient=True)
+    )
+    for name, counts in stored.items():
+        live = hashes[name].counts
+        late = [field for field, count in counts.items() if count > live.get(field, 0)]
+        archive.delete_fields(name, late, floor=max(counts.values(), default=0))

@@ -5,73 +5,55 @@
 - lift: settled totals below SQL's count are raised to it (an old snapshot was restored, a replica lagged).
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from itertools import chain, islice
+from typing import Any, NamedTuple
 
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 from django.utils import timezone as django_timezone
 
 from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.flush import archiving, resets
-from readtrack.flush.merging import settle, write_chunk, write_hours
+from readtrack.flush import breakdowns, readers, resets
+from readtrack.flush.hours import hour_at, write_hours
+from readtrack.flush.settling import settle
+from readtrack.flush.totals import write_chunk
 from readtrack.models import FlushRun, Reset
 from readtrack.signals import flushed
-from readtrack.sql import databases, history, popular, runs, schema
-from readtrack.store import counters, keys, lifecycle, scripts, uniques
+from readtrack.sql import databases, epochs, history_months, model_sums, popular, runs, thinning
+from readtrack.store import counters, flush_notes, keys, resetting, scripts, uniques
 from readtrack.store.connection import server_time
 
-# Buckets are named by Redis's clock as the web servers compute it (see clock.py). A machine's clock
-# that is set by more than that hides changes from this flush for a minute; the next full flush
-# makes it good.
+# Buckets are named by Redis's clock as the web servers compute it (see clock.py). If a machine's
+# clock is off by more than that, its changes stay hidden from this flush for a minute, and the next
+# full flush stores them.
 OVERLAP = timedelta(minutes=3)
 AHEAD = timedelta(minutes=2)
-REACH = timedelta(seconds=keys.trending_bucket.ttl) - timedelta(
-    minutes=5
-)  # buckets this old exist for sure
+# Buckets this old exist for sure.
+REACH = timedelta(seconds=keys.trending_bucket.ttl) - timedelta(minutes=5)
+
+
+class Extent(NamedTuple):
+    """What a flush has to look at."""
+
+    is_restored: bool  # Redis was restored from a snapshot, so hashes may be behind, too
+    minutes: Sequence[str]  # the minute buckets with the subjects that changed
 
 
 def flush(
     *, only_changed: bool = False, part: str = "", progress: Callable[[int], object] = int
 ) -> FlushRun:
-    """Writes every total that Redis holds, or only those that changed. Returns the saved record of
-    what was done.
+    """Writes every total that Redis holds, or only those that changed.
 
-    A part such as "2/8" is every eighth of the partitions, from the second one on. If the minute
-    buckets do not reach back to the last good flush, or Redis was restored from a snapshot,
-    everything is written. `progress` is called with numbers of totals. Raises redis.RedisError or
-    django.db.Error; the next flush does the rest.
+    If the minute buckets do not reach back to the last good flush, or Redis was restored from a
+    snapshot, everything is written. A part such as "2/8" is every eighth of the partitions, from
+    the second one on. `progress` is called with numbers of totals. Returns the saved record of the
+    flush. Raises redis.RedisError or django.db.Error; the next flush then writes what is missing.
     """
     run = FlushRun(started=django_timezone.now(), part=part)
     try:
-        epoch = runs.SqlEpoch(part)
-        is_restored, minutes = _begin(run, epoch, only_changed=only_changed)
-        run.settled += settle(epoch)
-        changed = dict.fromkeys(chain.from_iterable(counters.changed(minutes, tags=epoch.tags)))
-        for subjects in _chunks(changed):
-            if counters.have_hashes(subjects):
-                archiving.store_breakdowns(
-                    subjects, epoch, hour=run.flushed_until // archiving.HOUR
-                )
-        archived = frozenset[str]()  # subjects with a sketch that were viewed in the last hour
-        if run.kind == run.Kind.FULL and conf.ARCHIVE_EVERY:
-            minutes = buckets.minute_buckets(
-                REACH // buckets.MINUTE, until=buckets.time_of(run.flushed_until) + AHEAD
-            )
-            viewed = chain.from_iterable(counters.changed(minutes, tags=epoch.tags))
-            archived = frozenset(
-                subject for subject in viewed if uniques.strategy_of(subject).has_sketch
-            )
-        every = counters.scan(tags=epoch.tags if part else ())
-        for subjects in _chunks(changed if run.kind == run.Kind.CHANGED else every):
-            write_chunk(subjects, run, epoch, changed=changed, archived=archived)
-            if is_restored:  # its hashes may be behind, whatever changed
-                archiving.store_breakdowns(
-                    subjects, epoch, hour=run.flushed_until // archiving.HOUR
-                )
-            progress(len(subjects))
-        _finish(run, epoch, has_changes=bool(changed))
+        _flush(run, only_changed=only_changed, progress=progress)
     except Exception as error:
         run.error = f"{type(error).__name__}: {error}"
         raise
@@ -83,19 +65,60 @@ def flush(
 
 
 def write_subjects(subjects: Iterable[str]) -> None:
-    """Writes these totals and the hours of models as a flush does, without a record. Raises as
-    `flush` does.
+    """Writes these totals and the hours of models as a flush does, without a record.
+
+    Raises redis.RedisError or django.db.Error, as `flush` does.
     """
     now = server_time(patient=True)
     run = FlushRun(
         started=django_timezone.now(), redis_time=now, flushed_until=now, kind=FlushRun.Kind.CHANGED
     )
-    epoch = runs.SqlEpoch()
+    epoch = epochs.SqlEpoch()
     settle(epoch)
-    for some in _chunks(subjects):
-        write_chunk(some, run, epoch, changed={})
+    for chunk in _chunks(subjects):
+        write_chunk(chunk, run, epoch=epoch, changed={})
     if conf.HISTORY:
         write_hours(run, epoch)
+
+
+def _flush(run: FlushRun, *, only_changed: bool, progress: Callable[[int], object]) -> None:
+    epoch = epochs.SqlEpoch(run.part)
+    is_restored, minutes = _begin(run, epoch, only_changed=only_changed)
+    hour = hour_at(run.flushed_until)
+    run.settled += settle(epoch)
+    changed = dict.fromkeys(_changed(minutes, epoch))
+    for chunk in _chunks(changed):
+        if counters.have_hashes(chunk):
+            breakdowns.store(chunk, epoch, hour=hour)
+    archived = _recently_viewed(run, epoch)
+    subjects = changed if run.kind == run.Kind.CHANGED else _every_subject(run, epoch)
+    for chunk in _chunks(subjects):
+        write_chunk(chunk, run, epoch=epoch, changed=changed, archived=archived)
+        if is_restored:
+            breakdowns.store(chunk, epoch, hour=hour)
+        progress(len(chunk))
+    _finish(run, epoch, has_changes=bool(changed))
+
+
+def _changed(minutes: Sequence[str], epoch: epochs.SqlEpoch) -> Iterator[str]:
+    """Yields the subjects in these minute buckets."""
+    return chain.from_iterable(counters.changed(minutes, tags=epoch.tags))
+
+
+def _every_subject(run: FlushRun, epoch: epochs.SqlEpoch) -> Iterator[str]:
+    """Yields the subjects of all totals in the partitions of this flush."""
+    return counters.scan(tags=epoch.tags if run.part else ())
+
+
+def _recently_viewed(run: FlushRun, epoch: epochs.SqlEpoch) -> frozenset[str]:
+    """Returns the subjects with a sketch that were viewed in the last hour, for a full flush."""
+    if run.kind != run.Kind.FULL or not conf.ARCHIVE_EVERY:
+        return frozenset()
+    until = buckets.time_of(run.flushed_until) + AHEAD
+    minutes = buckets.minute_buckets(REACH // buckets.MINUTE, until=until)
+    return frozenset(
+        subject for subject in _changed(minutes, epoch) if uniques.strategy_of(subject).has_sketch
+    )
 
 
 def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
@@ -104,13 +127,12 @@ def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def _begin(run: FlushRun, epoch: runs.SqlEpoch, *, only_changed: bool) -> tuple[bool, list[str]]:
-    """Enters the run in Redis and SQL. Returns True for a restored Redis, and the minute buckets to
-    read.
+def _begin(run: FlushRun, epoch: epochs.SqlEpoch, *, only_changed: bool) -> Extent:
+    """Enters the run in Redis and SQL, and decides how much it writes.
 
     A Redis that does not know the newest flush that SQL knows was restored from before it, so
-    everything has to be written. Redis is told first, so that a kill between the two does not make
-    a sound Redis look restored.
+    everything has to be written. Redis is written first, so that a kill between the two does not
+    make a sound Redis look restored.
     """
     is_restored = _enter(run, epoch)
     past = (
@@ -118,76 +140,114 @@ def _begin(run: FlushRun, epoch: runs.SqlEpoch, *, only_changed: bool) -> tuple[
         .order_by("-pk")
         .values_list("flushed_until", flat=True)
     )
-    now, since = buckets.time_of(run.flushed_until), buckets.time_of(past.first() or 0)
+    now = buckets.time_of(run.flushed_until)
+    since = buckets.time_of(past.first() or 0)
     # A time in the future comes from a clock that was set back since, and proves nothing.
-    is_known = now - REACH <= since <= now
-    run.kind = run.Kind.CHANGED if only_changed and is_known and not is_restored else run.Kind.FULL
-    if run.kind == run.Kind.FULL and conf.ARCHIVE_EVERY:
-        # On a new site the first archive comes at the end of the first period.
-        last = past.filter(kind=run.Kind.ARCHIVE).first() or past.last() or run.flushed_until
-        is_due = not 0 <= run.flushed_until - last < conf.ARCHIVE_EVERY * 1_000_000
-        run.kind = run.Kind.ARCHIVE if is_due else run.Kind.FULL
+    is_in_reach = now - REACH <= since <= now
+    if only_changed and is_in_reach and not is_restored:
+        run.kind = run.Kind.CHANGED
+    elif _is_archive_due(run, past):
+        run.kind = run.Kind.ARCHIVE
+    else:
+        run.kind = run.Kind.FULL
     run.save()
     if run.kind != run.Kind.CHANGED and conf.HISTORY:
-        schema.add_months(at=now)
-    since = since if is_known else now - REACH
-    return is_restored, buckets.minute_buckets(
-        (now + AHEAD - since + OVERLAP) // buckets.MINUTE + 2, until=now + AHEAD
-    )
+        history_months.add_months(at=now)
+    if not is_in_reach:
+        since = now - REACH
+    until = now + AHEAD
+    count = (until - since + OVERLAP) // buckets.MINUTE + 2
+    return Extent(is_restored, buckets.minute_buckets(count, until=until))
 
 
-def _enter(run: FlushRun, epoch: runs.SqlEpoch) -> bool:
+def _is_archive_due(run: FlushRun, past: "QuerySet[FlushRun, Any]") -> bool:
+    """Returns True if the last archive is ARCHIVE_EVERY old, or from the future.
+
+    `past` are the ends of the good flushes (µs), newest first.
+    """
+    if not conf.ARCHIVE_EVERY:
+        return False
+    # On a new site the first archive comes at the end of the first period.
+    last = past.filter(kind=run.Kind.ARCHIVE).first() or past.last() or run.flushed_until
+    return not 0 <= run.flushed_until - last < conf.ARCHIVE_EVERY * 1_000_000
+
+
+def _enter(run: FlushRun, epoch: epochs.SqlEpoch) -> bool:
+    """Notes the run in Redis. Returns True if a partition was restored from before its last flush.
+
+    It starts over if Redis was restored meanwhile.
+    """
     while True:
-        # Of each partition, because flushes of other parts, and whole ones, enter themselves in it,
-        # too.
-        newest = dict.fromkeys(epoch.tags, 0)
-        for part, time in (
-            databases.rows(FlushRun).order_by().values_list("part").annotate(Max("redis_time"))
-        ):
-            newest.update(
-                {tag: max(time, newest[tag]) for tag in runs.SqlEpoch(part).tags if tag in newest}
-            )
-        known, is_restored = lifecycle.last_flushes(epoch.tags)
-        past = databases.rows(Reset).filter(redis_time__gt=min(known.values()))
-        if times := dict(past.values_list("full_subject", "redis_time")):
-            own = [subject for subject in times if keys.tag(subject) in epoch.tags]
-            # Counts from before a reset; SQL holds only what came after it.
-            scripts.run_all(
-                *(lifecycle.purge(some, times) for some in scripts.parted(own)), patient=True
-            )
-        for tag in [tag for tag, last in known.items() if last < newest[tag]]:
-            lifecycle.begin_anew(tag, newest=newest[tag])
-            is_restored = True
+        newest = _newest_flushes(epoch.tags)
+        last, is_restored = flush_notes.last_flushes(epoch.tags)
+        _purge(epoch.tags, since=min(last.values()))
+        for tag in epoch.tags:
+            if last[tag] < newest[tag]:
+                flush_notes.begin_anew(tag, newest=newest[tag])
+                is_restored = True
         run.flushed_until = server_time(patient=True)
         # Keeps flushes in order even if the clock was set back.
         run.redis_time = max(run.flushed_until, *(time + 1 for time in newest.values()))
-        if lifecycle.note_flush(run.redis_time, known=known):
+        if flush_notes.note_flush(run.redis_time, after=last):
             return is_restored
 
 
-def _finish(run: FlushRun, epoch: runs.SqlEpoch, *, has_changes: bool) -> None:
-    """Does what comes after the totals: raced resets, hours of models, and in full flushes the
-    cleaning up.
+def _newest_flushes(tags: Sequence[str]) -> Mapping[str, int]:
+    """Returns the time of the newest flush (µs) that SQL knows of each partition, 0 for none."""
+    newest = dict.fromkeys(tags, 0)
+    # Flushes of other parts, and whole ones, enter themselves in these partitions, too.
+    by_part = databases.rows(FlushRun).order_by().values_list("part").annotate(Max("redis_time"))
+    for part, time in by_part:
+        for tag in epochs.SqlEpoch(part).tags:
+            if tag in newest:
+                newest[tag] = max(time, newest[tag])
+    return newest
+
+
+def _purge(tags: Sequence[str], *, since: int) -> None:
+    """Removes counts from before the resets since that time (µs). SQL holds only what came later."""
+    resets_since = databases.rows(Reset).filter(redis_time__gt=since)
+    times = dict(resets_since.values_list("full_subject", "redis_time"))
+    subjects = [subject for subject in times if keys.tag(subject) in tags]
+    calls = [resetting.purge(portion, times) for portion in scripts.parted(subjects)]
+    scripts.run_all(*calls, patient=True)
+
+
+def _finish(run: FlushRun, epoch: epochs.SqlEpoch, *, has_changes: bool) -> None:
+    """Does what comes after the totals: late writes, hours of models, and after a full flush the
+    lists and the cleaning up.
     """
-    is_full, at = run.kind != run.Kind.CHANGED, buckets.time_of(run.flushed_until)
-    is_first = keys.tags()[0] in epoch.tags  # of the parts: it does what is of the whole site
-    if marks := lifecycle.resets(epoch.tags):
-        resets.finish(marks, epoch, now=run.redis_time)
+    is_full = run.kind != run.Kind.CHANGED
+    at = buckets.time_of(run.flushed_until)
+    # The flush of the first partition does what belongs to the whole site.
+    has_first = keys.tags()[0] in epoch.tags
+    resets.finish(resetting.recent_resets(epoch.tags), epoch, now=run.redis_time)
     if conf.HISTORY and (is_full or has_changes or run.settled):
         write_hours(run, epoch)
     if is_full:
-        if conf.HISTORY and is_first:
-            archiving.store_readers(at=at)
-            popular.renew(at=at)
-            popular.renew_sums(at=at)
-        lifecycle.note_full(run.redis_time, tags=epoch.tags)
-        # The last of each kind that ended well stays, however old it is.
-        newest = runs.ended_well().order_by().values_list("kind", "part").annotate(Max("pk"))
-        old = databases.rows(FlushRun).filter(pk__lte=run.pk - conf.FLUSH_RUNS)
-        old.exclude(pk__in=[pk for *_, pk in newest]).delete()
-    if run.kind == run.Kind.ARCHIVE and is_first:
-        history.thin(at=at)
-    # So that a snapshot taken during this run is known as an old one, too.
+        if has_first:
+            _renew_lists(at)
+        flush_notes.note_full(run.redis_time, tags=epoch.tags)
+        _delete_old_runs(run)
+    if run.kind == run.Kind.ARCHIVE and has_first:
+        thinning.thin(at=at)
+    # So that a snapshot taken during this run also counts as an old one.
     end = max(server_time(patient=True), run.redis_time + 1)
-    if lifecycle.note_flush(end, known=dict.fromkeys(epoch.tags, run.redis_time)):
+    if flush_notes.note_flush(end, after=dict.fromkeys(epoch.tags, run.redis_time)):
         run.redis_time = end
+
+
+def _renew_lists(at: datetime) -> None:
+    """Stores the numbers of readers, and renews the lists of the most viewed and the sums."""
+    if not conf.HISTORY:
+        return
+    readers.store(at=at)
+    popular.renew(at=at)
+    model_sums.renew_sums(at=at)
+
+
+def _delete_old_runs(run: FlushRun) -> None:
+    """Deletes records of flushes, but the last FLUSH_RUNS and the last good one of each kind."""
+    newest = runs.ended_well().order_by().values_list("kind", "part").annotate(newest=Max("pk"))
+    old = databases.rows(FlushRun).filter(pk__lte=run.pk - conf.FLUSH_RUNS)
+    old.exclude(pk__in=[pk for _kind, _part, pk in newest]).delete()

@@ -13,9 +13,9 @@ from django.db import transaction
 
 from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.flush import merging, run
+from readtrack.flush import run, settling
 from readtrack.models import Import
-from readtrack.sql import databases, history, runs
+from readtrack.sql import databases, epochs, past_hours
 from readtrack.store import counters, keys, scripts, uniques
 
 VIEWS = 2_000  # in a batch: a script that adds more would keep Redis from serving pages
@@ -234,7 +234,7 @@ def _add_to_redis(source: str, part: str, *, before: int, after: int) -> bool:
     """
     calls = apply(source, part, before=before, after=after)
     while UNSETTLED in (answers := scripts.run_all(*calls, patient=True)):
-        merging.settle(runs.SqlEpoch())
+        settling.settle(epochs.SqlEpoch())
     return REFUSED not in answers
 
 
@@ -250,7 +250,7 @@ def _confirm(
             _check(known.update(**moved, since=record.since, until=record.until))
             if part and conf.HISTORY:
                 found = json.loads(part)
-                history.raise_hours(found["hours"], totals, first_live=found["first_live_hour"])
+                past_hours.raise_hours(found["hours"], totals, first_live=found["first_live_hour"])
 
     connection = databases.of(Import)
     databases.retried(connection, confirm)

@@ -12,7 +12,7 @@ from readtrack.conf import conf
 from readtrack.hits.reading import READ
 from readtrack.page import filling
 from readtrack.reports import access, live
-from readtrack.sql import popular, row_counts
+from readtrack.sql import period_gains, row_counts
 from readtrack.store import counters, uniques
 from readtrack.texts import title_of
 
@@ -64,7 +64,7 @@ def _numbers(subject: str) -> dict[str, Any]:
         ("reading", subject),
     )
     # SQL comes first, because what is settled or written in between would count twice.
-    gained = popular.gains([column], since=until - 24, until=until).get(
+    gained = period_gains.gains([column], since=until - 24, until=until).get(
         column, row_counts.RowCounts(0, 0)
     )
     stored = row_counts.by_subject([subject]).get(subject, row_counts.RowCounts(0, 0))

@@ -20,7 +20,7 @@ from readtrack.hits.hit import REASONS, Hit, Reason, refusal
 from readtrack.hits.reading import BINS, ENGAGED, READ
 from readtrack.hits.visitors import signed_in, user_id, visitor
 from readtrack.models import Tracked
-from readtrack.sql import archive, row_counts, runs
+from readtrack.sql import archive, epochs, row_counts
 from readtrack.store import clock, counters, keys, read_state, recording, scripts, uniques
 from readtrack.store.circuit import fail_open, present_page
 from readtrack.store.skips import by_hour
@@ -255,7 +255,7 @@ def is_sound(tag: str) -> bool:
     """
     epoch = fail_open(scripts.run, None, counters.epoch(tag))
     try:
-        known = runs.SqlEpoch().known([epoch]).get(tag) if epoch else None
+        known = epochs.SqlEpoch().known([epoch]).get(tag) if epoch else None
     except (
         Error,
         SynchronousOnlyOperation,

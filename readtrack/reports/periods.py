@@ -15,7 +15,7 @@ from django.db.models import BigIntegerField, Case, Model, QuerySet, Value, When
 from readtrack import buckets, subjects
 from readtrack.models import History, ReaderHistory, Tracked
 from readtrack.reports.live import is_sound, page_state, reads, views
-from readtrack.sql import databases, history, popular, row_counts
+from readtrack.sql import databases, history, period_gains, popular, row_counts
 from readtrack.sql.popular import COLUMNS, DAYS, LISTED, By
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, keys, read_state, scripts
@@ -347,7 +347,7 @@ def _counts(
             for subject in own
         ]
         for sign, first, end in ((-1, since, hours.start), (1, until, hours.stop)):
-            gained = popular.gains(columns, since=first, until=end)
+            gained = period_gains.gains(columns, since=first, until=end)
             for subject, column in zip(own, columns, strict=True):
                 found[subject] += sign * getattr(gained.get(column), COLUMNS[by], 0)
     if by == "views" and hours.stop > buckets.hour_index(buckets.now()):

@@ -15,15 +15,15 @@ ALL: tuple[type[Model], ...] = (Archive, Breakdown, History, Popular, SubjectCou
 
 
 def archived(subjects: Iterable[str], *fields: str) -> dict[str, Any]:
-    """Returns these fields of the archived rows of subjects, by subject."""
-    columns = {subject_column(subject): subject for subject in subjects}
-    found = (
-        databases.rows(Archive)
-        .filter(subject__in=list(columns))
-        .values_list("subject", *fields, named=True)
-    )
-    # MySQL takes keys that differ in case for one.
-    return {columns[row.subject]: row for row in found if row.subject in columns}
+    """Returns the archived rows of subjects, with these fields, by subject."""
+    by_column = {subject_column(subject): subject for subject in subjects}
+    rows = databases.rows(Archive).filter(subject__in=list(by_column))
+    # MySQL also returns keys that differ in case.
+    return {
+        by_column[row.subject]: row
+        for row in rows.values_list("subject", *fields, named=True)
+        if row.subject in by_column
+    }
 
 
 def sketches(subjects: Iterable[str]) -> dict[str, bytes]:
@@ -32,31 +32,31 @@ def sketches(subjects: Iterable[str]) -> dict[str, bytes]:
 
 
 def breakdowns(hashes: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, int]]:
-    """Returns the stored counts of hashes by field; the hashes are named by kind and subject."""
-    wanted = {(kind, subject_column(subject)): (kind, subject) for kind, subject in hashes}
-    found: dict[tuple[str, str], dict[str, int]] = {name: {} for name in wanted.values()}
-    rows = databases.rows(Breakdown).filter(subject__in={column for _, column in wanted})
-    for column, kind, field, count in rows.values_list("subject", "kind", "field", "count"):
-        if (kind, column) in wanted:
-            found[wanted[kind, column]][field] = count
-    return found
+    """Returns the stored counts of each hash by field. Hashes are named by kind and subject."""
+    by_column = {(kind, subject_column(subject)): (kind, subject) for kind, subject in hashes}
+    counts: dict[tuple[str, str], dict[str, int]] = {name: {} for name in by_column.values()}
+    columns = {column for _, column in by_column}
+    rows = databases.rows(Breakdown).filter(subject__in=columns)
+    for hash_kind, column, field, count in rows.values_list("kind", "subject", "field", "count"):
+        if name := by_column.get((hash_kind, column)):
+            counts[name][field] = count
+    return counts
 
 
 def delete_fields(name: tuple[str, str], fields: Sequence[str], *, floor: int) -> None:
-    """Deletes those of the hash's fields that count at most `floor`. The hash is named by kind and
-    subject.
+    """Deletes those of the hash's fields that count at most `floor`.
+
+    The hash is named by kind and subject.
     """
-    kind, subject = name
-    found = databases.rows(Breakdown).filter(
-        subject=subject_column(subject), kind=kind, field__in=fields
-    )
-    found.filter(count__lte=floor).delete()
+    hash_kind, subject = name
+    rows = databases.rows(Breakdown).filter(subject=subject_column(subject), kind=hash_kind)
+    rows.filter(field__in=fields, count__lte=floor).delete()
 
 
 def delete(subjects: Iterable[str], *, models: Sequence[type[Model]] = ALL) -> None:
-    """Deletes what the app's own tables hold of the subjects."""
-    columns = [
-        subject_column(name) for subject in subjects for name in (subject, of_reads(subject))
-    ]
+    """Deletes what the app's own tables hold of the subjects and of their reads."""
+    columns: list[str] = []
+    for subject in subjects:
+        columns += [subject_column(subject), subject_column(of_reads(subject))]
     for model in models:
         databases.rows(model).filter(subject__in=columns).delete()

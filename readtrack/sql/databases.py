@@ -1,35 +1,41 @@
-"""The differences between databases: many values at once, upserts, and conflicts that are worth
-another try.
+"""Connections and rows of models: by many keys, unlocked ones, upserts, and retried writes.
 
 Statements that Django cannot write are in `statements/`, with names in braces that the backend has
-quoted.
+quoted. What differs between vendors is in `vendors.py`.
 """
 
-import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from importlib.resources import files
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from django.db import OperationalError, connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.constants import OnConflict
 
+from readtrack.sql import vendors
 from readtrack.store import scripts
 
 Result = TypeVar("Result")
 
 PAUSES = (0.05, 0.25)  # seconds before each further try
-STATEMENTS = {  # by the names of their files, without comments
-    path.name.removesuffix(".sql"): re.sub("--.*\n", "", path.read_text(encoding="utf-8"))
-    for path in files("readtrack.sql").joinpath("statements").iterdir()
-}
-# Deadlock, serialization failure: PostgreSQL's names; lock wait time-out, deadlock: MySQL's
-# numbers.
-CONFLICTS: frozenset[Any] = frozenset({"40P01", "40001", 1205, 1213})
+
+
+class PreparedKeys(NamedTuple):
+    """Primary keys as the database knows them."""
+
+    originals: Mapping[Any, Any]  # the keys as they were given, by the database's values
+    array_type: str  # the type of their arrays in PostgreSQL
+
+
+class OldestLock(NamedTuple):
+    """The session that has locked rows of a table for the longest time."""
+
+    session: int
+    age: timedelta
+    statement: str  # the last one of the session, "" where the database does not know it
 
 
 def of(model: type[models.Model]) -> BaseDatabaseWrapper:
@@ -43,102 +49,110 @@ def rows(model: type[models.Model]) -> "models.QuerySet[Any]":
 
 
 def with_keys(model: type[models.Model], keys: Sequence[Any]) -> "Iterator[models.QuerySet[Any]]":
-    """Yields the rows that have these primary keys, in parts, because databases limit the number of
-    parameters.
+    """Yields the rows that have these primary keys, in portions, because databases limit the number
+    of parameters.
     """
-    connection, (known, kind) = of(model), prepared(model, keys)
+    connection = of(model)
+    originals, array_type = prepared(model, keys)
+    if not vendors.vendor_of(connection).has_arrays:
+        for portion in scripts.sliced([*originals.values()]):
+            yield rows(model).filter(pk__in=portion)
+        return
+    if not originals:
+        return
     quote: Any = connection.ops.quote_name
-    if connection.vendor != "postgresql":
-        yield from (rows(model).filter(pk__in=some) for some in scripts.sliced([*known.values()]))
-    elif known:
-        # in one array, because psycopg takes longer to place a thousand parameters than PostgreSQL
-        # to answer
-        condition = (
-            f"{quote(model._meta.db_table)}.{quote(model._meta.pk.column)} = ANY(%s::{kind}[])"
-        )
-        yield rows(model).extra(where=[condition], params=[array([*known])])  # noqa: S610 - no text of others
+    column = f"{quote(model._meta.db_table)}.{quote(model._meta.pk.column)}"
+    # In one array, because psycopg takes longer to place a thousand parameters than PostgreSQL
+    # takes to answer.
+    condition = f"{column} = ANY(%s::{array_type}[])"
+    yield rows(model).extra(where=[condition], params=[array([*originals])])  # noqa: S610 - quoted names
 
 
-def prepared(model: type[models.Model], keys: Collection[Any]) -> tuple[dict[Any, Any], str]:
-    """Returns the primary keys by the values that the database knows them by, and their type in
-    PostgreSQL's arrays.
-
-    Numbers that no column can hold are left out.
+def prepared(model: type[models.Model], keys: Collection[Any]) -> PreparedKeys:
+    """Returns the primary keys as the database knows them. Numbers that no column can hold are left
+    out.
     """
-    connection, pk = of(model), model._meta.pk
-    # The widest type, because the column's own would cut long texts, and raise for numbers out of
-    # its range.
-    kind = pk.rel_db_type(connection) or ""
-    kind = (
-        "bigint"
-        if kind in {"integer", "smallint"}
-        else "text"
-        if kind.startswith("varchar")
-        else kind
-    )
+    connection = of(model)
+    pk = model._meta.pk
+    array_type = _array_type(pk.rel_db_type(connection) or "")
     if set(map(type, keys)) == {int}:  # as most keys are
-        return {key: key for key in keys if abs(key) < 2**63}, kind
-    return {pk.get_db_prep_value(key, connection): key for key in keys}, kind
+        return PreparedKeys({key: key for key in keys if abs(key) < 2**63}, array_type)
+    return PreparedKeys({pk.get_db_prep_value(key, connection): key for key in keys}, array_type)
+
+
+def _array_type(column_type: str) -> str:
+    """Returns the widest type of the column's kind.
+
+    The column's own type would cut long texts, and raise for numbers out of its range.
+    """
+    if column_type in {"integer", "smallint"}:
+        return "bigint"
+    if column_type.startswith("varchar"):
+        return "text"
+    return column_type
 
 
 def unlocked(model: type[models.Model]) -> "models.QuerySet[Any]":
-    """Returns the rows that no other transaction has locked, in a transaction; SQLite, which cannot
-    tell, all.
+    """Returns the rows that no other transaction has locked, and locks them. Call it in a
+    transaction.
+
+    SQLite locks no rows, so it returns all.
     """
     features = of(model).features
-    # A comment that is added locks the key of its post, which does not keep counts from being
-    # written.
-    skip_locked, no_key = (
-        features.has_select_for_update_skip_locked,
-        features.has_select_for_no_key_update,
+    return rows(model).select_for_update(
+        skip_locked=features.has_select_for_update_skip_locked,
+        # A new comment locks the key of its post, which does not keep counts from being written.
+        no_key=features.has_select_for_no_key_update,
     )
-    return rows(model).select_for_update(skip_locked=skip_locked, no_key=no_key)
 
 
 def retried(connection: BaseDatabaseWrapper, write: Callable[[], Result]) -> Result:
-    """Returns the result of the write, tried again after a conflict, unless the caller has a
-    transaction open.
+    """Returns the result of the write, which is tried again after a conflict.
+
+    In a transaction of the caller the conflict is raised at once.
     """
     for pause in PAUSES:
         try:
             return write()
         except OperationalError as error:
-            state = getattr(error.__cause__, "sqlstate", None)
-            is_conflict = not CONFLICTS.isdisjoint(
-                (state, *error.args[:1])
-            ) or "database is locked" in str(error)
-            if connection.in_atomic_block or not is_conflict:
+            if connection.in_atomic_block or not vendors.is_conflict(error):
                 raise
         time.sleep(pause)
     return write()
 
 
-def words(model: type[models.Model]) -> dict[str, str]:
-    """Returns the words for statements about the model: its table, and an INSERT that ignores rows
-    which exist.
-    """
-    ops = of(model).ops
-    return {
-        "table": ops.quote_name(model._meta.db_table),
-        "insert": ops.insert_statement(on_conflict=OnConflict.IGNORE),
-        "ignore": ops.on_conflict_suffix_sql([], OnConflict.IGNORE, [], []),
-    }
+def statement(model: type[models.Model], name: str, **expressions: Any) -> str:
+    """Returns the statement of that name for the model's table, with these expressions in it."""
+    connection = of(model)
+    ops = connection.ops
+    return vendors.statement(connection, name).format(
+        table=ops.quote_name(model._meta.db_table),
+        # An INSERT that ignores rows which exist.
+        insert=ops.insert_statement(on_conflict=OnConflict.IGNORE),
+        ignore=ops.on_conflict_suffix_sql([], OnConflict.IGNORE, [], []),
+        **expressions,
+    )
 
 
-def oldest_lock(model: type[models.Model]) -> tuple[int, timedelta, str] | None:
-    """Returns the session that has locked rows for the longest time, its age and last statement, or
-    None.
+def oldest_lock(model: type[models.Model]) -> OldestLock | None:
+    """Returns the session that has locked rows of the model for the longest time.
+
+    Returns None if there is none, or if the database does not show locks.
     """
     connection = of(model)
-    if connection.vendor not in {"postgresql", "mysql"}:
+    if not vendors.vendor_of(connection).shows_locks:
         return None
+    table = connection.ops.quote_name(model._meta.db_table)
     with connection.cursor() as cursor:
         try:
-            cursor.execute(STATEMENTS[f"oldest_lock_{connection.vendor}"], [words(model)["table"]])
+            cursor.execute(vendors.statement(connection, "oldest_lock"), [table])
         except OperationalError:  # MySQL's user lacks the privilege PROCESS
             return None
-        found = cursor.fetchone()
-    return (found[0], timedelta(seconds=max(0, found[1])), found[2]) if found else None
+        row = cursor.fetchone()
+    if not row:
+        return None
+    session, seconds, last_statement = row
+    return OldestLock(session, timedelta(seconds=max(0, seconds)), last_statement)
 
 
 def array(values: Sequence[Any]) -> Any:
@@ -153,46 +167,50 @@ def array(values: Sequence[Any]) -> Any:
 def upsert(
     model: type[models.Model], keys: Sequence[str], values: Sequence[str], *, rows: Iterable[Any]
 ) -> None:
-    """Inserts rows (keys, then values), or replaces those whose first value is lower."""
+    """Inserts rows, or replaces those whose first value is lower.
+
+    `keys` and `values` are the names of fields. A row has the keys, then the values. Of rows with
+    equal keys only the last one is written.
+    """
     key = itemgetter(slice(len(keys)))
     # Sorted, so that two flushers lock rows in the same order and cannot deadlock.
     ordered = list({key(row): row for row in sorted(rows, key=key)}.values())
     if not ordered:
         return
     connection = of(model)
-    table = connection.ops.quote_name(model._meta.db_table)
+    vendor = vendors.vendor_of(connection)
+    quote = connection.ops.quote_name
+    table = quote(model._meta.db_table)
     fields: list[Any] = [model._meta.get_field(name) for name in (*keys, *values)]
-    columns = [connection.ops.quote_name(field.column) for field in fields]
+    columns = [quote(field.column) for field in fields]
     insert = f"INSERT INTO {table} ({', '.join(columns)})"
-    changed = columns[len(keys) :]
-    if connection.vendor == "mysql":
-        # MySQL assigns from left to right, so the column that the others look at comes last.
-        changes = [
-            f"{name} = IF(VALUES({changed[0]}) > {changed[0]}, VALUES({name}), {name})"
-            for name in changed[::-1]
-        ]
-        conflict = f"ON DUPLICATE KEY UPDATE {', '.join(changes)}"
+    conflict = vendor.raise_on_conflict(table, columns[: len(keys)], columns[len(keys) :])
+    if vendor.has_arrays:
+        types = ", ".join(f"%s::{field.rel_db_type(connection)}[]" for field in fields)
+        sql = f"{insert} SELECT * FROM unnest({types}) {conflict}"
+        arrays = [array(column) for column in zip(*ordered, strict=True)]
+        write = partial(_execute, connection, sql, arrays)
     else:
-        changes = [f"{name} = EXCLUDED.{name}" for name in changed]
-        targets, is_lower = (
-            ", ".join(columns[: len(keys)]),
-            f"{table}.{changed[0]} < EXCLUDED.{changed[0]}",
-        )
-        conflict = f"ON CONFLICT ({targets}) DO UPDATE SET {', '.join(changes)} WHERE {is_lower}"
-
-    def write() -> None:
-        with connection.cursor() as cursor:
-            if connection.vendor == "postgresql":
-                source = ", ".join(f"%s::{field.rel_db_type(connection)}[]" for field in fields)
-                arrays = [array(column) for column in zip(*ordered, strict=True)]
-                cursor.execute(f"{insert} SELECT * FROM unnest({source}) {conflict}", arrays)
-                return
-            adapt = [partial(field.get_db_prep_value, connection=connection) for field in fields]
-            prepared = [
-                [to_db(value) for to_db, value in zip(adapt, row, strict=True)] for row in ordered
-            ]
-            cursor.executemany(
-                f"{insert} VALUES ({', '.join('%s' for _ in fields)}) {conflict}", prepared
-            )
-
+        sql = f"{insert} VALUES ({', '.join('%s' for _ in fields)}) {conflict}"
+        write = partial(_execute_many, connection, sql, _adapted(connection, fields, ordered))
     retried(connection, write)
+
+
+def _execute(connection: BaseDatabaseWrapper, sql: str, parameters: Sequence[Any]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+
+
+def _execute_many(
+    connection: BaseDatabaseWrapper, sql: str, parameters: Sequence[Sequence[Any]]
+) -> None:
+    with connection.cursor() as cursor:
+        cursor.executemany(sql, parameters)
+
+
+def _adapted(
+    connection: BaseDatabaseWrapper, fields: Sequence[Any], rows: Iterable[Sequence[Any]]
+) -> list[list[Any]]:
+    """Returns the values of the rows as the database knows them."""
+    adapters = [partial(field.get_db_prep_value, connection=connection) for field in fields]
+    return [[adapt(value) for adapt, value in zip(adapters, row, strict=True)] for row in rows]

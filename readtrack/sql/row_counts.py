@@ -1,12 +1,10 @@
-"""The counts that SQL stores, in a Tracked model's own rows or in SubjectCount: reading and raising
-them.
-"""
+"""The counts that SQL stores, in a Tracked model's own rows or in SubjectCount: reading them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import nlargest
 from typing import Any, NamedTuple
 
-from django.db import connections, transaction
+from django.db import connections
 from django.db.models import CharField, F, IntegerField, Model, QuerySet
 from django.db.models.functions import Cast
 
@@ -26,24 +24,14 @@ class RowCounts(NamedTuple):
     visitors: int
 
 
-class Written(NamedTuple):
-    """Rows raised, rows that store more views, rows that are missing, and rows that others have
-    locked.
-    """
-
-    raised: Sequence[Any] = ()
-    ahead: Sequence[Any] = ()
-    missing: Sequence[Any] = ()
-    locked: Sequence[Any] = ()
-
-
 def held(model: type[Model], rows: "QuerySet[Any] | None" = None) -> "QuerySet[Any]":
-    """Returns the rows that hold the model's counts: of a Tracked model these, or those that its
-    manager shows.
+    """Returns the rows that hold the model's counts.
+
+    Of a Tracked model these are the given rows, or those that its manager shows.
     """
-    if issubclass(model, Tracked):
-        return model._default_manager.all() if rows is None else rows
-    return SubjectCount.objects.filter(subject__startswith=f"{label_of(model)}:")
+    if not issubclass(model, Tracked):
+        return SubjectCount.objects.filter(subject__startswith=f"{label_of(model)}:")
+    return model._default_manager.all() if rows is None else rows
 
 
 def table_of(model: type[Model]) -> type[Model]:
@@ -51,220 +39,162 @@ def table_of(model: type[Model]) -> type[Model]:
     return model if issubclass(model, Tracked) else SubjectCount
 
 
+def keys_of(model: type[Model], pks: Iterable[Any]) -> list[Any]:
+    """Returns the primary keys, in the table that holds the counts, of rows of the model."""
+    if issubclass(model, Tracked):
+        return [*pks]
+    return [subject_column(subject_of_row(model, pk)) for pk in pks]
+
+
 def stored(model: type[Model], pks: Sequence[Any]) -> dict[Any, RowCounts]:
-    """Returns the counts of rows that exist. They may be rows of SubjectCount."""
-    found: dict[Any, RowCounts] = {}
+    """Returns the counts of rows that exist, by primary key. The model may be SubjectCount."""
+    has_counts = issubclass(model, (Tracked, SubjectCount))
+    counts: dict[Any, RowCounts] = {}
     for rows in databases.with_keys(model, pks):
-        if issubclass(model, (Tracked, SubjectCount)):
-            found.update((pk, RowCounts(*both)) for pk, *both in rows.values_list("pk", *COUNTS))
-        else:
-            existing = [*rows.values_list("pk", flat=True)]
-            keys = _keys(model, existing)
-            counts = stored(SubjectCount, keys)
-            found.update(
-                (pk, counts.get(key, RowCounts(0, 0)))
-                for pk, key in zip(existing, keys, strict=True)
-            )
-    return {pk: found[pk] for pk in pks if pk in found}  # MySQL finds keys that differ in case, too
+        counts.update(_own_counts(rows) if has_counts else _separate_counts(model, rows))
+    # MySQL also returns keys that differ in case.
+    return {pk: counts[pk] for pk in pks if pk in counts}
+
+
+def _own_counts(rows: "QuerySet[Any]") -> dict[Any, RowCounts]:
+    """Returns the counts in the rows themselves."""
+    return {
+        pk: RowCounts(views, visitors) for pk, views, visitors in rows.values_list("pk", *COUNTS)
+    }
+
+
+def _separate_counts(model: type[Model], rows: "QuerySet[Any]") -> dict[Any, RowCounts]:
+    """Returns the counts that SubjectCount has of these rows, zero for those without."""
+    pks = [*rows.values_list("pk", flat=True)]
+    keys = keys_of(model, pks)
+    counts = stored(SubjectCount, keys)
+    zero = RowCounts(0, 0)
+    return {pk: counts.get(key, zero) for pk, key in zip(pks, keys, strict=True)}
 
 
 def by_subject(subjects: Iterable[str]) -> dict[str, RowCounts]:
     """Returns the stored counts of subjects, with one query for each Tracked model and one for all
     other models.
     """
-    found: dict[str, RowCounts] = {}
-    others: dict[str, str] = {}
+    counts: dict[str, RowCounts] = {}
+    by_column: dict[str, str] = {}  # subjects of which SubjectCount has the counts
     for model, rows in rows_by_model(subjects).items():
         if issubclass(model, Tracked):
-            found.update((rows[pk], counts) for pk, counts in stored(model, list(rows)).items())
+            for pk, row in stored(model, list(rows)).items():
+                counts[rows[pk]] = row
         else:
-            others.update((subject_column(subject), subject) for subject in rows.values())
-    return {
-        **found,
-        **{others[key]: counts for key, counts in stored(SubjectCount, list(others)).items()},
-    }
+            by_column.update((subject_column(subject), subject) for subject in rows.values())
+    for column, row in stored(SubjectCount, list(by_column)).items():
+        counts[by_column[column]] = row
+    return counts
 
 
 def highest(model: type[Model], limit: int) -> list[tuple[str, RowCounts]]:
     """Returns the subjects with the highest stored counts of views."""
-    best = (
-        held(model)
-        .filter(view_count__gt=0)
-        .order_by("-view_count", "-pk")
-        .values_list("pk", *COUNTS)[:limit]
-    )
-    is_own = issubclass(model, Tracked)  # others have the subject as the key of their counts
-    return [
-        (subject_column(subject_of_row(model, pk)) if is_own else pk, RowCounts(*both))
-        for pk, *both in best
-    ]
+    best = _most_viewed_first(held(model)).values_list("pk", *COUNTS)[:limit]
+    has_own_rows = issubclass(model, Tracked)
+    subjects = []
+    for key, views, visitors in best:
+        # A row of SubjectCount has the subject as its key.
+        subject = subject_column(subject_of_row(model, key)) if has_own_rows else key
+        subjects.append((subject, RowCounts(views, visitors)))
+    return subjects
+
+
+def _most_viewed_first(rows: "QuerySet[Any]") -> "QuerySet[Any]":
+    """Returns the viewed ones of these rows."""
+    return rows.filter(view_count__gt=0).order_by("-view_count", "-pk")
 
 
 def stored_views(querysets: "Sequence[QuerySet[Any]]") -> dict[type[Model], dict[str, int]]:
-    """Returns the stored views of rows of Tracked models by subject, highest first and FEW at most,
-    from one query.
+    """Returns the stored views of rows of Tracked models by subject, highest first and FEW at most.
+
+    It sends one query to each database.
     """
-    found: dict[type[Model], dict[str, int]] = {one.model: {} for one in querysets}
-    for alias in {one.db for one in querysets}:
-        own, parts, values = [one for one in querysets if one.db == alias], [], list[Any]()
-        for place, rows in enumerate(own):
-            named = rows.annotate(tracked_pk=Cast("pk", CharField()), tracked_views=F("view_count"))
-            some = named.order_by("-view_count", "-pk").values_list("tracked_pk", "tracked_views")[
-                :FEW
-            ]
-            # Django has no union of parts that are cut, because SQLite has none without a subquery.
-            statement, given = some.query.get_compiler(using=alias, elide_empty=False).as_sql()
-            parts.append(f"SELECT {place}, tracked_pk, tracked_views FROM ({statement}) AS part")  # noqa: S608
-            values += given
+    views_by_model: dict[type[Model], dict[str, int]] = {
+        queryset.model: {} for queryset in querysets
+    }
+    for alias in {queryset.db for queryset in querysets}:
+        in_database = [queryset for queryset in querysets if queryset.db == alias]
+        statement, parameters = _highest_of_each(in_database, alias)
         with connections[alias].cursor() as cursor:
-            cursor.execute(" UNION ALL ".join(parts), values)
-            for place, pk, views in cursor.fetchall():
-                model = own[place].model
-                if isinstance(
-                    model._meta.pk, IntegerField
-                ):  # whose text is that of the subject, of thousands
-                    found[model][f"{label_of(model)}:{pk}"] = views
-                else:
-                    found[model][subject_of_row(model, model._meta.pk.to_python(pk))] = views
-    return found
+            cursor.execute(statement, parameters)
+            for number, pk, views in cursor.fetchall():
+                model = in_database[number].model
+                views_by_model[model][_subject_of_text(model, pk)] = views
+    return views_by_model
+
+
+def _highest_of_each(querysets: "Sequence[QuerySet[Any]]", alias: str) -> tuple[str, list[Any]]:
+    """Returns the statement for the most viewed rows of each queryset, and its parameters.
+
+    Its rows have the number of the queryset, the primary key as text, and the views.
+    """
+    parts: list[str] = []
+    parameters: list[Any] = []
+    for number, queryset in enumerate(querysets):
+        rows = queryset.annotate(tracked_pk=Cast("pk", CharField()), tracked_views=F("view_count"))
+        best = rows.order_by("-view_count", "-pk").values_list("tracked_pk", "tracked_views")[:FEW]
+        statement, given = best.query.get_compiler(using=alias, elide_empty=False).as_sql()
+        # Django has no union of parts that are cut, because SQLite has none without a subquery.
+        parts.append(f"SELECT {number}, tracked_pk, tracked_views FROM ({statement}) AS part")  # noqa: S608
+        parameters += given
+    return " UNION ALL ".join(parts), parameters
+
+
+def _subject_of_text(model: type[Model], pk: str) -> str:
+    """Returns the subject of the row whose primary key has this text in SQL."""
+    if isinstance(model._meta.pk, IntegerField):  # the quick way for thousands of rows
+        return f"{label_of(model)}:{pk}"
+    return subject_of_row(model, model._meta.pk.to_python(pk))
 
 
 def most_viewed(queryset: "QuerySet[Any]", limit: int) -> list[tuple[Any, int]]:
     """Returns those of the rows that have the highest stored counts, and their views, most viewed
     first.
     """
+    if issubclass(queryset.model, Tracked):
+        return [(row, row.view_count) for row in _most_viewed_first(queryset)[:limit]]
+    if queryset.query.where:
+        pks = [*queryset.order_by().values_list("pk", flat=True)[: FEW + 1]]
+        if len(pks) <= FEW:
+            return _most_viewed_of(queryset, pks, limit=limit)
+    best: list[tuple[Any, int]] = []
+    # In portions, because the queryset may leave most of them out.
+    for views in _portions_of_counts(queryset.model):
+        rows = _rows_of_subjects(queryset, views)
+        best += [(rows[subject], count) for subject, count in views.items() if subject in rows]
+        if len(best) >= limit:
+            break
+    return best[:limit]
+
+
+def _rows_of_subjects(queryset: "QuerySet[Any]", subjects: Iterable[str]) -> dict[str, Any]:
+    """Returns those rows of the queryset that have one of the subjects, by subject."""
+    pks = {pk: subject for rows in rows_by_model(subjects).values() for pk, subject in rows.items()}
+    return {pks[row.pk]: row for row in queryset.filter(pk__in=list(pks))}
+
+
+def _most_viewed_of(
+    queryset: "QuerySet[Any]", pks: Sequence[Any], *, limit: int
+) -> list[tuple[Any, int]]:
+    """Returns the most viewed rows of the queryset, whose primary keys are `pks`."""
     model = queryset.model
-    if issubclass(model, Tracked):
-        rows = queryset.filter(view_count__gt=0).order_by("-view_count", "-pk")[:limit]
-        return [(row, row.view_count) for row in rows]
-    if (
-        queryset.query.where
-        and len(own := [*queryset.order_by().values_list("pk", flat=True)[: FEW + 1]]) <= FEW
-    ):
-        names = {subject_of_row(model, pk): pk for pk in own}
-        known = {names[name]: both.views for name, both in by_subject(names).items() if both.views}
-        best = nlargest(limit, known, key=lambda pk: (known[pk], subject_of_row(model, pk)))
-        few = queryset.order_by().in_bulk(best)
-        return [(few[pk], known[pk]) for pk in best if pk in few]
-    counts = (
-        held(model)
-        .filter(view_count__gt=0)
-        .order_by("-view_count", "-pk")
-        .values_list("pk", "view_count")
-    )
-    found: list[tuple[Any, int]] = []
+    subjects = {subject_of_row(model, pk): pk for pk in pks}
+    views = {
+        subjects[subject]: counts.views
+        for subject, counts in by_subject(subjects).items()
+        if counts.views
+    }
+    best = nlargest(limit, views, key=lambda pk: (views[pk], subject_of_row(model, pk)))
+    rows = queryset.order_by().in_bulk(best)
+    return [(rows[pk], views[pk]) for pk in best if pk in rows]
+
+
+def _portions_of_counts(model: type[Model]) -> Iterator[dict[str, int]]:
+    """Yields the stored views of the model by subject, highest first, as many as one call takes."""
+    counts = _most_viewed_first(held(model)).values_list("pk", "view_count")
     start = 0
-    # In parts, because the queryset may leave most of them out.
-    while len(found) < limit and (part := dict(counts[start : start + scripts.SLICE])):
+    while portion := dict(counts[start : start + scripts.SLICE]):
+        yield portion
         start += scripts.SLICE
-        pks = {
-            subject: pk for by_pk in rows_by_model(part).values() for pk, subject in by_pk.items()
-        }
-        objs = {row.pk: row for row in queryset.filter(pk__in=list(pks.values()))}
-        found += [
-            (objs[pks[one]], views)
-            for one, views in part.items()
-            if one in pks and pks[one] in objs
-        ]
-    return found[:limit]
-
-
-def write(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> Written:
-    """Raises the rows that store less. Waits for no row that is locked elsewhere. A conflict is the
-    caller's.
-    """
-    # Sorted, so that two flushers lock rows in the same order and cannot deadlock.
-    pks = dict(sorted(zip(_keys(model, snapshots), snapshots, strict=True)))
-    if table_of(model) is SubjectCount:
-        known = stored(model, list(snapshots))
-        pks = {
-            key: pk for key, pk in pks.items() if pk in known and _is_less(known[pk], snapshots[pk])
-        }
-        new = [key for key, pk in pks.items() if not any(known[pk])]
-        rows = (SubjectCount(subject=key, view_count=0, visitor_count=0) for key in new)
-        databases.rows(SubjectCount).bulk_create(rows, ignore_conflicts=True)
-    risen = _raise(table_of(model), {key: snapshots[pk] for key, pk in pks.items()})
-    raised = {pks[key]: is_ahead for key, is_ahead in risen.items()}
-    rest = stored(model, [pk for pk in snapshots if pk not in raised])
-    ahead = [pk for pk, is_ahead in raised.items() if is_ahead]
-    ahead += (pk for pk, row in rest.items() if row.views > snapshots[pk].views)
-    missing = [pk for pk in snapshots if pk not in raised and pk not in rest]
-    return Written(
-        list(raised),
-        ahead,
-        missing,
-        [pk for pk, row in rest.items() if _is_less(row, snapshots[pk])],
-    )
-
-
-def _is_less(row: RowCounts, new: RowCounts) -> bool:
-    return row.views < new.views or row.visitors < new.visitors
-
-
-def _raise(table: type[Model], new: Mapping[Any, RowCounts]) -> dict[Any, bool]:
-    """Raises rows that store less and are not locked. Returns their keys, with True for those with
-    more views.
-    """
-    connection, (prepared, pk_type) = databases.of(table), databases.prepared(table, new)
-    if not prepared:
-        return {}
-    fields: list[Any] = [table._meta.pk, *map(table._meta.get_field, COUNTS)]
-    names = map(
-        connection.ops.quote_name, (table._meta.db_table, *(field.column for field in fields))
-    )
-    words = dict(zip(("table", "pk", "views", "visitors"), names, strict=True))
-    if connection.vendor == "postgresql":
-        counts = zip(*map(new.__getitem__, prepared.values()), strict=True)
-        keys, *counted = map(databases.array, ([*prepared], *counts))
-        statement = databases.STATEMENTS["raise_counts_postgresql"]
-        with connection.cursor() as cursor:
-            statement = statement.format(**words, pk_type=pk_type)
-            cursor.execute(statement, [keys, *counted, keys, len(prepared)])
-            some, ahead = cursor.fetchone()
-        raised = dict.fromkeys(
-            prepared.values() if some is None else map(prepared.__getitem__, some), False
-        )
-        return raised | dict.fromkeys(map(prepared.__getitem__, ahead or ()), True)
-    less = {key: row for key, row in stored(table, list(new)).items() if _is_less(row, new[key])}
-    with transaction.atomic(using=connection.alias, savepoint=False), connection.cursor() as cursor:
-        rows = databases.unlocked(table).filter(pk__in=list(less)).values_list("pk", flat=True)
-        # SQLite locks no rows, and refuses a write to a transaction that read before another one
-        # wrote.
-        unlocked = {*rows} if connection.features.has_select_for_update else less.keys()
-        raised = {key: row.views > new[key].views for key, row in less.items() if key in unlocked}
-        changes = [
-            {**new[key]._asdict(), "pk": value} for value, key in prepared.items() if key in raised
-        ]
-        if changes:
-            cursor.executemany(databases.STATEMENTS["raise_counts"].format_map(words), changes)
-    return raised
-
-
-def lower(model: type[Model], pk: Any, *, to: RowCounts, stored: RowCounts) -> bool:
-    """Lowers a row that was reset, unless it changed since it was read. Returns False if it is
-    locked elsewhere.
-    """
-    table, [key] = table_of(model), _keys(model, [pk])
-    with transaction.atomic(using=databases.of(table).alias):
-        row = databases.unlocked(table).filter(pk=key).values_list(*COUNTS).first()
-        if row == stored:
-            databases.rows(table).filter(pk=key).update(
-                view_count=to.views, visitor_count=to.visitors
-            )
-    return row is not None
-
-
-def zero(model: type[Model], pks: Iterable[Any]) -> None:
-    """Sets the counts of the rows to zero."""
-    databases.rows(table_of(model)).filter(pk__in=_keys(model, pks)).update(
-        view_count=0, visitor_count=0
-    )
-
-
-def _keys(model: type[Model], pks: Iterable[Any]) -> list[Any]:
-    """Returns the primary keys, in the table that holds the counts, of rows of the model."""
-    return (
-        [*pks]
-        if issubclass(model, Tracked)
-        else [subject_column(subject_of_row(model, pk)) for pk in pks]
-    )

@@ -19,7 +19,7 @@ from django.test.utils import CaptureQueriesContext, override_settings
 from readtrack import buckets, reports
 from readtrack.hits.dimensions import BUILT_IN
 from readtrack.page import panel
-from readtrack.sql import popular, schema
+from readtrack.sql import history_months, popular
 from tests.benchmarks import million
 from tests.benchmarks.bench_page import round_trips
 from tests.benchmarks.measuring import table
@@ -53,8 +53,8 @@ def main() -> None:
     """Prints a table of the pages of each scope, and one of the panel and of rankings."""
     now = buckets.now()
     million.empty()
-    schema.divide(connection, at=now - timedelta(days=million.DAYS + 90))
-    schema.add_months(at=now)
+    history_months.divide(connection, at=now - timedelta(days=million.DAYS + 90))
+    history_months.add_months(at=now)
     rows = million.fill(at=now)
     with override_settings(READTRACK={"DIMENSIONS": [*BUILT_IN][:3], "TIMEOUT": 10.0}):
         popular.renew(at=now)

@@ -17,9 +17,8 @@ from django.db import connection, connections
 
 from readtrack import buckets
 from readtrack.reports import series
-from readtrack.sql import history, schema
+from readtrack.sql import history, history_months, thinning
 from readtrack.sql.row_counts import RowCounts
-from readtrack.sql.schema import Part
 from tests.benchmarks.measuring import table
 from tests.site.models import Post
 
@@ -34,10 +33,10 @@ LABELS = ["site.post", "site.page", "site.product"]
 def main() -> None:
     """Prints a table. The rows are made by SQL, as flushes would have left them."""
     now = buckets.now()
-    schema.divide(
+    history_months.divide(
         connection, at=now - timedelta(days=DAYS + 90)
     )  # so that every row is in the part of a month
-    schema.add_months(at=now)
+    history_months.add_months(at=now)
     post = Post.objects.create(title="of a long history")
     rows = _fill(buckets.hour_index(now), first=post.pk)
     charts: dict[str, Any] = {"a post": post, "a model": Post, "the site": None}
@@ -48,18 +47,18 @@ def main() -> None:
     ]
     writes, reads = list[float](), list[float]()
     with _meanwhile(_write, writes), _meanwhile(partial(series, post, hours=48), reads):
-        thinned, took = _timed(lambda: history.thin(at=now))
+        thinned, took = _timed(lambda: thinning.thin(at=now))
         found.append((f"thinning a day ({thinned:,} rows)", took, "1,000 ms"))
-        _, took = _timed(lambda: history.thin(at=now))
+        _, took = _timed(lambda: thinning.thin(at=now))
         found.append(("finding that all days are thinned", took, "-"))
         year_ago = buckets.hour_index(now - timedelta(days=365.25))
-        old = schema.old_months(before=year_ago)
+        old = history_months.old_months(before=year_ago)
         dropped = sum(map(_rows_of, old))
-        _, took = _timed(lambda: history._forget(before=year_ago))
+        _, took = _timed(lambda: thinning._forget(before=year_ago))
         found.append(
             (f"retention, whole months dropped: {len(old)} ({dropped:,} rows)", took, "1,000 ms")
         )
-    assert schema.old_months(before=old[-1].until) == []
+    assert history_months.old_months(before=old[-1].until) == []
     for name, longest in (("writes", writes), ("charts", reads)):
         found.append((f"the slowest of {len(longest):,} {name} meanwhile", max(longest), "-"))
     table(
@@ -105,7 +104,7 @@ def _median(work: Callable[[], Any]) -> float:
     return median(_timed(work)[1] for _ in range(ROUNDS))
 
 
-def _rows_of(month: Part) -> int:
+def _rows_of(month: history_months.Month) -> int:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT count(*) FROM {month.name}")
         return int(cursor.fetchone()[0])

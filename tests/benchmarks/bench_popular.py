@@ -14,7 +14,7 @@ from django.db import connection
 
 from readtrack import buckets, reports, tracker
 from readtrack.models import Popular
-from readtrack.sql import popular, schema
+from readtrack.sql import history_months, popular
 from readtrack.subjects import subject_of
 from tests.benchmarks.measuring import table
 from tests.site.models import Category, Post
@@ -33,8 +33,8 @@ def main() -> None:
     table.
     """
     now = buckets.now()
-    schema.divide(connection, at=now - timedelta(days=DAYS + 90))
-    schema.add_months(at=now)
+    history_months.divide(connection, at=now - timedelta(days=DAYS + 90))
+    history_months.add_months(at=now)
     rows = _fill(buckets.hour_index(now))
     _measured(f"{POSTS:,} posts, {rows:,} rows of history, divided by month", now)
     unite(connection)

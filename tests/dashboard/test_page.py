@@ -28,7 +28,7 @@ from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun, History, Note, Popular
 from readtrack.reports.access import numbers_url
-from readtrack.sql import history, popular, row_counts
+from readtrack.sql import breakdown_history, history, popular, raising, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import skips
 from readtrack.store.recording import mark_robots
@@ -571,7 +571,7 @@ def test_long_and_past_periods_have_the_best_of_the_lists_and_cost_no_more_queri
     add_views(old, 400, 50)
     add_views(new, 40, 9)
     add_views(old, 40, 4)
-    row_counts.write(Post, {old.pk: RowCounts(54, 0), new.pk: RowCounts(9, 0)})
+    raising.write(Post, {old.pk: RowCounts(54, 0), new.pk: RowCounts(9, 0)})
     counts.view(other)
     flush()
     assert (
@@ -770,7 +770,7 @@ def add_gain(days_ago: int, kind: str, *, model: str = "site.post", **gains: int
     """Adds what a model gained by value, as flushes of that day would have."""
     hour = buckets.hour_index(buckets.now() - timedelta(days=days_ago))
     with transaction.atomic():
-        history.add_gains(
+        breakdown_history.add_gains(
             {(model, kind, field): count for field, count in gains.items()}, hour=hour
         )
 

@@ -18,7 +18,7 @@ from readtrack.flush.run import flush
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Breakdown, BreakdownHistory
-from readtrack.sql import history
+from readtrack.sql import breakdown_history
 from readtrack.store import scripts
 from readtrack.subjects import subject_of
 from tests.site.models import Post
@@ -106,7 +106,7 @@ def test_what_happens_between_reading_and_writing_adds_nothing_twice(
 def test_a_flush_adds_no_gain_that_another_one_is_about_to_commit(
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add = history.add_gains
+    add = breakdown_history.add_gains
     pool = ThreadPoolExecutor(1)
 
     def flush_meanwhile(*args: Any, **named: Any) -> None:
@@ -119,7 +119,7 @@ def test_a_flush_adds_no_gain_that_another_one_is_about_to_commit(
     flush(only_changed=True)
     refer(post, "direct", "direct")
     others: list[Future[None]] = []
-    monkeypatch.setattr(history, "add_gains", flush_meanwhile)
+    monkeypatch.setattr(breakdown_history, "add_gains", flush_meanwhile)
     with pool:
         flush(only_changed=True)
         [other] = others
@@ -148,7 +148,7 @@ def is_anybody_waiting() -> bool:
 def test_a_flush_that_ends_while_it_adds_a_gain_has_stored_nothing(
     post: Post, monkeypatch: pytest.MonkeyPatch, *, is_done: bool
 ) -> None:
-    add = history.add_gains
+    add = breakdown_history.add_gains
 
     def fail(*args: Any, **named: Any) -> None:
         if is_done:
@@ -156,7 +156,7 @@ def test_a_flush_that_ends_while_it_adds_a_gain_has_stored_nothing(
         raise OperationalError("killed")
 
     refer(post, "a.example", "direct")
-    monkeypatch.setattr(history, "add_gains", fail)
+    monkeypatch.setattr(breakdown_history, "add_gains", fail)
     with pytest.raises(OperationalError):
         flush(only_changed=True)
     monkeypatch.undo()

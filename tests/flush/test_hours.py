@@ -11,12 +11,12 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
 from readtrack import buckets, reports, tracker
-from readtrack.flush import merging
+from readtrack.flush import hours
 from readtrack.flush.run import flush
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch
 from readtrack.models import History, Import, KnownEpoch
-from readtrack.sql import history
+from readtrack.sql import thinning
 from readtrack.store import keys, scripts
 from readtrack.subjects import subject_of
 from tests.conftest import use_redis
@@ -116,8 +116,19 @@ def test_flushing_again_writes_no_row(
     view(factories.post(), 5)
     flush()
     with django_assert_max_num_queries(7) as queries:
-        assert merging.store_hours(buckets.hour_index(buckets.now())) == {}
+        assert hours.store_hours(buckets.hour_index(buckets.now())) == {}
     assert not [query for query in queries.captured_queries if "INSERT" in query["sql"]]
+
+
+def test_an_hour_of_which_redis_has_less_takes_nothing_from_later_ones(redis: Redis) -> None:
+    post, now = factories.post(), buckets.now()
+    view(post, 5, at=now - HOUR)
+    view(post, at=now)
+    flush()
+    redis.set(name(now - HOUR, post), 2)  # as in an old snapshot
+    view(post, 3, at=now)
+    assert list(hours.store_hours(buckets.hour_index(now)) or ()) == [name(now - HOUR, post)]
+    assert rows() == [5, 9]
 
 
 @pytest.mark.parametrize("is_full", [False, True])
@@ -129,7 +140,7 @@ def test_an_hour_without_its_base_waits_and_others_do_not(redis: Redis, is_full:
     redis.delete(name(now - 2 * HOUR, post))  # evicted
     view(post, 7, at=now - 2 * HOUR)
     view(post, at=now - HOUR)
-    assert merging.store_hours(buckets.hour_index(now)) == {}
+    assert hours.store_hours(buckets.hour_index(now)) == {}
     assert rows() == [5, 11]
     assert shown() == 18
     flush(only_changed=not is_full)
@@ -194,7 +205,7 @@ def test_nothing_is_stored_of_a_redis_that_sql_cannot_follow(redis: Redis) -> No
     flush()
     KnownEpoch.objects.update(epoch=2**53)
     view(second, 4)
-    assert merging.store_hours(buckets.hour_index(buckets.now())) is None
+    assert hours.store_hours(buckets.hour_index(buckets.now())) is None
     assert rows() == [4]
     flush()
     assert rows() == [8]
@@ -256,7 +267,7 @@ def test_days_that_redis_knows_the_hours_of_are_not_thinned(redis: Redis) -> Non
         view(post, at=now - age * HOUR)
     for _ in range(2):
         flush()
-        history.thin(at=now)
+        thinning.thin(at=now)
     assert rows() == [1, 2, 3]
 
 

@@ -14,11 +14,11 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import tracker
-from readtrack.flush import merging
+from readtrack.flush import totals
 from readtrack.flush.run import flush
 from readtrack.models import Archive, FlushRun
 from readtrack.sql import databases
-from readtrack.store import keys, lifecycle
+from readtrack.store import keys, resetting
 from readtrack.subjects import subject_of
 from tests.doctor.conftest import found
 from tests.site.models import Post
@@ -132,7 +132,7 @@ def test_a_row_that_stores_as_much_is_not_missed_however_long_it_is_locked(lock:
 def test_a_flush_commits_often_so_that_no_save_waits_for_all_of_its_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(merging, "ROWS_LOCKED", 7)
+    monkeypatch.setattr(totals, "ROWS_LOCKED", 7)
     posts = [factories.post() for _ in range(20)]
     view(*posts)
     with CaptureQueriesContext(connection) as queries:
@@ -201,10 +201,10 @@ def test_a_reset_whose_row_is_locked_is_finished_by_a_later_flush(lock: Lock, re
     redis.zincrby(keys.reset(""), -2 * keys.DAY * 1_000_000, subject_of(post))
     release = lock(post)
     flush()
-    assert (stored(post), list(lifecycle.resets())) == (1, [subject_of(post)])
+    assert (stored(post), list(resetting.recent_resets())) == (1, [subject_of(post)])
     release()
     flush()
-    assert (stored(post), lifecycle.resets()) == (0, {})
+    assert (stored(post), resetting.recent_resets()) == (0, {})
 
 
 def test_a_locked_row_is_not_archived_as_if_it_stored_what_redis_holds(

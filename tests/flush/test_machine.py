@@ -38,7 +38,7 @@ from readtrack.models import (
     KnownEpoch,
     Reset,
 )
-from readtrack.store import counters, keys, lifecycle, scripts
+from readtrack.store import counters, keys, resetting, scripts
 from readtrack.subjects import subject_of_row
 from tests.site.models import Post
 from tests.support.books import DEVICES, ENTERED, READ, VIEWS, Books, on
@@ -232,7 +232,7 @@ class FlushMachine(RuleBasedStateMachine):
     @rule()
     def let_time_pass(self) -> None:
         """Lets weeks pass in which only flushes run, so that idle subjects leave Redis."""
-        for subject, time in lifecycle.resets().items():
+        for subject, time in resetting.recent_resets().items():
             self.redis.zadd(keys.reset(keys.tag(subject)), {subject: time - MICROSECONDS})
         self._flush(only_changed=False)
         FlushRun.objects.update(flushed_until=F("flushed_until") - MICROSECONDS)

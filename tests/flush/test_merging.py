@@ -14,7 +14,7 @@ from redis import Redis
 from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun, History
-from readtrack.sql.runs import SqlEpoch
+from readtrack.sql.epochs import SqlEpoch
 from readtrack.store import keys
 from readtrack.store.counters import Epoch
 from readtrack.subjects import subject_of

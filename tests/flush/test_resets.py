@@ -9,13 +9,13 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, tracker
-from readtrack.flush import merging, resets
+from readtrack.flush import resets, settling, totals
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, Breakdown, FlushRun, History, Reset, SubjectCount
 from readtrack.sql import history
 from readtrack.sql.row_counts import RowCounts
-from readtrack.store import keys, lifecycle, scripts
+from readtrack.store import flush_notes, keys, resetting, scripts
 from readtrack.subjects import model_with_label, subject_column, subject_of
 from tests.site.models import Manual, Note, Page, Post
 from tests.support import factories
@@ -63,17 +63,17 @@ def test_a_chunk_that_was_read_before_the_reset_and_is_written_after_it_does_not
     post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view(post)
-    written = merging._write
+    written = totals._write
 
     def reset_first(*args: Any, **kwargs: Any) -> Any:
-        monkeypatch.setattr(merging, "_write", written)
+        monkeypatch.setattr(totals, "_write", written)
         tracker.reset_views(post)
         view(post)
         done = written(*args, **kwargs)
         assert counts(post) == (6, 6)
         return done
 
-    monkeypatch.setattr(merging, "_write", reset_first)
+    monkeypatch.setattr(totals, "_write", reset_first)
     flush()
     assert counts(post) == (1, 1)
     assert redis.get(f"views:total:{subject_of(post)}") == "1"
@@ -114,7 +114,7 @@ def test_a_base_that_was_read_before_the_reset_is_not_added_after_it(
 ) -> None:
     redis.delete(f"views:total:{subject_of(post)}")
     view(post)
-    read = merging._stored
+    read = settling.stored_counters
 
     def reset_then(names: list[str]) -> Any:
         bases = read(names)
@@ -123,9 +123,9 @@ def test_a_base_that_was_read_before_the_reset_is_not_added_after_it(
             view(post)
         return bases
 
-    monkeypatch.setattr(merging, "_stored", reset_then)
+    monkeypatch.setattr(settling, "stored_counters", reset_then)
     flush()
-    monkeypatch.setattr(merging, "_stored", read)
+    monkeypatch.setattr(settling, "stored_counters", read)
     flush()
     assert counts(post) == (1, 1)
 
@@ -220,12 +220,12 @@ def test_a_flush_that_is_late_to_notice_a_loss_takes_nothing_that_another_one_ha
 
     def be_late(tags: Sequence[str]) -> tuple[dict[str, int], bool]:
         monkeypatch.undo()
-        found = lifecycle.last_flushes(tags)
+        found = flush_notes.last_flushes(tags)
         flush()
         view(post)
         return found
 
-    monkeypatch.setattr(lifecycle, "last_flushes", be_late)
+    monkeypatch.setattr(flush_notes, "last_flushes", be_late)
     flush()
     assert counts(post)[0] == 6
 
@@ -272,7 +272,7 @@ def test_a_post_that_was_reset_and_then_deleted_is_no_error(post: Post, redis: R
 
 def test_a_later_reset_outlives_the_end_of_an_earlier_one(post: Post, redis: Redis) -> None:
     redis.zadd("views:reset", {"site.post:0": 5})
-    lifecycle.delete_reset("site.post:0", at=4)
+    resetting.delete_reset("site.post:0", at=4)
     assert redis.zscore("views:reset", "site.post:0") == 5
 
 

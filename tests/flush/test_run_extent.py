@@ -7,10 +7,10 @@ import pytest
 from redis import Redis
 
 from readtrack import buckets, tracker
-from readtrack.flush import merging, run
+from readtrack.flush import run, totals
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun
-from readtrack.store import lifecycle
+from readtrack.store import resetting
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
@@ -133,20 +133,20 @@ def test_a_snapshot_that_was_taken_during_a_flush_counts_as_old(
 ) -> None:
     view(post)
     snapshot: Dump = {}
-    read = merging._live
+    read = totals._live
 
     def save_first(*args: Any) -> Any:
         snapshot.update(dump(redis))
         return read(*args)
 
-    monkeypatch.setattr(merging, "_live", save_first)
+    monkeypatch.setattr(totals, "_live", save_first)
     flush()
     restore(redis, snapshot)
     assert flush(only_changed=True).kind == Kind.FULL
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [(run, "server_time"), (lifecycle, "resets")], ids=["begins", "ends"]
+    ("module", "name"), [(run, "server_time"), (resetting, "recent_resets")], ids=["begins", "ends"]
 )
 def test_a_redis_that_is_restored_while_a_flush_begins_or_ends_is_put_right(
     post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch, module: Any, name: str

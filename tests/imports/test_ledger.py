@@ -13,14 +13,14 @@ import pytest
 from redis import Redis
 
 from readtrack import tracker
-from readtrack.flush.merging import settle
 from readtrack.flush.run import flush
+from readtrack.flush.settling import settle
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch, ImportRefusedError, Report
 from readtrack.imports.weblog import Importer
 from readtrack.models import Import
 from readtrack.reports import series
-from readtrack.sql.runs import SqlEpoch
+from readtrack.sql.epochs import SqlEpoch
 from readtrack.store import scripts
 from tests.imports import weblogs
 from tests.site.models import Post

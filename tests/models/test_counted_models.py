@@ -20,7 +20,7 @@ from readtrack.dashboard.numbers import Numbers
 from readtrack.dashboard.scope import Scope
 from readtrack.flush.run import flush
 from readtrack.models import History, SubjectCount
-from readtrack.sql import row_counts
+from readtrack.sql import raising, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import counted_models, is_counted, subject_of
 from tests.imports import weblogs
@@ -110,7 +110,7 @@ def test_each_count_is_raised_for_itself_and_none_is_lowered() -> None:
         ((1, 1), (9, 9)),
         ((2**62, 0), (2**62, 9)),
     ]:
-        row_counts.write(Gadget, {gadget.pk: RowCounts(*new)})
+        raising.write(Gadget, {gadget.pk: RowCounts(*new)})
         assert held(gadget) == expected
 
 
@@ -122,15 +122,15 @@ def test_a_write_that_comes_second_takes_nothing_back(monkeypatch: pytest.Monkey
         row_counts, "stored", lambda model, pks: dict.fromkeys(pks, RowCounts(0, 0))
     )
     for new in ((10, 5), (9, 6), (8, 4)):
-        row_counts.write(Gadget, {gadget.pk: RowCounts(*new)})
+        raising.write(Gadget, {gadget.pk: RowCounts(*new)})
     assert held(gadget) == (10, 6)
 
 
 @pytest.mark.usefixtures("database")
 def test_a_write_says_what_it_raised_what_stores_more_and_what_is_missing() -> None:
     low, high = (Manual.objects.create(title="A") for _ in range(2))
-    row_counts.write(Manual, {low.pk: RowCounts(1, 0), high.pk: RowCounts(50, 0)})
-    written = row_counts.write(Manual, dict.fromkeys([low.pk, high.pk, 999], RowCounts(7, 0)))
+    raising.write(Manual, {low.pk: RowCounts(1, 0), high.pk: RowCounts(50, 0)})
+    written = raising.write(Manual, dict.fromkeys([low.pk, high.pk, 999], RowCounts(7, 0)))
     assert (list(written.raised), written.ahead, list(written.missing)) == (
         [low.pk],
         [high.pk],
@@ -266,7 +266,7 @@ def test_the_most_viewed_are_found_behind_many_that_a_queryset_leaves_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rows = [Manual.objects.create(title=str(number)) for number in range(5)]
-    row_counts.write(Manual, {row.pk: RowCounts(10 - number, 0) for number, row in enumerate(rows)})
+    raising.write(Manual, {row.pk: RowCounts(10 - number, 0) for number, row in enumerate(rows)})
     monkeypatch.setattr("readtrack.store.scripts.SLICE", 2)
     few, at_end = Manual.objects.filter(title__in=["3", "4"]), rows[3:]
     with CaptureQueriesContext(connection) as queries:

@@ -16,8 +16,9 @@ from redis import Redis
 from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.models import History, Popular
-from readtrack.sql import history, popular, row_counts
+from readtrack.sql import history, popular, raising
 from readtrack.sql.row_counts import RowCounts
+from readtrack.sql.vendors import Vendor
 from readtrack.subjects import subject_of
 from tests.site.models import Manual, Post, Review
 from tests.support import counts, factories
@@ -58,8 +59,8 @@ def written(
             for (one, hour), counts in found.items()
         ]
     )
-    row_counts.zero(Post, [post.pk for post in posts])
-    row_counts.write(Post, {post.pk: totals[subject_of(post)] for post in posts})
+    raising.zero(Post, [post.pk for post in posts])
+    raising.write(Post, {post.pk: totals[subject_of(post)] for post in posts})
 
 
 def added_up(posts: Sequence[Any], *, since: int, until: int) -> list[tuple[Any, int]]:
@@ -173,7 +174,8 @@ def test_the_period_of_an_hour_is_found_by_halves(starts: list[int]) -> None:
     with connection.cursor() as cursor:
         for hour in (*starts, 6, 8, 40):
             cursor.execute(
-                f"SELECT {popular._place(starts)} FROM (SELECT %s AS hour) AS hours", [hour]
+                f"SELECT {Vendor().period_of_hour(starts)} FROM (SELECT %s AS hour) AS hours",
+                [hour],
             )
             assert cursor.fetchone()[0] == max(0, bisect_right(starts, hour) - 1)
 

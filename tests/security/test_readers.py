@@ -9,7 +9,7 @@ from redis import Redis
 
 from readtrack import tracker
 from readtrack.hits import readers
-from readtrack.store import clock, keys, lifecycle, read_state, scripts
+from readtrack.store import clock, keys, read_state, repartitioning, scripts
 from tests.store.test_read_state import ONE, TWO, publish, unread
 from tests.support import factories
 
@@ -149,7 +149,7 @@ def test_numbers_move_when_partitions_are_multiplied(redis: Redis, settings: Set
     read(ANN)
     read("5", TWO)
     settings.READTRACK = {**settings.READTRACK, "PARTITIONS": 16}
-    lifecycle.move(1)
+    repartitioning.move(1)
     assert unread(ANN, ONE, TWO) == [0, 1]
     assert unread("5", ONE, TWO) == [1, 0]
     assert all(redis.ttl(key) > 0 for key in redis.scan_iter("readers:anonymous*"))

@@ -10,16 +10,16 @@ from django.test.utils import override_settings
 from redis import Redis
 
 from readtrack import buckets, tracker
-from readtrack.flush.merging import settle
 from readtrack.flush.run import flush
+from readtrack.flush.settling import settle
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch, ImportRefusedError
 from readtrack.imports.weblog import Importer
 from readtrack.models import History, Import
 from readtrack.reports import series
 from readtrack.sql import history
+from readtrack.sql.epochs import SqlEpoch
 from readtrack.sql.row_counts import RowCounts
-from readtrack.sql.runs import SqlEpoch
 from readtrack.store import keys, scripts
 from tests.imports import weblogs
 from tests.imports.weblogs import START, line

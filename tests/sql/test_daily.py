@@ -16,7 +16,7 @@ from pytest_django import Settings
 
 from readtrack import buckets, reports
 from readtrack.models import History
-from readtrack.sql import databases, history, popular, schema
+from readtrack.sql import databases, history, history_months, model_sums, popular, sql_view
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
 from tests.site.models import Page, Post, Product
@@ -36,14 +36,14 @@ DAYS = 26
 def view(database: str) -> Iterator[str]:
     """Drops the view afterwards."""
     yield database
-    schema.drop_view(databases.of(History))
+    sql_view.drop_view(databases.of(History))
 
 
 @pytest.fixture
 def shorter(view: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """Lets the view know the zone of one year: SQLite's is a long list."""
     monkeypatch.setattr(
-        schema, "HOURS", range(*map(buckets.bucket_index, ("2026010100", "2027010100")))
+        sql_view, "HOURS", range(*map(buckets.bucket_index, ("2026010100", "2027010100")))
     )
     return view
 
@@ -51,7 +51,7 @@ def shorter(view: str, monkeypatch: pytest.MonkeyPatch) -> str:
 def selected(columns: str = "*", *, where: str = "1 = 1") -> list[tuple[Any, ...]]:
     connection = databases.of(History)
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {columns} FROM {schema.VIEW} WHERE {where} ORDER BY 1, 2, 3")
+        cursor.execute(f"SELECT {columns} FROM {sql_view.VIEW} WHERE {where} ORDER BY 1, 2, 3")
         return [*cursor.fetchall()]
 
 
@@ -140,7 +140,7 @@ def test_rows_of_whole_models_are_no_objects() -> None:
     assert [subject for subject, _ in popular.most(["site.post"], since=hour, until=hour + 1)] == [
         "site.post:1"
     ]
-    popular.renew_sums(at=FIRST)
+    model_sums.renew_sums(at=FIRST)
     assert history.sums(["visitors:site.post"], since=1, until=hour + 1)[
         "visitors:site.post"
     ].rows == {hour: 3}
@@ -151,7 +151,7 @@ def test_it_is_made_again_and_dropped(shorter: str, capsys: pytest.CaptureFixtur
         call_command("readtrack", "daily-view", *words)
         with connections[shorter].cursor() as cursor:
             tables = connections[shorter].introspection.table_names(cursor, include_views=True)
-        assert (schema.VIEW in tables) is is_there
+        assert (sql_view.VIEW in tables) is is_there
     assert re.findall(r"^\w+", capsys.readouterr().out, re.MULTILINE) == [
         "Created",
         "Created",
@@ -164,10 +164,10 @@ def test_it_is_made_again_and_dropped(shorter: str, capsys: pytest.CaptureFixtur
 def test_it_outlives_a_division_of_history_by_month() -> None:
     connection, post = connections["default"], Post.objects.create(title="A")
     history.store({subject_of(post): RowCounts(5, 5)}, hour=buckets.hour_index(FIRST))
-    schema.create_view(connection)
+    sql_view.create_view(connection)
     try:
-        schema.divide(connection, at=FIRST)
-        schema.add_months(at=FIRST + timedelta(days=200))
+        history_months.divide(connection, at=FIRST)
+        history_months.add_months(at=FIRST + timedelta(days=200))
         history.store(
             {subject_of(post): RowCounts(7, 6)},
             hour=buckets.hour_index(FIRST + timedelta(days=180)),

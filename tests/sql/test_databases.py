@@ -12,7 +12,7 @@ from redis import Redis
 from readtrack import tracker
 from readtrack.flush.run import flush
 from readtrack.models import Archive, Breakdown, History, SubjectCount, Tracked
-from readtrack.sql import archive, databases, history, popular, row_counts
+from readtrack.sql import archive, databases, history, period_steps, raising, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
 from tests.site.models import Page, Post
@@ -57,7 +57,7 @@ def view(obj: Tracked, times: int = 1) -> None:
 def test_a_transaction_of_sqlite_begins_with_its_write(django_assert_num_queries: Any) -> None:
     post = factories.post()
     with django_assert_num_queries(4, using="lite") as queries:
-        row_counts.write(Post, {post.pk: RowCounts(1, 1)})
+        raising.write(Post, {post.pk: RowCounts(1, 1)})
     statements = [query["sql"].removeprefix("1 times: ").split()[0] for query in queries]
     assert statements == ["SELECT", "BEGIN", "UPDATE", "COMMIT"]
 
@@ -123,7 +123,7 @@ def test_rows_that_are_missing_or_ahead_are_told(router: list[str]) -> None:
     with override_settings(DATABASE_ROUTERS=router):
         low, high = factories.post(), factories.post()
         Post.objects.filter(pk=high.pk).update(view_count=9)
-        written = row_counts.write(
+        written = raising.write(
             Post, {low.pk: RowCounts(2, 1), high.pk: RowCounts(5, 0), 10**9: RowCounts(1, 1)}
         )
         assert (list(written.raised), written.ahead, list(written.missing)) == (
@@ -131,7 +131,7 @@ def test_rows_that_are_missing_or_ahead_are_told(router: list[str]) -> None:
             [high.pk],
             [10**9],
         )
-        assert row_counts.write(Post, {high.pk: RowCounts(5, 3)}).ahead == [high.pk]
+        assert raising.write(Post, {high.pk: RowCounts(5, 3)}).ahead == [high.pk]
 
 
 @pytest.mark.parametrize("failures", [1, 2])
@@ -175,6 +175,6 @@ def test_a_row_of_which_only_the_case_differs_breaks_nothing(redis: Redis) -> No
     asked = ["site.page:abc"]
     assert archive.archived(asked, "views") == {}
     assert row_counts.by_subject(asked) == {}
-    assert popular.steps(asked, [8, 9], until=10) == {asked[0]: ({}, {})}
+    assert period_steps.steps(asked, [8, 9], until=10) == {asked[0]: ({}, {})}
     tracker.record(factories.hit(*asked))
     flush()

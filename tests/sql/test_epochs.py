@@ -9,11 +9,11 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
 from readtrack import reports, tracker
-from readtrack.flush import archiving, merging
+from readtrack.flush import breakdowns, settling, totals
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun, KnownEpoch
-from readtrack.sql.runs import SqlEpoch
+from readtrack.sql.epochs import SqlEpoch
 from readtrack.store import counters, keys, scripts
 from readtrack.store.connection import server_time
 from readtrack.store.counters import Epoch
@@ -90,18 +90,18 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_total_that_was_settled_in_it
     view(post)
     flush()
     snapshot: Dump = {}
-    read = merging._live
+    read = totals._live
 
     def be_late(*args: Any) -> Any:
         """Lets another flush settle, which is then killed, before this one reads."""
-        monkeypatch.setattr(merging, "_live", read)
+        monkeypatch.setattr(totals, "_live", read)
         redis.delete(f"views:total:{subject_of(post)}")
         view(post)
         snapshot.update(dump(redis))
         settle_and_die(post)
         return read(*args)
 
-    monkeypatch.setattr(merging, "_live", be_late)
+    monkeypatch.setattr(totals, "_live", be_late)
     flush()
     assert stored() == [BASE + 2]
     restore(redis, snapshot)
@@ -126,7 +126,7 @@ def test_a_redis_that_went_back_between_settling_and_reading_is_settled_again_be
     view(first)
     [(_, present)] = counters.unsettled(until=server_time(patient=True), tags=[tag])
     # A flush that read the list before the second post was on it.
-    base = merging._stored([subject_of(first)])
+    base = settling.stored_counters([subject_of(first)])
     _, told = scripts.run(
         counters.settle(base, epoch=present, known=SqlEpoch().known([present])[tag])
     )
@@ -135,7 +135,7 @@ def test_a_redis_that_went_back_between_settling_and_reading_is_settled_again_be
     restore(redis, settled)
     now = server_time(patient=True)
     run = FlushRun(redis_time=now, flushed_until=now)
-    merging.write_chunk([subject_of(second)], run, epoch, changed={})
+    totals.write_chunk([subject_of(second)], run, epoch=epoch, changed={})
     assert stored() == [1, 1]
     restore(redis, unsettled)
     flush()
@@ -150,7 +150,7 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
     click(post, "a")
     flush()
     snapshot: Dump = {}
-    keep = archiving.store_breakdowns
+    keep = breakdowns.store
 
     def be_late_and_die(subjects: Any, epoch: SqlEpoch, *, hour: int) -> None:
         redis.delete(f"funnel:{subject_of(post)}")
@@ -161,7 +161,7 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
         raise ValueError("killed here")
 
     with monkeypatch.context() as patched:
-        patched.setattr(archiving, "store_breakdowns", be_late_and_die)
+        patched.setattr(breakdowns, "store", be_late_and_die)
         with pytest.raises(ValueError, match="killed here"):
             flush(only_changed=True)
     restore(redis, snapshot)
@@ -177,7 +177,7 @@ def test_a_flush_that_two_others_overtook_settles_by_the_epoch_of_now(redis: Red
         redis.delete(f"views:total:{subject_of(post)}")
         view(post)
         flush()
-    merging.settle(epoch)
+    settling.settle(epoch)
     current = scripts.run(counters.epoch(keys.tag(subject_of(post))))
     assert SqlEpoch().known([current]) == {current.tag: current._replace(previous=0)}
     redis.delete(f"views:total:{subject_of(post)}")
@@ -388,7 +388,7 @@ def settle_and_die(post: Post) -> Epoch:
     [(names, epoch)] = counters.unsettled(
         until=server_time(patient=True), tags=[keys.tag(subject_of(post))]
     )
-    bases, known = merging._stored(names), SqlEpoch().known([epoch]).get(epoch.tag)
+    bases, known = settling.stored_counters(names), SqlEpoch().known([epoch]).get(epoch.tag)
     settled, present = scripts.run(counters.settle(bases, epoch=epoch, known=known))
     assert settled == 1
     return present

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from readtrack import buckets
 from readtrack.models import BreakdownHistory
-from readtrack.sql import history
-from readtrack.sql.history import Gains
+from readtrack.sql import breakdown_history, thinning
+from readtrack.sql.breakdown_history import Gains
 from tests.support.depth import examples
 
 pytestmark = [
@@ -27,11 +27,15 @@ BY = "views:device"
 
 def add(hour: int, label: str = "site.post", **gains: int) -> None:
     with transaction.atomic():
-        history.add_gains({(label, BY, field): count for field, count in gains.items()}, hour=hour)
+        breakdown_history.add_gains(
+            {(label, BY, field): count for field, count in gains.items()}, hour=hour
+        )
 
 
 def found(*spans: range) -> list[Gains]:
-    return history.gains(["site.post", "site.article"], [BY, "funnel"], spans or [range(HOUR + 1)])
+    return breakdown_history.gains(
+        ["site.post", "site.article"], [BY, "funnel"], spans or [range(HOUR + 1)]
+    )
 
 
 def rows() -> list[tuple[int, str, int]]:
@@ -70,7 +74,7 @@ def test_gains_of_a_range_are_the_sum_of_its_hours(gains: list[tuple[int, str, s
 
 
 def test_of_too_many_values_the_least_of_an_hour_are_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "VALUES", 2)
+    monkeypatch.setattr(breakdown_history, "VALUES", 2)
     add(HOUR, a=5, b=3, c=2, d=1)
     add(HOUR, "site.article", c=1)
     assert rows()[:3] == [(HOUR, "a", 5), (HOUR, "b", 3), (HOUR, "c", 1)]
@@ -83,7 +87,7 @@ def test_of_too_many_values_the_least_of_an_hour_are_other(monkeypatch: pytest.M
 def test_a_value_for_which_there_is_no_room_takes_none_with_it_that_differs_in_case(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(history, "VALUES", 2)
+    monkeypatch.setattr(breakdown_history, "VALUES", 2)
     add(HOUR, A=50, b=40)
     add(HOUR, a=1)
     assert sorted(rows()) == [
@@ -98,8 +102,8 @@ def test_old_hours_become_days_and_days_go_after_years(years: int) -> None:
     for hours in (0, 1, 24 * 94, 24 * 94 + 1, 24 * 500):
         add(HOUR - hours, a=2, b=1)
     with override_settings(READTRACK={"HISTORY_DAYS": 90, "HISTORY_YEARS": years}):
-        assert history.thin(at=NOON) == (4 if years else 2)
-        assert history.thin(at=NOON) == 0
+        assert thinning.thin(at=NOON) == (4 if years else 2)
+        assert thinning.thin(at=NOON) == 0
     day = buckets.hour_index(NOON.replace(hour=23)) - 24 * 94
     kept = [*([] if years else [HOUR - 24 * 500]), day, HOUR - 1, HOUR]
     assert rows() == [

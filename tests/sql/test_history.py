@@ -15,7 +15,7 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.models import History, ReaderHistory
 from readtrack.reports import series
-from readtrack.sql import history
+from readtrack.sql import history, thinning
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
 from tests.site.models import Headline, Post
@@ -158,8 +158,8 @@ def test_old_days_keep_their_last_hour_and_the_sum_of_the_day(noon: datetime) ->
         )
     keep("site.post:2", {old: 5})
     before = series(since=old, until=old + 5 * HOUR, by="day")
-    assert history.thin(at=noon) == 4
-    assert history.thin(at=noon) == 0
+    assert thinning.thin(at=noon) == 4
+    assert thinning.thin(at=noon) == 0
     kept = History.objects.filter(hour__lt=buckets.hour_index(young))
     assert set(kept.values_list("subject", "views")) == {
         ("site.post", 3),
@@ -188,7 +188,7 @@ def test_old_days_are_thinned_on_mysql_too(noon: datetime) -> None:
         ReaderHistory.objects.create(
             subject="site.category:1", hour=buckets.hour_index(start) + hour, readers=hour
         )
-    assert history.thin(at=noon) == 3
+    assert thinning.thin(at=noon) == 3
     assert [row.views for row in History.objects.order_by("subject")] == [23, 1]
     assert [row.readers for row in ReaderHistory.objects.all()] == [9]
 
@@ -199,12 +199,12 @@ def test_days_are_kept_for_ever_or_as_long_as_a_site_wants(
 ) -> None:
     keep("site.post:1", {noon - timedelta(days=800): 5})
     with override_settings(READTRACK={"HISTORY_YEARS": years}):
-        history.thin(at=noon)
+        thinning.thin(at=noon)
     assert History.objects.filter(hour__gt=history.BASELINE).count() == kept
 
 
 def test_thinning_nothing_is_no_error(noon: datetime) -> None:
-    assert history.thin(at=noon) == 0
+    assert thinning.thin(at=noon) == 0
 
 
 @pytest.mark.parametrize("by", ["hour", "day"])
@@ -249,7 +249,7 @@ def test_history_that_goes_becomes_the_baseline(noon: datetime) -> None:
     history.begin({})
     keep("site.post:1", {noon - 800 * DAY: 1_003, noon - 799 * DAY: 1_005, noon - 10 * DAY: 1_010})
     with override_settings(READTRACK={"HISTORY_YEARS": 1}):
-        assert history.thin(at=noon) == 2
+        assert thinning.thin(at=noon) == 2
     assert list(History.objects.order_by("hour").values_list("views", flat=True)) == [1_005, 1_010]
     assert [
         *history.sums(["site.post:1"], since=0, until=10**6)["site.post:1"].by_hour().values()

@@ -16,7 +16,7 @@ from readtrack.flush.run import flush
 from readtrack.models import History
 from readtrack.operations import PartitionHistory
 from readtrack.reports import series
-from readtrack.sql import history, schema
+from readtrack.sql import history, history_months, thinning
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
 from tests.site.models import Post
@@ -45,7 +45,7 @@ def operate(*, alias: str = "default") -> None:
 def divided() -> Iterator[None]:
     """Divides history as in March 2026, for one test."""
     keep(START, 5)
-    schema.divide(connection, at=START)
+    history_months.divide(connection, at=START)
     yield
     unite(connection)
     assert months() == []
@@ -96,7 +96,7 @@ def test_other_databases_are_left_alone() -> None:
 def test_it_is_divided_in_the_transaction_of_a_migration_too() -> None:
     keep(START, 5)
     with transaction.atomic():
-        schema.divide(connection, at=START)
+        history_months.divide(connection, at=START)
     assert months() == ["past"]
     unite(connection)
     assert rows() == [(buckets.hour_index(START), 5)]
@@ -104,9 +104,9 @@ def test_it_is_divided_in_the_transaction_of_a_migration_too() -> None:
 
 def test_the_months_to_come_are_added_once(divided: None) -> None:
     for _ in range(2):
-        schema.add_months(at=START)
+        history_months.add_months(at=START)
     assert months() == ["2026_05", "past"]
-    schema.add_months(at=START + 100 * DAY)
+    history_months.add_months(at=START + 100 * DAY)
     assert months() == ["2026_05", "2026_06", "2026_07", "2026_08", "past"]
     for days in (0, 60, 120, 170):
         keep(START + days * DAY, days)
@@ -115,7 +115,7 @@ def test_the_months_to_come_are_added_once(divided: None) -> None:
 
 def test_two_processes_add_the_months_once(divided: None) -> None:
     def add() -> None:
-        schema.add_months(at=START + 100 * DAY)
+        history_months.add_months(at=START + 100 * DAY)
         connections.close_all()
 
     threads = [threading.Thread(target=add) for _ in range(4)]
@@ -128,16 +128,19 @@ def test_two_processes_add_the_months_once(divided: None) -> None:
 
 def test_a_full_flush_adds_the_months_that_it_needs(divided: None) -> None:
     flush()
-    assert months()[-2] == f"{buckets.hour_start(schema._month(buckets.now(), schema.AHEAD)):%Y_%m}"
+    assert (
+        months()[-2]
+        == f"{buckets.hour_start(history_months._month_start(buckets.now(), history_months.AHEAD)):%Y_%m}"
+    )
 
 
 @TWO_YEARS
 def test_old_months_are_dropped_and_no_chart_shows_their_views(divided: None) -> None:
-    schema.add_months(at=YEARS_LATER)
+    history_months.add_months(at=YEARS_LATER)
     for days, views in ((100, 20), (101, 30), (800, 36), (1_000, 40)):
         keep(START + days * DAY, views)
     assert len(months()) == 38
-    assert history.thin(at=YEARS_LATER) == 1  # the row in the first partition
+    assert thinning.thin(at=YEARS_LATER) == 1  # the row in the first partition
     assert [views for _, views in rows()] == [30, 36, 40]
     assert rows()[0][0] == history.BASELINE
     assert months()[:2] == ["2027_03", "2027_04"]
@@ -148,10 +151,10 @@ def test_old_months_are_dropped_and_no_chart_shows_their_views(divided: None) ->
 
 @TWO_YEARS
 def test_what_a_killed_process_left_of_a_month_is_dropped_by_the_next_one(divided: None) -> None:
-    schema.add_months(at=YEARS_LATER)
+    history_months.add_months(at=YEARS_LATER)
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE readtrack_history DETACH PARTITION readtrack_history_2026_05")
-    history.thin(at=YEARS_LATER)
+    thinning.thin(at=YEARS_LATER)
     assert months()[0] == "2027_03"
 
 
@@ -160,13 +163,13 @@ def test_nobody_waits_for_months_that_are_detached(divided: None) -> None:
     """A transaction that has written to history makes the detaching wait, and nobody waits for
     that.
     """
-    schema.add_months(at=YEARS_LATER)
+    history_months.add_months(at=YEARS_LATER)
     keep(START + 100 * DAY, 20)
     failed: list[Exception] = []
 
     def thin() -> None:
         try:
-            history.thin(at=YEARS_LATER)
+            thinning.thin(at=YEARS_LATER)
         except Exception as error:
             failed.append(error)
         connections.close_all()
@@ -193,10 +196,10 @@ def test_nobody_waits_for_months_that_are_detached(divided: None) -> None:
 
 @TWO_YEARS
 def test_in_a_transaction_old_rows_go_one_by_one(divided: None) -> None:
-    schema.add_months(at=YEARS_LATER)
+    history_months.add_months(at=YEARS_LATER)
     keep(START + 100 * DAY, 20)
     with transaction.atomic():
-        assert history.thin(at=YEARS_LATER) == 2
+        assert thinning.thin(at=YEARS_LATER) == 2
     assert rows() == [(history.BASELINE, 20)]
     assert months()[0] == "2026_05"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from readtrack.sql import row_counts
+from readtrack.sql import raising, row_counts
 from readtrack.sql.row_counts import RowCounts
 from tests.site.models import Page, Post, Profile
 from tests.support import factories
@@ -29,7 +29,7 @@ def test_each_count_is_raised_for_itself_and_none_is_lowered() -> None:
         ((1, 1), (9, 9)),
         ((10, 10), (10, 10)),
     ]:
-        row_counts.write(Post, {post.pk: RowCounts(*new)})
+        raising.write(Post, {post.pk: RowCounts(*new)})
         assert counts(post) == expected
 
 
@@ -38,7 +38,7 @@ def test_a_write_says_what_it_raised_what_stores_more_and_what_is_missing() -> N
     low, high, gone = factories.post(view_count=1), factories.post(view_count=50), factories.post()
     pks = [low.pk, high.pk, gone.pk]
     gone.delete()
-    written = row_counts.write(Post, dict.fromkeys(pks, RowCounts(7, 0)))
+    written = raising.write(Post, dict.fromkeys(pks, RowCounts(7, 0)))
     assert (list(written.raised), written.ahead, list(written.missing)) == (
         [low.pk],
         [high.pk],
@@ -49,7 +49,7 @@ def test_a_write_says_what_it_raised_what_stores_more_and_what_is_missing() -> N
 
 @pytest.mark.usefixtures("database")
 def test_a_row_that_is_not_there_is_not_made() -> None:
-    assert row_counts.write(Page, {"missing": RowCounts(1, 1)}) == ([], [], ["missing"], [])
+    assert raising.write(Page, {"missing": RowCounts(1, 1)}) == ([], [], ["missing"], [])
     assert not Page.objects.exists()
 
 
@@ -61,17 +61,17 @@ def test_a_key_that_the_column_cannot_hold_has_no_counts() -> None:
     assert row_counts.stored(Page, ["a" * 103, page.pk]) == {page.pk: RowCounts(0, 0)}
     assert row_counts.stored(Post, []) == {}
     new = {key: RowCounts(5, 5) for key in (*keys, post.pk)}
-    assert row_counts.write(Post, new) == ([post.pk], [], keys, [])
-    assert row_counts.write(Page, {"a" * 103: RowCounts(5, 5)}).missing == ["a" * 103]
+    assert raising.write(Post, new) == ([post.pk], [], keys, [])
+    assert raising.write(Page, {"a" * 103: RowCounts(5, 5)}).missing == ["a" * 103]
     for model in (Post, Profile):  # whose keys are of eight and of four bytes
-        assert row_counts.write(model, {2**31: RowCounts(5, 5)}).missing == [2**31]
-        assert row_counts.write(model, {2**63: RowCounts(5, 5)}).missing == [2**63]
+        assert raising.write(model, {2**31: RowCounts(5, 5)}).missing == [2**31]
+        assert raising.write(model, {2**63: RowCounts(5, 5)}).missing == [2**63]
 
 
 @pytest.mark.usefixtures("database")
 def test_counts_may_be_as_large_as_a_column_holds() -> None:
     post = factories.post()
-    row_counts.write(Post, {post.pk: RowCounts(2**62, 2**62)})
+    raising.write(Post, {post.pk: RowCounts(2**62, 2**62)})
     assert counts(post) == (2**62, 2**62)
 
 
@@ -86,7 +86,7 @@ def test_two_writers_of_the_same_rows_in_opposite_order_do_not_wait_for_each_oth
         start.wait()
         try:
             for views in range(1, 31):
-                row_counts.write(Post, dict.fromkeys(order, RowCounts(views, 0)))
+                raising.write(Post, dict.fromkeys(order, RowCounts(views, 0)))
         finally:
             connections.close_all()
 

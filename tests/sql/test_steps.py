@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readtrack.models import History, Reset
-from readtrack.sql import databases, history, popular
+from readtrack.sql import databases, history, period_steps
 from tests.support.depth import examples
 
 pytestmark = [
@@ -79,7 +79,7 @@ def added_up(rows: list[Any]) -> dict[int, tuple[int, int]]:
 
 def steps(names: list[str]) -> dict[str, dict[int, tuple[int, int]]]:
     """Returns what `steps` finds, without places where nothing was gained."""
-    found = popular.steps(names, STARTS, until=UNTIL)
+    found = period_steps.steps(names, STARTS, until=UNTIL)
     return {
         name: {
             place: (views, own.visitors[place])
@@ -99,7 +99,7 @@ def test_gains_by_place_are_those_of_all_rows_however_many_are_read(
     dense: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(popular, "DENSE", dense)
+    monkeypatch.setattr(period_steps, "DENSE", dense)
     found = written(rows, baseline=baseline)
     assert steps([*SUBJECTS, "site.post:3"]) == {
         **{name: added_up(some) for name, some in found.items()},
@@ -129,10 +129,10 @@ def test_steps_of_whole_periods_add_up_to_those_of_their_places(
     written(rows)
     places = [place for place in (gap - 1, gap, 5) if place >= 0]
     fine, coarse = (
-        popular.steps(SUBJECTS, STARTS, until=UNTIL, places=some) for some in (None, places)
+        period_steps.steps(SUBJECTS, STARTS, until=UNTIL, places=some) for some in (None, places)
     )
 
-    def sums(found: popular.Steps) -> list[int]:
+    def sums(found: period_steps.Steps) -> list[int]:
         periods = (range(gap), range(gap, gap + 1), range(gap + 1, 6))
         return [sum(found.views.get(place, 0) for place in period) for period in periods]
 
@@ -157,7 +157,9 @@ def test_a_subject_that_is_viewed_every_hour_is_looked_up_at_the_ends_of_places_
         assert steps(SUBJECTS) == {name: added_up(some) for name, some in found.items()}
         # The highest of the day of the reset is that of before.
         assert steps(SUBJECTS)["site.post:1"][4] == ((4, 4) if is_reset else (24, 24))
-        whole = popular.steps(["site.post:1"], STARTS, until=UNTIL, places=[5])["site.post:1"].views
+        whole = period_steps.steps(["site.post:1"], STARTS, until=UNTIL, places=[5])[
+            "site.post:1"
+        ].views
         assert sum(whole.values()) == sum(
             views for views, _ in steps(SUBJECTS)["site.post:1"].values()
         )
@@ -166,7 +168,7 @@ def test_a_subject_that_is_viewed_every_hour_is_looked_up_at_the_ends_of_places_
 def test_periods_of_hours_are_added_up_too() -> None:
     written({("site.post:1", hour): (2, 1, 0) for hour in (-1, 0, 3, 5)})
     starts = [FIRST + hour for hour in range(5)]
-    assert popular.steps(["site.post:1"], starts, until=FIRST + 5) == {
+    assert period_steps.steps(["site.post:1"], starts, until=FIRST + 5) == {
         "site.post:1": ({0: 2, 3: 2}, {0: 1, 3: 1})
     }
 
@@ -187,7 +189,7 @@ def test_the_first_hour_is_that_of_the_earliest_row_but_for_the_baseline() -> No
 def test_thousands_of_names_are_found_by_one_query(monkeypatch: pytest.MonkeyPatch) -> None:
     written({("site.post:1", 1): (2, 1, 0)})
     with CaptureQueriesContext(connection) as queries:
-        popular.steps(
+        period_steps.steps(
             [*SUBJECTS, *(f"site.post:{number}" for number in range(10, 3_000))],
             STARTS,
             until=UNTIL,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.models import History
-from readtrack.sql import history, popular
+from readtrack.sql import history, model_sums
 from readtrack.sql.row_counts import RowCounts
 from tests.support import counts, factories
 from tests.support.depth import examples
@@ -51,10 +51,10 @@ def test_they_are_the_sums_of_all_objects_however_often_they_are_computed(
     for hour in sorted(rows):
         history.store(dict(rows[hour]), hour=AT_HOUR + hour)
         if hour in (*flushed, 300):
-            assert not popular._add_sums(
+            assert not model_sums._add_sums(
                 "site.post", until=AT_HOUR + hour + 1
             )  # of one model: others cost queries
-    popular._add_sums("site.post", until=AT_HOUR + 301)
+    model_sums._add_sums("site.post", until=AT_HOUR + 301)
     assert sums("visitors:site.post") == visitors
     assert sums("reads:site.post") == reads
 
@@ -63,18 +63,18 @@ AT_HOUR = buckets.hour_index(AT)
 
 
 def test_a_long_history_is_added_up_as_a_whole_and_an_empty_one_is_none() -> None:
-    popular.renew_sums(at=AT)
+    model_sums.renew_sums(at=AT)
     assert not History.objects.exists()
     for days in (300, 200, 100, 1):
         views = RowCounts(500 - days, 500 - days)
         history.store({"site.post": views, "site.post:1": views}, hour=AT_HOUR - days * 24)
-    popular.renew_sums(at=AT)
+    model_sums.renew_sums(at=AT)
     assert list(sums("visitors:site.post").values()) == [200, 100, 100, 99]
 
 
 def test_an_import_adds_no_more_visitors_than_views() -> None:
     history.store({"site.post": RowCounts(2, 0), "site.post:1": RowCounts(2, 900)}, hour=AT_HOUR)
-    popular.renew_sums(at=AT)
+    model_sums.renew_sums(at=AT)
     assert list(sums("visitors:site.post").values()) == [2]
 
 

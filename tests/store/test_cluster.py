@@ -35,8 +35,8 @@ from readtrack.store import (
     clock,
     connection,
     counters,
+    erasure,
     keys,
-    lifecycle,
     read_state,
     scripts,
 )
@@ -832,7 +832,7 @@ def test_keys_of_a_primary_that_is_new_or_takes_over_are_scanned(
     client._primaries[1] = NOBODY
     assert set(counters.scan()) == wanted
     assert NOBODY not in client._servers
-    assert lifecycle.erase("nobody").keys == 0
+    assert erasure.erase("nobody").keys == 0
     assert len(set(client.scan_iter(count=1))) == len(set(client.scan_iter())) > len(posts)
 
 

@@ -16,8 +16,8 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun
-from readtrack.store import clock, keys, lifecycle, read_state, recording, trending
-from readtrack.store.lifecycle import LayoutError
+from readtrack.store import clock, keys, read_state, recording, repartitioning, resetting, trending
+from readtrack.store.flush_notes import LayoutError
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
@@ -106,7 +106,7 @@ def test_with_writers_of_both_numbers_each_view_is_stored_once(
         assert comes_true(lambda: bool(redis.exists(keys.total(subjects[0]))))
         with pytest.raises(LayoutError, match="readtrack repartition"):
             flush()
-        with lifecycle.layout(1):
+        with repartitioning.layout(1):
             assert flush(only_changed=True).written == 8
         acknowledged = counted(*old)
         call_command("readtrack", "repartition", verbosity=0)
@@ -211,12 +211,12 @@ def moved(settings: Settings) -> list[Post]:
 def test_a_reset_ends_after_its_subject_has_moved(moved: list[Post], redis: Redis) -> None:
     flush()
     subjects = [subject_of(post) for post in moved]
-    assert sorted(lifecycle.resets()) == subjects
+    assert sorted(resetting.recent_resets()) == subjects
     client: Any = redis
     for key in client.scan_iter("views:reset*"):
         client.zadd(key, dict.fromkeys(client.zrange(key, 0, -1), 1))  # a day later
     flush()
-    assert lifecycle.resets() == {}
+    assert resetting.recent_resets() == {}
     redis.unlink(*map(keys.total, subjects))  # idle
     flush()
     assert stored() == [2, 2]

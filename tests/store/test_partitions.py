@@ -8,14 +8,14 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
 from readtrack import buckets, reports, tracker
-from readtrack.flush import merging
+from readtrack.flush import hours
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch
 from readtrack.models import History, Import, KnownEpoch
-from readtrack.sql.runs import SqlEpoch
-from readtrack.store import clock, counters, keys, lifecycle, recording, scripts, uniques
+from readtrack.sql.epochs import SqlEpoch
+from readtrack.store import clock, counters, keys, recording, scanning, scripts, uniques
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.counters import Epoch
 from readtrack.store.uniques import UniquesError
@@ -108,7 +108,7 @@ def test_the_epochs_of_all_partitions_are_one_query(
     view(*posts)
     flush()
     with django_assert_max_num_queries(7):
-        assert merging.store_hours(buckets.hour_index(buckets.now())) == {}
+        assert hours.store_hours(buckets.hour_index(buckets.now())) == {}
 
 
 def test_what_sql_knows_of_another_list_of_a_partition_is_not_taken_for_its_present_one() -> None:
@@ -184,7 +184,7 @@ def test_a_reset_stays_a_reset(posts: list[Post]) -> None:
     tracker.reset_views(posts[3])
     flush()
     assert stored() == [1, 1, 1, 0, 1, 1, 1, 1]
-    assert {*lifecycle.subjects("site.post")} == {
+    assert {*scanning.subjects("site.post")} == {
         subject_of(post) for post in posts if post != posts[3]
     }
 

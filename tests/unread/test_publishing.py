@@ -15,7 +15,7 @@ from readtrack import reports, tasks, tracker
 from readtrack.models import UnsentPublication
 from readtrack.store import scripts
 from readtrack.store.connection import RedisError
-from readtrack.unread import categories_of
+from readtrack.unread.publishing import categories_of
 from tests.site.models import Article, Category, Page, Post, Product, Shelf
 from tests.support import factories
 

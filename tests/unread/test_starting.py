@@ -10,10 +10,11 @@ from django.test import override_settings
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import reports, tracker, unread
+from readtrack import reports, tracker
 from readtrack.hits import readers
 from readtrack.models import ReaderHistory
 from readtrack.store import keys, read_state, scripts
+from readtrack.unread import starting
 from tests.site.models import Category, Member, Post, Shelf, Topic
 from tests.support import factories
 
@@ -70,7 +71,7 @@ def test_what_is_published_meanwhile_keeps_its_dots() -> None:
     as_of = reports.as_of()
     tracker.mark_unread(categories[:1])
     subjects = [f"site.category:{category.pk}" for category in categories]
-    number = unread.number_readers()[keys.tags()[0]] if readers.has_ordinals() else user.pk
+    number = starting.number_readers()[keys.tags()[0]] if readers.has_ordinals() else user.pk
     calls = [
         read_state.fill(some, highest=number, as_of=as_of) for some in scripts.parted(subjects)
     ]
@@ -100,16 +101,16 @@ def test_no_more_ordinals_are_given_than_allowed(settings: Settings) -> None:
     settings.READTRACK = {"MAX_READER": 1, "READERS": "ordinal"}
     for _ in range(4):
         factories.user()
-    assert unread.number_readers() == dict.fromkeys(keys.tags(), 1)
+    assert starting.number_readers() == dict.fromkeys(keys.tags(), 1)
 
 
 def test_no_ordinal_is_given_again_after_an_eviction(settings: Settings, redis: Redis) -> None:
     settings.READTRACK = {"READERS": "ordinal"}
     for _ in range(3):
         factories.user()
-    assert unread.number_readers() == unread.number_readers() == dict.fromkeys(keys.tags(), 2)
+    assert starting.number_readers() == starting.number_readers() == dict.fromkeys(keys.tags(), 2)
     redis.delete("readers")
-    assert unread.number_readers() == dict.fromkeys(keys.tags(), 5)
+    assert starting.number_readers() == dict.fromkeys(keys.tags(), 5)
 
 
 def test_a_model_without_read_state_is_refused() -> None:

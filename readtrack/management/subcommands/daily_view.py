@@ -6,7 +6,7 @@ from django.core.management.base import CommandParser
 
 from readtrack.management.subcommands.base import Subcommand
 from readtrack.models import History
-from readtrack.sql import databases, schema
+from readtrack.sql import databases, sql_view
 
 
 class DailyView(Subcommand):
@@ -30,7 +30,7 @@ migrations may need it dropped before.
     def handle(self, *, drop: bool, **options: Any) -> str:
         connection = databases.of(History)
         if drop:
-            schema.drop_view(connection)
-            return f"Dropped the view {schema.VIEW}."
-        schema.create_view(connection)
-        return f"Created the view {schema.VIEW}."
+            sql_view.drop_view(connection)
+            return f"Dropped the view {sql_view.VIEW}."
+        sql_view.create_view(connection)
+        return f"Created the view {sql_view.VIEW}."

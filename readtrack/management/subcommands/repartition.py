@@ -8,7 +8,7 @@ from readtrack.conf import conf
 from readtrack.doctor.wording import counted
 from readtrack.flush import run
 from readtrack.management.subcommands.base import Subcommand, progress_bar
-from readtrack.store import lifecycle
+from readtrack.store import flush_notes, repartitioning
 
 
 class Repartition(Subcommand):
@@ -23,13 +23,13 @@ Run it once no process has the old number any more. Until then flushes with the 
 
     def handle(self, *, verbosity: int, **options: Any) -> str:
         after = conf.PARTITIONS
-        before = lifecycle.known_layout() or after
+        before = flush_notes.known_layout() or after
         if after % before:
             raise CommandError(
                 f"Redis has {before} partitions. Set READTRACK['PARTITIONS'] to a multiple of that."
             )
         if before != after:
-            with lifecycle.layout(before):
+            with repartitioning.layout(before):
                 flush_run = run.flush()
             # The views of locked rows would be lost where a process of the new number has begun
             # the total anew.
@@ -39,5 +39,5 @@ Run it once no process has the old number any more. Until then flushes with the 
                     " Start again."
                 )
         with progress_bar("Moving", unit=" keys", verbosity=verbosity) as bar:
-            copied = lifecycle.move(before, progress=bar.update)
+            copied = repartitioning.move(before, progress=bar.update)
         return f"Moved {counted(copied, 'key')} from {before} to {counted(after, 'partition')}."

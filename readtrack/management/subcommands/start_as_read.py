@@ -5,11 +5,11 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.db.models import Model
 
-from readtrack import unread
 from readtrack.doctor.wording import counted, size
 from readtrack.management.subcommands.base import Subcommand, progress_bar
 from readtrack.sql import databases
 from readtrack.subjects import has_read_state, model_with_label, owner, read_state_models
+from readtrack.unread import starting
 
 
 class StartAsRead(Subcommand):
@@ -45,11 +45,12 @@ of each object up to the highest user, and prints the memory that this takes.
     ) -> str:
         models = [_model(label) for label in model] if model else read_state_models()
         count = sum(databases.rows(model_class).count() for model_class in models)
-        each = unread.size_of(unread.highest_position())  # bytes
+        each = starting.size_of(starting.highest_position())  # bytes
         if not dry_run:
             with progress_bar("Marking", unit=" objects", total=count, verbosity=verbosity) as bar:
                 count = sum(
-                    unread.start_as_read(model_class, progress=bar.update) for model_class in models
+                    starting.start_as_read(model_class, progress=bar.update)
+                    for model_class in models
                 )
         verb = "It would mark" if dry_run else "Marked"
         return (

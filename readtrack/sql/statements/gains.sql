@@ -1,7 +1,7 @@
--- Views and new visitors of subjects by place in a range of hours. Parameters: those of the condition.
+-- Views and new visitors of subjects in a range of hours, by slot. Parameters: those of the condition.
 SELECT
-    {of} AS subject,
-    {by} AS place,
+    {subject} AS subject,
+    {slot} AS slot,
     -- A count that fell was reset in between. Unsigned columns bear no difference below zero.
     SUM(CASE WHEN views < old_views THEN views ELSE views - old_views END) AS views,
     SUM(CASE WHEN views < old_views THEN visitors WHEN visitors < old_visitors THEN 0 ELSE visitors - old_visitors END)

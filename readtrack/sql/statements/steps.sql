@@ -1,10 +1,11 @@
--- The highest absolute counts of subjects by place in a range of hours, and at -1 those before it, of subjects with rows
--- in it. The highest of a place stand for its rows, of which there are too many to sort. Parameters: the condition's.
+-- The highest absolute counts of subjects by period (slot) in a range of hours, and at -1 those from before it, of
+-- subjects with rows in it. The highest counts of a period stand for its rows, of which there are too many to sort.
+-- Parameters: those of the condition.
 WITH these AS (
-    SELECT subject, {place} AS place, MAX(views) AS views, MAX(visitors) AS visitors
+    SELECT subject, {period} AS slot, MAX(views) AS views, MAX(visitors) AS visitors
     FROM {table} WHERE hour >= {since} AND hour < {until} AND {condition} GROUP BY 1, 2
 )
-SELECT subject, place, views, visitors FROM these
+SELECT subject, slot, views, visitors FROM these
 UNION ALL
 SELECT
     this.subject,

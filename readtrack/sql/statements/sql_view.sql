@@ -1,5 +1,6 @@
--- readtrack_daily: absolute counts by the hour become gains by the day. Hour 0 holds what a subject had before.
+-- Absolute counts by the hour become gains by the day. Hour 0 holds what a subject had before.
 -- A count that fell was reset in between. MySQL's unsigned columns bear no difference below zero.
+{create} {view} AS
 SELECT
   SUBSTR(subject, 1, {position}(subject, ':') - 1) AS model,
   SUBSTR(subject, {position}(subject, ':') + 1) AS primary_key,
@@ -24,7 +25,7 @@ FROM (
       LAG(views) OVER (PARTITION BY subject ORDER BY hour) AS old_views,
       LAG(visitors) OVER (PARTITION BY subject ORDER BY hour) AS old_visitors
     FROM {table}
-    -- Those of whole models are no objects': of a partition `blog.post:{{rt00}}`, of visitors `visitors:blog.post`.
+    -- Without the rows of whole models, as of a partition `blog.post:{{rt00}}`, or of visitors `visitors:blog.post`.
     WHERE subject LIKE '%:%' AND subject NOT LIKE 'visitors:%' AND subject NOT LIKE '%:{{rt%'
   ) AS hours
   WHERE hour > 0

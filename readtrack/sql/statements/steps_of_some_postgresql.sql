@@ -1,31 +1,28 @@
--- As steps.sql, but of the subjects that {found_by} finds, only the last row of each asked place is read, by the index.
--- Parameters: the array of subjects, best first.
-WITH names AS (
+-- As steps.sql, but of each asked period only the last row is read, by the index.
+-- Parameters: the array of subjects.
+WITH asked AS (
     SELECT unnest(%s::text[]) AS subject
 ),
-foremost AS (
-    SELECT subject FROM names LIMIT 400
-),
-found AS (
-    {found_by}
+indexed AS (
+    SELECT subject FROM asked
     EXCEPT
-    -- Their last row of a place may not be the highest.
+    -- Subjects that were reset: their last row of a period may not be the highest.
     SELECT unnest(ARRAY[subject, 'reads:' || subject]) FROM {resets}
 ),
 begun AS MATERIALIZED (
     SELECT subject, (SELECT past.hour FROM {table} past
-        WHERE past.subject = found.subject AND past.hour >= {since} AND past.hour < {until}
+        WHERE past.subject = indexed.subject AND past.hour >= {since} AND past.hour < {until}
         ORDER BY past.hour LIMIT 1) AS first_hour
-    FROM found
+    FROM indexed
 ),
 these AS MATERIALIZED (
-    SELECT subject, {place} AS place, MAX(views) AS views, MAX(visitors) AS visitors
+    SELECT subject, {period} AS slot, MAX(views) AS views, MAX(visitors) AS visitors
     FROM {table}
     WHERE hour >= {since} AND hour < {until}
-        AND subject = ANY(ARRAY(SELECT subject FROM names EXCEPT SELECT subject FROM begun))
+        AND subject = ANY(ARRAY(SELECT subject FROM asked EXCEPT SELECT subject FROM begun))
     GROUP BY 1, 2
 )
-SELECT subject, place, views, visitors FROM these
+SELECT subject, slot, views, visitors FROM these
 UNION ALL
 SELECT this.subject, -1, past.views, past.visitors
 FROM (SELECT subject FROM these UNION SELECT subject FROM begun) AS this LEFT JOIN LATERAL (
@@ -33,8 +30,8 @@ FROM (SELECT subject FROM these UNION SELECT subject FROM begun) AS this LEFT JO
     WHERE past.subject = this.subject AND past.hour < {since} ORDER BY past.hour DESC LIMIT 1
 ) AS past ON TRUE
 UNION ALL
-SELECT begun.subject, ends.place, past.views, past.visitors
-FROM begun, unnest(ARRAY[{ends}], ARRAY[{places}]) AS ends (hour, place), LATERAL (
+SELECT begun.subject, ends.slot, past.views, past.visitors
+FROM begun, unnest(ARRAY[{ends}], ARRAY[{periods}]) AS ends (hour, slot), LATERAL (
     SELECT views, visitors FROM {table} past
     WHERE past.subject = begun.subject AND past.hour < ends.hour ORDER BY past.hour DESC LIMIT 1
 ) AS past

@@ -1,0 +1,44 @@
+"""Storing the number of readers of each category."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from readtrack import buckets
+from readtrack.models import ReaderHistory
+from readtrack.sql import databases, history
+from readtrack.store import read_state, scripts
+from readtrack.subjects import read_state_models, subject_column
+from readtrack.unread.starting import subjects_of_rows
+
+
+def store(*, at: datetime) -> int:
+    """Stores the numbers of readers that changed, for the hour of `at`.
+
+    Returns how many numbers were stored. Raises redis.RedisError.
+    """
+    hour = buckets.hour_index(at)
+    has_target = databases.of(ReaderHistory).features.supports_update_conflicts_with_target
+    unique_fields = ["subject", "hour"] if has_target else None
+    stored = 0
+    for subjects in _portions():
+        counts = read_state.count_readers(subjects, patient=True)
+        by_column = {subject_column(subject): count for subject, count in counts.items()}
+        newest = history.newest_readers(list(by_column))
+        rows = [
+            ReaderHistory(subject=column, hour=hour, readers=count)
+            for column, count in by_column.items()
+            if count != newest[column]
+        ]
+        # Not databases.upsert, because the number may fall.
+        databases.rows(ReaderHistory).bulk_create(
+            rows, update_conflicts=True, update_fields=["readers"], unique_fields=unique_fields
+        )
+        stored += len(rows)
+    return stored
+
+
+def _portions() -> Iterator[list[str]]:
+    """Yields the subjects of all categories, as many as one call takes at a time."""
+    # From the site's own rows, because SCAN would miss categories whose key a publication removed.
+    for model in read_state_models():
+        yield from subjects_of_rows(model, scripts.SLICE)

@@ -1,0 +1,94 @@
+"""Thinning history: one row a day after HISTORY_DAYS, none after HISTORY_YEARS."""
+
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet, Sum
+
+from readtrack import buckets
+from readtrack.conf import conf
+from readtrack.models import BreakdownHistory, History, ReaderHistory
+from readtrack.sql import databases, history_months, vendors
+from readtrack.sql.breakdown_history import add_gains
+from readtrack.sql.epochs import lock_epoch
+from readtrack.sql.history import BASELINE
+
+WHOLE_DAYS = 3  # that keep their hours, because the hours in Redis are compared with them
+# More days than needed are thinned, in case some runs were missed.
+DAYS_AGAIN = timedelta(days=7)
+
+
+def thin(*, at: datetime) -> int:
+    """Leaves one row a day after HISTORY_DAYS, none after HISTORY_YEARS.
+
+    Returns how many rows it deleted.
+    """
+    deleted = 0
+    if conf.HISTORY_YEARS:
+        oldest = at - timedelta(days=365.25 * conf.HISTORY_YEARS)
+        deleted += _forget(before=buckets.hour_index(oldest))
+    end = at - timedelta(days=max(conf.HISTORY_DAYS, WHOLE_DAYS))
+    starts = buckets.period_starts(end - DAYS_AGAIN, end, by="day")
+    days = [buckets.hour_index(start) for start in starts]
+    for model in (History, ReaderHistory, BreakdownHistory):
+        rows = databases.rows(model)
+        if not rows.filter(hour__gte=days[0], hour__lt=days[-1]).exists():
+            continue
+        for first, end_of_day in pairwise(days):
+            if model is BreakdownHistory:
+                day = rows.filter(hour__gte=first, hour__lt=end_of_day)
+                deleted += _add_up(day, hour=end_of_day - 1)
+            else:
+                deleted += _thin_day(model, first, end_of_day)
+    return deleted
+
+
+def _thin_day(model: Any, first: int, until: int) -> int:
+    """Leaves the last row of each subject in these hours. Returns how many rows it deleted."""
+    with databases.of(model).cursor() as cursor:
+        cursor.execute(databases.statement(model, "thin"), [first, until] * 2)
+        deleted: int = cursor.rowcount
+    return deleted
+
+
+def _forget(*, before: int) -> int:
+    """Deletes earlier rows, or whole months that are over by then.
+
+    The last of these rows become the baselines of charts. Returns how many rows it deleted, without
+    those of whole months.
+    """
+    connection = databases.of(History)
+    old_months = history_months.old_months(before=before)
+    until = before  # rows of earlier hours are deleted one by one
+    if old_months:
+        until = old_months[0].since
+        before = old_months[-1].until
+    replace = vendors.vendor_of(connection).replace_on_conflict(
+        ("subject", "hour"), ("views", "visitors")
+    )
+    with transaction.atomic(using=connection.alias):
+        with connection.cursor() as cursor:
+            raise_baselines = databases.statement(History, "raise_baselines", replace=replace)
+            cursor.execute(raise_baselines, [before, before])
+        rows = databases.rows(History).filter(hour__gt=BASELINE, hour__lt=until)
+        deleted = rows.delete()[0]
+    # The months go last, because a baseline that is raised again finds the same rows in them.
+    history_months.drop_months(old_months)
+    for model in (ReaderHistory, BreakdownHistory):
+        deleted += databases.rows(model).filter(hour__lt=before).delete()[0]
+    return deleted
+
+
+def _add_up(day: "QuerySet[Any]", *, hour: int) -> int:
+    """Adds up the gains of the day in that hour of it. Returns how many rows less there are."""
+    if not day.exclude(hour=hour).exists():
+        return 0
+    with transaction.atomic(using=databases.of(BreakdownHistory).alias):
+        lock_epoch()  # because another flush may do the same
+        rows = day.order_by().values_list("subject", "kind", "field").annotate(Sum("count"))
+        sums = {(label, kind, field): int(count) for label, kind, field, count in rows}
+        deleted: int = day.delete()[0]
+        add_gains(sums, hour=hour)
+        return deleted - day.count()

@@ -1,0 +1,90 @@
+"""What flushes note in Redis: when they ran, and the number of partitions they know."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from readtrack.conf import conf
+from readtrack.store import keys, scripts
+from readtrack.store.connection import RedisError, connect, server_time
+from readtrack.store.scripts import Call
+
+ORPHANS_KEPT = 30 * keys.DAY * 1_000_000  # µs that the note of an orphan stays
+
+
+class LayoutError(RedisError):
+    """PARTITIONS was changed, and the keys are not moved yet."""
+
+
+class FlushTimes(NamedTuple):
+    """The times that one partition notes (µs, 0 for none)."""
+
+    last: int  # last start or end of a flush
+    requested: int  # when a restored snapshot requested a full flush
+    full: int  # start of the last full flush that ended well
+
+
+def last_flushes(tags: Sequence[str]) -> tuple[dict[str, int], bool]:
+    """Returns each partition's last flush (µs, 0 for none), and whether a full flush is due.
+
+    The times are by the tags of the partitions. Raises redis.RedisError, and LayoutError if the
+    keys have not been moved since PARTITIONS was changed.
+    """
+    rows = (keys.flush_last, keys.flush_requested, keys.flush_full)
+    calls = (Call("MGET", [row(tag) for row in rows], (), _flush_times) for tag in tags)
+    layout = Call("layout", [keys.flush_layout("")], (conf.PARTITIONS,), int)
+    partitions, *times = scripts.run_all(layout, *calls, patient=True)
+    if partitions != conf.PARTITIONS:
+        raise LayoutError(
+            f"Redis has {partitions} partitions. Run: manage.py readtrack repartition"
+        )
+    # If only `flush:last` was evicted, Redis still has the resets from before its last full flush.
+    last = {tag: max(noted.last, noted.full) for tag, noted in zip(tags, times, strict=True)}
+    # A request stands until a full flush that began after it has ended well.
+    is_full_due = any(noted.requested > noted.full for noted in times)
+    return last, is_full_due
+
+
+def _flush_times(answer: Sequence[bytes | None]) -> FlushTimes:
+    return FlushTimes(*(int(time or 0) for time in answer))
+
+
+def note_flush(time: int, *, after: Mapping[str, int]) -> bool:
+    """Notes the time of a flush (µs) in each partition.
+
+    `after` has the noted times by tag, as the flush read them. Returns False if a partition was
+    rolled back since then.
+    """
+    calls = (
+        Call("note_flush", [keys.flush_last(tag), keys.flush_full(tag)], (last, time), bool)
+        for tag, last in after.items()
+    )
+    return all(scripts.run_all(*calls, patient=True))
+
+
+def begin_anew(tag: str, *, newest: int) -> None:
+    """Requests a full flush of a restored partition.
+
+    `newest` is the time of the last flush (µs) that the partition should have noted.
+    """
+    client = connect(patient=True)
+    # Its resets from before that flush are dropped, because its live counts may be too low to
+    # lower SQL's counts to them.
+    client.zremrangebyscore(keys.reset(tag), "-inf", f"({newest}")
+    client.set(keys.flush_requested(tag), max(server_time(patient=True), newest + 1))
+
+
+def note_full(started: int, *, tags: Sequence[str]) -> None:
+    """Notes a full flush that began at this time (µs) and ended well.
+
+    Deletes the notes of orphans that are older than 30 days.
+    """
+    expired = ("-inf", started - ORPHANS_KEPT)
+    notes = [Call("SET", [keys.flush_full(tag)], (started,), bool) for tag in tags]
+    cleaning = [Call("ZREMRANGEBYSCORE", [keys.flush_orphans(tag)], expired, int) for tag in tags]
+    scripts.run_all(*notes, *cleaning, patient=True)
+
+
+def known_layout() -> int:
+    """Returns the number of partitions that flushes know, 0 for none. Raises redis.RedisError."""
+    call = Call("GET", [keys.flush_layout("")], (), lambda answer: int(answer or 0))
+    return scripts.run(call, patient=True)

@@ -1,0 +1,44 @@
+"""Setting subjects to zero in Redis. The time of each reset is noted for the flushes after it."""
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from readtrack.store import keys, scripts, subject_keys
+from readtrack.store.connection import connect
+from readtrack.store.scripts import Call
+
+
+def reset(subjects: Sequence[str]) -> Call[int]:
+    """Sets subjects of one partition to zero. The answer is Redis's time of the reset (µs)."""
+    return subject_keys.call(
+        "reset", [keys.unsettled, keys.reset], {subject: {} for subject in subjects}
+    )
+
+
+def purge(subjects: Sequence[str], times: Mapping[str, int]) -> Call[int]:
+    """Removes counts of subjects of one partition from before their resets.
+
+    `times` has the time of the reset (µs) by subject. The answer is the number of resets that this
+    Redis did not know of.
+    """
+    shared = [keys.unsettled, keys.reset, keys.flush_last, keys.flush_full]
+    rows = {subject: {"time": times[subject]} for subject in subjects}
+    return subject_keys.call("purge", shared, rows)
+
+
+def recent_resets(tags: Sequence[str] = ()) -> dict[str, int]:
+    """Returns the time (µs) of each noted reset by subject, of some partitions or of all."""
+    calls = [
+        Call("ZRANGE", [keys.reset(tag)], (0, -1, "WITHSCORES"), scripts.pairs)
+        for tag in tags or keys.tags()
+    ]
+    return dict(chain(*scripts.run_all(*calls, patient=True)))
+
+
+def delete_reset(subject: str, *, at: int) -> None:
+    """Deletes the note of the subject's reset at that time (µs). A later one stays."""
+    client: Any = connect(patient=True)
+    name = keys.reset(keys.tag(subject))
+    if client.zscore(name, subject) == at:
+        client.zrem(name, subject)

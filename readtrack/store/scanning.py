@@ -1,0 +1,51 @@
+"""Looking through all keys with SCAN, and removing many of them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from readtrack.store import keys, scripts
+from readtrack.store.connection import connect
+from readtrack.store.scripts import Call
+
+SCAN_COUNT = 1000  # keys looked at in one SCAN step, which scripts then work through
+
+
+def key_batches(pattern: str, progress: Callable[[int], object] = int) -> Iterator[list[str]]:
+    """Yields the names of the keys that match the pattern behind the prefix, a SCAN step at a time.
+
+    A name may come twice. `progress` is called with numbers of keys looked at. Raises
+    redis.RedisError.
+    """
+    client: Any = connect(patient=True)
+    match = keys.matching(pattern)
+    cursor = None
+    while cursor != 0:
+        cursor, answer = client.scan(cursor or 0, match=match, count=SCAN_COUNT)
+        progress(SCAN_COUNT)
+        yield [name.decode() for name in answer]
+
+
+def subjects(label: str) -> Iterator[str]:
+    """Yields the subjects of the model with that label that have counts or read state.
+
+    They come in no order, and some more than once. Raises redis.RedisError.
+    """
+    tag = ":{rt*}:" if len(keys.tags()) > 1 else ":"
+    for family in (keys.total.family, keys.read_bits.family):
+        for name in chain.from_iterable(key_batches(f"{family}{tag}{label}:*")):
+            _, parts = keys.parse(name)
+            if subject := parts.get("subject"):
+                yield subject
+
+
+def unlink(key_names: Sequence[str]) -> int:
+    """Removes the keys. Returns how many existed. Raises redis.RedisError."""
+    # One command a key, because the keys of a cluster may be in different slots.
+    return sum(scripts.run_all(*(Call("UNLINK", [name]) for name in key_names), patient=True))
+
+
+def clear() -> None:
+    """Removes every key with our prefix. Raises redis.RedisError."""
+    for key_names in key_batches("*"):
+        unlink(key_names)

@@ -1,0 +1,40 @@
+"""Calls of scripts that take all keys of some subjects."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from readtrack.store import keys
+from readtrack.store.scripts import Call
+
+# Keys of a subject beside its total, its sketch and its hashes.
+VISITOR_KEYS = (keys.unique, keys.daily, keys.bitmap, keys.earlier)
+
+
+def call(script: str, shared: Sequence[keys.Key], rows: Mapping[str, dict[str, Any]]) -> Call[int]:
+    """Returns a call with the shared keys of one partition, then all keys of each subject.
+
+    `rows` has by subject what else the script has to know of it. The script gets all this as one
+    JSON list, in which each entry also says where the keys of the subject are. The answer is a
+    number.
+    """
+    kinds = keys.hash_kinds()
+    prefix = keys.prefix()
+    tag = keys.tag(next(iter(rows)))
+    key_names = [row(tag) for row in shared]
+    entries: list[dict[str, Any]] = []
+    for subject, details in rows.items():
+        first = len(key_names) + 1
+        hashes = [keys.member(kind, subject) for kind in kinds]
+        key_names += [keys.total(subject), keys.hll(subject)]
+        key_names += [prefix + name for name in hashes]
+        key_names += [row(subject) for row in VISITOR_KEYS]
+        entry = {
+            "subject": subject,
+            "names": [subject, *hashes],
+            "first": first,
+            "last": len(key_names),
+            **details,
+        }
+        entries.append(entry)
+    return Call(script, key_names, (json.dumps(entries),), int)

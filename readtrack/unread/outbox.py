@@ -1,0 +1,101 @@
+"""The outbox, an SQL table of publications that Redis does not have yet.
+
+A publication is written in the transaction of the post, sent to Redis on commit, and deleted once
+Redis has it. What a crash leaves in the outbox is sent by the next flush.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
+from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
+
+from readtrack import subjects
+from readtrack.conf import cached_setting, conf
+from readtrack.hits import readers
+from readtrack.models import UnsentPublication
+from readtrack.store import keys, read_state, scripts
+from readtrack.store.circuit import fail_open
+
+
+def outboxes() -> list[str]:
+    """Returns the aliases of the databases that have an outbox, the app's own first."""
+    app_alias = router.db_for_write(UnsentPublication)
+    news_models = [subjects.model_with_label(str(label)) for label in conf.NEWS_FOR]
+    models: list[Any] = [*subjects.tracked_models(), *filter(None, news_models)]
+    aliases = {router.db_for_write(model) for model in models} - {app_alias}
+    return [app_alias, *sorted(alias for alias in aliases if _has_outbox(alias))]
+
+
+@cached_setting("DATABASES", "DATABASE_ROUTERS")
+def _has_outbox(alias: str) -> bool:
+    return UnsentPublication._meta.db_table in connections[alias].introspection.table_names()
+
+
+def send_on_commit(publications: Sequence[UnsentPublication], *, using: str | None) -> None:
+    """Puts publications into the outbox of their posts' database, and sends them on commit.
+
+    If that database has no outbox, they go into the app's own one only if sending fails.
+    """
+    if not publications:
+        return
+    alias = using or DEFAULT_DB_ALIAS
+    outbox = alias if alias in outboxes() else None
+    if outbox:
+        UnsentPublication.objects.using(outbox).bulk_create(publications)
+
+    # No partial, because Django 5.2 logs an error with the function's __qualname__.
+    def send_or_keep() -> None:
+        is_sent = fail_open(send, False, publications, outbox)  # noqa: FBT003 - the default result
+        if not is_sent and not outbox:
+            UnsentPublication.objects.bulk_create(publications)
+
+    # Robust, because the post is saved by then: an error is logged and the page is served.
+    transaction.on_commit(send_or_keep, using=alias, robust=True)
+
+
+def send(publications: Sequence[UnsentPublication], outbox: str | None = None) -> bool:
+    """Sends publications to Redis, and deletes them from their outbox. Returns True.
+
+    Raises redis.RedisError.
+    """
+    for portion in scripts.parted(publications, tag_of=lambda row: keys.tag(row.subject)):
+        scripts.run(read_state.publish([_publication(row) for row in portion]))
+    if outbox:
+        for pks in scripts.sliced([row.pk for row in publications]):
+            # Without the signals of delete(), for which a site may have receivers that read each
+            # row first.
+            UnsentPublication.objects.filter(pk__in=pks)._raw_delete(outbox)
+    return True
+
+
+def _publication(row: UnsentPublication) -> read_state.Publication:
+    """Returns the publication that a row of the outbox stands for."""
+    token = row.token.hex if row.token else ""
+    return read_state.Publication(row.subject, row.items, _author(row), row.is_own, token)
+
+
+def _author(row: UnsentPublication) -> readers.Reader | None:
+    """Returns the author as a reader; None for no author, or none that this site knows."""
+    if not row.author:
+        return None
+    with suppress(ValidationError):  # the site may have other users by now
+        pk = get_user_model()._meta.pk.to_python(row.author)
+        return readers.or_none(pk)
+    return None
+
+
+def resend() -> int:
+    """Sends what is in the outboxes.
+
+    Returns the number of publications. Raises redis.RedisError or django.db.Error.
+    """
+    count = 0
+    for alias in outboxes():
+        rows = UnsentPublication.objects.using(alias).order_by("pk")
+        while unsent := list(rows[: scripts.SLICE]):
+            send(unsent, alias)
+            count += len(unsent)
+    return count

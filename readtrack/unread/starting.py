@@ -1,0 +1,97 @@
+"""Starting with no dots: everything is marked as read for a whole site, or for a new account."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.db.models import Max, Model
+
+from readtrack import subjects
+from readtrack.conf import conf
+from readtrack.hits import readers
+from readtrack.sql import databases
+from readtrack.store import connection, keys, read_state, scripts
+
+# What one script writes at most, which the server does in some milliseconds.
+BYTES_AT_ONCE = 10_000_000
+
+
+def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int) -> int:
+    """Marks each row as read for all users, but rows that are published to meanwhile.
+
+    `progress` is called with numbers of rows. Returns the number of rows that were marked. It may
+    be started again.
+    """
+    as_of = connection.server_time(patient=True)
+    read_state.begin(as_of)
+    if readers.has_ordinals():
+        highest = number_readers()
+    else:
+        highest = dict.fromkeys(keys.tags(), highest_position())
+    rows_at_once = BYTES_AT_ONCE // size_of(max(highest.values()))
+    count = 0
+    for row_subjects in subjects_of_rows(model, max(1, min(scripts.SLICE, rows_at_once))):
+        for portion in scripts.parted(row_subjects):
+            call = read_state.fill(portion, highest=highest[keys.tag(portion[0])], as_of=as_of)
+            count += scripts.run(call, patient=True)
+        progress(len(row_subjects))
+    return count
+
+
+def start_reader(pk: Any) -> bool:
+    """Marks everything as read for a new account.
+
+    Returns False if a server of a cluster was silent. Raises redis.RedisError.
+    """
+    reader = readers.or_none(pk)
+    if reader is None:
+        return True
+    is_done = True
+    for model in subjects.read_state_models():
+        for row_subjects in subjects_of_rows(model, scripts.SLICE):
+            answers = scripts.run_all(*read_state.marks(reader, row_subjects, absent=None))
+            if None in answers:
+                is_done = False
+    return is_done
+
+
+def highest_position() -> int:
+    """Returns the highest position of a user's read state; at least 0."""
+    users = databases.rows(get_user_model())
+    if readers.has_ordinals():
+        position = users.count() - 1
+    else:
+        position = users.aggregate(highest=Max("pk"))["highest"] or 0
+    return max(0, min(position, readers.highest()))
+
+
+def number_readers() -> dict[str, int]:
+    """Gives an ordinal to each user who has none yet.
+
+    Returns the highest one of each partition by tag, at least 0.
+    """
+    pks = databases.rows(get_user_model()).values_list("pk", flat=True).iterator()
+    users = map(readers.reader_by_id, pks)
+    highest = dict.fromkeys(keys.tags(), 0)
+    while portion := list(islice(users, scripts.SLICE)):
+        answers = scripts.run_all(*read_state.number(portion), patient=True)
+        highest = dict(zip(keys.tags(), answers, strict=True))
+    return highest
+
+
+def size_of(highest: int) -> int:
+    """Returns the memory of a category's read state up to that position (bytes)."""
+    return (highest + 1) * readers.BITS[conf.READ_STATE] // 8 + 1
+
+
+def subjects_of_rows(model: type[Model], size: int) -> Iterator[list[str]]:
+    """Yields the subjects of all rows of the model, `size` at once.
+
+    No cursor stays open in between.
+    """
+    rows = databases.rows(model).order_by("pk").values_list("pk", flat=True)
+    page = list(rows[:size])
+    while page:
+        yield [subjects.subject_of_row(model, pk) for pk in page]
+        page = list(rows.filter(pk__gt=page[-1])[:size])
