@@ -19,6 +19,11 @@ from readtrack.sql import databases, history, runs
 from readtrack.store import counters, keys, scripts, uniques
 
 VIEWS = 2_000  # in a batch: a script that adds more would keep Redis from serving pages
+# The highest total of an object that an import makes. No object has as many views, so a higher
+# number is damage. Lua's numbers are exact up to 2^53, and SQL adds the totals of a model up.
+MOST_VIEWS = 10**12
+NOT_ADDED = -1  # apply.lua's total of a subject that would pass MOST_VIEWS, or that is no number
+NAMED_REFUSALS = 20  # in a report, because a damaged table may have millions of such rows
 # Answers of apply.lua. Refused: this Redis, as it is now, has no announcement of the batch.
 # Unsettled: a counter lacks SQL's count, so settle, then try again.
 REFUSED, APPLIED, UNSETTLED = range(3)
@@ -40,6 +45,16 @@ class Report:
     )  # by reason: that of a live hit, or one of the import
     not_resolved: Counter[str] = field(default_factory=Counter)  # paths of a log, by pattern
     notes: list[str] = field(default_factory=list)
+    _refusals: int = field(default=0, compare=False, repr=False)
+
+    def refuse(self, reason: str, *, views: int = 1) -> None:
+        """Counts a row, or views of a log, as refused. Notes the reason of the first ones."""
+        self.skipped["refused"] += views
+        self._refusals += 1
+        if self._refusals <= NAMED_REFUSALS:
+            self.notes.append(reason)
+        elif self._refusals == NAMED_REFUSALS + 1:
+            self.notes.append("More was refused, which is only counted.")
 
 
 class ImportRefusedError(RuntimeError):
@@ -73,7 +88,9 @@ class ImportState(NamedTuple):
 
     begun: int | None
     done: int | None
-    totals: list[int]  # of the last batch's subjects, right after the batch was added
+    # Of the last batch's subjects, right after the batch was added. NOT_ADDED for a subject that
+    # could not take its views.
+    totals: list[int]
 
 
 def part_of(batch: Batch, *, at: datetime) -> str:
@@ -150,7 +167,7 @@ def apply(source: str, part: str, *, before: int, after: int) -> list[scripts.Ca
                 )
                 found.append((keys.prefix() + name, name, count, ends))
         names = [keys.importing(tag, source), keys.unsettled(tag), *(key for key, *_ in found)]
-        args: list[Any] = [before, after, *(word for _, *words in found for word in words)]
+        args: list[Any] = [before, after, MOST_VIEWS, *(word for _, *words in found for word in words)]
         calls.append(scripts.Call("apply", names, args, int))
     return calls
 
@@ -191,9 +208,11 @@ def resume(
     return (intended, intended - before) if is_lost else (before, 0)
 
 
-def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> None:
+def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> dict[str, int]:
     """Adds the batch to the counts and moves the import there. After any error, importing again
     goes on from there.
+
+    Returns the views that were not added, by subject, because the total would pass MOST_VIEWS.
     """
     source, before, part, totals = record.source, record.position, "", dict[str, int]()
     if batch.views:
@@ -226,6 +245,9 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> Non
         totals = totals_after(source, batch.views, position=position)
         _check(len(totals) == len(batch.views))
     _confirm(record, position, digest=digest, part=part, totals=totals)
+    return {
+        subject: batch.views[subject] for subject, total in totals.items() if total == NOT_ADDED
+    }
 
 
 def _add_to_redis(source: str, part: str, *, before: int, after: int) -> bool:
@@ -250,7 +272,10 @@ def _confirm(
             _check(known.update(**moved, since=record.since, until=record.until))
             if part and conf.HISTORY:
                 found = json.loads(part)
-                history.raise_hours(found["hours"], totals, first_live=found["first_live_hour"])
+                limits = {
+                    subject: total for subject, total in totals.items() if total != NOT_ADDED
+                }
+                history.raise_hours(found["hours"], limits, first_live=found["first_live_hour"])
 
     connection = databases.of(Import)
     databases.retried(connection, confirm)

@@ -31,6 +31,8 @@ _OTHERS = {
     b"\xff\xfe": ("UTF-16", "iconv -f UTF-16 -t UTF-8"),
     b"\xfe\xff": ("UTF-16", "iconv -f UTF-16 -t UTF-8"),
 }
+# Of times that are no damage. To subtract a window from one at the edge of the calendar would fail.
+YEARS = range(1970, 9000)
 LONGEST = 65_536  # bytes of a line that are looked at; a longer one is malformed
 
 
@@ -196,9 +198,8 @@ def clock(value: Any) -> datetime | None:
             while 1e11 <= abs(number) < float("inf"):  # milli-, micro- or nanoseconds
                 number /= 1000
             at = datetime.fromtimestamp(number, timezone.utc)
-        # A time without a zone says nothing. To subtract a window from one at the edge of the
-        # calendar would fail.
-        if at and at.tzinfo and 1970 <= (at := at.astimezone(timezone.utc)).year < 9000:
+        # A time without a zone says nothing.
+        if at and at.tzinfo and (at := at.astimezone(timezone.utc)).year in YEARS:
             return at
     return None
 

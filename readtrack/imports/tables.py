@@ -3,8 +3,9 @@ reads.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from itertools import chain, islice
 from typing import Any
 
@@ -14,11 +15,14 @@ from django.contrib.auth import get_user_model
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
 from django.db import connections, models
+from django.db.models.functions import Cast
+from django.utils.dateparse import parse_datetime
 
 from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.hits import exclusions, readers, visitors
-from readtrack.imports.ledger import Batch, ImportRefusedError, Report, add, resume
+from readtrack.imports import logs
+from readtrack.imports.ledger import MOST_VIEWS, Batch, ImportRefusedError, Report, add, resume
 from readtrack.models import Import
 from readtrack.sql import databases, row_counts
 from readtrack.store import connection, read_state, scripts
@@ -89,47 +93,119 @@ def take_hitcount(
         position = some[-1].pk
         batch = _batch(some, report, using=using)
         if not dry_run:
-            add(record, batch, position=position)
+            for subject, views in add(record, batch, position=position).items():
+                report.counted -= views
+                report.refuse(
+                    f"Hits of {subject} are refused: with its {views:,} hits it would have more than"
+                    f" {MOST_VIEWS:,} views"
+                )
         progress(len(some))
     return report
 
 
 def _batch(rows: Sequence[HitCountRow], report: Report, *, using: str) -> Batch:
     """Returns the views of rows whose objects exist and have counts, and the visitors that are
-    still on record.
+    still on record. Reports the other rows.
     """
     report.read += len(rows)
-    batch, subjects = Batch(), dict[int, str]()
-    kinds = ContentType.objects.in_bulk({row.content_type_id for row in rows})
-    for kind in dict.fromkeys(row.content_type_id for row in rows):
-        some = [row for row in rows if row.content_type_id == kind]
-        model = kinds[kind].model_class() if kind in kinds else None
-        if model is None or not is_counted(model):
-            report.skipped[f"not tracked: {model._meta.label if model else '?'}"] += len(some)
+    batch = Batch()
+    subjects: dict[int, str] = {}  # by primary key of the row
+    for row, subject, stored_views in _rows_of_objects(rows, report):
+        reason = _refusal(row, subject, total=stored_views + batch.views[subject])
+        if reason:
+            report.refuse(reason)
             continue
-        pks: dict[int, Any] = {}  # of objects, by those of the rows
-        for row in some:
-            with suppress(ValidationError):
-                pks[row.pk] = model._meta.pk.to_python(row.object_pk)
-        present = row_counts.stored(model, list(pks.values()))
-        subjects.update(
-            {row: subject_of_row(model, pk) for row, pk in pks.items() if pk in present}
-        )
-        report.skipped["no such object"] += sum(row.pk not in subjects for row in some)
-    for row in rows:
-        if row.pk in subjects and row.hits > 0:
-            batch.views[subjects[row.pk]] += row.hits
+        subjects[row.pk] = subject
+        if row.hits > 0:
+            batch.views[subject] += row.hits
             report.counted += row.hits
-    hits = HitRow._base_manager.using(using).filter(hitcount_id__in=list(subjects)).order_by()
-    for hit in hits.iterator():
-        at, user = buckets.now(hit.created), hit.user_id
-        visitor = (
-            visitors.logged(hit.ip, hit.user_agent, at=at).id
-            if user is None
-            else visitors.user_id(user)
-        )
-        batch.visitors[subjects[hit.hitcount_id]].add(visitor)
+    _add_visitors(batch, subjects, report, using=using)
     return batch
+
+
+def _rows_of_objects(
+    rows: Sequence[HitCountRow], report: Report
+) -> Iterator[tuple[HitCountRow, str, int]]:
+    """Yields each row whose object exists and has counts, the object's subject, and the views that
+    SQL stores of it. Reports the other rows.
+    """
+    # Another app's table, or one of SQLite, may hold text instead of the id of a content type.
+    type_ids = {row.content_type_id for row in rows if isinstance(row.content_type_id, int)}
+    content_types = ContentType.objects.in_bulk(type_ids)
+    rows_by_type: defaultdict[Any, list[HitCountRow]] = defaultdict(list)
+    for row in rows:
+        rows_by_type[row.content_type_id].append(row)
+    for type_id, rows_of_type in rows_by_type.items():
+        content_type = content_types.get(type_id)
+        model = content_type.model_class() if content_type else None
+        if model is None or not is_counted(model):
+            label = model._meta.label if model else "?"
+            report.skipped[f"not tracked: {label}"] += len(rows_of_type)
+            continue
+        pks = {row.pk: _pk_of(model, row.object_pk) for row in rows_of_type}
+        stored = row_counts.stored(model, [pk for pk in pks.values() if pk is not None])
+        for row in rows_of_type:
+            pk = pks[row.pk]
+            if pk in stored:
+                yield row, subject_of_row(model, pk), stored[pk].views
+            else:
+                report.skipped["no such object"] += 1
+
+
+def _pk_of(model: type[models.Model], value: Any) -> Any:
+    """Returns the value as a primary key of the model; None for a value that no field takes."""
+    if "\0" in str(value):  # PostgreSQL refuses a query with such a text
+        return None
+    # to_python() does not turn every error into a ValidationError: infinity is an OverflowError.
+    with suppress(ValidationError, ValueError, TypeError, ArithmeticError):
+        return model._meta.pk.to_python(value)
+    return None
+
+
+def _refusal(row: HitCountRow, subject: str, *, total: int) -> str:
+    """Returns the reason why the row cannot be added to that total; "" if it can."""
+    start = f"Row {row.pk} of {row._meta.db_table} is refused:"
+    hits: Any = row.hits  # SQLite stores text and fractions in columns of numbers, too
+    if not isinstance(hits, int) or not 0 <= hits <= MOST_VIEWS:
+        return f"{start} its hits are no whole number from 0 to {MOST_VIEWS:,}: {str(hits)[:40]!r}"
+    if total + hits > MOST_VIEWS:
+        return f"{start} with its {hits:,} hits {subject} would have more than {MOST_VIEWS:,} views"
+    return ""
+
+
+def _add_visitors(
+    batch: Batch, subjects: Mapping[int, str], report: Report, *, using: str
+) -> None:
+    """Adds the visitors of the rows, whose subjects are given by primary key. Reports visitors
+    without a user and without a time from 1970 on.
+    """
+    hits = HitRow._base_manager.using(using).filter(hitcount_id__in=list(subjects)).order_by()
+    # The time as text, because drivers raise for times beyond datetime, such as PostgreSQL's
+    # infinity.
+    columns = ("hitcount_id", "ip", "user_agent", "user_id", Cast("created", models.TextField()))
+    for row, address, agent, user, time in hits.values_list(*columns).iterator():
+        at = _time(time, using=using)
+        if user is not None:
+            batch.visitors[subjects[row]].add(visitors.user_id(user))
+        elif at is not None:
+            visitor = visitors.logged(address or "", agent or "", at=at)
+            batch.visitors[subjects[row]].add(visitor.id)
+        else:
+            report.skipped["visitor without a time"] += 1
+
+
+def _time(text: str | None, *, using: str) -> datetime | None:
+    """Returns the database's text of a time as aware UTC; None for a text or a year of damage."""
+    with suppress(ValueError, OverflowError):
+        at = parse_datetime(text or "")
+        if at is None:
+            return None
+        if at.tzinfo is None and settings.USE_TZ:
+            at = at.replace(tzinfo=connections[using].timezone)
+        at = buckets.now(at)
+        if at.year in logs.YEARS:
+            return at
+    return None
 
 
 def take_reads(

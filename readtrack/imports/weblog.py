@@ -68,6 +68,7 @@ def subject_at(path: str) -> str | None:
             Http404,
             ValidationError,
             ValueError,
+            OverflowError,
             DataError,
         ):
             return ""  # a log holds any path, and one that fits no object must not end the import
@@ -211,7 +212,7 @@ class Importer:
             if is_over or self._batch.views.total() >= ledger.VIEWS or unsaved >= PATIENCE:
                 batch, self._batch, unsaved = self._batch, ledger.Batch(), 0
                 if not self.dry_run and end > file.record.position:
-                    ledger.add(file.record, batch, position=end, digest=file.state.hexdigest())
+                    self._add(file, batch, position=end)
         if file.is_damaged:
             self.report.notes.append(f"{file.name} is damaged after what was read.")
         for source, other in others.items():
@@ -225,6 +226,15 @@ class Importer:
                 self.report.notes.append(
                     f"{file.name} and {other.name} both have lines of {times}. {advice}"
                 )
+
+    def _add(self, file: logs.LogFile, batch: ledger.Batch, *, position: int) -> None:
+        """Adds the batch to the counts. Reports the views that an object could not take."""
+        refused = ledger.add(file.record, batch, position=position, digest=file.state.hexdigest())
+        for subject, views in refused.items():
+            self.report.counted -= views
+            reason = f"{file.name}: {counted(views, 'view')} of {subject} refused, because"
+            bound = f"its count is no number below {ledger.MOST_VIEWS:,}."
+            self.report.refuse(f"{reason} {bound}", views=views)
 
     def _judge(self, file: logs.LogFile, raw: bytes, *, is_new: bool) -> str:
         """Puts a new line into the batch if it counts. Returns the reason if it does not count, or
