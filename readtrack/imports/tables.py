@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from itertools import chain, islice
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 from django.apps.registry import Apps
 from django.conf import settings
@@ -60,8 +60,11 @@ class HitRow(models.Model):  # noqa: DJ008
 def take_hitcount(
     *, using: str = "default", dry_run: bool = False, progress: Callable[[int], object] = int
 ) -> Report:
-    """Adds the counts, each row once, and calls `progress` with numbers of rows. The next run adds
-    later rows.
+    """Adds the counts of that database, each row once, and calls `progress` with numbers of rows.
+    The next run adds later rows.
+
+    Returns the report. Raises ImportRefusedError if the database has no table of django-hitcount,
+    or if another import came first.
     """
     table = HitCountRow._meta.db_table
     if table not in connections[using].introspection.table_names():
@@ -69,38 +72,51 @@ def take_hitcount(
             f"The database has no table {table}, so there is nothing of django-hitcount."
         )
     source = f"hitcount.{using}"
-    record = Import.objects.filter(source=source).first() or Import(
-        source=source, name="django-hitcount"
-    )
+    record = Import.objects.filter(source=source).first()
+    if record is None:
+        record = Import(source=source, name="django-hitcount")
     position, lost = resume(record, dry_run=dry_run)
     if not dry_run:
         record.save()
         flush()  # a Redis that was restored from before the last flush catches up with SQL first
     rows = HitCountRow._base_manager.using(using).order_by("pk")
-    before = rows.filter(pk__lte=position).count()
-    report = Report(read=before, skipped=Counter({"imported before": before}))
-    groups = getattr(settings, "HITCOUNT_EXCLUDE_USER_GROUP", None)
-    if groups and not set(groups) <= set(exclusions.rules()[0]["groups"]):
-        line = f"READTRACK['EXCLUDE'] = {{'groups': {sorted(groups)}}}"
-        report.notes.append(
-            f"django-hitcount left out views of HITCOUNT_EXCLUDE_USER_GROUP. To go on so, set {line}."
-        )
+    imported_before = rows.filter(pk__lte=position).count()
+    report = Report(read=imported_before, skipped=Counter({"imported before": imported_before}))
+    _note_excluded_groups(report)
     if lost:
         report.notes.append(
             "Redis lost its data during an earlier import; some rows are passed over."
         )
-    while some := list(rows.filter(pk__gt=position)[:ROWS]):
-        position = some[-1].pk
-        batch = _batch(some, report, using=using)
+    while chunk := list(rows.filter(pk__gt=position)[:ROWS]):
+        position = chunk[-1].pk
+        batch = _batch(chunk, report, using=using)
         if not dry_run:
-            for subject, views in add(record, batch, position=position).items():
-                report.counted -= views
-                report.refuse(
-                    f"Hits of {subject} are refused: with its {views:,} hits it would have more than"
-                    f" {MOST_VIEWS:,} views"
-                )
-        progress(len(some))
+            _add(record, batch, report, position=position)
+        progress(len(chunk))
     return report
+
+
+def _note_excluded_groups(report: Report) -> None:
+    """Notes groups that django-hitcount is set to leave out, and this site's EXCLUDE is not."""
+    groups = getattr(settings, "HITCOUNT_EXCLUDE_USER_GROUP", None)
+    if not groups or set(groups) <= set(exclusions.rules()[0]["groups"]):
+        return
+    line = f"READTRACK['EXCLUDE'] = {{'groups': {sorted(groups)}}}"
+    report.notes.append(
+        "django-hitcount left out views of HITCOUNT_EXCLUDE_USER_GROUP. To leave them out from now"
+        f" on, set {line}."
+    )
+
+
+def _add(record: Import, batch: Batch, report: Report, *, position: int) -> None:
+    """Adds the batch to the counts. Reports the hits that an object could not take."""
+    refused = add(record, batch, position=position)
+    for subject, hits in refused.items():
+        report.counted -= hits
+        report.refuse(
+            f"Hits of {subject} are refused: with its {hits:,} hits it would have more than"
+            f" {MOST_VIEWS:,} views"
+        )
 
 
 def _batch(rows: Sequence[HitCountRow], report: Report, *, using: str) -> Batch:
@@ -110,7 +126,7 @@ def _batch(rows: Sequence[HitCountRow], report: Report, *, using: str) -> Batch:
     report.read += len(rows)
     batch = Batch()
     subjects: dict[int, str] = {}  # by primary key of the row
-    for row, subject, stored_views in _rows_of_objects(rows, report):
+    for row, subject, stored_views in _tracked_rows(rows, report):
         reason = _refusal(row, subject, total=stored_views + batch.views[subject])
         if reason:
             report.refuse(reason)
@@ -123,33 +139,44 @@ def _batch(rows: Sequence[HitCountRow], report: Report, *, using: str) -> Batch:
     return batch
 
 
-def _rows_of_objects(
-    rows: Sequence[HitCountRow], report: Report
-) -> Iterator[tuple[HitCountRow, str, int]]:
-    """Yields each row whose object exists and has counts, the object's subject, and the views that
-    SQL stores of it. Reports the other rows.
-    """
-    # Another app's table, or one of SQLite, may hold text instead of the id of a content type.
-    type_ids = {row.content_type_id for row in rows if isinstance(row.content_type_id, int)}
-    content_types = ContentType.objects.in_bulk(type_ids)
+class _TrackedRow(NamedTuple):
+    """A row whose object exists and has counts."""
+
+    row: HitCountRow
+    subject: str
+    stored_views: int  # of the object, in SQL
+
+
+def _tracked_rows(rows: Sequence[HitCountRow], report: Report) -> Iterator[_TrackedRow]:
+    """Yields the rows whose objects exist and have counts. Reports the other rows."""
     rows_by_type: defaultdict[Any, list[HitCountRow]] = defaultdict(list)
     for row in rows:
         rows_by_type[row.content_type_id].append(row)
+    # SQLite may hold text in place of the id of a content type.
+    type_ids = [type_id for type_id in rows_by_type if isinstance(type_id, int)]
+    content_types = ContentType.objects.in_bulk(type_ids)
     for type_id, rows_of_type in rows_by_type.items():
         content_type = content_types.get(type_id)
         model = content_type.model_class() if content_type else None
         if model is None or not is_counted(model):
             label = model._meta.label if model else "?"
             report.skipped[f"not tracked: {label}"] += len(rows_of_type)
-            continue
-        pks = {row.pk: _pk_of(model, row.object_pk) for row in rows_of_type}
-        stored = row_counts.stored(model, [pk for pk in pks.values() if pk is not None])
-        for row in rows_of_type:
-            pk = pks[row.pk]
-            if pk in stored:
-                yield row, subject_of_row(model, pk), stored[pk].views
-            else:
-                report.skipped["no such object"] += 1
+        else:
+            yield from _rows_of_objects(model, rows_of_type, report)
+
+
+def _rows_of_objects(
+    model: type[models.Model], rows: Sequence[HitCountRow], report: Report
+) -> Iterator[_TrackedRow]:
+    """Yields those of the rows whose objects, of that model, exist. Reports the other rows."""
+    pks = {row.pk: _pk_of(model, row.object_pk) for row in rows}
+    stored = row_counts.stored(model, [pk for pk in pks.values() if pk is not None])
+    for row in rows:
+        pk = pks[row.pk]
+        if pk in stored:
+            yield _TrackedRow(row, subject_of_row(model, pk), stored[pk].views)
+        else:
+            report.skipped["no such object"] += 1
 
 
 def _pk_of(model: type[models.Model], value: Any) -> Any:
@@ -173,9 +200,7 @@ def _refusal(row: HitCountRow, subject: str, *, total: int) -> str:
     return ""
 
 
-def _add_visitors(
-    batch: Batch, subjects: Mapping[int, str], report: Report, *, using: str
-) -> None:
+def _add_visitors(batch: Batch, subjects: Mapping[int, str], report: Report, *, using: str) -> None:
     """Adds the visitors of the rows, whose subjects are given by primary key. Reports visitors
     without a user and without a time from 1970 on.
     """
@@ -211,54 +236,81 @@ def _time(text: str | None, *, using: str) -> datetime | None:
 def take_reads(
     label: str, *, user: str, category: str, dry_run: bool, progress: Callable[[int], object]
 ) -> Report:
-    """Marks read what the table says, but for what was published to since the first start. May be
-    started again.
+    """Marks categories as read for users, as the rows of a model say. Categories that were
+    published to since the first start of the import stay unread. May be started again.
+
+    `label` names the model, `user` and `category` its foreign keys. Calls `progress` with numbers
+    of rows. Returns the report. Raises ImportRefusedError if the model has no such foreign keys, or
+    if the first start is so long ago that importing again could hide what is new.
     """
     model = model_with_label(label)
     if model is None:
         raise ImportRefusedError(f"There is no model {label!r}.")
-    links: dict[str, Any] = {
-        field.name: field.related_model for field in model._meta.fields if field.remote_field
-    }
-    is_of_users = issubclass(get_user_model(), links.get(user, ()))
-    if not is_of_users or category not in links or not has_read_state(links[category]):
+    category_model = _category_model(model, user=user, category=category)
+    if category_model is None:
         raise ImportRefusedError(
             f"{label} has to point at a user by {user!r}, and by {category!r} at read state."
         )
-    as_of, report = 0, Report()
+    as_of = 0
     if not dry_run:
-        # What was published after the first start of this import is not in the table.
-        now, source = (
-            connection.server_time(patient=True),
-            f"reads:{model._meta.label_lower}:{user}:{category}",
-        )
-        read_state.begin(now)
-        first = {"name": source, "position": now}
-        begun, _ = databases.rows(Import).get_or_create(
-            source=visitors.digest("import", source), defaults=first
-        )
-        if now - begun.position > read_state.PUBLISHED_FOR:
-            raise ImportRefusedError(
-                f"{begun} was imported on {begun.started:%Y-%m-%d}, and importing it again could hide what is new"
-                " since. Delete its row of readtrack's imports to do so all the same."
-            )
-        as_of = begun.position
-    named = databases.rows(model).filter(**{f"{user}__isnull": False, f"{category}__isnull": False})
-    rows = named.values_list(f"{user}__pk", f"{category}__pk").iterator(chunk_size=scripts.SLICE)
-    while some := list(islice(rows, scripts.SLICE)):
-        reads: defaultdict[Any, list[str]] = defaultdict(list)
-        for reader_pk, category_pk in some:
-            reads[readers.or_none(reader_pk)].append(subject_of_row(links[category], category_pk))
-        report.skipped["id out of bounds"] += len(reads.pop(None, ()))
-        wanted = marked = sum(map(len, reads.values()))
-        if not dry_run:
-            marks = (
-                read_state.marks(reader, list(set(subjects)), as_of=as_of)
-                for reader, subjects in reads.items()
-            )
-            marked = sum(map(len, scripts.run_all(*chain.from_iterable(marks), patient=True)))
+        as_of = _first_start(f"reads:{model._meta.label_lower}:{user}:{category}")
+    report = Report()
+    conditions = {f"{user}__isnull": False, f"{category}__isnull": False}
+    pks = databases.rows(model).filter(**conditions).values_list(f"{user}__pk", f"{category}__pk")
+    rows = pks.iterator(chunk_size=scripts.SLICE)
+    while chunk := list(islice(rows, scripts.SLICE)):
+        subjects_by_reader: defaultdict[Any, list[str]] = defaultdict(list)
+        for reader_pk, category_pk in chunk:
+            reader = readers.or_none(reader_pk)
+            subjects_by_reader[reader].append(subject_of_row(category_model, category_pk))
+        report.skipped["id out of bounds"] += len(subjects_by_reader.pop(None, ()))
+        wanted = sum(map(len, subjects_by_reader.values()))
+        marked = wanted if dry_run else _mark(subjects_by_reader, as_of=as_of)
         report.counted += marked
         report.skipped["published to since the import began"] += wanted - marked
-        report.read += len(some)
-        progress(len(some))
+        report.read += len(chunk)
+        progress(len(chunk))
     return report
+
+
+def _category_model(
+    model: type[models.Model], *, user: str, category: str
+) -> type[models.Model] | None:
+    """Returns the model that the foreign key `category` points at; None if it has no read state,
+    or if `user` does not point at the users of this site.
+    """
+    related: dict[str, Any] = {
+        field.name: field.related_model for field in model._meta.fields if field.remote_field
+    }
+    category_model = related.get(category)
+    if not issubclass(get_user_model(), related.get(user, ())) or category_model is None:
+        return None
+    return category_model if has_read_state(category_model) else None
+
+
+def _first_start(source: str) -> int:
+    """Returns Redis's time (µs) at the first start of the import. Raises ImportRefusedError if the
+    times of publications since then are not kept.
+    """
+    # What was published after the first start of this import is not in the table.
+    now = connection.server_time(patient=True)
+    read_state.begin(now)
+    record, _ = databases.rows(Import).get_or_create(
+        source=visitors.digest("import", source), defaults={"name": source, "position": now}
+    )
+    if now - record.position > read_state.PUBLISHED_FOR:
+        raise ImportRefusedError(
+            f"{record} was imported on {record.started:%Y-%m-%d}, and importing it again could hide what is new"
+            " since. Delete its row of readtrack's imports to do so all the same."
+        )
+    return int(record.position)
+
+
+def _mark(subjects_by_reader: Mapping[Any, Sequence[str]], *, as_of: int) -> int:
+    """Marks the subjects as read, unless they were published to since that time (µs). Returns how
+    many were marked.
+    """
+    calls: list[scripts.Call[Any]] = []
+    for reader, subjects in subjects_by_reader.items():
+        calls += read_state.marks(reader, list(set(subjects)), as_of=as_of)
+    return sum(map(len, scripts.run_all(*calls, patient=True)))
