@@ -15,7 +15,7 @@ from readtrack import buckets
 from readtrack.conf import log_failure
 from readtrack.dashboard.scope import Scope
 from readtrack.models import Tracked
-from readtrack.reports.live import loaded
+from readtrack.reports.page_state import loaded
 from readtrack.sql import history, popular, row_counts
 from readtrack.store import keys
 from readtrack.subjects import author_field, label_of, news_links, rows_by_model, subject_of

@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from readtrack import numerals, reports, views
 from readtrack.page import filling
 from readtrack.page.filling import COUNT, DOT, EXACT, IF, OF_COUNTS, UNREAD, WORDS, Placeholder
-from readtrack.reports import live
+from readtrack.reports.page_state import page_state
 from readtrack.sql.popular import DAYS, By
 
 register = template.Library()
@@ -169,7 +169,7 @@ class PlaceholderNode(template.Node):
                 self.kind
             ]
         elif place:
-            state = live.page_state(dots=[place.subject], reader=filling.reader_of(context))
+            state = page_state(dots=[place.subject], reader=filling.reader_of(context))
             items = state.unread.get(place.subject, 0)
             value = items > 0 if self.kind == DOT else items
         context[self.target] = value
