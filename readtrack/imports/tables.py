@@ -99,7 +99,7 @@ def take_hitcount(
 def _note_excluded_groups(report: Report) -> None:
     """Notes groups that django-hitcount is set to leave out, and this site's EXCLUDE is not."""
     groups = getattr(settings, "HITCOUNT_EXCLUDE_USER_GROUP", None)
-    if not groups or set(groups) <= set(exclusions.rules()[0]["groups"]):
+    if not groups or set(groups) <= set(exclusions.rules().by_key["groups"]):
         return
     line = f"READTRACK['EXCLUDE'] = {{'groups': {sorted(groups)}}}"
     report.notes.append(

@@ -107,7 +107,7 @@ class HitBuffer:
             hit = hit._replace(visitor=visitor)
         if self._thread is None and not self._start():
             return None
-        if watch.found:
+        if watch.notices:
             skip_buffer.add(key_of(hit.at), ())
         # The thread knows no tenant. Each named tuple that waits would cost the garbage collector 3
         # µs.

@@ -77,7 +77,7 @@ def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Ou
         results += answers[len(calls) - len(others) :]
     outcome = answers[0] if views == 1 and not hits else _together(hit, answers[:views])
     skipped = {} if hit.by_script else outcome.skipped
-    if skipped or watch.found:
+    if skipped or watch.notices:
         skip_buffer.add(key_of(hit.at), skipped.values())
     if hit.reads:
         outcome = outcome._replace(read=tuple(chain.from_iterable(answers[views:reads])))
