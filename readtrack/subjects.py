@@ -66,23 +66,25 @@ def rows_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
     for subject in subjects:
         subjects_by_label[subject[: subject.find(":")]].append(subject)
     rows: dict[type[Model], dict[Any, str]] = {}
-    for label, subjects_of_label in subjects_by_label.items():
+    for label, names in subjects_by_label.items():
         model = model_with_label(label)
         if model is None or not is_counted(model):
             continue
-        subjects_by_pk = _by_pk(model, label, subjects_of_label)
+        subjects_by_pk: dict[Any, str] = {}
+        pk: Any = model._meta.pk
+        if isinstance(getattr(pk, "target_field", pk), IntegerField):
+            # int() takes a tenth of parse_subject(). It fails if any of the keys is no number.
+            with suppress(ValueError):
+                subjects_by_pk = {int(subject[len(label) + 1 :]): subject for subject in names}
+        if not subjects_by_pk:
+            subjects_by_pk = _by_pk(names)
         if subjects_by_pk:
             rows[model] = subjects_by_pk
     return rows
 
 
-def _by_pk(model: type[Model], label: str, subjects: Sequence[str]) -> dict[Any, str]:
-    """Returns the subjects of the model by primary key, without those whose key no row can have."""
-    pk: Any = model._meta.pk
-    if isinstance(getattr(pk, "target_field", pk), IntegerField):
-        # int() takes a tenth of parse_subject(). It fails if any of the keys is no number.
-        with suppress(ValueError):
-            return {int(subject[len(label) + 1 :]): subject for subject in subjects}
+def _by_pk(subjects: Iterable[str]) -> dict[Any, str]:
+    """Returns the subjects by primary key, without those that no row can have."""
     subjects_by_pk: dict[Any, str] = {}
     for subject in subjects:
         row = parse_subject(subject)
