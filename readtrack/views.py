@@ -34,7 +34,7 @@ from readtrack.hits import hit, origins, readers, visitors
 from readtrack.hits.reading import Reading
 from readtrack.page import filling, shown
 from readtrack.page import honeypot as trap
-from readtrack.reports import live
+from readtrack.reports.page_state import page_state
 from readtrack.request import Told
 from readtrack.store import day_keys, keys, recording
 from readtrack.store.circuit import fail_open
@@ -169,7 +169,7 @@ def unread(request: HttpRequest, reader: readers.Reader) -> dict[str, Any]:
     subjects = _subjects(
         request, request.GET.getlist("category"), are_checked=bool(conf.READ_QUERYSET)
     )
-    found = live.page_state(dots=list(subjects.values()), reader=reader).unread
+    found = page_state(dots=list(subjects.values()), reader=reader).unread
     if not as_of or len(found) < len(set(subjects.values())):
         raise RefusalError("unavailable", gettext("Try again later."), status=503)
     answers = {
