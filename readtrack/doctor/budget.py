@@ -147,7 +147,7 @@ def _size(given: Mapping[str, Any]) -> SiteSize:
 def _unused_rows() -> set[keys.Key]:
     """Returns the rows that the settings leave out, and those that no setting tells about."""
     # There for a moment, or after a loss.
-    unused = {keys.scratch, keys.budget, keys.importing, keys.earlier}
+    unused = {keys.scratch, keys.budget, keys.importing, keys.earlier, keys.honeypot_visits}
     # Only of pages whose text is marked, which no setting tells.
     unused |= {keys.reading, keys.reading_pass, keys.read_pass}
     for strategy in STRATEGIES.values():
@@ -162,7 +162,8 @@ def _unused_rows() -> set[keys.Key]:
         unused |= {keys.funnel, keys.funnel_pass}
     if not readers.has_ordinals():
         unused |= {keys.readers, keys.readers_next}
-    unused.add(keys.window if conf.WINDOW_STORE == "compact" else keys.window_slice)
+    if not conf.ANONYMOUS_READERS:
+        unused.add(keys.anonymous_readers)
     return unused
 
 
@@ -241,9 +242,6 @@ def _slot(parts: frozenset[str], lifetime: int) -> int:
     for part, seconds in SLOTS.items():
         if part in parts:
             return seconds
-    if "slice" in parts:
-        length, _ = keys.slicing()
-        return length
     if parts & {"subject", "visitor"}:
         return lifetime
     # A list of the whole site holds an hour's subjects at least, as trending does.
@@ -258,11 +256,10 @@ def _touched(subjects: int, views: float) -> float:
 
 
 def _copies(parts: frozenset[str]) -> int:
-    """Returns how many keys there are for each model, dimension or shard of the site."""
+    """Returns how many keys there are for each model or dimension of the site."""
     counts = {
         "model": len(counted_models()),
         "dimension": len(conf.DIMENSIONS),
-        "shard": conf.WINDOW_SHARDS,
     }
     return prod(count for part, count in counts.items() if part in parts)
 
@@ -276,8 +273,6 @@ def _members(
         return min(visitors, memory.MOST_MEMBERS)  # it grows no further
     if row.type == "set":
         return min(views, size.visitors)
-    if row.type == "set of integers":
-        return views
     if row.type == "sorted set":
         return 1 if "subject" in parts else subjects
     if row.type == "hash":

@@ -25,6 +25,7 @@ from readtrack.doctor.wording import counted, duration, size
 from readtrack.hits.addresses import NOTICES
 from readtrack.sql import runs
 from readtrack.store import connection, lifecycle
+from readtrack.texts import one_line
 
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
 OLDEST_VERSION = (6, 2)
@@ -48,19 +49,24 @@ class Finding(NamedTuple):
 
 
 def _ok(message: str) -> Finding:
-    return Finding("ok", message, "")
+    return _finding("ok", message, "")
 
 
 def _note(message: str, hint: str) -> Finding:
-    return Finding("note", message, hint)
+    return _finding("note", message, hint)
 
 
 def _warning(message: str, hint: str) -> Finding:
-    return Finding("warning", message, hint)
+    return _finding("warning", message, hint)
 
 
 def _error(message: str, hint: str) -> Finding:
-    return Finding("error", message, hint)
+    return _finding("error", message, hint)
+
+
+def _finding(level: str, message: str, hint: str) -> Finding:
+    # The text of an error or of a statement may hold what a visitor typed.
+    return Finding(level, one_line(message), one_line(hint))
 
 
 def of_ping(ping: Ping) -> list[Finding]:

@@ -34,7 +34,6 @@ def _name(number: int) -> str:
 MEMBERS = {
     "HyperLogLog": Member("PFADD", lambda number: (_name(number),)),
     "set": Member("SADD", lambda number: (_name(number),)),
-    "set of integers": Member("SADD", lambda number: (number * 2_654_435_761 % 2**31,)),
     "sorted set": Member("ZADD", lambda number: (number, _name(number))),
     "hash": Member("HSET", lambda number: (_name(number), number)),
     "hash of readers": Member("HSET", lambda number: (_name(number), number)),

@@ -20,7 +20,14 @@ from readtrack.store.scripts import Call
 SCAN_COUNT = 1000  # keys looked at in one SCAN step, which scripts then work through
 # Copied to each partition that is made out of theirs. Those of the whole site are in the first
 # partition.
-OF_PARTITION = (keys.reads_began, keys.readers, keys.readers_next, keys.flush_last, keys.flush_full)
+OF_READERS = (keys.readers, keys.anonymous_readers)
+OF_PARTITION = (
+    keys.reads_began,
+    *OF_READERS,
+    keys.readers_next,
+    keys.flush_last,
+    keys.flush_full,
+)
 OF_SITE = (keys.day_key, keys.skips)
 BY_SUBJECT = (
     keys.reset,
@@ -305,7 +312,7 @@ def move(before: int, *, progress: Callable[[int], object] = int) -> int:
             ]:
                 moved[name] = new
         copied += _copy(moved)
-        for name in (name for name in moved if keys.parse(name)[0] is keys.readers):
+        for name in (name for name in moved if keys.parse(name)[0] in OF_READERS):
             renumbered.update(
                 keys.tag_in(one) for one in moved[name] if not _has_numbers(client, one, of=name)
             )

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.core.management.base import CommandParser
-from tqdm import tqdm
 
 
 class Subcommand:
@@ -31,5 +30,7 @@ def progress_bar(description: str, *, verbosity: int, **options: Any) -> Any:
 
     It is hidden for the first second, with verbosity 0, and where the output is no terminal.
     """
+    from tqdm import tqdm  # only commands that take long need it
+
     is_disabled = True if verbosity == 0 else None  # None leaves it to the output
     return tqdm(desc=description, delay=1, leave=False, disable=is_disabled, **options)

@@ -1,0 +1,1 @@
+"""What visitors, other sites, tenants, local users and staff without permission may try."""
