@@ -50,7 +50,8 @@ def check_parents() -> list[checks.CheckMessage]:
         owner = subjects.owner(model)
         if owner in subjects.with_parents(model):
             continue
-        child, parent = model._meta.label, owner._meta.label
+        child = model._meta.label
+        parent = owner._meta.label
         messages.append(
             checks.Error(
                 f"{child} has another primary key than {parent},"

@@ -146,7 +146,7 @@ def _size(given: Mapping[str, Any]) -> SiteSize:
 
 
 def _unused_rows() -> set[keys.Key]:
-    """Returns the rows that are left out: they depend on other settings, or on nothing known."""
+    """Returns the rows that the settings leave out, and those that no setting tells about."""
     # There for a moment, or after a loss.
     unused = {keys.scratch, keys.budget, keys.importing, keys.earlier, keys.honeypot_visits}
     # Only of pages whose text is marked, which no setting tells.
@@ -176,11 +176,11 @@ def _advice(size: SiteSize, strategies: Mapping[str, KeyKind]) -> Advice:
         )
     # A strategy of signed-in readers suffices where nobody else is counted; but a bitmap with few
     # of its bits set is mostly empty.
-    suffices = conf.ANONYMOUS == "none" and size.visitors >= FEW_BITS * size.readers
+    readers_suffice = conf.ANONYMOUS == "none" and size.visitors >= FEW_BITS * size.readers
     fitting = [
         strategy
         for strategy in STRATEGIES.values()
-        if strategy.suits and (suffices or not strategy.needs_reader)
+        if strategy.suits and (readers_suffice or not strategy.needs_reader)
     ]
 
     def cost(strategy: Strategy) -> tuple[float, bool, float]:
@@ -239,7 +239,7 @@ def _lifetime(row: keys.Key) -> int:
 
 
 def _slot(parts: frozenset[str], lifetime: int) -> int:
-    """Returns the time in which views enter the same key (seconds), 0 if all do for ever."""
+    """Returns the time in which views enter the same key (seconds), 0 for a key that stays."""
     for part, seconds in SLOTS.items():
         if part in parts:
             return seconds

@@ -120,7 +120,8 @@ because what came after it is counted already. --field is for JSON other than th
         except ledger.ImportRefusedError as error:
             raise CommandError(str(error)) from error
         except OSError as error:
-            name, reason = error.filename or "A log", error.strerror or error
+            name = error.filename or "A log"
+            reason = error.strerror or error
             raise CommandError(f"{name} cannot be read: {reason}") from error
         lines = ["Nothing was written. An import would say:"] if dry_run else []
         lines += _figures(report)
