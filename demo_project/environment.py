@@ -1,7 +1,8 @@
 """The checkout's own environments, made with nothing but the standard library.
 
-One for each Python minor version, `.venv/pyX.Y`. A stamp in it for each extra says for which
-pyproject.toml it was made, so that later starts only compare hashes.
+One for each Python minor version, `.venv/pyX.Y`, with the versions in constraints.txt, which are
+those that the tests have run with. A stamp in it for each extra says for which pyproject.toml and
+constraints.txt it was made, so that later starts only compare hashes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".venv" / f"py{sys.version_info[0]}.{sys.version_info[1]}"
+CONSTRAINTS = "demo_project/constraints.txt"
 CONTAINED = {"demo": ["demo"], "test": ["demo", "test"]}  # as in pyproject's extras
 
 
@@ -29,7 +31,8 @@ def stamp(extra: str, *, root: Path = ROOT) -> str:
     """Changes with what has to be installed, and with the folder, for an environment cannot be
     moved.
     """
-    parts = [(root / "pyproject.toml").read_bytes(), extra.encode(), bytes(root)]
+    files = [(root / name).read_bytes() for name in ("pyproject.toml", CONSTRAINTS)]
+    parts = [*files, extra.encode(), bytes(root)]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
@@ -106,8 +109,9 @@ def install(extra: str) -> None:
     pip = [str(python(HOME)), "-m", "pip"]
     if not list(HOME.glob("lib/*/site-packages/pip")):
         pip = [sys.executable, "-m", "pip", "--python", str(python(HOME))]
+    options = ["--quiet", "--disable-pip-version-check", "--constraint", CONSTRAINTS]
     result = subprocess.run(
-        [*pip, "install", "--quiet", "--disable-pip-version-check", "--editable", f".[{extra}]"],
+        [*pip, "install", *options, "--editable", f".[{extra}]"],
         check=False,
         cwd=ROOT,
         env={**os.environ, "PIP_USER": "0", "PIP_NO_INPUT": "1"},

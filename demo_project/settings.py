@@ -37,7 +37,9 @@ def database(url: str) -> dict[str, object]:
 
 
 SECRET_KEY = "demo-only: everyone can read this key, so never serve a real site with it"
-DEBUG = os.environ.get("DEBUG", "1") == "1"
+# A page of DEBUG shows an error's variables to everybody who can reach the port, and some of them
+# hold the servers' passwords.
+DEBUG = os.environ.get("DEBUG") == "1"
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 
 REDIS_URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")

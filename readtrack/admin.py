@@ -10,7 +10,7 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import redirect
 from django.template.loader import select_template
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
@@ -22,7 +22,6 @@ from django.utils.translation import gettext_lazy as _
 
 from readtrack import tracker
 from readtrack.conf import conf
-from readtrack.dashboard.objects import address_of, name_of, title_of
 from readtrack.dashboard.page import FILES, export, page_context
 from readtrack.dashboard.scope import Scope
 from readtrack.flush import resets
@@ -31,24 +30,43 @@ from readtrack.numerals import exact
 from readtrack.reports.access import is_author, may_view_numbers, numbers_url
 from readtrack.store.connection import RedisError
 from readtrack.subjects import author_of, counted_subject_of, has_read_state, news_links
+from readtrack.texts import address_of, name_of, title_of
 
 SLICE = 500  # rows that are changed at a time, of millions perhaps
 
 
-def _action(name: str, description: Any, loss: Any, change: Callable[[Any], object]) -> Any:
-    """Returns an admin action that says what is lost, and changes the rows once that is confirmed."""
+def may_reset_counts(user: Any) -> bool:
+    """Returns True if the user may set counts to zero, of rows that the user may change."""
+    return bool(user.has_perm("readtrack.reset_counts"))
+
+
+def _action(
+    name: str,
+    description: Any,
+    loss: Any,
+    change: Callable[[Any], object],
+    *,
+    is_allowed: Callable[[Any], bool] = lambda user: True,
+) -> Any:
+    """Returns an admin action that says what is lost, and changes the rows once that is confirmed.
+
+    It is for users who may change the rows and for whom `is_allowed` returns True.
+    """
 
     @admin.action(permissions=["change"], description=description)
     def act(
         modeladmin: Any, request: HttpRequest, queryset: QuerySet[Any]
     ) -> TemplateResponse | None:
+        # Here, because Django wants any one of the permissions of an action, and this needs two.
+        if not is_allowed(request.user):
+            raise PermissionDenied
         title, rows = description % utils.model_format_dict(queryset), queryset.order_by("pk")
         if "confirmed" not in request.POST:
             context = {
                 **modeladmin.admin_site.each_context(request),
                 "title": title,
                 "loss": loss,
-                "rows": rows[:10],
+                "rows": [title_of(row) for row in rows[:10]],
                 "count": rows.count(),
                 "action": name,
                 "is_all": request.POST.get("select_across", "0"),
@@ -79,6 +97,7 @@ reset_counts = _action(
         "Views, visitors, reads and their history are deleted, in Redis and in the database, and begin at 0."
     ),
     lambda rows: resets.reset([counted_subject_of(row) for row in rows]),
+    is_allowed=may_reset_counts,
 )
 mark_unread = _action(
     "mark_unread",
@@ -128,6 +147,13 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
             ]
 
     change_form_template = "admin/readtrack/numbers_form.html"
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        """Returns the actions without that for which the user lacks the permission."""
+        actions = super().get_actions(request)
+        if not may_reset_counts(request.user):
+            actions.pop(reset_counts.__name__, None)
+        return actions
 
     @admin.display(description=_("views"), ordering="view_count")
     def stored_views(self, obj: Tracked) -> str:
@@ -247,9 +273,13 @@ class DashboardAdmin(ReadOnlyAdmin):
         of its author.
         """
         scope = Scope.parse({"object": subject})
-        if not (chosen := scope.chosen.get("object", "")):
+        chosen = scope.chosen.get("object", "")
+        obj = scope.rows(scope.models[0]).first() if chosen else None
+        may_see = obj is not None and may_view_numbers(request.user, obj)
+        if not (may_see or self.has_view_permission(request)):
+            raise PermissionDenied  # and not 404, which would tell whether the object exists
+        if obj is None:
             raise Http404
-        obj = get_object_or_404(scope.rows(scope.models[0]))
         author, report, here = (
             author_of(obj, of_counts=True),
             "",
@@ -261,7 +291,6 @@ class DashboardAdmin(ReadOnlyAdmin):
             report = self._url("readtrack_author") + here.address()
         links = {gettext("View on site"): address_of(obj), gettext("All by this author"): report}
         shown = [link for link in links.items() if link[1]]
-        may_see = may_view_numbers(request.user, obj)
         return self._page(
             request, {"object": chosen}, may_see=may_see, obj=obj, title=title_of(obj), links=shown
         )

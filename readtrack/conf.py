@@ -39,9 +39,6 @@ class Conf:
     WINDOW: int = 1800  # seconds in which further hits of a visitor on a subject are repeats; 0 is one second
     RATE_LIMIT: int = 5  # hits of one visitor that count within RATE_WINDOW; 0 is no limit
     RATE_WINDOW: int = 10  # seconds from the first hit, never extended; 0 is one second
-    WINDOW_STORE: Literal["keys", "compact"] = "keys"  # compact: 5 B a view in place of 113, but a window may end late
-    WINDOW_SLICES: int = 4  # compact: slices of a window, which ends one slice late at most
-    WINDOW_SHARDS: int = 1_024  # compact: sets of a slice; as many as the views in a WINDOW, divided by 1,000
 
     # Pages that do not come from Django each time: the script
     COUNT_BY: Literal["either", "server", "script"] = "either"  # who counts a page with the script; either: the first
@@ -88,6 +85,7 @@ class Conf:
     MAX_READER: int = 100_000_000  # highest position of a reader (sequence: 1/32 of it): 12.5 MB a category at most
     START_AS_READ: bool = False  # a new account begins with every category read, in place of none
     ANONYMOUS_READERS: bool = False  # anonymous visitors have dots, too, by their cookie
+    MAX_ANONYMOUS_READERS: int = 1_000_000  # of them whom Redis knows at once, 58 B each; further ones have no dots
     STALE_FOR: int = 0  # maximum replica or cache lag in seconds; posts published within it stay unread
     READ_QUERYSET: str = ""  # path of a function (request, queryset) -> the rows that the user may see, for JSON
 

@@ -13,7 +13,7 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.runtime import Context
 
-from readtrack.page import filling
+from readtrack.page import filling, honeypot
 
 
 class ReadTrackExtension(Extension):
@@ -28,6 +28,7 @@ class ReadTrackExtension(Extension):
             read_count=filling.read_count,
             unread_dot=_placing(filling.DOT),
             unread_count=_placing(filling.UNREAD),
+            readtrack_honeypot=honeypot.link,
             readtrack_panel=pass_context(filling.panel),
             readtrack_text=readtrack_text,
             readtrack_script=pass_context(filling.script),

@@ -1,11 +1,13 @@
 """The middleware: records the views and reads of a page once it is made, then fills in its counts
 and dots.
+
+Five steps, in this order: `collect` what the page showed, `judge` what of it counts, `identify` who
+looks at it, `record` that in Redis, `fill_in` the page.
 """
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
-from urllib.parse import unquote
+from typing import Any, NamedTuple
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
@@ -15,11 +17,12 @@ from django.views.generic import DetailView
 
 from readtrack import tracker
 from readtrack.conf import cached_setting, conf, patterns
-from readtrack.hits import bots, dimensions, exclusions, visitors
-from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, refusal
+from readtrack.hits import bots, dimensions, exclusions, readers, visitors
+from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, Reason, refusal
+from readtrack.hits.reading import Reading
 from readtrack.page import filling, panel, shown
 from readtrack.page.filling import MAY_QUERY, PAGE_MARK, PANEL_MARK, READER_MARK, TEXT_MARK
-from readtrack.request import Recorder, TrackedRequest
+from readtrack.request import Recorder, Told, TrackedRequest
 from readtrack.store import clock, keys, recording, scripts, uniques
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import Page, fail_open
@@ -41,205 +44,424 @@ class ReadTrackMiddleware:
 
     def __call__(self, request: TrackedRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
         request.readtrack = Recorder()
-        if conf.SHARED_PATHS and any(
-            pattern.search(request.path) for pattern in patterns("SHARED_PATHS")[0]
-        ):
-            request.readtrack.is_shared = True
+        if conf.SHARED_PATHS:
+            request.readtrack.is_shared = _has_shared_path(request)
         if self.is_async:
             return self._acall(request)
         with Page(request, conf.TIMEOUT):
             response: HttpResponseBase = self.get_response(request)
-            if _is_ours(request, response):
-                _finish(
-                    request,
-                    response,
-                    visitors.signed_in(request) if request.readtrack.needs_user else None,
-                )
+            page = collect(request, response)
+            if page is not None:
+                user = visitors.signed_in(request) if _needs_user(page, response) else None
+                _finish(request, response, page, user)
         return response
 
     async def _acall(self, request: TrackedRequest) -> HttpResponseBase:
         with Page(request, conf.TIMEOUT):
             response: HttpResponseBase = await self.get_response(request)
-            if _is_ours(request, response):
-                seen = request.readtrack
-                user = await visitors.asigned_in(request) if seen.needs_user else None
-                # A tenant is that of the connection to SQL of Django's own thread. EXCLUDE may
-                # query groups. Otherwise any thread will do, and pages do not queue.
-                is_sensitive = bool(
-                    conf.EXCLUDE or keys.tenant_function() or MAY_QUERY.search(seen.content or b"")
+            page = collect(request, response)
+            if page is not None:
+                user = None
+                if _needs_user(page, response):
+                    user = await visitors.asigned_in(request)
+                is_sensitive = _needs_thread_of_django(page)
+                await filling.in_thread(
+                    _finish, request, response, page, user, is_sensitive=is_sensitive
                 )
-                await filling.in_thread(_finish, request, response, user, is_sensitive=is_sensitive)
         return response
 
 
-def _is_ours(request: TrackedRequest, response: HttpResponseBase) -> bool:
-    """Looks through a page that is made. Returns True if there is anything to record, to fill in or
-    to explain.
-    """
-    seen, content = request.readtrack, filling.text_of(response)
-    if context := getattr(response, "context_data", None):
-        seen.see(context)
-    has_seen = seen.has_seen
-    if (
-        content
-        and not has_seen
-        and PAGE_MARK in content
-        and not (seen.has_script or seen.is_script)
-    ):
-        # It came out of `cache_page`, and its view did not run.
-        for name in (
-            entry.subject for entry in filling.found(content).values() if entry.kind == filling.PAGE
-        ):
-            # Otherwise a fragment was cached with the script of another page in it.
-            if unquote(name.partition("|")[0]) == request.path[: shown.LONGEST_PATH]:
-                shown.tell(name, seen)
-                seen.has_script = True
-        has_seen = seen.has_seen
-    if has_seen and seen.is_shared and conf.COUNT_BY != "server":
-        seen.is_left, seen.views, seen.reads = True, {}, {}
-        has_seen = seen.has_seen
-    seen.content, seen.is_ours = content, has_seen
-    if not seen.is_shared:
-        # A stream, whose content is empty here, may have dots if it is HTML.
-        may_have_dots = content == b"" and "html" in response.get("Content-Type", "")
-        seen.needs_user = has_seen or bool(
-            READER_MARK.search(content) if content else may_have_dots
-        )
-    return has_seen or content is not None or _explains()
+def _has_shared_path(request: HttpRequest) -> bool:
+    expressions, _ = patterns("SHARED_PATHS")
+    return any(expression.search(request.path) for expression in expressions)
 
 
-@cached_setting(
-    "DEBUG"
-)  # to look it up in `settings` takes as long as all that a page without a subject needs
-def _explains() -> bool:
-    return settings.DEBUG or conf.DEBUG_HEADER
+class ShownPage(NamedTuple):
+    """What a page shows, once it is made."""
+
+    views: tuple[str, ...]  # subjects
+    reads: tuple[str, ...]  # subjects
+    steps: tuple[tuple[str, str], ...]  # subjects and stages
+    reading: Reading | None  # what the page's script tells of the text
+    content: bytes | None  # to fill in, by `filling.text_of`
+    is_shared: bool  # the same for everybody
+    has_script: bool  # which tells of the page again
+    told: Told | None  # the request is that of the page's script
+    as_of: int | None  # Redis's clock (µs) when the page was made, if that was an earlier request
+    is_left_to_script: bool = False  # its views and reads are those of whose browser runs it
+
+    @property
+    def has_anything(self) -> bool:
+        """Returns True if there is anything to record."""
+        return bool(self.views or self.reads or self.steps or self.reading)
 
 
-def _finish(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> None:
-    seen, content = request.readtrack, request.readtrack.content
-    if content is not None:
-        find_reader = None if seen.is_shared else partial(visitors.reader, request, user)
-        seen.fill = partial(filling.fill, response, content, find_reader)
-        if seen.language:
-            seen.fill = override(seen.language)(seen.fill)
-    outcome = _record(request, response, user) if seen.is_ours else NO_OUTCOME
-    # what became of the page's views, reads and steps, or why a page that looks like it has none
+class Verdict(NamedTuple):
+    """What of a page is to be recorded."""
+
+    views: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    steps: tuple[tuple[str, str], ...] = ()
+    reading: Reading | None = None
+    reason: Reason | None = None  # why the page's views do not count
+
+    @property
+    def has_anything(self) -> bool:
+        """Returns True if there is anything to record."""
+        return bool(self.views or self.reads or self.steps or self.reading)
+
+
+class Identity(NamedTuple):
+    """Who looks at a page."""
+
+    visitor: visitors.Visitor
+    reader: readers.Reader | None
+    stand_in: str  # the id that stood in for the visitor's cookie; "" where none did
+
+
+def _finish(
+    request: TrackedRequest, response: HttpResponseBase, page: ShownPage, user: Any | None
+) -> None:
+    verdict = judge(request, response, page, user)
+    outcome = _skip(request, page, verdict)
+    fill = _filler(request, response, page, user)
+    if verdict.has_anything:
+        identity = identify(request, response, page, verdict, user)
+        hit = _hit_of(request, page, verdict, identity)
+        recorded = _queue(hit)
+        if recorded is None and page.told and fill:
+            # What the script tells is recorded, and its answer filled in, by one round trip.
+            recorded = _record_with_answer(hit, fill)
+            fill = None
+        elif recorded is None:
+            recorded = record(hit)
+        if recorded is None:
+            recorded = tracker.skip(hit.views, "error")
+        else:
+            _give_cookie(request, response, verdict, identity, recorded)
+        if verdict.reason:
+            recorded = recorded._replace(skipped={**outcome.skipped, **recorded.skipped})
+        outcome = recorded
     if _explains():
-        text = str(outcome)
-        view = getattr(getattr(request.resolver_match, "func", None), "view_class", None)
-        if not text and (seen.is_left or (seen.has_script and seen.is_ours)):
-            text = "left to the script" if seen.has_script else "no script"
-        elif not (text or seen.is_ours) and isinstance(view, type) and issubclass(view, DetailView):
-            text = "no subject" if request.method == "GET" and response.status_code == 200 else ""
-        if text:
-            response["X-Readtrack"] = text
-    if content and PANEL_MARK in content and not seen.is_shared:
-        # Once the page's own view is recorded, so that the panel and the page show the same count.
-        seen.fill = partial(
-            filling.fill, response, panel.placed(response, content, user), find_reader
-        )
-    if seen.fill:
-        seen.fill()
+        explain(request, response, page, outcome)
+    fill_in(response, page, user, fill)
 
 
-def _record(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:
-    """Drops what cannot count, and records the rest."""
-    seen, status, is_anonymous = request.readtrack, response.status_code, user is None
-    reason, views = None, seen.views
-    if seen.views or seen.reads or seen.reading:
-        # What a script tells comes by POST, as a step may.
-        method, code = ("GET", 200) if seen.is_script and status < 400 else (request.method, status)
-        if reason := refusal(method, code, request.META, is_anonymous=is_anonymous):
-            seen.views, seen.reads, seen.reading = {}, {}, None
-    # A form that redirects may be a step.
-    if seen.steps and (
-        status >= 400 or refusal("GET", 200, request.META, is_anonymous=is_anonymous)
-    ):
-        seen.steps = {}
+# 1. Collect
+
+
+def collect(request: TrackedRequest, response: HttpResponseBase) -> ShownPage | None:
+    """Returns what a page that is made shows.
+
+    Returns None if there is nothing to record, to fill in or to explain.
+    """
+    recorder = request.readtrack
+    content = filling.text_of(response)
+    context = getattr(response, "context_data", None)
+    if context:
+        recorder.see(context)
+    if content is None and not recorder.has_anything and not _explains():
+        return None
+    told = recorder.told
+    page = ShownPage(
+        tuple(recorder.views),
+        tuple(recorder.reads),
+        tuple(recorder.steps),
+        told.reading if told else None,
+        content,
+        recorder.is_shared,
+        recorder.has_script,
+        told,
+        told.as_of if told else None,
+    )
+    if not (page.has_anything or page.has_script or told):
+        page = _with_cached(page, path=request.path)
+    if page.is_shared and page.has_anything and conf.COUNT_BY != "server":
+        page = page._replace(views=(), reads=(), is_left_to_script=True)
+    return page
+
+
+def _with_cached(page: ShownPage, *, path: str) -> ShownPage:
+    """Returns the page with what it shows if it came out of `cache_page` and its view did not run."""
+    if not page.content or PAGE_MARK not in page.content:
+        return page
+    cached = _cached_page(page.content, path=path)
+    if cached is None:
+        return page
+    return page._replace(
+        views=cached.views,
+        reads=cached.reads,
+        as_of=cached.as_of,
+        is_shared=cached.is_shared,
+        has_script=True,
+    )
+
+
+def _cached_page(content: bytes, *, path: str) -> shown.NamedPage | None:
+    """Returns what a page shows that came out of `cache_page`, so that its view did not run."""
+    for placeholder in filling.found(content).values():
+        if placeholder.kind != filling.PAGE:
+            continue
+        page = shown.parse(placeholder.subject)
+        # Otherwise a fragment was cached with the script of another page in it.
+        if page.path == path[: shown.LONGEST_PATH]:
+            return page
+    return None
+
+
+def _needs_user(page: ShownPage, response: Any) -> bool:
+    """Returns True if the reader is needed: to record, or to fill in dots."""
+    if page.is_shared:
+        return False
+    if page.has_anything:
+        return True
+    if page.content:
+        return READER_MARK.search(page.content) is not None
+    is_stream = page.content is not None  # whose content is not known yet
+    return is_stream and "html" in response.get("Content-Type", "")
+
+
+def _needs_thread_of_django(page: ShownPage) -> bool:
+    """Returns True if the steps may use the connection to SQL of Django's own thread.
+
+    EXCLUDE may query groups, and a tenant may be that of the connection. Otherwise any thread will
+    do, and pages do not queue.
+    """
+    if conf.EXCLUDE or keys.tenant_function():
+        return True
+    return MAY_QUERY.search(page.content or b"") is not None
+
+
+# 2. Judge
+
+
+def judge(
+    request: HttpRequest, response: HttpResponseBase, page: ShownPage, user: Any | None
+) -> Verdict:
+    """Returns what of the page is to be recorded, and why its views do not count."""
+    if not page.has_anything:
+        return Verdict()
+    verdict = Verdict(page.views, page.reads, page.steps, page.reading)
+    reason = _refusal_of_views(request, response, page, user)
+    if reason:
+        verdict = Verdict(steps=page.steps, reason=reason)
+    if verdict.steps and _refusal_of_steps(request, response, user):
+        verdict = verdict._replace(steps=())
+    if verdict.has_anything and _is_excluded(request, user):
+        verdict = _without_own(verdict)
+    if page.has_script:
+        verdict = _without_what_script_tells(verdict, page)
+    return verdict
+
+
+def _without_own(verdict: Verdict) -> Verdict:
+    """Returns the verdict on the site's own people: what they read stays, so that dots go out."""
+    if not (verdict.views or verdict.steps or verdict.reading):
+        return verdict
+    return Verdict(reads=verdict.reads, reason=verdict.reason or "excluded")
+
+
+def _without_what_script_tells(verdict: Verdict, page: ShownPage) -> Verdict:
+    """Returns the verdict on a page whose script tells of it again."""
+    if conf.COUNT_BY == "script":
+        return verdict._replace(views=(), reads=())
+    if conf.READ_WHEN == "read" and TEXT_MARK in (page.content or b""):
+        return verdict._replace(reads=())
+    return verdict
+
+
+def _refusal_of_views(
+    request: HttpRequest, response: HttpResponseBase, page: ShownPage, user: Any | None
+) -> Reason | None:
+    if not (page.views or page.reads or page.reading):
+        return None
+    method = request.method
+    status = response.status_code
+    if page.told and status < 400:  # what a script tells comes by POST
+        method = "GET"
+        status = 200
+    return refusal(method, status, request.META, is_anonymous=user is None)
+
+
+def _refusal_of_steps(
+    request: HttpRequest, response: HttpResponseBase, user: Any | None
+) -> Reason | None:
+    """Returns why a step cannot count. A form that redirects may be a step."""
+    if response.status_code >= 400:
+        return "status"
+    return refusal("GET", 200, request.META, is_anonymous=user is None)
+
+
+def _is_excluded(request: HttpRequest, user: Any | None) -> bool:
     may_be_own = conf.EXCLUDE or getattr(user, "is_staff", False)
-    if (
-        may_be_own
-        and (seen.views or seen.steps or seen.reading)
-        and exclusions.is_excluded(request, user)
-    ):
-        reason = reason or "excluded"
-        seen.views, seen.steps, seen.reading = (
-            {},
-            {},
-            None,
-        )  # what they have read stays, so that their dots go out
-    if seen.has_script and conf.COUNT_BY == "script":
-        seen.views, seen.reads = {}, {}
-    if seen.has_script and conf.READ_WHEN == "read" and TEXT_MARK in (seen.content or b""):
-        seen.reads = {}
-    is_left, outcome = seen.has_seen, NO_OUTCOME
-    if reason and not seen.is_script:  # the page itself was skipped already
-        outcome = tracker.skip(
-            views, reason, is_alone=not is_left, agent=bots.user_agent_of(request)
-        )
-    if not is_left:
-        return outcome
-    counted = _count(request, response, user)
-    return counted._replace(skipped={**outcome.skipped, **counted.skipped}) if reason else counted
+    return bool(may_be_own) and exclusions.is_excluded(request, user)
 
 
-def _count(request: TrackedRequest, response: HttpResponseBase, user: Any | None) -> Outcome:
-    seen, stand_in = request.readtrack, ""
+def _skip(request: HttpRequest, page: ShownPage, verdict: Verdict) -> Outcome:
+    """Counts views that were refused, and returns them as an outcome."""
+    if not verdict.reason or page.told:  # of a script the page itself was skipped already
+        return NO_OUTCOME
+    agent = bots.user_agent_of(request)
+    is_alone = not verdict.has_anything
+    return tracker.skip(page.views, verdict.reason, is_alone=is_alone, agent=agent)
+
+
+# 3. Identify
+
+
+def identify(
+    request: HttpRequest,
+    response: HttpResponseBase,
+    page: ShownPage,
+    verdict: Verdict,
+    user: Any | None,
+) -> Identity:
+    """Returns who looks at the page."""
     # The thread of the buffer names a new visitor, in a loop: within a request that takes four
     # times as long.
     visitor = visitors.visitor(request, user, named=not conf.BUFFER)
-    if visitor.new_cookie and (seen.is_shared or visitors.may_be_shared(response)):
-        visitor = visitors.Visitor(
-            visitor.fallback_id or visitors.address_id(request), kind="address"
-        )
-    if seen.is_script and visitor.kind == "cookie" and not visitor.new_cookie:
+    if visitor.new_cookie and (page.is_shared or visitors.may_be_shared(response)):
+        stand_in_id = visitor.fallback_id or visitors.address_id(request)
+        visitor = visitors.Visitor(stand_in_id, kind="address")
+    stand_in = ""
+    if page.told and visitor.kind == "cookie" and not visitor.new_cookie:
         stand_in = visitors.address_id(request)
-    reader = visitors.reader(request, user) if seen.reads or uniques.needs_readers() else None
+    reader = None
+    if verdict.reads or uniques.needs_readers():
+        reader = visitors.reader(request, user)
+    return Identity(visitor, reader, stand_in)
+
+
+# 4. Record
+
+
+def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity: Identity) -> Hit:
     if not clock.due:  # once in a process
         fail_open(clock.ask, None)
-    values = (
-        dimensions.values(request)
-        if conf.DIMENSIONS and seen.views and not visitor.opted_out
-        else ()
-    )
-    views, reads, steps = (
-        tuple(seen.views),
-        tuple(seen.reads) if reader is not None else (),
-        tuple(seen.steps),
-    )
-    began, as_of = seen.began if seen.as_of is None else None, seen.as_of
-    at, reading, by_script = clock.now(), seen.reading, seen.is_script
+    values: tuple[tuple[str, str], ...] = ()
+    if conf.DIMENSIONS and verdict.views and not identity.visitor.opted_out:
+        values = dimensions.values(request)
+    began = request.readtrack.began if page.as_of is None else None
     # By place, because twelve names take as long as the hash of an address.
-    hit = Hit(
-        visitor, at, views, reads, values, steps, reading, by_script, stand_in, reader, began, as_of
+    return Hit(
+        identity.visitor,
+        clock.now(),
+        verdict.views,
+        verdict.reads if identity.reader is not None else (),
+        values,
+        verdict.steps,
+        verdict.reading,
+        page.told is not None,
+        identity.stand_in,
+        identity.reader,
+        began,
+        page.as_of,
     )
-    outcome = hit_buffer.add(hit) if conf.BUFFER else None
-    if not outcome:
-        hit = hit.named if visitor.caller else hit
-        outcome = _answer(hit, seen) if seen.is_script else fail_open(recording.record, None, hit)
-    if outcome is None:
-        return tracker.skip(views, "error")
-    if visitor.new_cookie:
-        # A refused person gets the cookie, too, and is told apart later. A robot with it would
-        # leave the honeypot.
-        is_person = bool(views or outcome.steps) and "honeypot" not in outcome.skipped.values()
-        if is_person or (conf.ANONYMOUS_READERS and seen.reads):
-            visitors.set_cookie(request, response, visitor)
-    return outcome
 
 
-def _answer(hit: Hit, seen: Recorder) -> Outcome | None:
-    """Records what a script tells, and fills in the answer, in one round trip. Returns None if
-    Redis fails.
+def _queue(hit: Hit) -> Outcome | None:
+    """Queues the hit. Returns None for one that is to be recorded directly."""
+    return hit_buffer.add(hit) if conf.BUFFER else None
+
+
+def record(hit: Hit) -> Outcome | None:
+    """Records the hit. Returns None if Redis fails."""
+    return fail_open(recording.record, None, hit.named)
+
+
+def _record_with_answer(hit: Hit, fill: Callable[..., None]) -> Outcome | None:
+    """Records what a script tells, and fills in the answer, in one round trip.
+
+    Returns None if Redis fails.
     """
     outcomes: list[Outcome] = []
 
     def run(*calls: scripts.Call[Any]) -> list[Any]:
-        results: list[Any] = []
-        outcomes.append(recording.record(hit, *calls, results=results))
-        return results
+        outcomes.append(recording.record(hit.named, *calls))
+        return [call.result for call in calls]
 
-    fill, seen.fill = seen.fill, None
-    if fill:
-        fill(run=run)
+    fill(run=run)
     return outcomes[0] if outcomes else None
+
+
+def _give_cookie(
+    request: HttpRequest,
+    response: HttpResponseBase,
+    verdict: Verdict,
+    identity: Identity,
+    outcome: Outcome,
+) -> None:
+    """Sets a new visitor's cookie."""
+    if not identity.visitor.new_cookie:
+        return
+    # A refused person gets the cookie, too, and is told apart later. A robot with it would leave
+    # the honeypot.
+    is_robot = "honeypot" in outcome.skipped.values()
+    is_person = bool(verdict.views or outcome.steps) and not is_robot
+    if is_person or (conf.ANONYMOUS_READERS and verdict.reads):
+        visitors.set_cookie(request, response, identity.visitor)
+
+
+@cached_setting("DEBUG")
+def _explains() -> bool:
+    """Returns True if responses explain themselves.
+
+    Cached, because to look it up in `settings` takes as long as all that a page without a subject
+    needs.
+    """
+    return settings.DEBUG or conf.DEBUG_HEADER
+
+
+def explain(
+    request: HttpRequest, response: HttpResponseBase, page: ShownPage, outcome: Outcome
+) -> None:
+    """Says in a header what became of the page's views, reads and steps, or why it has none."""
+    text = str(outcome)
+    is_ours = page.has_anything
+    if not text and (page.is_left_to_script or (page.has_script and is_ours)):
+        text = "left to the script" if page.has_script else "no script"
+    elif not text and not is_ours and _looks_like_a_view(request, response):
+        text = "no subject"
+    if text:
+        response["X-Readtrack"] = text
+
+
+def _looks_like_a_view(request: HttpRequest, response: HttpResponseBase) -> bool:
+    view = getattr(getattr(request.resolver_match, "func", None), "view_class", None)
+    is_detail_view = isinstance(view, type) and issubclass(view, DetailView)
+    return is_detail_view and request.method == "GET" and response.status_code == 200
+
+
+# 5. Fill in
+
+
+def _filler(
+    request: HttpRequest, response: HttpResponseBase, page: ShownPage, user: Any | None
+) -> Callable[..., None] | None:
+    """Returns what fills in the page; None if there is nothing to fill in."""
+    if page.content is None:
+        return None
+    find_reader = None if page.is_shared else partial(visitors.reader, request, user)
+    fill: Callable[..., None] = partial(
+        filling.fill, response, content=page.content, find_reader=find_reader
+    )
+    if page.told and page.told.language:
+        return override(page.told.language)(fill)
+    return fill
+
+
+def fill_in(
+    response: HttpResponseBase,
+    page: ShownPage,
+    user: Any | None,
+    fill: Callable[..., None] | None,
+) -> None:
+    """Fills in the counts, the dots and the panel of the page."""
+    if fill is None:
+        return
+    content = page.content or b""
+    if PANEL_MARK in content and not page.is_shared:
+        # Once the page's own view is recorded, so that the panel and the page show the same count.
+        fill(content=panel.placed(response, content, user))
+    else:
+        fill()

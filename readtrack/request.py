@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.db.models import Model
@@ -21,26 +21,22 @@ from readtrack.subjects import (
 )
 
 
+class Told(NamedTuple):
+    """What a page's script tells of a page that was sent before."""
+
+    as_of: int  # Redis's clock (µs) when the page was made
+    language: str  # of the page
+    reading: Reading | None  # what it tells of the page's text
+
+
 class Recorder:
     """Collects the views, reads and steps of a request. The middleware records them once the page
     is made.
     """
 
-    reading: Reading | None = None  # what the page's script tells of its text
-    as_of: int | None = (
-        None  # Redis's clock (µs) when the page was made, if that was an earlier request
-    )
-    is_script = False  # the page's script tells of a page that was sent before
-    language = ""  # the language of that page
     has_script = False  # the page has the script, which tells of it again
-    fill: Callable[..., None] | None = (
-        None  # fills in the response, which the middleware still has to do
-    )
     is_shared = False  # the page is the same for everybody, and only its script tells who reads it
-    is_left = False  # to the script of a shared page
-    content: bytes | None = None  # of the page, to fill in, by `filling.text_of`
-    is_ours = False  # there was something to record when the page was made
-    needs_user = False  # to record, or to fill in dots
+    told: Told | None = None  # the request is that of a page's script
 
     def __init__(self) -> None:
         self.began = time.perf_counter()
@@ -48,9 +44,16 @@ class Recorder:
         self.reads: dict[str, None] = {}
         self.steps: dict[tuple[str, str], None] = {}
 
+    @property
+    def has_anything(self) -> bool:
+        """Returns True if there is anything to record."""
+        has_reading = self.told is not None and self.told.reading is not None
+        return bool(self.views or self.reads or self.steps) or has_reading
+
     def view(self, obj: Model) -> None:
         """Adds a view of the object. Raises TypeError for an object whose views are not counted."""
-        if problem := why_not_counted(obj.__class__):
+        problem = why_not_counted(obj.__class__)
+        if problem:
             raise TypeError(problem)
         self.views[subject_of(obj)] = None
 
@@ -58,7 +61,8 @@ class Recorder:
         """Marks the object read for the signed-in user. Raises TypeError for a model without read
         state.
         """
-        if problem := why_no_read_state(obj.__class__):
+        problem = why_no_read_state(obj.__class__)
+        if problem:
             raise TypeError(problem)
         self.reads[subject_of(obj)] = None
 
@@ -70,25 +74,22 @@ class Recorder:
         self.steps[subject_of(obj), stage] = None
 
     def see(self, context: Any) -> None:
-        """Adds a view and a read of the object that a DetailView renders."""
-        obj = context.get("object") if isinstance(context.get("view"), DetailView) else None
-        if (
-            isinstance(obj, Model) and obj.pk is not None
-        ):  # a preview shows an object that is not saved yet
-            if is_counted(obj.__class__):
-                self.view(obj)
-            if has_read_state(obj.__class__):
-                self.read(obj)
-
-    @property
-    def has_seen(self) -> bool:
-        """Returns True if there is anything to record."""
-        return bool(self.views or self.reads or self.steps or self.reading)
+        """Adds a view and a read of the object that a DetailView renders with this context."""
+        if not isinstance(context.get("view"), DetailView):
+            return
+        obj = context.get("object")
+        if not isinstance(obj, Model) or obj.pk is None:  # a preview shows an object not saved yet
+            return
+        if is_counted(obj.__class__):
+            self.view(obj)
+        if has_read_state(obj.__class__):
+            self.read(obj)
 
 
 def shared_page(view: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a view whose page is the same for everybody, so that caches may keep it. The script
-    does the rest.
+    """Decorates a view whose page is the same for everybody, so that caches may keep it.
+
+    The page's script does the rest.
     """
 
     @wraps(view)
@@ -96,8 +97,10 @@ def shared_page(view: Callable[..., Any]) -> Callable[..., Any]:
         request.readtrack.is_shared = True  # type: ignore[attr-defined]
         return view(request, *args, **kwargs)
 
-    # A coroutine that the view returns is awaited by Django, which has to know.
-    return markcoroutinefunction(shared) if iscoroutinefunction(view) else shared
+    if iscoroutinefunction(view):
+        # Django awaits what the view returns, and asks the function whether to do so.
+        return markcoroutinefunction(shared)
+    return shared
 
 
 class MissingRecorder:
@@ -107,9 +110,10 @@ class MissingRecorder:
         if request is None:
             return self
         raise AttributeError(
-            "This request has no `readtrack`, because it did not come through readtrack.middleware.ReadTrackMiddleware."
-            " If it is a RequestFactory's, set request.readtrack = readtrack.request.Recorder(), or use Django's test"
-            " client. Otherwise add the middleware to MIDDLEWARE, or call tracker.view(obj, visitor=…)."
+            "This request has no `readtrack`, because it did not come through"
+            " readtrack.middleware.ReadTrackMiddleware. If it is a RequestFactory's, set"
+            " request.readtrack = readtrack.request.Recorder(), or use Django's test client."
+            " Otherwise add the middleware to MIDDLEWARE, or call tracker.view(obj, visitor=…)."
         )
 
 

@@ -33,6 +33,11 @@ def subject_of_row(model: type[Model], pk: Any) -> str:
     return f"{label_of(model)}:{pk if type(pk) is int else quote(str(pk), safe='')}"
 
 
+def label_in(subject: str) -> str:
+    """Returns the label of the subject's model: `blog.post` of `blog.post:42`."""
+    return subject.partition(":")[0]
+
+
 def listed(objs: Iterable[AnyModel]) -> Iterable[AnyModel]:
     """Returns the objects. Raises TypeError for a single object, because a loop would cost a round
     trip for each.

@@ -8,9 +8,9 @@ from readtrack.conf import conf
 app_name = "readtrack"
 
 urlpatterns = [
-    path(
-        "archive/", views.honeypot, name="honeypot"
-    ),  # the path must not tell robots that it is a honeypot
+    # The path must not tell robots that it is a honeypot.
+    path("archive/", views.honeypot),
+    path("archive/<str:name>/", views.honeypot, name="honeypot"),
     path("out/<str:signed>", views.follow, name="outbound"),
     path(conf.SCRIPT, views.page, name="page"),
     path("unread/", views.unread, name="unread"),

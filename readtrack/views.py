@@ -31,9 +31,12 @@ from django.views.decorators.http import (
 from readtrack import buckets, reports, tracker
 from readtrack.conf import conf
 from readtrack.hits import hit, readers, visitors
+from readtrack.hits.reading import Reading
 from readtrack.page import filling, shown
+from readtrack.page import honeypot as trap
 from readtrack.reports import live
-from readtrack.store import day_keys, recording
+from readtrack.request import Told
+from readtrack.store import day_keys, keys, recording
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import (
     check_stage,
@@ -43,13 +46,13 @@ from readtrack.subjects import (
     subject_of,
     subject_of_row,
 )
+from readtrack.texts import is_web
 
+LONGEST_REFERRER = 2_048  # characters
 LONGEST_BODY = (
     60_000  # bytes of what a script tells; browsers send no more than 65,536 once a page is left
 )
 MOST = 200  # categories in one request
-
-_signer = Signer(salt="readtrack.views.outbound")
 
 
 # because pages in caches have no token of a session; only pages of this site are heard
@@ -68,39 +71,56 @@ def page(request: HttpRequest) -> HttpResponse:
 
 @never_cache
 def _told(request: HttpRequest) -> HttpResponse:
+    """Answers a page's script: hands what it tells to the middleware, which counts and fills in."""
     recorder = getattr(request, "readtrack", None)  # missing without the middleware
-    try:
-        size = int(request.META.get("CONTENT_LENGTH") or 0)
-        body = request.body.decode(errors="replace") if size <= LONGEST_BODY else ""
-    except (ValueError, OSError, RequestDataTooBig):  # it is too long, or breaks off
-        body = ""
-    token, referrer, state, *_ = (*body.split("\n", 2), "", "")
-    known = shown.told(token) if recorder is not None and token and _is_own(request) else None
-    if recorder is None or known is None:
+    token, referrer, state, *_ = (*_text_of(request).split("\n", 2), "", "")
+    page = shown.told(token) if recorder is not None and token and _is_own(request) else None
+    if recorder is None or page is None:
         return JsonResponse({}, status=403)
-    name, recorder.language, places, text, made = known
-    # From here on this is the page's own request, for the middleware to judge, count and fill in.
-    recorder.is_script = True
-    request.path, request.META["HTTP_REFERER"] = shown.tell(name, recorder), referrer[:2_048]
+    named = shown.parse(page.name)
+    reading = shown.reading(state, page.text, made=page.made)
+    # From here on this is the page's own request.
+    request.path = named.path
+    request.META["HTTP_REFERER"] = referrer[:LONGEST_REFERRER]
+    recorder.told = Told(named.as_of, page.language, reading)
     recorder.is_shared = False
-    recorder.reading = shown.reading(state, text, made=made)
-    is_first = (
-        not state and conf.COUNT_BY != "server"
-    )  # otherwise the page was counted when it was shown
-    if not is_first:
-        recorder.views.clear()
-    is_read = recorder.reading.is_read if recorder.reading else is_first
-    if not is_read or (text and (conf.READ_WHEN == "read") != bool(state)):
-        recorder.reads.clear()
-    placed = [str(filling.Placeholder(*place)) for place in places]
+    if _is_view(state):
+        recorder.views.update(dict.fromkeys(named.views))
+    if _is_read(state, reading, has_text=bool(page.text)):
+        recorder.reads.update(dict.fromkeys(named.reads))
     # A cookie proves itself by coming back: only then its owner is told apart from others with the
     # same address.
-    again = bool(recorder.views) and bool(
-        visitors.visitor(request, visitors.signed_in(request)).new_cookie
-    )
-    html = {text[filling.KEY]: text for text in placed}
-    answer = str(filling.Placeholder(filling.PAGE, shown.ANSWER))
-    return JsonResponse({"html": html, "page": answer, "again": again})
+    user = visitors.signed_in(request)
+    asks_again = bool(recorder.views) and bool(visitors.visitor(request, user).new_cookie)
+    placeholders = [str(filling.Placeholder(*place)) for place in page.places]
+    answer = {
+        "html": {text[filling.KEY]: text for text in placeholders},
+        "page": str(filling.Placeholder(filling.PAGE, shown.ANSWER)),
+        "again": asks_again,
+    }
+    return JsonResponse(answer)
+
+
+def _text_of(request: HttpRequest) -> str:
+    """Returns the body of a request; "" for one that is too long, or breaks off."""
+    try:
+        if int(request.META.get("CONTENT_LENGTH") or 0) > LONGEST_BODY:
+            return ""
+        return request.body.decode(errors="replace")
+    except (ValueError, OSError, RequestDataTooBig):
+        return ""
+
+
+def _is_view(state: str) -> bool:
+    """Returns True if a script tells of a view: its first message does, unless the server counts."""
+    return not state and conf.COUNT_BY != "server"
+
+
+def _is_read(state: str, reading: Reading | None, *, has_text: bool) -> bool:
+    """Returns True if a script's message puts dots out."""
+    if has_text and (conf.READ_WHEN == "read") != bool(state):
+        return False
+    return reading.is_read if reading else _is_view(state)
 
 
 def _is_own(request: HttpRequest) -> bool:
@@ -253,7 +273,12 @@ def outbound_url(obj: Any, url: str, stage: str = "click") -> str:
         return str(url) if is_web(str(url)) else ""
     check_stage(stage)
     # Signed without the time, so that pages with the link can be cached.
-    return reverse("readtrack:outbound", args=[_signer.sign_object([subject_of(obj), stage, url])])
+    signed = _link_signer().sign_object([subject_of(obj), stage, url])
+    return reverse("readtrack:outbound", args=[signed])
+
+
+def _link_signer() -> Signer:
+    return Signer(salt=keys.salt("outbound"))
 
 
 @never_cache
@@ -261,7 +286,7 @@ def outbound_url(obj: Any, url: str, stage: str = "click") -> str:
 def follow(request: HttpRequest, signed: str) -> HttpResponse:
     """Redirects to the signed URL; the middleware counts the step."""
     try:
-        subject, stage, url = _signer.unsign_object(signed)
+        subject, stage, url = _link_signer().unsign_object(signed)
     except (BadSignature, ValueError):
         words = gettext("This link is not one of ours, or it is incomplete.")
         return HttpResponse(words, status=404, content_type="text/plain")
@@ -276,45 +301,53 @@ def follow(request: HttpRequest, signed: str) -> HttpResponse:
     return HttpResponseRedirect(url, headers={"X-Robots-Tag": "noindex, nofollow"})
 
 
-def is_web(url: str) -> bool:
-    """Returns True if the URL may lead to a page; False for `javascript:` and the like."""
-    try:
-        url.encode()  # lone surrogates fit into no header
-        return len(url) <= 2_048 and urlsplit(url).scheme in {
-            "http",
-            "https",
-            "",
-        }  # Django redirects to no longer URL
-    except ValueError:
-        return False
-
-
 @never_cache
 @require_safe
-def honeypot(request: HttpRequest) -> HttpResponse:
-    """Marks the visitor as a robot, unless signed in, fetched by a browser itself, or known by its
-    agent.
+def honeypot(request: HttpRequest, name: str = "") -> HttpResponse:
+    """Marks the visitor as a robot if this is the address of today or yesterday, and no person can
+    have been led here. Always answers the same.
     """
-    # No image and no link on another site, because a comment must not mark its readers as robots.
-    destination, site = (request.headers.get(f"Sec-Fetch-{name}", "") for name in ("Dest", "Site"))
-    is_visit = destination in {"", "document"} and site in {"", "none", "same-origin"}
     could_count = hit.refusal("GET", 200, request.META) in {None, "anonymous"}
-    if is_visit and could_count and visitors.signed_in(request) is None:
+    is_robot = trap.is_current(name) and could_count and _followed_our_link(request)
+    if is_robot and visitors.signed_in(request) is None:
         fail_open(_mark_robot, None, request)
     return HttpResponse(status=204, headers={"X-Robots-Tag": "noindex"})
 
 
+def _followed_our_link(request: HttpRequest) -> bool:
+    """Returns False for an image, for a click, and for a link on another site: by these, anybody
+    could lead people here.
+    """
+    headers = request.headers
+    is_page = headers.get("Sec-Fetch-Dest", "document") == "document"
+    if not is_page or headers.get("Accept", "").startswith("image/"):
+        return False
+    site = headers.get("Sec-Fetch-Site")
+    if site == "same-origin":
+        # A person clicks on a link that somebody wrote into a comment. Ours has no size.
+        return "Sec-Fetch-User" not in headers
+    if site is not None:
+        return site == "none"
+    # An old browser, any browser on plain http, or a program.
+    try:
+        return urlsplit(headers.get("Referer", "")).netloc == request.get_host()
+    except ValueError:
+        return False
+
+
 def _mark_robot(request: HttpRequest) -> None:
-    """Marks the visitor with and without the cookie, today and tomorrow, because hashes change
-    then.
+    """Marks a visitor without a cookie, by address and browser: today, and tomorrow, because the
+    hashes of visitors by the day change then.
     """
     seen, now = visitors.visitor(request, None), buckets.now()
-    # Not without cookies, where a hash that is the same on every day is never stored.
-    ids = {visitors.address_id(request)} if seen.kind == "cookie" else set()
+    if seen.kind == "cookie" and not seen.new_cookie:
+        return  # a person may be led here once, and robots keep no cookies
+    address = visitors.Visitor(visitors.network_id(request), kind="hash")
+    visits = recording.honeypot_visits(day_keys.resolve(address, at=now).id)
+    if visits > recording.VISITS_OF_ADDRESS:
+        return
+    ids = set()
     for at in (now, now + buckets.DAY):
         visitor = day_keys.resolve(seen, at=at)
-        ids |= {
-            visitor.fallback_id,
-            "" if visitor.new_cookie else visitor.id,
-        }  # a new cookie may never come back
+        ids |= {visitor.fallback_id, "" if visitor.new_cookie else visitor.id}
     recording.mark_robots(ids - {""})

@@ -6,6 +6,7 @@ transaction, on a connection that nobody closes.
 """
 
 import os
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import datetime, timezone
@@ -14,13 +15,13 @@ from time import time_ns
 
 import pytest
 from django.conf import settings
-from pygal.config import SerieConfig
 from pytest_django import Settings
 from redis import Redis
 from redis import utils as redis_utils
 
 from demo_project.engines.valkey import Valkey
 from readtrack.conf import Conf
+from readtrack.dashboard.charts import load_pygal
 from readtrack.hits.addresses import Watch, watch
 from readtrack.store import buffer, clock, connection, read_state, scripts
 from readtrack.store.circuit import circuit
@@ -38,6 +39,7 @@ from tests.support.wire import Wire
 # Each new connection tells it to the server, and redis-py reads it from a file each time: 2 ms.
 redis_utils.get_lib_version = cache(redis_utils.get_lib_version)
 # pygal lists them for each setting of each line that it draws.
+SerieConfig = load_pygal().config.SerieConfig
 names_of_settings = dir(SerieConfig())
 SerieConfig.__dir__ = lambda self: names_of_settings
 Conf.TEST_PREFIX = ""  # the tests look for keys by their plain names
@@ -128,11 +130,12 @@ def start_redis(settings: Settings) -> Iterator[Start]:
     """Returns a function that starts another Redis with these directives (`_` for `-`), which
     readtrack then uses.
     """
+    password = secrets.token_urlsafe(24)  # of all, so that one can become another's replica
     with ExitStack() as stack:
 
         def start(**config: str) -> Valkey:
             directives = {name.replace("_", "-"): value for name, value in config.items()}
-            valkey = stack.enter_context(Valkey(config=directives))
+            valkey = stack.enter_context(Valkey(config=directives, password=password))
             use_redis(settings, valkey.url)
             return valkey
 

@@ -14,7 +14,8 @@ from readtrack.conf import conf
 from readtrack.hits import addresses, bots, visitors
 from readtrack.hits.hit import Hit, refusal
 from readtrack.page.shown import token_of
-from readtrack.store import keys, recording
+from readtrack.store import keys
+from readtrack.store.counting import count_views
 from readtrack.subjects import subject_of_row
 from tests.site.models import Page
 from tests.support import factories
@@ -102,7 +103,7 @@ def test_an_id_of_a_subject_is_encoded(pk: str) -> None:
         visitors.Visitor("v" * 16, fallback_id="s" * 16),
         datetime(2026, 11, 20, 12, tzinfo=timezone.utc),
     )
-    names = recording.count_views(Hit(visitor, at, views=(subject,))).keys
+    names = count_views(Hit(visitor, at, views=(subject,))).keys
     assert all(KEY.fullmatch(keys.TAG.sub("", name)) for name in names)
 
 

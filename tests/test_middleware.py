@@ -21,11 +21,10 @@ from readtrack.flush.run import flush
 from readtrack.hits import visitors
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.request import Recorder
-from readtrack.store import clock, recording
+from readtrack.store import clock, counting
 from readtrack.subjects import subject_of
 from tests.site.models import Manual, Post
 from tests.support import factories
-from tests.support.depth import some
 from tests.support.waiting import comes_true
 from tests.support.wire import Wire
 
@@ -494,24 +493,14 @@ def test_a_page_that_is_shared_at_times_recognises_a_visitor_of_a_moment_ago(
     assert views(redis, post) == 1
 
 
-both = pytest.mark.parametrize("form", ["keys", "compact"])
-
-
-@pytest.mark.parametrize(
-    ("form", "posts", "first"),
-    some([("keys", 30, 5), ("compact", 1, 1)], deep=[("keys", 1, 1), ("compact", 30, 5)]),
-)
+@pytest.mark.parametrize(("posts", "first"), [(30, 5), (1, 1)])
 def test_of_a_school_class_some_first_pages_count_and_every_page_after_it(
-    settings: Settings, form: str, posts: int, first: int
+    settings: Settings, posts: int, first: int
 ) -> None:
     """Thirty people, one address and one browser. They open one post at once, or a post each; then
     another one.
     """
-    settings.READTRACK = {
-        "WINDOW_STORE": form,
-        "RATE_WINDOW": 60,
-        "UNIQUE": "set" if form == "compact" else "hll",
-    }
+    settings.READTRACK = {"RATE_WINDOW": 60, "UNIQUE": "set"}
     pages, people = (
         [factories.post() for _ in range(posts)],
         [factories.browser() for _ in range(30)],
@@ -527,19 +516,10 @@ def test_of_a_school_class_some_first_pages_count_and_every_page_after_it(
         person.get(f"/posts/{following.pk}/")
         person.get(f"/posts/{following.pk}/")
     assert reports.views([following]) == {following: 30}
-    error = (
-        0 if form == "compact" else 1
-    )  # once in 40 times a sketch of 30 takes two visitors for one
-    assert sum(reports.visitors([*pages, following]).values()) == pytest.approx(
-        first + 30, abs=error
-    )
+    assert sum(reports.visitors([*pages, following]).values()) == first + 30
 
 
-@both
-def test_cookies_that_are_dropped_and_brought_later_gain_one_view(
-    settings: Settings, redis: Redis, form: str
-) -> None:
-    settings.READTRACK = {"WINDOW_STORE": form}
+def test_cookies_that_are_dropped_and_brought_later_gain_one_view(redis: Redis) -> None:
     post, browsers = factories.post(), [factories.browser() for _ in range(20)]
     for _ in range(2):
         for browser in browsers:
@@ -555,30 +535,22 @@ def test_a_window_says_if_its_view_was_refused(redis: Redis) -> None:
     assert all(1_790 < redis.ttl(key) <= 1_800 for key in redis.keys("viewed:*"))
 
 
-@both
 def test_a_flood_without_cookies_opens_few_windows(
-    settings: Settings, redis: Redis, form: str, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.READTRACK = {"WINDOW_STORE": form, "WINDOW_SHARDS": 1}
-    monkeypatch.setattr(recording, "NEWCOMERS", 10)
+    monkeypatch.setattr(counting, "NEWCOMERS", 10)
     post, browsers = factories.post(), [factories.browser() for _ in range(30)]
     for browser in browsers:
         browser.get(f"/posts/{post.pk}/")
-    # One hit counted, and opened two windows. Nine were refused with a window. In a set each mark
-    # is another entry.
-    stored = redis.keys("viewed:*") if form == "keys" else redis.smembers(redis.keys("viewed:*")[0])
-    assert len(stored) == (2 + 9 if form == "keys" else 3 + 2 * 9)
+    # One hit counted, and opened two windows. Nine were refused with a window.
+    assert len(redis.keys("viewed:*")) == 2 + 9
     for browser, count in ((browsers[9], 1), (browsers[10], 2)):
         browser.get(f"/posts/{post.pk}/")
         assert views(redis, post) == count
 
 
-@both
 @pytest.mark.parametrize("page", ["/posts/{}/", "/posts/{}/async/"])
-def test_signing_in_and_out_within_a_window_counts_once(
-    settings: Settings, redis: Redis, form: str, page: str
-) -> None:
-    settings.READTRACK = {"WINDOW_STORE": form}
+def test_signing_in_and_out_within_a_window_counts_once(redis: Redis, page: str) -> None:
     first, second, browser = factories.post(), factories.post(), factories.browser()
     browser.get(page.format(first.pk))
     browser.force_login(factories.user())
@@ -590,11 +562,7 @@ def test_signing_in_and_out_within_a_window_counts_once(
     assert (views(redis, first), views(redis, second)) == (1, 1)
 
 
-@both
-def test_two_accounts_in_a_browser_with_our_cookie_are_one_visitor_of_a_post(
-    settings: Settings, redis: Redis, form: str
-) -> None:
-    settings.READTRACK = {"WINDOW_STORE": form}
+def test_two_accounts_in_a_browser_with_our_cookie_are_one_visitor_of_a_post(redis: Redis) -> None:
     first, second, browser = factories.post(), factories.post(), factories.browser()
     browser.get(f"/posts/{first.pk}/")
     for _ in range(2):
@@ -603,11 +571,9 @@ def test_two_accounts_in_a_browser_with_our_cookie_are_one_visitor_of_a_post(
     assert views(redis, second) == 1
 
 
-@both
 def test_of_posts_that_a_new_visitor_opens_side_by_side_all_but_one_count_again_when_reloaded(
-    settings: Settings, redis: Redis, form: str
+    redis: Redis,
 ) -> None:
-    settings.READTRACK = {"WINDOW_STORE": form}
     posts, tabs = [factories.post() for _ in range(3)], [factories.browser() for _ in range(3)]
     for tab, post in zip(tabs, posts, strict=True):
         tab.get(f"/posts/{post.pk}/")

@@ -14,6 +14,7 @@ from readtrack.conf import Conf
 from readtrack.flush.run import flush
 from readtrack.store import keys
 from tests.support import factories
+from tests.support.addresses import redis_url_of
 from tests.support.forks import Forks
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "howto" / "testing.md"
@@ -57,10 +58,9 @@ def nine(redis_url: str) -> Iterator[Redis]:
 def run_tests(forks: Forks, folder: Path, code: str, *words: str, redis: Redis) -> str:
     """Returns the output of Django's test runner for that code."""
     (folder / "test_recipe.py").write_text(code.replace("blog.models", "tests.site.models"))
-    server = redis.connection_pool.connection_kwargs
     environment = {
         "DJANGO_SETTINGS_MODULE": "tests.settings",
-        "READTRACK_TEST_REDIS_URL": f"redis://{server['host']}:{server['port']}/{NINE}",
+        "READTRACK_TEST_REDIS_URL": redis_url_of(redis, database=NINE),
         "DATABASE_URL": "sqlite://",
     }
     return forks.run(TEST, "test", "test_recipe", *words, folder=folder, **environment).output

@@ -65,11 +65,13 @@ def noting_hits(
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
         recorder = request.readtrack  # type: ignore[attr-defined]
-        is_read = (
-            recorder.reading is not None and recorder.reading.is_read
-        )  # what was refused is None by now
-        if verdict := response.headers.get("X-Readtrack", "") or READ * is_read:
-            is_script = recorder.is_script
+        told = recorder.told
+        reading = told.reading if told else None
+        verdict = response.headers.get("X-Readtrack", "")
+        if not verdict and reading and reading.is_read:
+            verdict = READ
+        if verdict:
+            is_script = told is not None
             # The path of a script's hit is that of its page.
             hit = JudgedHit(
                 timezone.now(), request.path, verdict, is_script, _owner(request, response)

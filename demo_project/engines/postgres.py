@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 from importlib.util import find_spec
 from pathlib import Path
 
+from demo_project.engines import private
 from demo_project.engines.engine import Engine
 from demo_project.engines.process import Child, ChildError
 
@@ -15,6 +15,9 @@ from demo_project.engines.process import Child, ChildError
 # survives a killed server. synchronous_commit=off would gain nothing more, and would lose the last
 # commits of a killed server.
 HASTE = ["-F", "-c", "full_page_writes=off"]
+# Each connection would compute 4096 hashes, some 5 ms, which make a guessed password expensive.
+# Nobody guesses a random one.
+LOGIN = ["--auth=scram-sha-256", "--set", "scram_iterations=1"]
 
 
 def package() -> Path:
@@ -26,28 +29,21 @@ def package() -> Path:
 
 
 class Postgres(Engine):
-    """A cluster with the superuser `postgres`, who needs no password, and the database `postgres`."""
+    """A cluster with the superuser `postgres` and the database `postgres`."""
 
     # The immediate stop: SIGTERM would wait for every client to leave.
     farewell = signal.SIGQUIT
+    ready = "database system is ready to accept connections"
 
-    def __init__(
-        self, *, folder: Path | None = None, port: int | None = None, durable: bool = False
-    ) -> None:
+    def __init__(self, *, port: int | None = None, durable: bool = False) -> None:
         """`durable` keeps the server's own defaults, which wait for the disk at every commit."""
-        super().__init__(folder=folder, port=port)
+        super().__init__(port=port)
         self._haste = [] if durable else HASTE
-        # The user's own PostgreSQL and language settings are not for this server.
-        self._env = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "LC_", "LANG"))}
-        self._env["LC_ALL"] = "C"
+        self._is_initialised = False
 
     @property
     def url(self) -> str:
-        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
-
-    @property
-    def data(self) -> Path:
-        return self.folder / "data"
+        return f"postgresql://postgres:{self.password}@127.0.0.1:{self.port}/postgres"
 
     def stop(self, *, immediate: bool = False) -> None:
         """Stop and disconnect every client; immediately means without a checkpoint, as in a crash."""
@@ -64,18 +60,10 @@ class Postgres(Engine):
 
     def _spawn(self) -> Child:
         programs = self._programs()
-        if not self.data.exists():
+        if not self._is_initialised:
             self._initialise(programs)
-        address = ["-h", "127.0.0.1", "-p", str(self.port)]
-        return Child(
-            [programs / "postgres", "-D", self.data, "-k", self.folder, *address, *self._haste],
-            log=self.folder / "postgres.log",
-            env=self._env,
-            folder=self.folder,
-            user=self.user,
-            farewell=self.farewell,
-            rubbish=self._rubbish,
-        )
+        address = ["-h", "127.0.0.1", "-p", str(self.port), "-k", ""]  # without a unix socket
+        return self._server([programs / "postgres", "-D", self.data, *address, *self._haste])
 
     def _programs(self) -> Path:
         """The wheel's programs; as root a copy, for our own environment may be closed to other
@@ -93,22 +81,8 @@ class Postgres(Engine):
         return target / source.name / "pginstall" / "bin"
 
     def _initialise(self, programs: Path) -> None:
-        options = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
-        command = Child(
-            [programs / "initdb", "-D", self.data, *options],
-            log=self.folder / "initdb.log",
-            env=self._env,
-            folder=self.folder,
-            user=self.user,
-        )
-        if command.wait() != 0:
-            shutil.rmtree(self.data, ignore_errors=True)
-            raise ChildError(f"PostgreSQL's initdb failed:\n{command.last_lines()}")
-
-    def _is_ready(self, child: Child) -> bool:
-        try:
-            lines = (self.data / "postmaster.pid").read_text().splitlines()
-        except OSError:
-            return False
-        # A crash leaves this file behind, so the first line must be our process.
-        return lines[:1] == [str(child.pid)] and lines[7:] != [] and lines[7].strip() == "ready"
+        password = private.write(self.folder / "password", self.password, reader=self.user)
+        options = ["-U", "postgres", f"--pwfile={password}", "-E", "UTF8", "--locale=C"]
+        self._prepare([programs / "initdb", "-D", self.data, *LOGIN, *options, "--no-sync"])
+        password.unlink()
+        self._is_initialised = True

@@ -8,16 +8,19 @@ import random
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from demo_project.engines import private
+
 # Waits for our end of its standard input to close, which the kernel does however we die. Unlike
 # Linux's PR_SET_PDEATHSIG it works on macOS, for processes started from a thread, and it can sweep
 # the folder.
-LIFELINE = (
-    'read _; kill -s "$1" "$2"; sleep 1; kill -s KILL -- "-$2"; [ -z "$3" ] || rm -rf -- "$3"'
-)
+LIFELINE = 'read _; kill -s "$1" "$2"; sleep 1; kill -s KILL -- "-$2"; [ -z "$3" ] || exec "$4" -Ic "$5" "$3"'
+# Not every `rm -rf` is safe from links that a server's user plants meanwhile.
+SWEEP = "import shutil, sys; shutil.rmtree(sys.argv[1], ignore_errors=True)"
 
 # Below the ports an operating system hands out by itself, and below 55000, where a cluster's bus
 # still fits.
@@ -80,10 +83,11 @@ class Child:
         rubbish: Path | None = None,
     ) -> None:
         """Start it in `folder`. Should we be killed, it gets the farewell signal and the rubbish is
-        removed.
+        removed. The log is in a folder that only we can write to.
         """
         self.log = log
-        with log.open("ab") as output:
+        with private.append(log) as output:
+            self._begin = output.seek(0, os.SEEK_END)  # of its own output in the log
             self._process = subprocess.Popen(
                 command,
                 cwd=folder,
@@ -106,6 +110,8 @@ class Child:
                 farewell.name[3:],
                 str(self.pid),
                 str(rubbish or ""),
+                sys.executable,
+                SWEEP,
             ],
             cwd="/",
             stdin=subprocess.PIPE,
@@ -150,6 +156,10 @@ class Child:
         self._lifeline.kill()
         self._lifeline.communicate()
 
+    def output(self) -> str:
+        """What it has written so far."""
+        return private.read(self.log, begin=self._begin)
+
     def last_lines(self, count: int = 15) -> str:
         """The end of its output."""
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
+        return "\n".join(private.read(self.log).splitlines()[-count:])

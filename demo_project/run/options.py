@@ -34,7 +34,7 @@ def parse(words: list[str]) -> Options:
         has_past=not given.no_past,
         is_sqlite=given.database == "sqlite",
         database_url=os.environ.get("DATABASE_URL", ""),
-        redis_url=given.redis,
+        redis_url=given.redis or "",
         lose_after=given.lose_redis,
     )
 
@@ -61,8 +61,11 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument(
         "--redis",
         metavar="URL",
-        default="",
-        help=f"a Redis or Valkey of your own; only keys that start with {PREFIX} are written, and removed",
+        nargs="?",
+        const=os.environ.get("REDIS_URL", ""),
+        type=redis_url,
+        help=f"a Redis or Valkey of your own; only keys that start with {PREFIX} are written, and removed. "
+        "Without URL it is REDIS_URL of the environment, where other users cannot read a password",
     )
     result.add_argument(
         "--lose-redis",
@@ -73,6 +76,13 @@ def parser() -> argparse.ArgumentParser:
         help="kill Valkey once, 30 seconds after the start, and go on with an empty one",
     )
     return result
+
+
+def redis_url(text: str) -> str:
+    """The URL of --redis, which is not empty."""
+    if not text:
+        raise argparse.ArgumentTypeError("REDIS_URL is not set, so --redis needs a URL")
+    return text
 
 
 def port(text: str) -> int:

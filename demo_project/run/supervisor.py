@@ -18,7 +18,7 @@ from demo_project.engines.process import Child, ChildError, is_free
 from demo_project.engines.valkey import Valkey
 from demo_project.run.options import Options
 from demo_project.run.services import ALONE, WEB, WORKER, Services
-from demo_project.state import told
+from demo_project.state import path, told
 
 ANSWERS_WITHIN = 60.0  # seconds
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -109,6 +109,8 @@ def introduce(services: Services, *, port: int, is_told: bool) -> None:
     say(f"Database:  {without_password(services.database_url)}")
     if is_told:
         say("Doctor:    python3 manage.py readtrack doctor (or any command, at another terminal)")
+    else:
+        say(f"Doctor:    not here: {path()} is another demo's, or cannot be written")
     say("Press Ctrl-C to stop.")
 
 

@@ -15,6 +15,7 @@ TIMEOUT = 5  # seconds
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
 SCRIPT = re.compile(r'<script src="([^"]+)" data-page="([^"]+)"')
 ANSWER = re.compile(r'href="(/live/out/[^"]+)"')
+TRAP = re.compile(r'href="(/live/archive/[^"]+)"')
 ANSWERED = re.compile(r'name="answer" value="(\d+)"')
 TEXT = re.compile(r'data-read="(\d+)"')
 OPTION = re.compile(r'<option value="(\d+)"[^>]*>([^<]+)<')
@@ -38,6 +39,12 @@ class Page(NamedTuple):
         """
         found = ANSWER.search(self.html)
         return unescape(found[1]) if found else ""
+
+    @property
+    def trap(self) -> str:
+        """The link to the honeypot, which robots follow; "" without one."""
+        found = TRAP.search(self.html)
+        return found[1] if found else ""
 
     @property
     def answered(self) -> str:

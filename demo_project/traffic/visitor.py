@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from random import Random
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ REFERRERS = (
 ROBOTS = 0.06
 DISGUISED = 0.5  # of the robots, which say that they are browsers
 TRAPPED = 0.3  # of their pages lead them into the honeypot
-HONEYPOT = "/live/archive/"
+KEEPS_NO_COOKIES = DefaultCookiePolicy(allowed_domains=())
 CURIOUS = 0.05  # of the readers of a post begin an answer
 COUNTRIES = ("DE", "DE", "US", "US", "GB", "FR", "ES", "PL", "BR", "JP")
 SIGNED_IN = 0.3
@@ -52,8 +53,8 @@ class Person(NamedTuple):
                 self.browser.run_script(page)
                 self.read(page)
             yield
-            if is_robot and self.rng.random() < TRAPPED:
-                self.open(HONEYPOT)
+            if page.trap and is_robot and self.rng.random() < TRAPPED:
+                self.open(page.trap)
             elif reader and self.crowd.is_time_to_publish():
                 page = self.publish(page)
                 yield
@@ -131,7 +132,14 @@ def _stay(crowd: Crowd, site: str, rng: Random) -> None:
     address = (
         f"198.18.{rng.randrange(256)}.{rng.randrange(256)}"  # a network for measurements (RFC 2544)
     )
-    browser = Browser(site, agent, rng.choice(REFERRERS), address, country=rng.choice(COUNTRIES))
+    browser = Browser(
+        site,
+        agent,
+        rng.choice(REFERRERS),
+        address,
+        country=rng.choice(COUNTRIES),
+        jar=CookieJar(KEEPS_NO_COOKIES if is_robot else None),
+    )
     person = Person(browser, crowd, rng)
     crowd.note("robots" if is_robot else "visitors")
     if crowd.take_turn():

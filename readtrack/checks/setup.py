@@ -27,7 +27,7 @@ from readtrack.store import connection, keys
 from readtrack.store.uniques import STRATEGIES
 
 LEVELS = {"E": ERROR, "W": WARNING}  # by the letter of an id
-AT_LEAST_ONE = ("WINDOW_SLICES", "WINDOW_SHARDS", "FLUSH_CHUNK", "FLUSH_TASKS")
+AT_LEAST_ONE = ("FLUSH_CHUNK", "FLUSH_TASKS")
 LONGEST_DIMENSION = KIND_LENGTH - len("views:")  # characters
 COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
 MIDDLEWARE = "readtrack.middleware.ReadTrackMiddleware"

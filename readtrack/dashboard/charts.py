@@ -2,16 +2,30 @@
 works.
 """
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from unicodedata import east_asian_width
 
-import pygal
 from django.utils.safestring import SafeString
-from pygal.etree import etree
-from pygal.style import Style
 
 from readtrack.numerals import exact
+from readtrack.texts import plain
+
+
+def load_pygal() -> Any:
+    """Returns pygal, which is imported once a chart is drawn.
+
+    Its import leaves a finder of modules on `sys.meta_path` that lacks `find_spec`. Other importers
+    fail at it, such as pytest's `--import-mode=importlib`, and we need none of its maps.
+    """
+    before = [*sys.meta_path]
+    import pygal
+
+    for finder in [*sys.meta_path]:
+        if finder not in before and not hasattr(finder, "find_spec"):
+            sys.meta_path.remove(finder)
+    return pygal
 
 
 def lines(
@@ -39,6 +53,7 @@ def lines(
             [*labels, ""],
             {name: [*values, *values] for name, values in series.items()},
         )
+    pygal = load_pygal()
     most = max([4, *(value or 0 for values in series.values() for value in values)])
     chart = pygal.Line(
         width=width,
@@ -54,7 +69,7 @@ def lines(
         show_minor_x_labels=False,
         max_scale=7,
         show_dots=False,
-        style=Style(label_font_size=font_size, major_label_font_size=font_size),
+        style=pygal.style.Style(label_font_size=font_size, major_label_font_size=font_size),
         value_formatter=lambda value: exact(int(value)),
     )
     room = 0.85 * width / max(1, len(labels))  # of a point; the axis leaves that much
@@ -72,16 +87,17 @@ def lines(
     if any(notes):
         chart.add("notes", [0] * len(labels), show_dots=True)
     root = chart.render_tree()
-    _make_plain(root, notes)
+    etree = pygal.etree.etree  # of lxml where that is installed, as all of pygal's
+    _make_plain(root, notes, new_element=etree.SubElement)
     root.set("role", "img")
     for tag, text in (("desc", description), ("title", title)):
-        element = etree.Element(tag)  # of lxml where that is installed, as all of pygal's
-        element.text = text
+        element = etree.Element(tag)
+        element.text = plain(text)  # XML holds no control characters
         root.insert(0, element)
     return SafeString(etree.tostring(root, encoding="unicode"))  # an XML writer has escaped it
 
 
-def _make_plain(root: Any, notes: Sequence[str]) -> None:
+def _make_plain(root: Any, notes: Sequence[str], *, new_element: Callable[..., Any]) -> None:
     """Removes style and script ("defs"), comments, pygal's own title and the empty id; draws a line
     at each note.
     """
@@ -104,5 +120,5 @@ def _make_plain(root: Any, notes: Sequence[str]) -> None:
         line[:] = []
         for note, dot in zip(notes, (one for one in dots.iter() if one.get("cx")), strict=False):
             if note:
-                mark = etree.SubElement(line, "path", {"d": f"M{dot.get('cx')} 0V{dot.get('cy')}"})
-                etree.SubElement(mark, "title").text = note
+                mark = new_element(line, "path", {"d": f"M{dot.get('cx')} 0V{dot.get('cy')}"})
+                new_element(mark, "title").text = plain(note)

@@ -12,7 +12,6 @@ from django.db.models import ForeignKey, Max, Model, Subquery
 from django.utils.functional import SimpleLazyObject
 
 from readtrack import buckets
-from readtrack.conf import log_failure
 from readtrack.dashboard.scope import Scope
 from readtrack.models import Tracked
 from readtrack.reports.live import loaded
@@ -210,32 +209,3 @@ class Objects:
         return next(
             (one for one in linked if one and asked in (str(one.pk), subject_of(one))), None
         )
-
-
-def address_of(obj: Any) -> str:
-    """Returns the address of the object's page on the site; "" for one without, or if the site's
-    method fails.
-    """
-    try:
-        return str(obj.get_absolute_url() or "") if hasattr(obj, "get_absolute_url") else ""
-    except Exception as error:  # such as NoReverseMatch for one row
-        log_failure(
-            f"{obj.__class__.__name__}.get_absolute_url",
-            "the dashboard has no link to it",
-            type(error),
-        )
-        return ""
-
-
-def title_of(obj: Any) -> str:
-    """Returns the object as text; its model and key if the site's method fails."""
-    try:
-        return str(obj)
-    except Exception as error:
-        log_failure(f"{obj.__class__.__name__}.__str__", "the dashboard shows its key", type(error))
-        return Model.__str__(obj)
-
-
-def name_of(user: Any) -> str:
-    """Returns the user's full name; the user as text where there is none."""
-    return (user.get_full_name() if hasattr(user, "get_full_name") else "") or title_of(user)

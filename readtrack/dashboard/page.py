@@ -4,6 +4,7 @@ programs.
 
 import csv
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from types import SimpleNamespace
@@ -12,7 +13,6 @@ from urllib.parse import parse_qsl, urlencode
 
 from django.contrib.auth import get_user_model
 from django.contrib.humanize.templatetags.humanize import naturaltime
-from django.db.models import Model
 from django.http import Http404, StreamingHttpResponse
 from django.utils import timezone
 from django.utils.formats import date_format, get_format
@@ -24,7 +24,6 @@ from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.dashboard import charts, tables
 from readtrack.dashboard.numbers import Numbers
-from readtrack.dashboard.objects import address_of, name_of, title_of
 from readtrack.dashboard.scope import MOMENT, PERIODS, Scope, dimension_names
 from readtrack.hits.addresses import NOTICES
 from readtrack.numerals import exact
@@ -37,10 +36,12 @@ from readtrack.subjects import (
     parse_subject,
     read_state_models,
 )
+from readtrack.texts import address_of, name_of, title_of
 
 FILES = ("csv", "json")
-# a spreadsheet would compute such a text; the last are full-width
-FORMULAS = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
+# A spreadsheet may take another separator than the file's, and then a cell begins after each `;`.
+# The last four are full-width.
+FORMULA = re.compile(r"""(^|;)([\s"]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])""")
 
 
 def _day_format() -> str:
@@ -111,16 +112,20 @@ def export(scope: Scope, name: str, kind: str, **options: Any) -> StreamingHttpR
         lines: Iterable[str] = chain([json.dumps(content)[:-1] + ', "rows": ['], texts, ["]}"])
         return StreamingHttpResponse(lines, headers=headers, content_type="application/json")
     line: Any = SimpleNamespace(write=str)  # a file that gives back what is written into it
-    writer = csv.writer(line)
+    # Numbers have no quotes, so that they stay numbers.
+    writer = csv.writer(line, quoting=csv.QUOTE_NONNUMERIC)
     lines = (writer.writerow([*map(_cell, row)]) for row in chain([headings], rows))
     return StreamingHttpResponse(lines, headers=headers, content_type="text/csv; charset=utf-8")
 
 
-def _cell(value: Any) -> Any:
-    value = title_of(value) if isinstance(value, Model) else value
-    if isinstance(value, str) and value.startswith(tuple(FORMULAS)):
-        return f"'{value}"
-    return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+def _cell(value: Any) -> str | int | float | None:
+    """Returns a value as a cell of CSV: a number, or a text that no spreadsheet computes."""
+    if value is None or isinstance(value, (int, float)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return " ".join(map(str, value))
+    # The apostrophe comes right before the character that would begin a formula.
+    return FORMULA.sub(r"\1\2'", title_of(value))
 
 
 def _tabs(scope: Scope) -> dict[str, Sequence[str]]:

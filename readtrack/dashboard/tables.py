@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 from readtrack import buckets, subjects
 from readtrack.conf import conf
 from readtrack.dashboard.numbers import Entry, Numbers
-from readtrack.dashboard.objects import MOST, title_of
+from readtrack.dashboard.objects import MOST
 from readtrack.dashboard.scope import Scope
 from readtrack.hits.hit import Reason
 from readtrack.hits.reading import ENGAGED
@@ -29,6 +29,7 @@ from readtrack.sql import history, popular, runs
 from readtrack.store import keys, read_state
 from readtrack.store.circuit import fail_open
 from readtrack.store.skips import NAMED, OTHER
+from readtrack.texts import title_of
 
 Kind = Literal["text", "number", "share", "change", "seconds", "trend", "time"]
 

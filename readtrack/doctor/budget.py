@@ -124,7 +124,7 @@ def budget(**given: Any) -> Budget:
         keys.ordinal_seen_counters,
     )
     unused = {  # by these settings, or not told by any, or there for a moment or after a loss
-        *(keys.scratch, keys.budget, keys.importing, keys.earlier),
+        *(keys.scratch, keys.budget, keys.importing, keys.earlier, keys.honeypot_visits),
         *(keys.reading, keys.reading_pass, keys.read_pass),  # of texts, which no setting tells
         *(
             row
@@ -136,7 +136,7 @@ def budget(**given: Any) -> Budget:
         *(() if conf.UNIQUE_DAYS else (keys.day_visitors, keys.last_days)),
         *(() if any(map(enters_funnel, counted_models())) else (keys.funnel, keys.funnel_pass)),
         *(() if readers.has_ordinals() else (keys.readers, keys.readers_next)),
-        keys.window if conf.WINDOW_STORE == "compact" else keys.window_slice,
+        *(() if conf.ANONYMOUS_READERS else (keys.anonymous_readers,)),
     }
     largest = sorted((row for row in kinds if row not in unused), key=lambda row: -kinds[row].total)
     sums = {
@@ -204,10 +204,7 @@ def _amounts(row: keys.Key, numbers: Numbers) -> tuple[float, float]:
         life = max(1, getattr(conf, life) * (keys.DAY if life.endswith("DAYS") else 1))
     # A list of the whole site holds an hour's subjects at least, as trending does.
     whole = life if parts & {"subject", "visitor"} else max(life, keys.HOUR)
-    slot = next(
-        (SLOTS[part] for part in parts if part in SLOTS),
-        keys.slicing()[0] if "slice" in parts else whole,
-    )
+    slot = next((SLOTS[part] for part in parts if part in SLOTS), whole)
     views = numbers.views * slot / keys.DAY if slot else numbers.viewed * max(1.0, numbers.visitors)
     subjects = numbers.categories if row.pattern.startswith("category:") else numbers.viewed
     # Views fall on posts by chance, so some posts get several in a slot, and some none.
@@ -216,7 +213,6 @@ def _amounts(row: keys.Key, numbers: Numbers) -> tuple[float, float]:
     times = {
         "model": len(counted_models()),
         "dimension": len(conf.DIMENSIONS),
-        "shard": conf.WINDOW_SHARDS,
     }
     count *= prod(times[part] for part in parts & times.keys())
     share = views / count if count else 0  # of a key, in its slot
@@ -225,7 +221,6 @@ def _amounts(row: keys.Key, numbers: Numbers) -> tuple[float, float]:
             share, numbers.visitors if "subject" in parts else share, MOST
         ),  # it grows no further
         "set": min(numbers.visitors, share),
-        "set of integers": share,
         "sorted set": 1 if "subject" in parts else touched,
         "hash": min(numbers.visitors, counters.VALUES)
         if "dimension" in parts

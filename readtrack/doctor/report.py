@@ -21,6 +21,7 @@ from readtrack.store import counters, flush_notes, keys, skips
 from readtrack.store.cluster import Cluster
 from readtrack.store.scripts import load, parted, run, run_all
 from readtrack.subjects import rows_by_model, tracked_models
+from readtrack.texts import one_line
 from readtrack.unread.outbox import outboxes
 
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
@@ -61,6 +62,8 @@ def counted(count: int, noun: str) -> str:
 
 def finding(name: str, *words: Any) -> Finding:
     """Returns the finding of that name in messages.ini, `examination.result`, with its words."""
+    # An error or another's statement may hold what a visitor typed.
+    words = tuple(word if isinstance(word, (int, float)) else one_line(str(word)) for word in words)
     section = texts(name, "readtrack.doctor")
     message, hint = (section.get(key, "").format(*words) for key in ("message", "hint"))
     return Finding(section["level"], message, hint, name.partition(".")[0])

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
@@ -83,17 +83,6 @@ class Hit(NamedTuple):
         return self._replace(
             visitor=visitor._replace(fallback_id=visitors.id_of(visitor.caller), caller=None)
         )
-
-    @classmethod
-    def of_plain(cls, plain: Sequence[Any]) -> "Hit":
-        """Returns the hit of a tuple of all fields, those of the visitor first."""
-        return cls._make((Visitor._make(plain[:AT]), *plain[AT:]))
-
-
-AT, KIND, CALLER = (
-    len(Visitor._fields),
-    *map(Visitor._fields.index, ("kind", "caller")),
-)  # places in a plain hit
 
 
 class Outcome(NamedTuple):

@@ -12,6 +12,8 @@ from readtrack.conf import cached_setting, conf, logger
 # id; with "ordinal" it is the next free one, for UUIDs and ids far apart.
 Reader = int | str
 
+ANONYMOUS = "anon:"  # begins the name of a reader by cookie; names of users have no colon
+
 # Ordinals have keys of their own, because a bit at the same position belongs to another reader.
 ALL_STATE_KINDS = ("read", "read:ordinal", "seen", "seen:ordinal")
 BITS = {"bitmap": 1, "sequence": 32}  # of a reader, by READ_STATE

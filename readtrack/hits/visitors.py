@@ -30,23 +30,25 @@ AT_ONCE = 24  # new cookies that are signed together
 # where Django keeps headers by their names in small letters; without it its functions set them
 HEADERS = "_store"
 SHARED = re.compile("public|s-maxage", re.IGNORECASE)  # in a Cache-Control
+UNSHARED = re.compile("private|no-store", re.IGNORECASE)  # in a header for CDNs
 
 # What a browser without a cookie is told apart by: address of the connection, X-Forwarded-For, user
 # agent. A plain tuple, which the garbage collector stops looking at.
 Caller = tuple[str, str, str]
+
+Kind = Literal["user", "cookie", "hash", "day", "address"]
 
 
 class Visitor(NamedTuple):
     """A visitor, whose repeats are found by both ids."""
 
     id: str
-    fallback_id: str = (
-        ""  # before the cookie comes back the hash of address and browser; of a user, the cookie
-    )
+    # Before the cookie comes back the hash of address and browser; of a user, the cookie.
+    fallback_id: str = ""
     new_cookie: str = ""
     # A "hash" is the same on every day, and never stored: store/day_keys.py makes it the id of a
     # "day". An "address" is known by the hash that stands in for a cookie.
-    kind: Literal["user", "cookie", "hash", "day", "address"] = "cookie"
+    kind: Kind = "cookie"
     opted_out: bool = False  # no cookie is set, and views are not broken down
     caller: Caller | None = None  # whose id `Hit.named` makes the fallback_id
 
@@ -56,6 +58,11 @@ class Visitor(NamedTuple):
         is no robot.
         """
         return self.id if self.kind == "user" else self.fallback_id or self.id
+
+    @property
+    def identities(self) -> list[str]:
+        """The ids that the visitor is known by."""
+        return [self.id, self.fallback_id] if self.fallback_id else [self.id]
 
 
 def signed_in(request: HttpRequest) -> Any | None:
@@ -160,6 +167,11 @@ def address_id(request: HttpRequest) -> str:
     return id_of((*addresses.hops(request.META), bots.user_agent_of(request)))
 
 
+def network_id(request: HttpRequest) -> str:
+    """Returns the id of the request's address, whatever the browser. Never stored as it is."""
+    return digest("network", addresses.network(*addresses.hops(request.META)))
+
+
 def id_of(caller: Caller) -> str:
     """Returns the id that stands in for the caller's cookie, and shows the caller's address to the
     watch.
@@ -173,7 +185,7 @@ def id_of(caller: Caller) -> str:
 )  # 3 µs for a new text, 0.1 µs for a cached one; 1.5 µs without the cache
 def digest(purpose: str, text: str) -> str:
     """Returns 16 URL-safe characters for the text, different for each purpose and key (keyed
-    BLAKE2b, RFC 7693).
+    BLAKE2b, RFC 7693). A purpose may be a salt: `store.keys.salt(purpose)`.
     """
     return _keyed(text, _key(purpose))
 
@@ -190,7 +202,9 @@ def _key(purpose: str, agent: str | None = None) -> blake2b:
 
 def _derived(secret: str | bytes, purpose: str, size: int) -> blake2b:
     """Returns a hash that has taken in its key; copies of it take less than hashes that begin."""
-    key = blake2b(force_bytes(secret), digest_size=32, person=purpose.encode()).digest()
+    name, _, tenant = purpose.partition(":")
+    salt = blake2b(tenant.encode(), digest_size=16).digest() if tenant else b""
+    key = blake2b(force_bytes(secret), digest_size=32, person=name.encode(), salt=salt).digest()
     return blake2b(key=key, digest_size=size)
 
 
@@ -227,7 +241,9 @@ def reader(request: HttpRequest, user: AbstractBaseUser | None) -> readers.Reade
     # position.
     anonymous = visitor(request, None)
     return (
-        f"anon:{anonymous.id}" if anonymous.kind == "cookie" and not anonymous.new_cookie else None
+        f"{readers.ANONYMOUS}{anonymous.id}"
+        if anonymous.kind == "cookie" and not anonymous.new_cookie
+        else None
     )
 
 
@@ -257,7 +273,27 @@ def may_be_shared(response: HttpResponseBase) -> bool:
         if headers is None
         else headers.get("cache-control", ("", ""))[1]
     )
-    return bool(control and SHARED.search(control))
+    if control and SHARED.search(control):
+        return True
+    for_cdns = (response[name] for name in headers_for_cdns(response))
+    return any(value.strip() and not UNSHARED.search(value) for value in for_cdns)
+
+
+def headers_for_cdns(response: HttpResponseBase) -> list[str]:
+    """Returns the names of the headers that CDNs obey in place of Cache-Control (RFC 9213).
+
+    They are `CDN-Cache-Control`, `Surrogate-Control`, and what a vendor calls its own, such as
+    `Cloudflare-CDN-Cache-Control`.
+    """
+    headers = getattr(response.headers, HEADERS, None)
+    names = [name.lower() for name in response.headers] if headers is None else headers
+    # Most pages have none, and one search is faster than a look at each name.
+    together = " ".join(names)
+    if "-cache-control" not in together and "surrogate-control" not in together:
+        return []
+    return [
+        name for name in names if name.endswith("-cache-control") or name == "surrogate-control"
+    ]
 
 
 class _Cookie(Morsel[str]):

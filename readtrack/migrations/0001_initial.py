@@ -219,7 +219,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'dashboard',
                 'verbose_name_plural': 'dashboard',
-                'permissions': [('view_numbers', 'Can view the numbers of the site and of every object')],
+                'permissions': [('view_numbers', 'Can view the numbers of the site and of every object'), ('reset_counts', 'Can reset the counts of objects that they may change')],
                 'proxy': True,
                 'default_permissions': (),
                 'indexes': [],

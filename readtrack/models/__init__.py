@@ -220,14 +220,17 @@ class KnownEpoch(models.Model):
 
 
 class Dashboard(FlushRun):
-    """The dashboard's name in the admin's app list, and the permission for all numbers."""
+    """The dashboard's name in the admin's app list, and the permissions of the app's own."""
 
     class Meta:
         proxy = True
         verbose_name = _("dashboard")
         verbose_name_plural = _("dashboard")
         default_permissions = ()
-        permissions = [("view_numbers", "Can view the numbers of the site and of every object")]
+        permissions = [
+            ("view_numbers", "Can view the numbers of the site and of every object"),
+            ("reset_counts", "Can reset the counts of objects that they may change"),
+        ]
 
 
 class Note(models.Model):

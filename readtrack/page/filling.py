@@ -5,7 +5,6 @@ A placeholder is signed text that names its object, so loops, includes, template
 fragments all work. Visitors cannot sign one, so a comment that contains one stays text.
 """
 
-import gzip
 import json
 import re
 import zlib
@@ -29,17 +28,22 @@ from django.utils.text import compress_string
 from django.utils.translation import ngettext
 
 from readtrack import numerals, subjects
-from readtrack.conf import conf, logger
+from readtrack.conf import cached_setting, conf, logger
 from readtrack.hits import readers, reading, visitors
+from readtrack.hits.visitors import digest
 from readtrack.page.shown import ANSWER, LONGEST_NAME, VERSIONS, name_of, token_of
 from readtrack.reports import live
-from readtrack.store import scripts
+from readtrack.store import keys, scripts
 
 FindReader = Callable[[], readers.Reader | None]
 Run = Callable[..., list[Any]]  # makes the round trip, as `scripts.run_all` does
 Result = TypeVar("Result")
 
 GZIP = b"\x1f\x8b"  # the first bytes
+# Bytes of a packed page that are unpacked. A megabyte may hold a gigabyte, and a page is held in
+# memory twice while it is filled in.
+LONGEST_TEXT = 10 * 2**20
+MEMBERS = 16  # parts of gzip's data, each of which copies the data behind it
 
 COUNT, EXACT, WORDS = "count", "exact", "words"
 DOT, UNREAD, IF, ELSE, END = "dot", "unread", "if", "else", "end"
@@ -96,7 +100,7 @@ class Placeholder(NamedTuple):
 
     def __str__(self) -> str:
         body = f"{self.kind}!{self.subject}!{'' if self.stored is None else self.stored}"
-        return f"!rt!{body}!{visitors.digest('placeholder', body)}!"
+        return f"!rt!{body}!{digest(keys.salt('placeholder'), body)}!"
 
 
 @cache  # once for each class
@@ -108,15 +112,20 @@ def _explain(kind: type[Any], is_dot: bool) -> None:  # noqa: FBT001 - a keyword
         logger.warning("A dot is never shown: %s", problem)
 
 
-def found(content: bytes) -> dict[bytes, Placeholder]:
-    """Returns the placeholders in the content by their text. Text with a wrong signature is none."""
+def found(content: bytes, salt: str = "") -> dict[bytes, Placeholder]:
+    """Returns the placeholders in the content by their text. Text with a wrong signature is none.
+
+    `salt` is that of the page's tenant where the running thread may know another tenant.
+    """
     ours = {}
+    salt = salt or keys.salt("placeholder")
     for match in PATTERN.finditer(content):
-        body = match[2].decode(errors="replace")
+        text, bare, signature = match.groups()
+        body = bare.decode("utf-8", "replace")
         # The signature comes first, because the body may be anything that a visitor typed.
-        if compare_digest(visitors.digest("placeholder", body).encode(), match[3]):
+        if compare_digest(digest(salt, body).encode(), signature):
             kind, subject, stored = body.split("!")
-            ours[match[0] + match[1]] = Placeholder(kind, subject, int(stored) if stored else None)
+            ours[b"!rt" + text] = Placeholder(kind, subject, int(stored) if stored else None)
     return ours
 
 
@@ -261,11 +270,35 @@ def text_of(response: Any) -> bytes | None:
     if (
         content.startswith(GZIP) and response.get("Content-Encoding") == "gzip"
     ):  # by Django's gzip_page decorator
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error):  # the header is wrong
-            return None
+        content = unpacked(content)
     return content if is_stream or MARK in content else None
+
+
+def unpacked(content: bytes) -> bytes:
+    """Returns the text of gzip's data; b"" for a text above LONGEST_TEXT, and for other data."""
+    text = b""
+    for _ in range(MEMBERS):  # not by the module gzip, which unpacks without a limit
+        member = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        try:
+            text += member.decompress(content, LONGEST_TEXT + 1 - len(text))
+        except zlib.error:  # the header is wrong
+            return b""
+        if len(text) > LONGEST_TEXT:
+            _warn_of_length()
+            return b""
+        content = member.unused_data.lstrip(b"\0")  # files may be padded
+        if not content:
+            return text if member.eof else b""
+    return b""
+
+
+@cached_setting()  # once in a process
+def _warn_of_length() -> None:
+    logger.warning(
+        "A page of more than %s bytes that the site packed by gzip stays as it is, with the"
+        " placeholders of its counts and dots: pack it behind readtrack's middleware.",
+        f"{LONGEST_TEXT:,}",
+    )
 
 
 def script(context: Any) -> str:
@@ -339,11 +372,7 @@ def keep_apart(response: Any, *, is_personal: bool) -> None:
         # The view may let browsers keep the page, as cache_page does, and then they would keep its
         # dots lit as long.
         patch_cache_control(response, private=True, max_age=0)
-        others += [
-            "Expires",
-            "CDN-Cache-Control",
-            "Surrogate-Control",
-        ]  # a CDN obeys the last two before the others
+        others += ["Expires", *visitors.headers_for_cdns(response)]
     for name in others:
         del response[name]
 
@@ -355,12 +384,13 @@ def filled(
     is_json: bool = False,
     charset: str = "utf-8",
     branches: list[bool] | None = None,
+    salt: str = "",
     run: Run = scripts.run_all,
 ) -> bytes:
     """Returns the content with all placeholders replaced. `branches` are those open since earlier
-    parts of a stream.
+    parts of a stream, and `salt` is as in `found`.
     """
-    waiting, open_ = found(content), [] if branches is None else branches
+    waiting, open_ = found(content, salt), [] if branches is None else branches
     if not waiting and not open_:
         return content
     counts: dict[str, int | None] = {}
@@ -411,8 +441,10 @@ class Stream:
 
     def __init__(self, find_reader: FindReader) -> None:
         self._begun, self._branches = b"", list[bool]()
+        # Parts of an asynchronous stream are looked through in a thread that knows no tenant.
+        self._salt = keys.salt("placeholder")
         # In the page's context, so that it still waits for Redis no longer than the page has left.
-        fill_in = partial(filled, find_reader=find_reader, branches=self._branches)
+        fill_in = partial(filled, find_reader=find_reader, branches=self._branches, salt=self._salt)
         self._fill_in = partial(copy_context().run, fill_in)
 
     def filled(self, parts: Iterable[bytes]) -> Iterator[bytes]:
@@ -426,9 +458,9 @@ class Stream:
         async for part in parts:
             whole = self._whole(part)
             if MARK in whole or (whole and self._branches):
-                whole = await in_thread(
-                    self._fill_in, whole, is_sensitive=bool(MAY_QUERY.search(whole))
-                )
+                # A tenant is that of the connection to SQL of Django's own thread.
+                is_sensitive = bool(keys.tenant_function() or MAY_QUERY.search(whole))
+                whole = await in_thread(self._fill_in, whole, is_sensitive=is_sensitive)
             if whole:
                 yield whole
         if self._begun:  # no placeholder, so nobody is asked
@@ -437,6 +469,6 @@ class Stream:
     def _whole(self, part: bytes) -> bytes:
         content = self._begun + part
         last = content[max(0, content.rfind(MARK)) :]
-        begun = None if last in found(last) else BEGUN.search(content)
+        begun = None if last in found(last, self._salt) else BEGUN.search(content)
         self._begun = begun[0] if begun else b""
         return content.removesuffix(self._begun)

@@ -14,6 +14,7 @@ from readtrack.page import filling
 from readtrack.reports import access, live
 from readtrack.sql import period_gains, row_counts
 from readtrack.store import counters, uniques
+from readtrack.texts import title_of
 
 
 def placed(response: Any, content: bytes, user: Any | None) -> bytes:
@@ -48,7 +49,8 @@ def placed(response: Any, content: bytes, user: Any | None) -> bytes:
                 access.numbers_url(obj) if getattr(user, "is_staff", False) else ""
             )  # others cannot open the page
             shown = render_to_string(
-                "readtrack/panel.html", {"object": obj, "url": url, **_numbers(subject)}
+                "readtrack/panel.html",
+                {"object": obj, "title": title_of(obj), "url": url, **_numbers(subject)},
             ).strip()
     filling.keep_apart(response, is_personal=bool(shown))
     return content.replace(first[0], shown.encode(), 1)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from importlib.resources import files
 from time import time
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from django.core import signing
@@ -23,7 +23,6 @@ from readtrack.request import Recorder
 from readtrack.store import clock, keys
 from readtrack.store.circuit import fail_open
 
-SALT = "readtrack.page.shown"
 LONGEST_NAME, LONGEST_PATH = (
     4_000,
     500,
@@ -34,28 +33,46 @@ PLAIN, READING = (
 # The script by its version: for pages without a marked text, and for pages with one.
 VERSIONS = [sha256(script).hexdigest()[:8] for script in (PLAIN, PLAIN + READING)]
 SCRIPTS = dict(zip(VERSIONS, (PLAIN, PLAIN + READING), strict=True))
+MOST_PLACES = 200  # counts and dots of a page that its script keeps up to date
 ANSWER = "-"  # in place of a name: the response answers the script
 
 
-def name_of(seen: Recorder, *, path: str) -> str:
+class NamedPage(NamedTuple):
+    """What a page shows, by its name."""
+
+    path: str  # its first LONGEST_PATH characters
+    is_shared: bool
+    as_of: int  # Redis's clock (µs) when the page was made
+    views: tuple[str, ...]  # subjects
+    reads: tuple[str, ...]  # subjects
+
+
+def name_of(recorder: Recorder, *, path: str) -> str:
     """Returns the name of the page with that path: what it shows, as far as the recorder knows now."""
-    # By Redis's clock (µs); what was published since then is not in the page.
-    as_of = fail_open(clock.at, 0, seen.began) - conf.STALE_FOR * 1_000_000 if seen.reads else 0
-    path = quote(path[:LONGEST_PATH], safe="/", errors="replace")
-    return (
-        f"{path}|{seen.is_shared:d}|{max(0, as_of)}|{','.join(seen.views)}|{','.join(seen.reads)}"
+    as_of = 0
+    if recorder.reads:
+        # What was published since then is not in the page.
+        as_of = fail_open(clock.at, 0, recorder.began) - conf.STALE_FOR * 1_000_000
+    parts = (
+        quote(path[:LONGEST_PATH], safe="/", errors="replace"),
+        f"{recorder.is_shared:d}",
+        str(max(0, as_of)),
+        ",".join(recorder.views),
+        ",".join(recorder.reads),
+    )
+    return "|".join(parts)
+
+
+def parse(name: str) -> NamedPage:
+    """Returns what the page with that name shows."""
+    path, is_shared, as_of, views, reads = name.split("|")
+    return NamedPage(
+        unquote(path), is_shared == "1", int(as_of), _subjects_in(views), _subjects_in(reads)
     )
 
 
-def tell(name: str, recorder: Recorder) -> str:
-    """Hands what the page shows to the recorder of a request whose view did not collect it. Returns
-    the page's path.
-    """
-    path, is_shared, as_of, views, reads = name.split("|")
-    recorder.views.update(dict.fromkeys(filter(None, views.split(","))))
-    recorder.reads.update(dict.fromkeys(filter(None, reads.split(","))))
-    recorder.as_of, recorder.is_shared = int(as_of), is_shared == "1"
-    return unquote(path)
+def _subjects_in(text: str) -> tuple[str, ...]:
+    return tuple(text.split(",")) if text else ()
 
 
 def token_of(name: str, places: Sequence[Sequence[Any]], text: Sequence[Any] = ()) -> str:
@@ -65,50 +82,43 @@ def token_of(name: str, places: Sequence[Sequence[Any]], text: Sequence[Any] = (
     has_subjects = conf.COUNT_BY != "server" and not name.endswith("||")
     if not (has_subjects or places or text):
         return ""
-    told = [
-        name,
-        get_language() or "",
-        places[:200],
-        text,
-        int(time()),
-    ]  # more counts and dots stay as they are
-    return signing.dumps(told, salt=_salt(), compress=True)
+    # More counts and dots than that stay as they are.
+    told = [name, get_language() or "", places[:MOST_PLACES], text, int(time())]
+    return signing.dumps(told, salt=keys.salt("page"), compress=True)
 
 
 def reading(state: str, text: Sequence[Any], *, made: int) -> Reading | None:
     """Returns what the script says of the text, as far as there was time for it since the page was
     made.
     """
-    said = re.fullmatch(
-        "([0-9]{1,5}) ([01])", state
-    )  # seconds of engagement, and 1 if the text was read
+    # Seconds of engagement, and 1 if the text was read.
+    said = re.fullmatch("([0-9]{1,5}) ([01])", state)
     if not (said and text):
         return None
-    subject, words = text
-    seconds, least = min(int(said[1]), int(time()) - made), least_seconds(words)
-    return Reading(subject, least, max(0, seconds), said[2] == "1" and seconds >= least)
+    subject, number_of_words = text
+    seconds = max(0, min(int(said[1]), int(time()) - made))
+    least = least_seconds(number_of_words)
+    is_read = said[2] == "1" and seconds >= least
+    return Reading(subject, least, seconds, is_read)
 
 
-def told(token: str) -> tuple[str, str, list[Any], list[Any], int] | None:
-    """Returns the page's name, language, placeholders, text and time; None for a token that is not
-    ours, or too old.
-    """
+class ToldPage(NamedTuple):
+    """A page by its token."""
+
+    name: str  # see `name_of`
+    language: str
+    places: list[list[Any]]  # the fields of each placeholder
+    text: list[Any]  # subject and number of words of a marked text; empty without one
+    made: int  # seconds since 1970
+
+
+def told(token: str) -> ToldPage | None:
+    """Returns the page with that token; None for a token that is not ours, or too old."""
     try:
-        name, language, places, text, made = signing.loads(
-            token, salt=_salt(), max_age=conf.SCRIPT_AGE
-        )
-        return name, language, places, text, made
-    except (
-        signing.BadSignature,
-        TypeError,
-        ValueError,
-    ):  # the last two for a token of another version
+        return ToldPage(*signing.loads(token, salt=keys.salt("page"), max_age=conf.SCRIPT_AGE))
+    except (signing.BadSignature, TypeError, ValueError):
+        # The last two for a token of another version.
         return None
-
-
-def _salt() -> str:
-    # One tenant's page counts nothing for another one.
-    return f"{SALT}:{keys.prefix()}"
 
 
 def page_token(request: Any, *, views: Iterable[Model] = (), reads: Iterable[Model] = ()) -> str:

@@ -7,7 +7,7 @@ their hits are recorded directly.
 
 import signal
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -16,65 +16,73 @@ from math import inf
 from multiprocessing.util import Finalize
 from threading import Event, Lock, Thread
 from time import monotonic, perf_counter, sleep
-from typing import Any
+from typing import Any, NamedTuple
 
 from redis.exceptions import ResponseError
 
 from readtrack.conf import conf, logger, register_at_fork
 from readtrack.hits.addresses import watch
-from readtrack.hits.hit import AT, CALLER, KIND, NO_OUTCOME, Hit, Outcome, Reason
-from readtrack.hits.visitors import id_of
-from readtrack.store import clock, day_keys, keys, recording, scripts
+from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, Reason
+from readtrack.store import batch, clock, day_keys, keys, recording, scripts
+from readtrack.store.batch import Part, PlainView
 from readtrack.store.circuit import SilentError, fail_open
 from readtrack.store.cluster import REFUSAL
+from readtrack.store.counting import count_views, set_hits
 from readtrack.store.scripts import Call
 from readtrack.store.skips import key_of, skip_buffer
 
 MOST = 5_000  # hits that wait; some 2 kB each
 BATCH = 250  # hits of one script, because a script blocks the server
-EACH, PAUSE = (
-    20,
-    0.00001,
-)  # each 20th page that comes while too many hits wait sleeps for that many seconds
-ENOUGH = (
-    50 * EACH
-)  # hits that are sent before BUFFER seconds are over, so that a busy process does not fill its queue
+EACH = 20  # while too many hits wait, each 20th page that comes sleeps for PAUSE
+PAUSE = 0.00001  # seconds
+# Hits that are sent before BUFFER seconds are over, so that a busy process does not fill its queue.
+ENOUGH = 50 * EACH
 LAST = 2.0  # seconds that the end of a process waits for the last sending
 
 NOTHING_ELSE = NO_OUTCOME[:-1]  # of an outcome, before what is queued
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Waiting:
-    """A hit as it is sent, with its keys."""
+    """A hit as calls, which may be sent again."""
 
     at: datetime
-    parts: Sequence[
-        tuple[int, Call[Outcome]]
-    ]  # of each partition: the number of its views, and their call
+    parts: Sequence["ViewsOfPartition"]
     upkeep: Sequence[Call[Any]]
     skips: str  # key of the counts of its skips; "" for a page's script, whose repeats are expected
-    rate: (
-        Call[int] | None
-    )  # counts the hit, where the rate is in another partition; None once it did
+    # Counts the hit, where the rate is in another partition; None once it did.
+    rate: Call[int] | None
     back: Call[int] | None  # takes the hit back if none of its views counts
-    mark: Call[int] | None = (
-        None  # looks for a robot's mark, where the rate is that of an earlier time
-    )
+    # Looks for a robot's mark, where the rate is that of an earlier time.
+    mark: Call[int] | None = None
     sent: float = 0.0  # when it was sent first, by the monotonic clock; 0 for never
 
     @classmethod
     def of(cls, hit: Hit) -> "Waiting":
-        parts = scripts.parted(hit.views)
-        hits = [hit] if len(parts) == 1 else [hit._replace(views=tuple(some)) for some in parts]
+        parts = [
+            ViewsOfPartition(len(part.views), count_views(part))
+            for part in recording.by_partition(hit)
+        ]
         return cls(
-            hit.at,
-            [(len(part.views), recording.count_views(part)) for part in hits],
-            day_keys.upkeep(hit) if hit.visitor.kind == "day" else (),
-            "" if hit.by_script else key_of(hit.at),
-            recording.rate(hit, 1) if conf.PARTITIONS > 1 else None,
-            recording.rate(hit, -1) if recording.takes_back(hit) else None,
+            at=hit.at,
+            parts=parts,
+            upkeep=day_keys.upkeep(hit.at) if hit.visitor.kind == "day" else (),
+            skips="" if hit.by_script else key_of(hit.at),
+            rate=recording.rate(hit, 1) if conf.PARTITIONS > 1 else None,
+            back=recording.rate(hit, -1) if recording.takes_back(hit) else None,
         )
+
+
+class ViewsOfPartition(NamedTuple):
+    """The views of a hit that are of one partition."""
+
+    number: int
+    call: Call[Outcome]
+
+
+# How a hit waits: as a plain tuple of the fields of PlainView where that suffices, as it came, or as
+# calls where it was sent before, or where its tenant is known only to its own request.
+Queued = tuple[Any, ...] | Hit | Waiting
 
 
 class HitBuffer:
@@ -87,46 +95,44 @@ class HitBuffer:
 
     def clear(self) -> None:
         """Forgets all hits, as a forked process must, whose parent sends them."""
-        self._lock, self._work, self._soon = Lock(), Event(), Event()
+        self._lock = Lock()
+        self._work = Event()
+        self._soon = Event()
         self._is_closed = False
         self._thread: Thread | None = None
-        self._queue: deque[tuple[Any, ...] | Waiting] = deque()  # of hits as plain tuples
-        self._batch: list[
-            Any
-        ] = []  # is sent, plain at first, and then as objects until it is answered
+        self._queue: deque[Queued] = deque()
+        self._batch: list[Any] = []  # is being sent, as it was queued or as Waiting
 
     def add(self, hit: Hit) -> Outcome | None:
         """Queues a hit. Returns None for one that is to be recorded directly."""
         if hit.reads or hit.steps or not hit.views:
             return None
-        if hit.visitor.kind == "hash":
-            resolve = partial(day_keys.resolve, hit.visitor, at=hit.at)
-            visitor = resolve() if day_keys.is_known(hit.at) else fail_open(resolve, None)
-            if visitor is None:
-                return None
-            hit = hit._replace(visitor=visitor)
-        if self._thread is None and not self._start():
+        identified = _with_ids_of_the_day(hit)
+        if identified is None or (self._thread is None and not self._start()):
             return None
         if watch.found:
             skip_buffer.add(key_of(hit.at), ())
-        # The thread knows no tenant. Each named tuple that waits would cost the garbage collector 3
-        # µs.
-        waiting = hit.visitor + hit[1:] if keys.tenant_function() is None else Waiting.of(hit.named)
+        waiting = _queued(identified)
         with self._lock:
             if self._is_closed or len(self._queue) >= MOST:
                 return None
             self._queue.append(waiting)
             number = len(self._queue)
+        self._wake(number)
+        return tuple.__new__(Outcome, (*NOTHING_ELSE, hit.views))
+
+    def _wake(self, number: int) -> None:
+        """Lets the thread send; at once where that number of hits waits."""
         if not self._work.is_set():
             self._work.set()
-        if number % EACH == 0 and number >= ENOUGH:
-            self._soon.set()
-            if number >= 2 * ENOUGH:
-                # CPython gives the GIL back to a thread that has just released it, as the only
-                # thread of a server does for each request. Without the sleep the sending thread
-                # waits for up to half a second, and the queue fills up.
-                sleep(PAUSE)
-        return tuple.__new__(Outcome, (*NOTHING_ELSE, hit.views))
+        if number % EACH or number < ENOUGH:
+            return
+        self._soon.set()
+        if number >= 2 * ENOUGH:
+            # CPython gives the GIL back to a thread that has just released it, as the only thread
+            # of a server does for each request. Without the sleep the sending thread waits for up
+            # to half a second, and the queue fills up.
+            sleep(PAUSE)
 
     def send_skips(self) -> bool:
         """Sends the skips within BUFFER seconds. Returns False if the process ends."""
@@ -140,22 +146,21 @@ class HitBuffer:
         exit handlers.
         """
         if signal.getsignal(signal.SIGTERM) != self._on_sigterm:
-            with suppress(
-                ValueError
-            ):  # in another thread than the main one, or in a subinterpreter
+            # Raised in another thread than the main one, and in a subinterpreter.
+            with suppress(ValueError):
                 self._earlier = signal.signal(signal.SIGTERM, self._on_sigterm) or signal.SIG_DFL
 
     def close(self) -> None:
         """Sends all hits. From now on hits are recorded directly."""
-        self._is_closed = (
-            True  # without the lock, because a signal may interrupt the thread that has it
-        )
+        # Without the lock, because a signal may interrupt the thread that has it.
+        self._is_closed = True
         self._work.set()
         self._soon.set()
         if self._thread:
             self._thread.join(LAST)
-        if left := len(self._batch) + len(self._queue):
-            logger.warning("%d queued views were not recorded before the process ended.", left)
+        lost = len(self._batch) + len(self._queue)
+        if lost:
+            logger.warning("%d queued views were not recorded before the process ended.", lost)
 
     def _on_sigterm(self, number: int, frame: Any) -> None:
         self.close()
@@ -190,155 +195,243 @@ class HitBuffer:
 
     def _send_all(self) -> None:
         """Sends the queue in batches, and at least what there is of skips."""
-        left = len(self._queue)  # not those that come back, because a server of a cluster is silent
+        # Without those that come back meanwhile, because a server of a cluster is silent.
+        remaining = len(self._queue)
         while True:
             try:
                 if not self._batch:
-                    now = monotonic()
-                    self._batch = [self._queue.popleft() for _ in range(min(BATCH, left))]
-                    left -= len(self._batch)
-                    is_sent = bool(self._batch) and fail_open(self._send_plain, False)  # noqa: FBT003
-                    self._batch = [] if is_sent else list(map(_waiting, self._batch))
-                    for one in self._batch:
-                        one.sent = one.sent or now
+                    size = min(BATCH, remaining)
+                    remaining -= size
+                    self._take(size)
                 # A view that is sent again counts once for as long as its window is open.
                 self._give_up(monotonic() - (conf.WINDOW or 1) / 2)
-                if (self._batch or skip_buffer.skips) and fail_open(self._send, None) is None:
-                    self._work.set()  # to try again
-                    return
+                if self._batch or skip_buffer.skips:
+                    is_sent: bool = fail_open(self._send, False)  # noqa: FBT003
+                    if not is_sent:
+                        self._work.set()  # to try again
+                        return
             except Exception:  # the thread must not end
                 logger.exception("Queued views could not be recorded.")
                 with suppress(Exception):  # this may be what fails
                     self._batch = list(map(_waiting, self._batch))
                     self._give_up(inf)
             self._batch = []
-            if not left:
+            if not remaining:
                 return
 
+    def _take(self, size: int) -> None:
+        """Takes hits from the queue and sends them as they are; the batch has those to send again."""
+        began = monotonic()
+        self._batch = [self._queue.popleft() for _ in range(size)]
+        if not self._batch:
+            return
+        is_sent: bool = fail_open(self._send_plain, False)  # noqa: FBT003
+        if is_sent:
+            self._batch = []
+        self._batch = list(map(_waiting, self._batch))
+        for waiting in self._batch:
+            waiting.sent = waiting.sent or began
+
     def _send_plain(self) -> bool:
-        """Sends hits as they were queued. Returns False if they have to be sent as objects, which
-        can be sent again.
+        """Sends hits as they were queued. Returns False if they have to be sent as Waiting.
 
         Makes nothing that lasts until all hits are sent, because the garbage collector would look
         at it: with an object for each hit that took as long as all else that the thread does.
         """
-        # Where one hit waits as an object, all do, and the first is the oldest.
-        first, before = self._batch[0], clock.now() - timedelta(seconds=conf.RATE_WINDOW or 1)
-        if conf.PARTITIONS > 1 or isinstance(first, Waiting) or first[AT] < before:
+        # Where one hit waits as calls, all do, and the first is the oldest.
+        first = self._batch[0]
+        if conf.PARTITIONS > 1 or isinstance(first, Waiting):
             return False
-        self._batch = hits = [
-            (hit[0], id_of(hit[CALLER]), *hit[2:CALLER], None, *hit[CALLER + 1 :])
-            if hit[CALLER]
-            else hit
-            for hit in self._batch
-        ]
-        calls: list[Call[Any]] = [recording.count_batch(recording.plain_parts(hits))]
-        for hit in hits:
-            if hit[KIND] == "day":
-                calls += day_keys.upkeep(Hit.of_plain(hit))
-        if perf_counter() >= clock.due:
-            calls.append(clock.question())
+        if _view(first).at < _rate_window_ago():
+            return False
+        prefix = keys.prefix()
+        counting = batch.count_batch(_part(queued, prefix=prefix) for queued in self._batch)
+        days = [_view(queued).at for queued in self._batch if _is_of_a_day(queued)]
+        upkeep = [call for at in days for call in day_keys.upkeep(at)]
         try:
-            refused = skip_buffer.send(*calls)[0]
+            skip_buffer.send(counting, *upkeep, *_clock_question())
         except ResponseError:  # because of one hit, perhaps
             return False
-        for hit, reasons in zip(hits, refused, strict=True):
-            if reasons and not Hit.of_plain(hit).by_script:
-                skip_buffer.add(key_of(hit[AT]), reasons)
+        for queued, reasons in zip(self._batch, counting.result or (), strict=True):
+            if not reasons:
+                continue
+            view = _view(queued)
+            if not view.by_script:
+                skip_buffer.add(key_of(view.at), reasons)
                 self._work.set()
         return True
 
-    def _send(self) -> bool | None:
+    def _send(self) -> bool:
+        """Sends the batch, and queues again what silent servers did not take. Returns True."""
         self._rate()
-        batch, counted = self._batch, set()
-        silent = defaultdict[int, list[tuple[int, Call[Outcome]]]](list)
-        parts = [(place, *part) for place, waiting in enumerate(batch) for part in waiting.parts]
-        groups = keys.by_tag(parts, lambda part: keys.tag_in(part[2].keys[1])).values()
-        calls: list[Call[Any]] = [
-            recording.count_batch(recording.part(call) for *_, call in some) for some in groups
+        groups = self._by_partition()
+        batches = [
+            batch.count_batch(batch.part_of_call(part.call) for _, part in group)
+            for group in groups
         ]
-        for waiting in batch:
-            calls += waiting.upkeep
-        if perf_counter() >= clock.due:
-            calls.append(clock.question())
+        upkeep = [call for waiting in self._batch for call in waiting.upkeep]
+        answers: list[Sequence[Sequence[Reason] | None] | None]
         try:
-            answers = skip_buffer.send(*calls)
+            skip_buffer.send(*batches, *upkeep, *_clock_question())
+            answers = [counting.result for counting in batches]
         except ResponseError:  # because of one hit, perhaps
-            answers = [[_alone(views, call) for _, views, call in some] for some in groups]
-        for some, refused in zip(groups, answers, strict=False):
-            for (place, views, call), reasons in zip(
-                some, refused or [None] * len(some), strict=True
-            ):
+            answers = [[_count_alone(part) for _, part in group] for group in groups]
+
+        counted: set[Waiting] = set()
+        silent: defaultdict[Waiting, list[ViewsOfPartition]] = defaultdict(list)
+        for group, answer in zip(groups, answers, strict=True):
+            refused = [None] * len(group) if answer is None else answer
+            for (waiting, part), reasons in zip(group, refused, strict=True):
                 if reasons is None:
-                    silent[place].append((views, call))
+                    silent[waiting].append(part)
                     continue
-                if len(reasons) < views:
-                    counted.add(place)
-                if reasons and batch[place].skips:
-                    skip_buffer.add(batch[place].skips, reasons)
+                if len(reasons) < part.number:
+                    counted.add(waiting)
+                if reasons and waiting.skips:
+                    skip_buffer.add(waiting.skips, reasons)
                     self._work.set()
-        for place, rest in silent.items():
-            later = None if place in counted else batch[place].back
-            self._queue.append(replace(batch[place], parts=rest, upkeep=(), back=later))
-            self._work.set()  # to try again
-        back = [
-            one.back
-            for place, one in enumerate(batch)
-            if one.back and place not in counted | {*silent}
-        ]
-        fail_open(
-            scripts.run_all, [], *back
-        )  # not sent again if it fails, because the batch would be
+        self._queue_again(silent, counted)
+        self._take_back(counted.union(silent))
         return True
 
+    def _queue_again(
+        self, silent: Mapping[Waiting, Sequence[ViewsOfPartition]], counted: Container[Waiting]
+    ) -> None:
+        """Queues what silent servers did not take."""
+        for waiting, parts in silent.items():
+            back = None if waiting in counted else waiting.back
+            self._queue.append(replace(waiting, parts=parts, upkeep=(), back=back))
+            self._work.set()
+
+    def _take_back(self, kept: Container[Waiting]) -> None:
+        """Takes hits of the batch back that counted nothing."""
+        calls = [waiting.back for waiting in self._batch if waiting.back and waiting not in kept]
+        # Not sent again if it fails, because the batch would be.
+        fail_open(scripts.run_all, [], *calls)
+
+    def _by_partition(self) -> Sequence[Sequence[tuple[Waiting, ViewsOfPartition]]]:
+        """Returns the views of the batch in groups, one for each partition."""
+        parts = [(waiting, part) for waiting in self._batch for part in waiting.parts]
+
+        def tag_of(pair: tuple[Waiting, ViewsOfPartition]) -> str:
+            unsettled = pair[1].call.keys[1]
+            return keys.tag_in(unsettled)
+
+        return list(keys.by_tag(parts, tag_of).values())
+
     def _rate(self) -> None:
-        before = clock.now() - timedelta(seconds=conf.RATE_WINDOW or 1)
+        """Counts hits whose rate is in another partition, and looks for marks of robots in the rates
+        of hits that waited longer than a rate window.
+        """
+        before = _rate_window_ago()
         for waiting in self._batch:
-            judge: Call[Any] | None = waiting.rate if conf.PARTITIONS > 1 else waiting.parts[0][1]
-            if (
-                judge and waiting.at < before and not waiting.mark
-            ):  # hits of minutes may be sent together
-                waiting.mark = recording.mark(judge.keys[0])
-                window = int(waiting.at.timestamp()) // (
-                    conf.RATE_WINDOW or 1
-                )  # the earlier one has a key of its own
-                for one in filter(None, (judge, waiting.back)):
-                    one.keys = [f"{one.keys[0]}:{window}", *one.keys[1:]]
-        # Without rates of those that came back. The mark outweighs the rate.
+            if waiting.at < before and not waiting.mark:
+                _move_rate(waiting)
+        # Those that came back have counted already. The mark is last, because it outweighs the rate.
         asked = [
             (waiting, call)
             for waiting in self._batch
             for call in (waiting.rate, waiting.mark)
             if call
         ]
-        for (waiting, _), hits in zip(
-            asked, scripts.run_all(*(call for _, call in asked)), strict=True
-        ):
+        scripts.run_all(*(call for _, call in asked))
+        for waiting, call in asked:
             waiting.rate = None
-            for _, call in waiting.parts if hits else ():
-                recording.set_hits(call, hits)
+            if call.result:
+                for part in waiting.parts:
+                    set_hits(part.call, call.result)
 
     def _give_up(self, before: float) -> None:
         """Counts what was sent first before that time as errors."""
+        kept = []
         for waiting in self._batch:
-            if waiting.skips and waiting.sent < before:
-                skip_buffer.add(waiting.skips, ["error"] * sum(views for views, _ in waiting.parts))
-        self._batch = [waiting for waiting in self._batch if waiting.sent >= before]
+            if waiting.sent >= before:
+                kept.append(waiting)
+            elif waiting.skips:
+                views = sum(part.number for part in waiting.parts)
+                skip_buffer.add(waiting.skips, ["error"] * views)
+        self._batch = kept
 
 
-def _waiting(hit: "Sequence[Any] | Waiting") -> Waiting:
-    return hit if isinstance(hit, Waiting) else Waiting.of(Hit.of_plain(hit).named)
+def _with_ids_of_the_day(hit: Hit) -> Hit | None:
+    """Returns the hit with ids of the day for a hashed visitor; None if Redis does not tell them."""
+    if hit.visitor.kind != "hash":
+        return hit
+    resolve = partial(day_keys.resolve, hit.visitor, at=hit.at)
+    visitor = resolve() if day_keys.is_known(hit.at) else fail_open(resolve, None)
+    return None if visitor is None else hit._replace(visitor=visitor)
 
 
-def _alone(views: int, call: Call[Outcome]) -> Sequence[Reason] | None:
+def _queued(hit: Hit) -> Queued:
+    """Returns the form in which the hit waits."""
+    if keys.tenant_function() is not None:  # the thread knows no tenant
+        return Waiting.of(hit.named)
+    return PlainView.plain(hit) or hit
+
+
+def _view(queued: Any) -> "PlainView | Hit":
+    """Returns a queued hit with names for its fields."""
+    return queued if isinstance(queued, Hit) else PlainView._make(queued)
+
+
+def _part(queued: Any, *, prefix: str) -> Part:
+    """Returns what a batch takes of a queued hit."""
+    view = _view(queued).named
+    if isinstance(view, Hit):
+        return batch.part_of_call(count_views(view))
+    return batch.part_of_view(view, prefix=prefix)
+
+
+def _waiting(queued: Any) -> Waiting:
+    if isinstance(queued, Waiting):
+        return queued
+    if isinstance(queued, Hit):
+        return Waiting.of(queued.named)
+    return Waiting.of(PlainView._make(queued).hit)
+
+
+def _is_of_a_day(queued: Any) -> bool:
+    """Returns True if a queued hit is that of a visitor whose ids are those of a day."""
+    view = _view(queued)
+    kind = view.visitor.kind if isinstance(view, Hit) else view.kind
+    return kind == "day"
+
+
+def _clock_question() -> list[Call[None]]:
+    """Returns the question for Redis's clock where it is due."""
+    return [clock.question()] if perf_counter() >= clock.due else []
+
+
+def _rate_window_ago() -> datetime:
+    return clock.now() - timedelta(seconds=conf.RATE_WINDOW or 1)
+
+
+def _move_rate(waiting: Waiting) -> None:
+    """Counts the hit in the rate of the time when it came, because hits of minutes may be sent
+    together.
+    """
+    judge: Call[Any] | None = waiting.rate if conf.PARTITIONS > 1 else waiting.parts[0].call
+    if judge is None:
+        return
+    waiting.mark = recording.mark(judge.keys[0])
+    window = int(waiting.at.timestamp()) // (conf.RATE_WINDOW or 1)
+    for call in (judge, waiting.back):
+        if call is not None:
+            rate, *others = call.keys
+            call.keys = [f"{rate}:{window}", *others]
+
+
+def _count_alone(part: ViewsOfPartition) -> Sequence[Reason] | None:
+    """Counts views by a script of their own. Returns why they do not count, None for a silent server."""
     try:
-        return [*scripts.run(call).skipped.values()]
+        outcome = scripts.run(part.call)
     except SilentError:
         return None
     except ResponseError as error:
         if REFUSAL.search(str(error)):  # then the hits wait
             raise
-        return ["error"] * views
+        return ["error"] * part.number
+    return [*outcome.skipped.values()]
 
 
 hit_buffer = HitBuffer()

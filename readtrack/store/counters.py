@@ -21,6 +21,7 @@ MODEL_HOURS: int = keys.model_hour.ttl // keys.HOUR  # hours that Redis keeps
 SCAN_COUNT = 5000  # keys looked at in one SCAN step, 2 ms; redis-py's default of 10 is far slower
 is_number = re.compile(rb"[0-9]{1,18}").fullmatch  # of a counter; all databases store it
 VALUES = 50  # values of a dimension that a subject keeps, beside "other"
+SETTLE_ARGUMENTS = 6  # of settle.lua, before the sketches
 BUCKETS_AT_ONCE = 8  # in one round trip, because a busy minute has thousands of members
 
 
@@ -70,37 +71,55 @@ def totals(subjects: Sequence[str]) -> Call[dict[str, Total]]:
     """Reads totals that are numbers, by subject. All calls of this module take subjects of one
     partition.
     """
-    wanted = dict(zip(subjects, subjects, strict=True))
-    return _with_marks("totals", keys.tag(subjects[0]), wanted, map(keys.total, wanted))
+    wanted = {subject: subject for subject in subjects}
+    return _totals_by_name(keys.tag(subjects[0]), wanted, map(keys.total, wanted))
 
 
-def _with_marks(
-    script: str, tag: str, wanted: Mapping[str, Any], names: Iterable[str] = ()
-) -> Call[dict[Any, Any]]:
-    """Reads what `wanted` has by names in `views:unsettled`; leaves out counters that are missing
-    or no numbers.
+def _totals_by_name(
+    tag: str, wanted: Mapping[str, Any], names: Iterable[str]
+) -> Call[dict[Any, Total]]:
+    """Reads the totals that `wanted` has by their names in `views:unsettled`, from the keys `names`.
+
+    Leaves out counters that are missing or no numbers.
     """
 
-    def decode(answer: Sequence[Sequence[Any]]) -> dict[Any, Any]:
-        # A script leaves out the marks where there are none, and hashes as well.
-        missing: list[Sequence[Any]] = [[()] * len(wanted), [None] * len(wanted)]
-        live, marks = [*answer, *missing[len(answer) :]]
-        rows = zip(wanted.values(), live, marks, strict=True)
-        if script == "hashes":
-            return {
-                one: Hash(dict(scripts.pairs(some)), is_settled=mark is None)
-                for one, some, mark in rows
-            }
+    def decode(answer: Sequence[Sequence[Any]]) -> dict[Any, Total]:
+        counts, marks = _with_marks(answer, len(wanted))
+        rows = zip(wanted.values(), counts, marks, strict=True)
         return {
-            one: Total(int(count), is_settled=mark is None)
-            for one, count, mark in rows
+            item: Total(int(count), is_settled=mark is None)
+            for item, count, mark in rows
             if is_number(count or b"")
         }
 
-    names = [*names] or [
-        keys.prefix() + name for name in wanted
-    ]  # a total's key has another name there
-    return Call(script, [keys.unsettled(tag), *names], [*wanted], decode, {})
+    return Call("totals", [keys.unsettled(tag), *names], [*wanted], decode, absent={})
+
+
+def _hashes_by_name(tag: str, wanted: Mapping[str, Name]) -> Call[dict[Name, Hash]]:
+    """Reads the hashes that `wanted` has by their names in `views:unsettled`."""
+
+    def decode(answer: Sequence[Sequence[Any]]) -> dict[Name, Hash]:
+        fields, marks = _with_marks(answer, len(wanted))
+        rows = zip(wanted.values(), fields, marks, strict=True)
+        return {
+            name: Hash(dict(scripts.pairs(counts)), is_settled=mark is None)
+            for name, counts, mark in rows
+        }
+
+    names = [keys.unsettled(tag), *(keys.prefix() + name for name in wanted)]
+    return Call("hashes", names, [*wanted], decode, absent={})
+
+
+def _with_marks(
+    answer: Sequence[Sequence[Any]], number: int
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Returns the counters of an answer, and their marks in `views:unsettled`, None for settled.
+
+    A script leaves out the marks where there are none, and hashes as well.
+    """
+    counters = answer[0] if len(answer) > 0 else [()] * number
+    marks = answer[1] if len(answer) > 1 else [None] * number
+    return counters, marks
 
 
 def settled_totals(subjects: Sequence[str]) -> Call[tuple[int, Sequence[bytes | None]]]:
@@ -117,60 +136,60 @@ def model_hours(
     models: Sequence[str], hours: Sequence[int], *, tags: Sequence[str] = ()
 ) -> list[Call[Hours]]:
     """Reads the views of models by hour, by partition: of `tags`, here and below, or of all."""
-    calls = list[Call[Hours]]()
+    calls: list[Call[Hours]] = []
     for tag in tags or keys.tags():
-        slices = scripts.sliced([(f"{model}{tag}", hour) for model in models for hour in hours])
-        calls += [
-            _with_marks("totals", tag, {keys.hour_name(*one): one for one in some})
-            for some in slices
-        ]
+        counted = [(f"{model}{tag}", hour) for model in models for hour in hours]
+        for portion in scripts.sliced(counted):
+            wanted = {keys.hour_name(model, hour): (model, hour) for model, hour in portion}
+            names = [keys.prefix() + name for name in wanted]
+            calls.append(_totals_by_name(tag, wanted, names))
     return calls
 
 
 def by_model(answers: Iterable[Hours]) -> defaultdict[str, dict[int, Total]]:
     """Returns the answers to `model_hours` by model, then by hour."""
-    found: defaultdict[str, dict[int, Total]] = defaultdict(dict)
+    totals: defaultdict[str, dict[int, Total]] = defaultdict(dict)
     for answer in answers:
         for (model, hour), total in answer.items():
-            found[model][hour] = total
-    return found
+            totals[model][hour] = total
+    return totals
 
 
 def sketches(subjects: Sequence[str]) -> Call[dict[str, bytes | None]]:
     """Reads the sketches of unique visitors; None for a subject without one."""
-    return Call(
-        "MGET",
-        list(map(keys.hll, subjects)),
-        (),
-        lambda found: dict(zip(subjects, found, strict=True)),
-    )
+
+    def decode(answer: Sequence[bytes | None]) -> dict[str, bytes | None]:
+        return dict(zip(subjects, answer, strict=True))
+
+    return Call("MGET", [keys.hll(subject) for subject in subjects], (), decode)
 
 
 def have_hashes(subjects: Sequence[str]) -> bool:
     """Returns True if any of the subjects has a funnel or a breakdown. Raises redis.RedisError."""
-    calls = (
-        Call("EXISTS", read.keys[1:], (), bool) for read in hashes(subjects, keys.hash_kinds())
-    )
+    reads = hashes(subjects, keys.hash_kinds())
+    calls: list[Call[bool]] = [Call("EXISTS", read.keys[1:], (), bool) for read in reads]
     return any(scripts.run_all(*calls, patient=True))
 
 
 def subject_hours(hours: Sequence[int], *, subject: str) -> list[int]:
-    """Returns the views of one subject in each of those hours (since 1970). Raises
-    redis.RedisError.
+    """Returns the views of one subject in each of those hours (since 1970).
+
+    Raises redis.RedisError.
     """
+    if not hours:
+        return []
     names = [keys.hour(buckets.hour_bucket(buckets.hour_start(hour)), subject) for hour in hours]
-    return (
-        scripts.run(Call("MGET", names, (), lambda found: [int(count or 0) for count in found]))
-        if names
-        else []
-    )
+    counts: list[bytes | None] = scripts.run(Call("MGET", names))
+    return [int(count or 0) for count in counts]
 
 
 def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
     """Yields the subjects of all totals, unordered; SCAN may give one twice."""
-    wanted, start = frozenset(tags), len(keys.prefix() + keys.total.family)
-    every = keys.matching(f"{keys.total.family}:*")
-    for name in map(bytes.decode, connect(patient=True).scan_iter(match=every, count=SCAN_COUNT)):
+    wanted = frozenset(tags)
+    start = len(keys.prefix() + keys.total.family)
+    pattern = keys.matching(f"{keys.total.family}:*")
+    for key in connect(patient=True).scan_iter(match=pattern, count=SCAN_COUNT):
+        name = key.decode()
         tag = keys.tag_in(name)  # of more than 256 partitions not all are as long
         if not wanted or tag in wanted:
             yield name[start + len(tag) + 1 :]
@@ -178,122 +197,136 @@ def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
 
 def changed(minutes: Sequence[str], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:
     """Yields the subjects in each of those minute buckets in each partition."""
-    for some in scripts.sliced(minutes, BUCKETS_AT_ONCE):
-        names = [
-            keys.trending_bucket(tag, minute) for minute in some for tag in tags or keys.tags()
-        ]
-        yield from scripts.run_all(
-            *(Call("ZRANGE", [name], (0, -1), scripts.names) for name in names), patient=True
-        )
+    for portion in scripts.sliced(minutes, BUCKETS_AT_ONCE):
+        calls = []
+        for minute in portion:
+            for tag in tags or keys.tags():
+                bucket = keys.trending_bucket(tag, minute)
+                calls.append(Call("ZRANGE", [bucket], (0, -1), scripts.names))
+        yield from scripts.run_all(*calls, patient=True)
 
 
 def change(subjects: Iterable[str]) -> None:
-    """Enters the subjects into the present minute's bucket with no further view, so that the next
-    flush finds them.
+    """Enters the subjects into the present minute's bucket with no further view.
+
+    So the next flush finds them.
     """
     minute = buckets.minute_bucket(buckets.time_of(server_time(patient=True)))
-    for some in scripts.parted([*subjects]):
-        words = [word for subject in some for word in (0, subject)]
-        bucket = keys.trending_bucket(keys.tag(some[0]), minute)
-        scripts.run(
-            Call[int]("write", [bucket], (keys.trending_bucket.ttl, "ZADD", "NX", *words)),
-            patient=True,
-        )
+    for portion in scripts.parted([*subjects]):
+        scores: list[str | int] = []
+        for subject in portion:
+            scores += (0, subject)
+        bucket = keys.trending_bucket(keys.tag(portion[0]), minute)
+        arguments = (keys.trending_bucket.ttl, "ZADD", "NX", *scores)
+        scripts.run(Call[int]("write", [bucket], arguments), patient=True)
 
 
 def unsettled(*, until: int, tags: Sequence[str]) -> list[tuple[list[str], Epoch]]:
     """Returns the next counters to settle that began until then (µs), and the epoch, of each
     partition.
     """
-    args = ("-inf", until, "BYSCORE", "LIMIT", 0, max(1, scripts.SLICE // len(tags)))
-    begun = [Call("ZRANGE", [keys.unsettled(tag)], args, scripts.names) for tag in tags]
-    answers = scripts.run_all(*begun, *map(epoch, tags), patient=True)
-    return list(zip(answers[: len(tags)], answers[len(tags) :], strict=True))
+    limit = max(1, scripts.SLICE // len(tags))
+    arguments = ("-inf", until, "BYSCORE", "LIMIT", 0, limit)
+    lists = [Call("ZRANGE", [keys.unsettled(tag)], arguments, scripts.names) for tag in tags]
+    epochs = [epoch(tag) for tag in tags]
+    scripts.run_all(*lists, *epochs, patient=True)
+    return [(names.result, answer.result) for names, answer in zip(lists, epochs, strict=True)]
 
 
 def settle(
     stored: Mapping[str, Stored], *, epoch: Epoch, known: Epoch | None
 ) -> Call[tuple[int, Epoch]]:
-    """Adds SQL's counts to unsettled counters; answers how many, and the epoch. `known` is SQL's of
-    their list.
+    """Adds SQL's counts to unsettled counters. Answers how many, and the epoch.
+
+    `known` is the epoch that SQL has of their list.
     """
-    asked = (epoch.origin, "", 0) if known is None else (epoch.origin, known.current, known.until)
-    return _restore(
-        "settle", epoch.tag, stored, asked, lambda answer: (answer[0], _epoch(epoch.tag, answer[1]))
-    )
+    current, until = ("", 0) if known is None else (known.current, known.until)
+    asked = (epoch.origin, current, until)
+
+    def decode(answer: Sequence[Any]) -> tuple[int, Epoch]:
+        return answer[0], _epoch(epoch.tag, answer[1])
+
+    return Call("settle", *_restored("settle", epoch.tag, stored, asked), decode)
 
 
 def lift(stored: Mapping[str, Stored]) -> list[Call[int]]:
     """Raises the settled counters that are below SQL's counts; the answers are how many were."""
-    groups = keys.by_tag(stored, lambda name: keys.tag_in(name) or keys.tag(name))
-    return [
-        _restore(
-            "lift",
-            tag,
-            {name: stored[name] for name in some},
-            (0, "", 0),
-            lambda answer: int(answer[0]),
-        )
-        for tag, names in groups.items()
-        for some in scripts.sliced(names)
-    ]
+
+    def tag_of(name: str) -> str:
+        return keys.tag_in(name) or keys.tag(name)
+
+    def decode(answer: Sequence[Any]) -> int:
+        return int(answer[0])
+
+    calls: list[Call[int]] = []
+    for tag, names in keys.by_tag(stored, tag_of).items():
+        for portion in scripts.sliced(names):
+            counts = {name: stored[name] for name in portion}
+            calls.append(Call("settle", *_restored("lift", tag, counts, (0, "", 0)), decode))
+    return calls
 
 
-def _restore(
-    mode: str, tag: str, stored: Mapping[str, Stored], known: Sequence[Any], decode: Any
-) -> Call[Any]:
+def _restored(
+    mode: str, tag: str, stored: Mapping[str, Stored], epoch: Sequence[Any]
+) -> tuple[list[str], list[Any]]:
+    """Returns the keys and arguments of settle.lua."""
     names = [keys.unsettled(tag), keys.reset(tag)]
-    counters, sketches = list[dict[str, Any]](), list[bytes]()
-    for name, one in stored.items():
+    counters: list[dict[str, Any]] = []
+    sketches: list[bytes] = []
+    for name, counts in stored.items():
         kind, subject = keys.split_member(name)
         strategy = uniques.strategy_of(subject)
-        rows = (keys.total, strategy.key, keys.scratch if strategy.has_sketch else keys.earlier)
-        names += (
-            [keys.prefix() + name] * 3 if kind else [row(subject) for row in rows]
-        )  # a kind has no visitors
-        counts = [(field, str(count)) for field, count in one.counts.items()]
-        life = keys.model_hour.ttl if kind == "hour" else 0
-        counters.append({"name": name, "subject": subject, "life": life, "counts": counts})
-        if one.visitors and not strategy.has_sketch:
-            counters[-1]["visitors"] = (one.visitors, strategy.command)
-        elif one.sketch and strategy.has_sketch:
-            sketches.append(one.sketch)
-            counters[-1]["sketch"] = 6 + len(sketches)
-    return Call(
-        "settle", names, [mode, randbits(62), *known, json.dumps(counters), *sketches], decode
-    )
+        if kind:
+            names += [keys.prefix() + name] * 3  # a kind has no visitors
+        else:
+            visitors_row = keys.scratch if strategy.has_sketch else keys.earlier
+            names += (keys.total(subject), strategy.key(subject), visitors_row(subject))
+        counter: dict[str, Any] = {
+            "name": name,
+            "subject": subject,
+            "life": keys.model_hour.ttl if kind == "hour" else 0,
+            "counts": [(field, str(count)) for field, count in counts.counts.items()],
+        }
+        if counts.visitors and not strategy.has_sketch:
+            counter["visitors"] = (counts.visitors, strategy.command)
+        elif counts.sketch and strategy.has_sketch:
+            sketches.append(counts.sketch)
+            counter["sketch"] = SETTLE_ARGUMENTS + len(sketches)
+        counters.append(counter)
+    return names, [mode, randbits(62), *epoch, json.dumps(counters), *sketches]
 
 
 def epoch(tag: str) -> Call[Epoch]:
     """Reads the epoch of a partition."""
-    return Call(
-        "ZRANGE",
-        [keys.unsettled(tag)],
-        ("inf", "inf", "BYSCORE"),
-        lambda found: _epoch(tag, *found[:1]),
-    )
+
+    def decode(answer: Sequence[bytes]) -> Epoch:
+        return _epoch(tag, answer[0] if answer else b"")
+
+    return Call("ZRANGE", [keys.unsettled(tag)], ("inf", "inf", "BYSCORE"), decode)
 
 
-def _epoch(tag: str, answer: bytes = b"") -> Epoch:
-    origin, current, previous, until = map(int, answer.split()[1:]) if answer else (0,) * 4
-    return Epoch(origin, current, previous, until, tag)
+def _epoch(tag: str, text: bytes) -> Epoch:
+    if not text:
+        return Epoch(tag=tag)
+    _, origin, current, previous, until = text.split()
+    return Epoch(int(origin), int(current), int(previous), int(until), tag)
 
 
 def live_hashes(subjects: Sequence[str], kinds: Sequence[str]) -> dict[Name, Hash]:
-    """Returns the hashes of these kinds by kind and subject, in one round trip. Raises
-    redis.RedisError.
+    """Returns the hashes of these kinds by kind and subject, in one round trip.
+
+    Raises redis.RedisError.
     """
-    return {
-        name: one
-        for name, one in ChainMap(*scripts.run_all(*hashes(subjects, kinds))).items()
-        if one.counts
-    }
+    by_name = ChainMap(*scripts.run_all(*hashes(subjects, kinds)))
+    return {name: counts for name, counts in by_name.items() if counts.counts}
 
 
 def hashes(subjects: Sequence[str], kinds: Sequence[str]) -> list[Call[dict[Name, Hash]]]:
     """Reads the hashes of these kinds by kind and subject; a missing one has no counts."""
     calls = []
-    for some in scripts.parted(subjects, scripts.SLICE // len(kinds)):
-        wanted = {keys.member(kind, subject): (kind, subject) for subject in some for kind in kinds}
-        calls.append(_with_marks("hashes", keys.tag(some[0]), wanted))
+    for portion in scripts.parted(subjects, scripts.SLICE // len(kinds)):
+        wanted = {
+            keys.member(kind, subject): (kind, subject) for subject in portion for kind in kinds
+        }
+        calls.append(_hashes_by_name(keys.tag(portion[0]), wanted))
     return calls

@@ -12,7 +12,6 @@ from typing import Any
 
 from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
 from readtrack.store import keys, scripts
 from readtrack.store.scripts import Call
@@ -25,17 +24,22 @@ _confirmed: dict[str, float] = {}  # when Redis confirmed today's, by the monoto
 
 
 def resolve(visitor: Visitor, *, at: datetime) -> Visitor:
-    """Returns the visitor with ids of the day, if known by a hash. Asks Redis once in a process and
-    day.
+    """Returns the visitor with ids of the day, if known by a hash.
+
+    Asks Redis once in a process and day. Raises redis.RedisError.
     """
     if visitor.kind != "hash":
         return visitor
-    name, before = _name(at), _name(at - buckets.DAY)
-    key, old = (_known[name], _known.get(before, b"")) if name in _known else scripts.run(ask(at))
-    day_began = at.replace(hour=0, minute=0, second=0, microsecond=0)
-    fallback_id = (
-        _hash(visitor.id, old) if old and at - day_began < timedelta(seconds=conf.WINDOW) else ""
-    )
+    today = _name(at)
+    if today in _known:
+        key = _known[today]
+        key_before = _known.get(_name(at - buckets.DAY), b"")
+    else:
+        key, key_before = scripts.run(ask(at))
+    midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)
+    # A window may have begun on the day before.
+    is_early = at - midnight < timedelta(seconds=conf.WINDOW)
+    fallback_id = _hash(visitor.id, key_before) if key_before and is_early else ""
     return visitor._replace(id=_hash(visitor.id, key), fallback_id=fallback_id, kind="day")
 
 
@@ -44,32 +48,43 @@ def is_known(at: datetime) -> bool:
     return _name(at) in _known
 
 
-def upkeep(hit: Hit) -> list[Call[Any]]:
-    """Returns what confirms the key now and then, in the round trip of a hit by a visitor of a day."""
-    is_confirmed = time.monotonic() - _confirmed.get(_name(hit.at), 0) < CONFIRMED_FOR
-    return [] if is_confirmed else [replace(ask(hit.at), absent=None)]
+def upkeep(at: datetime) -> list[Call[Any]]:
+    """Returns what confirms the day's key now and then, in the round trip of a hit."""
+    confirmed = _confirmed.get(_name(at), 0)
+    if time.monotonic() - confirmed < CONFIRMED_FOR:
+        return []
+    return [replace(ask(at), absent=None)]
 
 
 def ask(at: datetime) -> Call[tuple[bytes, bytes]]:
-    """Reads the keys of the day and of the day before. A day without one gets what we remember, or
-    a new one.
+    """Reads the keys of the day and of the day before, b"" for none.
+
+    A day without a key gets the one that this process remembers, or a new one.
     """
-    name, before = _name(at), _name(at - buckets.DAY)
-    key = _known.get(name) or secrets.token_bytes(32)
+    today = _name(at)
+    yesterday = _name(at - buckets.DAY)
+    proposal = _known.get(today) or secrets.token_bytes(32)
 
-    def decode(found: list[bytes | None]) -> tuple[bytes, bytes]:
-        both = found[0] or key, found[1] or _known.get(before, b"")
-        _known.update({day: one for day, one in zip((name, before), both, strict=True) if one})
-        oldest = buckets.day_bucket(buckets.now() - buckets.DAY)
-        for past in [
-            other for other in list(_known) if other[-len(oldest) :] < oldest
-        ]:  # of all tenants
-            _known.pop(past, None)
-            _confirmed.pop(past, None)
-        _confirmed[name] = time.monotonic()
-        return both
+    def decode(answer: list[bytes | None]) -> tuple[bytes, bytes]:
+        key = answer[0] or proposal
+        key_before = answer[1] or _known.get(yesterday, b"")
+        _known[today] = key
+        if key_before:
+            _known[yesterday] = key_before
+        _forget_past_days()
+        _confirmed[today] = time.monotonic()
+        return key, key_before
 
-    return Call("day_key", [name, before], (key, keys.day_key.ttl), decode)
+    return Call("day_key", [today, yesterday], (proposal, keys.day_key.ttl), decode)
+
+
+def _forget_past_days() -> None:
+    """Forgets the keys of the days before yesterday, of all tenants."""
+    oldest = buckets.day_bucket(buckets.now() - buckets.DAY)
+    for name in list(_known):
+        if name[-len(oldest) :] < oldest:
+            _known.pop(name, None)
+            _confirmed.pop(name, None)
 
 
 def _name(at: datetime) -> str:

@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from math import ceil
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 from zlib import crc32
 
@@ -95,8 +94,23 @@ def test_prefix() -> str:
 
 def prefix() -> str:
     """Returns the beginning of every key."""
+    return test_prefix() + _own_prefix()
+
+
+def salt(purpose: str) -> str:
+    """Returns the salt of all that is signed for a purpose: `outbound:` and what begins the keys of the tenant."""
+    return _salt_of_site(purpose) or f"{purpose}:{_own_prefix()}"
+
+
+@cached_setting()  # because a page may have a hundred placeholders
+def _salt_of_site(purpose: str) -> str:
+    """Returns the salt of a site without tenants, else ""."""
+    return "" if tenant_function() else f"{purpose}:{_own_prefix()}"
+
+
+def _own_prefix() -> str:
     function = tenant_function() if "." in conf.PREFIX else None
-    return test_prefix() + (conf.PREFIX if function is None else _encoded(str(function())))
+    return conf.PREFIX if function is None else _encoded(str(function()))
 
 
 @cached_setting()
@@ -172,8 +186,8 @@ read_pass = Key("reading:read:{visitor}:{subject}", "string", "WINDOW", "1: the 
 unsettled = Key("views:unsettled", "sorted set", 0, "counters that lack SQL's count, by when they began (µs); epoch")
 reset = Key("views:reset", "sorted set", DAY, "subjects set to zero, by when (µs)")
 window = Key("viewed:{visitor}:{subject}", "string", "WINDOW", "1: counted; a new cookie's: p, or 0 if refused")
-window_slice = Key("viewed:slice:{slice}:{shard}", "set of integers", "WINDOW", "the same: WINDOW_STORE “compact”")
 robots = Key("robots", "string", HOUR, "new marks of the honeypot; after 5,000 an hour there are no more")
+honeypot_visits = Key("robots:address:{visitor}", "string", HOUR, "visits of an address to the honeypot, by a hash of the day")
 rate = Key("rate:{visitor}", "string", "RATE_WINDOW", "hits since the first; 10^15, for a day, marks a robot")
 day_key = Key("visitors:key:{date}", "string", 2 * DAY, "random key of the day's hashes of visitors without a cookie")
 skips = Key("views:skips:{hour}", "hash", 49 * HOUR, "hits that did not count, by reason; robots; notices")
@@ -188,6 +202,7 @@ published = Key("category:{subject}:published", "string", DAY, "time of the last
 sent = Key("category:{subject}:sent", "sorted set", DAY, "publications by token, so that none counts twice: sequence")
 reads_began = Key("reads:began", "string", 0, "since when Redis knows publications (µs); earlier pages mark nothing")
 readers = Key("readers", "hash of readers", 0, "the ordinal of each reader without a small number, by a keyed hash")
+anonymous_readers = Key("readers:anonymous:{generation}", "hash of readers", "COOKIE_AGE", "the same by cookies, by when they were numbered; kept for up to two COOKIE_AGE")
 readers_next = Key("readers:next", "string", 0, "the next ordinal; an evicted `readers` hands none out again")
 flush_last = Key("flush:last", "string", 0, "last start or end of a flush (µs)")
 flush_requested = Key("flush:requested", "string", 0, "when a restored snapshot requested a full flush (µs)")
@@ -204,50 +219,36 @@ RESERVED = frozenset(row.pattern.split(":")[1] for row in KEYS if row.pattern.st
 _MOST_LITERAL_FIRST = sorted(KEYS, key=lambda row: len(PART.sub("", row.pattern)), reverse=True)
 
 
+class ViewKeys(NamedTuple):
+    """The keys of a model's views in a minute, each without the subject or visitor at its end."""
+
+    rate: str
+    unsettled: str
+    bucket: str
+    total: str
+    hour: str
+    model_hour: str
+    minute_visitors: str
+    hll: str
+    window: str
+
+
 @lru_cache(maxsize=1024)
-def of_minute(minute: int, prefix: str, own: str, label: str) -> Sequence[str]:
-    """Returns the keys of a model's views in a minute, without the subject or the visitor at their ends."""
+def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
+    """Returns the keys of the model's views in the minute (since 1970) in the tag's partition."""
     at = datetime.fromtimestamp(minute * MINUTE, timezone.utc)
     parts = {
-        "tag": own,
+        "tag": tag,
         "hour": buckets.hour_bucket(at),
         "minute": buckets.minute_bucket(at),
         "model": label,
+        "subject": "",
+        "visitor": "",
     }
     rows = (rate, unsettled, trending_bucket, total, hour, model_hour, minute_visitors, hll)
-    names = [row.tagged.format(**parts, subject="", visitor="") for row in rows]
-    return [prefix + name for name in (*names, f"{window.family}{own}:")]
-
-
-def slicing() -> tuple[int, int]:
-    """Returns the length of a slice (s), and how many a compact window touches: it begins within one, so one more."""
-    # A compact window is in sets of hashed integers for each slice of time. A visitor's view of a subject is one 32-bit
-    # integer (two, until a new visitor's cookie comes back) in one of `WINDOW_SHARDS` sets. A window ends with the
-    # slice that it would end in, about one slice late at most.
-    length = max(1, ceil(conf.WINDOW / max(1, conf.WINDOW_SLICES)))
-    return length, ceil(conf.WINDOW / length) + 1
-
-
-def windows(
-    subject: str, *, identities: Sequence[str], at: datetime
-) -> list[tuple[str, int | str]]:
-    """Returns the windows that may hold the visitor's view of the subject, each with its member; "" for a string."""
-    if conf.WINDOW_STORE != "compact":
-        return [(window(who, subject), "") for who in identities]
-    entries = [slices(subject, visitor=who, at=at) for who in identities]
-    return [(name, member) for names, member in entries for name in names]
-
-
-def slices(subject: str, *, visitor: str, at: datetime) -> tuple[list[str], int]:
-    """Returns the sets that may hold the visitor's view of the subject, newest first, and the view's member of them."""
-    digest = blake2b(f"{visitor}:{subject}".encode(), digest_size=8).digest()
-    shard = int.from_bytes(digest[:4], "big") % max(1, conf.WINDOW_SHARDS // conf.PARTITIONS)
-    length, count = slicing()
-    newest = int(at.timestamp()) // length
-    names = [
-        window_slice(tag(subject), f"{newest - back:x}", f"{shard:x}") for back in range(count)
-    ]
-    return names, int.from_bytes(digest[4:], "big", signed=True)
+    names = [row.tagged.format_map(parts) for row in rows]
+    names.append(f"{window.family}{tag}:")
+    return ViewKeys(*(prefix + name for name in names))
 
 
 def state(subject: str, kind: str) -> str:

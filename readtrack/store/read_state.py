@@ -39,14 +39,57 @@ def field(reader: Reader) -> Reader:
     return digest("reader", reader) if isinstance(reader, str) else reader
 
 
+def _is_anonymous(reader: Reader) -> bool:
+    return isinstance(reader, str) and reader.startswith(readers.ANONYMOUS)
+
+
+def _hashes(reader: Reader, tag: str) -> list[str]:
+    """Returns the hashes that may have the reader's position, and first the one for a new reader;
+    none for a reader who is a position.
+    """
+    if _is_anonymous(reader):
+        return _anonymous_hashes(tag)
+    return [keys.readers(tag)] if isinstance(reader, str) else []
+
+
+def _anonymous_hashes(tag: str) -> list[str]:
+    """Returns the hashes of anonymous readers who are numbered in this COOKIE_AGE, and who were in
+    the one before: older cookies have ended.
+    """
+    generation = _generation()
+    return [keys.anonymous_readers(tag, generation - back) for back in range(2)]
+
+
+def _generation() -> int:
+    return int(clock.now().timestamp()) // max(1, conf.COOKIE_AGE)
+
+
+def _most(reader: Reader) -> int:
+    """Returns how many readers of this kind a partition may number."""
+    if _is_anonymous(reader):
+        return max(1, conf.MAX_ANONYMOUS_READERS // conf.PARTITIONS)
+    return readers.highest() + 1
+
+
+def _end(reader: Reader) -> int | str:
+    """Returns when the hash that numbers a new reader ends (seconds since 1970), "" for never."""
+    return (_generation() + 2) * max(1, conf.COOKIE_AGE) if _is_anonymous(reader) else ""
+
+
+def _numbers(tag: str) -> list[str]:
+    """Returns all hashes of readers who share the next ordinal."""
+    return [keys.readers(tag), *(_anonymous_hashes(tag) if conf.ANONYMOUS_READERS else ())]
+
+
 def unread(reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
     """Reads how much is new in each category. All calls of this module take categories of one
     partition.
     """
     kind, tag = readers.state_kind(), keys.tag(subjects[0])
     names = [keys.reads_began(tag), *(keys.state(subject, kind) for subject in subjects)]
-    names += [keys.readers(tag)] if isinstance(reader, str) else ()
-    args = conf.READ_STATE, field(reader), len(subjects)
+    names += _hashes(reader, tag)
+    most = _most(reader) if _is_anonymous(reader) else ""
+    args = conf.READ_STATE, field(reader), len(subjects), most
     return Call("unread", names, args, partial(scripts.by_subject, subjects), {})
 
 
@@ -68,7 +111,16 @@ def marks(
         stale = conf.STALE_FOR * 1_000_000
         since = clock.at(began) - stale
         ago = int((perf_counter() - began) * 1_000_000) + stale
-    args = (field(reader), ago, since, conf.READ_STATE, readers.highest(), PUBLISHED_FOR)
+    args: tuple[str | int, ...] = (
+        field(reader),
+        ago,
+        since,
+        conf.READ_STATE,
+        readers.highest(),
+        PUBLISHED_FOR,
+    )
+    if isinstance(reader, str):
+        args += (len(_hashes(reader, "")), _most(reader), _end(reader))
     calls, kind = [], readers.state_kind()
     for some in scripts.parted(subjects):
         tag = keys.tag(some[0])
@@ -78,7 +130,10 @@ def marks(
             for subject in some
             for name in (keys.state(subject, kind), keys.published(subject))
         ]
-        names += (keys.readers(tag), keys.readers_next(tag)) if isinstance(reader, str) else ()
+        if isinstance(reader, str):
+            own = _hashes(reader, tag)
+            names += [keys.readers_next(tag), *own]
+            names += [name for name in _numbers(tag) if name not in own]
         calls.append(Call("mark_read", names, (len(some), *args), partial(_marked, some), absent))
     return calls
 
@@ -121,8 +176,7 @@ def number(names: Sequence[Reader]) -> list[Call[int]]:
     """
     args = (readers.highest(), *map(field, names))
     return [
-        Call("number", [keys.readers(tag), keys.readers_next(tag)], args, int)
-        for tag in keys.tags()
+        Call("number", [keys.readers_next(tag), *_numbers(tag)], args, int) for tag in keys.tags()
     ]
 
 

@@ -1,382 +1,248 @@
 """Recording a hit, in one round trip."""
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta, timezone
-from functools import lru_cache, partial
-from itertools import chain, groupby
-from math import prod
-from operator import itemgetter
+from collections.abc import Iterable, Sequence
 from time import perf_counter
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from readtrack import buckets
-from readtrack.conf import cached_setting, conf
+from readtrack.conf import conf
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.reading import BINS, ENGAGED, READ
-from readtrack.store import clock, counters, day_keys, keys, read_state, scripts, uniques
+from readtrack.store import clock, day_keys, keys, read_state, scripts
 from readtrack.store.counters import Name
+from readtrack.store.counting import NO_LIMIT, count_views
 from readtrack.store.scripts import Call
 from readtrack.store.skips import key_of, skip_buffer
-from readtrack.subjects import enters_funnel, model_with_label
 
-NO_LIMIT = keys.ROBOT - 1
-SHARED = 3  # keys of a hit, before those of each view
-# refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows
-NEWCOMERS = 100
-ROBOTS = 5_000  # marks of the honeypot in an hour; a robot can make up user agents
+# Marks of the honeypot in an hour; a robot can make up user agents.
+ROBOTS = 5_000
+VISITS_OF_ADDRESS = 20  # to the honeypot in an hour; further ones mark nobody
 
-# Of a hit of a batch: what it shares with hits of its model and minute that have its shape (keys,
-# and that shape), None for a hit of several views or with options; its other keys; its arguments.
-Part = tuple[tuple[Sequence[str], str] | None, Sequence[str], Sequence[str | int | bytes]]
-
-Window = tuple[str, int | str]  # its key, and the view's member; "" for a string
-_SKIPPED: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot", 5: "error"}
+Step = tuple[str, str]  # a subject, and a stage of its funnel or of reading its text
 
 
-def record(hit: Hit, *others: Call[Any], results: list[Any] | None = None) -> Outcome:
-    """Counts the hit's views and steps and marks its reads, in one round trip. Raises
-    redis.RedisError.
+def record(hit: Hit, *others: Call[Any]) -> Outcome:
+    """Counts the hit's views and steps and marks its reads, in one round trip.
 
-    Other calls go along, and their results into the list. The first hit of a hashed visitor's day
-    takes another trip.
+    Other calls go along. The first hit of a hashed visitor's day takes another trip, and so does
+    the rate with several partitions. Raises redis.RedisError.
     """
     if hit.visitor.kind == "hash":
         hit = hit._replace(visitor=day_keys.resolve(hit.visitor, at=hit.at))
-    is_apart = conf.PARTITIONS > 1 and (hit.views or hit.steps or hit.reading)
-    hits = scripts.run(rate(hit, int(bool(hit.views)))) if is_apart else 0
+    hits = _count_rate(hit)
     # Views come first, because a step that is taken on the viewed page follows its view.
-    calls: list[Call[Any]] = [
-        count_views(
-            hit if len(some) == len(hit.views) else hit._replace(views=tuple(some)), hits=hits
-        )
-        for some in scripts.parted(hit.views)
-    ]
-    views, reader = len(calls), cast(Any, hit.reader)
-    calls += (
-        read_state.marks(reader, hit.reads, began=hit.began, as_of=hit.as_of, absent=())
-        if hit.reads
-        else ()
-    )
-    reads = len(calls)
-    taken = steps(hit) if (hit.steps or hit.reading) and hits < keys.ROBOT else {}
-    calls += taken.values()
-    if hit.visitor.kind == "day":
-        calls += day_keys.upkeep(hit)
-    if perf_counter() >= clock.due:
-        calls.append(clock.question())
-    calls += others
-    run = (
-        skip_buffer.send
-        if skip_buffer.skips and perf_counter() >= skip_buffer.due
-        else scripts.run_all
-    )
-    answers = run(*calls)
-    if results is not None:
-        results += answers[len(calls) - len(others) :]
-    outcome = answers[0] if views == 1 and not hits else _together(hit, answers[:views])
+    views = [count_views(part, hits=hits) for part in by_partition(hit)]
+    reads = _marks(hit)
+    step_calls = steps(hit) if hits < keys.ROBOT else {}
+    _run(*views, *reads, *step_calls.values(), *_upkeep(hit), *others)
+
+    outcome = _outcome_of(hit, views, is_apart=hits > 0)
     skipped = {} if hit.by_script else outcome.skipped
     if skipped or watch.found:
         skip_buffer.add(key_of(hit.at), skipped.values())
-    if hit.reads:
-        outcome = outcome._replace(read=tuple(chain.from_iterable(answers[views:reads])))
-    if taken:
-        new = zip(taken, answers[reads:], strict=False)
-        outcome = outcome._replace(steps=tuple(step for step, is_new in new if is_new))
-    return outcome
+    if not (reads or step_calls):
+        return outcome
+    subjects_read = [subject for call in reads for subject in call.result]
+    new_steps = [step for step, call in step_calls.items() if call.result]
+    return outcome._replace(read=tuple(subjects_read), steps=tuple(new_steps))
+
+
+def _run(*calls: Call[Any]) -> None:
+    """Runs the calls, with the skips that wait if it is time for them."""
+    if skip_buffer.skips and perf_counter() >= skip_buffer.due:
+        skip_buffer.send(*calls)
+    else:
+        scripts.run_all(*calls)
+
+
+def _count_rate(hit: Hit) -> int:
+    """Returns the visitor's hits since the first, where the rate is in a partition of its own; or 0."""
+    if conf.PARTITIONS == 1 or not (hit.views or hit.steps or hit.reading):
+        return 0
+    return scripts.run(rate(hit, 1 if hit.views else 0))
+
+
+def by_partition(hit: Hit) -> list[Hit]:
+    """Returns the hit in parts whose views are each of one partition, and as many as a script takes."""
+    portions = scripts.parted(hit.views)
+    if len(portions) == 1:
+        return [hit]
+    return [hit._replace(views=tuple(subjects)) for subjects in portions]
+
+
+def _marks(hit: Hit) -> list[Call[tuple[str, ...]]]:
+    if not hit.reads:
+        return []
+    reader = cast(Any, hit.reader)
+    return read_state.marks(reader, hit.reads, began=hit.began, as_of=hit.as_of, absent=())
+
+
+def _upkeep(hit: Hit) -> list[Call[Any]]:
+    """Returns what a process asks now and then, to go along with a hit."""
+    calls: list[Call[Any]] = []
+    if hit.visitor.kind == "day":
+        calls += day_keys.upkeep(hit.at)
+    if perf_counter() >= clock.due:
+        calls.append(clock.question())
+    return calls
+
+
+def _outcome_of(hit: Hit, views: Sequence[Call[Outcome]], *, is_apart: bool) -> Outcome:
+    """Returns the outcome of the views of all partitions; takes the hit back where nothing counts."""
+    if len(views) == 1 and not is_apart:
+        return views[0].result
+    counted: list[str] = []
+    skipped: dict[str, Reason] = {}
+    for call in views:
+        counted += call.result.counted
+        skipped.update(call.result.skipped)
+    if views and not counted and takes_back(hit):
+        scripts.run(rate(hit, -1))
+    return Outcome(tuple(counted), skipped)
 
 
 def will_count(hit: Hit) -> list[str]:
-    """Returns those of the hit's views that would count now, in one round trip. Raises
-    redis.RedisError.
+    """Returns those of the hit's views that would count now, in one round trip.
+
+    Raises redis.RedisError.
     """
     visitor = day_keys.resolve(hit.visitor, at=hit.at)
-    identities = [who for who in (visitor.id, visitor.fallback_id) if who]
-    calls = [Call("GET", [keys.rate(visitor.rate_id)], (), lambda found: int(found or 0))]
+    hits: Call[int] = Call("GET", [keys.rate(visitor.rate_id)], (), lambda rate: int(rate or 0))
+    windows: list[Call[int]] = []  # the number of the visitor's open windows for each subject
     for subject in hit.views:
-        for name, member in keys.windows(subject, identities=identities, at=hit.at):
-            calls.append(
-                Call("EXISTS", [name], (), int)
-                if member == ""
-                else Call("SISMEMBER", [name], (member,), int)
-            )
-    hits, *seen = scripts.run_all(*calls)
-    if hits >= (conf.RATE_LIMIT or NO_LIMIT):
+        names = [keys.window(identity, subject) for identity in visitor.identities]
+        windows.append(Call("EXISTS", names, (), int))
+    scripts.run_all(hits, *windows)
+    if hits.result >= (conf.RATE_LIMIT or NO_LIMIT):
         return []
-    answers = scripts.sliced(seen, len(seen) // len(hit.views))
-    return [subject for subject, found in zip(hit.views, answers, strict=True) if not any(found)]
+    is_open = [bool(call.result) for call in windows]
+    return [subject for subject, repeats in zip(hit.views, is_open, strict=True) if not repeats]
 
 
 def rate(hit: Hit, change: int) -> Call[int]:
-    """Counts the hit (1), takes it back (-1) or neither (0), where the rate is in another partition
-    than the views.
+    """Counts the hit (1), takes it back (-1), or neither (0). Answers with the hits since the first.
+
+    For a rate in another partition than the views.
     """
-    return Call("rate", [keys.rate(hit.visitor.rate_id)], (change, conf.RATE_WINDOW or 1), int, 1)
+    arguments = (change, conf.RATE_WINDOW or 1)
+    return Call("rate", [keys.rate(hit.visitor.rate_id)], arguments, int, absent=1)
 
 
 def mark(rate: str) -> Call[int]:
     """Reads whether the key of a rate marks a robot: a number beyond every limit, or 0."""
-    return Call("rate", [rate], (0, 1), lambda hits: hits + 1 if hits >= keys.ROBOT else 0, 0)
 
+    def decode(hits: int) -> int:
+        return hits + 1 if hits >= keys.ROBOT else 0
 
-def set_hits(views: Call[Outcome], hits: int) -> None:
-    """Tells a call of `count_views` the number that the call of `rate` or `mark` returned."""
-    views.keys = [views.keys[1], *views.keys[1:]]
-    common, shape, *others = map(str, views.args)
-    views.args = (common, f"{hits} {shape.partition(' ')[2]}", *others)
+    return Call("rate", [rate], (0, 1), decode, absent=0)
 
 
 def takes_back(hit: Hit) -> bool:
-    """Returns True if the hit is taken back where nothing counts, which record.lua does itself in
-    one partition.
+    """Returns True if the hit is taken back where nothing counts.
+
+    In one partition record.lua does that itself.
     """
-    return (
-        conf.PARTITIONS > 1 and bool(hit.by_script or hit.stand_in) and not hit.visitor.new_cookie
-    )
+    is_told = bool(hit.by_script or hit.stand_in)
+    return conf.PARTITIONS > 1 and is_told and not hit.visitor.new_cookie
 
 
-def _together(hit: Hit, outcomes: Sequence[Outcome]) -> Outcome:
-    """Returns the outcome of views of several partitions."""
-    counted = tuple(subject for outcome in outcomes for subject in outcome.counted)
-    if outcomes and not counted and takes_back(hit):
-        scripts.run(rate(hit, -1))
-    return Outcome(
-        counted, {subject: why for one in outcomes for subject, why in one.skipped.items()}
-    )
+class Stages(NamedTuple):
+    """The stages of a funnel, or of reading a text, that a visitor is taken to."""
+
+    name: Name  # of the hash of counts
+    reached: Sequence[str]
+    passes: Sequence[str]  # keys of the visitor's passes, one for each id
+    life: int  # seconds that a pass lasts
+    behind: Sequence[str] = ()  # keys of windows, one of which has to be open to begin a pass
 
 
-def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
-    """Counts the hit's views of one partition by one script. With several, `hits` is what rate.lua
-    returned.
-    """
-    visitor, views, prefix, names = hit.visitor, hit.views, keys.prefix(), [""]
-    own, minute = (
-        keys.tag(views[0]) if conf.PARTITIONS > 1 else "",
-        int(hit.at.timestamp()) // keys.MINUTE,
-    )
-    other, has_options = visitor.fallback_id or hit.stand_in, bool(hit.dimensions)
-    for subject in views:
-        label = subject.partition(":")[0]
-        rates, mark, bucket, totals, hours, model, people, hlls, seen = keys.of_minute(
-            minute, prefix, own, label
-        )
-        if not names[0]:
-            names = [mark if own else rates + visitor.rate_id, mark, bucket]
-        names += (
-            totals + subject,
-            hours + subject,
-            model,
-            people,
-            hlls + subject,
-            f"{seen}{visitor.id}:{subject}",
-        )
-        if other:
-            names.append(f"{seen}{other}:{subject}")
-        has_options = has_options or _profile(label) is not None
-    width, others = 7 if other else 6, [visitor.id, *views]
-    if has_options:
-        names, width, options = _with_options(hit, names)
-        others.append(options)
-    newcomers, script = (
-        NEWCOMERS if visitor.new_cookie else 0,
-        2 if hit.stand_in else int(hit.by_script),
-    )
-    shape = _shape(hits, prefix, own, newcomers, script, width, len(views), len(names), len(others))
-    absent = Outcome(skipped=dict.fromkeys(hit.views, "error")) if hits else ...
-    return Call("record", names, (_common(), shape, *others), partial(_outcome, hit), absent)
-
-
-@lru_cache(maxsize=256)
-def _shape(hits: int, prefix: str, own: str, *others: int) -> str:
-    """Returns the shape of a hit in the partition `own`; `others` are its numbers behind the length
-    of the prefix.
-    """
-    starts = [len(f"{prefix}{row.family}{own}:".encode()) + 1 for row in (keys.total, keys.window)]
-    return " ".join(map(str, (hits, len(prefix.encode()), *others, *starts)))
-
-
-@cached_setting()
-def _common() -> str:
-    # Without a window, a hit that is sent again would count twice.
-    window = prod(keys.slicing()) if conf.WINDOW_STORE == "compact" else conf.WINDOW or 1
-    lifetimes = (
-        keys.hour.ttl,
-        keys.model_hour.ttl,
-        keys.trending_bucket.ttl,
-        keys.minute_visitors.ttl,
-    )
-    return " ".join(
-        map(
-            str,
-            (window, conf.RATE_LIMIT or NO_LIMIT, keys.ROBOT, *lifetimes, conf.RATE_WINDOW or 1),
-        )
-    )
-
-
-def plain_parts(hits: Iterable[Sequence[Any]]) -> Iterator[Part]:
-    """Yields what `part` makes of the `count_views` of each plain hit, without options in a quarter
-    of the time.
-    """
-    prefix, known = keys.prefix(), ""
-    began = until = datetime.min.replace(tzinfo=timezone.utc)
-    for hit in hits:
-        (
-            own,
-            fallback_id,
-            new_cookie,
-            kind,
-            _,
-            _,
-            at,
-            views,
-            _,
-            dimensions,
-            _,
-            _,
-            by_script,
-            stand_in,
-            _,
-            _,
-            _,
-        ) = hit
-        subject = views[0]
-        label = subject.partition(":")[0]
-        if len(views) > 1 or dimensions or _profile(label):
-            yield part(count_views(Hit.of_plain(hit)))
-            continue
-        if (
-            label != known or not began <= at < until
-        ):  # most hits are of the model and the minute of the hit before
-            minute, known = int(at.timestamp()) // keys.MINUTE, label
-            began = datetime.fromtimestamp(minute * keys.MINUTE, timezone.utc)
-            until = began + timedelta(seconds=keys.MINUTE)
-            rates, mark, bucket, totals, hours, model, people, hlls, seen = keys.of_minute(
-                minute, prefix, "", label
-            )
-            alike: dict[tuple[Any, ...], tuple[Sequence[str], str]] = {}
-        rate_id = own if kind == "user" else fallback_id or own
-        names = [
-            rates + rate_id,
-            totals + subject,
-            hours + subject,
-            hlls + subject,
-            f"{seen}{own}:{subject}",
-        ]
-        if other := fallback_id or stand_in:
-            names.append(f"{seen}{other}:{subject}")
-        traits = not new_cookie, not stand_in, by_script, not other
-        if traits not in alike:
-            newcomers, script = NEWCOMERS if new_cookie else 0, 2 if stand_in else int(by_script)
-            shape = _shape(
-                0, prefix, "", newcomers, script, len(names) + 1, 1, SHARED + len(names) + 1, 2
-            )
-            alike[traits] = (mark, bucket, model, people), shape
-        yield alike[traits], names, ()
-
-
-def part(call: Call[Outcome]) -> Part:
-    """Returns what a batch takes of a call of `count_views`."""
-    if len(call.args) > 4:  # of several views, or with options
-        return None, call.keys, call.args[1:]
-    rate, mark, bucket, total, hour, model, people, *others = call.keys
-    return ((mark, bucket, model, people), str(call.args[1])), (rate, total, hour, *others), ()
-
-
-def count_batch(parts: Iterable[Part]) -> Call[list[Sequence[Reason]] | None]:
-    """Counts hits of one partition by one script; the result is why views of each do not, None of a
-    silent server.
-    """
-    names: list[str] = []
-    args: list[str | int | bytes] = [_common()]
-    shared: Sequence[str] = ()
-    for alike, run in groupby(parts, itemgetter(0)):
-        place, hits, kind = len(args), 0, "other"
-        args.append("")
-        if alike:
-            kind = "same" if alike[0] == shared else "alike"
-            names += alike[0] if kind == "alike" else ()
-            shared = alike[0]
-        for _, own_names, own_args in run:
-            names += own_names
-            args += own_args
-            hits += 1
-        args[place] = f"{kind} {hits} {alike[1] if alike else ''}"
-
-    def decode(answers: Sequence[Any]) -> list[Sequence[Reason]]:
-        several = ([codes] if isinstance(codes, int) else codes for codes in answers)
-        return [
-            () if codes == [1] else [_SKIPPED[code] for code in codes if code != 1]
-            for codes in several
-        ]
-
-    return Call("record_batch", names, args, decode, absent=None)
-
-
-def _outcome(hit: Hit, codes: list[int]) -> Outcome:
-    if codes == [1]:
-        return Outcome(hit.views)
-    views = dict(zip(hit.views, codes, strict=True))
-    counted = tuple(subject for subject, code in views.items() if code == 1)
-    return Outcome(
-        counted, {subject: _SKIPPED[code] for subject, code in views.items() if code != 1}
-    )
-
-
-def steps(hit: Hit) -> dict[tuple[str, str], Call[bool]]:
-    """Takes the visitor to the stages of the hit, by subject and stage. The answers are True for
-    what is new.
-    """
-    visitor, text, calls = hit.visitor, hit.reading, {}
+def steps(hit: Hit) -> dict[Step, Call[bool]]:
+    """Takes the visitor to the stages of the hit. The answers are True for what is new."""
+    calls = {}
     for subject, stage in hit.steps:
-        reached = conf.FUNNEL[: conf.FUNNEL.index(stage) + 1]
-        passes = [
-            keys.funnel_pass(who, subject) for who in (visitor.id, visitor.fallback_id) if who
-        ]
-        calls[subject, stage] = _step(
-            hit, ("funnel", subject), reached, passes, life=keys.funnel_pass.ttl
+        stages = Stages(
+            ("funnel", subject),
+            reached=conf.FUNNEL[: conf.FUNNEL.index(stage) + 1],
+            passes=[keys.funnel_pass(identity, subject) for identity in hit.visitor.identities],
+            life=keys.funnel_pass.ttl,
         )
-    if (
-        text
-    ):  # engagement with it, and a read, count once in a window and behind a view of the window
-        subject = text.subject
-        # A cookie that is new comes from a browser that keeps none.
-        identities = [
-            who for who in ("" if visitor.new_cookie else visitor.id, visitor.fallback_id) if who
-        ]
-        engaged = [keys.reading_pass(who, subject) for who in identities]
-        # A pass lives longer than a window, so that long texts can be read.
-        take = partial(_step, hit, ("reading", subject), life=conf.WINDOW + text.least)
-        reached = [ENGAGED, *(str(seconds) for seconds in BINS if seconds <= text.seconds)]
-        calls[subject, ENGAGED] = take(
-            reached, engaged, keys.windows(subject, identities=identities, at=hit.at)
-        )
-        if text.is_read:
-            reads = [keys.read_pass(who, subject) for who in identities]
-            calls[subject, READ] = take([READ], reads, [(name, "") for name in engaged])
+        calls[subject, stage] = _take(hit, stages)
+    if hit.reading:
+        calls |= _reading_steps(hit)
     return calls
 
 
-def _step(
-    hit: Hit,
-    name: Name,
-    reached: Sequence[str],
-    passes: Sequence[str],
-    behind: Sequence[Window] = (),
-    *,
-    life: int,
-) -> Call[bool]:
-    """Takes the visitor to the last of the stages; `behind` are the windows that it needs, and the
-    view's members.
+def _reading_steps(hit: Hit) -> dict[Step, Call[bool]]:
+    """Takes the visitor to what the script tells of the text.
+
+    Engagement and a read count once in a window, and only behind a view in the window.
     """
-    subject, tag = name[1], keys.tag(name[1])
-    mark, bucket = keys.unsettled(tag), keys.trending_bucket(tag, buckets.minute_bucket(hit.at))
-    rate = mark if tag else keys.rate(hit.visitor.rate_id)
-    member = keys.member(*name)
-    names = [rate, mark, keys.prefix() + member, bucket, *passes, *(window for window, _ in behind)]
-    args: list[str | int] = [keys.ROBOT, member, subject, keys.trending_bucket.ttl, life]
-    args += (len(passes), len(reached), *reached, *(member for _, member in behind))
-    return Call("step", names, args, bool, False)  # noqa: FBT003
+    text = hit.reading
+    if text is None:
+        return {}
+    subject = text.subject
+    identities = hit.visitor.identities
+    if hit.visitor.new_cookie:  # it comes from a browser that keeps none
+        identities = identities[1:]
+    life = conf.WINDOW + text.least  # longer than a window, so that long texts can be read
+    engaged = [keys.reading_pass(identity, subject) for identity in identities]
+    engagement = Stages(
+        ("reading", subject),
+        reached=[ENGAGED, *(str(seconds) for seconds in BINS if seconds <= text.seconds)],
+        passes=engaged,
+        life=life,
+        behind=[keys.window(identity, subject) for identity in identities],
+    )
+    calls = {(subject, ENGAGED): _take(hit, engagement)}
+    if text.is_read:
+        read = Stages(
+            ("reading", subject),
+            reached=[READ],
+            passes=[keys.read_pass(identity, subject) for identity in identities],
+            life=life,
+            behind=engaged,
+        )
+        calls[subject, READ] = _take(hit, read)
+    return calls
+
+
+def _take(hit: Hit, stages: Stages) -> Call[bool]:
+    """Takes the visitor to the last of the stages."""
+    subject = stages.name[1]
+    tag = keys.tag(subject)
+    unsettled = keys.unsettled(tag)
+    member = keys.member(*stages.name)
+    names = [
+        # With several partitions the rate is in another one.
+        unsettled if tag else keys.rate(hit.visitor.rate_id),
+        unsettled,
+        keys.prefix() + member,
+        keys.trending_bucket(tag, buckets.minute_bucket(hit.at)),
+        *stages.passes,
+        *stages.behind,
+    ]
+    arguments: list[str | int] = [
+        keys.ROBOT,
+        member,
+        subject,
+        keys.trending_bucket.ttl,
+        stages.life,
+        len(stages.passes),
+        len(stages.reached),
+        *stages.reached,
+    ]
+    return Call("step", names, arguments, bool, absent=False)
+
+
+def honeypot_visits(address: str) -> int:
+    """Counts a visit of an address to the honeypot, and returns its visits of the hour. Raises
+    redis.RedisError.
+
+    So that one address does not use up the marks of the whole site.
+    """
+    key = keys.honeypot_visits(address)
+    return scripts.run(Call("rate", [key], (1, keys.honeypot_visits.ttl), int))
 
 
 def mark_robots(visitors: Iterable[str]) -> None:
@@ -386,80 +252,3 @@ def mark_robots(visitors: Iterable[str]) -> None:
         [keys.robots(tag), *map(keys.rate, some)] for tag, some in keys.by_tag(visitors).items()
     ]
     scripts.run_all(*(Call("mark_robots", some, args, int) for some in names))
-
-
-def _with_options(hit: Hit, plain: list[str]) -> tuple[list[str], int, str]:
-    """Returns the keys of record.lua with its options, the number of a view's, and the options.
-    `plain` are without.
-    """
-    identities = [who for who in (hit.visitor.id, hit.visitor.fallback_id) if who]
-    slices = keys.slicing()[1] if conf.WINDOW_STORE == "compact" else 0
-    owners = [*identities, *filter(None, [hit.stand_in])] if slices else []
-    windows = [
-        [keys.slices(subject, visitor=who, at=hit.at) for who in owners] for subject in hit.views
-    ]
-    names, own = (
-        plain[:SHARED],
-        scripts.sliced(plain[SHARED:], len(plain[SHARED:]) // len(hit.views)),
-    )
-    for (total, own_hour, model_hour, minute, _, *strings), entries in zip(
-        own, windows, strict=True
-    ):
-        sets = [name for some, _ in entries for name in some]
-        names += (total, own_hour, model_hour, minute, *(sets or strings))
-    width = (len(names) - SHARED) // len(hit.views)
-    views: list[dict[str, Any]] = []
-    for subject, entries in zip(hit.views, windows, strict=True):
-        effects: list[Any] = []
-        for name, own_names, argument in _effects(subject, hit, identities):
-            effects.append((name, len(names) + 1, argument))
-            names += own_names
-        views.append({"members": [str(member) for _, member in entries], "effects": effects})
-    options = {
-        "identities": len(identities),
-        "slices": slices,
-        "values": counters.VALUES,
-        "pass": keys.funnel_pass.ttl,
-    }
-    return names, width, json.dumps({**options, "views": views})
-
-
-def _effects(subject: str, hit: Hit, identities: Sequence[str]) -> Iterator[uniques.Effect]:
-    strategy, has_days, stage = _profile(subject.partition(":")[0]) or (
-        uniques.strategy_of(subject),
-        False,
-        "",
-    )
-    if effect := strategy.effect(subject, hit):
-        yield effect
-    if has_days:
-        yield (
-            "day",
-            (keys.day_visitors(buckets.day_bucket(hit.at), subject),),
-            conf.UNIQUE_DAYS * keys.DAY,
-        )
-    if stage:
-        yield (
-            "funnel",
-            (keys.funnel(subject), *(keys.funnel_pass(who, subject) for who in identities)),
-            stage,
-        )
-    for name, value in hit.dimensions:
-        yield "value", (keys.prefix() + keys.member(f"views:{name}", subject),), value
-
-
-@cached_setting()
-def _profile(label: str) -> tuple[uniques.Strategy, bool, str] | None:
-    """Returns strategy, True with visitors by the day, and first stage of a model; None if it
-    counts as "hll" alone.
-    """
-    strategy = uniques.strategy_of(label)
-    stage = conf.FUNNEL[0] if conf.FUNNEL and enters_funnel(model_with_label(label)) else ""
-    if (
-        strategy.name == "hll"
-        and not conf.UNIQUE_DAYS
-        and not stage
-        and conf.WINDOW_STORE != "compact"
-    ):
-        return None
-    return strategy, conf.UNIQUE_DAYS > 0 and bool(strategy.rows), stage

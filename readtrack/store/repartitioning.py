@@ -13,8 +13,15 @@ from readtrack.store import keys, scanning, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
+OF_READERS = (keys.readers, keys.anonymous_readers)  # hashes with the ordinals of readers
 # Copied to each partition that is made out of theirs.
-OF_PARTITION = (keys.reads_began, keys.readers, keys.readers_next, keys.flush_last, keys.flush_full)
+OF_PARTITION = (
+    keys.reads_began,
+    *OF_READERS,
+    keys.readers_next,
+    keys.flush_last,
+    keys.flush_full,
+)
 OF_SITE = (keys.day_key, keys.skips)  # in the first partition
 # Sorted sets of subjects, whose entries move, each to its partition.
 BY_SUBJECT = (keys.reset, keys.trending_bucket)
@@ -137,7 +144,7 @@ def _renumbered(client: Any, copies: Mapping[str, Sequence[str]]) -> set[str]:
     tags = set()
     for name, new_names in copies.items():
         row, _ = keys.parse(name)
-        if row is keys.readers:
+        if row in OF_READERS:
             tags |= {
                 keys.tag_in(new_name)
                 for new_name in new_names

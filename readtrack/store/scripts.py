@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from hashlib import sha1
 from importlib.resources import files
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from hiredis import pack_command
@@ -20,32 +20,65 @@ from readtrack.store.cluster import Cluster, Command
 from readtrack.store.connection import WRONG_TYPE, AnswerError, closers, connect
 
 SLICE = 1000  # keys in one call: a script blocks the server, and Lua can unpack some 8,000 values
-ONCE = {
-    "rate",
-    "record",
-    "record_batch",
-    "skip",
-    "step",
-}  # scripts whose second answer would be that nothing is new
+# Scripts whose second answer would be that nothing is new.
+ONCE = frozenset({"rate", "record", "record_batch", "skip", "step"})
 NAMED = re.compile(rb"^-- (\w+)\.lua$", re.MULTILINE)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-@dataclass(slots=True)  # not frozen, which would cost a hit as much as one command costs the server
-class Call(Generic[Result]):
-    """One run of a script or of a plain command, and the function that decodes its answer."""
+class NotRunError(RuntimeError):
+    """The result of a call was read before the call was run."""
 
-    script: (
-        str  # the name of its file, or a plain command in capitals; keys and arguments follow it
-    )
+
+_NOT_RUN = object()
+
+
+# Not frozen, which would cost a hit as much as one command costs the server.
+@dataclass(slots=True)
+class Call(Generic[Result]):
+    """One run of a script or of a plain command, the function that decodes its answer, and its
+    result once `run_all` has run it.
+    """
+
+    # The name of the script's file; or a plain command in capitals, which keys and arguments follow.
+    script: str
     keys: Sequence[str]
     args: Sequence[str | int | bytes] = ()
     decode: Callable[[Any], Result] = lambda answer: answer
-    absent: Any = (
-        ...
-    )  # a page's result where one server of a cluster is silent; without one the call fails
+    # The result where one server of a cluster is silent; without one the whole run fails.
+    absent: Any = ...
+    # What decode returned, or the error of the answer.
+    outcome: Any = field(default=_NOT_RUN, repr=False, compare=False)
+
+    @property
+    def result(self) -> Result:
+        """Returns the decoded answer, or `absent` if the server was silent.
+
+        Raises NotRunError before the call was run, SilentError if its server of a cluster was
+        silent and there is no `absent`, and the server's own error if it refused the call.
+        """
+        if self.outcome is _NOT_RUN:
+            raise NotRunError(f"The call of {self.script!r} has no result before it is run.")
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome  # type: ignore[no-any-return]
+
+    def command(self) -> Command:
+        """Returns the call as a command of Redis."""
+        if self.script.islower():
+            return ("EVALSHA", _digest(self.script), len(self.keys), *self.keys, *self.args)
+        return (self.script, *self.keys, *self.args)
+
+    def take(self, answer: Any) -> None:
+        """Keeps what the answer means as the result."""
+        if not isinstance(answer, Exception):
+            self.outcome = self.decode(answer)
+        elif isinstance(answer, SilentError) and self.absent is not ...:
+            self.outcome = self.absent
+        else:
+            self.outcome = answer
 
 
 class Connections:
@@ -128,58 +161,59 @@ class Connections:
 
 def run(call: Call[Result], *, patient: bool = False) -> Result:
     """Returns the call's result, in one round trip. Raises redis.RedisError."""
-    return run_all(call, patient=patient)[0]  # type: ignore[no-any-return]
+    run_all(call, patient=patient)
+    return call.result
 
 
 def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
-    """Returns the calls' results in their order, in one round trip. Raises redis.RedisError."""
+    """Runs the calls in one round trip, and gives each its result. Returns the results, in order.
+
+    Raises redis.RedisError if Redis fails, or if one call fails: the other calls have their
+    results all the same. Raises AnswerError if an answer is not one to its call.
+    """
     if not calls:
         return []
     ask = sender(patient)
-    commands: list[Command] = [
-        ("EVALSHA", _digest(call.script), len(call.keys), *call.keys, *call.args)
-        if call.script.islower()
-        else (call.script, *call.keys, *call.args)
-        for call in calls
-    ]
+    commands = [call.command() for call in calls]
     answers = ask(commands)
-    unknown = [
-        index
-        for index, answer in enumerate(answers)
-        if isinstance(answer, exceptions.NoScriptError)
-    ]
-    if unknown:  # after a restart, a fail-over or SCRIPT FLUSH
-        for index in unknown:
-            commands[index] = ("EVAL", _source(calls[index].script), *commands[index][2:])
-        # Calls after the first of them run again, because they are to see what it writes.
-        last = [
-            at
-            for at in range(unknown[0], len(calls))
-            if at in unknown or calls[at].script not in ONCE
-        ]
-        for index, answer in zip(last, ask([commands[index] for index in last]), strict=True):
-            answers[index] = answer
-    results = []
+    if any(isinstance(answer, exceptions.NoScriptError) for answer in answers):
+        _send_sources(ask, calls, commands, answers)
     try:
         for call, answer in zip(calls, answers, strict=True):
-            if not isinstance(answer, Exception):
-                results.append(call.decode(answer))
-            elif call.absent is ... or not isinstance(answer, SilentError):
-                raise answer
-            else:
-                results.append(call.absent)
+            call.take(answer)
     except WRONG_TYPE as error:
         # Where one answer was that to another question, the next ones would be, too.
         for close in closers:
             close()
         raise AnswerError(f"{type(error).__name__}: {error}") from error
-    return results
+    return [call.result for call in calls]
 
 
-def run_groups(*groups: Sequence[Call[Any]], patient: bool = False) -> list[list[Any]]:
-    """Returns the results of each group of calls, all in one round trip. Raises redis.RedisError."""
-    results = iter(run_all(*chain.from_iterable(groups), patient=patient))
-    return [list(islice(results, len(group))) for group in groups]
+def _send_sources(
+    ask: Callable[..., list[Any]],
+    calls: Sequence[Call[Any]],
+    commands: list[Command],
+    answers: list[Any],
+) -> None:
+    """Runs scripts by their source that the server does not know, and puts their answers in place.
+
+    A server forgets scripts by a restart, a fail-over or SCRIPT FLUSH.
+    """
+    unknown = [
+        index
+        for index, answer in enumerate(answers)
+        if isinstance(answer, exceptions.NoScriptError)
+    ]
+    for index in unknown:
+        commands[index] = ("EVAL", _source(calls[index].script), *commands[index][2:])
+    # Later calls run again as well, because they are to see what the unknown script writes.
+    again = [
+        index
+        for index in range(unknown[0], len(calls))
+        if index in unknown or calls[index].script not in ONCE
+    ]
+    for index, answer in zip(again, ask([commands[index] for index in again]), strict=True):
+        answers[index] = answer
 
 
 @cached_setting("CACHES")
@@ -209,11 +243,17 @@ def sliced(items: Sequence[Item], size: int = 0) -> list[Sequence[Item]]:
 def parted(
     items: Collection[Item], size: int = 0, *, tag_of: Callable[[Any], str] = keys.tag
 ) -> list[Sequence[Item]]:
-    """Returns the subjects, or other items, in such portions, each of one partition."""
-    if len(items) < 2:
-        return [[*items]] if items else []
-    groups = keys.by_tag(items, tag_of).values() if conf.PARTITIONS > 1 else [[*items]]
-    return [some for group in groups for some in sliced(group, size)]
+    """Returns the subjects, or other items, in portions of that size, each of one partition."""
+    if not items:
+        return []
+    if len(items) == 1:
+        return [[*items]]
+    if conf.PARTITIONS == 1:
+        return sliced([*items], size)
+    portions: list[Sequence[Item]] = []
+    for group in keys.by_tag(items, tag_of).values():
+        portions += sliced(group, size)
+    return portions
 
 
 def by_subject(subjects: Sequence[str], numbers: Sequence[int]) -> dict[str, int]:
@@ -227,10 +267,11 @@ def names(answer: Sequence[bytes]) -> list[str]:
 
 
 def pairs(answer: Sequence[Any]) -> list[tuple[str, int]]:
-    """Returns the names and numbers of an answer, where they alternate, or by RESP3 are in pairs."""
-    answer = [*chain(*answer)] if answer and isinstance(answer[0], list) else answer
+    """Returns the names and numbers of an answer: alternating by RESP2, in pairs by RESP3."""
+    is_in_pairs = bool(answer) and isinstance(answer[0], list)
+    flat = [*chain(*answer)] if is_in_pairs else answer
     return [
-        (name.decode(), int(number)) for name, number in zip(answer[::2], answer[1::2], strict=True)
+        (name.decode(), int(number)) for name, number in zip(flat[::2], flat[1::2], strict=True)
     ]
 
 

@@ -52,34 +52,36 @@ class SkipBuffer:
             names = (*names, *notices)
         with self._lock:
             for name in names:
-                is_further = (
-                    len(self.skips) >= MOST
-                    and name.startswith(NAMED)
-                    and (key, name) not in self.skips
-                )
-                self.skips[key, OTHER if is_further else name] += 1
+                self.skips[key, self._counted_name(key, name)] += 1
             while len(self.skips) > HOURS * len(REASONS):
                 del self.skips[min(self.skips)]
 
+    def _counted_name(self, key: str, name: str) -> str:
+        """Returns the name; for one more robot than are told apart the name of all others."""
+        is_robot = name.startswith(NAMED)
+        if is_robot and len(self.skips) >= MOST and (key, name) not in self.skips:
+            return OTHER
+        return name
+
     def send(self, *calls: Call[Any]) -> list[Any]:
-        """Runs the calls and sends the skips, in one round trip. Returns the calls' results. Raises
-        RedisError.
+        """Runs the calls and sends the skips, in one round trip. Returns the calls' results.
+
+        Raises redis.RedisError.
         """
         with self._lock:
-            skips, self.skips, self.due = self.skips, Counter(), perf_counter() + INTERVAL
-        args: list[str | int] = [keys.skips.ttl, MOST, NAMED, OTHER]
-        for (_, reason), count in skips.items():
-            args += (reason, count)
-        own = [Call("skip", [key for key, _ in skips], args, int, None)] if skips else []
+            skips = self.skips
+            self.skips = Counter()
+            self.due = perf_counter() + INTERVAL
+        sending = _call_of(skips)
         is_sent = False
         try:
-            answers = scripts.run_all(*calls, *own)
-            is_sent = None not in answers[len(calls) :]  # by a server that does not answer
-            return answers[: len(calls)]
+            scripts.run_all(*calls, *sending)
+            is_sent = all(call.result is not None for call in sending)
         finally:
             if not is_sent:  # or the answer was lost, and then they count twice
                 with self._lock:
                     self.skips.update(skips)
+        return [call.result for call in calls]
 
     def send_rest(self) -> None:
         """Sends the skips, if there are any. A lost Redis is no error."""
@@ -92,20 +94,30 @@ atexit.register(skip_buffer.send_rest)
 register_at_fork(after_in_child=skip_buffer.clear)  # because the parent sends its own skips
 
 
+def _call_of(skips: Counter[tuple[str, str]]) -> list[Call[int | None]]:
+    """Returns the call that counts the skips; none without skips. Its result is None if the server
+    is silent.
+    """
+    if not skips:
+        return []
+    arguments: list[str | int] = [keys.skips.ttl, MOST, NAMED, OTHER]
+    for (_, reason), count in skips.items():
+        arguments += (reason, count)
+    return [Call("skip", [key for key, _ in skips], arguments, int, absent=None)]
+
+
 def by_hour(hours: int, *, at: datetime) -> Call[list[Counter[str]]]:
-    """Reads the skips by reason, robots by name, and notices of addresses of each of the last
-    hours, latest first.
+    """Reads the skips of each of the last hours, latest first.
+
+    Each hour has skips by reason, robots by name, and notices of addresses.
     """
     tag = keys.tags()[0]
-    names = [
-        keys.skips(tag, buckets.hour_bucket(at - back * buckets.HOUR)) for back in range(hours)
-    ]
+    times = [at - back * buckets.HOUR for back in range(hours)]
+    names = [keys.skips(tag, buckets.hour_bucket(time)) for time in times]
 
     def decode(answer: list[list[list[bytes]]]) -> list[Counter[str]]:
-        return [
-            Counter(dict(scripts.pairs(fields)))
-            for fields in (answer[0] if answer else [[]] * hours)
-        ]
+        counts = answer[0] if answer else [[]] * hours
+        return [Counter(dict(scripts.pairs(fields))) for fields in counts]
 
     return Call("hashes", [keys.unsettled(tag), *names], names, decode)
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from heapq import nlargest
 from itertools import chain
+from operator import itemgetter
 
 from readtrack import buckets
 from readtrack.store import keys, scripts
@@ -16,36 +17,42 @@ LOOKED_AT = 10_000  # subjects looked through to find those of one model
 
 def top_subjects(limit: int, *, at: datetime, label: str = "") -> list[tuple[str, int]]:
     """Returns the most viewed subjects, of one model or of all. Computes a list that is missing."""
-    reads = lists(limit, label=label)
-    if None in (heads := scripts.run_all(*reads)):
+    heads = scripts.run_all(*lists(limit, label=label))
+    if None in heads:
         scripts.run_all(*_updates(at, is_missing=True))
-        heads = scripts.run_all(*reads)
+        heads = scripts.run_all(*lists(limit, label=label))
     return [] if None in heads else best(heads, limit)
 
 
 def lists(limit: int, *, label: str = "") -> list[Call[list[tuple[str, int]] | None]]:
     """Reads the heads of the partitions' lists; None for a list that nobody has computed yet."""
-    args = (max(0, limit), f"{label}:" if label else "", LOOKED_AT)
-    decode = lambda found: None if found is None else scripts.pairs(found)  # noqa: E731
-    return [Call("top", [keys.trending_top(tag)], args, decode, []) for tag in keys.tags()]
+
+    def decode(answer: Sequence[bytes] | None) -> list[tuple[str, int]] | None:
+        return None if answer is None else scripts.pairs(answer)
+
+    start = f"{label}:" if label else ""
+    arguments = (max(0, limit), start, LOOKED_AT)
+    return [
+        Call("top", [keys.trending_top(tag)], arguments, decode, absent=[]) for tag in keys.tags()
+    ]
 
 
 def recent(names: Sequence[str], minutes: int, *, at: datetime) -> list[Call[int]]:
-    """Reads the views of subjects, or of the models that `names` has the labels of, in the last
-    minutes.
-    """
+    """Reads the views of subjects in the last minutes, or of the models whose labels are given."""
     slots = buckets.minute_buckets(minutes, until=at)
-    args = [str(int(any(":" in name for name in names))), *names]
-    return [
-        Call("recent", [keys.trending_bucket(tag, one) for one in slots], args, int, None)
-        for tag in keys.tags()
-    ]
+    are_subjects = any(":" in name for name in names)
+    arguments = [str(int(are_subjects)), *names]
+    calls = []
+    for tag in keys.tags():
+        minute_keys = [keys.trending_bucket(tag, slot) for slot in slots]
+        calls.append(Call("recent", minute_keys, arguments, int, absent=None))
+    return calls
 
 
 def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tuple[str, int]]:
     """Returns the subjects with the most views in the heads of the lists."""
     # Each subject is in one of them, so the best of all are among the best of each.
-    return nlargest(limit, chain(*filter(None, heads)), key=lambda one: one[1])
+    return nlargest(limit, chain(*filter(None, heads)), key=itemgetter(1))
 
 
 def refresh_trending(*, at: datetime | None = None) -> int:

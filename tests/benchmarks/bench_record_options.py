@@ -31,13 +31,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "unique visitors: daily": {"UNIQUE": "daily"},
     "unique visitors: bitmap": {"UNIQUE": "bitmap"},
     "a sketch for each day": {"UNIQUE_DAYS": 35},
-    "compact windows": {"WINDOW_STORE": "compact"},
     "funnels": {"FUNNELS": True},
     "one dimension": {"DIMENSIONS": ["device"]},
     "five dimensions": {"DIMENSIONS": list(VALUES)},
     "everything": {
         "UNIQUE_DAYS": 35,
-        "WINDOW_STORE": "compact",
         "FUNNELS": True,
         "DIMENSIONS": list(VALUES),
     },

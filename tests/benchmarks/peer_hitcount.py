@@ -27,6 +27,7 @@ settings.configure(
             "ENGINE": "django.db.backends.postgresql",
             "NAME": "hitcount",
             "USER": url.username,
+            "PASSWORD": url.password,
             "HOST": url.hostname,
             "PORT": url.port,
         }

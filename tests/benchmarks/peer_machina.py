@@ -45,6 +45,7 @@ settings.configure(
             "ENGINE": "django.db.backends.postgresql",
             "NAME": "machina",
             "USER": url.username,
+            "PASSWORD": url.password,
             "HOST": url.hostname,
             "PORT": url.port,
         }

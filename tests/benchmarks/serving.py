@@ -14,6 +14,8 @@ from itertools import count, repeat
 from pathlib import Path
 from statistics import median
 from time import monotonic, perf_counter, sleep
+from typing import NamedTuple
+from urllib.request import urlopen
 
 from demo_project.engines.process import Child, free_port
 
@@ -48,15 +50,34 @@ PROGRAMS = {
 _numbers = count()
 
 
-def requests_a_second(cookies: Iterator[bytes]) -> Iterator[tuple[str, float, float, str]]:
-    """Yields each variant and kind of visitor, its requests a second, their ratio to the untracked
-    ones, and the least.
+class Run(NamedTuple):
+    """What was measured while a server was asked for one page."""
+
+    speed: float  # pages a second
+    spent: float  # CPU time (µs) of a page, in all threads of the server
+
+
+class Row(NamedTuple):
+    """Medians of the runs of a variant and kind of visitor; shares are those of the untracked
+    page.
+    """
+
+    name: str
+    speed: float
+    share: float
+    least: str
+    spent: float
+    share_by_spent: float
+
+
+def requests_a_second(cookies: Iterator[bytes]) -> Iterator[Row]:
+    """Yields a row for each variant and kind of visitor.
 
     `cookies` are those of visitors who have one.
     """
     kinds = {"new visitors": repeat(b""), "with a cookie": cookies}
     others = [name for name in VARIANTS if name != UNTRACKED]
-    found: dict[tuple[str, str], list[tuple[float, float]]] = {
+    found: dict[tuple[str, str], list[tuple[Run, Run]]] = {
         (kind, name): [] for kind in kinds for name in VARIANTS
     }
     for _ in range(ROUNDS):
@@ -69,26 +90,36 @@ def requests_a_second(cookies: Iterator[bytes]) -> Iterator[tuple[str, float, fl
                 if name != NAIVE
             }
             for port in ports.values():
-                speed(port, repeat(b""), page=b"post")  # warms up
+                run(port, repeat(b""), page=b"post")  # warms up
             sleep(REST)
             for kind, cookie in kinds.items():
                 # Each between two runs of the untracked page, because the machine's own speed
                 # changes by the second.
-                before = speed(ports[UNTRACKED], cookie, page=b"post")
+                before = run(ports[UNTRACKED], cookie, page=b"post")
                 for name in random.sample(others, len(others)):
-                    port, page = (
-                        (ports[UNTRACKED], b"naive") if name == NAIVE else (ports[name], b"post")
+                    if name == NAIVE:
+                        own = run(ports[UNTRACKED], cookie, page=b"naive")
+                    elif name == BUFFERED:
+                        own = run(ports[name], cookie, page=b"post", rest=REST)
+                    else:
+                        own = run(ports[name], cookie, page=b"post")
+                    after = run(ports[UNTRACKED], cookie, page=b"post")
+                    between = Run(
+                        speed=(before.speed + after.speed) / 2,
+                        spent=(before.spent + after.spent) / 2,
                     )
-                    own = speed(port, cookie, page=page)
-                    if name == BUFFERED:
-                        sleep(REST)
-                    after = speed(ports[UNTRACKED], cookie, page=b"post")
-                    found[kind, name].append((own, own / ((before + after) / 2)))
-                    found[kind, UNTRACKED].append((after, after / before))
+                    found[kind, name].append((own, between))
+                    found[kind, UNTRACKED].append((after, before))
                     before = after
     for (kind, name), runs in found.items():
-        speeds, ratios = zip(*runs, strict=True)
-        yield f"{name}, {kind}", median(speeds), median(ratios), VARIANTS[name]
+        yield Row(
+            name=f"{name}, {kind}",
+            speed=median(own.speed for own, _ in runs),
+            share=median(own.speed / bare.speed for own, bare in runs),
+            least=VARIANTS[name],
+            spent=median(own.spent for own, _ in runs),
+            share_by_spent=median(bare.spent / own.spent for own, bare in runs),
+        )
 
 
 class Server:
@@ -117,9 +148,15 @@ class Server:
         self._folder.cleanup()
 
 
-def speed(port: int, cookies: Iterator[bytes], *, page: bytes) -> float:
-    """Returns the pages a second that the server answers, each to another visitor."""
-    answered, start = 0, perf_counter() + LEAD
+def run(port: int, cookies: Iterator[bytes], *, page: bytes, rest: float = 0) -> Run:
+    """Asks the server for as many pages as it answers, each for another visitor.
+
+    After `rest` seconds more, in which a buffer is sent, the server tells its processor time.
+    """
+    spent = processor_time(port)
+    answered = 0
+    answered_after_lead = 0
+    start = perf_counter() + LEAD
     with selectors.DefaultSelector() as selector:
         for _ in range(CONNECTIONS):
             connection = socket.create_connection(("127.0.0.1", port))
@@ -134,10 +171,22 @@ def speed(port: int, cookies: Iterator[bytes], *, page: bytes) -> float:
                         raise RuntimeError(f"The page does not work: {answer!r}")
                     continue  # the body comes in a segment of its own
                 connection.sendall(request(page, next(cookies)))
-                answered += passed > 0
+                answered += 1
+                if passed > 0:
+                    answered_after_lead += 1
         for key in list(selector.get_map().values()):
             key.fileobj.close()  # type: ignore[union-attr]
-    return answered / passed
+    sleep(rest)
+    return Run(
+        speed=answered_after_lead / passed,
+        spent=(processor_time(port) - spent) / answered * 1_000_000,
+    )
+
+
+def processor_time(port: int) -> float:
+    """Returns the CPU seconds that the server's one worker took until now."""
+    with urlopen(f"http://127.0.0.1:{port}/processor-time/") as answer:
+        return float(answer.read())
 
 
 def request(page: bytes, cookie: bytes) -> bytes:

@@ -15,7 +15,7 @@ from pytest_django import Settings
 from demo_project import chromium
 from readtrack import reports
 from readtrack.hits.reading import least_seconds, words
-from readtrack.page import shown
+from readtrack.store import keys
 from tests.browser.conftest import Reader, versions
 from tests.browser.urls import TEXTS
 from tests.site.models import Post
@@ -65,8 +65,8 @@ class Text:
 
     def _aged(self, route: Route) -> None:
         def aged(token: re.Match[str]) -> str:
-            *told, made = signing.loads(token[1], salt=shown._salt())
-            return f'data-page="{signing.dumps([*told, made - 4 * HOUR], salt=shown._salt(), compress=True)}"'
+            *told, made = signing.loads(token[1], salt=keys.salt("page"))
+            return f'data-page="{signing.dumps([*told, made - 4 * HOUR], salt=keys.salt("page"), compress=True)}"'
 
         response = route.fetch()
         route.fulfill(response=response, body=re.sub('data-page="([^"]*)"', aged, response.text()))

@@ -22,7 +22,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from redis import Redis
 from redis.crc import key_slot
 
 from demo_project.engines.postgres import Postgres
@@ -218,9 +217,7 @@ class ClusterChaos:
         """Returns the views that the first replica has, by post of its shard."""
         from readtrack.store import keys
 
-        with Redis(
-            port=self.cluster.servers[SHARDS].port, single_connection_client=True
-        ) as replica:
+        with self.cluster.servers[SHARDS].client(single_connection_client=True) as replica:
             replica.readonly()
             pks = [pk for pk, shard in self.shards.items() if shard == 0]
             return {pk: int(replica.get(keys.total(f"site.post:{pk}")) or 0) for pk in pks}

@@ -16,7 +16,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from redis import Redis
 from tqdm import tqdm
 
 from demo_project.engines.postgres import Postgres
@@ -178,7 +177,7 @@ class Chaos:
         self.valkey.restart(keep=False)
 
     def _save_redis(self) -> None:
-        with Redis.from_url(self.valkey.url) as client:
+        with self.valkey.client() as client:
             client.save()
 
     def _settle_down(self) -> None:

@@ -8,13 +8,13 @@ from xml.etree import ElementTree
 import pytest
 from django.utils.formats import date_format
 from django.utils.translation import override
-from pygal.etree import etree
 
 from readtrack.dashboard import charts
 from readtrack.dashboard.page import FORMATS
 from tests.support.depth import some
 
 HOUR = timedelta(hours=1)
+etree = charts.load_pygal().etree.etree
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 

@@ -34,6 +34,7 @@ from readtrack.store import skips
 from readtrack.store.recording import mark_robots
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import subject_of
+from readtrack.texts import title_of
 from tests.conftest import Start
 from tests.site.models import Article, Gadget, Manual, Page, Post, Product, Topic
 from tests.support import counts, factories
@@ -240,7 +241,7 @@ def test_a_title_that_a_spreadsheet_would_compute_is_marked_as_text(
     counts.view(factories.post(title=f"{begin}1+1"))
     flush()
     rows = list(csv.reader(StringIO(exported(admin_client, "most-viewed", "csv"))))
-    assert rows[1][0] == f"'{begin}1+1"
+    assert rows[1][0] == begin.replace("\n", " ")[:-1] + f"'{begin[-1]}1+1"
 
 
 def test_titles_and_addresses_are_made_of_shown_rows_and_a_failing_one_is_a_row_without_link(
@@ -519,7 +520,7 @@ def test_a_shown_row_that_is_deleted_meanwhile_is_its_key(admin_client: Client) 
     table = tables.most_viewed(found)
     Post.objects.filter(pk=gone.pk).delete()
     found.objects.load([subject_of(other)])
-    assert [objects.title_of(row.values[0]) for row in table.rows] == ["", "Other"]
+    assert [title_of(row.values[0]) for row in table.rows] == ["", "Other"]
     assert table.rows[0].values[0].pk == gone.pk
 
 
@@ -863,8 +864,8 @@ def test_the_list_of_what_grew_most_has_the_file_of_each_objects_sources(
     )
     flush()
     for dimensions, lines in (
-        (["device", "referrer"], ["a.example,1,100.0"]),
-        (["device"], ["phone,1,100.0"]),
+        (["device", "referrer"], ['"a.example",1,100.0']),
+        (["device"], ['"phone",1,100.0']),
         ([], []),
     ):
         settings.READTRACK = {"DIMENSIONS": dimensions}
@@ -1221,7 +1222,7 @@ def test_a_day_on_the_axis_is_written_in_the_order_of_the_language(
         )  # before: 5 March in en
 
 
-WITHOUT_SKETCHES = {"UNIQUE": "none", "UNIQUE_DAYS": 2, "WINDOW_STORE": "compact"}
+WITHOUT_SKETCHES = {"UNIQUE": "none", "UNIQUE_DAYS": 2}
 
 
 @pytest.mark.parametrize(

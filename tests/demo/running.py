@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -37,6 +38,7 @@ class Demo:
     port: int
     folder: Path  # where all its temporary files are
     lines: dict[str, str]  # what it printed, by the word before the colon
+    servers: dict[str, str]  # their URLs, by the name of the variable
 
     @property
     def url(self) -> str:
@@ -84,11 +86,17 @@ def command(*words: str, port: int) -> list[str]:
 def environment(folder: Path) -> dict[str, str]:
     """Returns this environment without the tests' servers, and with a flush every second."""
     env = {name: value for name, value in os.environ.items() if name not in OURS}
-    return {**env, "FLUSH_EVERY": "1", "TMPDIR": str(folder)}
+    own = {"FLUSH_EVERY": "1", "TMPDIR": str(folder), "READTRACK_DEMO_STATE": str(state(folder))}
+    return env | own
+
+
+def state(folder: Path) -> Path:
+    """Returns the file that names the demo's servers, while it runs."""
+    return folder / "demo.json"
 
 
 @contextmanager
-def running(*words: str, has_past: bool = False) -> Iterator[Demo]:
+def running(*words: str, has_past: bool = False, redis_url: str = "") -> Iterator[Demo]:
     """Starts a demo and ends it, if the test has not."""
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -97,7 +105,7 @@ def running(*words: str, has_past: bool = False) -> Iterator[Demo]:
         process = subprocess.Popen(
             command(*words, *(() if has_past else ("--no-past",)), port=port),
             cwd=ROOT,
-            env=environment(folder),
+            env=environment(folder) | ({"REDIS_URL": redis_url} if redis_url else {}),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -105,7 +113,8 @@ def running(*words: str, has_past: bool = False) -> Iterator[Demo]:
         )
         with process:
             try:
-                yield Demo(process, port, folder, introduction(process))
+                lines = introduction(process)
+                yield Demo(process, port, folder, lines, json.loads(state(folder).read_text()))
             finally:
                 process.terminate()
 

@@ -52,12 +52,18 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_stamp_changes_with_the_extra_the_requirements_and_the_folder(tmp_path: Path) -> None:
     stamps = set()
-    for name, text in [("a", "x"), ("a", "y"), ("b", "y")]:
+    for name, text, constraints in [
+        ("a", "x", "1"),
+        ("a", "y", "1"),
+        ("a", "y", "2"),
+        ("b", "y", "2"),
+    ]:
         root = tmp_path / name
-        root.mkdir(exist_ok=True)
+        (root / "demo_project").mkdir(parents=True, exist_ok=True)
         (root / "pyproject.toml").write_text(text)
+        (root / environment.CONSTRAINTS).write_text(constraints)
         stamps |= {environment.stamp(extra, root=root) for extra in ("demo", "test")}
-    assert len(stamps) == 6
+    assert len(stamps) == 8
 
 
 def test_an_environment_is_good_for_the_extras_it_was_stamped_for(home: Path) -> None:

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +17,7 @@ import redis
 
 from demo_project.engines.engine import Engine
 from demo_project.engines.postgres import Postgres
-from demo_project.engines.process import Child, ChildError, free_port, is_free
+from demo_project.engines.process import Child, ChildError, is_free
 from demo_project.engines.valkey import Valkey
 from tests.support.depth import some
 from tests.support.waiting import comes_true
@@ -39,12 +38,12 @@ def postgres() -> Iterator[Postgres]:
 
 
 def has(engine: Valkey, key: str) -> bool:
-    with redis.Redis.from_url(engine.url) as client:
+    with engine.client() as client:
         return bool(client.exists(key))
 
 
 def put(engine: Valkey, key: str) -> None:
-    with redis.Redis.from_url(engine.url) as client:
+    with engine.client() as client:
         client.set(key, 1)
 
 
@@ -58,7 +57,7 @@ def is_alive(pid: int) -> bool:
 
 def test_valkey_answers_by_tcp_and_by_its_unix_socket(valkey: Valkey) -> None:
     put(valkey, "a")
-    with redis.Redis(unix_socket_path=str(valkey.socket)) as client:
+    with redis.Redis(unix_socket_path=str(valkey.socket), password=valkey.password) as client:
         assert client.exists("a")
 
 
@@ -91,7 +90,7 @@ def test_a_killed_valkey_comes_back_with_its_last_dump(valkey: Valkey) -> None:
 def test_a_paused_valkey_is_silent_and_can_still_be_stopped(valkey: Valkey) -> None:
     put(valkey, "a")
     valkey.pause()
-    client = redis.Redis.from_url(valkey.url, socket_timeout=0.1, retry=None)
+    client = valkey.client(socket_timeout=0.1, retry=None)
     with client, pytest.raises(redis.TimeoutError):
         client.ping()
     valkey.resume()
@@ -102,25 +101,9 @@ def test_a_paused_valkey_is_silent_and_can_still_be_stopped(valkey: Valkey) -> N
 
 
 def test_valkey_takes_directives() -> None:
-    config = {"requirepass": "secret", "maxmemory-policy": "allkeys-lru"}
-    with (
-        Valkey(config=config) as engine,
-        redis.Redis(port=engine.port, password="secret") as client,
-    ):
+    config = {"maxmemory-policy": "allkeys-lru"}
+    with Valkey(config=config) as engine, engine.client() as client:
         assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "allkeys-lru"}
-
-
-def test_a_given_folder_is_kept_and_holds_the_data() -> None:
-    with (
-        tempfile.TemporaryDirectory() as name
-    ):  # pytest's own folders are closed to the user nobody
-        Path(name).chmod(0o755)
-        port = free_port()
-        with Valkey(folder=Path(name), port=port) as engine:
-            put(engine, "a")
-            engine.stop(save=True)
-        with Valkey(folder=Path(name), port=port) as engine:
-            assert has(engine, "a")
 
 
 def test_an_engine_that_is_not_started_says_so() -> None:
@@ -198,13 +181,13 @@ def test_a_killed_postgres_frees_its_port_and_a_durable_one_waits_for_the_disk()
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has to step down")
 @pytest.mark.parametrize(
-    ("name", "file"), [("valkey", "valkey.sock"), ("postgres", "data/postmaster.pid")]
+    ("name", "file"), [("valkey", "valkey.sock"), ("postgres", "postmaster.pid")]
 )
 def test_root_runs_servers_as_another_user(
     request: pytest.FixtureRequest, name: str, file: str
 ) -> None:
     engine: Engine = request.getfixturevalue(name)
-    assert (engine.folder / file).owner() == "nobody"
+    assert (engine.data / file).owner() == "nobody"
 
 
 PARENT = """

@@ -77,8 +77,8 @@ def watched() -> Iterator[Watched]:
     """
     with (
         running("--lose-redis", "0") as demo,
-        Redis.from_url(demo.lines["Redis"], decode_responses=True) as redis,
-        psycopg.connect(demo.lines["Database"], autocommit=True) as sql,
+        Redis.from_url(demo.servers["REDIS_URL"], decode_responses=True) as redis,
+        psycopg.connect(demo.servers["DATABASE_URL"], autocommit=True) as sql,
     ):
         assert demo.comes_to_say("Valkey is back.")
         yield Watched(demo, redis, sql)
@@ -109,6 +109,16 @@ def test_every_line_it_prints_is_true(watched: Watched) -> None:
     )
     assert watched.redis.ping()
     assert watched.number("SELECT 1") == 1
+
+
+def test_it_prints_where_its_servers_are_without_their_passwords(watched: Watched) -> None:
+    for line, name in [("Redis", "REDIS_URL"), ("Database", "DATABASE_URL")]:
+        user, _, rest = watched.demo.servers[name].rpartition(":")[0].rpartition(":")
+        password, _, host = rest.partition("@")
+        assert len(password) > 20
+        shown = watched.demo.lines[line]
+        assert shown.startswith(f"{user}:***@{host}:")
+        assert not any(password in text for text in watched.demo.lines.values())
 
 
 def test_each_visitor_counts_exactly_once_in_a_window(watched: Watched, post: int) -> None:
@@ -236,7 +246,8 @@ def test_the_demo_leaves_other_keys_in_a_redis_that_the_user_named_and_ends_ever
     own = {"views:total:blog.post:100": "7", "celery": "x", "readtrack": "y"}
     with Valkey() as valkey, Redis.from_url(valkey.url, decode_responses=True) as redis:
         redis.mset({**own, f"{PREFIX}views:total:blog.post:100": "99"})
-        with running("--redis", valkey.url, "--database", "sqlite", has_past=True) as demo:
+        words = ("--redis", "--database", "sqlite")
+        with running(*words, has_past=True, redis_url=valkey.url) as demo:
             assert demo.lines["Keys"].startswith(f"{PREFIX}* ")
             assert demo.lines["Database"].startswith("sqlite:")
             before, after = (
@@ -270,6 +281,19 @@ def test_a_redis_that_the_user_named_is_not_killed(capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         parse(["--lose-redis", "--redis", "redis://127.0.0.1/0"])
     assert "not the Redis of --redis" in capsys.readouterr().err
+
+
+def test_a_redis_of_ones_own_may_be_named_where_no_other_user_reads_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = "redis://:secret@127.0.0.1/0"
+    monkeypatch.setenv("REDIS_URL", url)
+    assert parse([]).redis_url == ""
+    assert parse(["--redis"]).redis_url == url
+    monkeypatch.delenv("REDIS_URL")
+    with pytest.raises(SystemExit):
+        parse(["--redis"])
+    assert "REDIS_URL is not set" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("port", [1, 65_535])

@@ -11,7 +11,7 @@ from django.test import RequestFactory
 from demo_project.blog.hits import judged_hits, noting_hits
 from demo_project.settings import SECRET_KEY
 from demo_project.traffic.browser import Browser, Page
-from demo_project.traffic.visitor import HONEYPOT
+from demo_project.traffic.visitor import KEEPS_NO_COOKIES
 from readtrack.hits.reading import Reading
 from readtrack.request import Recorder
 from tests.demo.conftest import AGENT
@@ -155,11 +155,7 @@ def test_an_evening_page_is_the_same_for_everybody_and_its_script_counts(
     found = [re.fullmatch(r'(.*data-page=")([^"]+)(".*)', page.html, re.DOTALL) for page in pages]
     assert len({(match[1], match[3]) for match in found if match}) == 1
     # The token differs by the second in which it was made.
-    tokens = [
-        signing.loads(match[2], key=SECRET_KEY, salt="readtrack.page.shown:")
-        for match in found
-        if match
-    ]
+    tokens = [signing.loads(match[2], key=SECRET_KEY, salt="page:") for match in found if match]
     assert tokens[0][:-1] == tokens[1][:-1] == tokens[2][:-1]
     assert not list(browser.jar)
     assert live_views(robot.get("/post/52/")) == before
@@ -206,13 +202,16 @@ def test_an_answer_is_two_steps_of_the_funnel_and_views_are_broken_down(reader: 
 
 
 def test_a_robot_in_disguise_is_known_by_the_honeypot(browser: Browser) -> None:
-    browser.get("/post/65/")
-    found = re.search(r'<a href="([^"]+)" rel="nofollow" aria-hidden="true"', browser.get("/").html)
+    browser.jar.set_policy(KEEPS_NO_COOKIES)
+    page = browser.get("/post/65/")
+    found = re.search(r'<a href="([^"]+)" rel="nofollow" aria-hidden="true"', page.html)
     assert found
-    assert found[1] == HONEYPOT
-    assert browser.get(HONEYPOT).status == 204
+    assert found[1] == page.trap
+    assert browser.get(page.trap).status == 204
     browser.get("/post/66/")
-    assert verdicts(browser)[0] == "not counted: robot, by a link that people do not see /post/66/"
+    assert verdicts(browser)[1] == (
+        "/post/66/ not counted: robot, by a link that people do not see"
+    )
 
 
 def test_the_foot_of_a_page_says_that_its_text_was_really_read(rf: RequestFactory) -> None:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 import pytest
 
 from demo_project import state
+from demo_project.environment import ROOT
 
 ENV = {"REDIS_URL": "redis://127.0.0.1:1/0", "DATABASE_URL": "sqlite:////tmp/x"}
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Returns the folder of temporary files."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path
+    """Returns the folder of the file."""
+    folder = tmp_path / "state"
+    monkeypatch.setenv("READTRACK_DEMO_STATE", str(folder / "demo.json"))
+    folder.mkdir()
+    return folder
 
 
 def test_a_demo_is_known_while_it_runs() -> None:
@@ -61,7 +63,24 @@ def test_a_file_of_another_user_is_ignored(monkeypatch: pytest.MonkeyPatch) -> N
             assert not is_told
 
 
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.write_text("theirs")
+    state.path().symlink_to(theirs)
+    with state.told(ENV) as is_told:
+        assert not is_told
+    assert theirs.read_text() == "theirs"
+
+
+def test_the_file_is_in_the_checkout_where_nobody_else_makes_it_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("READTRACK_DEMO_STATE")
+    assert state.path() == ROOT / ".venv" / "demo.json"
+
+
 def test_without_a_folder_to_write_to_it_is_not_told(folder: Path) -> None:
     folder.rmdir()
+    folder.touch()
     with state.told(ENV) as is_told:
         assert not is_told

@@ -160,12 +160,7 @@ def test_it_reads_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
         (
             {},
             ["viewed:{visitor}:{subject}", "category:{subject}:read"],
-            ["viewed:slice:{slice}:{shard}", "readers"],
-        ),
-        (
-            {"WINDOW_STORE": "compact"},
-            ["viewed:slice:{slice}:{shard}"],
-            ["viewed:{visitor}:{subject}"],
+            ["readers"],
         ),
         ({"READ_STATE": "sequence"}, ["category:{subject}:seen"], ["category:{subject}:read"]),
         (
@@ -210,8 +205,6 @@ def test_a_row_that_is_added_to_the_key_table_is_weighed(monkeypatch: pytest.Mon
 
 ALL_ELSE = {
     "UNIQUE": "set",
-    "WINDOW_STORE": "compact",
-    "WINDOW_SHARDS": 8,
     "READ_STATE": "sequence",
     "READERS": "ordinal",
     "FUNNELS": True,

@@ -68,7 +68,7 @@ def test_a_server_that_is_stopped_is_one_error_and_no_further_question(start_red
 def test_for_a_user_unknown_to_redis_the_hint_names_the_setting(
     start_redis: Start, settings: Settings
 ) -> None:
-    use_redis(settings, start_redis().url.replace("redis://", "redis://nobody:wrong@"))
+    use_redis(settings, start_redis().url_of("nobody", "wrong"))
     [finding] = found("connection")
     assert finding.hint == "Correct the user or the password in CACHES['default']."
     assert "wrong" not in str(finding)
@@ -113,7 +113,7 @@ def test_a_server_that_hangs_is_found_out_within_the_pages_own_time_out(
 
 def test_a_dump_that_failed_is_an_error(start_redis: Start) -> None:
     valkey = start_redis()
-    valkey.folder.chmod(0o500)
+    valkey.data.chmod(0o500)
     with Redis.from_url(valkey.url) as client:
         client.bgsave()
         while client.info("persistence")["rdb_bgsave_in_progress"]:
@@ -152,11 +152,13 @@ class _Slow(socketserver.BaseRequestHandler):
 @pytest.fixture
 def far_away(start_redis: Start, settings: Settings) -> Iterator[None]:
     """Puts a relay before the server that delays every answer."""
-    handler = type("Slow", (_Slow,), {"port": start_redis().port})
+    valkey = start_redis()
+    handler = type("Slow", (_Slow,), {"port": valkey.port})
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as relay:
         relay.daemon_threads = True
         threading.Thread(target=relay.serve_forever, daemon=True).start()
-        use_redis(settings, f"redis://127.0.0.1:{relay.server_address[1]}/0")
+        port = relay.server_address[1]
+        use_redis(settings, f"redis://:{valkey.password}@127.0.0.1:{port}/0")
         yield
         relay.shutdown()
 
@@ -197,7 +199,7 @@ def test_a_user_with_few_rights_gets_notes_not_a_crash(
         )
         client.script_flush()
         client.set("views:total:site.post:1", 1)
-    use_redis(settings, valkey.url.replace("redis://", "redis://site:secret@"))
+    use_redis(settings, valkey.url_of("site", "secret"))
     assert {name: found(name)[0].level for name in expected} == expected
 
 

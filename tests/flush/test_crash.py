@@ -9,10 +9,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
 
 import pytest
-from django.db import connection
 from redis import Redis
 
 from readtrack import reports, tracker
@@ -20,6 +18,7 @@ from readtrack.flush.run import flush
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
+from tests.support.addresses import database_url
 from tests.support.depth import STRIDE, examples
 from tests.support.waiting import ENOUGH
 from tests.support.wire import Moment, Wire
@@ -94,11 +93,7 @@ class Crowd:
 @pytest.fixture
 def wires(redis_url: str) -> Iterator[dict[str, Wire]]:
     """Returns a relay in front of each server, for the flusher."""
-    options: Any = connection.settings_dict
-    database_url = (
-        f"postgresql://{options['USER']}@{options['HOST']}:{options['PORT']}/{options['NAME']}"
-    )
-    relays = {"redis": Wire(redis_url), "database": Wire(database_url)}
+    relays = {"redis": Wire(redis_url), "database": Wire(database_url())}
     yield relays
     for relay in relays.values():
         relay.close()

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
 from redis import Redis
 
 from readtrack import tracker
@@ -26,6 +25,7 @@ from readtrack.store import scripts
 from tests.imports import weblogs
 from tests.site.models import Post
 from tests.support import factories
+from tests.support.addresses import database_url
 from tests.support.depth import STRIDE
 from tests.support.interference import dump, restore
 
@@ -231,13 +231,13 @@ class Victim:
     """A process that imports and kills itself at a given step."""
 
     def __init__(self) -> None:
-        options = connection.settings_dict
-        url = (
-            f"postgresql://{options['USER']}@{options['HOST']}:{options['PORT']}/{options['NAME']}"
-        )
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.imports.victim"],
-            env={**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.settings"},
+            env={
+                **os.environ,
+                "DATABASE_URL": database_url(),
+                "DJANGO_SETTINGS_MODULE": "tests.settings",
+            },
             cwd=Path(__file__).parents[2],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -132,9 +132,7 @@ def test_a_child_of_a_model_with_dots_has_the_dots_of_its_parent(
     assert not redis.keys("category:*:read")
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"WINDOW_STORE": "compact"}, {"ANONYMOUS": "hash"}], ids=str
-)
+@pytest.mark.parametrize("options", [{}, {"ANONYMOUS": "hash"}], ids=str)
 def test_an_api_that_counts_its_request_answers_with_that_view(
     settings: Settings, options: dict[str, str]
 ) -> None:

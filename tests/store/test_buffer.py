@@ -22,9 +22,10 @@ from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome
 from readtrack.hits.visitors import Visitor
 from readtrack.middleware import ReadTrackMiddleware
-from readtrack.store import buffer, clock, counters, day_keys, keys, recording, scripts
+from readtrack.store import batch, buffer, clock, counters, day_keys, keys, recording, scripts
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import circuit
+from readtrack.store.counting import count_views
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import subject_of
 from tests.conftest import Start, use_redis
@@ -61,7 +62,7 @@ def views(redis: Redis) -> dict[str, int]:
     return {key[start:]: int(redis.get(key) or 0) for key in map(str, redis.keys("views:total:*"))}
 
 
-@pytest.mark.parametrize("extra", [{}, {"FUNNELS": True}, {"WINDOW_STORE": "compact"}], ids=str)
+@pytest.mark.parametrize("extra", [{}, {"FUNNELS": True}], ids=str)
 def test_hits_are_sent_as_queued_with_the_command_of_each_alone(
     settings: Settings, extra: dict[str, Any]
 ) -> None:
@@ -96,12 +97,13 @@ def test_hits_are_sent_as_queued_with_the_command_of_each_alone(
             {"stand_in": "s"} if visitor == Visitor("a") else {},
         )
     ]
-    assert [Hit.of_plain(hit.visitor + hit[1:]) for hit in hits] == hits
-    alone = [*map(recording.count_views, hits)]
-    sent = recording.count_batch(recording.plain_parts([hit.visitor + hit[1:] for hit in hits]))
-    expected = recording.count_batch(map(recording.part, alone))
+    alone = [*map(count_views, hits)]
+    sent = batch.count_batch(
+        buffer._part(queued, prefix="") for queued in map(buffer._queued, hits)
+    )
+    expected = batch.count_batch(map(batch.part_of_call, alone))
     assert (sent.keys, sent.args) == (expected.keys, expected.args)
-    assert any(str(arg).startswith("alike") for arg in sent.args) == (not extra)
+    assert ("alike" in sent.args) == (not extra)
 
 
 @pytest.mark.parametrize("prefix", ["", "site:", "café:"])  # Redis counts bytes
@@ -134,13 +136,10 @@ def test_a_batch_leaves_in_redis_what_its_hits_leave_alone(
         left = {name: redis.dump(name) for name in names}
         return {"unsettled": {name for name in listed if not name.startswith("epoch")}, **left}
 
-    alone = left_by(*map(recording.count_views, hits))
-    assert (
-        left_by(
-            recording.count_batch(recording.plain_parts([hit.visitor + hit[1:] for hit in hits]))
-        )
-        == alone
-    )
+    alone = left_by(*map(count_views, hits))
+    queued = map(buffer._queued, hits)
+    parts = [buffer._part(one, prefix=prefix) for one in queued]
+    assert left_by(batch.count_batch(parts)) == alone
     assert len(alone) > 20
 
 
@@ -207,7 +206,6 @@ def test_views_are_sent_after_the_time_of_the_setting(redis: Redis) -> None:
         {},
         {"ANONYMOUS": "hash"},
         {"DIMENSIONS": ["device"], "UNIQUE": "set", "FUNNELS": True},
-        {"WINDOW_STORE": "compact"},
     ],
 )
 def test_many_views_are_one_round_trip_and_count_as_alone(
@@ -325,15 +323,13 @@ def test_more_views_than_one_script_takes_are_sent_by_several(
 ) -> None:
     sizes: list[int] = []
 
-    def batch(
-        parts: Iterable[Any], of: Callable[[Sequence[Any]], Any] = recording.count_batch
-    ) -> Any:
+    def noting(parts: Iterable[Any], of: Callable[[Sequence[Any]], Any] = batch.count_batch) -> Any:
         several = list(parts)
         sizes.append(len(several))
         return of(several)
 
     monkeypatch.setattr(buffer, "BATCH", 4)
-    monkeypatch.setattr(recording, "count_batch", batch)
+    monkeypatch.setattr(batch, "count_batch", noting)
     for post in factories.neighbours(10):
         hit_buffer.add(factories.hit(subject_of(post)))
     send()
@@ -549,7 +545,7 @@ def test_an_error_of_ours_ends_no_thread(
     redis: Redis, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(recording, "count_batch", None)
+        patch.setattr(batch, "count_batch", None)
         hit_buffer.add(factories.hit("site.post:1"))
         assert comes_true(lambda: bool(skip_buffer.skips))
     assert "Queued views could not be recorded." in caplog.text

@@ -14,6 +14,7 @@ import pytest
 from redis import Redis
 
 from tests.benchmarks.serving import BUFFERED, PROGRAMS, Server
+from tests.support.addresses import redis_url_of
 from tests.support.depth import DEEP, examples
 from tests.support.factories import BROWSER
 from tests.support.waiting import comes_true
@@ -83,8 +84,7 @@ def stored(redis: Redis) -> int:
 
 
 def url_of(redis: Redis) -> str:
-    told = redis.connection_pool.connection_kwargs
-    return f"redis://{told['host']}:{told['port']}/{told['db']}"
+    return redis_url_of(redis, database=redis.connection_pool.connection_kwargs["db"])
 
 
 @pytest.mark.long

@@ -168,7 +168,8 @@ def test_a_cache_of_django_redis_counts_however_it_is_configured(
 
 
 def test_a_unix_socket_counts(settings: Settings, start_redis: Start) -> None:
-    use(settings, f"unix://{start_redis().socket}?db=1")
+    valkey = start_redis()
+    use(settings, f"unix://:{valkey.password}@{valkey.socket}?db=1")
     assert_it_counts()
 
 
@@ -179,9 +180,10 @@ def test_a_user_with_a_password_counts(settings: Settings, start_redis: Start, p
         client.execute_command("ACL", "SETUSER", "site", "on", ">s/cret", "~*", "+@all")
         client.execute_command("ACL", "SETUSER", "default", "off")
     if place == "url":
-        use(settings, valkey.url.replace("redis://", "redis://site:s%2Fcret@"))
+        use(settings, valkey.url_of("site", "s%2Fcret"))
     else:
-        use(settings, valkey.url, **options(USERNAME="site", PASSWORD="s/cret"))
+        address = f"redis://127.0.0.1:{valkey.port}/0"
+        use(settings, address, **options(USERNAME="site", PASSWORD="s/cret"))
     assert_it_counts()
 
 

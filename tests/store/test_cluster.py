@@ -38,13 +38,13 @@ from readtrack.store import (
     erasure,
     keys,
     read_state,
-    recording,
     scripts,
 )
-from readtrack.store.buffer import HitBuffer, _alone
+from readtrack.store.buffer import HitBuffer, ViewsOfPartition, _count_alone
 from readtrack.store.circuit import Circuit, Page, SilentError, circuit
 from readtrack.store.cluster import Cluster
 from readtrack.store.connection import connect, server_time
+from readtrack.store.counting import count_views
 from readtrack.store.scripts import Call
 from readtrack.store.skips import by_hour, key_of, skip_buffer
 from readtrack.subjects import subject_of
@@ -277,7 +277,7 @@ def test_a_view_in_a_slot_on_its_way_is_told_as_an_error_and_a_flush_waits_for_i
         assert tracker.record(factories.hit(subject)).skipped == {subject: "error"}
         with pytest.raises(SilentError, match="TryAgainError"):
             scripts.run(
-                replace(recording.count_views(factories.hit(subject), hits=1), absent=None),
+                replace(count_views(factories.hit(subject), hits=1), absent=None),
                 patient=True,
             )
     assert tracker.record(factories.hit(subject)).counted == (subject,)
@@ -567,7 +567,10 @@ def test_a_silent_server_holds_up_its_own_queued_views_alone_and_skips_are_sent_
         for _ in range(2):
             buffer._send_all()
         assert len(buffer._queue) == len(late) + 1
-        assert _alone(1, recording.count_views(factories.hit(subject_of(late[0])))) is None
+        assert (
+            _count_alone(ViewsOfPartition(1, count_views(factories.hit(subject_of(late[0])))))
+            is None
+        )
         assert {post: 7 if post in late else 9 for post in posts} == reports.views(posts)
         assert skip_buffer.skips == {}
     circuit_of(cluster, silent).opened = None
@@ -586,7 +589,7 @@ def test_a_queued_view_that_is_refused_costs_those_of_a_silent_server_nothing(
         next(post for post in posts if owner(cluster, post) == number) for number in (0, 1, 2)
     )
     hits = [factories.hit(subject_of(post)) for post in (bad, good, silent)]
-    connect().rpush(recording.count_views(hits[0]).keys[3], "no number")
+    connect().rpush(count_views(hits[0]).keys[3], "no number")
     buffer = HitBuffer()
     buffer._thread = current_thread()  # nobody else sends
     with paused(cluster, 2):
@@ -625,7 +628,7 @@ def unable_to_save(cluster: ValkeyCluster, number: int) -> Iterator[None]:
         told = cluster.ask(number, "INFO", "persistence")
         return bool(told["rdb_last_bgsave_status"] == "err" and not told["rdb_bgsave_in_progress"])
 
-    folder = cluster.servers[number].folder
+    folder = cluster.servers[number].data
     mode = folder.stat().st_mode
     with cluster.configured(number, "save", "3600 1000000"):
         folder.chmod(0o500)
@@ -647,9 +650,8 @@ def busy_with_a_script(cluster: ValkeyCluster, number: int) -> Iterator[None]:
         return False
 
     def run() -> None:
-        port = cluster.servers[number].port
         with (
-            Redis(port=port, socket_timeout=None) as client,
+            cluster.servers[number].client(socket_timeout=None) as client,
             pytest.raises(ResponseError, match="killed"),
         ):
             client.eval("while true do end", 0)

@@ -22,9 +22,10 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from demo_project.engines.valkey import Valkey
 from readtrack import reports, signals, tracker
-from readtrack.store import connection, recording, scripts
+from readtrack.store import connection, scripts
 from readtrack.store.circuit import circuit, fail_open
 from readtrack.store.connection import connect
+from readtrack.store.counting import count_views
 from tests.conftest import use_redis
 from tests.support import factories
 from tests.support.waiting import comes_true
@@ -204,7 +205,6 @@ def test_a_lost_connection_is_replaced_without_an_error(wire: Wire, redis: Redis
         {},
         {"RATE_LIMIT": 0},
         {"WINDOW": 1},
-        {"WINDOW_STORE": "compact"},
         {"UNIQUE": "daily", "FUNNELS": True, "DIMENSIONS": ["device"], "UNIQUE_DAYS": 35},
     ],
 )
@@ -281,7 +281,7 @@ def test_a_server_demoted_under_our_connections_is_left_for_its_successor(
     relay = Wire(server.url)
     use_redis(settings, relay.url)
     with (
-        Valkey() as successor,
+        Valkey(password=server.password) as successor,
         Redis.from_url(server.url) as old,
         Redis.from_url(successor.url) as new,
     ):
@@ -289,9 +289,7 @@ def test_a_server_demoted_under_our_connections_is_left_for_its_successor(
         relay.lead_to(successor.port)
         old.replicaof("127.0.0.1", 1)  # which leaves our connections open
         assert tracker.record(factories.hit("site.post:2")).counted
-        assert scripts.run_all(
-            *(recording.count_views(factories.hit("site.post:2")) for _ in range(2))
-        )
+        assert scripts.run_all(*(count_views(factories.hit("site.post:2")) for _ in range(2)))
         assert new.get("views:total:site.post:2") == b"3"
     relay.close()
 

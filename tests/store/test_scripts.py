@@ -7,12 +7,14 @@ import pytest
 from pytest_django import Settings
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError
+from redis.exceptions import NoScriptError, ResponseError
 
 from readtrack import tracker
-from readtrack.store import counters, keys, read_state, recording, scripts
+from readtrack.store import counters, keys, read_state, scripts
+from readtrack.store.circuit import SilentError
 from readtrack.store.connection import connect
 from readtrack.store.counters import Stored
+from readtrack.store.counting import count_views
 from tests.support import factories
 from tests.support.forks import Forks
 from tests.support.waiting import comes_true
@@ -21,19 +23,60 @@ from tests.support.wire import Wire
 LUA = sorted(path.name for path in files("readtrack.store").joinpath("lua").iterdir())
 
 
+INCLUDED = ("common.lua", "view.lua")
+
+
 @pytest.mark.parametrize("name", LUA)
 def test_each_script_says_what_it_takes_and_returns(name: str) -> None:
     source = files("readtrack.store").joinpath("lua", name).read_text()
+    head = source.split("\nlocal ")[0]
     assert source.startswith("-- ")
-    for word in ("KEYS", "ARGV" if "ARGV" in source else "KEYS", "Returns: "):
-        assert word in source.split("\nlocal ")[0]
+    if name in INCLUDED:
+        assert "Takes" in head
+        assert "Gives: " in head
+        return
+    assert "KEYS" in head
+    assert "Returns: " in head
+    assert "ARGV" in head or "ARGV" not in source
+
+
+def test_a_call_has_its_result_once_it_was_run(redis: Redis) -> None:
+    redis.mset({"a": 1, "b": 2})
+    calls = [scripts.Call("GET", [name], (), int) for name in ("a", "b")]
+    assert scripts.run_all(*calls) == [1, 2]
+    assert [call.result for call in calls] == [1, 2]
+
+
+def test_a_result_that_is_read_before_the_run_says_so() -> None:
+    with pytest.raises(scripts.NotRunError, match="'totals' has no result before it is run"):
+        counters.totals(["a.b:1"]).result  # noqa: B018
+
+
+def test_a_call_that_redis_refuses_leaves_the_others_their_results(redis: Redis) -> None:
+    redis.set("text", "a")
+    good, bad = scripts.Call[bytes]("GET", ["text"]), scripts.Call[int]("INCR", ["text"])
+    with pytest.raises(ResponseError, match="not an integer"):
+        scripts.run_all(bad, good)
+    assert good.result == b"a"
+    with pytest.raises(ResponseError, match="not an integer"):
+        bad.result  # noqa: B018
+
+
+def test_a_silent_server_of_a_cluster_is_told_from_a_call_that_was_not_run() -> None:
+    silent = scripts.Call[int]("GET", ["a"])
+    silent.take(SilentError("127.0.0.1:1 failed"))
+    with pytest.raises(SilentError, match="failed"):
+        silent.result  # noqa: B018
+    without_it = scripts.Call[int]("GET", ["a"], absent=0)
+    without_it.take(SilentError("127.0.0.1:1 failed"))
+    assert without_it.result == 0
 
 
 def test_several_calls_are_one_round_trip(wire: Wire) -> None:
     calls = (
         counters.totals(["a.b:1", "a.b:2"]),
         read_state.unread(1, ["a.c:1"]),
-        recording.count_views(factories.hit("a.b:1")),
+        count_views(factories.hit("a.b:1")),
     )
     scripts.run_all(*calls)
     with wire.counted() as trips:
@@ -55,21 +98,17 @@ def test_calls_see_what_a_forgotten_script_before_them_writes(redis: Redis) -> N
     post, exists = "a.b:1", scripts.Call[int]("EXISTS", [keys.total("a.b:1")])
     redis.script_flush()
     connect().script_load(scripts._source("totals").decode())
-    found = scripts.run_all(
-        recording.count_views(factories.hit(post)), counters.totals([post]), exists
-    )
+    found = scripts.run_all(count_views(factories.hit(post)), counters.totals([post]), exists)
     assert (found[0].counted, found[1][post].views, found[2]) == ((post,), 1, 1)
 
 
 def test_a_view_that_a_known_script_counted_is_new_though_a_script_before_it_was_forgotten(
     redis: Redis,
 ) -> None:
-    scripts.run(recording.count_views(factories.hit("a.b:2")))
+    scripts.run(count_views(factories.hit("a.b:2")))
     redis.script_flush()
     connect().script_load(scripts._source("record").decode())
-    _, outcome = scripts.run_all(
-        counters.totals(["a.b:1"]), recording.count_views(factories.hit("a.b:1"))
-    )
+    _, outcome = scripts.run_all(counters.totals(["a.b:1"]), count_views(factories.hit("a.b:1")))
     assert outcome.counted == ("a.b:1",)
 
 
@@ -105,6 +144,7 @@ def test_a_forked_process_uses_no_connection_of_its_parent(redis: Redis, forks: 
     code = """
 import os
 from readtrack.store import counters, scripts
+from readtrack.store.counting import count_views
 def ask(number):
     name = f"a.b:{number}"
     for _ in range(300):

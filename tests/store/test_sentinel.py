@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from pytest_django import Settings
-from redis import Redis
 
 from demo_project.engines.valkey import Valkey
 from readtrack import reports, tracker
@@ -65,7 +64,7 @@ def live(post: Post) -> int:
 
 def held(server: Valkey, post: Post) -> int:
     """Returns the views that this server holds."""
-    with Redis(port=server.port, decode_responses=True) as client:
+    with server.client(decode_responses=True) as client:
         count: Any = client.get(f"views:total:site.post:{post.pk}")
         return int(count or 0)
 
@@ -230,7 +229,7 @@ def test_an_answer_that_came_too_late_is_not_taken_for_the_next_one(
     settings.READTRACK = {"TIMEOUT": 1.0}
     post, other = factories.post(), factories.post()
     view(post), view(other, 2)
-    with Redis(port=watched.primary.port) as client:
+    with watched.primary.client() as client:
         client.client_pause(
             60_000, all=False
         )  # a pause of writes, of which scripts are held to be some

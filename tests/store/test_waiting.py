@@ -21,9 +21,10 @@ from redis.exceptions import RedisError
 from readtrack import reports, tracker
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page.filling import Placeholder, left
-from readtrack.store import clock, connection, recording, scripts
+from readtrack.store import clock, connection, scripts
 from readtrack.store.circuit import circuit
 from readtrack.store.connection import AnswerError, connect
+from readtrack.store.counting import count_views
 from tests.conftest import use_redis
 from tests.support import factories
 from tests.support.depth import some
@@ -288,6 +289,6 @@ def test_an_answer_to_another_question_is_not_taken_twice(wire: Wire) -> None:
     connect().ping()
     wire.change = lambda data: b"+OK\r\n"
     with pytest.raises(AnswerError):
-        scripts.run(recording.count_views(factories.hit("site.post:1", "site.post:2")))
+        scripts.run(count_views(factories.hit("site.post:1", "site.post:2")))
     wire.change = None
-    assert scripts.run(recording.count_views(factories.hit("site.post:1"))).counted
+    assert scripts.run(count_views(factories.hit("site.post:1"))).counted

@@ -4,12 +4,12 @@ some two seconds.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from redis import Redis
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
 from demo_project.engines.process import ChildError, free_port
@@ -52,7 +52,11 @@ class ValkeyCluster:
 
     def _renew(self, number: int) -> None:
         ports = [str(free_port()) for _ in range(number)]
-        self.servers = [Valkey(config={**self._config, "cluster-port": port}) for port in ports]
+        password = secrets.token_urlsafe(24)  # of all, because each may become another's replica
+        self.servers = [
+            Valkey(config={**self._config, "cluster-port": port}, password=password)
+            for port in ports
+        ]
 
     def __enter__(self) -> Self:
         self.start()
@@ -85,7 +89,7 @@ class ValkeyCluster:
 
     def ask(self, number: int, *command: Any) -> Any:
         """Returns the answer of one server."""
-        with Redis(port=self.servers[number].port, decode_responses=True) as client:
+        with self.servers[number].client(decode_responses=True) as client:
             return client.execute_command(*command)
 
     def id_of(self, number: int) -> str:
@@ -127,6 +131,8 @@ class ValkeyCluster:
                     "",
                     0,
                     10_000,
+                    "AUTH",
+                    self.servers[target].password,
                     "KEYS",
                     *found,
                 )

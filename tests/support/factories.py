@@ -1,5 +1,6 @@
 """Rows, browsers and hits for tests."""
 
+import re
 import uuid
 from collections.abc import Callable
 from itertools import count, islice
@@ -13,6 +14,7 @@ from readtrack import buckets
 from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Tracked
+from readtrack.page.honeypot import link
 from readtrack.store import keys
 from tests.site.models import Category, Headline, Journal, Page, Post, Product, Profile, Review
 
@@ -82,6 +84,12 @@ def hit(*subjects: str, **values: Any) -> Hit:
         "views": subjects,
     }
     return Hit(**{**fresh, **values})
+
+
+def honeypot() -> str:
+    """Returns the address that the link to the honeypot has today."""
+    [address] = re.findall('href="([^"]+)"', link())
+    return str(address)
 
 
 # A row of every kind of Tracked model

@@ -42,6 +42,8 @@ class Firefox:
         self.command(
             "WebDriver:NewSession", capabilities={"timeouts": {"script": 1000 * int(ENOUGH)}}
         )
+        # It asks for no password, so every other user of this machine could command it.
+        self.command("Marionette:AcceptConnections", value=False)
 
     def _answer(self) -> Any:
         size = b""

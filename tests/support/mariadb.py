@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import shutil
-import signal
-import socket
 from pathlib import Path
 
+from demo_project.engines import private
 from demo_project.engines.engine import Engine
-from demo_project.engines.process import Child, ChildError
+from demo_project.engines.process import Child
+
+# A statement on each line. The installation makes several accounts, all without a password.
+PASSWORDS = """\
+UPDATE mysql.global_priv SET priv = json_set(priv, '$.plugin', 'mysql_native_password', '$.authentication_string', password('{password}'));
+FLUSH PRIVILEGES;
+"""
 
 
 def is_installed() -> bool:
@@ -16,36 +21,36 @@ def is_installed() -> bool:
 
 
 class MariaDB(Engine):
-    """A server with the user `root`, without a password."""
+    """A server with the user `root`."""
+
+    ready = "ready for connections"
+    _is_initialised = False
 
     @property
     def url(self) -> str:
-        return f"mysql://root@127.0.0.1:{self.port}/readtrack"
-
-    @property
-    def data(self) -> Path:
-        return self.folder / "data"
+        return f"mysql://root:{self.password}@127.0.0.1:{self.port}/readtrack"
 
     def _spawn(self) -> Child:
-        if not self.data.exists():
+        if not self._is_initialised:
             self._initialise()
-        return Child(
+        return self._server(
             [
                 "mariadbd",
                 "--no-defaults",
                 f"--datadir={self.data}",
-                f"--socket={self.folder / 'mariadb.sock'}",
+                f"--socket={self.data / 'mariadb.sock'}",
                 f"--port={self.port}",
                 "--bind-address=127.0.0.1",
                 "--skip-name-resolve",
                 "--innodb-flush-log-at-trx-commit=0",
-            ],
-            log=self.folder / "mariadb.log",
-            folder=self.folder,
-            user=self.user,
-            farewell=signal.SIGTERM,
-            rubbish=self._rubbish,
+                # Run before the first connection is served.
+                f"--init-file={self._password_file()}",
+            ]
         )
+
+    def _password_file(self) -> Path:
+        statements = PASSWORDS.format(password=self.password)
+        return private.write(self.folder / "passwords.sql", statements, reader=self.user)
 
     def _initialise(self) -> None:
         options = [
@@ -54,15 +59,5 @@ class MariaDB(Engine):
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
         ]
-        command = Child(
-            ["mariadb-install-db", "--no-defaults", *options],
-            log=self.folder / "install.log",
-            folder=self.folder,
-            user=self.user,
-        )
-        if command.wait() != 0:
-            raise ChildError(f"mariadb-install-db failed:\n{command.last_lines()}")
-
-    def _is_ready(self, child: Child) -> bool:
-        with socket.socket() as client:
-            return client.connect_ex(("127.0.0.1", self.port)) == 0
+        self._prepare(["mariadb-install-db", *options])
+        self._is_initialised = True

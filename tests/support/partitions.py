@@ -12,12 +12,13 @@ from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 from itertools import chain
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import pytest
 from hiredis import Reader
 from redis import Redis
 from redis.client import Pipeline
-from redis.connection import AbstractConnection, parse_url
+from redis.connection import AbstractConnection
 from redis.crc import key_slot
 
 from readtrack.conf import Conf
@@ -221,16 +222,17 @@ class PlainNamesInCluster(PlainNames, Cluster):
     def of(cls, urls: Sequence[str], stack: ExitStack) -> "PlainNamesInCluster":
         """Returns the client, whose connections the stack closes."""
 
+        told = [urlsplit(url) for url in urls]
+        password = told[0].password
+
         def client_of(address: Address) -> Redis:
             host, port = address
-            client: Redis = stack.enter_context(Redis(host, port, decode_responses=True))
+            client = Redis(host, port, password=password, decode_responses=True)
+            stack.callback(client.close)
             return client
 
-        return cls(
-            [(told["host"], told["port"]) for told in map(parse_url, urls)],
-            client_of,
-            is_patient=True,
-        )
+        seeds = [(each.hostname or "", each.port or 0) for each in told]
+        return cls(seeds, client_of, is_patient=True)
 
     def _send(self, *args: Any, **options: Any) -> Any:
         if args[0] in OF_ALL:

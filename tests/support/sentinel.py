@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from redis import Redis
 from redis.exceptions import ResponseError
 
+from demo_project.engines import private
 from demo_project.engines.process import ChildError
 from demo_project.engines.valkey import Valkey
 from tests.support.waiting import ENOUGH, comes_true
@@ -44,15 +46,20 @@ def wait_until(condition: Callable[[], bool], *, server: Valkey) -> None:
 class Sentinel(Valkey):
     """A Sentinel that needs no others to agree."""
 
+    ready = "Sentinel ID is"
     options = ("--sentinel",)
 
     def __init__(self, primary: Valkey) -> None:
-        super().__init__(config={f"sentinel monitor {SERVICE}": f"127.0.0.1 {primary.port} 1"})
+        config = {
+            f"sentinel monitor {SERVICE}": f"127.0.0.1 {primary.port} 1",
+            f"sentinel auth-pass {SERVICE}": primary.password,
+        }
+        super().__init__(config=config)
 
     def start(self) -> None:
         """Starts the Sentinel and waits until it knows the replica."""
         super().start()
-        with Redis(port=self.port) as client:
+        with self.client() as client:
             for name, milliseconds in HASTE.items():
                 client.execute_command("SENTINEL", "DEBUG", name, milliseconds)
             # Last, for by its own pace it would not notice an answer in that time.
@@ -68,8 +75,10 @@ class Sentinel(Valkey):
             )
 
     def _write_config(self) -> Path:
-        path = super()._write_config()
-        self._hand_over(path)  # it keeps there what it learns
+        # A new folder for each start: the Sentinel keeps there what it learns, so its user owns it.
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        path = private.write(folder / "sentinel.conf", self._directives(), reader=self.user)
+        self._hand_over(folder)
         return path
 
 
@@ -78,7 +87,10 @@ class Watched:
 
     def __init__(self) -> None:
         self.primary = Valkey(config=AT_ONCE)
-        self.replica = Valkey(config={**AT_ONCE, "replicaof": f"127.0.0.1 {self.primary.port}"})
+        self.replica = Valkey(
+            config={**AT_ONCE, "replicaof": f"127.0.0.1 {self.primary.port}"},
+            password=self.primary.password,
+        )
         self.sentinel = Sentinel(self.primary)
         self._stack = ExitStack()
 
@@ -101,6 +113,8 @@ class Watched:
                 "CLIENT_CLASS": "django_redis.client.SentinelClient",
                 "CONNECTION_FACTORY": "django_redis.pool.SentinelConnectionFactory",
                 "SENTINELS": [("127.0.0.1", self.sentinel.port)],
+                "SENTINEL_KWARGS": {"password": self.sentinel.password},
+                "PASSWORD": self.primary.password,
             },
         }
 
@@ -109,13 +123,13 @@ class Watched:
 
         WAIT would not do: it waits for the writes of its own connection.
         """
-        with Redis(port=self.primary.port) as primary, Redis(port=self.replica.port) as replica:
+        with self.primary.client() as primary, self.replica.client() as replica:
             offset = primary.info("replication")["master_repl_offset"]
             wait_until(lambda: _offset(replica) >= offset, server=self.replica)
 
     def detach(self) -> None:
         """Cuts the replica off, so that it lags behind from now on."""
-        with Redis(port=self.primary.port) as client:
+        with self.primary.client() as client:
             client.execute_command("ACL", "SETUSER", "default", "-psync", "-sync")
             client.execute_command("CLIENT", "KILL", "TYPE", "replica")
 
@@ -127,7 +141,7 @@ class Watched:
         By default it waits until the replica took over.
         """
         with (
-            Redis(port=self.sentinel.port, decode_responses=True) as client,
+            self.sentinel.client(decode_responses=True) as client,
             client.pubsub() as events,
         ):
             events.subscribe(*names or ["+switch-master"])
@@ -152,12 +166,12 @@ class Watched:
                 wait_until(self._takes_failover, server=self.sentinel)
         # The Sentinel announces what it asks of the old primary, which takes writes until it has
         # obeyed.
-        with Redis(port=self.primary.port) as client:
+        with self.primary.client() as client:
             wait_until(lambda: client.info("replication")["role"] == "slave", server=self.primary)
 
     def _takes_failover(self) -> bool:
         """Asks the Sentinel for a failover. Returns False if it refuses, for now."""
-        with Redis(port=self.sentinel.port) as client, suppress(ResponseError):
+        with self.sentinel.client() as client, suppress(ResponseError):
             return bool(client.execute_command("SENTINEL", "FAILOVER", SERVICE))
         return False
 

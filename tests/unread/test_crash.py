@@ -20,6 +20,7 @@ from readtrack import reports, tracker
 from readtrack.models import UnsentPublication
 from tests.site.models import Post
 from tests.support import factories
+from tests.support.addresses import database_url
 from tests.support.depth import STRIDE, some
 
 pytestmark = [
@@ -33,10 +34,8 @@ pytestmark = [
 @pytest.fixture(params=some(["bitmap"], deep=["sequence"]))
 def victim(request: pytest.FixtureRequest, redis_url: str, settings: Settings) -> Iterator[Any]:
     settings.READTRACK = {"READ_STATE": request.param}
-    options = connection.settings_dict
-    url = f"postgresql://{options['USER']}@{options['HOST']}:{options['PORT']}/{options['NAME']}"
     environment = {
-        "DATABASE_URL": url,
+        "DATABASE_URL": database_url(),
         "READTRACK_TEST_REDIS_URL": redis_url,
         "DJANGO_SETTINGS_MODULE": "tests.settings",
     }

@@ -30,7 +30,7 @@ from readtrack import reports, tracker
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page import filling, shown
 from readtrack.request import Recorder, shared_page
-from readtrack.store import scripts
+from readtrack.store import keys, scripts
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.connection import connect
 from readtrack.store.skips import skip_buffer
@@ -38,7 +38,7 @@ from tests.checks.findings import found
 from tests.site.models import Category, Post
 from tests.site.urls import urlpatterns as site_urls
 from tests.support import factories
-from tests.support.depth import examples, some
+from tests.support.depth import examples
 from tests.support.waiting import comes_true
 from tests.support.wire import Wire
 
@@ -375,10 +375,10 @@ def test_a_token_that_is_forged_foreign_old_or_huge_counts_nothing(
     good = token(factories.browser().get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"}))
     redis.flushdb()
     foreign = signing.dumps(
-        [["site.post:1"], [], 0, "/", []], key="another site's", salt=f"{shown.SALT}:"
+        [["site.post:1"], [], 0, "/", []], key="another site's", salt=keys.salt("page")
     )
     earlier = signing.dumps(
-        [["site.post:1"], [], 0, "/", "", []], salt=shown._salt()
+        [["site.post:1"], [], 0, "/", "", []], salt=keys.salt("page")
     )  # of another version
     tokens = [
         "",
@@ -570,18 +570,9 @@ def test_a_wrong_pattern_of_shared_paths_is_found(settings: Settings) -> None:
 CLASS = 15
 
 
-both = pytest.mark.parametrize("store", ["keys", "compact"])
-
-
-@pytest.mark.parametrize(
-    ("kind", "store"),
-    some([("read", "compact"), ("shared", "keys")], deep=[("read", "keys"), ("shared", "compact")]),
-)
-def test_a_school_class_behind_one_address_is_counted_in_full(
-    settings: Settings, post: Post, kind: str, store: str
-) -> None:
+@pytest.mark.parametrize("kind", ["read", "shared"])
+def test_a_school_class_behind_one_address_is_counted_in_full(post: Post, kind: str) -> None:
     """All open the page before the first script runs; then the scripts run, some twice."""
-    settings.READTRACK = {"WINDOW_STORE": store}
     browsers = [factories.browser() for _ in range(CLASS)]
     pages = [browser.get(f"/{kind}/{post.pk}/") for browser in browsers]
     assert views(post) == (kind == "read")
@@ -595,11 +586,7 @@ def test_a_school_class_behind_one_address_is_counted_in_full(
     assert views(following) == CLASS
 
 
-@both
-def test_a_double_click_whose_first_page_never_comes_to_life_is_one(
-    settings: Settings, post: Post, store: str
-) -> None:
-    settings.READTRACK = {"WINDOW_STORE": store}
+def test_a_double_click_whose_first_page_never_comes_to_life_is_one(post: Post) -> None:
     factories.browser().get(f"/read/{post.pk}/")
     browser = factories.browser()
     for _ in range(2):
@@ -607,12 +594,8 @@ def test_a_double_click_whose_first_page_never_comes_to_life_is_one(
     assert views(post) == 1
 
 
-@both
-def test_eight_tabs_of_a_new_browser_are_one_visitor(
-    settings: Settings, post: Post, store: str
-) -> None:
+def test_eight_tabs_of_a_new_browser_are_one_visitor(post: Post) -> None:
     """Each tab was asked for before the first cookie came; the browser keeps the last one."""
-    settings.READTRACK = {"WINDOW_STORE": store}
     pages = [factories.browser().get(f"/read/{post.pk}/") for _ in range(8)]
     browser = factories.browser()
     browser.cookies = pages[-1].cookies
@@ -621,11 +604,7 @@ def test_eight_tabs_of_a_new_browser_are_one_visitor(
     assert views(post) == 1
 
 
-@both
-def test_a_program_that_keeps_no_cookie_gains_one(
-    settings: Settings, post: Post, store: str
-) -> None:
-    settings.READTRACK = {"WINDOW_STORE": store}
+def test_a_program_that_keeps_no_cookie_gains_one(post: Post) -> None:
     for _ in range(20):
         page = factories.browser().get(f"/read/{post.pk}/")
     for _ in range(20):
@@ -633,7 +612,6 @@ def test_a_program_that_keeps_no_cookie_gains_one(
     assert views(post) == 1
 
 
-@both
 @settings(max_examples=examples(10))
 @given(
     steps=st.lists(
@@ -641,13 +619,13 @@ def test_a_program_that_keeps_no_cookie_gains_one(
     )
 )
 def test_each_browser_that_comes_to_life_is_one_view_in_any_order(
-    redis: Redis, settings: Settings, store: str, steps: list[tuple[int, str]]
+    redis: Redis, settings: Settings, steps: list[tuple[int, str]]
 ) -> None:
     """Five browsers of one kind behind one address; a page that never comes to life is one view if
     it is the only.
     """
     redis.flushdb()
-    settings.READTRACK = {"RATE_LIMIT": 0, "WINDOW_STORE": store}
+    settings.READTRACK = {"RATE_LIMIT": 0}
     post = factories.post(category=factories.category())
     good = shown.token_of(f"/|0|0|site.post:{post.pk}|", ())
     browsers = [factories.browser() for _ in range(5)]

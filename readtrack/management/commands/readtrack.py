@@ -18,7 +18,6 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error
 from django.utils import timezone
-from tqdm import tqdm
 
 from readtrack import tracker
 from readtrack.conf import conf
@@ -49,6 +48,13 @@ LEVELS = {
     "warning": (1, "WARNING"),
     "error": (2, "ERROR"),
 }
+
+
+def _bar(**options: Any) -> Any:
+    """Returns a progress bar. Only commands that take long import its library."""
+    from tqdm import tqdm
+
+    return tqdm(**options)
 
 
 def flush(*, bar: Any, changed: bool, partition: str, **options: Any) -> str:
@@ -320,7 +326,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, subcommand: str, verbosity: int, **options: Any) -> str | None:
         # Hidden for the first second, with verbosity 0, and where the output is no terminal.
-        bar = partial(tqdm, delay=1, leave=False, disable=None if verbosity else True)
+        bar = partial(_bar, delay=1, leave=False, disable=None if verbosity else True)
         try:
             # The doctor reports that among its findings.
             if subcommand != "doctor" and (problem := connection.misconfiguration()):

@@ -5,11 +5,14 @@
 -- our clock was set back, and proves nothing. A Redis that was emptied since the page began cannot know what was
 -- published meanwhile, so such a page marks nothing. A reader given by name gets a number once.
 -- KEYS: when this Redis began to know publications;
---       per category: state, published; at the end, for a reader given by name: readers, next ordinal
+--       per category: state, published; at the end, for a reader given by name: next ordinal, hashes that may have
+--       its number, and first the one for a new reader; other hashes of readers that share the next ordinal
 -- ARGV: number of categories, reader,
 --       how long ago the page began (µs; '' if the next argument is a time of ours),
 --       when the page began by our clock (µs; '' for now),
---       'bitmap' or 'sequence', highest reader number, how long the time of a publication is kept (µs)
+--       'bitmap' or 'sequence', highest reader number, how long the time of a publication is kept (µs);
+--       for a reader given by name: number of hashes that may have its number, most readers in them, and when the
+--       first of them ends (s since 1970, '' for never)
 -- Returns: per category 1 read, 0 published in between; then our time (µs)
 local call = redis.call
 local categories, reader, is_sequence = tonumber(ARGV[1]), ARGV[2], ARGV[5] == 'sequence'
@@ -32,17 +35,24 @@ end
 -- Publications before that are not known, or not any more.
 if since < began or since < now - published_for then since = 0 end
 
-local readers, following = KEYS[2 * categories + 2], KEYS[2 * categories + 3]
-if readers then
-  local name = reader
-  reader = call('HGET', readers, name)
+local following, first = KEYS[2 * categories + 2], 2 * categories + 3
+if following then
+  local name, last, most, ends = reader, first + ARGV[8] - 1, tonumber(ARGV[9]), ARGV[10]
+  reader = nil
+  for key = first, last do reader = reader or call('HGET', KEYS[key], name) end
   if not reader then
-    -- The second one outlives an eviction of the readers: a number of theirs would be read as what they had read.
-    reader = math.max(call('HLEN', readers), tonumber(call('GET', following) or 0))
-    if reader > highest then
+    local given, known = 0, 0
+    for key = first, #KEYS do
+      given = given + call('HLEN', KEYS[key])
+      if key <= last then known = given end
+    end
+    -- The next ordinal outlives an eviction of the readers: a number of theirs would be read as what they had read.
+    reader = math.max(given, tonumber(call('GET', following) or 0))
+    if reader > highest or known >= most then
       since = 0
     else
-      call('HSET', readers, name, reader)
+      call('HSET', KEYS[first], name, reader)
+      if ends ~= '' then call('EXPIREAT', KEYS[first], ends) end
       call('SET', following, reader + 1)
     end
   end

@@ -1,35 +1,26 @@
 -- Records the views of one hit.
 -- KEYS: rate (or the next key again, if rate.lua counted the hit), unsettled, trending bucket;
---       per view: total, hour, model's hour, model's visitors of the minute, hll, window[, window of the visitor's
---       fallback id, or the stand-in's]
--- ARGV: what all hits have in common (see common.lua);
---       shape of the hit, which is numbers in a text: what rate.lua returned, or 0, length of keys' prefix,
---       refused hits in a rate window that may open windows of new cookies (0 for a visitor who has no new cookie),
---       0, or 1 for a hit that a page's script tells, 2 for one with a cookie and the window of its stand-in,
---       keys per view, number of views, and for record_batch.lua number of keys and of the arguments that follow, and
---       where the subject begins in its total's key, and the visitor in the window's (bytes from 1);
---       visitor, subject of each view[, options]
+--       per view: total, hour, model's hour, model's visitors of the minute, hll (not with options), window[, window of
+--       the visitor's fallback id, or the stand-in's]; with options, the keys of all effects
+-- ARGV: 1 to 8 as in common.lua;
+--       9 what rate.lua returned, or 0; 10 length of the keys' prefix; 11 refused hits in a rate window that may open
+--       windows of new cookies, 0 for a visitor without a new cookie; 12 who tells of the hit; 13 keys per view;
+--       14 number of views; 15 visitor; subject of each view[; options]
 -- Returns: per view 1 counted, 2 rate, 3 repeat, 4 honeypot, 5 total is no number
 --
--- `options` is JSON, sent by sites that count more than that (store/recording.py):
+-- `options` is JSON, sent by sites that count more than that (store/effects.py):
 --   identities: number of ids that the visitor is known by; values: number of values that a dimension keeps;
 --   pass: lifetime of a pass through the funnel (s);
---   slices: 0 if windows are strings, else the number of sets that make up a window, which then lives `window` seconds;
---   views: per view {members: one per identity (slices only), effects: {{name, number of its first key, argument}, ...}}
--- The keys of a view are then the first four, and its windows or the sets of each identity, newest first;
--- the stand-in is the identity behind the others.
--- The keys of effects come after those of all views.
+--   effects: per view {{name, number of its first key, argument}, ...}
 -- common.lua
-local SHARED, FIXED = 3, 3
-local rate, unsettled, bucket, visitor = KEYS[1], KEYS[2], KEYS[3], ARGV[3]
-local counted_hits, prefix, newcomers, script, width, views = string.match(ARGV[2], string.rep('(%d+) ', 6))
-prefix, newcomers = tonumber(prefix), tonumber(newcomers)
-script, width, views = tonumber(script), tonumber(width), tonumber(views)
-local options = ARGV[FIXED + views + 1] and cjson.decode(ARGV[FIXED + views + 1])
-local counters = options and 4 or 5
-local identities = options and options.identities or script == 2 and 1 or width - counters
-local slices = options and options.slices or 0
-local is_in_slices, is_confirmed_in_slices, apply
+local SHARED_KEYS, VISITOR = 3, COMMON + 7
+local rate, unsettled, bucket, visitor = KEYS[1], KEYS[2], KEYS[3], ARGV[VISITOR]
+local counted_hits, prefix_length = tonumber(ARGV[COMMON + 1]), tonumber(ARGV[COMMON + 2])
+local newcomers, teller = tonumber(ARGV[COMMON + 3]), tonumber(ARGV[COMMON + 4])
+local keys_per_view, views = tonumber(ARGV[COMMON + 5]), tonumber(ARGV[COMMON + 6])
+local options = ARGV[VISITOR + views + 1] and cjson.decode(ARGV[VISITOR + views + 1])
+local counters = options and 4 or 5 -- keys of a view before its windows
+local apply_effects
 
 if options then
   local effects = {}
@@ -54,27 +45,29 @@ if options then
 
   -- Only a hash with a single field may have begun just now.
   local function mark_hash(key)
-    if call('HLEN', KEYS[key]) == 1 then mark(unsettled, string.sub(KEYS[key], prefix + 1)) end
+    if call('HLEN', KEYS[key]) == 1 then
+      mark_unsettled(unsettled, string.sub(KEYS[key], prefix_length + 1))
+    end
   end
 
   -- Enters the funnel's first stage, once in a visitor's pass (see step.lua).
   function effects.funnel(key, stage)
     local is_new = true
-    for pass = key + 1, key + identities do
+    for pass = key + 1, key + options.identities do
       is_new = call('SET', KEYS[pass], 1, 'NX', 'EX', options.pass) and is_new
     end
     if is_new and call('HINCRBY', KEYS[key], stage, 1) == 1 then mark_hash(key) end
   end
 
   local function smallest(hash, newcomer)
-    local fields, found, least = call('HGETALL', hash), nil, nil
+    local fields, smallest_value, least = call('HGETALL', hash), nil, nil
     for index = 1, #fields, 2 do
-      local count = tonumber(fields[index + 1])
-      if fields[index] ~= newcomer and fields[index] ~= 'other' and (not least or count < least) then
-        found, least = fields[index], count
+      local value, count = fields[index], tonumber(fields[index + 1])
+      if value ~= newcomer and value ~= 'other' and (not least or count < least) then
+        smallest_value, least = value, count
       end
     end
-    return found, least
+    return smallest_value, least
   end
 
   -- A visitor can make up values, so a hash keeps a number of them, by weight (space-saving, Metwally et al., 2005): a
@@ -87,72 +80,37 @@ if options then
     mark_hash(key)
     local excess = call('HLEN', hash) - options.values
     if excess > 0 then excess = excess - call('HEXISTS', hash, 'other') end
-    for left = excess, 1, -1 do
-      local found, count = smallest(hash, value)
-      call('HDEL', hash, found)
-      call('HINCRBY', hash, left == 1 and value or 'other', count)
+    for remaining = excess, 1, -1 do
+      local replaced, count = smallest(hash, value)
+      call('HDEL', hash, replaced)
+      call('HINCRBY', hash, remaining == 1 and value or 'other', count)
     end
   end
 
-  local function provisional(member) return bit.bxor(member, 0x55555555) end
-
-  -- Returns true if one of the first `known` identities is in one of the slices; adds them to the newest slice if not.
-  function is_in_slices(view, first, known)
-    local members = options.views[view].members
-    for identity = 1, known do
-      for slice = 0, slices - 1 do
-        if call('SISMEMBER', KEYS[first + (identity - 1) * slices + slice], members[identity]) == 1 then return true end
-      end
+  function apply_effects(view)
+    for _, effect in ipairs(options.effects[view]) do
+      local name, key, argument = unpack(effect)
+      effects[name](key, argument)
     end
-    for identity = 1, known do
-      local newest = KEYS[first + (identity - 1) * slices]
-      call('SADD', newest, members[identity])
-      if call('SCARD', newest) == 1 then call('EXPIRE', newest, window) end
-    end
-    if known == identities and newcomers > 0 then call('SADD', KEYS[first], provisional(members[1])) end
-    return false
-  end
-
-  -- Does what is_confirmed does. In the set with the cookie's member, a second one stands for 'p' and its complement for
-  -- 0; in the set with the stand-in's, its complement stands for 2.
-  function is_confirmed_in_slices(view, first)
-    if not is_in_slices(view, first, 1) then return false end
-    local mine, theirs = tonumber(options.views[view].members[1]), tonumber(options.views[view].members[2])
-    local left, is_taken = 0, false
-    for slice = 0, slices - 1 do
-      left = left + call('SREM', KEYS[first + slice], -1 - mine, provisional(mine))
-      is_taken = is_taken or call('SISMEMBER', KEYS[first + slices + slice], -1 - theirs) == 1
-    end
-    if left == 0 or is_taken then return left == 0 end
-    for slice = 0, slices - 1 do
-      local name = KEYS[first + slices + slice]
-      if call('SISMEMBER', name, theirs) == 1 then call('SADD', name, -1 - theirs) end
-    end
-    return true
-  end
-
-  function apply(view)
-    for _, effect in ipairs(options.views[view].effects) do effects[effect[1]](effect[2], effect[3]) end
   end
 end
 
-local outcomes, is_new, hits = {}, false, nil
+local outcomes, has_counted, hits = {}, false, nil
 for view = 1, views do
-  local key = SHARED + 1 + width * (view - 1)
-  local total, hour, model_hour, minute_visitors = KEYS[key], KEYS[key + 1], KEYS[key + 2], KEYS[key + 3]
-  local hll, own, other = not options and KEYS[key + 4], KEYS[key + counters], nil
-  if width > counters + 1 then other = KEYS[key + counters + 1] end
-  local subject = ARGV[FIXED + view]
+  local key = SHARED_KEYS + 1 + keys_per_view * (view - 1)
+  local total, hour, model_hour, minute_visitors = unpack(KEYS, key, key + 3)
+  local hll = not options and KEYS[key + 4]
+  local own_window, other_window = KEYS[key + counters], nil
+  if keys_per_view > counters + 1 then other_window = KEYS[key + counters + 1] end
+  local subject = ARGV[VISITOR + view]
 -- view.lua
   if outcome == COUNTED then
-    is_new = true
-    if options then apply(view) end
-  elseif slices > 0 and hits <= newcomers and outcome ~= BROKEN and not is_in_slices(view, key + counters, 1) then
-    call('SADD', own, -1 - tonumber(options.views[view].members[1]))  -- marks the view as refused
+    has_counted = true
+    if options then apply_effects(view) end
   end
   outcomes[view] = outcome
 end
 
--- The page's own request was a hit already.
-if script > 0 and newcomers == 0 and not is_new and rate ~= unsettled then call('DECR', rate) end
+-- A script's hit that counts nothing is taken back, because the page's own request was a hit already.
+if teller > 0 and newcomers == 0 and not has_counted and rate ~= unsettled then call('DECR', rate) end
 return outcomes

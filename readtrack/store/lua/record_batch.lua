@@ -1,51 +1,70 @@
 -- Records the views of many hits, in their order.
 -- Guarantees: those of view.lua, for each hit. Sent again, it counts none of them twice.
--- KEYS and ARGV: what all hits have in common, as in common.lua; then runs of hits, each after an argument that says
---   what they are:
---   "alike N …": N hits of one view without options, and their shape as in record.lua. KEYS of all: unsettled, trending
---     bucket, model's hour, model's visitors of the minute; of each: rate, total, hour, hll, window[, other window]. No
---     ARGV.
---   "same N …": the same, with the KEYS of all that the run before has
---   "other N": N hits with the KEYS of record.lua and its ARGV from the second
--- Returns: per hit what record.lua returns; of those alike a number
+-- KEYS and ARGV: ARGV 1 to 8 as in common.lua; then runs of hits, each with its own KEYS and ARGV. A run begins with its
+--   kind and its number of hits, which are
+--   "alike": hits of one view each without options, of one model and minute.
+--     ARGV: those of record.lua from 9 to 12, number of keys of each hit, where the subject begins in its total's key,
+--       and where the visitor begins in the window's (bytes from 1)
+--     KEYS of the run: unsettled, trending bucket, model's hour, model's visitors of the minute;
+--     KEYS of each hit: rate, total, hour, hll, window[, other window]
+--   "same": the same, with the KEYS of the run before for the run
+--   "other": hits of any kind; each has the KEYS of record.lua and its ARGV from 9, behind the number of both
+-- Returns: per hit of a run of "other" what record.lua returns, of all others a number
 -- common.lua
 local function record(KEYS, ARGV)
 -- record.lua
 end
 
-local outcomes, key, position, slices = {}, 0, 2, 0
+local outcomes, next_key, next_arg = {}, 1, COMMON + 1
 local unsettled, bucket, model_hour, minute_visitors
-while position <= #ARGV do
-  local kind, many, numbers = string.match(ARGV[position], '(%a+) (%d+) ?(.*)')
-  position = position + 1
-  if kind ~= 'other' then
-    local counted_hits, prefix, newcomers, script, width, subject_at, visitor_at =
-      string.match(numbers, string.rep('(%d+) ', 5) .. '%d+ %d+ %d+ (%d+) (%d+)')
-    prefix, newcomers, script = tonumber(prefix), tonumber(newcomers), tonumber(script)
-    width = tonumber(width) - 1
-    if kind == 'alike' then
-      unsettled, bucket, model_hour, minute_visitors = unpack(KEYS, key + 1, key + 4)
-      key = key + 4
-    end
-    for _ = 1, many do
-      local rate, total, hour, hll, own = unpack(KEYS, key + 1, key + 5)
-      local other, hits = width > 5 and KEYS[key + 6], nil
-      local subject = string.sub(total, subject_at)
-      local visitor = string.sub(own, visitor_at, -#subject - 2)
+
+local function record_alike(number_of_hits)
+  local counted_hits, prefix_length, newcomers, teller, keys_per_hit, subject_at, visitor_at =
+    unpack(ARGV, next_arg, next_arg + 6)
+  next_arg = next_arg + 7
+  counted_hits, newcomers, teller = tonumber(counted_hits), tonumber(newcomers), tonumber(teller)
+  keys_per_hit = tonumber(keys_per_hit)
+  for _ = 1, number_of_hits do
+    local rate, total, hour, hll, own_window, other_window =
+      unpack(KEYS, next_key, next_key + keys_per_hit - 1)
+    local subject = string.sub(total, subject_at)
+    local visitor = string.sub(own_window, visitor_at, -#subject - 2)
+    local hits
 -- view.lua
-      if script > 0 and newcomers == 0 and outcome ~= COUNTED and rate ~= unsettled then call('DECR', rate) end
-      outcomes[#outcomes + 1] = outcome
-      key = key + width
+    if teller > 0 and newcomers == 0 and outcome ~= COUNTED and rate ~= unsettled then call('DECR', rate) end
+    outcomes[#outcomes + 1] = outcome
+    next_key = next_key + keys_per_hit
+  end
+end
+
+local function record_other(number_of_hits)
+  for _ = 1, number_of_hits do
+    local number_of_keys, number_of_args = ARGV[next_arg], ARGV[next_arg + 1]
+    next_arg = next_arg + 2
+    local own_keys, own_args = {}, {unpack(ARGV, 1, COMMON)}
+    for _ = 1, number_of_keys do
+      own_keys[#own_keys + 1] = KEYS[next_key]
+      next_key = next_key + 1
     end
+    for _ = 1, number_of_args do
+      own_args[#own_args + 1] = ARGV[next_arg]
+      next_arg = next_arg + 1
+    end
+    outcomes[#outcomes + 1] = record(own_keys, own_args)
+  end
+end
+
+while next_arg <= #ARGV do
+  local kind, number_of_hits = ARGV[next_arg], ARGV[next_arg + 1]
+  next_arg = next_arg + 2
+  if kind == 'other' then
+    record_other(number_of_hits)
   else
-    for _ = 1, many do
-      local keys, args = {}, {ARGV[1], ARGV[position]}
-      local width, length = string.match(ARGV[position], '(%d+) (%d+) %d+ %d+$')
-      for index = 1, width do keys[index] = KEYS[key + index] end
-      for index = 1, length do args[2 + index] = ARGV[position + index] end
-      outcomes[#outcomes + 1] = record(keys, args)
-      key, position = key + width, position + 1 + length
+    if kind == 'alike' then
+      unsettled, bucket, model_hour, minute_visitors = unpack(KEYS, next_key, next_key + 3)
+      next_key = next_key + 4
     end
+    record_alike(number_of_hits)
   end
 end
 return outcomes

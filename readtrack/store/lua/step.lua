@@ -6,7 +6,7 @@
 -- KEYS: rate (or the next key again, if the caller looked at it), unsettled, funnel, trending bucket,
 --       pass for each id of the visitor[, windows]
 -- ARGV: rate that marks a robot, name of the funnel in `unsettled`, subject, lifetimes of a bucket and of a pass (s),
---       number of passes, number of the stage, name of each stage up to it, per window the view's member ("": a string)
+--       number of passes, number of the stage, name of each stage up to it
 -- Returns: 1 counted, 0 repeat
 local call = redis.call
 local rate, unsettled, funnel, bucket = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -14,11 +14,8 @@ local robot, name, subject, bucket_life, pass_life = tonumber(ARGV[1]), ARGV[2],
 local passes, stage = 4 + ARGV[6], tonumber(ARGV[7])
 if rate ~= unsettled and tonumber(call('GET', rate) or 0) >= robot then return 0 end
 
--- A refused view's window is 0, or has the complement of its member (see record.lua).
-local function is_open(window, member)
-  if member == '' then return (call('GET', window) or '0') ~= '0' end
-  return call('SISMEMBER', window, member) == 1 and call('SISMEMBER', window, -1 - member) == 0
-end
+-- A refused view's window is 0.
+local function is_open(window) return (call('GET', window) or '0') ~= '0' end
 
 local reached, may_begin = 0, #KEYS == passes
 for pass = 5, passes do
@@ -26,7 +23,7 @@ for pass = 5, passes do
 end
 if reached >= stage then return 0 end
 for window = passes + 1, #KEYS do
-  may_begin = may_begin or is_open(KEYS[window], ARGV[7 + stage + window - passes])
+  may_begin = may_begin or is_open(KEYS[window])
 end
 if reached == 0 and not may_begin then return 0 end
 

@@ -1,0 +1,38 @@
+"""The honeypot's link, which people do not see, and its address, which is another one every day."""
+
+from datetime import datetime
+
+from django.conf import settings
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from readtrack import buckets
+from readtrack.hits.visitors import digest
+from readtrack.store import keys
+
+
+def link() -> SafeString:
+    """`{% readtrack_honeypot %}` is a link that people do not see. Needs `readtrack.urls` in the
+    site's URLconf.
+
+    A page with it may be cached for a day.
+    """
+    try:
+        url = reverse("readtrack:honeypot", args=[_name(buckets.now())])
+    except NoReverseMatch:
+        hint = "<!-- readtrack_honeypot: include readtrack.urls in the URLconf -->"
+        return SafeString(hint if settings.DEBUG else "")
+    # Without text, so that it needs no style, which a policy may forbid and robots look for.
+    return format_html('<a href="{}" rel="nofollow" aria-hidden="true" tabindex="-1"></a>', url)
+
+
+def is_current(name: str) -> bool:
+    """Returns True for the end of the address of today or of yesterday, whose pages may be cached."""
+    now = buckets.now()
+    return name in {_name(now), _name(now - buckets.DAY)}
+
+
+def _name(at: datetime) -> str:
+    # It must not tell robots that it belongs to a honeypot.
+    return digest(keys.salt("honeypot"), buckets.day_bucket(at))

@@ -1,0 +1,139 @@
+"""Counting the views of one hit by one script. When a view counts is said in lua/view.lua.
+
+Hot path: each counted page runs `count_views`, so it looks up settings and keys once, and keeps
+numbers as the texts that go to Redis.
+"""
+
+from functools import lru_cache, partial
+
+from readtrack.conf import cached_setting, conf
+from readtrack.hits.hit import Hit, Outcome, Reason
+from readtrack.store import effects, keys
+from readtrack.store.scripts import Call
+from readtrack.subjects import label_in
+
+NO_LIMIT = keys.ROBOT - 1
+# Refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows.
+NEWCOMERS = 100
+
+SHARED_KEYS = 3  # of a hit, before those of each view
+
+COUNTED = 1  # what record.lua returns for a view that counted
+REASONS: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot", 5: "error"}  # for all others
+
+# Who tells of a view: see lua/common.lua.
+BY_PAGE, BY_SCRIPT, BY_SCRIPT_WITH_COOKIE = 0, 1, 2
+
+
+def newcomers_of(*, has_new_cookie: bool) -> int:
+    """Returns how many refused hits in a rate window may open windows of new cookies."""
+    return NEWCOMERS if has_new_cookie else 0
+
+
+def teller_of(*, by_script: bool, has_stand_in: bool) -> int:
+    """Returns who tells of a view, as a number of lua/common.lua."""
+    if has_stand_in:
+        return BY_SCRIPT_WITH_COOKIE
+    return BY_SCRIPT if by_script else BY_PAGE
+
+
+@cached_setting()
+def common_arguments() -> tuple[str, ...]:
+    """Returns the arguments that all hits have in common; see lua/common.lua."""
+    numbers = (
+        conf.WINDOW or 1,  # without a window, a hit that is sent again would count twice
+        conf.RATE_LIMIT or NO_LIMIT,
+        keys.ROBOT,
+        keys.hour.ttl,
+        keys.model_hour.ttl,
+        keys.trending_bucket.ttl,
+        keys.minute_visitors.ttl,
+        conf.RATE_WINDOW or 1,
+    )
+    return tuple(map(str, numbers))
+
+
+def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
+    """Counts the hit's views, all of one partition.
+
+    With several partitions `hits` is what rate.lua returned.
+    """
+    visitor = hit.visitor
+    prefix = keys.prefix()
+    tag = keys.tag(hit.views[0]) if conf.PARTITIONS > 1 else ""
+    minute = int(hit.at.timestamp()) // keys.MINUTE
+    second_id = visitor.fallback_id or hit.stand_in
+    view_keys = [keys.of_minute(minute, prefix, tag, label_in(subject)) for subject in hit.views]
+    has_options = _has_options(hit)
+
+    first = view_keys[0]
+    # With several partitions the rate is in another one.
+    rate = first.unsettled if tag else first.rate + visitor.rate_id
+    names = [rate, first.unsettled, first.bucket]
+    for subject, starts in zip(hit.views, view_keys, strict=True):
+        names += (
+            starts.total + subject,
+            starts.hour + subject,
+            starts.model_hour,
+            starts.minute_visitors,
+        )
+        if not has_options:
+            names.append(starts.hll + subject)
+        names.append(f"{starts.window}{visitor.id}:{subject}")
+        if second_id:
+            names.append(f"{starts.window}{second_id}:{subject}")
+    numbers = _arguments(
+        hits,
+        prefix_length(prefix),
+        newcomers_of(has_new_cookie=bool(visitor.new_cookie)),
+        teller_of(by_script=hit.by_script, has_stand_in=bool(hit.stand_in)),
+        (len(names) - SHARED_KEYS) // len(hit.views),
+        len(hit.views),
+    )
+    arguments = [*numbers, visitor.id, *hit.views]
+    if has_options:
+        options = effects.options_of(hit, first_key=len(names) + 1)
+        names += options.keys
+        arguments.append(options.json)
+    # A server may only be silent where the views of other partitions count all the same.
+    absent = Outcome(skipped=dict.fromkeys(hit.views, "error")) if hits else ...
+    return Call("record", names, arguments, partial(_outcome, hit), absent)
+
+
+@cached_setting()
+def _arguments(*numbers: int) -> tuple[str, ...]:
+    """Returns all numbers that a hit sends, as texts, which hiredis packs in half the time."""
+    return (*common_arguments(), *map(str, numbers))
+
+
+def set_hits(views: Call[Outcome], hits: int) -> None:
+    """Tells a call of `count_views` the number that the call of `rate` or `mark` returned."""
+    _, unsettled, *others = views.keys
+    views.keys = [unsettled, unsettled, *others]
+    place = len(common_arguments())
+    views.args = [*views.args[:place], str(hits), *views.args[place + 1 :]]
+
+
+@lru_cache(maxsize=1024)
+def prefix_length(prefix: str) -> int:
+    """Returns the length of the prefix in bytes."""
+    return len(prefix.encode())
+
+
+def _has_options(hit: Hit) -> bool:
+    if hit.dimensions:
+        return True
+    return any(effects.profile_of(label_in(subject)) for subject in hit.views)
+
+
+def _outcome(hit: Hit, codes: list[int]) -> Outcome:
+    if codes == [COUNTED]:
+        return Outcome(hit.views)
+    counted = []
+    skipped = {}
+    for subject, code in zip(hit.views, codes, strict=True):
+        if code == COUNTED:
+            counted.append(subject)
+        else:
+            skipped[subject] = REASONS[code]
+    return Outcome(tuple(counted), skipped)

@@ -1,0 +1,1 @@
+"""What visitors, other sites and staff without permission may try."""

@@ -1,0 +1,154 @@
+"""What readtrack does to responses of the site: bounded work, and no cookie for everybody."""
+
+import gzip
+import logging
+import tracemalloc
+
+import pytest
+from django.http import HttpRequest, HttpResponse
+from django.test import RequestFactory
+from django.urls import path
+from pytest_django import Settings
+
+from readtrack.hits import visitors
+from readtrack.page import filling
+from readtrack.page.filling import LONGEST_TEXT, Placeholder
+from tests.site.models import Post
+from tests.support import factories
+
+MIB = 2**20
+
+
+def packed_page(request: HttpRequest) -> HttpResponse:
+    place = Placeholder("exact", "site.post:1", 7)
+    content = f"{place}{' ' * (LONGEST_TEXT - int(request.GET['less']))}".encode()
+    return HttpResponse(gzip.compress(content), headers={"Content-Encoding": "gzip"})
+
+
+def cached_page(request: HttpRequest, pk: int) -> HttpResponse:
+    request.readtrack.view(Post.objects.get(pk=pk))  # type: ignore[attr-defined]
+    name, _, value = request.GET["header"].partition(": ")
+    return HttpResponse("page", headers={name: value})
+
+
+urlpatterns = [path("packed/", packed_page), path("cached/<int:pk>/", cached_page)]
+
+
+@pytest.fixture(autouse=True)
+def _pages(settings: Settings) -> None:
+    settings.ROOT_URLCONF = __name__
+
+
+def bomb() -> bytes:
+    """Returns 97 kB that hold 100 MiB."""
+    return gzip.compress(b" " * 100 * MIB)
+
+
+def of_zeros(size: int) -> bytes:
+    return gzip.compress(bytes(size))
+
+
+def test_a_small_packed_response_that_holds_very_much_allocates_little() -> None:
+    response = HttpResponse(bomb(), headers={"Content-Encoding": "gzip"})
+    tracemalloc.start()
+    try:
+        assert not filling.text_of(response)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * LONGEST_TEXT
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        of_zeros(MIB) * 200,
+        gzip.compress(b"") * 100_000,
+        gzip.compress(bomb()),  # a bomb in a bomb
+        bomb()[:-9],
+        bomb()[:50_000],
+        bomb() + b"garbage",
+        b"\x1f\x8b" + b"\xff" * 1000,
+        b"\x1f\x8b",
+    ],
+    ids=["parts", "empty parts", "nested", "no end", "half", "garbage behind", "garbage", "begun"],
+)
+def test_whatever_looks_packed_raises_nothing_and_is_looked_at_in_bounds(content: bytes) -> None:
+    response = HttpResponse(content, headers={"Content-Encoding": "gzip"})
+    tracemalloc.start()
+    try:
+        assert not filling.text_of(response)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * LONGEST_TEXT + 3 * len(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (gzip.compress(b"!rt!") + gzip.compress(b"more"), b"!rt!more"),
+        (gzip.compress(b"!rt!") + bytes(100), b"!rt!"),
+        (gzip.compress(b"!rt!") + b"garbage", b""),
+        (gzip.compress(b"!rt!" * 100)[:-4], b""),
+    ],
+    ids=["two parts", "padded", "garbage behind", "broken off"],
+)
+def test_data_in_parts_is_unpacked_as_gzip_does_it(content: bytes, text: bytes) -> None:
+    response = HttpResponse(content, headers={"Content-Encoding": "gzip"})
+    assert (filling.text_of(response) or b"") == text
+    assert filling.unpacked(content) == text
+
+
+@pytest.mark.django_db
+def test_a_page_that_is_too_long_stays_as_it_is_and_the_log_says_so_once(
+    caplog: pytest.LogCaptureFixture, settings: Settings
+) -> None:
+    settings.READTRACK = {}  # forgets that the log said it
+    browser = factories.browser()
+    short = gzip.decompress(browser.get("/packed/", {"less": 1000}).content)
+    assert short.startswith(b"7 ")
+    for _ in range(2):
+        long = gzip.decompress(browser.get("/packed/", {"less": 0}).content)
+        assert long.startswith(b"!rt!exact!site.post:1!7!")
+    records = [one for one in caplog.records if one.name == "readtrack"]
+    assert [one.levelno for one in records] == [logging.WARNING]
+    assert "10,485,760 bytes" in records[0].getMessage()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("header", "has_cookie"),
+    [
+        ("CDN-Cache-Control: max-age=60", False),
+        ("cdn-cache-control: public", False),
+        ("Cloudflare-CDN-Cache-Control: max-age=60", False),
+        ("Vercel-CDN-Cache-Control: s-maxage=60", False),
+        ("Surrogate-Control: max-age=60", False),
+        ("Cache-Control: public, max-age=60", False),
+        ("CDN-Cache-Control: private", True),
+        ("Surrogate-Control: no-store", True),
+        ("CDN-Cache-Control: ", True),
+        ("Cache-Control: max-age=60", True),
+        ("X-Cache: hit", True),
+    ],
+)
+def test_a_page_that_a_cdn_may_keep_sets_no_cookie(header: str, has_cookie: bool) -> None:
+    response = factories.browser().get(f"/cached/{factories.post().pk}/", {"header": header})
+    assert ("anon_id" in response.cookies) is has_cookie
+
+
+def test_headers_for_cdns_are_found_without_djangos_own_store(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(visitors, "HEADERS", "another name")
+    response = HttpResponse(headers={"Netlify-CDN-Cache-Control": "max-age=60"})
+    assert visitors.may_be_shared(response)
+    assert not visitors.may_be_shared(HttpResponse(headers={"Vary": "Cookie"}))
+
+
+def test_a_readers_page_says_nothing_to_the_cdn_of_any_vendor(rf: RequestFactory) -> None:
+    names = ["CDN-Cache-Control", "Cloudflare-CDN-Cache-Control", "Surrogate-Control", "X-Own"]
+    response = HttpResponse("page", headers=dict.fromkeys(names, "max-age=60"))
+    filling.keep_apart(response, is_personal=True)
+    assert [name for name in names if name in response] == ["X-Own"]

@@ -1,0 +1,18 @@
+"""The addresses of the tests' servers, with their passwords, for processes that tests start."""
+
+from django.db import connection
+from redis import Redis
+
+
+def database_url() -> str:
+    """Returns the URL of the PostgreSQL database that this test uses."""
+    options = connection.settings_dict
+    login = f"{options['USER']}:{options['PASSWORD']}"
+    return f"postgresql://{login}@{options['HOST']}:{options['PORT']}/{options['NAME']}"
+
+
+def redis_url_of(client: Redis, *, database: int) -> str:
+    """Returns the URL of a database of the client's server."""
+    told = client.connection_pool.connection_kwargs
+    password = told.get("password") or ""
+    return f"redis://:{password}@{told['host']}:{told['port']}/{database}"
