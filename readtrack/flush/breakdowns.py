@@ -1,6 +1,6 @@
 """Merging the hashes of counts: funnels, reading, and the values of dimensions."""
 
-from collections import ChainMap, Counter
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -53,13 +53,15 @@ def _store_portion(subjects: Sequence[str], epoch: epochs.SqlEpoch, *, hour: int
 
 def _live_hashes(subjects: Sequence[str]) -> tuple[Hashes, Sequence[Epoch]]:
     """Returns the settled hashes, and the epochs of their partitions as of a moment later."""
-    answers, redis_epochs = scripts.run_groups(
-        counters.hashes(subjects, keys.hash_kinds()),
-        [counters.epoch(tag) for tag in keys.by_tag(subjects)],
-        patient=True,
-    )
-    hashes = ChainMap(*answers)
-    return {name: hash_.counts for name, hash_ in hashes.items() if hash_.is_settled}, redis_epochs
+    hash_calls = counters.hashes(subjects, keys.hash_kinds())
+    epoch_calls = [counters.epoch(tag) for tag in keys.by_tag(subjects)]
+    scripts.run_all(*hash_calls, *epoch_calls, patient=True)
+    settled: dict[Name, Mapping[str, int]] = {}
+    for call in hash_calls:
+        for name, counts in call.result.items():
+            if counts.is_settled:
+                settled[name] = counts.counts
+    return settled, [call.result for call in epoch_calls]
 
 
 def _lift(live: Hashes, stored: Hashes) -> None:

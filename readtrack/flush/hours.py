@@ -47,12 +47,11 @@ def store_hours(present: int, *, tags: Sequence[str] = ()) -> dict[str, Stored] 
     first = present - MODEL_HOURS + 1
     tags = tags or keys.tags()
     labels = [label_of(model) for model in counted_models()]
-    hour_answers, redis_epochs = scripts.run_groups(
-        counters.model_hours(labels, range(first, present + 1), tags=tags),
-        [counters.epoch(tag) for tag in tags],
-        patient=True,
-    )
-    live = counters.by_model(hour_answers)
+    hour_calls = counters.model_hours(labels, range(first, present + 1), tags=tags)
+    epoch_calls = [counters.epoch(tag) for tag in tags]
+    scripts.run_all(*hour_calls, *epoch_calls, patient=True)
+    live = counters.by_model(call.result for call in hour_calls)
+    redis_epochs = [call.result for call in epoch_calls]
     write = partial(_write, live, redis_epochs, since=first)
     return databases.retried(databases.of(History), write)
 

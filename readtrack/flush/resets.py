@@ -128,13 +128,11 @@ def _lower(model: type[Model], rows: Mapping[Any, str]) -> set[str]:
     # SQL is read before Redis, so that a count that SQL rightly stores is live by then.
     stored = row_counts.stored(model, list(rows))
     portions = scripts.parted([rows[pk] for pk in stored])
-    total_answers, visitor_answers = scripts.run_groups(
-        [counters.totals(portion) for portion in portions],
-        [uniques.visitors(portion) for portion in portions],
-        patient=True,
-    )
-    totals = ChainMap(*total_answers)
-    visitors = ChainMap(*visitor_answers)
+    total_calls = [counters.totals(portion) for portion in portions]
+    visitor_calls = [uniques.visitors(portion) for portion in portions]
+    scripts.run_all(*total_calls, *visitor_calls, patient=True)
+    totals = ChainMap(*(call.result for call in total_calls))
+    visitors = ChainMap(*(call.result for call in visitor_calls))
     locked = set()
     for pk, row in stored.items():
         subject = rows[pk]

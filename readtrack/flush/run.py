@@ -205,7 +205,7 @@ def _newest_flushes(tags: Sequence[str]) -> Mapping[str, int]:
 
 
 def _purge(tags: Sequence[str], *, since: int) -> None:
-    """Removes counts from before the resets since that time (µs). SQL holds only what came later."""
+    """Removes counts from before resets since that time (µs). SQL holds only what came later."""
     resets_since = databases.rows(Reset).filter(redis_time__gt=since)
     times = dict(resets_since.values_list("full_subject", "redis_time"))
     subjects = [subject for subject in times if keys.tag(subject) in tags]

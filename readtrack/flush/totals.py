@@ -92,20 +92,20 @@ def _live(subjects: list[str], run: FlushRun, epoch: epochs.SqlEpoch) -> dict[st
     visitor_calls = [uniques.visitors(portion) for portion in portions]
     tags = dict.fromkeys(keys.tag(portion[0]) for portion in portions)
     epoch_calls = [counters.epoch(tag) for tag in tags]
-    calls = (total_calls, visitor_calls, epoch_calls)
-    total_answers, visitor_answers, redis_epochs = scripts.run_groups(*calls, patient=True)
+    calls: list[scripts.Call[Any]] = [*total_calls, *visitor_calls, *epoch_calls]
+    scripts.run_all(*calls, patient=True)
     # SQL has to know the epoch of what it stores, or it could not tell this Redis from one that is
     # restored from before it.
-    while not epoch.advance(redis_epochs):
+    while not epoch.advance([call.result for call in epoch_calls]):
         run.settled += settle(epoch)
-        total_answers, visitor_answers, redis_epochs = scripts.run_groups(*calls, patient=True)
+        scripts.run_all(*calls, patient=True)
     totals: dict[str, bytes | None] = {}
     visitors: dict[str, int] = {}
-    answers = zip(portions, total_answers, visitor_answers, strict=True)
-    for portion, (existing, total_answer), visitor_answer in answers:
+    for portion, total_call, visitor_call in zip(portions, total_calls, visitor_calls, strict=True):
+        existing, answer = total_call.result
         run.read += existing
-        totals.update(zip(portion, total_answer, strict=True))
-        visitors.update(visitor_answer)
+        totals.update(zip(portion, answer, strict=True))
+        visitors.update(visitor_call.result)
     numbers = _numbers(totals)
     return {subject: RowCounts(total, visitors[subject]) for subject, total in numbers.items()}
 

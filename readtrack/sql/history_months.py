@@ -136,6 +136,6 @@ def _end(cursor: Any) -> int:
 
 
 def _month_start(at: datetime, later: int) -> int:
-    """Returns the first hour (since 1970, UTC) of the month that comes `later` months after `at`."""
+    """Returns the first hour (since 1970, UTC) of the month `later` months after that of `at`."""
     months = at.year * 12 + at.month - 1 + later
     return buckets.hour_index(datetime(months // 12, months % 12 + 1, 1, tzinfo=timezone.utc))

@@ -13,8 +13,8 @@ from readtrack.store import keys, scanning, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
+OF_READERS = (keys.readers, keys.anonymous_readers)  # hashes with the ordinals of readers
 # Copied to each partition that is made out of theirs.
-OF_READERS = (keys.readers, keys.anonymous_readers)
 OF_PARTITION = (
     keys.reads_began,
     *OF_READERS,

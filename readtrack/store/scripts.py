@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from hashlib import sha1
 from importlib.resources import files
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from hiredis import pack_command
@@ -214,12 +214,6 @@ def _send_sources(
     ]
     for index, answer in zip(again, ask([commands[index] for index in again]), strict=True):
         answers[index] = answer
-
-
-def run_groups(*groups: Sequence[Call[Any]], patient: bool = False) -> list[list[Any]]:
-    """Returns the results of each group of calls, all in one round trip. Raises redis.RedisError."""
-    results = iter(run_all(*chain.from_iterable(groups), patient=patient))
-    return [list(islice(results, len(group))) for group in groups]
 
 
 @cached_setting("CACHES")
