@@ -348,7 +348,7 @@ def sections(found: Numbers) -> Table:
     found_rows = [row for model in models for row in model._default_manager.order_by("pk")[:MOST]]
     categories = {subjects.subject_of(row): row for row in found_rows}
     if categories:
-        # With "sequence" it waits long, for a server that does not answer, too.
+        # A form with numbers waits long, for a server that does not answer, too.
         readers = fail_open(read_state.count_readers, {}, [*categories]) if found.is_whole else {}
         if not readers:
             stored = history.newest_readers([*map(subjects.subject_column, categories)])
