@@ -26,11 +26,18 @@ def agent(version: str) -> str:
 
 
 @contextmanager
-def chromium(*, is_whole: bool = False) -> Iterator[Browser]:
-    """The browser, while the block runs. A whole one also keeps pages for the Back button."""
+def chromium(*flags: str, is_whole: bool = False) -> Iterator[Browser]:
+    """The browser with these flags, while the block runs. A whole one also keeps pages for the Back
+    button.
+    """
     # Shared memory is small in containers, and servers have no graphics card, which takes time to
     # imitate.
-    arguments = ["--disable-dev-shm-usage", "--disable-gpu", "--disable-software-rasterizer"]
+    arguments = [
+        "--disable-dev-shm-usage",
+        "--disable-gpu",
+        "--disable-software-rasterizer",
+        *flags,
+    ]
     if os.geteuid() == 0:
         arguments += ["--no-sandbox"]  # with it, Chromium refuses to run as root
     with sync_playwright() as playwright:

@@ -2,20 +2,21 @@
 into the pages.
 """
 
+import ast
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from asgiref.sync import SyncToAsync
 from django.contrib.admin import ModelAdmin
-from django.core.checks import ERROR
 from django.db.migrations.operations.base import Operation
 from django.db.models import Model
 
 from readtrack import admin, conf, models, operations, reports, request, signals, testing, tracker
-from readtrack.checks.setup import CHECKS, LEVELS, texts
+from readtrack.checks import setup as system_checks
 from readtrack.contrib import rest_framework
 from readtrack.hits import visitors
 from readtrack.management.commands.readtrack import Command
@@ -108,21 +109,47 @@ def tags() -> str:
 def commands() -> str:
     """What `--help` of each subcommand prints."""
     parser = Command().create_parser("manage.py", "readtrack")
-    words: Any = next(action for action in parser._actions if action.dest == "subcommand")
+    [subcommands] = [action for action in parser._actions if action.dest == "subcommand"]
+    parsers: Any = subcommands.choices
     return _sections(
-        (name, f"```text\n{each.format_help().strip()}\n```")
-        for name, each in words.choices.items()
+        (name, f"```text\n{subparser.format_help().strip()}\n```")
+        for name, subparser in parsers.items()
     )
 
 
 def checks() -> str:
     """Every system check: its message and what to do."""
     rows = []
-    for name in sorted(CHECKS, key=lambda name: name[-3:]):
-        level = "error" if LEVELS[name[-4]] == ERROR else "warning"
-        message, hint = (text.format(*["…"] * 5) for text in texts(name).values())
-        rows.append((f"`{name}`", level, f"{message} *{hint}*"))
+    folder = Path(system_checks.__file__).parent
+    for path in folder.glob("*.py"):
+        for call in _calls(path.read_text(encoding="utf-8"), ("Error", "Warning")):
+            [message] = map(_words, call.args)
+            options = {keyword.arg: _words(keyword.value) for keyword in call.keywords}
+            level = ast.unparse(call.func).rpartition(".")[2].lower()
+            rows.append((f"`{options['id']}`", level, f"{message} *{options['hint']}*"))
+    rows.sort(key=_number_of_check)
     return _table(("id", "level", "message and *what to do*"), rows)
+
+
+def _number_of_check(row: tuple[str, ...]) -> str:
+    """The 001 of `readtrack.E001`."""
+    return row[0][-4:-1]
+
+
+def _calls(source: str, names: Iterable[str]) -> Iterator[ast.Call]:
+    """The calls of functions or classes with these names."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in names:
+            yield node
+
+
+def _words(text: ast.expr) -> str:
+    """A string of the source, or an f-string with "…" in place of each value."""
+    if not isinstance(text, ast.JoinedStr):
+        return str(ast.literal_eval(text))
+    return "".join(
+        str(part.value) if isinstance(part, ast.Constant) else "…" for part in text.values
+    )
 
 
 def signal_list() -> str:

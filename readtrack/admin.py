@@ -21,13 +21,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import tracker
-from readtrack.conf import conf
 from readtrack.dashboard.page import FILES, export, page_context
 from readtrack.dashboard.scope import Scope
 from readtrack.flush import resets
 from readtrack.models import Dashboard, FlushRun, Note, Tracked
 from readtrack.numerals import exact
-from readtrack.reports.access import is_author, may_view_numbers, numbers_url
+from readtrack.reports.access import may_view_numbers, may_view_report_of, numbers_url
 from readtrack.store.connection import RedisError
 from readtrack.subjects import author_of, counted_subject_of, has_read_state, news_links
 from readtrack.texts import address_of, name_of, title_of
@@ -287,7 +286,7 @@ class DashboardAdmin(ReadOnlyAdmin):
         )
         if author and self.has_view_permission(request):
             report = self._url("readtrack_dashboard_changelist") + here.address(author=author)
-        elif is_author(request.user, author) and not conf.VIEW_NUMBERS:
+        elif may_view_report_of(request.user, author):
             report = self._url("readtrack_author") + here.address()
         links = {gettext("View on site"): address_of(obj), gettext("All by this author"): report}
         shown = [link for link in links.items() if link[1]]
@@ -303,9 +302,9 @@ class DashboardAdmin(ReadOnlyAdmin):
         that decides.
         """
         title = gettext("Numbers of %(author)s") % {"author": name_of(request.user)}
-        return self._page(
-            request, {"author": str(request.user.pk)}, may_see=not conf.VIEW_NUMBERS, title=title
-        )
+        author = str(request.user.pk)
+        may_see = may_view_report_of(request.user, author)
+        return self._page(request, {"author": author}, may_see=may_see, title=title)
 
     def _page(
         self,

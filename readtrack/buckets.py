@@ -1,6 +1,7 @@
 """Buckets: slots of a minute, hour or day in UTC, by their names in keys, by number and by start."""
 
 import itertools
+from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta, timezone
 from functools import lru_cache
 from typing import Literal, get_args
@@ -16,7 +17,9 @@ def now(at: datetime | None = None) -> datetime:
     """Returns the given time or the present as aware UTC. A naive time is of the site's TIME_ZONE."""
     if at is None:
         return datetime.now(timezone.utc)
-    return (at if at.tzinfo else make_aware(at, get_default_timezone())).astimezone(timezone.utc)
+    if at.tzinfo is None:
+        at = make_aware(at, get_default_timezone())
+    return at.astimezone(timezone.utc)
 
 
 @lru_cache(maxsize=128)
@@ -79,25 +82,43 @@ Period = Literal["hour", "day", "week", "month"]
 
 def period_starts(since: datetime, until: datetime, *, by: Period) -> list[datetime]:
     """Returns the local starts of `since`'s period and of all later ones before `until`. Raises
-    ValueError.
+    ValueError for an unknown period.
     """
     if by not in get_args(Period):
-        raise ValueError(
-            f"There is no period {by!r}; choose one of: {', '.join(get_args(Period))}."
-        )
+        known_periods = ", ".join(get_args(Period))
+        raise ValueError(f"There is no period {by!r}; choose one of: {known_periods}.")
     zone = get_current_timezone()
     if by == "hour":
-        first = since.astimezone(timezone.utc).replace(minute=0, second=0, microsecond=0)
-        starts = (first + HOUR * hour for hour in itertools.count())
+        starts = _hour_starts(since)
     else:
-        day = since.astimezone(zone).date()
-        day -= DAY * {"day": 0, "week": day.weekday(), "month": day.day - 1}[by]
-        days = (day + DAY * later for later in itertools.count())
-        starts = (
-            day_start(one)
-            for one in days
-            if not {"day": 0, "week": one.weekday(), "month": one.day - 1}[by]
-        )
-    return [
-        start.astimezone(zone) for start in itertools.takewhile(lambda start: start < until, starts)
-    ]
+        starts = _day_starts(since.astimezone(zone).date(), by=by)
+    before_end = itertools.takewhile(lambda start: start < until, starts)
+    return [start.astimezone(zone) for start in before_end]
+
+
+def _hour_starts(since: datetime) -> Iterator[datetime]:
+    """Yields the starts of the hour and of all later ones."""
+    start = since.astimezone(timezone.utc).replace(minute=0, second=0, microsecond=0)
+    while True:
+        yield start
+        start += HOUR
+
+
+def _day_starts(day: date, *, by: Period) -> Iterator[datetime]:
+    """Yields the local starts of the day's period, which is a day, week or month, and of all later
+    ones.
+    """
+    day -= DAY * _days_since_start(day, by=by)
+    while True:
+        if _days_since_start(day, by=by) == 0:
+            yield day_start(day)
+        day += DAY
+
+
+def _days_since_start(day: date, *, by: Period) -> int:
+    """Returns the number of days between the start of the day's period and the day."""
+    if by == "week":
+        return day.weekday()
+    if by == "month":
+        return day.day - 1
+    return 0

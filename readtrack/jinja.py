@@ -37,36 +37,39 @@ class ReadTrackExtension(Extension):
     def parse(self, parser: Parser) -> nodes.Node:
         line = next(parser.stream).lineno
         obj = parser.parse_expression()
-        unread, read = parser.parse_statements(("name:else", "name:endif_unread")), []
+        unread = parser.parse_statements(("name:else", "name:endif_unread"))
+        read = []
         if next(parser.stream).value == "else":
             read = parser.parse_statements(("name:endif_unread",), drop_needle=True)
+        # A block with a parameter, so that `_branches` can render it both ways.
         branch = nodes.If(nodes.Name("_is_unread", "load"), unread, [], read)
         call = self.call_method("_branches", [nodes.ContextReference(), obj])
-        return nodes.CallBlock(call, [nodes.Name("_is_unread", "param")], [], [branch]).set_lineno(
-            line
-        )
+        block = nodes.CallBlock(call, [nodes.Name("_is_unread", "param")], [], [branch])
+        return block.set_lineno(line)
 
     def _branches(self, context: Context, obj: Any, caller: Callable[..., str]) -> SafeString:
-        unread, read = partial(caller, _is_unread=True), partial(caller, _is_unread=False)
+        unread = partial(caller, _is_unread=True)
+        read = partial(caller, _is_unread=False)
         return filling.branches(obj, context, unread=unread, read=read)
 
 
-def _placing(*kinds: str) -> Callable[..., SafeString]:
+def _placing(*options: str) -> Callable[..., SafeString]:
     """Returns the function for `{{ unread_dot(category) }}`, or `{{ view_count(post, "words") }}`
-    of several kinds.
+    with several options. The first option is the default.
     """
+    default, *others = options
 
     @pass_context
-    def place(context: Context, obj: Any, kind: str = kinds[0]) -> SafeString:
-        if kind not in kinds:
-            options = " or ".join(map(repr, kinds[1:])) or "nothing"
-            raise ValueError(f"This takes {options} behind the object, not {kind!r}.")
-        return filling.left(filling.Placeholder.of(kind, obj), context)
+    def place(context: Context, obj: Any, option: str = default) -> SafeString:
+        if option not in options:
+            allowed = " or ".join(map(repr, others)) or "nothing"
+            raise ValueError(f"This takes {allowed} behind the object, not {option!r}.")
+        return filling.left(filling.Placeholder.of(option, obj), context)
 
     return place
 
 
 @pass_context
 def readtrack_text(context: Context, obj: Any, text: str, selector: str = "") -> SafeString:
-    """`{{ readtrack_text(post, html) }}`: the text, marked."""
+    """`{{ readtrack_text(post, html) }}` shows the text, and marks it so that its reading counts."""
     return filling.text(context, conditional_escape(text), obj, selector)

@@ -17,9 +17,8 @@ def short(number: int) -> str:
         return str(number)
     suffixes = (pgettext("thousands", "k"), pgettext("millions", "M"), pgettext("billions", "B"))
     power = min((len(str(number)) - 1) // 3, len(suffixes))
+    suffix = suffixes[power - 1]
     tenths = number * 10 // 1000**power
-    decimals = 1 if tenths < 100 and tenths % 10 else 0
-    return (
-        number_format(tenths / 10 if decimals else tenths // 10, decimal_pos=decimals)
-        + suffixes[power - 1]
-    )
+    if tenths < 100 and tenths % 10:
+        return number_format(tenths / 10, decimal_pos=1) + suffix
+    return number_format(tenths // 10, decimal_pos=0) + suffix

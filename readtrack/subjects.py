@@ -1,11 +1,11 @@
 """Subjects: the names of objects in Redis and SQL, `blog.post:42`, and the models that have them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
 from django.apps import apps
@@ -21,7 +21,8 @@ AnyModel = TypeVar("AnyModel", bound=Model)
 
 def subject_of(obj: Model) -> str:
     """Returns the subject of the object. Raises ValueError for an object that is not saved."""
-    if (pk := obj.pk) is None:
+    pk = obj.pk
+    if pk is None:
         raise ValueError(f"{obj!r} has no primary key yet; save it before tracking it.")
     return subject_of_row(obj.__class__, pk)  # type() of a SimpleLazyObject is no model
 
@@ -39,8 +40,8 @@ def label_in(subject: str) -> str:
 
 
 def listed(objs: Iterable[AnyModel]) -> Iterable[AnyModel]:
-    """Returns the objects. Raises TypeError for a single object, because a loop would cost a round
-    trip for each.
+    """Returns the objects. Raises TypeError for a single object, because a loop over single objects
+    would cost a round trip for each.
     """
     if isinstance(objs, Model):
         raise TypeError(
@@ -54,9 +55,11 @@ def parse_subject(subject: str) -> tuple[type[Model], Any] | None:
     key.
     """
     label, _, encoded = subject.partition(":")
-    if model := model_with_label(label):
-        with suppress(ValidationError):
-            return model, model._meta.pk.to_python(unquote(encoded))
+    model = model_with_label(label)
+    if model is None:
+        return None
+    with suppress(ValidationError):
+        return model, model._meta.pk.to_python(unquote(encoded))
     return None
 
 
@@ -64,26 +67,35 @@ def rows_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
     """Returns the subjects by primary key, for each counted model; subjects of other models are
     left out.
     """
-    labels: defaultdict[str, list[str]] = defaultdict(list)
+    subjects_by_label: defaultdict[str, list[str]] = defaultdict(list)
     for subject in subjects:
-        labels[subject[: subject.find(":")]].append(subject)
-    found: dict[type[Model], dict[Any, str]] = {}
-    for label, named in labels.items():
+        subjects_by_label[subject[: subject.find(":")]].append(subject)
+    rows: dict[type[Model], dict[Any, str]] = {}
+    for label, names in subjects_by_label.items():
         model = model_with_label(label)
         if model is None or not is_counted(model):
             continue
+        subjects_by_pk: dict[Any, str] = {}
         pk: Any = model._meta.pk
-        by_pk: dict[Any, str] = {}
-        if isinstance(
-            getattr(pk, "target_field", pk), IntegerField
-        ):  # int() takes a tenth of parse_subject()
+        if isinstance(getattr(pk, "target_field", pk), IntegerField):
+            # int() takes a tenth of parse_subject(). It fails if any of the keys is no number.
             with suppress(ValueError):
-                by_pk = {int(subject[len(label) + 1 :]): subject for subject in named}
-        if not by_pk:
-            by_pk = {row[1]: subject for subject in named if (row := parse_subject(subject))}
-        if by_pk:
-            found[model] = by_pk
-    return found
+                subjects_by_pk = {int(subject[len(label) + 1 :]): subject for subject in names}
+        if not subjects_by_pk:
+            subjects_by_pk = _by_pk(names)
+        if subjects_by_pk:
+            rows[model] = subjects_by_pk
+    return rows
+
+
+def _by_pk(subjects: Iterable[str]) -> dict[Any, str]:
+    """Returns the subjects by primary key, without those that no row can have."""
+    subjects_by_pk: dict[Any, str] = {}
+    for subject in subjects:
+        row = parse_subject(subject)
+        if row is not None:
+            subjects_by_pk[row[1]] = subject
+    return subjects_by_pk
 
 
 def subject_column(subject: str) -> str:
@@ -117,35 +129,41 @@ def owner(model: type[Model]) -> type[Model]:
     table = _counting_model(model)
     if issubclass(table, Tracked):
         return table
-    return next(
-        (
-            one
-            for labels in _named()
-            for one in with_parents(table)
-            if one._meta.label_lower in labels
-        ),
-        table,
-    )
+    configured = _configured()
+    for labels in (configured.counted, configured.with_read_state):
+        for parent in with_parents(table):
+            if parent._meta.label_lower in labels:
+                return parent
+    return table
+
+
+class _Configured(NamedTuple):
+    """The labels of models that settings, and `news_for`, name."""
+
+    counted: set[str]
+    with_read_state: set[str]
 
 
 @cached_setting()
-def _named() -> tuple[set[str], set[str]]:
+def _configured() -> _Configured:
     """Returns the labels of the models whose views are counted by a setting, and of those with read
     state.
     """
-    links = [field for model in apps.get_models() for field in news_links(model)]
-    targets = {_counting_model(field.related_model)._meta.label_lower for field in links}
-    return {*map(str.lower, conf.COUNTED_MODELS)}, {
-        *targets,
-        *map(str.lower, conf.READ_STATE_MODELS),
-    }
+    with_read_state = {label.lower() for label in conf.READ_STATE_MODELS}
+    for model in apps.get_models():
+        for field in news_links(model):
+            with_read_state.add(_counting_model(field.related_model)._meta.label_lower)
+    return _Configured(
+        counted={label.lower() for label in conf.COUNTED_MODELS}, with_read_state=with_read_state
+    )
 
 
 def _counting_model(model: type[Model]) -> type[Model]:
+    """Returns the model whose table has the counts, for a Tracked model; else that of the rows."""
     concrete = model._meta.concrete_model or model
-    return (
-        concrete._meta.get_field("view_count").model if issubclass(concrete, Tracked) else concrete
-    )
+    if issubclass(concrete, Tracked):
+        return concrete._meta.get_field("view_count").model
+    return concrete
 
 
 def with_parents(model: type[Model]) -> Iterator[type[Model]]:
@@ -162,7 +180,7 @@ def is_counted(model: type[Model]) -> bool:
     """Returns True for a model whose views are counted: it extends Tracked, or COUNTED_MODELS names
     it or a parent.
     """
-    return issubclass(model, Tracked) or label_of(model) in _named()[0]
+    return issubclass(model, Tracked) or label_of(model) in _configured().counted
 
 
 def counted_subject_of(obj: Any) -> str:
@@ -181,13 +199,10 @@ def why_not_counted(model: type[Any]) -> str:
         return f"{model.__name__} is no model, so it has no counts; pass the object that it wraps."
     if is_counted(model):
         return ""
-    names = ", ".join(
-        child.__name__
-        for child in apps.get_models()
-        if issubclass(child, model) and is_counted(child)
-    )
-    if names:
-        return f"{model.__name__} has no counts, only its children have ({names}); pass the child's object."
+    children = [child for child in apps.get_models() if issubclass(child, model)]
+    counted = ", ".join(child.__name__ for child in children if is_counted(child))
+    if counted:
+        return f"{model.__name__} has no counts, only its children have ({counted}); pass the child's object."
     ways = "let it extend readtrack.models.Tracked, or name it in READTRACK['COUNTED_MODELS']"
     return f"{model.__name__} has no counts; {ways}."
 
@@ -206,12 +221,12 @@ def tracked_models() -> list[type[Tracked]]:
 @cached_setting(maxsize=None)
 def has_read_state(model: type[Model]) -> bool:
     """Returns True for a category: `news_for`, NEWS_FOR or READ_STATE_MODELS names it."""
-    return label_of(model) in _named()[1]
+    return label_of(model) in _configured().with_read_state
 
 
 def can_be_unread(obj: Model) -> bool:
-    """Returns True for an object with read state, unless its `has_news` (a method or a value) says
-    that it is empty.
+    """Returns True for an object with read state, unless its `has_news` (a method or a value) is
+    false, because it is empty.
     """
     if not has_read_state(obj.__class__):
         return False
@@ -230,11 +245,11 @@ def category_subjects(objs: Iterable[Model]) -> list[str]:
     return list({obj: subject_of(obj) for obj in objs}.values())
 
 
-def why_no_read_state(kind: type) -> str:
+def why_no_read_state(model: type[Any]) -> str:
     """Returns the reason why objects of the class are never unread; "" for a model with read state."""
-    if issubclass(kind, Model) and has_read_state(kind):
+    if issubclass(model, Model) and has_read_state(model):
         return ""
-    return f"{kind.__name__} has no read state; name it in READTRACK['READ_STATE_MODELS'] or in news_for."
+    return f"{model.__name__} has no read state; name it in READTRACK['READ_STATE_MODELS'] or in news_for."
 
 
 def read_state_models() -> list[type[Model]]:
@@ -246,53 +261,54 @@ def news_links(model: type[Model]) -> list[Any]:
     """Returns the foreign keys and many-to-many fields whose objects news of the model makes
     unread.
     """
-    if issubclass(model, Tracked):
-        names = model.news_for
-    else:
-        named: Mapping[str, Any] = {
-            str(label).lower(): names for label, names in conf.NEWS_FOR.items()
-        }
-        own = (named.get(parent._meta.label_lower) for parent in with_parents(model))
-        names = next(
-            (names for names in own if isinstance(names, (list, tuple))), ()
-        )  # a check reports other types
-    fields = []
-    for name in names:
+    field_names = model.news_for if issubclass(model, Tracked) else _news_for_of_setting(model)
+    links = []
+    for name in field_names:
         with suppress(FieldDoesNotExist):
-            fields.append(model._meta.get_field(name))
-    return [field for field in fields if isinstance(field, (ForeignKey, ManyToManyField))]
+            field = model._meta.get_field(name)
+            if isinstance(field, (ForeignKey, ManyToManyField)):
+                links.append(field)
+    return links
+
+
+def _news_for_of_setting(model: type[Model]) -> Sequence[str]:
+    """Returns the names of fields that NEWS_FOR has for the model or its nearest parent."""
+    names_by_label: dict[str, Any] = {
+        str(label).lower(): names for label, names in conf.NEWS_FOR.items()
+    }
+    for parent in with_parents(model):
+        names = names_by_label.get(parent._meta.label_lower)
+        if isinstance(names, (list, tuple)):  # a check reports other types
+            return names
+    return ()
 
 
 def author_of(obj: Model, *, of_counts: bool = False) -> str:
     """Returns the primary key of the object's author, or of that of its counts, as text; "" without
     one.
     """
-    field = author_field(
-        owner(obj.__class__) if of_counts else obj.__class__
-    )  # a child shares its parent's numbers
-    key = getattr(obj, field.attname) if field else None
-    return "" if key is None else str(key)
+    # A child shares its parent's numbers, and so their author.
+    model = owner(obj.__class__) if of_counts else obj.__class__
+    field = author_field(model)
+    pk = getattr(obj, field.attname) if field else None
+    return "" if pk is None else str(pk)
 
 
 def author_field(model: type[Model]) -> Any:
-    """Returns the foreign key that the model's `news_author` names; None without one, or if it
-    leads to no user.
+    """Returns the foreign key that the model's `news_author` names; None without one, or if it does
+    not lead to users.
     """
-    field: Any = (
-        model._meta.get_field(model.news_author)
-        if issubclass(model, Tracked) and model.news_author
-        else None
-    )
-    leads_to_users = (
-        field and field.related_model is get_user_model() and field.target_field.primary_key
-    )
+    if not issubclass(model, Tracked) or not model.news_author:
+        return None
+    field: Any = model._meta.get_field(model.news_author)
+    leads_to_users = field.related_model is get_user_model() and field.target_field.primary_key
     return field if leads_to_users else None
 
 
 def enters_funnel(model: type[Model] | None) -> bool:
     """Returns True if a view of the model enters a funnel."""
-    own = getattr(model, "has_funnel", None)
-    return conf.FUNNELS if own is None else bool(own)
+    has_funnel = getattr(model, "has_funnel", None)
+    return conf.FUNNELS if has_funnel is None else bool(has_funnel)
 
 
 def check_stage(stage: str) -> None:

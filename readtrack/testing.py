@@ -5,10 +5,10 @@ from readtrack.store.skips import skip_buffer
 
 
 def clear() -> None:
-    """Removes the keys of tests that TEST_PREFIX keeps apart, those of this process where several
-    run them.
+    """Removes the keys of tests, which begin with TEST_PREFIX. Where several processes run tests,
+    each removes its own keys.
 
-    Raises RuntimeError where that would be a live site's keys, and redis.RedisError.
+    Raises RuntimeError where these would be a live site's keys, and redis.RedisError.
     """
     if not keys.test_prefix():
         raise RuntimeError(

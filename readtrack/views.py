@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from django.contrib.auth import SESSION_KEY
-from django.core.exceptions import RequestDataTooBig, ValidationError
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, ValidationError
 from django.core.signing import BadSignature, Signer
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
@@ -30,11 +30,11 @@ from django.views.decorators.http import (
 
 from readtrack import buckets, reports, tracker
 from readtrack.conf import conf
-from readtrack.hits import hit, readers, visitors
+from readtrack.hits import hit, origins, readers, visitors
 from readtrack.hits.reading import Reading
 from readtrack.page import filling, shown
 from readtrack.page import honeypot as trap
-from readtrack.reports import live
+from readtrack.reports.page_state import page_state
 from readtrack.request import Told
 from readtrack.store import day_keys, keys, recording
 from readtrack.store.circuit import fail_open
@@ -64,17 +64,24 @@ def page(request: HttpRequest) -> HttpResponse:
     """
     if request.method == "POST":
         return _told(request)
-    headers = {"Cache-Control": "public, max-age=31536000, immutable"}
-    script = shown.SCRIPTS.get(request.META.get("QUERY_STRING", ""), shown.PLAIN)
-    return HttpResponse(script, content_type="text/javascript; charset=utf-8", headers=headers)
+    script = shown.SCRIPTS.get(request.META.get("QUERY_STRING", ""))
+    # While servers are updated one by one, a page of a new one asks an old one. A cache must not
+    # keep today's script by the address of tomorrow's.
+    keeping = "public, max-age=31536000, immutable" if script else "no-cache"
+    return HttpResponse(
+        script or shown.PLAIN,
+        content_type="text/javascript; charset=utf-8",
+        headers={"Cache-Control": keeping},
+    )
 
 
 @never_cache
 def _told(request: HttpRequest) -> HttpResponse:
     """Answers a page's script: hands what it tells to the middleware, which counts and fills in."""
     recorder = getattr(request, "readtrack", None)  # missing without the middleware
+    is_own = not origins.is_foreign(request.META)
     token, referrer, state, *_ = (*_text_of(request).split("\n", 2), "", "")
-    page = shown.told(token) if recorder is not None and token and _is_own(request) else None
+    page = shown.told(token) if recorder is not None and token and is_own else None
     if recorder is None or page is None:
         return JsonResponse({}, status=403)
     named = shown.parse(page.name)
@@ -123,16 +130,6 @@ def _is_read(state: str, reading: Reading | None, *, has_text: bool) -> bool:
     return reading.is_read if reading else _is_view(state)
 
 
-def _is_own(request: HttpRequest) -> bool:
-    """Returns False for a page of another site. A browser sends one of the headers with each POST,
-    an app neither.
-    """
-    site, origin = request.META.get("HTTP_SEC_FETCH_SITE"), request.META.get("HTTP_ORIGIN")
-    if site is not None or origin is None:
-        return site in {None, "same-origin"}
-    return bool(origin.partition("://")[2] == request.get_host())
-
-
 class RefusalError(Exception):
     """A request cannot be answered; the response says why in JSON."""
 
@@ -172,7 +169,7 @@ def unread(request: HttpRequest, reader: readers.Reader) -> dict[str, Any]:
     subjects = _subjects(
         request, request.GET.getlist("category"), are_checked=bool(conf.READ_QUERYSET)
     )
-    found = live.page_state(dots=list(subjects.values()), reader=reader).unread
+    found = page_state(dots=list(subjects.values()), reader=reader).unread
     if not as_of or len(found) < len(set(subjects.values())):
         raise RefusalError("unavailable", gettext("Try again later."), status=503)
     answers = {
@@ -215,9 +212,12 @@ def _read(request: HttpRequest, reader: readers.Reader) -> dict[str, Any]:
 @csrf_exempt
 @require_POST
 def read(request: HttpRequest) -> HttpResponse:
-    """Needs the CSRF token where a cookie names the reader. No other site can make a browser send a
-    header.
+    """Answers pages of this site and of CSRF_TRUSTED_ORIGINS, and apps. Needs the CSRF token where a
+    cookie of Django's or readtrack's own names the reader.
     """
+    # Whatever else signs in may be a cookie of the site's own, which a foreign form brings along.
+    if origins.is_foreign(request.META):
+        raise PermissionDenied
     is_anonymous = conf.ANONYMOUS_READERS and visitors.signed_in(request) is None
     is_by_cookie = is_anonymous or SESSION_KEY in getattr(request, "session", ())
     return (csrf_protect(_read) if is_by_cookie else _read)(request)

@@ -140,12 +140,20 @@ def test_robots_and_prefetches_are_served_and_not_counted(
     "headers",
     [
         *({"Sec-Fetch-Dest": frame, "Sec-Fetch-Site": "same-origin"} for frame in FRAMES),
-        {"Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "cross-site"},  # a link on another site
+        {
+            "Sec-Fetch-Dest": "document",
+            "Sec-Fetch-Mode": "navigate",
+            "Sec-Fetch-Site": "cross-site",
+        },  # a link on another site
         {
             "Sec-Fetch-Dest": "empty",
             "Sec-Fetch-Site": "same-origin",
         },  # a page that Turbo or htmx fetches
-        {"Sec-Fetch-Dest": "something new", "Sec-Fetch-Site": "cross-site"},
+        {
+            "Sec-Fetch-Dest": "something new",
+            "Sec-Fetch-Mode": "navigate",
+            "Sec-Fetch-Site": "cross-site",
+        },
         {"HX-Preloaded": "false"},
     ],
 )

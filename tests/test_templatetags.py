@@ -180,9 +180,7 @@ def deferred(settings: Settings) -> list[Any]:
     settings.READTRACK = {"COUNTED_MODELS": ["site.Manual"]}
     posts = [factories.post(view_count=number) for number in (10, 11)]
     manuals = [Manual.objects.create(title="A") for _ in range(2)]
-    raising.write(
-        Manual, {row.pk: RowCounts(12 + number, 0) for number, row in enumerate(manuals)}
-    )
+    raising.write(Manual, {row.pk: RowCounts(12 + number, 0) for number, row in enumerate(manuals)})
     settings.ROOT_URLCONF = "tests.test_templatetags"
     return [*posts, *manuals]
 

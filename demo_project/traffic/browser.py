@@ -111,6 +111,7 @@ class Browser:
 
     def _open(self, path: str, data: bytes | None) -> Page:
         headers = {"User-Agent": self.user_agent, "Accept": "text/html", "Accept-Language": "en"}
+        headers["Upgrade-Insecure-Requests"] = "1"  # as browsers say of each page that they open
         if self.address:
             headers["X-Forwarded-For"] = self.address
         if self.country:

@@ -1,1 +1,5 @@
-"""System checks of the settings and of the site's models."""
+"""System checks: what can be set up wrongly, found without touching a network.
+
+Each file is about one subject. A check is a function that returns messages with their hints;
+`setup.py` lists the functions, and calls them for `manage.py check`.
+"""

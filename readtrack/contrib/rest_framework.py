@@ -24,15 +24,23 @@ class NumberField(Field):  # type: ignore[misc]  # the framework has no types
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"source": "*", **options, "read_only": True})
-        self._found: dict[Any, Any] = {}
+        self._numbers_by_object: dict[Any, Any] = {}
 
     def to_representation(self, value: Any) -> Any:
-        if value not in self._found:
-            many = self.parent.parent
-            shown = many.instance if isinstance(many, ListSerializer) else None
-            listed = map(self.get_attribute, shown) if isinstance(shown, Iterable) else ()
-            self._found.update(self.numbers({value, *listed} - {None}))
-        return self._found[value]
+        if value not in self._numbers_by_object:
+            objs = {value, *self._objects_of_list()}
+            self._numbers_by_object.update(self.numbers(objs - {None}))
+        return self._numbers_by_object[value]
+
+    def _objects_of_list(self) -> Iterable[Any]:
+        """Returns the objects of the whole list, in a serializer with `many=True`; else none."""
+        serializer = self.parent.parent
+        if not isinstance(serializer, ListSerializer):
+            return ()
+        instances = serializer.instance
+        if not isinstance(instances, Iterable):
+            return ()
+        return map(self.get_attribute, instances)
 
 
 class ViewCountField(NumberField):
@@ -45,9 +53,8 @@ class UnreadCountField(NumberField):
     """The number of new items, as `reports.unread_counts` returns it for the user of the request."""
 
     def numbers(self, objs: Iterable[Any]) -> Mapping[Any, int]:
-        return reports.unread_counts(
-            getattr(self.context.get("request"), "user", AnonymousUser()), objs
-        )
+        user = getattr(self.context.get("request"), "user", AnonymousUser())
+        return reports.unread_counts(user, objs)
 
 
 class UnreadField(UnreadCountField):

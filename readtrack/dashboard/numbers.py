@@ -20,7 +20,10 @@ from readtrack.conf import conf
 from readtrack.dashboard.objects import CANDIDATES, By, Objects
 from readtrack.dashboard.scope import MOMENT, Scope
 from readtrack.models import FlushRun
-from readtrack.reports import live, periods
+from readtrack.reports.funnels import Stage, stages
+from readtrack.reports.hashes import hashes
+from readtrack.reports.page_state import page_state
+from readtrack.reports.time_series import merged
 from readtrack.sql import breakdown_history, history, period_steps, row_counts, runs
 from readtrack.store import counters, keys, scripts, skips, trending, uniques
 from readtrack.store.circuit import fail_open
@@ -258,7 +261,7 @@ class Numbers:
         }
         reads = counters.hashes(self.objects.first, self.kinds) if self.kinds else []
         union = self._union
-        state = live.page_state(counts=counts, others=[*reads, *union])
+        state = page_state(counts=counts, others=[*reads, *union])
         if union and state.others:
             self.recent = state.others.pop()
         found = {name: one for some in state.others for name, one in some.items() if one.counts}
@@ -269,7 +272,7 @@ class Numbers:
         """The counts of all time of each object by kind and subject: breakdowns, funnel and
         reading.
         """
-        return live.hashes(self.objects.first, self.kinds, self._live[2]) if self.kinds else {}
+        return hashes(self.objects.first, self.kinds, self._live[2]) if self.kinds else {}
 
     @cached_property
     def summands(self) -> Sequence[Mapping[counters.Name, Counter[str]]]:
@@ -286,7 +289,7 @@ class Numbers:
         return breakdown_history.gains(self.objects.labels, self._summed, spans)
 
     @property
-    def funnel(self) -> list[list[live.Stage]]:
+    def funnel(self) -> list[list[Stage]]:
         """The stages of the objects' funnels together, in the period and, if known, in the one
         before.
         """
@@ -303,7 +306,7 @@ class Numbers:
             {name: one for name, one in some.items() if name[0] == "funnel"}
             for some in self.summands
         ]
-        return [*map(live.stages, funnels, viewed)]  # there may be no period before
+        return [*map(stages, funnels, viewed)]  # there may be no period before
 
     @cached_property
     def points(self) -> tuple[list[Counts], list[Counts]]:
@@ -317,7 +320,7 @@ class Numbers:
                     places[place][number] += count
         for number, names in enumerate(() if self.asked.is_listed else self._names.values()):
             recent = [] if number else self._answers.get("hours", [])  # Redis has the views only
-            hours = periods.merged({name: self._stored[name] for name in names}, recent)
+            hours = merged({name: self._stored[name] for name in names}, recent)
             for hour, count in hours.items():
                 if self._bounds[0] <= hour < self.scope.span.hours.stop:
                     places[bisect_right(self._bounds, hour) - 1][number] += count

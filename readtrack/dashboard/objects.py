@@ -14,7 +14,7 @@ from django.utils.functional import SimpleLazyObject
 from readtrack import buckets
 from readtrack.dashboard.scope import Scope
 from readtrack.models import Tracked
-from readtrack.reports.live import loaded
+from readtrack.reports.page_state import loaded
 from readtrack.sql import history, model_sums, period_gains, popular, row_counts
 from readtrack.store import keys
 from readtrack.subjects import author_field, label_of, news_links, rows_by_model, subject_of

@@ -24,7 +24,7 @@ from readtrack.dashboard.scope import Scope
 from readtrack.hits.hit import Reason
 from readtrack.hits.reading import ENGAGED
 from readtrack.numerals import exact
-from readtrack.reports.live import median
+from readtrack.reports.reads import median
 from readtrack.sql import history, popular, runs
 from readtrack.store import keys, read_state
 from readtrack.store.circuit import fail_open

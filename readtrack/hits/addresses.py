@@ -1,34 +1,31 @@
-"""Addresses of clients behind proxies, and a watch that notices addresses which cannot be the
-visitors' own.
+"""Addresses of clients behind proxies, and a watch that notices addresses of proxies in place of
+the visitors' addresses.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from django.utils.translation import gettext_noop
 from python_ipware import IpWare
 
 from readtrack.conf import cached_setting, conf, logger
 
-LONGEST = (
-    1024  # characters of X-Forwarded-For that are read, from its end, because proxies append to it
-)
+# Characters of X-Forwarded-For that are read, from its end, because proxies append to it.
+LONGEST = 1024
 HOUSEHOLD = 64  # bits of an IPv6 address that a household does not share
-WITH_PORT = re.compile(
-    r"(?:\[([^\]]+)\]|([^:]+)):\d{1,5}"
-)  # as some load balancers append it, and logs have it
+# An address with a port, as some load balancers append it, and logs have it.
+WITH_PORT = re.compile(r"(?:\[([^\]]+)\]|([^:]+)):\d{1,5}")
 # Loopback, private, link-local and shared (RFC 6598) networks, as `network_of` writes them.
 # `is_private` of Python also has those of documentation.
 PRIVATE = re.compile(
     r"(?:0|10|127)\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.|192\.168\."
     r"|::$|f[cd]\w\w:|fe[89ab]\w:"
 )
-MAPPED = (
-    bytes(10) + b"\xff\xff"
-)  # an IPv4 address begins with it where it is written as one of IPv6
+# An IPv4 address that is written as one of IPv6 begins with it.
+MAPPED = bytes(10) + b"\xff\xff"
 SAMPLE = 20  # visitors in a row, known by their addresses, that a process judges together
 MANY = 5  # different user agents in a sample: no one person's
 
@@ -45,26 +42,28 @@ NOTICES: dict[Notice, str] = {
 
 def hops(meta: Mapping[str, Any]) -> tuple[str, str]:
     """Returns the address of a request's connection, and X-Forwarded-For."""
-    return str(meta.get("REMOTE_ADDR", ""))[:LONGEST], str(meta.get("HTTP_X_FORWARDED_FOR", ""))[
-        -LONGEST:
-    ]
+    direct = str(meta.get("REMOTE_ADDR", ""))
+    forwarded = str(meta.get("HTTP_X_FORWARDED_FOR", ""))
+    return direct[:LONGEST], forwarded[-LONGEST:]
 
 
 def network(direct: str, forwarded: str, *, agent: str | None = None) -> str:
     """Returns the client's IPv4 address or IPv6 /64 network, or "". With an agent, the watch sees
     the address, too.
     """
-    believed = _believed(forwarded, direct) if forwarded else []
-    client = believed[-1] if believed else network_of(direct)
+    candidates = _candidates(forwarded, direct) if forwarded else []
+    client = candidates[-1] if candidates else network_of(direct)
     if agent is not None:
-        # A site that says 0 knows that anybody may have sent the header.
-        doubtful = (
-            forwarded
-            and conf.PROXY_COUNT
-            and (not believed or believed.count(client) < len(believed))
-        )
-        watch.see(client, agent, is_doubtful=bool(doubtful))
+        is_doubtful = bool(forwarded) and _is_doubtful(candidates, client)
+        watch.see(client, agent, is_doubtful=is_doubtful)
     return client
+
+
+def _is_doubtful(candidates: Sequence[str], client: str) -> bool:
+    """Returns True if X-Forwarded-For is not believed, or names other public addresses, too."""
+    if not conf.PROXY_COUNT:  # such a site knows that anybody may have sent the header
+        return False
+    return candidates.count(client) < len(candidates) or not candidates
 
 
 def network_of(text: str) -> str:
@@ -83,88 +82,119 @@ def network_of(text: str) -> str:
 
 def without_port(address: str) -> str:
     """Returns the address or host without a port and without brackets."""
-    found = WITH_PORT.fullmatch(address) if ":" in address else None
-    return (found[1] or found[2]) if found else address.strip("[]")
+    match = WITH_PORT.fullmatch(address) if ":" in address else None
+    if match is None:
+        return address.strip("[]")
+    return match[1] or match[2]
 
 
-def _believed(forwarded: str, direct: str) -> list[str]:
-    """Returns the networks of X-Forwarded-For that may be the client's, the last one first choice;
-    or none.
+def _candidates(forwarded: str, direct: str) -> list[str]:
+    """Returns the networks of X-Forwarded-For that may be the client's. The last one is the most
+    likely. Returns none if the header is not believed.
     """
     if conf.PROXY_COUNT == "auto" and not conf.TRUSTED_PROXIES:
-        named = [found for part in forwarded.split(",") if (found := _public(part))]
-        if peer := _public_peer(direct):
-            # Anybody may send the header. It names the peer if uvicorn or a middleware put the
-            # client into REMOTE_ADDR.
-            return [*named, peer] if peer in named else []
-        return named  # a client behind a proxy can only put addresses before its own
+        return _public_candidates(forwarded, direct)
     finder, _ = proxies()
     if finder is None:
         return []
     # The connection is the last hop, so that a client that bypasses the proxies cannot forge an
     # address.
-    found = finder.get_client_ip({"X_FORWARDED_FOR": f"{forwarded},{direct or '127.0.0.1'}"})[0]
-    return [] if found is None else [network_of(str(found))]
+    header = f"{forwarded},{direct or '127.0.0.1'}"
+    client, _ = finder.get_client_ip({"X_FORWARDED_FOR": header})
+    return [] if client is None else [network_of(str(client))]
+
+
+def _public_candidates(forwarded: str, direct: str) -> list[str]:
+    """Returns the public networks in the header, if the request comes from a private address."""
+    public = [network for network in map(_public, forwarded.split(",")) if network]
+    peer = _public_peer(direct)
+    if not peer:
+        return public  # a client behind a proxy can only put addresses before its own
+    # Anybody may send the header. It names the peer if uvicorn or a middleware put the client into
+    # REMOTE_ADDR.
+    return [*public, peer] if peer in public else []
 
 
 def _public(text: str) -> str:
-    """Returns the network of a public address; "" for a private one, and for a text that is no
+    """Returns the network of a public address; "" for a private address, and for a text that is no
     address.
     """
     text = text.strip()
-    found = network_of(without_port(text) if ":" in text else text)
-    return "" if PRIVATE.match(found) else found
+    network = network_of(without_port(text) if ":" in text else text)
+    return "" if PRIVATE.match(network) else network
 
 
 _public_peer = lru_cache(maxsize=1024)(_public)  # a site has few proxies
 
 
+class Proxies(NamedTuple):
+    """What finds the client behind the site's proxies, and the error in their settings."""
+
+    finder: IpWare | None  # None without proxies, and with an error
+    error: str = ""
+
+
 @cached_setting()
-def proxies() -> tuple[IpWare | None, str]:
-    """Returns what finds the client behind the site's proxies, None without any; and the error in
-    their settings.
-    """
-    count, trusted = conf.PROXY_COUNT, conf.TRUSTED_PROXIES
+def proxies() -> Proxies:
+    """Returns the proxies that PROXY_COUNT and TRUSTED_PROXIES describe."""
+    count = conf.PROXY_COUNT
+    trusted = conf.TRUSTED_PROXIES
     if isinstance(trusted, str):
-        return None, "TRUSTED_PROXIES is a string, not a list."
-    if not (count or trusted):
-        return None, ""
+        return Proxies(None, error="TRUSTED_PROXIES is a string, not a list.")
+    if not count and not trusted:
+        return Proxies(None)
     number = None if count == "auto" else count or None
     try:
-        return IpWare(("X_FORWARDED_FOR",), proxy_count=number, proxy_list=list(trusted)), ""
+        return Proxies(IpWare(("X_FORWARDED_FOR",), proxy_count=number, proxy_list=list(trusted)))
     except (TypeError, ValueError) as error:
-        return None, str(error)
+        return Proxies(None, error=str(error))
+
+
+class _Sighting(NamedTuple):
+    """A visitor that was known by an address."""
+
+    client: str
+    agent: str
+    is_doubtful: bool
 
 
 class Watch:
-    """Judges samples of this process's visitors, and logs each notice once. A sample is all that it
-    remembers.
+    """Judges samples of this process's visitors, and logs each notice once. It remembers no more
+    than a sample.
     """
 
     def __init__(self) -> None:
-        self._sample: list[tuple[str, str, bool]] = []
+        # Since store/skips.py last took them, to send them with the skips.
+        self.notices: set[Notice] = set()
+        self._sample: list[_Sighting] = []
         self._logged: set[Notice] = set()
-        self.found: set[Notice] = (
-            set()
-        )  # since store/skips.py last took them, to send them with the skips
 
     def see(self, client: str, agent: str, *, is_doubtful: bool) -> None:
         """Adds a visitor to the sample, and judges the sample when it is full."""
         sample = self._sample  # another thread may judge it at the same time, which does no harm
-        sample.append((client, agent, is_doubtful))
+        sample.append(_Sighting(client, agent, is_doubtful))
         if len(sample) < SAMPLE:
             return
         self._sample = []
-        clients, agents, doubtful = zip(*sample, strict=True)
-        is_doubtful = sum(doubtful) > SAMPLE / 2
-        if not is_doubtful and (len({*clients}) > 1 or len({*agents}) < MANY):
+        notice = _notice_of(sample)
+        if notice is None:
             return
-        notice: Notice = "forwarded" if is_doubtful else "one address"
-        self.found.add(notice)
+        self.notices.add(notice)
         if notice not in self._logged:
             self._logged.add(notice)
             advice = "Set READTRACK['PROXY_COUNT'] to the number of proxies, or new visitors look like one."
             logger.warning("%s %s", NOTICES[notice], advice)
+
+
+def _notice_of(sample: Sequence[_Sighting]) -> Notice | None:
+    """Returns what is wrong with the addresses of the sample; None if nothing is."""
+    if sum(sighting.is_doubtful for sighting in sample) > SAMPLE / 2:
+        return "forwarded"
+    clients = {sighting.client for sighting in sample}
+    agents = {sighting.agent for sighting in sample}
+    if len(clients) == 1 and len(agents) >= MANY:
+        return "one address"
+    return None
 
 
 watch = Watch()

@@ -36,19 +36,25 @@ def values(request: HttpRequest) -> tuple[tuple[str, str], ...]:
     """Returns the names of the request's dimensions, and their values, each a short printable line.
     Never raises.
     """
-    found = []
+    pairs = []
     for path in conf.DIMENSIONS:
+        # A site's own function may fail, and an extra may be missing; the page is made already.
         try:
-            value = (BUILT_IN.get(path) or import_string(path))(request)
-            text = "" if value is None else str(value)[: LENGTH * 4]
-            printable = "".join(char if char.isprintable() else " " for char in text)
-            if line := " ".join(printable.split())[:LENGTH].rstrip():
-                found.append((name_of(path), line))
-        except (
-            Exception
-        ) as error:  # a site's own function, or a missing extra; the page is made already
+            function = BUILT_IN.get(path) or import_string(path)
+            line = _printable_line(function(request))
+        except Exception as error:
             log_failure(f"The dimension {path}", "it is left out", type(error))
-    return tuple(found)
+            continue
+        if line:
+            pairs.append((name_of(path), line))
+    return tuple(pairs)
+
+
+def _printable_line(value: Any) -> str:
+    """Returns the value as text of at most LENGTH printable characters; "" for None."""
+    text = "" if value is None else str(value)[: LENGTH * 4]
+    printable = "".join(char if char.isprintable() else " " for char in text)
+    return " ".join(printable.split())[:LENGTH].rstrip()
 
 
 def name_of(path: str) -> str:
@@ -61,34 +67,39 @@ def problem(path: str) -> str:
     if path == "referrer" or (path == "country" and conf.COUNTRY_HEADER):
         return ""
     error = function_problem(NEEDED.get(path, path))
-    return f"{error}; pip install readtrack[dimensions]" if error and path in NEEDED else error
+    if error and path in NEEDED:
+        return f"{error}; pip install readtrack[dimensions]"
+    return error
 
 
 def country(request: HttpRequest) -> str:
     """Returns two letters, out of COUNTRY_HEADER or by address; the latter needs
-    `readtrack[dimensions]`.
+    `readtrack[dimensions]`. Returns "" for an unknown country.
     """
     if conf.COUNTRY_HEADER:
         code = request.headers.get(conf.COUNTRY_HEADER, "").strip().upper()
-        return code if len(code) == 2 and code.isascii() and code.isalpha() and code != "XX" else ""
-    return str(
-        import_module("iptocc").country_code(addresses.network(*addresses.hops(request.META))) or ""
-    )
+        is_code = len(code) == 2 and code.isascii() and code.isalpha() and code != "XX"
+        return code if is_code else ""
+    client = addresses.network(*addresses.hops(request.META))
+    return str(import_module("iptocc").country_code(client) or "")
 
 
 def referrer(request: HttpRequest) -> str:
-    """Returns the host of the page that links here, `internal` for one of this host, or `direct`."""
+    """Returns the host of the page that links here, `internal` for one of this host, or `direct`;
+    "" for an address without a host.
+    """
     header = request.headers.get("Referer", "")
     try:
         host = (urlsplit(header).hostname or "") if header else "direct"
-        return "internal" if host and host == urlsplit(f"//{request.get_host()}").hostname else host
+        is_internal = host and host == urlsplit(f"//{request.get_host()}").hostname
     except (ValueError, DisallowedHost):
         return ""
+    return "internal" if is_internal else host
 
 
 @lru_cache(maxsize=4096)  # 13 µs for a new agent
 def _client(agent: str) -> dict[str, str]:
-    """Returns what a user agent names of its client; "" for a part that it does not name."""
+    """Returns device, browser and system by a user agent; "" for what it does not name."""
     parsed = import_module("ua_parser").parse(agent)
     family = parsed.os.family if parsed.os else ""
     browser = parsed.user_agent.family if parsed.user_agent else ""

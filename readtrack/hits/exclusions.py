@@ -1,12 +1,12 @@
-"""Exclusions: hits of the site's own people and machines, which EXCLUDE leaves out, and links of
-the admin.
+"""Exclusions: hits of the site's own people and machines, which EXCLUDE leaves out, and hits by
+links of the admin.
 """
 
 import re
 from contextlib import suppress
 from functools import partial
-from ipaddress import ip_address, ip_network
-from typing import Any
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from django.http import HttpRequest
@@ -17,76 +17,109 @@ from readtrack.conf import cached_setting, conf, function_problem, says_true
 from readtrack.hits import addresses
 
 
+class Rules(NamedTuple):
+    """What EXCLUDE leaves out."""
+
+    by_key: dict[str, list[Any]]  # "staff", "groups" and so on
+    problems: list[tuple[str, Any]]  # key and value of each rule that cannot be used
+
+
 @cached_setting()
-def rules() -> tuple[dict[str, list[Any]], list[tuple[str, Any]]]:
-    """Returns the rules of EXCLUDE by their keys; and the key and value of each that cannot be
-    used.
-    """
-    own: dict[str, list[Any]] = {
+def rules() -> Rules:
+    """Returns the rules of EXCLUDE."""
+    by_key: dict[str, list[Any]] = {
         key: [] for key in ("staff", "groups", "permissions", "paths", "networks", "function")
     }
     problems: list[tuple[str, Any]] = []
-    for name, given in conf.EXCLUDE.items():
-        for value in given if isinstance(given, (list, tuple)) else [given]:
+    for key, given in conf.EXCLUDE.items():
+        values = given if isinstance(given, (list, tuple)) else [given]
+        for value in values:
             try:
-                own[name].append(_rule(name, value))
+                by_key[key].append(_rule(key, value))
             except (KeyError, ValueError, re.error):
-                problems.append((str(name), value))
-    return own, problems
+                problems.append((str(key), value))
+    return Rules(by_key, problems)
 
 
-def _rule(name: str, value: Any) -> Any:
-    fits = isinstance(value, bool if name == "staff" else str)
-    if (
-        not fits
-        or (name == "permissions" and "." not in value)
-        or (name == "function" and function_problem(value))
-    ):
+def _rule(key: str, value: Any) -> Any:
+    """Returns the value as a rule: a pattern of a path, a network, or the value itself. Raises
+    ValueError or re.error for a value that cannot be used.
+    """
+    has_type = isinstance(value, bool if key == "staff" else str)
+    if not has_type:
         raise ValueError(value)
-    if name == "paths":
+    if key == "permissions" and "." not in value:
+        raise ValueError(value)
+    if key == "function" and function_problem(value):
+        raise ValueError(value)
+    if key == "paths":
         return re.compile(value)
-    if name != "networks":
-        return value
-    network = ip_network(value, strict=False)
-    # A visitor's IPv6 address is known as its household's network.
-    is_narrow = network.version == 6 and network.prefixlen > addresses.HOUSEHOLD
-    return network.supernet(new_prefix=addresses.HOUSEHOLD) if is_narrow else network
+    if key == "networks":
+        return _network(value)
+    return value
+
+
+def _network(text: str) -> IPv4Network | IPv6Network:
+    """Returns the network, at least as wide as a household's, because a visitor's IPv6 address is
+    known as that.
+    """
+    network = ip_network(text, strict=False)
+    if network.version == 6 and network.prefixlen > addresses.HOUSEHOLD:
+        return network.supernet(new_prefix=addresses.HOUSEHOLD)
+    return network
 
 
 def is_excluded(request: HttpRequest, user: Any | None) -> bool:
     """Returns True if the site leaves this hit out, or if a staff member came by a link of the
     admin.
     """
-    if getattr(user, "is_staff", False):
-        with suppress(ValueError, Resolver404):
-            path = urlsplit(request.META.get("HTTP_REFERER", "")).path
-            if "admin" in resolve(path.removeprefix(request.META.get("SCRIPT_NAME", ""))).app_names:
-                return True
+    if getattr(user, "is_staff", False) and _comes_from_admin(request):
+        return True
+    if not conf.EXCLUDE:
+        return False
     # The page is made already, so an error of the site's function or of the database must not reach
     # it.
-    return bool(conf.EXCLUDE) and says_true(
-        "EXCLUDE", partial(_is_named, request, user), otherwise="the hit counts"
+    return says_true(
+        "EXCLUDE", partial(_is_excluded_by_rule, request, user), otherwise="the hit counts"
     )
+
+
+def _comes_from_admin(request: HttpRequest) -> bool:
+    with suppress(ValueError, Resolver404):
+        path = urlsplit(request.META.get("HTTP_REFERER", "")).path
+        match = resolve(path.removeprefix(request.META.get("SCRIPT_NAME", "")))
+        return "admin" in match.app_names
+    return False
 
 
 def is_excluded_line(path: str, address: str) -> bool:
     """Returns True if the site leaves out a line in a log with that path or address."""
-    own, _ = rules()
-    client = addresses.network_of(address) if own["networks"] else ""
-    is_within = client and any(ip_address(client) in network for network in own["networks"])
-    return bool(is_within) or any(pattern.search(path) for pattern in own["paths"])
-
-
-def _is_named(request: HttpRequest, user: Any | None) -> bool:
-    own, _ = rules()
-    if user is not None and (
-        (True in own["staff"] and getattr(user, "is_staff", False))
-        or any(map(user.has_perm, own["permissions"]))  # a query or two
-        or (own["groups"] and user.groups.filter(name__in=own["groups"]).exists())
-    ):
+    by_key = rules().by_key
+    if any(pattern.search(path) for pattern in by_key["paths"]):
         return True
-    client = addresses.network(*addresses.hops(request.META)) if own["networks"] else ""
-    is_within = is_excluded_line(request.path, client)
-    return is_within or any(
-        import_string(function)(request) is True for function in own["function"]
-    )
+    client = addresses.network_of(address) if by_key["networks"] else ""
+    if not client:
+        return False
+    return any(ip_address(client) in network for network in by_key["networks"])
+
+
+def _is_excluded_by_rule(request: HttpRequest, user: Any | None) -> bool:
+    by_key = rules().by_key
+    if user is not None and _is_excluded_user(user):
+        return True
+    client = ""
+    if by_key["networks"]:
+        client = addresses.network(*addresses.hops(request.META))
+    if is_excluded_line(request.path, client):
+        return True
+    return any(import_string(function)(request) is True for function in by_key["function"])
+
+
+def _is_excluded_user(user: Any) -> bool:
+    by_key = rules().by_key
+    if True in by_key["staff"] and getattr(user, "is_staff", False):
+        return True
+    if any(user.has_perm(permission) for permission in by_key["permissions"]):  # a query or two
+        return True
+    groups = by_key["groups"]
+    return bool(groups) and user.groups.filter(name__in=groups).exists()

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
 from readtrack.conf import conf
-from readtrack.hits import bots, visitors
+from readtrack.hits import bots, origins, visitors
 from readtrack.hits.readers import Reader
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
@@ -43,13 +43,11 @@ PREFETCH_HEADERS = (
 )
 PREFETCH = re.compile("prefetch|prerender|preview", re.IGNORECASE)
 
-# Values of Sec-Fetch-Dest (Fetch standard) of parts of a page, and of pages within a page. Scripts
-# fetch with "empty".
+# Values of Sec-Fetch-Dest (Fetch standard) of parts of a page. Scripts fetch with "empty".
 PARTS = re.compile(
     "audio(?:worklet)?|font|image|json|manifest|paintworklet|report|script|style|text|track|video|webidentity|xslt"
     "|(?:service|shared)?worker"
 )
-FRAMES = frozenset({"iframe", "frame", "embed", "object", "fencedframe"})
 
 
 class Hit(NamedTuple):
@@ -128,11 +126,13 @@ def refusal(
             return "prefetch"
     if meta.get("HTTP_HX_PRELOADED") == "true":
         return "prefetch"
-    # A browser fetches the page as an image, a script or the like, or for another site's frame.
-    if (destination := meta.get("HTTP_SEC_FETCH_DEST", "document")) != "document":
-        is_foreign = destination in FRAMES and meta.get("HTTP_SEC_FETCH_SITE") == "cross-site"
-        if is_foreign or PARTS.fullmatch(destination):
-            return "embed"
+    # A browser fetches the page as an image, a script or the like, or for another site's page.
+    destination = meta.get("HTTP_SEC_FETCH_DEST", "document")
+    if destination != "document" and PARTS.fullmatch(destination):
+        return "embed"
+    is_of_own_page = meta.get("HTTP_SEC_FETCH_SITE") in origins.OWN_SITES
+    if not is_of_own_page and origins.is_foreign_part(meta):
+        return "embed"
     agent = meta.get("HTTP_USER_AGENT", "")
     # Whoever is signed in is a person: apps and scripts of users have agents of their own.
     if agent is not None and bots.is_bot(agent[: bots.LONGEST], is_anonymous):

@@ -1,4 +1,4 @@
-"""Really read: what it takes, and what a page's script tells of the text on it.
+"""Really read: how long it takes to read a text, and what a page's script reports about the text.
 
 The numbers are those of Site Kit's event `read_article` (google/site-kit-wp#13287). There must be
 trusted signs of two kinds, because crawlers scroll and do nothing else (discourse/discourse#42498).
@@ -9,13 +9,17 @@ from html import unescape
 from math import ceil
 from typing import NamedTuple
 
-WORDS_A_MINUTE, SHARE, LEAST = 238, 0.85, 5  # LEAST in seconds
+WORDS_A_MINUTE = 238
+SHARE = 0.85  # of the time that a text takes, after which it counts as read
+LEAST = 5  # seconds that any text takes
 # Seconds of engagement that are counted: a view that has reached one of them has reached those
 # before it.
 BINS = (5, 8, 12, 18, 27, 40, 60, 90, 135, 200, 300, 450, 675, 1000, 1500)
+# Fields beside the bins.
+ENGAGED = "engaged"
+READ = "read"
 TEXTS = 10_000  # whose words a process remembers
-_counted: dict[int, int] = {}
-ENGAGED, READ = "engaged", "read"  # fields beside the bins
+_counts: dict[int, int] = {}  # of words, by the hash of the text
 
 # Scripts without spaces, with the letters of a word as ICU's dictionaries divide prose.
 UNSPACED = (
@@ -25,21 +29,18 @@ UNSPACED = (
 )
 BREAK = r"\s!-&(-+/:-@\[-^`{-~\u00a1-\u00bf\u2010-\u2018\u201a-\u206f\u3000-\u303f\uff01-\uff0f\uff1a-\uff20-"
 WORD = re.compile(rf"\w[^{BREAK}]*")
-TAG = re.compile(
-    r"<[^<>]*>"
-)  # each of these takes time in proportion to the text, whatever a visitor has typed
-CODE, CODE_END = (
-    re.compile(r"<(?:script|style)\b", re.IGNORECASE),
-    re.compile(r"</(?:script|style)", re.IGNORECASE),
-)
+# Each of these takes time in proportion to the text, whatever a visitor has typed.
+TAG = re.compile(r"<[^<>]*>")
+CODE = re.compile(r"<(?:script|style)\b", re.IGNORECASE)
+CODE_END = re.compile(r"</(?:script|style)", re.IGNORECASE)
 
 
 class Reading(NamedTuple):
     """The engagement with a subject's text, as far as a page's script can have seen it."""
 
     subject: str
-    least: int  # seconds that it takes at least to read the text
-    seconds: int  # in which the page was visible, in focus and not left alone
+    least: int  # the shortest time in which the text can be read (s)
+    seconds: int  # in which the page was visible, in focus and in use
     is_read: bool
 
 
@@ -47,24 +48,32 @@ def words(html: str) -> int:
     """Returns the number of words, by Unicode's rules for scripts with spaces, and by letters for
     those without.
     """
-    # By its hash, because 1,000 words take half a millisecond.
-    if (known := _counted.get(hash(html))) is not None:
-        return known
-    first, *others = CODE.split(html)
-    text, found = (
-        unescape(
-            TAG.sub(" ", " ".join([first, *(CODE_END.split(part, 1)[-1] for part in others)]))
-        ),
-        0.0,
-    )
-    for letters, length in UNSPACED:
+    # Remembered by its hash, because 1,000 words take half a millisecond.
+    key = hash(html)
+    count = _counts.get(key)
+    if count is None:
+        count = _count_words(_text_of(html))
+        if len(_counts) >= TEXTS:
+            _counts.clear()
+        _counts[key] = count
+    return count
+
+
+def _text_of(html: str) -> str:
+    """Returns the text without tags, scripts and styles."""
+    before_code, *pieces = CODE.split(html)
+    after_code = [CODE_END.split(piece, maxsplit=1)[-1] for piece in pieces]
+    return unescape(TAG.sub(" ", " ".join([before_code, *after_code])))
+
+
+def _count_words(text: str) -> int:
+    unspaced_words = 0.0
+    for letters, letters_a_word in UNSPACED:
         text, count = letters.subn(" ", text)
-        found += count / length
-    if len(_counted) >= TEXTS:
-        _counted.clear()
-    return _counted.setdefault(hash(html), ceil(found) + len(WORD.findall(text)))
+        unspaced_words += count / letters_a_word
+    return ceil(unspaced_words) + len(WORD.findall(text))
 
 
 def least_seconds(words: int) -> int:
-    """Returns the time that it takes at least to read so many words (s)."""
+    """Returns the shortest time in which so many words can be read (s)."""
     return max(LEAST, int(words / WORDS_A_MINUTE * 60 * SHARE))

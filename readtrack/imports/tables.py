@@ -3,10 +3,11 @@ reads.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, islice
-from typing import Any
+from datetime import datetime
+from itertools import islice
+from typing import Any, NamedTuple
 
 from django.apps.registry import Apps
 from django.conf import settings
@@ -14,11 +15,14 @@ from django.contrib.auth import get_user_model
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
 from django.db import connections, models
+from django.db.models.functions import Cast
+from django.utils.dateparse import parse_datetime
 
 from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.hits import exclusions, readers, visitors
-from readtrack.imports.ledger import Batch, ImportRefusedError, Report, add, resume
+from readtrack.imports import logs
+from readtrack.imports.ledger import MOST_VIEWS, Batch, ImportRefusedError, Report, add, resume
 from readtrack.models import Import
 from readtrack.sql import databases, row_counts
 from readtrack.store import connection, read_state, scripts
@@ -56,8 +60,11 @@ class HitRow(models.Model):  # noqa: DJ008
 def take_hitcount(
     *, using: str = "default", dry_run: bool = False, progress: Callable[[int], object] = int
 ) -> Report:
-    """Adds the counts, each row once, and calls `progress` with numbers of rows. The next run adds
-    later rows.
+    """Adds the counts of that database, each row once, and calls `progress` with numbers of rows.
+    The next run adds later rows.
+
+    Returns the report. Raises ImportRefusedError if the database has no table of django-hitcount,
+    or if another import came first.
     """
     table = HitCountRow._meta.db_table
     if table not in connections[using].introspection.table_names():
@@ -65,124 +72,245 @@ def take_hitcount(
             f"The database has no table {table}, so there is nothing of django-hitcount."
         )
     source = f"hitcount.{using}"
-    record = Import.objects.filter(source=source).first() or Import(
-        source=source, name="django-hitcount"
-    )
+    record = Import.objects.filter(source=source).first()
+    if record is None:
+        record = Import(source=source, name="django-hitcount")
     position, lost = resume(record, dry_run=dry_run)
     if not dry_run:
         record.save()
         flush()  # a Redis that was restored from before the last flush catches up with SQL first
     rows = HitCountRow._base_manager.using(using).order_by("pk")
-    before = rows.filter(pk__lte=position).count()
-    report = Report(read=before, skipped=Counter({"imported before": before}))
-    groups = getattr(settings, "HITCOUNT_EXCLUDE_USER_GROUP", None)
-    if groups and not set(groups) <= set(exclusions.rules()[0]["groups"]):
-        line = f"READTRACK['EXCLUDE'] = {{'groups': {sorted(groups)}}}"
-        report.notes.append(
-            f"django-hitcount left out views of HITCOUNT_EXCLUDE_USER_GROUP. To go on so, set {line}."
-        )
+    imported_before = rows.filter(pk__lte=position).count()
+    report = Report(read=imported_before, skipped=Counter({"imported before": imported_before}))
+    _note_excluded_groups(report)
     if lost:
         report.notes.append(
             "Redis lost its data during an earlier import; some rows are passed over."
         )
-    while some := list(rows.filter(pk__gt=position)[:ROWS]):
-        position = some[-1].pk
-        batch = _batch(some, report, using=using)
+    while chunk := list(rows.filter(pk__gt=position)[:ROWS]):
+        position = chunk[-1].pk
+        batch = _batch(chunk, report, using=using)
         if not dry_run:
-            add(record, batch, position=position)
-        progress(len(some))
+            _add(record, batch, report, position=position)
+        progress(len(chunk))
     return report
+
+
+def _note_excluded_groups(report: Report) -> None:
+    """Notes groups that django-hitcount is set to leave out, and this site's EXCLUDE is not."""
+    groups = getattr(settings, "HITCOUNT_EXCLUDE_USER_GROUP", None)
+    if not groups or set(groups) <= set(exclusions.rules().by_key["groups"]):
+        return
+    line = f"READTRACK['EXCLUDE'] = {{'groups': {sorted(groups)}}}"
+    report.notes.append(
+        "django-hitcount left out views of HITCOUNT_EXCLUDE_USER_GROUP. To leave them out from now"
+        f" on, set {line}."
+    )
+
+
+def _add(record: Import, batch: Batch, report: Report, *, position: int) -> None:
+    """Adds the batch to the counts. Reports the hits that an object could not take."""
+    refused = add(record, batch, position=position)
+    for subject, hits in refused.items():
+        report.counted -= hits
+        report.refuse(
+            f"Hits of {subject} are refused: with its {hits:,} hits it would have more than"
+            f" {MOST_VIEWS:,} views"
+        )
 
 
 def _batch(rows: Sequence[HitCountRow], report: Report, *, using: str) -> Batch:
     """Returns the views of rows whose objects exist and have counts, and the visitors that are
-    still on record.
+    still on record. Reports the other rows.
     """
     report.read += len(rows)
-    batch, subjects = Batch(), dict[int, str]()
-    kinds = ContentType.objects.in_bulk({row.content_type_id for row in rows})
-    for kind in dict.fromkeys(row.content_type_id for row in rows):
-        some = [row for row in rows if row.content_type_id == kind]
-        model = kinds[kind].model_class() if kind in kinds else None
-        if model is None or not is_counted(model):
-            report.skipped[f"not tracked: {model._meta.label if model else '?'}"] += len(some)
+    batch = Batch()
+    subjects: dict[int, str] = {}  # by primary key of the row
+    for row, subject, stored_views in _tracked_rows(rows, report):
+        reason = _refusal(row, subject, total=stored_views + batch.views[subject])
+        if reason:
+            report.refuse(reason)
             continue
-        pks: dict[int, Any] = {}  # of objects, by those of the rows
-        for row in some:
-            with suppress(ValidationError):
-                pks[row.pk] = model._meta.pk.to_python(row.object_pk)
-        present = row_counts.stored(model, list(pks.values()))
-        subjects.update(
-            {row: subject_of_row(model, pk) for row, pk in pks.items() if pk in present}
-        )
-        report.skipped["no such object"] += sum(row.pk not in subjects for row in some)
-    for row in rows:
-        if row.pk in subjects and row.hits > 0:
-            batch.views[subjects[row.pk]] += row.hits
+        subjects[row.pk] = subject
+        if row.hits > 0:
+            batch.views[subject] += row.hits
             report.counted += row.hits
-    hits = HitRow._base_manager.using(using).filter(hitcount_id__in=list(subjects)).order_by()
-    for hit in hits.iterator():
-        at, user = buckets.now(hit.created), hit.user_id
-        visitor = (
-            visitors.logged(hit.ip, hit.user_agent, at=at).id
-            if user is None
-            else visitors.user_id(user)
-        )
-        batch.visitors[subjects[hit.hitcount_id]].add(visitor)
+    _add_visitors(batch, subjects, report, using=using)
     return batch
+
+
+class _TrackedRow(NamedTuple):
+    """A row whose object exists and has counts."""
+
+    row: HitCountRow
+    subject: str
+    stored_views: int  # of the object, in SQL
+
+
+def _tracked_rows(rows: Sequence[HitCountRow], report: Report) -> Iterator[_TrackedRow]:
+    """Yields the rows whose objects exist and have counts. Reports the other rows."""
+    rows_by_type: defaultdict[Any, list[HitCountRow]] = defaultdict(list)
+    for row in rows:
+        rows_by_type[row.content_type_id].append(row)
+    # SQLite may hold text in place of the id of a content type.
+    type_ids = [type_id for type_id in rows_by_type if isinstance(type_id, int)]
+    content_types = ContentType.objects.in_bulk(type_ids)
+    for type_id, rows_of_type in rows_by_type.items():
+        content_type = content_types.get(type_id)
+        model = content_type.model_class() if content_type else None
+        if model is None or not is_counted(model):
+            label = model._meta.label if model else "?"
+            report.skipped[f"not tracked: {label}"] += len(rows_of_type)
+        else:
+            yield from _rows_of_objects(model, rows_of_type, report)
+
+
+def _rows_of_objects(
+    model: type[models.Model], rows: Sequence[HitCountRow], report: Report
+) -> Iterator[_TrackedRow]:
+    """Yields those of the rows whose objects, of that model, exist. Reports the other rows."""
+    pks = {row.pk: _pk_of(model, row.object_pk) for row in rows}
+    stored = row_counts.stored(model, [pk for pk in pks.values() if pk is not None])
+    for row in rows:
+        pk = pks[row.pk]
+        if pk in stored:
+            yield _TrackedRow(row, subject_of_row(model, pk), stored[pk].views)
+        else:
+            report.skipped["no such object"] += 1
+
+
+def _pk_of(model: type[models.Model], value: Any) -> Any:
+    """Returns the value as a primary key of the model; None for a value that no field takes."""
+    if "\0" in str(value):  # PostgreSQL refuses a query with such a text
+        return None
+    # to_python() does not turn every error into a ValidationError: infinity is an OverflowError.
+    with suppress(ValidationError, ValueError, TypeError, ArithmeticError):
+        return model._meta.pk.to_python(value)
+    return None
+
+
+def _refusal(row: HitCountRow, subject: str, *, total: int) -> str:
+    """Returns the reason why the row cannot be added to that total; "" if it can."""
+    start = f"Row {row.pk} of {row._meta.db_table} is refused:"
+    hits: Any = row.hits  # SQLite stores text and fractions in columns of numbers, too
+    if not isinstance(hits, int) or not 0 <= hits <= MOST_VIEWS:
+        return f"{start} its hits are no whole number from 0 to {MOST_VIEWS:,}: {str(hits)[:40]!r}"
+    if total + hits > MOST_VIEWS:
+        return f"{start} with its {hits:,} hits {subject} would have more than {MOST_VIEWS:,} views"
+    return ""
+
+
+def _add_visitors(batch: Batch, subjects: Mapping[int, str], report: Report, *, using: str) -> None:
+    """Adds the visitors of the rows, whose subjects are given by primary key. Reports visitors
+    without a user and without a time from 1970 on.
+    """
+    hits = HitRow._base_manager.using(using).filter(hitcount_id__in=list(subjects)).order_by()
+    # The time as text, because drivers raise for times beyond datetime, such as PostgreSQL's
+    # infinity.
+    columns = ("hitcount_id", "ip", "user_agent", "user_id", Cast("created", models.TextField()))
+    for row, address, agent, user, time in hits.values_list(*columns).iterator():
+        at = _time(time, using=using)
+        if user is not None:
+            batch.visitors[subjects[row]].add(visitors.user_id(user))
+        elif at is not None:
+            visitor = visitors.logged(address or "", agent or "", at=at)
+            batch.visitors[subjects[row]].add(visitor.id)
+        else:
+            report.skipped["visitor without a time"] += 1
+
+
+def _time(text: str | None, *, using: str) -> datetime | None:
+    """Returns the database's text of a time as aware UTC; None for a text or a year of damage."""
+    with suppress(ValueError, OverflowError):
+        at = parse_datetime(text or "")
+        if at is None:
+            return None
+        if at.tzinfo is None and settings.USE_TZ:
+            at = at.replace(tzinfo=connections[using].timezone)
+        at = buckets.now(at)
+        if at.year in logs.YEARS:
+            return at
+    return None
 
 
 def take_reads(
     label: str, *, user: str, category: str, dry_run: bool, progress: Callable[[int], object]
 ) -> Report:
-    """Marks read what the table says, but for what was published to since the first start. May be
-    started again.
+    """Marks categories as read for users, as the rows of a model say. Categories that were
+    published to since the first start of the import stay unread. May be started again.
+
+    `label` names the model, `user` and `category` its foreign keys. Calls `progress` with numbers
+    of rows. Returns the report. Raises ImportRefusedError if the model has no such foreign keys, or
+    if the first start is so long ago that importing again could hide what is new.
     """
     model = model_with_label(label)
     if model is None:
         raise ImportRefusedError(f"There is no model {label!r}.")
-    links: dict[str, Any] = {
-        field.name: field.related_model for field in model._meta.fields if field.remote_field
-    }
-    is_of_users = issubclass(get_user_model(), links.get(user, ()))
-    if not is_of_users or category not in links or not has_read_state(links[category]):
+    category_model = _category_model(model, user=user, category=category)
+    if category_model is None:
         raise ImportRefusedError(
             f"{label} has to point at a user by {user!r}, and by {category!r} at read state."
         )
-    as_of, report = 0, Report()
+    as_of = 0
     if not dry_run:
-        # What was published after the first start of this import is not in the table.
-        now, source = (
-            connection.server_time(patient=True),
-            f"reads:{model._meta.label_lower}:{user}:{category}",
-        )
-        read_state.begin(now)
-        first = {"name": source, "position": now}
-        begun, _ = databases.rows(Import).get_or_create(
-            source=visitors.digest("import", source), defaults=first
-        )
-        if now - begun.position > read_state.PUBLISHED_FOR:
-            raise ImportRefusedError(
-                f"{begun} was imported on {begun.started:%Y-%m-%d}, and importing it again could hide what is new"
-                " since. Delete its row of readtrack's imports to do so all the same."
-            )
-        as_of = begun.position
-    named = databases.rows(model).filter(**{f"{user}__isnull": False, f"{category}__isnull": False})
-    rows = named.values_list(f"{user}__pk", f"{category}__pk").iterator(chunk_size=scripts.SLICE)
-    while some := list(islice(rows, scripts.SLICE)):
-        reads: defaultdict[Any, list[str]] = defaultdict(list)
-        for reader_pk, category_pk in some:
-            reads[readers.or_none(reader_pk)].append(subject_of_row(links[category], category_pk))
-        report.skipped["id out of bounds"] += len(reads.pop(None, ()))
-        wanted = marked = sum(map(len, reads.values()))
-        if not dry_run:
-            marks = (
-                read_state.marks(reader, list(set(subjects)), as_of=as_of)
-                for reader, subjects in reads.items()
-            )
-            marked = sum(map(len, scripts.run_all(*chain.from_iterable(marks), patient=True)))
+        as_of = _first_start(f"reads:{model._meta.label_lower}:{user}:{category}")
+    report = Report()
+    conditions = {f"{user}__isnull": False, f"{category}__isnull": False}
+    pks = databases.rows(model).filter(**conditions).values_list(f"{user}__pk", f"{category}__pk")
+    rows = pks.iterator(chunk_size=scripts.SLICE)
+    while chunk := list(islice(rows, scripts.SLICE)):
+        subjects_by_reader: defaultdict[Any, list[str]] = defaultdict(list)
+        for reader_pk, category_pk in chunk:
+            reader = readers.or_none(reader_pk)
+            subjects_by_reader[reader].append(subject_of_row(category_model, category_pk))
+        report.skipped["id out of bounds"] += len(subjects_by_reader.pop(None, ()))
+        wanted = sum(map(len, subjects_by_reader.values()))
+        marked = wanted if dry_run else _mark(subjects_by_reader, as_of=as_of)
         report.counted += marked
         report.skipped["published to since the import began"] += wanted - marked
-        report.read += len(some)
-        progress(len(some))
+        report.read += len(chunk)
+        progress(len(chunk))
     return report
+
+
+def _category_model(
+    model: type[models.Model], *, user: str, category: str
+) -> type[models.Model] | None:
+    """Returns the model that the foreign key `category` points at; None if it has no read state,
+    or if `user` does not point at the users of this site.
+    """
+    related: dict[str, Any] = {
+        field.name: field.related_model for field in model._meta.fields if field.remote_field
+    }
+    category_model = related.get(category)
+    if not issubclass(get_user_model(), related.get(user, ())) or category_model is None:
+        return None
+    return category_model if has_read_state(category_model) else None
+
+
+def _first_start(source: str) -> int:
+    """Returns Redis's time (µs) at the first start of the import. Raises ImportRefusedError if the
+    times of publications since then are not kept.
+    """
+    # What was published after the first start of this import is not in the table.
+    now = connection.server_time(patient=True)
+    read_state.begin(now)
+    record, _ = databases.rows(Import).get_or_create(
+        source=visitors.digest("import", source), defaults={"name": source, "position": now}
+    )
+    if now - record.position > read_state.PUBLISHED_FOR:
+        raise ImportRefusedError(
+            f"{record} was imported on {record.started:%Y-%m-%d}, and importing it again could hide what is new"
+            " since. Delete its row of readtrack's imports to do so all the same."
+        )
+    return int(record.position)
+
+
+def _mark(subjects_by_reader: Mapping[Any, Sequence[str]], *, as_of: int) -> int:
+    """Marks the subjects as read, unless they were published to since that time (µs). Returns how
+    many were marked.
+    """
+    calls: list[scripts.Call[Any]] = []
+    for reader, subjects in subjects_by_reader.items():
+        calls += read_state.marks(reader, list(set(subjects)), as_of=as_of)
+    return sum(map(len, scripts.run_all(*calls, patient=True)))

@@ -1,17 +1,17 @@
-"""Takes over the views in a web server's logs: judges lines as live hits are judged, by the times
-of the log.
+"""Takes over the views in a web server's logs. Lines are judged as live hits are, by the times of
+the log.
 """
 
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.apps import apps
 from django.conf import settings
@@ -23,12 +23,12 @@ from django.core.exceptions import (
 )
 from django.db import DataError, models
 from django.http import Http404
-from django.urls import Resolver404, get_script_prefix, resolve
+from django.urls import Resolver404, ResolverMatch, get_script_prefix, resolve
 from django.utils.translation import get_language_from_path, override
 from django.views.generic.detail import DetailView, SingleObjectMixin
 
 from readtrack.conf import conf
-from readtrack.doctor.report import counted
+from readtrack.doctor.wording import counted
 from readtrack.flush.run import flush
 from readtrack.hits import addresses, exclusions, hit, visitors
 from readtrack.imports import ledger, logs
@@ -43,14 +43,28 @@ OTHERS = "(others)"
 OVERLAP = 60  # s; pieces of a rotated log share less, because requests end in another order
 # A log of that many lines with so few addresses may have those of proxies in place of the
 # visitors'.
-MANY_LINES, FEW_ADDRESSES = 1_000, 10
+MANY_LINES = 1_000
+FEW_ADDRESSES = 10
 
 _NUMBERS = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9]+")
 
 
+# Errors of a site's function for a path that fits no object. A log holds any path, so they must not
+# end the import.
+_NO_OBJECT = (
+    ObjectDoesNotExist,
+    MultipleObjectsReturned,
+    Http404,
+    ValidationError,
+    ValueError,
+    OverflowError,
+    DataError,
+)
+
+
 def subject_at(path: str) -> str | None:
     """Returns the subject that the path shows; "" if that object does not exist, None if no view
-    says what.
+    says which object it shows.
     """
     with override(get_language_from_path(path) or settings.LANGUAGE_CODE):
         try:
@@ -60,39 +74,57 @@ def subject_at(path: str) -> str | None:
     # A function, `"app.Model"` or `("app.Model", "argument"[, "field"])`.
     rule: Any = conf.IMPORT_VIEWS.get(match.view_name) or conf.IMPORT_VIEWS.get(match._func_path)
     if callable(rule):
-        try:
-            obj = rule(path, *match.args, **match.kwargs)
-        except (
-            ObjectDoesNotExist,
-            MultipleObjectsReturned,
-            Http404,
-            ValidationError,
-            ValueError,
-            DataError,
-        ):
-            return ""  # a log holds any path, and one that fits no object must not end the import
-        if not isinstance(obj, models.Model) or not is_counted(obj.__class__):
-            return None
-        return "" if obj.pk is None else subject_of(obj)
+        return _subject_by_function(rule, path, match)
     if rule:
-        label, argument, field = (rule, "pk", "pk") if isinstance(rule, str) else (*rule, "pk")[:3]
-        return _found(
-            apps.get_model(label)._default_manager.all(),
-            field=field,
-            value=match.kwargs.get(argument),
-        )
-    view = getattr(match.func, "view_class", None)
-    if not (isinstance(view, type) and issubclass(view, DetailView)):
+        return _subject_by_model(rule, match)
+    return _subject_by_view(match)
+
+
+def _subject_by_function(
+    function: Callable[..., Any], path: str, match: ResolverMatch
+) -> str | None:
+    """Returns the subject of the object that the site's function returns for the path."""
+    try:
+        obj = function(path, *match.args, **match.kwargs)
+    except _NO_OBJECT:
+        return ""
+    if not isinstance(obj, models.Model) or not is_counted(obj.__class__):
         return None
-    instance: Any = view(**getattr(match.func, "view_initkwargs", {}))
-    if instance.queryset is None and instance.model is None:
+    return "" if obj.pk is None else subject_of(obj)
+
+
+def _subject_by_model(rule: str | Sequence[str], match: ResolverMatch) -> str | None:
+    """Returns the subject of the model's row that an argument of the URL names."""
+    label, argument, field = ("", "pk", "pk")
+    if isinstance(rule, str):
+        label = rule
+    elif len(rule) == 2:
+        label, argument = rule
+    else:
+        label, argument, field = rule
+    rows = apps.get_model(label)._default_manager.all()
+    return _subject_in(rows, field=field, value=match.kwargs.get(argument))
+
+
+def _subject_by_view(match: ResolverMatch) -> str | None:
+    """Returns the subject of the object that a DetailView shows; None for any other view."""
+    view_class = getattr(match.func, "view_class", None)
+    if not (isinstance(view_class, type) and issubclass(view_class, DetailView)):
+        return None
+    view: Any = view_class(**getattr(match.func, "view_initkwargs", {}))
+    if view.queryset is None and view.model is None:
         return None  # it finds its objects by code, with a request that we do not have
-    pk, slug = (match.kwargs.get(name) for name in (instance.pk_url_kwarg, instance.slug_url_kwarg))
-    field, value = (instance.slug_field, slug) if pk is None else ("pk", pk)
-    return _found(SingleObjectMixin.get_queryset(instance), field=field, value=value)
+    rows = SingleObjectMixin.get_queryset(view)
+    pk = match.kwargs.get(view.pk_url_kwarg)
+    if pk is not None:
+        return _subject_in(rows, field="pk", value=pk)
+    return _subject_in(rows, field=view.slug_field, value=match.kwargs.get(view.slug_url_kwarg))
 
 
-def _found(queryset: "models.QuerySet[Any]", *, field: str, value: Any) -> str | None:
+def _subject_in(queryset: "models.QuerySet[Any]", *, field: str, value: Any) -> str | None:
+    """Returns the subject of the first row whose field has the value; "" without such a row, None
+    for a value that no column of that kind can hold.
+    """
     model = queryset.model
     if value is None or not is_counted(model) or "\0" in str(value):
         return None
@@ -102,8 +134,22 @@ def _found(queryset: "models.QuerySet[Any]", *, field: str, value: Any) -> str |
             value = column.clean(value, None)
         pk = queryset.filter(**{field: value}).values_list("pk", flat=True).first()
     except (ValidationError, ValueError):
-        return None  # also what no column of that kind can hold
+        return None
     return "" if pk is None else subject_of_row(model, pk)
+
+
+def _client_of(line: logs.Line) -> str:
+    """Returns the address of the client, behind proxies too; "" if the log has none."""
+    if line.forwarded:
+        return addresses.network(line.address, line.forwarded) or line.address
+    return line.address
+
+
+class _Window(NamedTuple):
+    """A window of time in which hits are counted."""
+
+    started: float  # seconds since 1970
+    hits: int
 
 
 @dataclass
@@ -112,29 +158,38 @@ class Recent:
 
     life: float
     forgotten: int = 0  # entries dropped within their window, because there were too many
-    _windows: OrderedDict[int, tuple[float, int]] = field(
-        default_factory=OrderedDict
-    )  # the oldest first
+    # The oldest first.
+    _windows: OrderedDict[int, _Window] = field(default_factory=OrderedDict)
 
     def hit(self, *names: str, at: float) -> int:
-        """Counts a hit at that time (seconds). Returns the number of hits in the window, which the
-        first one begins.
+        """Counts a hit of these names at that time (seconds since 1970). Returns the number of hits
+        in their window, which their first hit begins.
         """
         name = hash(names)  # 8 bytes for a pair: two in a million million are taken for one
-        # Servers write a line when its response ends, so a time may be a little before one that was
-        # seen.
-        while (oldest := next(iter(self._windows.values()), None)) is not None:
-            is_over = abs(at - oldest[0]) >= self.life  # or of another log, which began later
-            if not is_over and (name in self._windows or len(self._windows) < LIMIT):
-                break
+        self._forget(name, at=at)
+        window = self._windows.get(name)
+        if window is not None and self._is_over(window, at=at):
+            del self._windows[name]  # so that the new one goes to the end
+            window = None
+        started, hits = window or _Window(at, hits=0)
+        self._windows[name] = _Window(started, hits + 1)
+        return hits + 1
+
+    def _forget(self, name: int, *, at: float) -> None:
+        """Removes windows that are over, and the oldest one if there is no room for that name."""
+        while self._windows:
+            oldest = next(iter(self._windows.values()))
+            is_over = self._is_over(oldest, at=at)
+            has_room = name in self._windows or len(self._windows) < LIMIT
+            if has_room and not is_over:
+                return
             self._windows.popitem(last=False)
             self.forgotten += not is_over
-        started, count = self._windows.get(name, (at, 0))
-        if abs(at - started) >= self.life:
-            del self._windows[name]
-            started, count = at, 0
-        self._windows[name] = (started, count + 1)
-        return count + 1
+
+    def _is_over(self, window: _Window, *, at: float) -> bool:
+        # Servers write a line when its response ends, so a time may be a little before the last
+        # one. A time long before it is in another log, which began later.
+        return abs(at - window.started) >= self.life
 
 
 @dataclass(kw_only=True)
@@ -153,138 +208,237 @@ class Importer:
         self.report = ledger.Report()
         self._parse = logs.parser(self.form, self.fields)
         self._subject = lru_cache(maxsize=200_000)(subject_at)
-        self._rates, self._views = (Recent(life or 1) for life in (conf.RATE_WINDOW, conf.WINDOW))
+        self._rates = Recent(conf.RATE_WINDOW or 1)
+        self._views = Recent(conf.WINDOW or 1)
         self._batch = ledger.Batch()
-        self._addresses: Counter[str] = (
-            Counter()
-        )  # of new lines that show an object, as long as there are few
+        # Of new lines that show an object, as long as there are few.
+        self._addresses: Counter[str] = Counter()
 
     def run(self, paths: Sequence[str]) -> ledger.Report:
-        """Imports the files. Going on after a kill, or doing it all again, counts every line once."""
+        """Imports the files. Importing them again, also after a kill, counts every line once.
+
+        Returns the report. Raises OSError for a file that cannot be read, and ImportRefusedError
+        for one in another form than text and gzip, or if another import came first.
+        """
         with ExitStack() as stack:
             files = [logs.LogFile(stack.enter_context(Path(path).open("rb"))) for path in paths]
-            # A shell sorts access.log before access.log.1, but windows reach from an older file
-            # into the next one.
-            begins = {
-                file: line.at.timestamp()
-                for file in files
-                if (line := self._parse(file.first.strip()))
-            }
-            files = sorted(
-                (one for one in files if one.first), key=lambda one: begins.get(one, float("inf"))
-            )
+            files = self._in_order(file for file in files if file.first)
             for file in files:
-                file.identify(dry_run=self.dry_run)
-                if file.lost:
-                    lost = f"Redis lost its data during an earlier import; {counted(file.lost, 'byte')} passed over."
-                    self.report.notes.append(f"{file.name}: {lost}")
-            new = (index for index, file in enumerate(files) if file.digest_at(file.position + 1))
-            # The windows of the last known file reach into the first new one.
-            if known := max(0, next(new, len(files) + 1) - 1):
-                self.report.notes.append(
-                    f"{counted(known, 'log')} imported before, with nothing new."
-                )
-                self.progress(sum(file.read() for file in files[:known]))
-            if files[known:] and not self.dry_run:
-                # a Redis that was restored from before the last flush catches up with SQL first
+                self._identify(file)
+            unfinished = files[self._finished(files) :]
+            if unfinished and not self.dry_run:
+                # A Redis that was restored from before the last flush catches up with SQL first.
                 flush()
             records = {record.source: record for record in Import.objects.filter(until__gt=0)}
-            for file in files[known:]:
+            for file in unfinished:
                 self._take(file, records)
                 records[file.record.source] = file.record
-        self._note(files[known:])
+        self._note_doubts(unfinished)
         return self.report
+
+    def _in_order(self, files: Iterable[logs.LogFile]) -> list[logs.LogFile]:
+        """Returns the files by the times of their first lines, those without such a time last.
+
+        A shell sorts access.log before access.log.1, but windows reach from an older file into the
+        next one.
+        """
+
+        def begin(file: logs.LogFile) -> float:
+            line = self._parse(file.first.strip())
+            return line.at.timestamp() if line else float("inf")
+
+        return sorted(files, key=begin)
+
+    def _identify(self, file: logs.LogFile) -> None:
+        """Finds out where the import of the file goes on."""
+        file.identify(dry_run=self.dry_run)
+        if file.lost:
+            self.report.notes.append(
+                f"{file.name}: Redis lost its data during an earlier import;"
+                f" {counted(file.lost, 'byte')} passed over."
+            )
+
+    def _finished(self, files: Sequence[logs.LogFile]) -> int:
+        """Returns the number of the first files that need not be read, and notes them: those with
+        nothing new, but for the last one, whose windows reach into the first new file.
+        """
+        new = (index for index, file in enumerate(files) if file.digest_at(file.position + 1))
+        first_new = next(new, None)
+        finished = len(files) if first_new is None else max(0, first_new - 1)
+        if finished:
+            self.report.notes.append(
+                f"{counted(finished, 'log')} imported before, with nothing new."
+            )
+            self.progress(sum(file.read() for file in files[:finished]))
+        return finished
 
     def _take(self, file: logs.LogFile, others: Mapping[str, Import]) -> None:
         """Takes over one file. Notes other files that have lines of the same times."""
-        lines, read, unsaved, end, is_over = file.lines(), 0, 0, 0, False
+        lines = file.lines()
+        position = 0
+        bytes_read = 0
+        unsaved_lines = 0
+        is_over = False
         while not is_over:
-            some = list(islice(lines, LINES))
-            for raw, end in some:
-                is_new = end > file.position  # others only move the windows
-                reason = self._judge(file, raw, is_new=is_new)
-                if reason or not is_new:
-                    self.report.skipped[reason if is_new else "imported before"] += 1
-            self.report.read += len(some)
-            self.progress(file.read() - read)
-            read, unsaved, is_over = file.read(), unsaved + len(some), len(some) < LINES
-            if is_over or self._batch.views.total() >= ledger.VIEWS or unsaved >= PATIENCE:
-                batch, self._batch, unsaved = self._batch, ledger.Batch(), 0
-                if not self.dry_run and end > file.record.position:
-                    ledger.add(file.record, batch, position=end, digest=file.state.hexdigest())
+            chunk = list(islice(lines, LINES))
+            position = self._judge_all(file, chunk) or position
+            self.report.read += len(chunk)
+            self.progress(file.read() - bytes_read)
+            bytes_read = file.read()
+            unsaved_lines += len(chunk)
+            is_over = len(chunk) < LINES
+            is_full = self._batch.views.total() >= ledger.VIEWS or unsaved_lines >= PATIENCE
+            if is_over or is_full:
+                self._save(file, position=position)
+                unsaved_lines = 0
         if file.is_damaged:
             self.report.notes.append(f"{file.name} is damaged after what was read.")
-        for source, other in others.items():
-            since, until = max(file.record.since, other.since), min(file.record.until, other.until)
-            if source != file.record.source and until - since >= OVERLAP:
-                first, last = (
-                    datetime.fromtimestamp(time, timezone.utc) for time in (since, until)
-                )
-                times = f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
-                advice = "If they are pieces of one log, lines count twice; --since and --until leave times out."
-                self.report.notes.append(
-                    f"{file.name} and {other.name} both have lines of {times}. {advice}"
-                )
+        for source, record in others.items():
+            if source != file.record.source:
+                self._note_overlap(file, record)
+
+    def _judge_all(self, file: logs.LogFile, lines: Iterable[tuple[bytes, int]]) -> int:
+        """Judges lines, each given with its end. Returns the end of the last line, 0 without any."""
+        end = 0
+        for raw, end in lines:
+            if end > file.position:
+                reason = self._judge(file, raw, is_new=True)
+                if reason:
+                    self.report.skipped[reason] += 1
+            else:
+                self._judge(file, raw, is_new=False)  # only for the windows
+                self.report.skipped["imported before"] += 1
+        return end
+
+    def _save(self, file: logs.LogFile, *, position: int) -> None:
+        """Adds the batch to the counts, and begins another one. Reports the views that an object
+        could not take.
+        """
+        batch = self._batch
+        self._batch = ledger.Batch()
+        if self.dry_run or position <= file.record.position:
+            return
+        digest = file.state.hexdigest()
+        refused = ledger.add(file.record, batch, position=position, digest=digest)
+        for subject, views in refused.items():
+            self.report.counted -= views
+            reason = (
+                f"{file.name}: {counted(views, 'view')} of {subject} refused, because its count is"
+                f" no number below {ledger.MOST_VIEWS:,}."
+            )
+            self.report.refuse(reason, views=views)
+
+    def _note_overlap(self, file: logs.LogFile, other: Import) -> None:
+        """Notes another import that has lines of the same times."""
+        since = max(file.record.since, other.since)
+        until = min(file.record.until, other.until)
+        if until - since < OVERLAP:
+            return
+        first = datetime.fromtimestamp(since, timezone.utc)
+        last = datetime.fromtimestamp(until, timezone.utc)
+        self.report.notes.append(
+            f"{file.name} and {other.name} both have lines of {first:%Y-%m-%d %H:%M} to"
+            f" {last:%Y-%m-%d %H:%M} UTC. If they are pieces of one log, lines count twice;"
+            " --since and --until leave times out."
+        )
 
     def _judge(self, file: logs.LogFile, raw: bytes, *, is_new: bool) -> str:
-        """Puts a new line into the batch if it counts. Returns the reason if it does not count, or
+        """Puts a new line into the batch if it counts. Returns the reason why it does not count, or
         "".
         """
         line = self._parse(raw)
         if line is None:
             return "malformed"
-        if (self.since and line.at < self.since) or (self.until and line.at >= self.until):
+        if self._is_outside(line.at):
             return "outside the times"
-        second, record = int(line.at.timestamp()), file.record
-        record.since, record.until = min(second, record.since or second), max(second, record.until)
-        if reason := hit.refusal(line.method, line.status, {"HTTP_USER_AGENT": line.agent}):
+        second = int(line.at.timestamp())
+        record = file.record
+        record.since = min(second, record.since or second)
+        record.until = max(second, record.until)
+        reason = hit.refusal(line.method, line.status, {"HTTP_USER_AGENT": line.agent})
+        if reason:
             return reason
         subject = self._subject(line.path)
         if subject:
             return self._visit(line, subject, is_new=is_new)
-        if subject is None and is_new:
-            # Without numbers, and without characters that a terminal obeys.
-            path, found = _NUMBERS.sub("…", line.path)[:80], self.report.not_resolved
-            pattern = (
-                path
-                if path.isprintable()
-                else "".join(char if char.isprintable() else "?" for char in path)
-            )
-            found[pattern if pattern in found or len(found) < PATTERNS else OTHERS] += 1
-        return "" if subject is None else "no such object"
-
-    def _visit(self, line: logs.Line, subject: str, *, is_new: bool) -> str:
-        address = (
-            line.forwarded and addresses.network(line.address, line.forwarded)
-        ) or line.address
-        if not address or (line.agent is None and not self.count_robots):
-            return "no agent" if address else "no address"
-        if is_new and len(self._addresses) <= FEW_ADDRESSES:
-            self._addresses[address] += 1
-        if conf.EXCLUDE and exclusions.is_excluded_line(line.path, address):
-            return "excluded"
-        at, visitor = line.at.timestamp(), visitors.logged(address, line.agent or "", at=line.at)
-        # As record.lua decides for live hits.
-        if conf.RATE_LIMIT and self._rates.hit(visitor.fallback_id, at=at) > conf.RATE_LIMIT:
-            return "rate"
-        if self._views.hit(visitor.fallback_id, subject, at=at) > 1:
-            return "repeat"
+        if subject is not None:
+            return "no such object"
         if is_new:
-            self.report.counted += 1
-            self._batch.add(subject, visitor=visitor.id, at=line.at)
+            self._count_not_resolved(line.path)
         return ""
 
-    def _note(self, files: Sequence[logs.LogFile]) -> None:
+    def _is_outside(self, at: datetime) -> bool:
+        is_before = self.since is not None and at < self.since
+        return is_before or (self.until is not None and at >= self.until)
+
+    def _count_not_resolved(self, path: str) -> None:
+        """Counts a path without its numbers, and without characters that a terminal obeys."""
+        pattern = _NUMBERS.sub("…", path)[:80]
+        if not pattern.isprintable():
+            pattern = "".join(char if char.isprintable() else "?" for char in pattern)
+        counts = self.report.not_resolved
+        if pattern not in counts and len(counts) >= PATTERNS:
+            pattern = OTHERS
+        counts[pattern] += 1
+
+    def _visit(self, line: logs.Line, subject: str, *, is_new: bool) -> str:
+        """Judges a line that shows an object. Returns the reason why it does not count, or ""."""
+        address = _client_of(line)
+        if not address:
+            return "no address"
+        if line.agent is None and not self.count_robots:
+            return "no agent"
+        if is_new:
+            self._count_address(address)
+        if conf.EXCLUDE and exclusions.is_excluded_line(line.path, address):
+            return "excluded"
+        visitor = visitors.logged(address, line.agent or "", at=line.at)
+        reason = self._repeat(visitor.fallback_id, subject, at=line.at.timestamp())
+        if reason == "" and is_new:
+            self.report.counted += 1
+            self._batch.add(subject, visitor=visitor.id, at=line.at)
+        return reason
+
+    def _count_address(self, address: str) -> None:
+        if len(self._addresses) <= FEW_ADDRESSES:
+            self._addresses[address] += 1
+
+    def _repeat(self, visitor: str, subject: str, *, at: float) -> str:
+        """Returns the reason why the visitor's view does not count at that time, as record.lua
+        decides it for live hits; "" if it counts.
+        """
+        if conf.RATE_LIMIT and self._rates.hit(visitor, at=at) > conf.RATE_LIMIT:
+            return "rate"
+        if self._views.hit(visitor, subject, at=at) > 1:
+            return "repeat"
+        return ""
+
+    def _note_doubts(self, files: Sequence[logs.LogFile]) -> None:
         """Notes what may make the counts wrong."""
-        note, lines = self.report.notes.append, self._addresses.total()
+        notes = self.report.notes
+        lines = self._addresses.total()
         if lines >= MANY_LINES and len(self._addresses) <= FEW_ADDRESSES:
-            found = f"{counted(lines, 'line')} of {', '.join(sorted(self._addresses))} and of no other address"
-            note(f"{found}. If that is a proxy's, people with the same browser are one visitor.")
-        if forgotten := self._views.forgotten:
-            note(
-                f"{counted(forgotten, 'visit')} forgotten within the window, so reloads may count as views."
+            listed = ", ".join(sorted(self._addresses))
+            notes.append(
+                f"{counted(lines, 'line')} of {listed} and of no other address. If that is a"
+                " proxy's, people with the same browser are one visitor."
             )
-        first = None if self.until else FlushRun.objects.order_by("started").first()
-        if first and any(file.record.until >= int(first.began.timestamp()) for file in files):
-            goes_on = f"The log goes on after {first.began:%Y-%m-%d %H:%M} UTC."
-            note(f"{goes_on} If views were counted live by then, give --until that moment.")
+        if self._views.forgotten:
+            notes.append(
+                f"{counted(self._views.forgotten, 'visit')} forgotten within the window, so"
+                " reloads may count as views."
+            )
+        if self.until is None:
+            self._note_live_counting(files)
+
+    def _note_live_counting(self, files: Sequence[logs.LogFile]) -> None:
+        """Notes a log that goes on after the first flush, whose views may have counted live."""
+        first = FlushRun.objects.order_by("started").first()
+        if first is None:
+            return
+        began = int(first.began.timestamp())
+        if any(file.record.until >= began for file in files):
+            self.report.notes.append(
+                f"The log goes on after {first.began:%Y-%m-%d %H:%M} UTC. If views were counted"
+                " live by then, give --until that moment."
+            )

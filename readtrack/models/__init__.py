@@ -41,8 +41,8 @@ class UnsentPublication(SubjectRow):
     has it.
     """
 
-    # Made here, so that a row is deleted without having been read, and unlike a number never in use
-    # again.
+    # Made here, so that a row can be deleted without reading it first. Unlike a number of the
+    # database it is never used again.
     token = models.UUIDField(primary_key=True, default=uuid4)
     subject = models.TextField()
     items = models.PositiveIntegerField(default=1)
@@ -55,16 +55,15 @@ class FlushRun(models.Model):
     """The record of one flush."""
 
     class Kind(models.TextChoices):
-        """The extent of a flush."""
+        """What a flush reads and writes."""
 
         CHANGED = "changed", _("what changed")
         FULL = "full", _("everything")
         ARCHIVE = "archive", _("everything, sketches and breakdowns too")
 
     kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices, default=Kind.FULL)
-    part = models.CharField(
-        max_length=10, default="", editable=False
-    )  # "2/8": every eighth partition, from the second
+    # "2/8": every eighth partition, from the second.
+    part = models.CharField(max_length=10, default="", editable=False)
     started = models.DateTimeField(_("started"))
     ended = models.DateTimeField(_("ended"), null=True)
     # Redis's time at the end, or at least at the start (µs): tells a Redis that was restored from a
@@ -110,9 +109,8 @@ class Archive(SubjectRow):
     views = models.PositiveBigIntegerField()
     visitors = models.PositiveBigIntegerField()
     sketch = models.BinaryField()
-    hour = (
-        models.PositiveIntegerField()
-    )  # since 1970; the last one in which a change of views was seen
+    # Since 1970; the last hour in which a change of views was seen.
+    hour = models.PositiveIntegerField()
 
 
 class SubjectCount(SubjectRow):
@@ -121,9 +119,8 @@ class SubjectCount(SubjectRow):
     """
 
     subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
-    view_count = models.PositiveBigIntegerField(
-        db_column="views"
-    )  # named as in Tracked, so that a query fits both
+    # Named as in Tracked, so that a query fits both.
+    view_count = models.PositiveBigIntegerField(db_column="views")
     visitor_count = models.PositiveBigIntegerField(db_column="visitors")
 
 
@@ -137,23 +134,22 @@ class Breakdown(SubjectRow):
 
 
 class History(SubjectRow):
-    """The absolute counts at the end of an hour in which they changed. The views of a range are a
-    difference of two.
+    """The absolute counts at the end of an hour in which they changed. The views of a range are the
+    difference of two rows.
 
-    `subject` is that of a row, or with `reads:` before it that of a text whose reads stand in the
-    place of views, or the label of a model (`blog.post`). Hour 0 holds what a subject had before.
+    `subject` is that of an object, or the label of a model (`blog.post`). With `reads:` before it
+    `views` are the reads of the object. Hour 0 holds what a subject had before its history began.
     """
 
     pk = models.CompositePrimaryKey("subject", "hour")
-    hour = (
-        models.PositiveIntegerField()
-    )  # since 1970, UTC: half the size of a time, and the same in all databases
+    # Since 1970, UTC: half the size of a time, and the same in all databases.
+    hour = models.PositiveIntegerField()
     views = models.PositiveBigIntegerField()
     visitors = models.PositiveBigIntegerField()
 
 
 class Popular(SubjectRow):
-    """One of the most viewed subjects of the last so many days, and its counts in them. Full
+    """One of the most viewed subjects of the last days (`days`), and its counts in them. Full
     flushes renew the rows.
     """
 
@@ -205,9 +201,8 @@ class KnownEpoch(models.Model):
     """
 
     pk = models.CompositePrimaryKey("tag", "origin")
-    tag = models.CharField(
-        max_length=10, default="", blank=True
-    )  # of the partition; two lists may begin in one µs
+    # Of the partition, because lists of two partitions may begin in the same µs.
+    tag = models.CharField(max_length=10, default="", blank=True)
     origin = models.BigIntegerField()
     epoch = models.BigIntegerField(default=0)
     until = models.BigIntegerField(default=0)  # when the newest counter began that was settled (µs)
@@ -236,9 +231,8 @@ class Dashboard(FlushRun):
 class Note(models.Model):
     """A note on the charts, such as "newsletter sent"."""
 
-    day = models.DateField(
-        _("day"), default=date.today
-    )  # of TIME_ZONE, which Django makes the process's
+    # Of TIME_ZONE, which Django makes the process's.
+    day = models.DateField(_("day"), default=date.today)
     text = models.CharField(_("text"), max_length=200)
 
     class Meta:
@@ -251,7 +245,7 @@ class Note(models.Model):
 
 
 class Import(models.Model):
-    """One log or table whose views were taken over, and how far."""
+    """The progress of the import of one log or table."""
 
     # Names the position in Redis. A primary key could be handed out again once this database was
     # restored.
@@ -262,9 +256,8 @@ class Import(models.Model):
     position = models.PositiveBigIntegerField(default=0)  # what is before it is in SQL's counts
     intended = models.PositiveBigIntegerField(default=0)  # what is between the two may be
     part = models.TextField(blank=True)  # what that adds to history, as JSON
-    since = models.PositiveBigIntegerField(
-        default=0
-    )  # first and last time of its lines (s since 1970); 0 without any
+    # First and last time of its lines (s since 1970); 0 without any.
+    since = models.PositiveBigIntegerField(default=0)
     until = models.PositiveBigIntegerField(default=0)
     started = models.DateTimeField(default=timezone.now)
 

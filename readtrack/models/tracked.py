@@ -42,37 +42,43 @@ def stored_values(
     """Returns what the row stores of the news columns that a save of `only` these fields writes;
     None without a row.
     """
-    columns = {
-        name: column
-        for name, column in news_columns(type(instance)).items()
-        if column in instance.__dict__ and (only is None or name in only or column in only)
-    }
+    columns = {}
+    for name, column in news_columns(type(instance)).items():
+        is_saved = only is None or name in only or column in only
+        if is_saved and column in instance.__dict__:
+            columns[name] = column
     if not columns:
         return {}
-    row = (
-        type(instance)
-        ._base_manager.using(using)
-        .filter(pk=instance.pk)
-        .values(*columns.values())
-        .first()
-    )
-    return row and {name: row[column] for name, column in columns.items()}
+    rows = type(instance)._base_manager.using(using).filter(pk=instance.pk)
+    row = rows.values(*columns.values()).first()
+    if row is None:
+        return None
+    return {name: row[column] for name, column in columns.items()}
 
 
 def changed_fields(instance: Model, stored: Mapping[str, Any]) -> set[str]:
     """Returns the names of the stored values that differ from the instance's own."""
     columns = news_columns(type(instance))
-    pairs = {name: (value, instance.__dict__.get(columns[name])) for name, value in stored.items()}
-    # A form's "5" for the key 5 is no change.
-    return {
-        name
-        for name, (old, new) in pairs.items()
-        if old != new and (None in (old, new) or str(old) != str(new))
-    }
+    changed = set()
+    for name, old in stored.items():
+        new = instance.__dict__.get(columns[name])
+        if _differ(old, new):
+            changed.add(name)
+    return changed
+
+
+def _differ(old: Any, new: Any) -> bool:
+    if old == new:
+        return False
+    if old is None or new is None:
+        return True
+    return str(old) != str(new)  # a form's "5" for the key 5 is no change
 
 
 class StoredCount(int):
-    """A count that is in a row. A new row that is given one is a copy of that row, and starts at 0."""
+    """A count that is in a row. A new row that is given such a count is a copy of that row, and
+    starts at 0.
+    """
 
 
 class CountField(models.PositiveBigIntegerField):  # type: ignore[type-arg]  # generic in the stubs only
@@ -86,9 +92,8 @@ class CountField(models.PositiveBigIntegerField):  # type: ignore[type-arg]  # g
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:  # noqa: FBT001 - Django's signature
         if not add:
             return F(self.name)  # a stale instance cannot write an old count back
-        is_stored = isinstance(
-            model_instance.__dict__.get(self.attname, StoredCount()), StoredCount
-        )  # or deferred
+        count = model_instance.__dict__.get(self.attname, StoredCount())  # a deferred one is stored
+        is_stored = isinstance(count, StoredCount)
         # A row that is only saved in another database keeps its primary key, and its count.
         if is_stored and (model_instance._state.adding or model_instance.pk is None):
             setattr(model_instance, self.attname, 0)
@@ -148,28 +153,21 @@ class Tracked(models.Model):
     ) -> bool:
         table: Any = super()
         has_counts = self._meta.get_field("view_count").model is cls
-        if raw and has_counts:  # a fixture may be old, or from before the row had counts
-            row = type(self)._base_manager.using(using).filter(pk=self.pk).values(*COUNTS).first()
-            for name, count in (row or {}).items():
-                setattr(self, name, max(count, getattr(self, name)))
+        if raw and has_counts:
+            _raise_to_stored_counts(self, using=using)
         answers: list[Any] = []
         if not raw and cls is self._meta.concrete_model:
-            about = {
-                "instance": self,
-                "force_insert": force_insert,
-                "using": using,
-                "update_fields": update_fields,
-            }
-            answers = [answer for _, answer in row_saving.send(type(self), **about) if answer]
+            answers = _announce_save(
+                self, force_insert=force_insert, using=using, update_fields=update_fields
+            )
         # Not around the whole of save(), because receivers of post_save may count on a row that is
         # committed.
         with transaction.atomic(using=using, savepoint=False) if answers else nullcontext():
             updated = bool(
                 table._save_table(raw, cls, force_insert, force_update, using, update_fields)
             )
-            for name in COUNTS if has_counts else ():
-                if type(count := self.__dict__.get(name)) is int:
-                    self.__dict__[name] = StoredCount(count)
+            if has_counts:
+                _mark_counts_as_stored(self)
             for answer in answers:
                 # as Django does it a moment later, for relations that a receiver looks at
                 self._state.db = using
@@ -177,7 +175,35 @@ class Tracked(models.Model):
         return updated
 
     def is_news(self, *, created: bool, changed: Set[str]) -> bool:
-        """Returns True if a save is news. `changed` names those of `news_fields` and `news_for`
-        that it changed.
+        """Returns True if a save is news. `changed` are the names of fields in `news_fields` and
+        `news_for` that the save changed.
         """
         return created or bool(changed)
+
+
+# Functions and not methods of Tracked, because a site's model may have methods of any name.
+
+
+def _announce_save(instance: Tracked, **options: Any) -> list[Any]:
+    """Returns the functions that receivers of `row_saving` want to be called after the row is
+    written.
+    """
+    answers = row_saving.send(type(instance), instance=instance, **options)
+    return [answer for _, answer in answers if answer]
+
+
+def _raise_to_stored_counts(instance: Tracked, *, using: str | None) -> None:
+    """Raises the counts to those of the row, because a fixture may be old, or from before the row
+    had counts.
+    """
+    rows = type(instance)._base_manager.using(using).filter(pk=instance.pk)
+    stored = rows.values(*COUNTS).first() or {}
+    for name, count in stored.items():
+        setattr(instance, name, max(count, getattr(instance, name)))
+
+
+def _mark_counts_as_stored(instance: Tracked) -> None:
+    for name in COUNTS:
+        count = instance.__dict__.get(name)
+        if type(count) is int:
+            instance.__dict__[name] = StoredCount(count)

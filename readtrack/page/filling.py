@@ -32,7 +32,8 @@ from readtrack.conf import cached_setting, conf, logger
 from readtrack.hits import readers, reading, visitors
 from readtrack.hits.visitors import digest
 from readtrack.page.shown import ANSWER, LONGEST_NAME, VERSIONS, name_of, token_of
-from readtrack.reports import live
+from readtrack.reports.page_state import PageState, loaded, page_state
+from readtrack.reports.reads import reads
 from readtrack.store import keys, scripts
 
 FindReader = Callable[[], readers.Reader | None]
@@ -92,7 +93,7 @@ class Placeholder(NamedTuple):
             return cls(
                 kind,
                 f"{subjects.subject_of(obj)}{author}",
-                words if kind == TEXT else live.loaded(obj),
+                words if kind == TEXT else loaded(obj),
             )
         if settings.DEBUG:
             _explain(obj.__class__, is_dot)
@@ -129,7 +130,7 @@ def found(content: bytes, salt: str = "") -> dict[bytes, Placeholder]:
     return ours
 
 
-def rendered(waiting: Mapping[bytes, Placeholder], state: live.PageState) -> dict[bytes, str]:
+def rendered(waiting: Mapping[bytes, Placeholder], state: PageState) -> dict[bytes, str]:
     """Returns the HTML of each placeholder; "" for the marks of `if_unread`. A template is rendered
     once a page.
     """
@@ -222,7 +223,7 @@ def panel(context: Any, obj: Any) -> SafeString:
 
 def read_count(obj: Any) -> int | str:
     """`{% read_count post %}` shows how often the text was really read. Each asks Redis for itself."""
-    return live.reads(obj) if Placeholder.of(COUNT, obj) else ""
+    return reads(obj) if Placeholder.of(COUNT, obj) else ""
 
 
 def branches(
@@ -399,7 +400,7 @@ def filled(
         counts[entry.subject] = entry.stored if before is None else max(before, entry.stored or 0)
     dots = {entry.subject for entry in waiting.values() if entry.kind in {DOT, UNREAD, IF}}
     reader = find_reader() if dots else None
-    state = live.page_state(counts=counts, dots=list(dots), reader=reader, run=run)
+    state = page_state(counts=counts, dots=list(dots), reader=reader, run=run)
     html, parts, end = rendered(waiting, state), list[bytes](), 0
     for match in PATTERN.finditer(content):
         text = match[0] + match[1]

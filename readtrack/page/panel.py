@@ -11,7 +11,9 @@ from readtrack import buckets, numerals, subjects
 from readtrack.conf import conf
 from readtrack.hits.reading import READ
 from readtrack.page import filling
-from readtrack.reports import access, live
+from readtrack.reports import access
+from readtrack.reports.hashes import hashes
+from readtrack.reports.page_state import page_state
 from readtrack.sql import period_gains, row_counts
 from readtrack.store import counters, uniques
 from readtrack.texts import title_of
@@ -37,11 +39,7 @@ def placed(response: Any, content: bytes, user: Any | None) -> bytes:
     with suppress(Error):  # the page does without
         # Without VIEW_NUMBERS, for those who may not see it nothing is read but, of staff, their
         # permissions.
-        may_be_shown = (
-            conf.VIEW_NUMBERS
-            or access.is_author(user, unquote(author))
-            or access.may_view_numbers(user)
-        )
+        may_be_shown = access.may_view_any_of(user, unquote(author))
         parsed = subjects.parse_subject(subject) if user is not None and may_be_shown else None
         obj = parsed and parsed[0]._base_manager.filter(pk=parsed[1]).first()
         if obj and access.may_view_numbers(user, obj):
@@ -69,9 +67,7 @@ def _numbers(subject: str) -> dict[str, Any]:
     )
     stored = row_counts.by_subject([subject]).get(subject, row_counts.RowCounts(0, 0))
     reads = counters.hashes([subject], [name[0]])
-    state = live.page_state(
-        counts={subject: stored.views}, others=(uniques.visitors([subject]), *reads)
-    )
+    state = page_state(counts={subject: stored.views}, others=(uniques.visitors([subject]), *reads))
     is_live, views = (
         bool(state.others and all(state.others)),
         state.views[subject],
@@ -80,7 +76,7 @@ def _numbers(subject: str) -> dict[str, Any]:
         state.others if is_live else ({subject: 0}, dict[counters.Name, counters.Hash]())
     )
     found = {one: counts for one, counts in reading.items() if counts.counts}
-    counts = live.hashes([subject], [name[0]], found)[name]
+    counts = hashes([subject], [name[0]], found)[name]
     return {
         "is_live": is_live,
         "views": numerals.exact(views),

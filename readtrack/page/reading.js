@@ -1,9 +1,10 @@
 // Tells how long the page's text was looked at by somebody who does more than scroll, and that it was read to its end.
-((page, readtrack, show) => {
+((page, ask, readtrack, show) => {
   if (readtrack.reads || navigator.webdriver) return;
   readtrack.reads = true;
   const minutes = 60;
   let mark, text, seconds, sent, next, alone, isRead, ended, kinds;
+  const find = selector => page.querySelector.call(document, selector);
   const check = leaving => {
     if (!mark || kinds.size < 2) return;
     const reads = ended && seconds >= mark.dataset.read;
@@ -15,8 +16,8 @@
     }
   };
   const begin = () => {
-    mark = page.querySelector("[data-read]");
-    text = mark && (page.querySelector(mark.dataset.text || null) || mark);
+    mark = find("[data-read]");
+    text = mark && (find(mark.dataset.text || null) || mark);
     seconds = alone = 0;
     sent = -1;
     next = 5 * minutes;
@@ -24,7 +25,7 @@
     kinds = new Set();
   };
   const look = () => {
-    if (!mark || page.hidden || !page.hasFocus() || alone++ >= 6 * minutes) return;
+    if (!mark || ask("hidden") || !page.hasFocus.call(document) || alone++ >= 6 * minutes) return;
     seconds++;
     const { bottom } = text.getBoundingClientRect();
     ended ||= bottom > 0 && bottom <= innerHeight + 1;
@@ -38,8 +39,8 @@
   };
   for (const kind of ["scroll", "pointermove", "pointerdown", "keydown"])
     addEventListener(kind, ({ isTrusted }) => isTrusted && (kinds.add(kind), (alone = 0)), { capture: true, passive: true });
-  page.addEventListener("visibilitychange", () => page.hidden && leave());
+  addEventListener("visibilitychange", () => ask("hidden") && leave(), true);
   addEventListener("pagehide", leave);
   setInterval(look, 1e3);
   begin();
-})(document, readtrack, readtrack.page);
+})(Document.prototype, name => Reflect.get(Document.prototype, name, document), readtrack, readtrack.page);

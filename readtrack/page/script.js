@@ -1,19 +1,29 @@
 // Tells the server that this page is looked at, and fills in its counts and dots; again when the page comes back.
-((page, script) => {
-  if (window.readtrack) return readtrack.page(script.dataset.page);
-  let shown, url, from = page.referrer, due, timer;
+((page, ask) => {
+  const script = ask("currentScript");
+  if (Object.hasOwn(window, "readtrack")) return readtrack.page(script.dataset.page);
+  let shown, url, from = ask("referrer"), due, timer;
+  // Another site may frame this page, visible or not.
+  const isFramed = () => {
+    try {
+      for (let frame = window; frame.origin == origin; frame = frame.parent)
+        if (frame == frame.parent) return false;
+    } catch {} // of another site
+    return true;
+  };
   const tell = (token, tries, state = "") =>
+    isFramed() ||
     fetch(script.src, { method: "POST", body: token + "\n" + from + "\n" + state, keepalive: true })
       .then(answer => (answer.ok ? answer.json() : answer.status < 500 ? {} : Promise.reject()))
       .then(({ html, again }) => {
         if (token != shown) return;
         for (const key in html)
-          page.querySelectorAll(`[data-rt="${key}"]`).forEach(place => (place.outerHTML = html[key]));
+          page.querySelectorAll.call(document, `[data-rt="${key}"]`).forEach(place => (place.outerHTML = html[key]));
         if (again && tries) tell(token, 0);
       })
       .catch(() => tries && token == shown && (timer = setTimeout(tell, 9e3 / tries, token, tries - 1)));
   const look = () => {
-    if (!due || !shown || page.prerendering || page.hidden) return;
+    if (!due || !shown || ask("prerendering") || ask("hidden")) return;
     due = false;
     clearTimeout(timer);
     tell(shown, 3);
@@ -22,7 +32,7 @@
     page(token) {
       if (url) from = url;
       url = location.href;
-      shown = token || (page.querySelector("[data-page]") || script).dataset.page;
+      shown = token;
       due = true;
       look();
     },
@@ -30,11 +40,12 @@
       tell(shown, 0, state);
     },
   };
-  page.addEventListener("prerenderingchange", look);
-  page.addEventListener("visibilitychange", look);
+  addEventListener("prerenderingchange", look, true);
+  addEventListener("visibilitychange", look, true);
   addEventListener("pageshow", event => {
     due ||= event.persisted;
     look();
   });
   readtrack.page(script.dataset.page);
-})(document, document.currentScript);
+  // Of the prototype, because `<img name="hidden">` in a comment takes the place of document.hidden.
+})(Document.prototype, name => Reflect.get(Document.prototype, name, document));

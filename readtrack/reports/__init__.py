@@ -6,32 +6,15 @@ here writes.
 
 from asgiref.sync import sync_to_async
 
-from readtrack.reports.live import (
-    Reading,
-    Stage,
-    as_of,
-    breakdown,
-    funnel,
-    has_seen,
-    reader_counts,
-    reading,
-    skips,
-    unread,
-    unread_counts,
-    views,
-    visitors,
-    visitors_together,
-)
-from readtrack.reports.periods import (
-    Point,
-    ReaderPoint,
-    Trend,
-    most_viewed,
-    reader_series,
-    series,
-    trending,
-    views_in,
-)
+from readtrack.reports.breakdowns import breakdown
+from readtrack.reports.counts import has_seen, views, visitors, visitors_together
+from readtrack.reports.dots import as_of, reader_counts, unread, unread_counts
+from readtrack.reports.funnels import Stage, funnel
+from readtrack.reports.rankings import most_viewed, views_in
+from readtrack.reports.reads import Reading, reading
+from readtrack.reports.skipped import skips
+from readtrack.reports.time_series import Point, ReaderPoint, reader_series, series
+from readtrack.reports.trends import Trend, trending
 from readtrack.store.uniques import UniquesError
 
 aviews = sync_to_async(views)

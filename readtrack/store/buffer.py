@@ -110,7 +110,7 @@ class HitBuffer:
         identified = _with_ids_of_the_day(hit)
         if identified is None or (self._thread is None and not self._start()):
             return None
-        if watch.found:
+        if watch.notices:
             skip_buffer.add(key_of(hit.at), ())
         waiting = _queued(identified)
         with self._lock:

@@ -39,7 +39,7 @@ def record(hit: Hit, *others: Call[Any]) -> Outcome:
 
     outcome = _outcome_of(hit, views, is_apart=hits > 0)
     skipped = {} if hit.by_script else outcome.skipped
-    if skipped or watch.found:
+    if skipped or watch.notices:
         skip_buffer.add(key_of(hit.at), skipped.values())
     if not (reads or step_calls):
         return outcome

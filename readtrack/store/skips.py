@@ -47,8 +47,8 @@ class SkipBuffer:
         """Adds skips by reason, robots by name, and what the watch over addresses noticed since the
         last call.
         """
-        if watch.found:
-            notices, watch.found = watch.found, set()
+        if watch.notices:
+            notices, watch.notices = watch.notices, set()
             names = (*names, *notices)
         with self._lock:
             for name in names:

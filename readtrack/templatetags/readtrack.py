@@ -12,7 +12,7 @@ from django.template.base import Parser, Token
 from readtrack import numerals, reports, views
 from readtrack.page import filling, honeypot
 from readtrack.page.filling import COUNT, DOT, EXACT, IF, OF_COUNTS, UNREAD, WORDS, Placeholder
-from readtrack.reports import live
+from readtrack.reports.page_state import page_state
 from readtrack.sql.popular import DAYS, By
 
 register = template.Library()
@@ -76,12 +76,10 @@ def most_viewed(of: Any, limit: int = 10, days: int | None = None, by: By = "vie
     visitors, with `by="reads"` the most read.
     """
     if days not in (None, *DAYS):
-        raise ValueError(
-            f"most_viewed has lists of {', '.join(map(str, DAYS))} days, not of {days}."
-        )
-    return reports.most_viewed(
-        apps.get_model(of) if isinstance(of, str) else of, limit, days=days, by=by
-    )
+        listed = ", ".join(map(str, DAYS))
+        raise ValueError(f"most_viewed has lists of {listed} days, not of {days}.")
+    rows = apps.get_model(of) if isinstance(of, str) else of
+    return reports.most_viewed(rows, limit, days=days, by=by)
 
 
 @register.simple_tag
@@ -91,19 +89,20 @@ def trending(limit: int = 10, hours: int | None = None, of: str = "") -> list[re
 
     `hours=24` makes it the last day, `of="blog.Post"` a single model.
     """
-    return reports.trending(limit, hours=hours, model=apps.get_model(of) if of else None)
+    model = apps.get_model(of) if of else None
+    return reports.trending(limit, hours=hours, model=model)
 
 
 @register.simple_tag
 def visitor_count(obj: Any) -> int | str:
-    """`{% visitor_count post %}` shows the unique visitors. Each asks Redis for itself."""
+    """`{% visitor_count post %}` shows the unique visitors. Each tag takes a round trip of its own."""
     return reports.visitors([obj])[obj] if Placeholder.of(COUNT, obj) else ""
 
 
 @register.simple_tag
 def views_in(obj: Any, days: int = 7) -> int | str:
-    """`{% views_in post days=7 %}` shows the views of the last days. Each makes two queries and
-    asks Redis.
+    """`{% views_in post days=7 %}` shows the views of the last days. Each tag makes two queries and
+    takes a round trip of its own.
     """
     return reports.views_in([obj], days=days)[obj] if Placeholder.of(COUNT, obj) else ""
 
@@ -117,8 +116,8 @@ register.simple_block_tag(filling.text, takes_context=True, name="readtrack_text
 
 
 class PlaceholderNode(template.Node):
-    """Leaves a placeholder, or with `as name` sets the name to the value; IF leaves two around its
-    parts.
+    """Leaves a placeholder, or with `as name` sets the name to the value. `if_unread` leaves two
+    placeholders, around its parts.
     """
 
     child_nodelists = ("unread", "read")
@@ -128,32 +127,42 @@ class PlaceholderNode(template.Node):
         """Reads the object, an option in place of the kind, and the name. Raises
         TemplateSyntaxError.
         """
-        name, *words = token.split_contents()
+        tag, *words = token.split_contents()
         self.target = None
         if len(words) > 2 and words[-2] == "as":
-            *words, _, self.target = words
-        if not words or len(words) > 2 or any(word not in options for word in words[1:]):
+            self.target = words[-1]
+            words = words[:-2]
+        if not words or len(words) > 2 or not set(words[1:]) <= set(options):
             usage = f" [{' or '.join(options)}]" if options else ""
-            raise template.TemplateSyntaxError(f"Usage: {{% {name} object{usage} [as name] %}}")
-        self.obj, self.kind = parser.compile_filter(words[0]), words[1] if words[1:] else kind
+            raise template.TemplateSyntaxError(f"Usage: {{% {tag} object{usage} [as name] %}}")
+        self.obj = parser.compile_filter(words[0])
+        self.kind = words[1] if len(words) == 2 else kind
 
     def render(self, context: template.Context) -> str:
         obj = self.obj.resolve(context)
         if self.kind == IF:
-            unread, read = partial(self.unread.render, context), partial(self.read.render, context)
+            unread = partial(self.unread.render, context)
+            read = partial(self.read.render, context)
             return filling.branches(obj, context, unread=unread, read=read)
-        place = Placeholder.of(self.kind, obj)
+        placeholder = Placeholder.of(self.kind, obj)
         if self.target is None:
-            return filling.left(place, context)
-        value: Any = ""
-        if place and self.kind in OF_COUNTS:
-            views = reports.views([obj])[obj]
-            value = {COUNT: views, EXACT: numerals.exact(views), WORDS: filling.in_words(views)}[
-                self.kind
-            ]
-        elif place:
-            state = live.page_state(dots=[place.subject], reader=filling.reader_of(context))
-            items = state.unread.get(place.subject, 0)
-            value = items > 0 if self.kind == DOT else items
-        context[self.target] = value
+            return filling.left(placeholder, context)
+        context[self.target] = self._value(placeholder, obj, context)
         return ""
+
+    def _value(self, placeholder: Placeholder | None, obj: Any, context: template.Context) -> Any:
+        """Returns what `as name` sets the name to; "" for an object without counts or read state."""
+        if not placeholder:
+            return ""
+        if self.kind in OF_COUNTS:
+            return self._text_or_number(reports.views([obj])[obj])
+        state = page_state(dots=[placeholder.subject], reader=filling.reader_of(context))
+        items = state.unread.get(placeholder.subject, 0)
+        return items > 0 if self.kind == DOT else items
+
+    def _text_or_number(self, views: int) -> int | str:
+        if self.kind == EXACT:
+            return numerals.exact(views)
+        if self.kind == WORDS:
+            return filling.in_words(views)
+        return views

@@ -11,8 +11,9 @@ from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from readtrack import reports, tracker
+from tests.browser.test_comments import KINDS, NAMES
 from tests.browser.test_reading import PERSON
-from tests.browser.urls import POLICY, TEXTS, asked
+from tests.browser.urls import COMMENTS, POLICY, TEXTS, asked
 from tests.site.models import Post
 from tests.support import factories
 from tests.support.depth import DEEP, examples
@@ -135,6 +136,18 @@ def test_a_strict_policy_is_enough(reader: Callable[[], Reader], post: Post) -> 
     finally:
         POLICY.clear()
     assert page.shows("1 view")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_elements_name_takes_nothing_from_the_script(
+    reader: Callable[[], Reader], post: Post, kind: str
+) -> None:
+    COMMENTS["now"] = "".join(KINDS[kind].format(name) for name in NAMES)
+    try:
+        reader().opens(f"/commented/{post.pk}/")
+    finally:
+        COMMENTS.clear()
+    assert reports.views([post])[post] == 1
 
 
 def test_a_short_text_is_really_read(reader: Callable[[], Reader], post: Post) -> None:

@@ -48,7 +48,7 @@ LONG = 900
 # the test to wait.
 PERSON = "Object.defineProperty(Navigator.prototype, 'webdriver', { get: () => false });"
 TAB = """window.away = false; window.begun = window.answered = 0; const ask = fetch;
-Object.defineProperty(document, 'hidden', { get: () => away });
+Object.defineProperty(Document.prototype, 'hidden', { get: () => away });
 window.fetch = (...asked) => { begun++; return ask(...asked).finally(() => answered++); };"""
 
 

@@ -291,7 +291,7 @@ def test_a_tab_that_is_never_looked_at_is_no_view_where_only_the_script_counts(
     settings.READTRACK = {"COUNT_BY": "script"}
     page = reader(is_new=True)
     page.add_init_script(
-        "window.away = true; Object.defineProperty(document, 'hidden', { get: () => away });"
+        "window.away = true; Object.defineProperty(Document.prototype, 'hidden', { get: () => away });"
     )
     page.goto(f"/post/{post.pk}/")
     assert asked.total() == 1

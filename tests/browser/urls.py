@@ -41,6 +41,11 @@ BOOSTED = """<!doctype html><title>List</title><link rel="icon" href="data:,"><s
 TURBO = """<!doctype html><title>List</title><link rel="icon" href="data:,"><script src="/turbo.js"></script>
 <a id="post{0}" href="/post/{0}/">Post</a>"""
 
+# A visitor's HTML stands above the page's own, as a sanitiser lets it through that keeps id, name and data-*.
+COMMENTED = """{% load readtrack %}<!doctype html><title>Post</title><link rel="icon" href="data:,">{{ comment|safe }}
+{% if post %}<p id="views">{% view_count post words %}</p>{% endif %}{% readtrack_script %}"""
+
+COMMENTS: dict[str, str] = {}
 POLICY: dict[str, str] = {}
 TEXTS: dict[str, str] = {}
 asked: Counter[str] = Counter()  # requests for posts by what they were for
@@ -71,6 +76,15 @@ def text(request: Any, pk: int) -> HttpResponse:
     script = f"<script>{TEXTS.get('script', '')}</script>"
     context = {"post": found, "text": TEXTS["now"], "script": script}
     return HttpResponse(engines["django"].from_string(TEXT).render(context, request))
+
+
+def commented(request: Any, pk: int = 0) -> HttpResponse:
+    """The post below a visitor's HTML; or that alone, on a page that shows no post."""
+    found = Post.objects.filter(pk=pk).first()
+    if found:
+        request.readtrack.view(found)
+    context = {"post": found, "comment": COMMENTS["now"]}
+    return HttpResponse(engines["django"].from_string(COMMENTED).render(context, request))
 
 
 def token(request: Any, post: Post) -> str:
@@ -123,6 +137,8 @@ urlpatterns = [
     path("shared/<int:pk>/", shared_page(post)),
     path("policy/<int:pk>/", policed),
     path("text/<int:pk>/", text),
+    path("commented/<int:pk>/", commented),
+    path("commented/", commented),
     path("index/", index),
     path("boosted/", boosted),
     path("turbo/", turbo),

@@ -160,6 +160,15 @@ def test_a_message_about_a_location_never_shows_its_password(settings: Settings)
     assert "redis://127.0.0.1:6379/0" in str(message.hint)
 
 
+def test_a_prefix_that_only_the_cache_has_is_found(settings: Settings) -> None:
+    settings.CACHES = at(LOCATION="redis://one/0", KEY_PREFIX="staging")
+    message = the_message("readtrack.W013")
+    assert message.msg.startswith("The cache 'default' has the KEY_PREFIX 'staging', which")
+    assert str(message.hint).startswith("Set READTRACK['PREFIX'] = 'staging:'.")
+    settings.READTRACK = {"PREFIX": "staging:"}
+    assert found() == []
+
+
 def test_hints_name_the_line_to_move(settings: Settings) -> None:
     settings.MIDDLEWARE = [OURS, GZIP]
     assert the_message("readtrack.E016").hint == f"Move '{GZIP}' above '{OURS}' in MIDDLEWARE."

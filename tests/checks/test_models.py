@@ -108,7 +108,7 @@ def test_a_child_with_another_key_than_its_counts_is_found(monkeypatch: pytest.M
                 app_label = "site"
                 proxy = True
 
-    monkeypatch.setattr("readtrack.checks.setup.apps", own)
+    monkeypatch.setattr("readtrack.checks.models.apps", own)
     strays = [str(message.msg) for message in check_setup(None) if message.id == "readtrack.E045"]
     assert [text.partition(" ")[0] for text in strays] == ["site.VideoText", "site.LongVideoText"]
     assert "a view counts for another row of site.Text" in strays[0]

@@ -176,4 +176,4 @@ def test_the_scripts_name_has_to_fit_into_an_address(
     settings: Settings, name: str, is_good: bool
 ) -> None:
     settings.READTRACK = {"SCRIPT": name}
-    assert found() == [] if is_good else ["readtrack.E027"]
+    assert found() == ([] if is_good else ["readtrack.E027"])

@@ -1,14 +1,22 @@
 """All checks together."""
 
-import inspect
+import ast
 import re
+from pathlib import Path
 
 from django.core.management import call_command
 from pytest_django import Settings
 
 from readtrack.checks import setup
-from readtrack.checks.setup import CHECKS, check_setup, texts
+from readtrack.checks.setup import CHECKS, check_setup
 from tests.checks.findings import found
+
+FILES = sorted(Path(setup.__file__).parent.glob("*.py"))
+
+
+def nodes() -> list[ast.AST]:
+    """Returns the syntax of all files of checks."""
+    return [node for path in FILES for node in ast.walk(ast.parse(path.read_text("utf-8")))]
 
 
 def test_the_tests_own_site_is_set_up_well() -> None:
@@ -17,12 +25,26 @@ def test_the_tests_own_site_is_set_up_well() -> None:
 
 
 def test_each_check_has_an_id_of_its_own_and_a_hint() -> None:
-    assert len(CHECKS) == len(
-        re.findall(r'^    "readtrack\.', inspect.getsource(setup), re.MULTILINE)
-    )
-    for name in CHECKS:
-        assert all(texts(name).values())
-        assert re.fullmatch(r"readtrack\.[EW]\d{3}", name)
+    ids = []
+    for node in nodes():
+        if not isinstance(node, ast.Call):
+            continue
+        level = ast.unparse(node.func).removeprefix("checks.")
+        if level not in ("Error", "Warning"):
+            continue
+        words = {keyword.arg: keyword.value for keyword in node.keywords}
+        check_id = ast.literal_eval(words["id"])
+        assert re.fullmatch(rf"readtrack\.{level[0]}\d{{3}}", check_id)
+        assert len(ast.unparse(words["hint"])) > 20, check_id
+        ids.append(check_id)
+    assert len(ids) > 30
+    assert sorted(set(ids)) == sorted(ids)
+
+
+def test_every_check_is_called() -> None:
+    names = [node.name for node in nodes() if isinstance(node, ast.FunctionDef)]
+    checks = [name for name in names if name.startswith("check_") and name != "check_setup"]
+    assert sorted(checks) == sorted(check.__name__ for check in CHECKS)
 
 
 def test_checking_touches_no_network(settings: Settings) -> None:

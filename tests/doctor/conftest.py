@@ -4,7 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 from readtrack import buckets
-from readtrack.doctor.report import Finding, examine
+from readtrack.doctor.findings import Finding
+from readtrack.doctor.report import examine
 from readtrack.models import FlushRun
 
 SECOND = timedelta(seconds=1)

@@ -15,13 +15,14 @@ from redis import Redis
 from demo_project.engines.process import free_port
 from readtrack import buckets, tracker
 from readtrack.doctor import budget
-from readtrack.doctor.budget import Numbers
+from readtrack.doctor.budget import SiteSize
 from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
 from readtrack.store import keys
 from readtrack.store.trending import refresh_trending
 from readtrack.subjects import counted_models
 from tests.conftest import Start
+from tests.site.models import Post
 from tests.support import factories
 from tests.support.depth import some
 
@@ -34,14 +35,14 @@ def found(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 
 
 def test_a_site_is_known_by_its_rows() -> None:
-    assert budget.own_numbers() == Numbers(0, 0.0, 0, 0, 0, 0)
+    assert budget.site_size() == SiteSize(0, 0.0, 0, 0, 0, 0)
     for views, visitors in ((0, 0), (10, 4), (10, 8), (0, 0)):
         factories.post(view_count=views, visitor_count=visitors)
     user = factories.user()
     factories.category()
     tracker.record(factories.hit("site.post:1", "site.category:1"))
-    assert budget.own_numbers() == Numbers(4, 0.5, 6, user.pk, views=1, categories=1)
-    assert budget.own_numbers().viewed == 2
+    assert budget.site_size() == SiteSize(4, 0.5, 6, user.pk, views=1, categories=1)
+    assert budget.site_size().viewed == 2
 
 
 @pytest.mark.parametrize(
@@ -181,6 +182,12 @@ def test_kinds_of_keys_that_the_settings_leave_out_are_not_weighed(
     assert projected.keys().isdisjoint(unused)
 
 
+def test_a_site_without_funnels_has_no_keys_of_funnels(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert keys.funnel.pattern in budget.budget(posts=10, visitors=5).projected
+    monkeypatch.setattr("readtrack.doctor.budget.counted_models", lambda: [Post])
+    assert keys.funnel.pattern not in budget.budget(posts=10, visitors=5).projected
+
+
 def test_visitors_of_a_minute_are_those_of_a_whole_model() -> None:
     each = [
         budget.budget(posts=10, active=1.0, visitors=1, views=views).projected
@@ -266,7 +273,14 @@ def used_memory(client: Redis) -> int:
 
 
 @pytest.mark.parametrize(
-    "words", [["--posts", "-1"], ["--posts", "9" * 14], ["--active", "2"], ["--active", "half"]]
+    "words",
+    [
+        ["--posts", "-1"],
+        ["--posts", "many"],
+        ["--posts", "9" * 14],
+        ["--active", "2"],
+        ["--active", "half"],
+    ],
 )
 def test_odd_numbers_are_refused(words: list[str]) -> None:
     with pytest.raises(CommandError, match="is no"):

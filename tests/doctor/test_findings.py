@@ -1,12 +1,12 @@
 """The doctor words times, sizes and numbers in short."""
 
-from configparser import ConfigParser
+import ast
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from readtrack.doctor import report
+from readtrack.doctor import findings, wording
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from readtrack.doctor import report
     ],
 )
 def test_durations_are_rounded_to_what_matters(seconds: int, words: str) -> None:
-    assert report.duration(timedelta(seconds=seconds)) == words
+    assert wording.duration(timedelta(seconds=seconds)) == words
 
 
 @pytest.mark.parametrize(
@@ -37,16 +37,24 @@ def test_durations_are_rounded_to_what_matters(seconds: int, words: str) -> None
     ],
 )
 def test_a_size_is_told_in_its_largest_unit(count: int, words: str) -> None:
-    assert report.size(count) == words
+    assert wording.size(count) == words
 
 
 @pytest.mark.parametrize(("count", "words"), [(0, "0 keys"), (1, "1 key"), (2000, "2,000 keys")])
 def test_one_is_in_the_singular(count: int, words: str) -> None:
-    assert report.counted(count, "key") == words
+    assert wording.counted(count, "key") == words
 
 
 def test_every_finding_that_is_not_well_says_what_to_do() -> None:
-    messages = ConfigParser(interpolation=None)
-    messages.read(Path(report.__file__).with_name("messages.ini"), encoding="utf-8")
-    for name in messages.sections():
-        assert bool(messages[name].get("hint")) == (messages[name]["level"] != "ok"), name
+    source = Path(findings.__file__).read_text(encoding="utf-8")
+    levels = set()
+    for call in ast.walk(ast.parse(source)):
+        if not isinstance(call, ast.Call):
+            continue
+        level = ast.unparse(call.func)
+        if level in ("_note", "_warning", "_error"):
+            message, hint = call.args
+            assert ast.unparse(hint) not in ("''", '""'), ast.unparse(message)
+            levels.add(level)
+    assert len(levels) == 3
+    assert findings._ok("well").hint == ""

@@ -152,7 +152,7 @@ def test_drift_needs_something_to_compare_and_a_flush_to_compare_by() -> None:
 
 
 def test_the_sample_bounds_what_is_compared(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("readtrack.doctor.report.SAMPLE", 2)
+    monkeypatch.setattr("readtrack.doctor.measurements.SAMPLE", 2)
     for _ in range(5):
         viewed(post(), 1)
     flush()

@@ -12,7 +12,7 @@ import pytest
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack.doctor import report
+from readtrack.doctor import findings, measurements
 from readtrack.store.connection import PATIENCE
 from tests.conftest import Start, use_redis
 from tests.doctor.conftest import found, levels
@@ -130,7 +130,7 @@ def test_a_replica_takes_no_writes(start_redis: Start) -> None:
 
 def test_a_server_that_answers_at_once_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "readtrack.doctor.report.SLOW", ENOUGH
+        "readtrack.doctor.findings.SLOW", ENOUGH
     )  # a busy machine takes longer than a network
     [finding] = found("connection")
     assert (finding.level, finding.message[:12]) == ("ok", "A PING takes")
@@ -218,19 +218,20 @@ def test_a_user_with_few_rights_gets_notes_not_a_crash(
 def test_versions_are_judged_by_the_servers_own(
     info: dict[str, Any], finding: tuple[str, str]
 ) -> None:
-    level, message, *_ = report.version(SimpleNamespace(info=lambda: info))
+    version = measurements.version(SimpleNamespace(info=lambda: info))
+    [(level, message, *_)] = findings.of_version(version)
     assert (level, message) == finding
 
 
 def test_a_server_that_hides_its_eviction_policy_is_a_note() -> None:
-    level, message, hint, _name = report.eviction(
-        SimpleNamespace(info=lambda: {"redis_version": "7.2.4"})
-    )
+    memory = measurements.memory(SimpleNamespace(info=lambda: {"redis_version": "7.2.4"}))
+    [(level, message, hint, _name)] = findings.of_memory(memory)
     assert (level, message) == ("note", "The server does not tell its maxmemory-policy.")
     assert hint == "It has to be noeviction."
 
 
 def test_a_log_that_cannot_be_written_is_an_error() -> None:
     told = {"aof_enabled": 1, "aof_last_write_status": "err"}
-    first, *_ = report.persistence(SimpleNamespace(info=lambda: told, config_get=lambda name: {}))
+    client = SimpleNamespace(info=lambda: told, config_get=lambda name: {})
+    first, *_ = findings.of_persistence(measurements.persistence(client))
     assert first[:2] == ("error", "The last write to the log (AOF) of Redis failed.")

@@ -295,7 +295,7 @@ def test_addresses_that_cannot_be_the_visitors_own_are_noticed(
 ) -> None:
     settings.READTRACK = options
     see(addresses, agents, peer=peer)
-    assert watch.found == noticed
+    assert watch.notices == noticed
 
 
 def test_a_notice_is_logged_once_and_the_watch_remembers_one_sample(
@@ -321,7 +321,7 @@ def test_threads_may_judge_the_same_sample() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert watch.found == {"forwarded"}
+    assert watch.notices == {"forwarded"}
     assert len(watch._sample) < SAMPLE
 
 

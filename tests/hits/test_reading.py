@@ -38,9 +38,9 @@ def test_only_what_is_shown_is_counted() -> None:
 
 def test_the_words_of_a_text_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "TEXTS", 2)
-    monkeypatch.setattr(reading, "_counted", {})
+    monkeypatch.setattr(reading, "_counts", {})
     for text, known in (("a", 1), ("a b", 2), ("a", 2), ("a b c", 1)):
-        assert (words(text), len(reading._counted)) == (len(text.split()), known)
+        assert (words(text), len(reading._counts)) == (len(text.split()), known)
 
 
 @pytest.mark.parametrize("part", ["<", "<script ", "<!--", "&", "-'", "<a "])

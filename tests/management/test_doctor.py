@@ -68,6 +68,14 @@ def test_an_error_gives_status_2_however_many_warnings_there_are(well: Valkey) -
     assert doctor()[0] == 2
 
 
+def test_a_cache_that_is_no_redis_is_one_finding_among_others(settings: Settings) -> None:
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    status, text = doctor()
+    assert status == 2
+    assert "error   connection   CACHES['default'] names no Redis: " in text
+    assert "warning flushes      No flush has run yet." in text
+
+
 def test_json_is_for_machines(well: Valkey) -> None:
     well.stop()
     status, text = doctor("--json")

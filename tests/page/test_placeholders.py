@@ -10,7 +10,7 @@ from django.utils.translation import override
 
 from readtrack.page import filling
 from readtrack.page.filling import COUNT, DOT, EXACT, IF, UNREAD, Placeholder
-from readtrack.reports.live import PageState
+from readtrack.reports.page_state import PageState
 from readtrack.subjects import subject_of
 from tests.site.models import Category, Page, Post, Publication
 

@@ -95,7 +95,7 @@ def test_the_most_viewed_are_those_that_the_whole_history_adds_up_to(
     for model in (History, Popular, Post):
         model.objects.all().delete()
     redis.flushdb()
-    monkeypatch.setattr("readtrack.reports.periods.AT_ONCE", at_once)
+    monkeypatch.setattr("readtrack.reports.rankings.AT_ONCE", at_once)
     now = buckets.now()
     present = buckets.hour_index(now)
     posts = [factories.post() for _ in range(POSTS)]
@@ -174,7 +174,8 @@ def test_the_period_of_an_hour_is_found_by_halves(starts: list[int]) -> None:
     with connection.cursor() as cursor:
         for hour in (*starts, 6, 8, 40):
             cursor.execute(
-                f"SELECT {Vendor().period_of_hour(starts)} FROM (SELECT %s AS hour) AS hours", [hour]
+                f"SELECT {Vendor().period_of_hour(starts)} FROM (SELECT %s AS hour) AS hours",
+                [hour],
             )
             assert cursor.fetchone()[0] == max(0, bisect_right(starts, hour) - 1)
 
@@ -209,7 +210,7 @@ def test_a_range_of_hours_is_added_up_for_few_rows_and_for_many(
 def test_rows_that_no_list_has_are_added_up_unless_they_are_many(
     size: int, expected: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("sql.popular", "reports.periods"):
+    for module in ("sql.popular", "reports.rankings"):
         monkeypatch.setattr(f"readtrack.{module}.LISTED", 2)
     posts = [factories.post() for _ in range(4)]
     listed(posts, 5, 4, 8, 9)
@@ -240,7 +241,7 @@ def test_a_category_that_few_of_the_first_are_in_takes_few_queries_and_trips(
     wire: Wire, monkeypatch: pytest.MonkeyPatch, django_assert_max_num_queries: Any
 ) -> None:
     monkeypatch.setattr(
-        "readtrack.reports.periods.AT_ONCE", 5
+        "readtrack.reports.rankings.AT_ONCE", 5
     )  # so that twenty are looked at first
     posts = [factories.post() for _ in range(24)]
     listed(posts, *range(1, 25))

@@ -1,1 +1,1 @@
-"""What visitors, other sites and staff without permission may try."""
+"""What visitors, other sites, tenants, local users and staff without permission may try."""

@@ -430,7 +430,7 @@ def test_robots_are_counted_by_the_thread_as_well(wire: Wire, redis: Redis) -> N
 
 
 def test_notices_of_addresses_are_sent_with_the_views(redis: Redis) -> None:
-    watch.found.add("one address")
+    watch.notices.add("one address")
     factories.browser().get(f"/posts/{factories.post().pk}/")
     send()
     assert redis.hgetall(redis.keys("views:skips:*")[0]) == {"one address": "1"}

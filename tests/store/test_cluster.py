@@ -27,7 +27,7 @@ from readtrack.checks.setup import check_setup
 from readtrack.dashboard.objects import CANDIDATES
 from readtrack.dashboard.page import TABS
 from readtrack.dashboard.tables import NOT_KNOWN
-from readtrack.doctor.budget import key_kinds
+from readtrack.doctor.memory import key_kinds
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
 from readtrack.page import panel

@@ -11,7 +11,7 @@ from redis import Redis
 from readtrack import tracker
 from readtrack.hits import readers
 from readtrack.hits.readers import Reader
-from readtrack.reports import live
+from readtrack.reports.page_state import page_state
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.read_state import Publication
 from tests.support.partitions import asked
@@ -239,4 +239,4 @@ def test_without_redis_there_are_no_dots(settings: Any) -> None:
     settings.CACHES = {
         "default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}
     }
-    assert live.page_state(dots=[ONE], reader=4).unread == {}
+    assert page_state(dots=[ONE], reader=4).unread == {}

@@ -39,9 +39,8 @@ class Firefox:
     def __init__(self, connection: socket.socket, file: IO[bytes]) -> None:
         self._connection, self._file, self._number = connection, file, 0
         self._answer()  # its greeting
-        self.command(
-            "WebDriver:NewSession", capabilities={"timeouts": {"script": 1000 * int(ENOUGH)}}
-        )
+        timeouts = {"script": 1000 * int(ENOUGH)}
+        self.command("WebDriver:NewSession", acceptInsecureCerts=True, timeouts=timeouts)
         # It asks for no password, so every other user of this machine could command it.
         self.command("Marionette:AcceptConnections", value=False)
 
@@ -92,8 +91,10 @@ class Firefox:
 
 
 @contextmanager
-def firefox() -> Iterator[Firefox]:
-    """Starts Firefox. Skips the test where there is none, save in CI."""
+def firefox(**preferences: Any) -> Iterator[Firefox]:
+    """Starts Firefox with these preferences (`_` for `.`). Skips the test where there is none, save
+    in CI.
+    """
     program = shutil.which("firefox-esr") or shutil.which("firefox") or ""
     if not program:
         reason = "no Firefox on this machine (Debian: apt install firefox-esr)"
@@ -102,8 +103,10 @@ def firefox() -> Iterator[Firefox]:
         ignore_cleanup_errors=True
     ) as name:  # its last process writes for a moment longer
         folder = Path(name)
+        own = {key.replace("_", "."): value for key, value in preferences.items()}
         lines = (
-            f'user_pref("{key}", {json.dumps(value)});\n' for key, value in PREFERENCES.items()
+            f'user_pref("{key}", {json.dumps(value)});\n'
+            for key, value in {**PREFERENCES, **own}.items()
         )
         (folder / "user.js").write_text("".join(lines))
         command = [

@@ -18,7 +18,7 @@ from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.hits import readers
-from readtrack.reports import live
+from readtrack.reports.page_state import page_state
 from readtrack.store import clock, keys, read_state, scripts
 from readtrack.store.connection import connect
 from readtrack.subjects import subject_of
@@ -102,7 +102,7 @@ def reader_of(options: dict[str, Any]) -> Any:
 
 
 def is_unread(page: Page) -> bool:
-    return bool(live.page_state(dots=[page.subject], reader=page.reader).unread[page.subject])
+    return bool(page_state(dots=[page.subject], reader=page.reader).unread[page.subject])
 
 
 ORDERS = sorted(set(permutations(["begin", "query", "record", "commit", "publish"])))

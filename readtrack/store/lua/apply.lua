@@ -2,12 +2,14 @@
 -- Guarantees: adds a batch once, however often it is sent, because its position moves in the same step; adds it only
 -- to the Redis that it was announced to. Does not change what is trending, nor how long existing keys live. Keeps the
 -- totals as they are after this step: they tell history rows from before it from rows written since.
+-- A total that would pass the highest one, or that is no number, stays as it is.
 -- KEYS: import, unsettled, counters
--- ARGV: position before the batch, position after it; for each counter: its name in `unsettled` ("" for a subject's
+-- ARGV: position before the batch, position after it, the highest total; for each counter: its name in `unsettled` ("" for a subject's
 --       hour, which SQL does not keep), its views, its end (s since 1970; 0 for a total, which has none)
 -- Returns: 1 added, now or earlier; 0 refused; 2 refused until the counters that are unsettled now are settled
 local call = redis.call
 local import, unsettled, before, after = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+local highest = tonumber(ARGV[3])
 local state = call('HMGET', import, 'begun', 'done')
 if state[1] ~= after then return 0 end
 if state[2] == after then return 1 end
@@ -17,7 +19,7 @@ local time = call('TIME')
 local now = string.format('%.0f', time[1] * 1000000 + time[2])
 local is_settled = true
 for index = 3, #KEYS do
-  local key, arg = KEYS[index], 3 * index - 6
+  local key, arg = KEYS[index], 3 * index - 5
   local name, ends = ARGV[arg], ARGV[arg + 2]
   if name ~= '' then
     if call('SET', key, 0, 'NX') then
@@ -30,15 +32,26 @@ for index = 3, #KEYS do
 end
 if not is_settled then return 2 end
 
+-- Returns the new total, or -1 if the views are not added. An error would leave the batch half added.
+local function add_to_total(key, views)
+  local total = redis.pcall('INCRBY', key, views)
+  if type(total) ~= 'number' then return -1 end
+  if total > highest then
+    call('DECRBY', key, views)
+    return -1
+  end
+  return total
+end
+
 local totals = {}
 for index = 3, #KEYS do
-  local key, arg = KEYS[index], 3 * index - 6
+  local key, arg = KEYS[index], 3 * index - 5
   local views, ends = ARGV[arg + 1], ARGV[arg + 2]
-  local count = call('INCRBY', key, views)
   if ends == '0' then
-    totals[#totals + 1] = string.format('%.0f', count)
-  elseif call('TTL', key) < 0 then
-    call('EXPIREAT', key, ends)
+    totals[#totals + 1] = string.format('%.0f', add_to_total(key, views))
+  else
+    redis.pcall('INCRBY', key, views)
+    if call('TTL', key) == -1 then call('EXPIREAT', key, ends) end
   end
 end
 call('HSET', import, 'done', after, 'totals', table.concat(totals, ' '))

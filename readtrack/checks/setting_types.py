@@ -1,0 +1,117 @@
+"""Checks of `READTRACK` as a whole: it is a dict of known settings with values of their types."""
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+
+from django.conf import settings
+from django.core import checks
+
+from readtrack.conf import TYPES, conf
+
+
+class Expected(NamedTuple):
+    """What the value of a setting has to be, in words for a hint, and the test of it."""
+
+    words: str
+    fits: Callable[[Any], bool]
+
+
+class WrongType(NamedTuple):
+    """A setting whose value does not fit its type."""
+
+    name: str
+    value: Any
+    expected: str
+
+
+def _is_whole_number(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_positive_number(value: Any) -> bool:
+    return type(value) in (int, float) and value > 0
+
+
+def _is_list_of_strings(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
+
+
+def _is_auto_or_whole_number(value: Any) -> bool:
+    return value == "auto" or _is_whole_number(value)
+
+
+# By the annotations in `conf.py`. Those of `Literal` list their values themselves.
+EXPECTED: Mapping[Any, Expected] = {
+    int: Expected("a whole number, at least 0", _is_whole_number),
+    float: Expected("a number above 0", _is_positive_number),
+    bool: Expected("True or False", lambda value: isinstance(value, bool)),
+    str: Expected("a string", lambda value: isinstance(value, str)),
+    Sequence: Expected("a list of strings", _is_list_of_strings),
+    Mapping: Expected("a dict", lambda value: isinstance(value, dict)),
+    Union: Expected("'auto' or a whole number, at least 0", _is_auto_or_whole_number),
+}
+
+
+def _expected(annotation: Any) -> Expected:
+    """Returns what the value of a setting with that annotation has to be."""
+    origin = get_origin(annotation) or annotation
+    if origin is Literal:
+        choices = get_args(annotation)
+        return Expected(f"one of {', '.join(map(repr, choices))}", choices.__contains__)
+    return EXPECTED[origin]
+
+
+def wrong_types() -> list[WrongType]:
+    """Returns the settings whose values do not fit their types."""
+    wrong = []
+    for name, value in vars(conf).items():
+        if name not in TYPES:
+            continue
+        expected = _expected(TYPES[name])
+        if not expected.fits(value):
+            wrong.append(WrongType(name, value, expected.words))
+    return wrong
+
+
+def check_dict() -> list[checks.CheckMessage]:
+    """Checks that READTRACK is a dict."""
+    given = getattr(settings, "READTRACK", {})
+    if isinstance(given, dict):
+        return []
+    return [
+        checks.Error(
+            f"READTRACK is of the type {type(given).__name__}, not a dict.",
+            hint="Set READTRACK = {} for the defaults.",
+            id="readtrack.E001",
+        )
+    ]
+
+
+def check_types() -> list[checks.CheckMessage]:
+    """Checks that each setting has a value of its type."""
+    return [
+        checks.Error(
+            f"READTRACK['{setting.name}'] is {setting.value!r}.",
+            hint=f"Give it {setting.expected}, or leave it out for the default.",
+            id="readtrack.E002",
+        )
+        for setting in wrong_types()
+    ]
+
+
+def check_names() -> list[checks.CheckMessage]:
+    """Checks that readtrack knows each setting."""
+    messages: list[checks.CheckMessage] = []
+    for name in vars(conf):
+        if name in TYPES:
+            continue
+        suggestions = get_close_matches(str(name).upper(), TYPES) or TYPES
+        messages.append(
+            checks.Warning(
+                f"READTRACK has no setting '{name}'.",
+                hint=f"Did you mean: {', '.join(suggestions)}?",
+                id="readtrack.W003",
+            )
+        )
+    return messages

@@ -1,0 +1,239 @@
+"""Checks of settings whose values have the right type, but cannot be used."""
+
+import re
+
+from django.core import checks
+
+from readtrack.conf import conf, function_problem, patterns
+from readtrack.hits import addresses, dimensions, exclusions
+from readtrack.models import KIND_LENGTH
+from readtrack.store import keys
+
+AT_LEAST_ONE = ("FLUSH_CHUNK", "FLUSH_TASKS")
+PATTERNS = ("BOTS", "NOT_BOTS", "SHARED_PATHS")
+FUNCTIONS = ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
+COOKIE_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
+SCRIPT_NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
+LONGEST_DIMENSION = KIND_LENGTH - len("views:")  # characters
+FEWEST_PARTITIONS = 16  # of a cluster
+MOST_PARTITIONS = 1024
+
+
+def check_at_least_one() -> list[checks.CheckMessage]:
+    """Checks that numbers by which something is divided are not 0."""
+    return [
+        checks.Error(
+            f"READTRACK['{name}'] is 0, and nothing would work.",
+            hint="Give it a number from 1 up, or leave it out for the default.",
+            id="readtrack.E014",
+        )
+        for name in AT_LEAST_ONE
+        if getattr(conf, name) == 0
+    ]
+
+
+def check_partitions() -> list[checks.CheckMessage]:
+    """Checks that a cluster has enough partitions to share, and not too many to ask."""
+    if conf.PARTITIONS == 1 or FEWEST_PARTITIONS <= conf.PARTITIONS <= MOST_PARTITIONS:
+        return []
+    return [
+        checks.Error(
+            f"READTRACK['PARTITIONS'] is {conf.PARTITIONS}.",
+            hint=(
+                "Give it 1 for a single Redis,"
+                " or for a cluster a number from 16 to 1024, such as 64."
+            ),
+            id="readtrack.E042",
+        )
+    ]
+
+
+def check_flush_tasks() -> list[checks.CheckMessage]:
+    """Checks that each task has a partition to flush."""
+    if conf.FLUSH_TASKS <= conf.PARTITIONS:
+        return []
+    return [
+        checks.Error(
+            f"READTRACK['FLUSH_TASKS'] is {conf.FLUSH_TASKS},"
+            f" and there are no more partitions than {conf.PARTITIONS}.",
+            hint=(f"Give it {conf.PARTITIONS} at most: each task flushes some of the partitions."),
+            id="readtrack.E043",
+        )
+    ]
+
+
+def check_patterns() -> list[checks.CheckMessage]:
+    """Checks that patterns are regular expressions."""
+    messages: list[checks.CheckMessage] = []
+    for name in PATTERNS:
+        _, invalid = patterns(name)
+        for setting, pattern, error in invalid:
+            messages.append(
+                checks.Error(
+                    f"READTRACK['{setting}'] has {pattern!r},"
+                    f" which is no regular expression: {error}.",
+                    hint=(
+                        "Correct it. Escape special characters, as re.escape does."
+                        " Until then the pattern is ignored."
+                    ),
+                    id="readtrack.E020",
+                )
+            )
+    return messages
+
+
+def check_proxies() -> list[checks.CheckMessage]:
+    """Checks that the addresses of proxies are addresses or networks."""
+    _, error = addresses.proxies()
+    if not error:
+        return []
+    return [
+        checks.Error(
+            f"READTRACK['PROXY_COUNT'] and ['TRUSTED_PROXIES'] cannot be used: {error}",
+            hint=(
+                "Give addresses such as '10.0.0.1' or networks such as '10.0.0.0/8'."
+                " Until then REMOTE_ADDR is used."
+            ),
+            id="readtrack.E022",
+        )
+    ]
+
+
+def check_cookie() -> list[checks.CheckMessage]:
+    """Checks that the cookie has a name that browsers take."""
+    if COOKIE_NAME.fullmatch(conf.COOKIE):
+        return []
+    return [
+        checks.Error(
+            f"READTRACK['COOKIE'] is {conf.COOKIE!r}, which cannot be the name of a cookie.",
+            hint=(
+                "Use letters, digits, - and _."
+                " To set no cookie at all, use READTRACK['ANONYMOUS'] = 'hash'."
+            ),
+            id="readtrack.E023",
+        )
+    ]
+
+
+def check_script() -> list[checks.CheckMessage]:
+    """Checks that the script has a name that fits into an address."""
+    if SCRIPT_NAME.fullmatch(conf.SCRIPT):
+        return []
+    return [
+        checks.Error(
+            f"READTRACK['SCRIPT'] is {conf.SCRIPT!r}, which cannot be the end of an address.",
+            hint="Use letters, digits, '.', - and _, such as 'page.js'.",
+            id="readtrack.E027",
+        )
+    ]
+
+
+def check_funnel() -> list[checks.CheckMessage]:
+    """Checks that the funnel has stages, and each of them once."""
+    has_repeats = len(set(conf.FUNNEL)) < len(conf.FUNNEL)
+    if conf.FUNNEL and not has_repeats:
+        return []
+    return [
+        checks.Error(
+            f"READTRACK['FUNNEL'] is {conf.FUNNEL!r}:"
+            " it needs at least one stage, and each stage only once.",
+            hint="Name the stages in their order, such as ['view', 'click', 'convert'].",
+            id="readtrack.E032",
+        )
+    ]
+
+
+def check_dimensions() -> list[checks.CheckMessage]:
+    """Checks that each dimension has a function, and a name that is free and fits."""
+    messages: list[checks.CheckMessage] = []
+    for path in conf.DIMENSIONS:
+        problem = _dimension_problem(path)
+        if problem:
+            messages.append(
+                checks.Error(
+                    f"READTRACK['DIMENSIONS'] names '{path}': {problem}.",
+                    hint=(
+                        "Name device, browser, os, country, referrer,"
+                        " or the dotted path of a callable that takes the request."
+                    ),
+                    id="readtrack.E033",
+                )
+            )
+    return messages
+
+
+def _dimension_problem(path: str) -> str:
+    """Returns the reason why the dimension cannot be used; "" if it can."""
+    name = dimensions.name_of(path)
+    if name in keys.RESERVED:
+        return f"other keys are called '{name}'"
+    if len(name) > LONGEST_DIMENSION:
+        return f"its name is longer than {LONGEST_DIMENSION} characters"
+    problem = dimensions.problem(path)
+    if problem:
+        return problem
+    names = [dimensions.name_of(dimension) for dimension in conf.DIMENSIONS]
+    if names.count(name) > 1:
+        return f"another one is also called '{name}'"
+    return ""
+
+
+def check_exclusions() -> list[checks.CheckMessage]:
+    """Checks that each rule of EXCLUDE leaves something out."""
+    _, unusable = exclusions.rules()
+    return [
+        checks.Error(
+            f"READTRACK['EXCLUDE'] has {rule!r}: {value!r}, which leaves out nothing.",
+            hint=(
+                "Give 'staff': True; lists of names in 'groups', of 'app.codename' in"
+                " 'permissions', of regular expressions in 'paths', of addresses in 'networks';"
+                " and in 'function' the path of a function (request)."
+            ),
+            id="readtrack.E026",
+        )
+        for rule, value in unusable
+    ]
+
+
+def check_anonymous_readers() -> list[checks.CheckMessage]:
+    """Checks that anonymous readers, who have no user id, get a number."""
+    if not conf.ANONYMOUS_READERS or conf.READERS != "id":
+        return []
+    return [
+        checks.Error(
+            "READTRACK['READERS'] = 'id' has no numbers for anonymous visitors,"
+            " but ANONYMOUS_READERS is on.",
+            hint="Set READTRACK['READERS'] to 'auto' or 'ordinal'.",
+            id="readtrack.E040",
+        )
+    ]
+
+
+def check_functions() -> list[checks.CheckMessage]:
+    """Checks that the functions which settings name exist."""
+    messages: list[checks.CheckMessage] = []
+    for name in FUNCTIONS:
+        path = getattr(conf, name)
+        if not path:
+            continue
+        if name == "PREFIX" and not keys.PATH.fullmatch(path):
+            continue  # it is the prefix itself
+        problem = function_problem(path)
+        if problem:
+            messages.append(
+                checks.Error(
+                    f"READTRACK['{name}'] names '{path}', which is no function: {problem}.",
+                    hint=(
+                        "Give the path of a function:"
+                        " IS_BOT takes a user agent and returns True for a robot;"
+                        " READ_QUERYSET takes (request, queryset) and returns the rows which the"
+                        " user may see; VIEW_NUMBERS takes (user, object), where None is the"
+                        " whole site, and returns True for those who may see its numbers;"
+                        " CONSENT takes (request) and returns True once a cookie may be set,"
+                        " until then none is; PREFIX takes nothing and returns the tenant's name,"
+                        f" and a prefix that is no path ends with a colon, such as '{path}:'."
+                    ),
+                    id="readtrack.E041",
+                )
+            )
+    return messages

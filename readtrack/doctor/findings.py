@@ -1,0 +1,365 @@
+"""What the doctor says about its measurements, and what to do. Nothing here asks a server."""
+
+from collections.abc import Collection
+from datetime import timedelta
+from typing import NamedTuple
+
+from django.db import Error
+
+from readtrack.conf import conf
+from readtrack.doctor.measurements import (
+    Addresses,
+    Drift,
+    Flushes,
+    Locks,
+    Memory,
+    Outbox,
+    Persistence,
+    Ping,
+    Role,
+    Scripts,
+    Totals,
+    Version,
+)
+from readtrack.doctor.wording import counted, duration, size
+from readtrack.hits.addresses import NOTICES
+from readtrack.sql import runs
+from readtrack.store import connection
+from readtrack.store.flush_notes import LayoutError
+from readtrack.texts import one_line
+
+SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
+OLDEST_VERSION = (6, 2)
+NEARLY_FULL = 0.9  # of the limit of memory
+EXAMPLES = 3  # of keys or subjects that a message names
+STATEMENT = 200  # characters of a statement that are shown
+
+NO_SCHEDULE = (
+    "Are Celery's worker and beat running, with readtrack_schedule in CELERY_BEAT_SCHEDULE?"
+    " Without Celery, let cron run: manage.py readtrack flush"
+)
+
+
+class Finding(NamedTuple):
+    """One result of an examination. The hint says what to do."""
+
+    level: str  # ok, note, warning or error
+    message: str
+    hint: str
+    name: str = ""  # of the examination
+
+
+def _ok(message: str) -> Finding:
+    return _finding("ok", message, "")
+
+
+def _note(message: str, hint: str) -> Finding:
+    return _finding("note", message, hint)
+
+
+def _warning(message: str, hint: str) -> Finding:
+    return _finding("warning", message, hint)
+
+
+def _error(message: str, hint: str) -> Finding:
+    return _finding("error", message, hint)
+
+
+def _finding(level: str, message: str, hint: str) -> Finding:
+    # The text of an error or of a statement may hold what a visitor typed.
+    return Finding(level, one_line(message), one_line(hint))
+
+
+def of_ping(ping: Ping) -> list[Finding]:
+    """Judges how long pages wait for Redis."""
+    message = f"A PING takes {ping.seconds * 1000:.2f} ms."
+    if ping.seconds <= SLOW:
+        return [_ok(message)]
+    return [_warning(message, "Every page waits this long. Move Redis closer to the web servers.")]
+
+
+def of_version(version: Version) -> list[Finding]:
+    """Judges whether the server knows the commands that the scripts call."""
+    if not version.number:
+        return [
+            _note(
+                "The server does not tell its version.",
+                "It has to be Redis 6.2 or newer, or Valkey.",
+            )
+        ]
+    message = f"The server is {version.product} {version.number}."
+    major_and_minor = tuple(int(part) for part in version.number.split(".")[:2])
+    if major_and_minor < OLDEST_VERSION:
+        return [_error(message, "Upgrade it to Redis 6.2 or newer, or to Valkey.")]
+    return [_ok(message)]
+
+
+def of_role(role: Role) -> list[Finding]:
+    """Judges whether the server takes writes and holds all keys."""
+    if role.is_in_cluster and not role.is_reached_as_cluster:
+        return [
+            _error(
+                "The server is part of a cluster.",
+                f"Give CACHES['{conf.CACHE}'] the OPTIONS"
+                f" {{'CONNECTION_FACTORY': '{connection.CLUSTER_FACTORY}'}},"
+                " and set READTRACK['PARTITIONS'], such as 64.",
+            )
+        ]
+    if role.is_replica:
+        return [
+            _error(
+                "The server is a replica and takes no writes.",
+                f"Point CACHES['{conf.CACHE}'] at the primary.",
+            )
+        ]
+    message = f"The server is a primary with {counted(role.replicas, 'replica')}."
+    if role.is_in_cluster and not role.replicas:
+        return [
+            _warning(message, "Give it one, or a crash silences its subjects until it is back.")
+        ]
+    if role.needs_full_coverage:
+        return [
+            _warning(
+                f"{message} While another one is down, it refuses all commands.",
+                "Set cluster-require-full-coverage to no on each server.",
+            )
+        ]
+    return [_ok(message)]
+
+
+def of_memory(memory: Memory) -> list[Finding]:
+    """Judges whether Redis deletes counts when its memory is full."""
+    if not memory.policy:
+        return [_note("The server does not tell its maxmemory-policy.", "It has to be noeviction.")]
+    if memory.policy.startswith("allkeys"):
+        return [
+            _error(
+                f"maxmemory-policy is {memory.policy}: Redis may delete counts.",
+                "Set maxmemory-policy to noeviction, and give caches a Redis of their own.",
+            )
+        ]
+    if memory.policy != "noeviction":
+        return [
+            _warning(
+                f"maxmemory-policy is {memory.policy}:"
+                " Redis may delete the keys that mark repeated views.",
+                "Set maxmemory-policy to noeviction."
+                " Until then a reload may count as another view.",
+            )
+        ]
+    if memory.limit and memory.used > memory.limit * NEARLY_FULL:
+        return [
+            _warning(
+                f"Redis uses {size(memory.used)} of {size(memory.limit)} (maxmemory)."
+                " Once that is full, nothing is counted.",
+                "Raise maxmemory.",
+            )
+        ]
+    return [_ok(f"maxmemory-policy is {memory.policy}.")]
+
+
+def of_persistence(persistence: Persistence) -> list[Finding]:
+    """Judges what is left after a restart of Redis."""
+    findings = []
+    if persistence.has_dump_failed:
+        findings.append(_failed_write("dump (RDB)"))
+    if persistence.has_log_failed:
+        findings.append(_failed_write("write to the log (AOF)"))
+    if persistence.has_log:
+        findings.append(_ok("Redis logs every write (AOF)."))
+    elif persistence.dump_rules:
+        findings.append(_ok(f"Redis saves dumps (RDB, save {persistence.dump_rules})."))
+    elif persistence.dump_rules is None:
+        findings.append(
+            _note(
+                "Redis has no AOF, and does not tell whether it saves dumps (RDB).",
+                "Turn on its AOF or RDB.",
+            )
+        )
+    else:
+        findings.append(
+            _warning(
+                "Redis keeps nothing over a restart.",
+                "Turn on its AOF or RDB. Otherwise a restart loses the views since the last"
+                " flush, and everybody's read state.",
+            )
+        )
+    return findings
+
+
+def _failed_write(what: str) -> Finding:
+    return _error(
+        f"The last {what} of Redis failed.", "Look into the log of Redis: is the disk full?"
+    )
+
+
+def of_scripts(scripts: Scripts) -> list[Finding]:
+    """Judges whether the Redis user may run the Lua scripts."""
+    if scripts.refusal is None:
+        return [_ok("The Lua scripts load and run.")]
+    return [
+        _error(
+            f"Redis refuses the Lua scripts: {scripts.refusal}",
+            "Nothing is counted without them."
+            " Let the Redis user run EVAL, EVALSHA, SCRIPT LOAD and what they call.",
+        )
+    ]
+
+
+def of_addresses(addresses: Addresses) -> list[Finding]:
+    """Judges whether new visitors share the address of a proxy."""
+    if not addresses.notices:
+        return [_ok("No sign in the last 24 hours that new visitors share a proxy's address.")]
+    return [
+        _warning(
+            f"In the last 24 hours: {NOTICES[notice]}"
+            " New visitors with the same browser look like one.",
+            "Set READTRACK['PROXY_COUNT'] to the number of proxies that add to X-Forwarded-For,"
+            " such as 2 for a CDN in front of nginx, and 0 without a proxy."
+            " Let each of them send the header.",
+        )
+        for notice in addresses.notices
+    ]
+
+
+def of_flushes(flushes: Flushes) -> list[Finding]:
+    """Judges when flushes ran, how they ended and how long they took."""
+    if not flushes.has_run:
+        return [_warning("No flush has run yet.", NO_SCHEDULE)]
+    findings = []
+    if flushes.last_error:
+        findings.append(
+            _error(
+                f"The last flush failed: {flushes.last_error}",
+                "Run manage.py readtrack flush, and see whether it fails again.",
+            )
+        )
+    if flushes.age is None:
+        findings.append(_error("No flush has succeeded yet.", NO_SCHEDULE))
+        return findings
+    message = f"The last successful flush began {duration(flushes.age)} ago."
+    if flushes.age > runs.late_after():
+        findings.append(_error(message, NO_SCHEDULE))
+        return findings
+    findings.append(_ok(message))
+    interval = timedelta(seconds=conf.FLUSH_INTERVAL)
+    if flushes.took and flushes.took > interval:
+        findings.append(
+            _warning(
+                f"It took {duration(flushes.took)},"
+                f" longer than the interval of {duration(interval)}.",
+                "Flush less often, and set READTRACK['FLUSH_INTERVAL'] to the new interval.",
+            )
+        )
+    return findings
+
+
+def of_outbox(outbox: Outbox) -> list[Finding]:
+    """Judges whether publications reach Redis."""
+    if not outbox.publications:
+        return [_ok("Every publication has reached Redis.")]
+    message = (
+        f"{counted(outbox.publications, 'publication')} not sent to Redis yet,"
+        f" the oldest for {duration(outbox.age)}."
+    )
+    if outbox.age > runs.late_after():
+        return [
+            _warning(
+                f"{message} Their dots are off.",
+                "Flushes send them. Run: manage.py readtrack flush",
+            )
+        ]
+    return [_ok(f"{message} The next flush sends them.")]
+
+
+def of_locks(locks: Locks) -> list[Finding]:
+    """Judges whether another transaction keeps flushes from writing rows."""
+    if not locks.rows:
+        return [_ok("The last flush found no row locked.")]
+    message = (
+        f"The last flush left {counted(locks.rows, 'row')} of which another transaction has a lock"
+    )
+    lock = locks.oldest
+    if lock is None:
+        return [_ok(f"{message}. The next flush writes them.")]
+    return [
+        _warning(
+            f"{message}: session {lock.session}, open for {duration(lock.age)},"
+            f" last statement: {lock.statement[:STATEMENT]}",
+            f"Let it commit. If it hangs, end session {lock.session}:"
+            f" pg_terminate_backend({lock.session}); MySQL: KILL {lock.session}.",
+        )
+    ]
+
+
+def of_totals(totals: Totals) -> list[Finding]:
+    """Judges whether all totals are numbers."""
+    if not totals.broken:
+        return [_ok(f"{counted(totals.count, 'total')} looked at, and all of them are numbers.")]
+    return [
+        _error(
+            f"Not a number in Redis: {counted(len(totals.broken), 'total')},"
+            f" such as {_examples(totals.broken)}.",
+            "Its views do not count, and pages show SQL's."
+            " Delete the key in Redis: it then goes on from SQL's.",
+        )
+    ]
+
+
+def of_drift(drift: Drift | None) -> list[Finding]:
+    """Judges whether SQL agrees with Redis."""
+    if drift is None:
+        return [
+            _note(
+                "Redis and SQL cannot be compared, because no flush succeeded in the last hour.",
+                "Run: manage.py readtrack flush",
+            )
+        ]
+    message = f"{counted(drift.compared, 'total')} compared with SQL"
+    if not drift.different:
+        return [_ok(f"{message}, none different.")]
+    return [
+        _warning(
+            f"{message}, {len(drift.different):,} different, such as {_examples(drift.different)}.",
+            "Run: manage.py readtrack flush",
+        )
+    ]
+
+
+def _examples(names: Collection[str]) -> str:
+    return ", ".join(list(names)[:EXAMPLES])
+
+
+def failure(error: connection.RedisError | Error) -> Finding:
+    """Returns the finding for a server that does not answer or refuses to, or is not set up."""
+    text = str(error).strip()
+    kind = type(error).__name__
+    if isinstance(error, LayoutError):
+        return _error(text, "Do it once no process has the old number any more.")
+    if isinstance(error, connection.UnusableError):
+        return _error(
+            f"CACHES['{conf.CACHE}'] names no Redis: {text}",
+            "It has to be of django-redis, with a LOCATION such as redis://127.0.0.1:6379/0."
+            " Run: manage.py check",
+        )
+    if isinstance(error, connection.AuthenticationError):
+        return _error(
+            f"Redis failed: {kind}: {text}",
+            f"Correct the user or the password in CACHES['{conf.CACHE}'].",
+        )
+    if isinstance(error, connection.RedisError):
+        return _error(
+            f"Redis failed: {kind}: {text}",
+            f"CACHES['{conf.CACHE}'] points at {connection.address()}."
+            " Is Redis running there, and can this machine reach it?",
+        )
+    return _error(
+        f"The database failed: {text}",
+        "Is it running, and does DATABASES point at it?"
+        " If a table is missing, run: manage.py migrate",
+    )
+
+
+def refusal(error: connection.ResponseError) -> Finding:
+    """Returns the finding for an examination that the server does not let the Redis user make."""
+    return _note(f"Not examined: {error}", "Let the Redis user run it, or look at it yourself.")

@@ -1,0 +1,338 @@
+"""What the doctor measures, as values with their units. `findings.py` judges them.
+
+Functions that take a client ask that server. All raise redis.RedisError or django.db.Error where a
+server fails or refuses, unless they say otherwise.
+"""
+
+import timeit
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from django.db import models
+
+from readtrack import buckets
+from readtrack.hits.addresses import NOTICES, Notice
+from readtrack.models import FlushRun, UnsentPublication
+from readtrack.sql import databases, row_counts, runs
+from readtrack.store import connection, counters, keys, scripts, skips
+from readtrack.store.cluster import Cluster
+from readtrack.subjects import rows_by_model, tracked_models
+from readtrack.unread import outbox as unsent
+
+PINGS = 5
+NOTICED = 24  # hours for which notices about addresses are read
+MOST_TOTALS = 1_000_000  # totals that are looked at, at most, which takes two seconds
+SAMPLE = 1_000  # totals that are compared with SQL, at most
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """How long a page waits for Redis: the fastest of a few answers."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """The version of a server; "" if it does not tell."""
+
+    product: str  # Redis or Valkey
+    number: str
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a server is for others."""
+
+    is_in_cluster: bool
+    is_reached_as_cluster: bool  # CACHES names a cluster
+    is_replica: bool
+    replicas: int  # connected ones
+    needs_full_coverage: bool  # it refuses all commands while another server of the cluster is down
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The memory of a server, and what it does when that is full."""
+
+    policy: str  # maxmemory-policy; "" if the server does not tell
+    used: int  # bytes
+    limit: int  # bytes; 0 for no limit
+
+
+@dataclass(frozen=True, slots=True)
+class Persistence:
+    """What a server writes to its disk."""
+
+    has_log: bool  # AOF
+    dump_rules: str | None  # when it dumps (RDB); "" for never, None if the server does not tell
+    has_dump_failed: bool
+    has_log_failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scripts:
+    """Whether the Lua scripts run."""
+
+    refusal: str | None  # the server's; None if they run
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """What web processes noticed about the addresses of new visitors in the last 24 hours."""
+
+    notices: Mapping[Notice, int]  # how often each was noticed; those that were not are left out
+
+
+@dataclass(frozen=True, slots=True)
+class Flushes:
+    """When flushes ran, and how they ended."""
+
+    has_run: bool
+    last_error: str  # of the last one; "" if it ended well
+    age: timedelta | None  # since the last good one began; None if there is none
+    took: timedelta | None  # by the last good one
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """Publications that Redis may not have."""
+
+    publications: int
+    age: timedelta  # of the oldest
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A session that has locked rows for a long time."""
+
+    session: int
+    age: timedelta
+    statement: str  # its last one
+
+
+@dataclass(frozen=True, slots=True)
+class Locks:
+    """Rows that the last good flush found locked, and the oldest lock now, if there is one."""
+
+    rows: int
+    oldest: Lock | None
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The totals in Redis."""
+
+    count: int
+    broken: Collection[str]  # keys of those that are no numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A comparison of some totals with SQL."""
+
+    compared: int  # totals
+    different: Collection[str]  # subjects whose difference no view since the last flush explains
+
+
+def ping() -> Ping:
+    """Measures how long a page waits. Raises UnusableError for a cache that is no Redis."""
+    problem = connection.misconfiguration()
+    if problem:
+        raise connection.UnusableError(problem)
+    client = connection.connect()
+    return Ping(min(timeit.repeat(client.ping, number=1, repeat=PINGS)))
+
+
+def version(client: Any) -> Version:
+    """Asks for the server's version."""
+    info = client.info()
+    # Valkey also names a version of Redis, which is not its own.
+    if "valkey_version" in info:
+        return Version("Valkey", str(info["valkey_version"]))
+    return Version("Redis", str(info.get("redis_version", "")))
+
+
+def role(client: Any) -> Role:
+    """Asks whether the server is a primary, and of what."""
+    info = client.info()
+    is_in_cluster = int(info.get("cluster_enabled", 0)) > 0
+    coverage = _configured("cluster-require-full-coverage", client) if is_in_cluster else "no"
+    return Role(
+        is_in_cluster=is_in_cluster,
+        is_reached_as_cluster=isinstance(connection.connect(), Cluster),
+        is_replica=info.get("role") == "slave",
+        replicas=int(info.get("connected_slaves", 0)),
+        needs_full_coverage=coverage == "yes",
+    )
+
+
+def memory(client: Any) -> Memory:
+    """Asks for the server's memory."""
+    info = client.info()
+    return Memory(
+        policy=str(info.get("maxmemory_policy", "")),
+        used=int(info.get("used_memory", 0)),
+        limit=int(info.get("maxmemory", 0)),
+    )
+
+
+def persistence(client: Any) -> Persistence:
+    """Asks what is left after a restart of the server."""
+    info = client.info()
+    return Persistence(
+        has_log=bool(info.get("aof_enabled")),
+        dump_rules=_configured("save", client),
+        has_dump_failed=info.get("rdb_last_bgsave_status", "ok") != "ok",
+        has_log_failed=info.get("aof_last_write_status", "ok") != "ok",
+    )
+
+
+def _configured(name: str, client: Any) -> str | None:
+    """Returns a directive of the server; None where the Redis user may not read it."""
+    try:
+        directives: dict[str, str] = client.config_get(name)
+    except connection.ResponseError:  # hosted servers refuse CONFIG altogether
+        return None
+    return directives.get(name)
+
+
+def lua_scripts() -> Scripts:
+    """Tries whether the Redis user may load the scripts, and run one by its text and its digest."""
+    try:
+        for client in connection.servers(patient=True):
+            client.eval("return 1", 0)
+            client.evalsha(client.script_load("return 1"), 0)
+            scripts.load(client)
+        epochs = [counters.epoch(tag) for tag in keys.tags()]
+        scripts.run_all(*epochs, patient=True)
+    except connection.ResponseError as error:
+        return Scripts(refusal=str(error))
+    return Scripts(refusal=None)
+
+
+def addresses() -> Addresses:
+    """Reads what the web processes noticed about the addresses of new visitors."""
+    [hours] = scripts.run_all(skips.by_hour(NOTICED, at=buckets.now()))
+    notices: dict[Notice, int] = {}
+    for notice in NOTICES:
+        times = sum(hour[notice] for hour in hours)
+        if times:
+            notices[notice] = times
+    return Addresses(notices)
+
+
+def flushes() -> Flushes:
+    """Reads the records of flushes."""
+    last_run = FlushRun.objects.first()
+    good_run = runs.last_good()
+    return Flushes(
+        has_run=last_run is not None,
+        last_error=last_run.error if last_run else "",
+        age=buckets.now() - good_run.began if good_run else None,
+        took=good_run.took if good_run else None,
+    )
+
+
+def outbox() -> Outbox:
+    """Counts the publications that were not sent to Redis yet."""
+    publications = 0
+    times: list[datetime] = []
+    for alias in unsent.outboxes():
+        rows = UnsentPublication.objects.using(alias)
+        waiting = rows.aggregate(count=models.Count("pk"), oldest=models.Min("written"))
+        if waiting["count"]:
+            publications += waiting["count"]
+            times.append(buckets.now(waiting["oldest"]))
+    age = buckets.now() - min(times) if times else timedelta()
+    return Outbox(publications, age)
+
+
+def locks() -> Locks:
+    """Reads how many rows the last good flush found locked. If any were, looks for the oldest lock."""
+    good_run = runs.last_good()
+    if good_run is None or not good_run.locked:
+        return Locks(rows=0, oldest=None)
+    oldest_locks = []
+    for model in tracked_models():
+        row = databases.oldest_lock(model)
+        if row is not None:
+            oldest_locks.append(Lock(*row))
+    oldest = max(oldest_locks, key=lambda lock: lock.age, default=None)
+    return Locks(good_run.locked, oldest)
+
+
+def totals() -> Totals:
+    """Looks for totals that are no numbers, which flushes and pages skip."""
+    client: Any = connection.connect(patient=True)
+    count = 0
+    broken = []
+    for subject, total in _some_totals(MOST_TOTALS):
+        count += 1
+        if total is None:
+            key = keys.total(subject)
+            if client.exists(key):  # otherwise it was removed meanwhile
+                broken.append(key)
+    return Totals(count, broken)
+
+
+def drift() -> Drift | None:
+    """Compares some totals with SQL; None unless a flush succeeded in the last hour.
+
+    They may differ by the views since that flush, which the minute buckets hold for an hour.
+    """
+    # Read first, because views from here on may be in the totals, and then are in the buckets.
+    now = buckets.now()
+    good_run = runs.last_good()
+    if good_run is None or now - good_run.began > HOUR:
+        return None
+    live = {}
+    for subject, total in _some_totals(SAMPLE):
+        if total is not None and total.is_settled:
+            live[subject] = total.views
+    stored = _stored_views(live)
+    viewed = _viewed_since(good_run.began)
+    different = []
+    for subject, views in stored.items():
+        is_behind = views < live[subject]
+        is_ahead = views > live[subject]
+        if is_ahead or (is_behind and subject not in viewed):
+            different.append(subject)
+    return Drift(len(live), different)
+
+
+def _some_totals(limit: int) -> Iterator[tuple[str, counters.Total | None]]:
+    """Yields some totals by subject, `limit` at most.
+
+    A total that is no number, or was removed meanwhile, is None.
+    """
+    subjects = dict.fromkeys(islice(counters.scan(), limit))  # SCAN may give one twice
+    for portion in scripts.parted(list(subjects)):
+        totals_by_subject = scripts.run(counters.totals(portion), patient=True)
+        for subject in portion:
+            yield subject, totals_by_subject.get(subject)
+
+
+def _stored_views(subjects: Collection[str]) -> dict[str, int]:
+    """Returns SQL's views of the subjects that have a row."""
+    stored: dict[str, int] = {}
+    for model, subjects_by_pk in rows_by_model(subjects).items():
+        for pk, row in row_counts.stored(model, list(subjects_by_pk)).items():
+            stored[subjects_by_pk[pk]] = row.views
+    return stored
+
+
+def _viewed_since(began: datetime) -> set[str]:
+    """Returns the subjects that were viewed since then, an hour at most."""
+    # The clocks of the web servers, which name the buckets, may be fast.
+    until = buckets.now() + buckets.MINUTE
+    count = int((until - began) / buckets.MINUTE) + 2
+    minutes = buckets.minute_buckets(count, until=until)
+    viewed: set[str] = set()
+    for subjects in counters.changed(minutes):
+        viewed.update(subjects)
+    return viewed

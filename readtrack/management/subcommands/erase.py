@@ -1,0 +1,72 @@
+"""`manage.py readtrack erase`."""
+
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
+from django.core.management.base import CommandError, CommandParser
+
+from readtrack import tracker
+from readtrack.doctor.wording import counted
+from readtrack.management.subcommands.base import Subcommand, progress_bar
+
+REMAINS = """\
+These stay:
+- totals, hours, trending, breakdowns and funnels, because they are sums
+- unique visitors by HyperLogLog, in Redis and in SQL, because nobody can be taken out of a sketch. Whoever has the key
+  of the hashes can ask a sketch about a user; with few visitors the answer is nearly certain
+- visits made while signed out, because the hash of a cookie or address leads to no account
+- hashes made with an earlier SECRET or SECRET_KEY, because nothing can compute them any more
+"""
+
+
+class Erase(Subcommand):
+    """Erases what Redis holds of a user."""
+
+    name = "erase"
+    help = """\
+Erases what Redis holds of one user. That is what they have read, their place among the unique
+visitors of each subject, their windows and rates. Counts stay, because they name nobody.
+
+  manage.py readtrack erase alice
+  manage.py readtrack erase 42 --by id    # works after the account was deleted, too
+
+Looks at every key in Redis, which takes seconds per million keys.
+"""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("user", metavar="USER", help="user name, or id with --by id")
+        parser.add_argument(
+            "--by",
+            choices=["id", "name"],
+            default="name",
+            help="how to read USER (default: %(default)s)",
+        )
+
+    def handle(self, *, user: str, by: str, verbosity: int, **options: Any) -> str:
+        primary_key = _id(user) if by == "id" else _id_of_name(user)
+        with progress_bar("Erasing", unit=" keys", verbosity=verbosity) as bar:
+            erased = tracker.erase(primary_key, progress=bar.update)
+        keys = counted(erased.keys, "key")
+        members = counted(erased.members, "member")
+        bits = counted(erased.bits, "bit")
+        return f"Erased {keys}, {members} of sets and {bits} of bitmaps.\n{REMAINS}"
+
+
+def _id(text: str) -> Any:
+    """Returns the id of a user, who may be deleted. Raises CommandError."""
+    try:
+        return get_user_model()._meta.pk.to_python(text)
+    except ValidationError as error:
+        raise CommandError(f"{text!r} is not the id of a user.") from error
+
+
+def _id_of_name(name: str) -> Any:
+    """Returns the id of the user with that name. Raises CommandError."""
+    model = get_user_model()
+    try:
+        return model._default_manager.get_by_natural_key(name).pk
+    except model.DoesNotExist as error:
+        raise CommandError(
+            f"There is no user {name!r}. To name one by id, deleted or not, add --by id."
+        ) from error

@@ -1,0 +1,82 @@
+"""`manage.py readtrack flush`."""
+
+from argparse import ArgumentTypeError
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from readtrack import tracker
+from readtrack.conf import conf
+from readtrack.flush import run
+from readtrack.management.subcommands.base import Subcommand, progress_bar
+
+FIGURES = ("read", "written", "settled", "lifted", "orphans", "locked")  # of a FlushRun
+
+
+def part(text: str) -> str:
+    """Returns a part of the partitions as `2/4`, or "" for all of them.
+
+    Raises ArgumentTypeError for other texts.
+    """
+    try:
+        number, parts = map(int, text.split("/"))
+    except ValueError:
+        number = 0
+        parts = 0
+    if not 1 <= number <= parts:
+        raise ArgumentTypeError(f"invalid 'part' value: {text!r}")
+    return f"{number}/{parts}" if parts > 1 else ""
+
+
+class Flush(Subcommand):
+    """Writes counts from Redis into the database."""
+
+    name = "flush"
+    help = """\
+Writes the live counts from Redis into the database. Run it at any time, even beside other flushes:
+counts only rise.
+
+Celery beat does it by the tasks readtrack.flush_changed and readtrack.flush_views. Without Celery use cron:
+
+  * * * * *  manage.py readtrack flush --changed -v 0
+  0 * * * *  manage.py readtrack flush -v 0
+
+With several PARTITIONS, some can be flushed by one process and some by another, --partition 1/4 to --partition 4/4.
+
+It also brings the trending lists up to date.
+
+It prints the counts that were read, the rows that were written, the counters that were settled (given SQL's count
+after they began anew), those that were lifted (lower than SQL's count), the counts whose rows are deleted, and the
+rows that another transaction has locked, which the next flush writes.
+"""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--changed",
+            action="store_true",
+            help="look only at what was viewed since the last flush",
+        )
+        parser.add_argument(
+            "--partition",
+            type=part,
+            metavar="NUMBER/PARTS",
+            default="1/1",
+            help="flush some partitions: with 2/4 every fourth, from the second on",
+        )
+
+    def handle(self, *, changed: bool, partition: str, verbosity: int, **options: Any) -> str:
+        if partition:
+            _, _, parts = partition.partition("/")
+            if int(parts) > conf.PARTITIONS:
+                raise CommandError(
+                    f"READTRACK['PARTITIONS'] is {conf.PARTITIONS},"
+                    f" so there is no part {partition}."
+                )
+        tracker.resend()
+        with progress_bar("Flushing", unit=" totals", verbosity=verbosity) as bar:
+            flush_run = run.flush(only_changed=changed, part=partition, progress=bar.update)
+        tracker.refresh_trending()
+        seconds = flush_run.took.total_seconds() if flush_run.took else 0
+        lines = [f"{name:8} {getattr(flush_run, name):>12,}" for name in FIGURES]
+        lines.append(f"{'seconds':8} {seconds:>12.2f}")
+        return "\n".join(lines)

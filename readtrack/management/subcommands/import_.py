@@ -1,0 +1,179 @@
+"""`manage.py readtrack import`."""
+
+from argparse import ArgumentTypeError
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from readtrack.imports import ledger, logs, tables, weblog
+from readtrack.management.subcommands.base import Subcommand, progress_bar
+
+REASONS = 20  # of lines that did not count, the most frequent ones
+
+
+def field(text: str) -> tuple[str, str]:
+    """Returns the name and the path of `name=path`. Raises ArgumentTypeError for other texts."""
+    name, _, path = text.partition("=")
+    if name not in logs.FIELDS or not path:
+        raise ArgumentTypeError(
+            f"{text!r} is not one of {', '.join(logs.FIELDS)}, then = and its path in the JSON"
+        )
+    return name, path
+
+
+def time(text: str) -> datetime:
+    """Returns an aware time, in TIME_ZONE if the text names no offset.
+
+    Raises ArgumentTypeError for other texts.
+    """
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"invalid 'time' value: {text!r}") from error
+    return at if at.tzinfo else timezone.make_aware(at)
+
+
+class Import(Subcommand):
+    """Takes over views from logs and from other apps."""
+
+    name = "import"
+    help = """\
+Takes over views from a web server's logs, or from django-hitcount.
+
+  manage.py readtrack import access.log access.log.*.gz --dry-run
+  manage.py readtrack import access.log access.log.*.gz --until 2026-11-01
+  manage.py readtrack import --from hitcount
+  manage.py readtrack import --reads forum.ReadMark --user user --category forum
+
+Hits in a log count by the rules of live hits: robots, rate, reloads within the window, by the times of the log.
+The URLconf and its DetailViews tell which object a path shows; READTRACK["IMPORT_VIEWS"] adds other views. A log
+without user agents (--format common) counts only with --count-robots, because robots cannot be told from people.
+The content of a log identifies it: to import one again, renamed, rotated, compressed or grown, or to go on after
+a kill, counts every line once. Standard input is not read. Give --until the moment when readtrack went live,
+because what came after it is counted already. --field is for JSON other than that of nginx, Caddy and Traefik.
+"""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("files", nargs="*", metavar="FILE", help="plain or gzip")
+        parser.add_argument(
+            "--from", dest="app", choices=["hitcount"], help="take over an app's tables instead"
+        )
+        parser.add_argument(
+            "--reads",
+            metavar="APP.MODEL",
+            help="take over a table of what users have read instead",
+        )
+        parser.add_argument(
+            "--user",
+            dest="user_field",
+            default="user",
+            metavar="KEY",
+            help="its key to the user",
+        )
+        parser.add_argument(
+            "--category",
+            dest="category_field",
+            default="category",
+            metavar="KEY",
+            help="its key to categories",
+        )
+        parser.add_argument(
+            "--format", dest="form", choices=["combined", "common", "json"], default="combined"
+        )
+        parser.add_argument(
+            "--field",
+            action="append",
+            type=field,
+            default=[],
+            metavar="NAME=PATH",
+            help="for JSON: where the log keeps a field, such as address=client.ip",
+        )
+        parser.add_argument(
+            "--since",
+            type=time,
+            metavar="TIME",
+            help="pass over what is earlier, such as 2026-11-01T12:30+01:00",
+        )
+        parser.add_argument(
+            "--until", type=time, metavar="TIME", help="pass over what is not earlier"
+        )
+        parser.add_argument(
+            "--database", default="default", metavar="ALIAS", help="where the app's tables are"
+        )
+        parser.add_argument(
+            "--count-robots",
+            action="store_true",
+            help="count lines of a log without user agents, robots included",
+        )
+        parser.add_argument("--dry-run", action="store_true", help="only report")
+
+    def handle(self, *, command: BaseCommand, dry_run: bool, verbosity: int, **options: Any) -> str:
+        sources = [options["app"], options["files"], options["reads"]]
+        if len([source for source in sources if source]) != 1:
+            raise CommandError("Name log files, or --from hitcount, or a table by --reads.")
+        try:
+            report = _report(dry_run=dry_run, verbosity=verbosity, options=options)
+        except ledger.ImportRefusedError as error:
+            raise CommandError(str(error)) from error
+        except OSError as error:
+            name = error.filename or "A log"
+            reason = error.strerror or error
+            raise CommandError(f"{name} cannot be read: {reason}") from error
+        lines = ["Nothing was written. An import would say:"] if dry_run else []
+        lines += _figures(report)
+        lines += [command.style.WARNING(note) for note in report.notes]
+        return "\n".join(lines)
+
+
+def _report(*, dry_run: bool, verbosity: int, options: dict[str, Any]) -> ledger.Report:
+    """Imports what the options name. Raises ImportRefusedError, and OSError for a log."""
+    paths = options["files"]
+    if paths:
+        size = sum(Path(path).stat().st_size for path in paths)
+        unit = {"unit": "B", "unit_scale": True, "total": size}
+    else:
+        unit = {"unit": " rows"}
+    with progress_bar("Importing", verbosity=verbosity, **unit) as bar:
+        if options["app"]:
+            return tables.take_hitcount(
+                using=options["database"], dry_run=dry_run, progress=bar.update
+            )
+        if options["reads"]:
+            return tables.take_reads(
+                options["reads"],
+                user=options["user_field"],
+                category=options["category_field"],
+                dry_run=dry_run,
+                progress=bar.update,
+            )
+        importer = weblog.Importer(
+            form=options["form"],
+            fields=dict(options["field"]),
+            since=options["since"],
+            until=options["until"],
+            count_robots=options["count_robots"],
+            dry_run=dry_run,
+            progress=bar.update,
+        )
+        return importer.run(paths)
+
+
+def _figures(report: ledger.Report) -> list[str]:
+    """Returns the numbers of a report as lines."""
+    figures = [("read", report.read), ("counted", report.counted)]
+    figures += _with_reasons("skipped", report.skipped, of=report.read)
+    figures += _with_reasons("not resolved", report.not_resolved, of=report.read)
+    return [f"{count:>12,}  {name}" for name, count in figures]
+
+
+def _with_reasons(name: str, reasons: Counter[str], *, of: int) -> list[tuple[str, int]]:
+    """Returns the sum of the reasons, and the most frequent ones with their shares of all lines."""
+    figures = [(name, reasons.total())]
+    positive = +reasons
+    for reason, count in positive.most_common(REASONS):
+        figures.append((f"  {reason} ({count / of:.0%})", count))
+    return figures

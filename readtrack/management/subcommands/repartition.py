@@ -1,0 +1,43 @@
+"""`manage.py readtrack repartition`."""
+
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from readtrack.conf import conf
+from readtrack.doctor.wording import counted
+from readtrack.flush import run
+from readtrack.management.subcommands.base import Subcommand, progress_bar
+from readtrack.store import flush_notes, repartitioning
+
+
+class Repartition(Subcommand):
+    """Moves keys to other partitions."""
+
+    name = "repartition"
+    help = """\
+Moves the keys to their partitions after PARTITIONS was changed to a multiple of what it was.
+
+Run it once no process has the old number any more. Until then flushes with the new number do nothing, and say so.
+"""
+
+    def handle(self, *, verbosity: int, **options: Any) -> str:
+        after = conf.PARTITIONS
+        before = flush_notes.known_layout() or after
+        if after % before:
+            raise CommandError(
+                f"Redis has {before} partitions. Set READTRACK['PARTITIONS'] to a multiple of that."
+            )
+        if before != after:
+            with repartitioning.layout(before):
+                flush_run = run.flush()
+            # The views of locked rows would be lost where a process of the new number has begun
+            # the total anew.
+            if flush_run.locked:
+                raise CommandError(
+                    f"{counted(flush_run.locked, 'row')} locked by another transaction."
+                    " Start again."
+                )
+        with progress_bar("Moving", unit=" keys", verbosity=verbosity) as bar:
+            copied = repartitioning.move(before, progress=bar.update)
+        return f"Moved {counted(copied, 'key')} from {before} to {counted(after, 'partition')}."

@@ -1,0 +1,70 @@
+"""`manage.py readtrack start-as-read`."""
+
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+from django.db.models import Model
+
+from readtrack.doctor.wording import counted, size
+from readtrack.management.subcommands.base import Subcommand, progress_bar
+from readtrack.sql import databases
+from readtrack.subjects import has_read_state, model_with_label, owner, read_state_models
+from readtrack.unread import starting
+
+
+class StartAsRead(Subcommand):
+    """Marks everything read for everybody."""
+
+    name = "start-as-read"
+    help = """\
+Puts out the dots of every user there is. For the day on which a site with users and posts adds dots:
+otherwise everybody has a dot at everything.
+
+  manage.py readtrack start-as-read
+  manage.py readtrack start-as-read --model forum.Forum
+
+What is published while it runs keeps its dots, and so does everything for accounts made later. It fills the read state
+of each object up to the highest user, and prints the memory that this takes.
+"""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--model",
+            action="append",
+            metavar="APP.MODEL",
+            help="a model with read state (default: all of them)",
+        )
+        parser.add_argument(
+            "--dry-run",
+            action="store_true",
+            help="only print the memory that it would take",
+        )
+
+    def handle(
+        self, *, model: list[str] | None, dry_run: bool, verbosity: int, **options: Any
+    ) -> str:
+        models = [_model(label) for label in model] if model else read_state_models()
+        count = sum(databases.rows(model_class).count() for model_class in models)
+        each = starting.size_of(starting.highest_position())  # bytes
+        if not dry_run:
+            with progress_bar("Marking", unit=" objects", total=count, verbosity=verbosity) as bar:
+                count = sum(
+                    starting.start_as_read(model_class, progress=bar.update)
+                    for model_class in models
+                )
+        verb = "It would mark" if dry_run else "Marked"
+        return (
+            f"{verb} {counted(count, 'object')} read,"
+            f" {size(each)} each, {size(each * count)} in all."
+        )
+
+
+def _model(label: str) -> type[Model]:
+    """Returns the model that owns the read state of the named one. Raises CommandError."""
+    model_class = model_with_label(label)
+    if model_class is None or not has_read_state(model_class):
+        labels = [known_model._meta.label for known_model in read_state_models()]
+        raise CommandError(
+            f"{label!r} is no model with read state. This site has: {', '.join(labels) or 'none'}."
+        )
+    return owner(model_class)

@@ -1,0 +1,51 @@
+"""Read state: what is unread for a user, and how many readers a category has."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from readtrack.hits import readers
+from readtrack.reports.page_state import page_state
+from readtrack.store import clock, read_state
+from readtrack.subjects import AnyModel, can_be_unread, listed, subject_of
+
+
+def unread(user: Any, objs: Iterable[AnyModel]) -> set[AnyModel]:
+    """Returns the unread ones of the objects, in one round trip; none for anonymous users and ids
+    out of bounds.
+
+    Raises TypeError for an object that is no user of this site.
+    """
+    return {obj for obj, items in unread_counts(user, objs).items() if items}
+
+
+def unread_counts(user: Any, objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
+    """Returns the number of new items in each object, in one round trip; 0 for anonymous users and
+    ids out of bounds.
+
+    With READ_STATE "bitmap" it is 0 or 1. It is 0 for an object without read state, or whose
+    `has_news` is false. Raises TypeError for an object that is no user of this site.
+    """
+    subjects = {obj: subject_of(obj) for obj in listed(objs)}
+    pk = readers.id_of(user)
+    reader = None if pk is None else readers.or_none(pk)
+    if reader is None:
+        return dict.fromkeys(subjects, 0)
+    dots = [subject for obj, subject in subjects.items() if can_be_unread(obj)]
+    items = page_state(dots=dots, reader=reader).unread
+    return {obj: items.get(subject, 0) for obj, subject in subjects.items()}
+
+
+def reader_counts(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
+    """Returns the number of readers of each object since its last publication. Raises
+    redis.RedisError.
+    """
+    subjects = {obj: subject_of(obj) for obj in listed(objs)}
+    counts = read_state.count_readers(list(subjects.values()))
+    return {obj: counts[subject] for obj, subject in subjects.items()}
+
+
+def as_of() -> int:
+    """Returns Redis's time (µs): take it before a query, and give it to `mark_read`. Raises
+    redis.RedisError.
+    """
+    return clock.recent()

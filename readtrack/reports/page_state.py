@@ -1,0 +1,121 @@
+"""What a page shows: live counts, and what is unread for its reader, in one round trip."""
+
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from django.core.exceptions import SynchronousOnlyOperation
+from django.db import Error
+
+from readtrack.hits import readers
+from readtrack.models import Tracked
+from readtrack.sql import epochs, row_counts
+from readtrack.store import counters, keys, read_state, scripts
+from readtrack.store.circuit import fail_open
+
+
+class PageState(NamedTuple):
+    """Views, and numbers of new items for one reader, by subject. A number that Redis does not have
+    is left out.
+    """
+
+    views: dict[str, int]
+    unread: dict[str, int]
+    others: list[Any]  # the answers to the other calls of the round trip; none while Redis is down
+
+
+def page_state(
+    *,
+    counts: Mapping[str, int | None] = {},
+    dots: Sequence[str] = (),
+    reader: readers.Reader | None = None,
+    others: Sequence[scripts.Call[Any]] = (),
+    run: Callable[..., list[Any]] = scripts.run_all,
+) -> PageState:
+    """Returns views and read state, in the round trip of `run`; while Redis is down SQL's counts,
+    and no read state.
+
+    `counts` are SQL's by subject; those that are None are read, because a Redis that was restored
+    from an old snapshot may have less. An unsettled total takes another query.
+    """
+    # SQL is read before Redis, so that its count is not added to a total that is settled in
+    # between.
+    stored = _stored_views(counts)
+    total_calls = [counters.totals(part) for part in scripts.parted(stored)]
+    dot_calls = []
+    if reader is not None:
+        dot_calls = [read_state.unread(reader, part) for part in scripts.parted(dots)]
+    answers = fail_open(run, [], *total_calls, *dot_calls, *others)
+    first_dot = len(total_calls)
+    first_other = first_dot + len(dot_calls)
+    return PageState(
+        views=_merged_views(stored, ChainMap(*answers[:first_dot])),
+        unread=dict(ChainMap(*answers[first_dot:first_other])),
+        others=answers[first_other:],
+    )
+
+
+def loaded(obj: Any, name: str = "view_count") -> int | None:
+    """Returns the stored count that the object carries; None for a deferred one, and for an object
+    without the columns of Tracked.
+    """
+    count = obj.__dict__.get(name) if isinstance(obj, Tracked) else None
+    # The view may have put an F() expression there.
+    return count if isinstance(count, int) and count >= 0 else None
+
+
+def is_sound(tag: str) -> bool:
+    """Returns True unless the Redis of the partition went back, so that SQL may hold what is
+    unsettled there.
+    """
+    epoch = fail_open(scripts.run, None, counters.epoch(tag))
+    if epoch is None:
+        return False
+    try:
+        stored = epochs.SqlEpoch().known([epoch]).get(tag)
+    except (Error, SynchronousOnlyOperation):
+        # Then the page shows the higher one of the two counts, which is never too high.
+        return False
+    # Neither epoch of a Redis that went back is the one that SQL knows.
+    return stored is None or stored.current in (epoch.current, epoch.previous)
+
+
+def _stored_views(counts: Mapping[str, int | None]) -> dict[str, int]:
+    """Returns the counts, with those that are None read from SQL."""
+    stored = {subject: count or 0 for subject, count in counts.items()}
+    lacking = [subject for subject, count in counts.items() if count is None]
+    if lacking:
+        stored.update(_read(lacking))
+    return stored
+
+
+def _read(subjects: Sequence[str]) -> dict[str, int]:
+    """Returns SQL's counts by subject; none while SQL is down and Redis has all of them settled,
+    for a page out of a cache. Raises django.db.Error if Redis has not.
+    """
+    try:
+        stored = row_counts.by_subject(subjects)
+    except Error:
+        calls = map(counters.totals, scripts.parted(subjects))
+        live = ChainMap(*fail_open(scripts.run_all, [], *calls))
+        if all(subject in live and live[subject].is_settled for subject in subjects):
+            return {}
+        raise
+    return {subject: counts.views for subject, counts in stored.items()}
+
+
+def _merged_views(
+    stored: Mapping[str, int], totals: Mapping[str, counters.Total]
+) -> dict[str, int]:
+    """Returns the views by SQL's counts and by Redis's totals, never less than either."""
+    views = dict(stored)
+    is_partition_sound = cache(is_sound)
+    for subject, total in totals.items():
+        count = stored[subject]
+        # An unsettled total lacks SQL's count, which is added, unless Redis went back.
+        if total.is_settled or not count or not is_partition_sound(keys.tag(subject)):
+            views[subject] = max(total.views, count)
+        else:
+            views[subject] = total.views + count
+    return views

@@ -1,0 +1,62 @@
+"""Trending objects: the most viewed ones of the last hour, day, week, month or quarter."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db.models import Model
+
+from readtrack import buckets, subjects
+from readtrack.reports.rankings import most_viewed
+from readtrack.sql.popular import DAYS
+from readtrack.store.circuit import fail_open
+from readtrack.store.trending import top_subjects
+
+
+class Trend(NamedTuple):
+    """A trending object, and its views in these hours."""
+
+    obj: Model
+    views: int
+
+
+def trending(
+    limit: int = 10,
+    *,
+    hours: int | None = None,
+    model: type[Model] | None = None,
+    at: datetime | None = None,
+) -> list[Trend]:
+    """Returns the most viewed objects of the last hour, most viewed first; none that are deleted.
+
+    The list is some 30 seconds old, because a task computes it. With `hours` (24, 168, 720 or 2160)
+    they are those of `most_viewed` in the last days, of one model or of all. Raises ValueError for
+    any other number of hours.
+    """
+    if hours is not None:
+        models = [model] if model else subjects.counted_models()
+        return _trending_of_days(models, limit, hours=hours)
+    label = subjects.label_of(model) if model else ""
+    top = fail_open(top_subjects, [], limit, at=buckets.now(at), label=label)
+    objs = _objects([subject for subject, _ in top])
+    return [Trend(objs[subject], views) for subject, views in top if subject in objs]
+
+
+def _trending_of_days(models: Sequence[type[Model]], limit: int, *, hours: int) -> list[Trend]:
+    kept = [days * 24 for days in DAYS]
+    if hours not in kept:
+        raise ValueError(f"Trending is kept for {', '.join(map(str, kept))} hours, not {hours}.")
+    trends: list[Trend] = []
+    for model in models:
+        objs: Any = most_viewed(model, limit, days=hours // 24)
+        trends += (Trend(obj, obj.in_period) for obj in objs)
+    return sorted(trends, key=lambda trend: trend.views, reverse=True)[:limit]
+
+
+def _objects(names: Sequence[str]) -> dict[str, Model]:
+    """Returns the objects that exist by their subjects, with one query for each model."""
+    objs: dict[str, Model] = {}
+    for model, pks in subjects.rows_by_model(names).items():
+        for row in model._default_manager.filter(pk__in=pks):
+            objs[subjects.subject_of(row)] = row
+    return objs
