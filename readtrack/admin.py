@@ -22,7 +22,8 @@ from django.utils.translation import gettext_lazy as _
 
 from readtrack import tracker
 from readtrack.conf import conf
-from readtrack.dashboard.page import FILES, export, page_context
+from readtrack.dashboard.exports import export
+from readtrack.dashboard.page import FILES, page_context
 from readtrack.dashboard.scope import Scope
 from readtrack.flush import resets
 from readtrack.models import Dashboard, FlushRun, Note, Tracked
