@@ -32,7 +32,7 @@ class Entry(NamedTuple):
     now: Counts
     before: Counts
     growth: int  # how many views more there were than in the period before
-    # Views, new visitors and reads by place among the bounds of the chart.
+    # Views, new visitors and reads by index among the bounds of the chart.
     gained: Sequence[Mapping[int, int]]
 
 

@@ -22,13 +22,12 @@ FORMULA = re.compile(r"""(^|;)([\s"]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])""")
 
 
 def export(scope: Scope, name: str, kind: str, **options: Any) -> StreamingHttpResponse:
-    """Returns a table of the page as CSV or JSON, in its units: shares and changes in per cent,
-    times in seconds.
+    """Returns a table of the page as a CSV or JSON file, in the page's units.
 
-    Columns have the headings of the page, and in JSON also names that are the same in all
-    languages. A text in CSV cannot be a formula. A file without what a silent Redis knows says so
-    in its name, in a header, and in JSON. Rows are sent one by one. `options` are those of `load`.
-    Raises Http404 for a table that the page lacks.
+    Shares and changes are in per cent, times in seconds. Columns have the headings of the page, and
+    in JSON also names that are the same in all languages. A text in CSV cannot be a formula. A file
+    that lacks what a silent Redis knows says so in its name, in a header, and in JSON. Rows are
+    sent one by one. `options` are those of `load`. Raises Http404 for a table that the page lacks.
     """
     if not any(name in names for names in tables_by_tab(scope).values()):
         raise Http404

@@ -153,13 +153,13 @@ class Bounds:
 
     @property
     def last(self) -> int:
-        """Returns the place of the last point."""
+        """Returns the index of the last point."""
         return len(self.hours) - 1
 
     @property
     def ends(self) -> list[int]:
         """Returns the last places of the period before, of the gap and of the period."""
-        return [place for place in (self.gap - 1, self.gap, self.last) if place >= 0]
+        return [index for index in (self.gap - 1, self.gap, self.last) if index >= 0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,8 +294,9 @@ def _is_compared(scope: Scope) -> bool:
 
 
 def _dated(scope: Scope, objects: Objects) -> Scope:
-    """Returns the scope; that of all time begins with the first hour of history of its models, or
-    of its one object.
+    """Returns the scope; that of all time begins with the first hour of history.
+
+    It is the history of the scope's models, or of its one object.
     """
     if scope.before is not None:
         return scope
@@ -359,8 +360,9 @@ def _trending_limit(scope: Scope) -> int:
 def _trending(
     needs: Needs, scope: Scope, objects: Objects, first: FirstAnswers
 ) -> list[tuple[str, int]]:
-    """Returns trending subjects of the scope's models, some of them deleted, and their views of the
-    last hour.
+    """Returns trending subjects of the scope's models, and their views of the last hour.
+
+    Some of them may be deleted.
     """
     if not (needs.is_chosen_by_trend or "trending" in needs.tables):
         return []
@@ -374,9 +376,9 @@ def _trending(
 
 
 def _steps(needs: Needs, objects: Objects, bounds: Bounds) -> Mapping[str, popular.Steps]:
-    """Returns views and visitors by name in history and place among the bounds.
+    """Returns views and visitors by name in history and index among the bounds.
 
-    "Reading" shows no points, so those of a period are in one place. What grew most has points,
+    "Reading" shows no points, so those of a period are at one index. What grew most has points,
     but no reads.
     """
     columns = _columns(objects) if needs.has_entries else []
@@ -385,14 +387,15 @@ def _steps(needs: Needs, objects: Objects, bounds: Bounds) -> Mapping[str, popul
     names = [*columns, *objects.names] if needs.has_views_outside else columns
     if not names:
         return {}
-    has_places = needs.order == "reads" and not needs.has_chart
-    places = bounds.ends if has_places else None
-    return popular.steps(names, bounds.hours, until=bounds.until, places=places)
+    is_of_ends = needs.order == "reads" and not needs.has_chart
+    indexes = bounds.ends if is_of_ends else None
+    return popular.steps(names, bounds.hours, until=bounds.until, places=indexes)
 
 
 def _union(scope: Scope, first: FirstAnswers) -> list[scripts.Call[int]]:
-    """Returns the call that counts the people of several partitions together, for the second round
-    trip; none if one partition has all, or no server has answered.
+    """Returns the call that counts the people of several partitions together.
+
+    It is for the second round trip. There is none if one partition has all, or no server answers.
     """
     answers = zip(keys.tags(), first.recent, strict=False)  # no answer: nothing was asked
     sketches = {tag: answer for tag, answer in answers if answer is not None}
@@ -405,8 +408,9 @@ def _union(scope: Scope, first: FirstAnswers) -> list[scripts.Call[int]]:
 def _live_counts(
     needs: Needs, objects: Objects, others: Sequence[scripts.Call[Any]]
 ) -> LiveCounts | None:
-    """Returns the counts of all time of each object, from one round trip with other calls; None if
-    no table needs them.
+    """Returns the counts of all time of each object, from one round trip.
+
+    That has other calls, too. It is None if no table needs the counts.
     """
     if not needs.has_live_counts:
         return None
@@ -424,23 +428,24 @@ def _live_counts(
 
 def _known_hashes(answers: Sequence[Any]) -> dict[counters.Name, counters.Hash]:
     """Returns the hashes that Redis has, out of its answers."""
-    known = {}
+    in_redis = {}
     for answer in answers:
-        known.update({name: found for name, found in answer.items() if found.counts})
-    return known
+        in_redis.update({name: answered for name, answered in answer.items() if answered.counts})
+    return in_redis
 
 
 def _recent(
     first: FirstAnswers, union: list[scripts.Call[int]], counts: LiveCounts | None
 ) -> int | None:
-    """Returns the different visitors of the last minutes; of objects that filters name, the views.
-    None if not known.
+    """Returns the different visitors of the last minutes. None if not known.
+
+    Of objects that filters name it is the number of views.
     """
     answers = first.recent
     if union:
         answers = counts.answers if counts else fail_open(scripts.run_all, [], *union)
-    known = [count for count in answers if count is not None]
-    return sum(known) if known else None
+    counted = [count for count in answers if count is not None]
+    return sum(counted) if counted else None
 
 
 def _hashes(needs: Needs, objects: Objects, counts: LiveCounts | None) -> Hashes:
@@ -451,8 +456,9 @@ def _hashes(needs: Needs, objects: Objects, counts: LiveCounts | None) -> Hashes
 
 
 def _gains(needs: Needs, scope: Scope, objects: Objects, hashes: Hashes) -> Sequence[Hashes]:
-    """Returns the gains of whole models in the period and, if the two are compared, in the one
-    before; without gains the hashes of all time.
+    """Returns the gains of whole models in the period and in the one before.
+
+    The latter is left out if the two are not compared. Without gains it has the hashes of all time.
     """
     if not needs.has_gains:
         return [hashes]
@@ -504,9 +510,9 @@ def _viewed_in_periods(
     now = Counter[str]()
     before = Counter[str]()
     for label, tag in product(labels, keys.past_tags()):
-        for place, views in steps[f"{label}{tag}"].views.items():
-            period = before if place < bounds.gap else now
-            period[label] += 0 if place == bounds.gap else views
+        for index, views in steps[f"{label}{tag}"].views.items():
+            period = before if index < bounds.gap else now
+            period[label] += 0 if index == bounds.gap else views
     return [now, before]
 
 
@@ -555,11 +561,11 @@ def _entry(
 
 
 def _sum_after(gap: int, counted: Mapping[int, int]) -> int:
-    return sum(count for place, count in counted.items() if place > gap)
+    return sum(count for index, count in counted.items() if index > gap)
 
 
 def _sum_before(gap: int, counted: Mapping[int, int]) -> int:
-    return sum(count for place, count in counted.items() if place < gap)
+    return sum(count for index, count in counted.items() if index < gap)
 
 
 def _points(
@@ -571,27 +577,27 @@ def _points(
     sums: Mapping[str, history.Sums],
     first: FirstAnswers,
 ) -> list[Counts]:
-    """Returns the numbers of the whole scope by place among the bounds."""
+    """Returns the numbers of the whole scope by index among the bounds."""
     if scope.is_listed:
         return _points_of_entries(bounds, entries)
-    places = [[0, 0, 0] for _ in bounds.hours]
+    sums_by_point = [[0, 0, 0] for _ in bounds.hours]
     for number, named in enumerate(names.all):
         recent = first.model_hours if number == 0 else []  # Redis has the views only
         hours = periods.merged({name: sums[name] for name in named}, recent)
         for hour, count in hours.items():
             if bounds.hours[0] <= hour < bounds.until:
-                places[bisect_right(bounds.hours, hour) - 1][number] += count
-    return [Counts(*place) for place in places]
+                sums_by_point[bisect_right(bounds.hours, hour) - 1][number] += count
+    return [Counts(*point_sums) for point_sums in sums_by_point]
 
 
 def _points_of_entries(bounds: Bounds, entries: Sequence[Entry]) -> list[Counts]:
-    """Returns the numbers of the objects together by place among the bounds."""
-    places = [[0, 0, 0] for _ in bounds.hours]
+    """Returns the numbers of the objects together by index among the bounds."""
+    sums_by_point = [[0, 0, 0] for _ in bounds.hours]
     for entry in entries:
         for number, gained in enumerate(entry.gained):
-            for place, count in gained.items():
-                places[place][number] += count
-    return [Counts(*place) for place in places]
+            for index, count in gained.items():
+                sums_by_point[index][number] += count
+    return [Counts(*point_sums) for point_sums in sums_by_point]
 
 
 def _chart(
@@ -668,7 +674,7 @@ def _is_summed(
     if scope.is_listed or not total.views:
         return True
     visitors = [sums[name] for name in names.visitors] if sums else []
-    return any(found.rows or found.before for found in visitors)
+    return any(sum_of_model.rows or sum_of_model.before for sum_of_model in visitors)
 
 
 def _notes_by_day(notes: Sequence[tuple[date, str]]) -> dict[date, str]:

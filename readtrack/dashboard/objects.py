@@ -1,5 +1,6 @@
-"""The objects of a scope whose numbers are computed: those that filters name, or those of models
-that may be best.
+"""The objects of a scope whose numbers are computed.
+
+They are those that filters name, or the best of whole models.
 """
 
 from collections import Counter
@@ -27,9 +28,9 @@ LONGEST_DAY = 25  # hours
 
 
 class Objects:
-    """The objects of a scope, once `choose` was called; their rows are loaded when they are needed.
+    """The objects of a scope, once `choose` was called.
 
-    `obj` is the only one, where it is known.
+    Their rows are loaded when they are needed. `obj` is the only object, where it is all_views.
     """
 
     def __init__(self, scope: Scope, order: Order, obj: Model | None = None) -> None:
@@ -73,8 +74,9 @@ class Objects:
         return {subject: loaded(row) for subject, row in self._rows.items()}
 
     def _linked(self) -> dict[str, int | None]:
-        """Returns a category's or an author's objects; of too many the most viewed in the period,
-        then of all time.
+        """Returns the stored views of a category's or an author's objects.
+
+        Of too many these are the most viewed in the period, then those of all time.
         """
         linked = self._most_viewed_linked()
         self._large_models = [model for model, views in linked.items() if len(views) >= MOST]
@@ -105,22 +107,24 @@ class Objects:
     def _with_best_first(
         self, model: type[Model], views: dict[str, int | None], best: Mapping[Any, str]
     ) -> dict[str, int | None]:
-        """Returns MOST of the views of a model: first those of its best (subjects by key)."""
+        """Returns MOST of the views of a model; first those of its best subjects.
+
+        `best` has these subjects by primary key.
+        """
         unread: dict[str, int | None] = {}
         if len(views) in (MOST, row_counts.FEW):  # some may be missing
             missing = [pk for pk, subject in best.items() if subject not in views]
-            found = self.scope.rows(model).filter(pk__in=missing).values_list("pk", flat=True)
-            unread = {best[pk]: None for pk in found}
-        known = {**views, **unread}
-        first = {subject: known[subject] for subject in best.values() if subject in known}
-        return dict(islice({**first, **known}.items(), MOST))
+            pks = self.scope.rows(model).filter(pk__in=missing).values_list("pk", flat=True)
+            unread = {best[pk]: None for pk in pks}
+        all_views = {**views, **unread}
+        first = {subject: all_views[subject] for subject in best.values() if subject in all_views}
+        return dict(islice({**first, **all_views}.items(), MOST))
 
     def _best(self) -> list[str]:
-        """Returns subjects with the most in the period, out of a list or of its history; of long
-        periods those of all time.
+        """Returns subjects with the most in the period, out of a list or of its history.
 
-        By growth they are those with the most views, in the order of their highest number in one
-        list.
+        Of long periods they are those of all time. By growth they are those with the most views, in
+        the order of their highest number in one list.
         """
         # Rows are sorted by all time already.
         is_sorted = self.days == popular.EVER and self.scope.is_listed
@@ -178,7 +182,10 @@ class Objects:
 
     @cached_property
     def ranking(self) -> list[Any]:
-        """The list of so many days; entries of that of all time end with the first hour of history."""
+        """The list of so many days.
+
+        Entries of that of all time end with the first hour of history.
+        """
         entries = popular.entries(*self._list_names, days=self.days, by="views")
         # Not by the bound, which has what is in several lists several times, so what was viewed of
         # late comes first.
@@ -220,9 +227,7 @@ class Objects:
             self._rows.update((subject_of(row), row) for row in rows)
 
     def __getitem__(self, subject: str) -> Any:
-        """Returns the object, whose row is loaded with those of all others if that was not done
-        before.
-        """
+        """Returns the object. Its row is loaded with those of all others, unless it is there."""
 
         def load_row() -> Model:
             if subject not in self._rows:
@@ -234,7 +239,7 @@ class Objects:
         return self._rows.get(subject) or SimpleLazyObject(load_row)
 
     def _links(self, filter_name: str, model: type[Model]) -> list[Any]:
-        """Returns the foreign keys of the model that a filter by category or author may be about."""
+        """Returns the foreign keys that a filter by category or author may be about."""
         if filter_name not in self.scope.chosen:
             return []
         fields: Sequence[Any] = news_links(model)
@@ -243,7 +248,10 @@ class Objects:
         return [field for field in fields if isinstance(field, ForeignKey)]
 
     def chosen(self, filter_name: str) -> Model | None:
-        """Returns the category or the author of a filter, if a row that is loaded is linked to it."""
+        """Returns the category or the author of a filter.
+
+        It is None unless a row that is loaded is linked to it.
+        """
         asked = self.scope.chosen[filter_name]
         for row in self._rows.values():
             for link in self._links(filter_name, row.__class__):

@@ -38,8 +38,9 @@ NOTICED_HOURS = 24
 
 
 def _day_format() -> str:
-    """Returns the format of a day without its year. In some languages, as in American English, the
-    month is first.
+    """Returns the format of a day without its year.
+
+    In some languages, as in American English, the month is first.
     """
     if get_format("MONTH_DAY_FORMAT").startswith("F"):
         return "N j"
@@ -65,8 +66,9 @@ TABS: Mapping[str, Any] = {
 
 
 def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
-    """Returns the tables of the tabs that the settings and the filters have something for; of one
-    object all in one.
+    """Returns the names of the tables by tab, without tabs that would be empty.
+
+    The page of one object has a single tab.
     """
     dimensions = [f"by-{name}" for name in dimension_names()]
     reading = ["really-read", "funnel"] if conf.FUNNEL else ["really-read"]
@@ -89,8 +91,9 @@ def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
 def page_context(
     scope: Scope, tab: str = "numbers", *, site: str | None = None, **options: Any
 ) -> dict[str, Any]:
-    """Returns what the template needs of the scope. Without Redis its live numbers are marked as
-    not known. `options` are those of `load`.
+    """Returns what the template needs of the scope. `options` are those of `load`.
+
+    Without Redis its live numbers are marked as not known.
     """
     by_tab = tables_by_tab(scope)
     if tab not in by_tab:
@@ -236,8 +239,9 @@ def _span_text(scope: Scope) -> str:
 def _chart(
     data: DashboardData, chart: ChartData, table: tables.Table, now: tables.Table
 ) -> dict[str, Any]:
-    """Returns the figures, and the chart for wide and for narrow screens with its numbers as a
-    table and as text.
+    """Returns the figures, and the chart for wide and for narrow screens.
+
+    The numbers of the chart are also in a table and in a text.
     """
     span = _span_text(data.scope)
     summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {
@@ -304,21 +308,19 @@ def _drawings(data: DashboardData, table: tables.Table, summary: str) -> list[st
 
 def _chart_table(data: DashboardData, table: tables.Table) -> dict[str, Any]:
     """Returns the columns and rows of the chart's values."""
-    places = []
-    for place, column in enumerate(table.columns):
+    indexes = []
+    for index, column in enumerate(table.columns):
         if column.name != "before" or data.is_compared:
-            places.append(place)
+            indexes.append(index)
     rows = []
     for start, row in zip(_starts(data, WITH_YEAR), table.rows, strict=True):
-        texts = [tables.text(row.values[place], table.columns[place].kind) for place in places[1:]]
+        texts = [tables.text(row.values[index], table.columns[index].kind) for index in indexes[1:]]
         rows.append((start, texts))
-    return {"chart_columns": [table.columns[place] for place in places], "chart_rows": rows}
+    return {"chart_columns": [table.columns[index] for index in indexes], "chart_rows": rows}
 
 
 def _shown(table: tables.Table, scope: Scope, site: str | None) -> dict[str, Any]:
-    """Returns a table as the template needs it: its first rows with the values as text, and with
-    links.
-    """
+    """Returns a table for the template: its first rows as texts and with links."""
     rows = []
     for row in table.rows[: table.shown]:
         cells: list[dict[str, Any]] = []
@@ -332,8 +334,9 @@ def _shown(table: tables.Table, scope: Scope, site: str | None) -> dict[str, Any
 
 
 def _link(row: tables.Row, scope: Scope, site: str | None) -> str:
-    """Returns the address of the object's page, or of the dashboard with one more filter; "" for a
-    row that leads nowhere.
+    """Returns the address of the object's page, or of the dashboard with one more filter.
+
+    It is "" for a row that leads nowhere.
     """
     is_chosen = row.filters.items() <= scope.chosen.items()
     if "object" in scope.chosen or is_chosen:
@@ -345,7 +348,10 @@ def _link(row: tables.Row, scope: Scope, site: str | None) -> str:
 
 
 def _sources_file(link: str) -> dict[str, str]:
-    """Returns the file of an object's first dimension, and its title; nothing without dimensions."""
+    """Returns the file of an object's first dimension, and the file's title.
+
+    It is empty on a site without dimensions.
+    """
     names = dimension_names()
     if not names:
         return {}

@@ -1,5 +1,6 @@
-"""The tables of the dashboard: rows of plain values, which the page shows and exports give out as
-they are.
+"""The tables of the dashboard: rows of plain values.
+
+The page shows them as text, and exports give them out as they are.
 """
 
 from bisect import bisect_left
@@ -89,8 +90,9 @@ REFUSED = ("hits", "share", "yesterday", "by_hour")
 
 
 class Row(NamedTuple):
-    """A row: its values, and filters that name it. An object is the first value; to show its title
-    may cost queries.
+    """A row: its values, and filters that name it.
+
+    An object is the first value; to show its title may cost queries.
     """
 
     values: Sequence[Any]
@@ -111,8 +113,8 @@ class Table(NamedTuple):
     def values(self, name: str) -> list[Any]:
         """Returns the values of a column."""
         names = [column.name for column in self.columns]
-        place = names.index(name)
-        return [row.values[place] for row in self.rows]
+        index = names.index(name)
+        return [row.values[index] for row in self.rows]
 
 
 def change(now: int, before: int) -> int | None:
@@ -151,22 +153,22 @@ def _small_line(values: Sequence[int]) -> str:
     most = max([1, *values])
     last = max(1, len(values) - 1)
     points = []
-    for place, value in enumerate(values):
-        points.append(f"{60 * place / last:.1f},{15 - 14 * value / most:.1f}")
+    for index, value in enumerate(values):
+        points.append(f"{60 * index / last:.1f},{15 - 14 * value / most:.1f}")
     return " ".join(points)
 
 
 def over_time(data: DashboardData) -> Table:
-    """Returns the numbers of the chart by point, with the views of the period before."""
+    """Returns the numbers of the chart by point, with the views before."""
     assert data.chart is not None  # noqa: S101 - it is loaded for this table
     not_known = (None, None, None)
     views_before: list[int | None] = [point.views for point in data.chart.points_before]
     views_before += [None] * len(data.starts)
     notes = _notes_by_point(data)
     rows = []
-    for place, (start, point) in enumerate(zip(data.starts, data.chart.points, strict=False)):
+    for index, (start, point) in enumerate(zip(data.starts, data.chart.points, strict=False)):
         counts = point if start <= data.chart.known_until else not_known
-        values = (start.isoformat(), *counts, views_before[place], "; ".join(notes[place]))
+        values = (start.isoformat(), *counts, views_before[index], "; ".join(notes[index]))
         rows.append(Row(values))
     columns = _columns("since", "views", "visitors", "reads", "views_before", "notes")
     return Table("over-time", _("Views over time"), "", columns, rows, shown=len(rows))
@@ -178,18 +180,19 @@ def _notes_by_point(data: DashboardData) -> list[list[str]]:
     days = [timezone.localtime(start).date() for start in data.starts]
     notes: list[list[str]] = [[] for _ in days]
     for day, note in data.chart.notes.items():
-        place = bisect_left(days, day)
+        index = bisect_left(days, day)
         if day not in days:
-            place -= 1
-        notes[place].append(note)
+            index -= 1
+        notes[index].append(note)
     return notes
 
 
 def _of_objects(
     data: DashboardData, entries: Iterable[Entry], *names: str, compared: str = "views"
 ) -> tuple[str, list[Column], list[Row]]:
-    """Returns which objects were looked at (if not all), the columns and rows; `compared` is the
-    number that is compared with the period before.
+    """Returns which objects were looked at (if not all), the columns and the rows.
+
+    `compared` is the number that is compared with the period before.
     """
     if not data.is_compared:
         names = tuple(name for name in names if name not in COMPARED)
@@ -214,15 +217,16 @@ def _numbers_of(data: DashboardData, entry: Entry, compared: str) -> dict[str, A
         "growth": entry.growth,
         "before": before,
         "change": change(now, before),
-        "trend": [entry.gained[0].get(place, 0) for place in points],
+        "trend": [entry.gained[0].get(index, 0) for index in points],
         "ratio": _percent(min(entry.now.reads, entry.now.views), entry.now.views),
         "median": median(reading) if reading[ENGAGED] else None,
     }
 
 
 def most_viewed(data: DashboardData) -> Table:
-    """Returns the objects with the most views in the period; with chosen values of dimensions,
-    those of all time.
+    """Returns the objects with the most views in the period.
+
+    With chosen values of dimensions the views are those of all time.
     """
     if data.asked.values:
         return _most_viewed_with_values(data)
@@ -248,8 +252,8 @@ def _most_viewed_with_values(data: DashboardData) -> Table:
             rows.append(Row((data.objects[entry.subject], *counts), {"object": entry.subject}))
     rows.sort(key=lambda row: row.values[1], reverse=True)
     caption = _(
-        "Views of all time with each value, of the objects that were viewed most in the period. The values of single "
-        "objects are stored without a day."
+        "Views of all time with each value, of the objects that were viewed most in the period. "
+        "The values of single objects are stored without a day."
     )
     empty = _("No views with these values.")
     return Table("most-viewed", _("Most viewed"), caption, columns, rows, empty)
@@ -296,7 +300,10 @@ def _views_by_value(hashes: Hashes, dimension: str) -> Counter[str]:
 
 
 def _before_and_change(count: int, earlier: Sequence[int]) -> list[int | None]:
-    """Returns the count of the period before and the change; nothing if there is no such period."""
+    """Returns the count of the period before and the change.
+
+    It is empty if there is no such period.
+    """
     values: list[int | None] = []
     for before in earlier:
         values += [before, change(count, before)]
@@ -304,9 +311,7 @@ def _before_and_change(count: int, earlier: Sequence[int]) -> list[int | None]:
 
 
 def _summed(data: DashboardData, table: Table) -> Table:
-    """Returns the table of a breakdown or a funnel with the words that tell what its counts are
-    about.
-    """
+    """Returns the table of a breakdown or a funnel, with what its counts are about."""
     title = table.title
     caption = _("Of all objects in the period; the last minutes may be missing.")
     empty = _("No views in this period.")
@@ -330,7 +335,10 @@ def of_all_time(title: str) -> str:
 
 
 def really_read(data: DashboardData) -> Table:
-    """Returns the objects with the most reads in the period, and those that were only begun in it."""
+    """Returns the objects with the most reads in the period.
+
+    Those that were only begun in it come last.
+    """
     read = (entry for entry in data.entries if entry.now.reads or _is_begun(data, entry))
     among, columns, rows = _of_objects(
         data, read, "reads", *COMPARED, "views", "ratio", "median", compared="reads"
@@ -343,8 +351,9 @@ def really_read(data: DashboardData) -> Table:
 
 
 def _is_begun(data: DashboardData, entry: Entry) -> bool:
-    """Returns True if reading was begun by somebody; the time of a single object is worth a row in
-    any period.
+    """Returns True if somebody began to read the object.
+
+    The time of a single object is worth a row in any period.
     """
     is_in_period = entry.now.views or "object" in data.asked.chosen
     reading = data.hashes.get(("reading", entry.subject), Counter())
@@ -352,15 +361,16 @@ def _is_begun(data: DashboardData, entry: Entry) -> bool:
 
 
 def funnel(data: DashboardData) -> Table:
-    """Returns the stages of the funnels of all objects together. A stage counts once in a visitor's
-    pass.
+    """Returns the stages of the funnels of all objects together.
+
+    A stage counts once in a visitor's pass.
     """
     stages, *earlier = data.stages
     rows = []
-    for place, stage in enumerate(stages):
+    for index, stage in enumerate(stages):
         if not stages[0].count:  # nobody has entered it
             break
-        before = _before_and_change(stage.count, [period[place].count for period in earlier])
+        before = _before_and_change(stage.count, [period[index].count for period in earlier])
         rates = (100 * stage.rate, 100 * stage.step_rate)
         rows.append(Row((stage.name, stage.count, *before, *rates)))
     compared = COMPARED if earlier else ()
@@ -370,8 +380,9 @@ def funnel(data: DashboardData) -> Table:
 
 
 def sections(data: DashboardData) -> Table:
-    """Returns the categories with their readers, and the number of accounts that they are unread
-    for.
+    """Returns the categories with their readers.
+
+    With them is the number of accounts that a category is unread for.
     """
     rows = []
     for section in data.sections:
@@ -403,8 +414,9 @@ def trending(data: DashboardData) -> Table:
 
 
 def now(data: DashboardData) -> Table:
-    """Returns the number of people of the last minutes; of objects that filters name, the views. It
-    is shown alone.
+    """Returns the number of people of the last minutes, which is shown alone.
+
+    Of objects that filters name it is the number of views.
     """
     title = _("People now")
     caption = _("visitors in the last five minutes")
@@ -415,7 +427,10 @@ def now(data: DashboardData) -> Table:
 
 
 def not_counted(data: DashboardData) -> Table:
-    """Returns the hits of the period that did not count, by reason; of the hours that Redis keeps."""
+    """Returns the hits of the period that did not count, by reason.
+
+    They are of the hours that Redis keeps.
+    """
     labels = {name: str(REASONS[name]) for name in _skip_names(data) if name in REASONS}
     return Table(
         name="not-counted",
@@ -431,8 +446,9 @@ def not_counted(data: DashboardData) -> Table:
 
 
 def robots(data: DashboardData) -> Table:
-    """Returns the hits of robots in the period, by the names in their user agents; of the hours
-    that Redis keeps.
+    """Returns the hits of robots in the period, by the names in their user agents.
+
+    They are of the hours that Redis keeps.
     """
     titles = {OTHER: _("other robots"), f"{NAMED}none": _("without a name")}
     labels = {}
@@ -458,7 +474,7 @@ def _empty_refused(data: DashboardData, words: str) -> str:
 
 
 def _skip_names(data: DashboardData) -> list[Any]:
-    """Returns the reasons, names of robots and notices of the period, in the order of their hours."""
+    """Returns reasons, names of robots and notices of the period, latest hour first."""
     return [*dict.fromkeys(name for hour in _skips_of_period(data) for name in hour)]
 
 
@@ -475,8 +491,9 @@ def _skips_in(data: DashboardData, hours: range) -> list[Counter[Any]]:
 
 
 def _refused(data: DashboardData, labels: Mapping[Any, str]) -> list[Row]:
-    """Returns a row for each skip that has a label: its hits, share, hits of yesterday and hours.
-    The most hits come first.
+    """Returns a row for each skip that has a label, the most hits first.
+
+    It has the hits, their share, the hits of yesterday and those of each hour.
     """
     hours = _skips_of_period(data)
     yesterday = Scope.parse({"period": "yesterday"}).span.hours

@@ -41,8 +41,9 @@ def is_author(user: Any, author: str) -> bool:
 
 
 def numbers_url(obj: Model, *, site: str | None = None) -> str:
-    """Returns the address of the object's page in the admin of that name; "" on a site without that
-    admin.
+    """Returns the address of the object's page in the admin of that name.
+
+    It is "" on a site without that admin.
     """
     try:
         return reverse("admin:readtrack_object", args=[subject_of(obj)], current_app=site)
