@@ -157,8 +157,13 @@ def test_redis_holds_no_reader_by_primary_key(
     assert str(pk) not in f"{redis.hgetall('readers')}{redis.keys('*')}"
 
 
-def test_no_more_ordinals_are_handed_out_than_allowed(redis: Redis, settings: Any) -> None:
-    settings.READTRACK = {"READERS": "ordinal", "MAX_READER": 1}
+@pytest.mark.parametrize(
+    "options", [{"MAX_READER": 1}, {"MAX_READER": 63, "READ_STATE": "sequence"}], ids=str
+)
+def test_no_more_ordinals_are_handed_out_than_allowed(
+    redis: Redis, settings: Any, options: dict[str, Any]
+) -> None:
+    settings.READTRACK = {"READERS": "ordinal", **options}
     assert [tracker.mark_subjects_read(name, [ONE]) for name in ("a", "b", "c", "a")] == [
         [ONE],
         [ONE],
