@@ -86,5 +86,8 @@ def has_ordinals() -> bool:
 
 
 def highest() -> int:
-    """Returns the highest position, which bounds the memory of a category's read state."""
+    """Returns the highest position, which bounds the memory of a category's read state.
+
+    It is that of the site's form of read state.
+    """
     return conf.MAX_READER // reader_bits()

@@ -30,7 +30,7 @@ URL_SAFE = bytes.maketrans(b"+/", b"-_")
 AT_ONCE = 24  # new cookies that are signed together
 RANDOM = 22  # random characters in a cookie
 MOST_OF_COOKIE = 200  # characters that are looked at, because ours have fewer
-# where Django keeps headers by their names in small letters; without it its functions set them
+# Where Django keeps headers by their names in small letters. Without it, Django's functions are used.
 HEADERS = "_store"
 SHARED = re.compile("public|s-maxage", re.IGNORECASE)  # in a Cache-Control
 UNSHARED = re.compile("private|no-store", re.IGNORECASE)  # in a header for CDNs
@@ -295,11 +295,10 @@ def may_be_shared(response: HttpResponseBase) -> bool:
     to others.
     """
     headers = getattr(response.headers, HEADERS, None)
-    control = (
-        response.get("Cache-Control", "")
-        if headers is None
-        else headers.get("cache-control", ("", ""))[1]
-    )
+    if headers is None:
+        control = response.get("Cache-Control", "")
+    else:
+        _, control = headers.get("cache-control", ("", ""))
     if control and SHARED.search(control):
         return True
     for_cdns = (response[name] for name in headers_for_cdns(response))
