@@ -202,7 +202,7 @@ DEFAULT = STRATEGIES["bitmap"]
 ROWS = tuple(row for strategy in STRATEGIES.values() for row in strategy.rows)
 
 
-def strategy_of(subject: str) -> Strategy:  # noqa: ARG001 - today all categories have one form
+def strategy_of(subject: str) -> Strategy:
     """Returns the form of a category's read state, by its subject or by the label of its model.
 
     "" asks for the form of the site. A model that names a form of its own is to be looked up here.
