@@ -29,7 +29,6 @@ class Conf:
     # Redis
     CACHE: str = "default"  # alias in CACHES of a django-redis cache
     PREFIX: str = ""  # put before every key where sites share a Redis; or the path of a function () -> tenant's name
-    TEST_PREFIX: str = "test:"  # put before PREFIX while Django's tests run, to leave a live site's keys alone
     TIMEOUT: float = 0.25  # seconds that a page waits for Redis at most, in all
     BUFFER: int = 0  # seconds that views wait in a process, to be sent together; 0: each page sends its own
     CIRCUIT: float = 5.0  # seconds after a failure in which pages do not try Redis again
@@ -95,11 +94,7 @@ class Conf:
     # Flush
     FLUSH_INTERVAL: int = 60  # seconds between two flushes by your schedule; after three of them a flush is late
     FLUSH_TASKS: int = 1  # Celery tasks that a flush by the schedule is divided into; at most PARTITIONS
-    FLUSH_CHUNK: int = 10_000  # totals that are read at once; rows are locked in portions of 2,000 at most
-    FLUSH_RUNS: int = 10_000  # past flushes whose records are kept: a week of one a minute
-    ARCHIVE_EVERY: int = 86_400  # seconds until a full flush archives all, not only the last hour; 0 archives nothing
     IDLE_DAYS: int = 30  # days without a view until a subject leaves Redis (not with UNIQUE set or bitmap); 0 is never
-    ORPHAN_AGE: int = 86_400  # seconds between two flushes that both miss a row, before its keys are deleted
 
     # History
     HISTORY: bool = True  # store totals and numbers of readers by the hour, for charts

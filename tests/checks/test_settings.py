@@ -112,18 +112,17 @@ def test_a_hint_says_what_fits_and_is_the_only_one(
 
 def test_for_a_name_that_resembles_nothing_the_hint_lists_all_names(settings: Settings) -> None:
     settings.READTRACK = {"ZZZZZZZZ": 1}
-    assert "FLUSH_CHUNK" in str(the_message("readtrack.W003").hint)
+    assert "FLUSH_TASKS" in str(the_message("readtrack.W003").hint)
 
 
 @pytest.mark.parametrize(
     ("options", "ids"),
     [
-        ({"FLUSH_CHUNK": 0}, ["readtrack.E014"]),
+        ({"FLUSH_TASKS": 0}, ["readtrack.E014"]),
         ({"PARTITIONS": 2}, ["readtrack.E042"]),
         ({"PARTITIONS": 1025}, ["readtrack.E042"]),
         ({"PARTITIONS": 1024, "FLUSH_TASKS": 8}, []),
         ({"PARTITIONS": 16, "FLUSH_TASKS": 17}, ["readtrack.E043"]),
-        ({"FLUSH_TASKS": 0}, ["readtrack.E014"]),
         ({"WINDOW": 0, "RATE_WINDOW": 0}, []),
         ({"RATE_LIMIT": 0, "UNIQUE_DAYS": 0}, []),
         ({"BUFFER": 60}, []),

@@ -153,8 +153,10 @@ def test_a_deleted_object_leaves_nothing(obj: Any, redis: Redis) -> None:
     assert not redis.exists(f"views:total:{subject}")
 
 
-def test_views_of_a_row_that_is_gone_become_no_row(settings: Settings, redis: Redis) -> None:
-    settings.READTRACK = {**COUNTED, "ORPHAN_AGE": 0}
+def test_views_of_a_row_that_is_gone_become_no_row(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("readtrack.flush.totals.ORPHAN_PATIENCE", 0)
     manual = Manual.objects.create(title="A")
     counts.view(manual)
     Manual.objects.all()._raw_delete("default")
