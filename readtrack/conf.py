@@ -36,8 +36,7 @@ class Conf:
 
     # Views
     WINDOW: int = 1800  # seconds in which further hits of a visitor on a subject are repeats; 0 is one second
-    RATE_LIMIT: int = 5  # hits of one visitor that count within RATE_WINDOW; 0 is no limit
-    RATE_WINDOW: int = 10  # seconds from the first hit, never extended; 0 is one second
+    RATE: tuple[int, int] = (5, 10)  # hits of one visitor that count (0: no limit), and in how many seconds from the first
 
     # Pages that do not come from Django each time: the script
     COUNT_BY: Literal["either", "server", "script"] = "either"  # who counts a page with the script; either: the first
@@ -70,8 +69,7 @@ class Conf:
     CONSENT: str = ""  # path of a function (request) -> bool: may a cookie be set? Until then hashed as by "hash"
     SECRET: str = ""  # key of the hashes that stand for visitors; "" derives one from SECRET_KEY
     HONOUR_OPT_OUT: bool = True  # visitors with Sec-GPC: 1 or DNT: 1 get no cookie and are hashed as by "hash"
-    PROXY_COUNT: int | Literal["auto"] = "auto"  # proxies that add to X-Forwarded-For; auto: a private peer is one
-    TRUSTED_PROXIES: Sequence[str] = ()  # the proxies' addresses or networks, one for each, the nearest last
+    PROXIES: Literal["auto"] | int | Sequence[str] = "auto"  # how many, or their addresses or networks, the nearest last; auto: a private peer is one
 
     # Models that are not yours to change
     COUNTED_MODELS: Sequence[str] = ()  # models whose views count without Tracked; their counts are in our own table
@@ -92,14 +90,12 @@ class Conf:
     VIEW_NUMBERS: str = ""  # path of a function (user, object, or None for the site) -> bool: may they see its numbers?
 
     # Flush
-    FLUSH_INTERVAL: int = 60  # seconds between two flushes by your schedule; after three of them a flush is late
+    FLUSH_INTERVAL: int = 60  # seconds between two flushes, in readtrack_schedule, too; after three of them a flush is late
     FLUSH_TASKS: int = 1  # Celery tasks that a flush by the schedule is divided into; at most PARTITIONS
     IDLE_DAYS: int = 30  # days without a view until a subject leaves Redis (not with UNIQUE set or bitmap); 0 is never
 
     # History
-    HISTORY: bool = True  # store totals and numbers of readers by the hour, for charts
-    HISTORY_DAYS: int = 90  # days for which every hour is kept; then one total a day
-    HISTORY_YEARS: int = 0  # years for which a day is kept; 0 is for ever
+    HISTORY: Literal[False] | Mapping[str, int] = {"days": 90, "years": 0}  # for charts: days with every hour; years (0: all) with one total a day; False: none
 
     # Moving in
     IMPORT_VIEWS: Mapping[str, Any] = {}  # a view's name -> "app.Model" and URL argument, or a function (path, …)

@@ -508,7 +508,7 @@ def test_of_a_school_class_some_first_pages_count_and_every_page_after_it(
     """Thirty people, one address and one browser. They open one post at once, or a post each; then
     another one.
     """
-    settings.READTRACK = {"RATE_WINDOW": 60, "UNIQUE": "set"}
+    settings.READTRACK = {"RATE": (5, 60), "UNIQUE": "set"}
     pages, people = (
         [factories.post() for _ in range(posts)],
         [factories.browser() for _ in range(30)],

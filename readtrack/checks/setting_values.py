@@ -89,7 +89,7 @@ def check_proxies() -> list[checks.CheckMessage]:
         return []
     return [
         checks.Error(
-            f"READTRACK['PROXY_COUNT'] and ['TRUSTED_PROXIES'] cannot be used: {error}",
+            f"READTRACK['PROXIES'] cannot be used: {error}",
             hint=(
                 "Give addresses such as '10.0.0.1' or networks such as '10.0.0.0/8'."
                 " Until then REMOTE_ADDR is used."

@@ -85,7 +85,7 @@ class Numbers:
             if name == "funnel" or name.startswith("by-")
         ]
         # What whole models gain is stored by the hour, of each object only its count of all time.
-        self.has_gains = conf.HISTORY and not scope.is_listed
+        self.has_gains = bool(conf.HISTORY) and not scope.is_listed
         self._summed = summed if self.has_gains else []
         self.kinds = of_objects if self.has_gains else [*of_objects, *summed]
         # That history has of the views of whole models, of their new visitors and of their reads.

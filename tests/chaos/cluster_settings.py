@@ -4,4 +4,4 @@ from tests.settings import *  # noqa: F403
 from tests.settings import INSTALLED_APPS as INSTALLED
 
 INSTALLED_APPS = [*INSTALLED, "tests.chaos.apps.SmallChunksConfig"]
-READTRACK = {"RATE_LIMIT": 0, "DEBUG_HEADER": True, "FLUSH_INTERVAL": 1}
+READTRACK = {"RATE": (0, 10), "DEBUG_HEADER": True, "FLUSH_INTERVAL": 1}

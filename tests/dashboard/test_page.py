@@ -747,7 +747,7 @@ def test_sources_of_an_object_are_of_all_time_and_those_of_a_model_of_the_period
     settings.READTRACK = {**settings.READTRACK, "HISTORY": False}
     found = shown(admin_client, tab="sources")
     assert found["by-referrer"] == [["direct", "2", "67 %"], ["a.example", "1", "33 %"]]
-    settings.READTRACK = {**settings.READTRACK, "HISTORY": True}
+    settings.READTRACK = {**settings.READTRACK, "HISTORY": {"days": 90}}
     found = shown(admin_client, tab="sources", object=f"site.post:{two.pk}")
     assert found["by-device"] == [["tablet", "1", "100 %"]]
     page = admin_client.get(DASHBOARD, {"referrer": "direct", "device": "phone"})
@@ -1237,7 +1237,7 @@ def test_people_now_are_the_different_visitors_of_the_last_five_minutes(
     redis: Any,
     settings: Settings,
 ) -> None:
-    settings.READTRACK = {"PARTITIONS": partitions, "RATE_LIMIT": 0, **options}
+    settings.READTRACK = {"PARTITIONS": partitions, "RATE": (0, 10), **options}
     posts, product, now = (
         [factories.post() for _ in range(5)],
         Product.objects.create(name="x"),

@@ -80,7 +80,7 @@ LOSSES = [
 SETTINGS = {
     "FUNNELS": True,
     "DIMENSIONS": ["device"],
-    "RATE_LIMIT": 0,
+    "RATE": (0, 10),
     "TIMEOUT": 10,  # so many slices may take a busy machine its time
 }
 

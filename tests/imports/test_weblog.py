@@ -154,7 +154,7 @@ def test_visitors_are_told_apart_or_the_report_says_why_not(name: str, write: Wr
 
 
 @pytest.mark.parametrize(
-    ("options", "counted"), [({}, 100), ({"PROXY_COUNT": 1}, 100), ({"PROXY_COUNT": 0}, 1)]
+    ("options", "counted"), [({}, 100), ({"PROXIES": 1}, 100), ({"PROXIES": 0}, 1)]
 )
 @pytest.mark.usefixtures("post")
 def test_visitors_behind_a_proxy_are_told_apart_by_the_rules_of_live_hits(
