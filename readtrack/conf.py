@@ -72,11 +72,9 @@ class Conf:
     PROXIES: Literal["auto"] | int | Sequence[str] = "auto"  # how many, or their addresses or networks, the nearest last; auto: a private peer is one
 
     # Models that are not yours to change
-    COUNTED_MODELS: Sequence[str] = ()  # models whose views count without Tracked; their counts are in our own table
-    NEWS_FOR: Mapping[str, Any] = {}  # "app.Model" -> names of the fields to the objects that a new row makes unread
+    MODELS: Mapping[str, Any] = {}  # "app.Model" -> {"counted": True, "news_for": ["field"], "read_state": True}, or some of these
 
     # Unread dots
-    READ_STATE_MODELS: Sequence[str] = ()  # models with read state that no Tracked model points at
     READ_STATE: Literal["bitmap", "sequence"] = "bitmap"  # sequence: 4 bytes a reader, which also tell "3 new"
     READERS: Literal["auto", "id", "ordinal"] = "auto"  # a reader's position: the user id, or by order of coming
     MAX_READER: int = 100_000_000  # highest position of a reader (sequence: 1/32 of it): 12.5 MB a category at most

@@ -15,6 +15,7 @@ from django.db.models import ForeignKey, IntegerField, ManyToManyField, Model
 
 from readtrack.conf import cached_setting, conf
 from readtrack.models import SUBJECT_LENGTH, Tracked
+from readtrack.registry import registry
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 
@@ -138,7 +139,7 @@ def owner(model: type[Model]) -> type[Model]:
 
 
 class _Configured(NamedTuple):
-    """The labels of models that settings, and `news_for`, name."""
+    """The labels of models that MODELS, and `news_for`, name."""
 
     counted: set[str]
     with_read_state: set[str]
@@ -146,15 +147,17 @@ class _Configured(NamedTuple):
 
 @cached_setting()
 def _configured() -> _Configured:
-    """Returns the labels of the models whose views are counted by a setting, and of those with read
+    """Returns the labels of the models whose views are counted by MODELS, and of those with read
     state.
     """
-    with_read_state = {label.lower() for label in conf.READ_STATE_MODELS}
+    options_by_label = registry().items()
+    with_read_state = {label for label, options in options_by_label if options.read_state}
     for model in apps.get_models():
         for field in news_links(model):
             with_read_state.add(_counting_model(field.related_model)._meta.label_lower)
     return _Configured(
-        counted={label.lower() for label in conf.COUNTED_MODELS}, with_read_state=with_read_state
+        counted={label for label, options in options_by_label if options.counted},
+        with_read_state=with_read_state,
     )
 
 
@@ -177,8 +180,8 @@ def with_parents(model: type[Model]) -> Iterator[type[Model]]:
 
 @cached_setting(maxsize=None)
 def is_counted(model: type[Model]) -> bool:
-    """Returns True for a model whose views are counted: it extends Tracked, or COUNTED_MODELS names
-    it or a parent.
+    """Returns True for a model whose views are counted: it extends Tracked, or MODELS counts it or
+    a parent.
     """
     return issubclass(model, Tracked) or label_of(model) in _configured().counted
 
@@ -203,7 +206,8 @@ def why_not_counted(model: type[Any]) -> str:
     counted = ", ".join(child.__name__ for child in children if is_counted(child))
     if counted:
         return f"{model.__name__} has no counts, only its children have ({counted}); pass the child's object."
-    ways = "let it extend readtrack.models.Tracked, or name it in READTRACK['COUNTED_MODELS']"
+    entry = f"READTRACK['MODELS']['{model._meta.label}'] = {{'counted': True}}"
+    ways = f"let it extend readtrack.models.Tracked, or set {entry}"
     return f"{model.__name__} has no counts; {ways}."
 
 
@@ -220,7 +224,7 @@ def tracked_models() -> list[type[Tracked]]:
 
 @cached_setting(maxsize=None)
 def has_read_state(model: type[Model]) -> bool:
-    """Returns True for a category: `news_for`, NEWS_FOR or READ_STATE_MODELS names it."""
+    """Returns True for a category: `news_for` leads to it, or MODELS gives it read state."""
     return label_of(model) in _configured().with_read_state
 
 
@@ -249,7 +253,9 @@ def why_no_read_state(model: type[Any]) -> str:
     """Returns the reason why objects of the class are never unread; "" for a model with read state."""
     if issubclass(model, Model) and has_read_state(model):
         return ""
-    return f"{model.__name__} has no read state; name it in READTRACK['READ_STATE_MODELS'] or in news_for."
+    name = model.__name__
+    label = model._meta.label if issubclass(model, Model) else name
+    return f"{name} has no read state; set READTRACK['MODELS']['{label}'] = {{'read_state': True}}, or name it in news_for."
 
 
 def read_state_models() -> list[type[Model]]:
@@ -261,7 +267,7 @@ def news_links(model: type[Model]) -> list[Any]:
     """Returns the foreign keys and many-to-many fields whose objects news of the model makes
     unread.
     """
-    field_names = model.news_for if issubclass(model, Tracked) else _news_for_of_setting(model)
+    field_names = model.news_for if issubclass(model, Tracked) else _news_for_of_registry(model)
     links = []
     for name in field_names:
         with suppress(FieldDoesNotExist):
@@ -271,15 +277,12 @@ def news_links(model: type[Model]) -> list[Any]:
     return links
 
 
-def _news_for_of_setting(model: type[Model]) -> Sequence[str]:
-    """Returns the names of fields that NEWS_FOR has for the model or its nearest parent."""
-    names_by_label: dict[str, Any] = {
-        str(label).lower(): names for label, names in conf.NEWS_FOR.items()
-    }
+def _news_for_of_registry(model: type[Model]) -> Sequence[str]:
+    """Returns the names of fields that MODELS has for the model or its nearest parent."""
     for parent in with_parents(model):
-        names = names_by_label.get(parent._meta.label_lower)
-        if isinstance(names, (list, tuple)):  # a check reports other types
-            return names
+        options = registry().get(parent._meta.label_lower)
+        if options is not None and options.news_for is not None:
+            return options.news_for
     return ()
 
 

@@ -50,6 +50,7 @@ CHECKS: tuple[Check, ...] = (
     setting_values.check_anonymous_readers,
     setting_values.check_functions,
     models.check_names,
+    models.check_options,
     news.check_fields,
     news.check_relations,
     models.check_primary_keys,

@@ -690,7 +690,7 @@ def test_a_category_an_author_and_a_model_can_be_chosen_and_given_up(admin_clien
 def test_models_that_are_not_the_sites_own_are_there_too(
     admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"COUNTED_MODELS": ["site.Manual"], "NEWS_FOR": {}}
+    settings.READTRACK = {"MODELS": {"site.Manual": {"counted": True}}}
     manual, page = Manual.objects.create(title="A"), Page.objects.create(slug="a b*")
     counts.view(manual, page)
     flush()
@@ -708,8 +708,7 @@ def test_a_category_has_rows_of_models_that_are_not_the_sites_own(
     admin_client: Client, settings: Settings
 ) -> None:
     settings.READTRACK = {
-        "COUNTED_MODELS": ["site.Gadget"],
-        "NEWS_FOR": {"site.Gadget": ["category"]},
+        "MODELS": {"site.Gadget": {"counted": True, "news_for": ["category"]}},
     }
     section = factories.category()
     gadget = Gadget.objects.create(category=section)
