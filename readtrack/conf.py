@@ -12,6 +12,8 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 from django.utils.module_loading import import_string
 
+from readtrack.renamed import current_names
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 logger = logging.getLogger("readtrack")
@@ -103,9 +105,8 @@ class Conf:
         """Loads the site's settings."""
         overrides = getattr(settings, "READTRACK", {})
         self.__dict__.clear()
-        self.__dict__.update(
-            overrides if isinstance(overrides, dict) else {}
-        )  # a system check reports any other type
+        if isinstance(overrides, dict):  # a system check reports any other type
+            self.__dict__.update(current_names(overrides))
 
 
 conf = Conf()

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core import checks
 
 from readtrack.conf import DEFAULTS, TYPES, conf
+from readtrack.renamed import REMOVED, RENAMED, replacement
 
 
 class Expected(NamedTuple):
@@ -125,11 +126,44 @@ def check_types() -> list[checks.CheckMessage]:
     ]
 
 
+def check_renamed() -> list[checks.CheckMessage]:
+    """Checks that settings have their current names."""
+    return [
+        checks.Warning(
+            f"READTRACK['{name}'] is called '{RENAMED[name]}' now; a later version refuses the old name.",
+            hint=f"Write '{RENAMED[name]}' in its place, with the same value.",
+            id="readtrack.W047",
+        )
+        for name in _own_settings()
+        if name in RENAMED
+    ]
+
+
+def check_removed() -> list[checks.CheckMessage]:
+    """Checks that no setting is given that another one has replaced."""
+    own = _own_settings()
+    return [
+        checks.Error(
+            f"READTRACK['{name}'] is no setting any more.",
+            hint=f"{replacement(name, own)}",
+            id="readtrack.E048",
+        )
+        for name in own
+        if name in REMOVED
+    ]
+
+
+def _own_settings() -> Mapping[Any, Any]:
+    """Returns READTRACK as the site wrote it; none of its settings if it is no dict."""
+    given = getattr(settings, "READTRACK", {})
+    return given if isinstance(given, dict) else {}
+
+
 def check_names() -> list[checks.CheckMessage]:
     """Checks that readtrack knows each setting."""
     messages: list[checks.CheckMessage] = []
     for name in vars(conf):
-        if name in TYPES:
+        if name in TYPES or name in REMOVED:
             continue
         suggestions = get_close_matches(str(name).upper(), TYPES) or TYPES
         messages.append(

@@ -23,6 +23,8 @@ Check = Callable[[], list[CheckMessage]]
 
 TYPE_CHECKS: tuple[Check, ...] = (
     setting_types.check_dict,
+    setting_types.check_renamed,
+    setting_types.check_removed,
     setting_types.check_types,
     setting_types.check_names,
 )
