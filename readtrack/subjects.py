@@ -1,4 +1,4 @@
-"""Subjects: the names of objects in Redis and SQL, `blog.post:42`, and the models that have them."""
+"""Subjects, the names of objects in Redis and SQL (`blog.post:42`), and models that have them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -72,7 +72,7 @@ def rows_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
     for subject in subjects:
         subjects_by_label[subject[: subject.find(":")]].append(subject)
     rows: dict[type[Model], dict[Any, str]] = {}
-    for label, names in subjects_by_label.items():
+    for label, subject_names in subjects_by_label.items():
         model = model_with_label(label)
         if model is None or not is_counted(model):
             continue
@@ -81,9 +81,11 @@ def rows_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
         if isinstance(getattr(pk, "target_field", pk), IntegerField):
             # int() takes a tenth of parse_subject(). It fails if any of the keys is no number.
             with suppress(ValueError):
-                subjects_by_pk = {int(subject[len(label) + 1 :]): subject for subject in names}
+                subjects_by_pk = {
+                    int(subject[len(label) + 1 :]): subject for subject in subject_names
+                }
         if not subjects_by_pk:
-            subjects_by_pk = _by_pk(names)
+            subjects_by_pk = _by_pk(subject_names)
         if subjects_by_pk:
             rows[model] = subjects_by_pk
     return rows
@@ -205,7 +207,10 @@ def why_not_counted(model: type[Any]) -> str:
     children = [child for child in apps.get_models() if issubclass(child, model)]
     counted = ", ".join(child.__name__ for child in children if is_counted(child))
     if counted:
-        return f"{model.__name__} has no counts, only its children have ({counted}); pass the child's object."
+        return (
+            f"{model.__name__} has no counts, only its children have ({counted}); pass the child's"
+            " object."
+        )
     entry = f"READTRACK['MODELS']['{model._meta.label}'] = {{'counted': True}}"
     ways = f"let it extend readtrack.models.Tracked, or set {entry}"
     return f"{model.__name__} has no counts; {ways}."
@@ -250,12 +255,14 @@ def category_subjects(objs: Iterable[Model]) -> list[str]:
 
 
 def why_no_read_state(model: type[Any]) -> str:
-    """Returns the reason why objects of the class are never unread; "" for a model with read state."""
+    """Returns the reason why objects of the class are never unread; "" for a model with read
+    state.
+    """
     if issubclass(model, Model) and has_read_state(model):
         return ""
-    name = model.__name__
-    label = model._meta.label if issubclass(model, Model) else name
-    return f"{name} has no read state; set READTRACK['MODELS']['{label}'] = {{'read_state': True}}, or name it in news_for."
+    label = model._meta.label if issubclass(model, Model) else model.__name__
+    entry = f"READTRACK['MODELS']['{label}'] = {{'read_state': True}}"
+    return f"{model.__name__} has no read state; set {entry}, or name it in news_for."
 
 
 def read_state_models() -> list[type[Model]]:
