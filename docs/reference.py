@@ -164,9 +164,8 @@ def signal_list() -> str:
 
 def schedule() -> str:
     """The tasks of `readtrack_schedule`."""
-    rows = (
-        (f"`{entry['task']}`", f"{entry['schedule']:g} s") for entry in readtrack_schedule.values()
-    )
+    entries = readtrack_schedule().values()
+    rows = ((f"`{entry['task']}`", f"{entry['schedule']:g} s") for entry in entries)
     return _table(("task", "every"), rows)
 
 

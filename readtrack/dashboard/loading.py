@@ -77,7 +77,7 @@ class Needs:
 
         Of each object only the count of all time is stored.
         """
-        return conf.HISTORY and not self.scope.is_listed
+        return bool(conf.HISTORY) and not self.scope.is_listed
 
     @property
     def model_kinds(self) -> list[str]:

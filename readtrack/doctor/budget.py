@@ -14,6 +14,7 @@ from readtrack.doctor.memory import KeyKind
 from readtrack.hits import readers
 from readtrack.sql import row_counts
 from readtrack.store import counters, keys, read_state, scripts
+from readtrack.store.counting import rate_limit
 from readtrack.store.uniques import STRATEGIES, Strategy, strategy_of
 from readtrack.subjects import counted_models, enters_funnel, label_of, read_state_models
 from readtrack.unread.starting import highest_position
@@ -224,6 +225,8 @@ def _lifetime(row: keys.Key) -> int:
     """Returns the lifetime of the row's keys (seconds), 0 for keys that stay."""
     if isinstance(row.ttl, int):
         return row.ttl
+    if row is keys.rate:
+        return rate_limit().seconds
     setting: int = getattr(conf, row.ttl)
     seconds = setting * keys.DAY if row.ttl.endswith("DAYS") else setting
     return max(1, seconds)  # 0 is one second there

@@ -57,7 +57,7 @@ class Visitor(NamedTuple):
 
     @property
     def rate_id(self) -> str:
-        """The id whose hits RATE_LIMIT limits: a new cookie has no hits yet, a user who signed in
+        """The id whose hits RATE limits: a new cookie has no hits yet, a user who signed in
         is no robot.
         """
         return self.id if self.kind == "user" else self.fallback_id or self.id

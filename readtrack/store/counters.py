@@ -181,7 +181,7 @@ def subject_hours(hours: Sequence[int], *, subject: str) -> list[int]:
     names = [keys.hour(buckets.hour_bucket(buckets.hour_start(hour)), subject) for hour in hours]
 
     def decode(answer: Sequence[bytes | None]) -> list[int]:
-        return [int(count or 0) for count in answer]
+        return [int(count or 0) for _, count in zip(names, answer, strict=True)]
 
     return scripts.run(Call("MGET", names, (), decode))
 

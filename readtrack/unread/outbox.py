@@ -13,9 +13,10 @@ from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
 
 from readtrack import subjects
-from readtrack.conf import cached_setting, conf
+from readtrack.conf import cached_setting
 from readtrack.hits import readers
 from readtrack.models import UnsentPublication
+from readtrack.registry import registry
 from readtrack.store import read_state, scripts
 from readtrack.store.circuit import fail_open
 
@@ -23,7 +24,11 @@ from readtrack.store.circuit import fail_open
 def outboxes() -> list[str]:
     """Returns the aliases of the databases that have an outbox, the app's own first."""
     app_alias = router.db_for_write(UnsentPublication)
-    news_models = [subjects.model_with_label(str(label)) for label in conf.NEWS_FOR]
+    news_models = [
+        subjects.model_with_label(label)
+        for label, options in registry().items()
+        if options.news_for
+    ]
     models: list[Any] = [*subjects.tracked_models(), *filter(None, news_models)]
     aliases = {router.db_for_write(model) for model in models} - {app_alias}
     return [app_alias, *sorted(alias for alias in aliases if _has_outbox(alias))]

@@ -26,7 +26,7 @@ from tests.benchmarks.peer import Peer
 from tests.site.models import Category, Post
 
 USERS = int(os.environ.get("BENCH_USERS", "100000"))
-READ_STATE_MODELS = 20
+CATEGORIES = 20
 OPENS = 500
 THREADS = 50
 SECONDS = 3
@@ -43,7 +43,7 @@ def has_read(subject: str) -> set[int]:
     }
 
 
-SUBJECTS = [f"site.category:{number}" for number in range(1, READ_STATE_MODELS + 1)]
+SUBJECTS = [f"site.category:{number}" for number in range(1, CATEGORIES + 1)]
 
 # The design this replaces.
 TABLE = """
@@ -73,13 +73,13 @@ def main() -> None:
 
 def against_rows() -> None:
     """Each thing done by SQL and by us, in turn."""
-    sql(TABLE.format(users=USERS, categories=READ_STATE_MODELS), None)
+    sql(TABLE.format(users=USERS, categories=CATEGORIES), None)
     for subject in SUBJECTS:
         connect().set(keys.read_bits(subject), b"\xff" * (USERS // 8 + 1))
     rows = [("", "rows in SQL", "readtrack", "ratio")]
     opened = compare({"readtrack": open_ours, "rows": open_rows}, each=OPENS, rounds=5)
     drawn = compare({"readtrack": draw_ours, "rows": draw_rows}, each=OPENS, rounds=5)
-    for name, found in (("open a category", opened), (f"draw {READ_STATE_MODELS} dots", drawn)):
+    for name, found in (("open a category", opened), (f"draw {CATEGORIES} dots", drawn)):
         rows.append(
             (
                 name,
@@ -93,7 +93,7 @@ def against_rows() -> None:
         ("publish a post", f"{theirs:,.0f} µs", f"{ours:.0f} µs", f"{theirs / ours:,.0f} ×")
     )
     table(
-        f"Dots of {USERS:,} users in {READ_STATE_MODELS} categories, next to a row for each in PostgreSQL",
+        f"Dots of {USERS:,} users in {CATEGORIES} categories, next to a row for each in PostgreSQL",
         rows,
     )
     sql("DROP TABLE bench_read", None)
@@ -152,7 +152,7 @@ def against_machina() -> None:
     code makes.
     """
     forums = Category.objects.filter(
-        pk__in=[Category.objects.create().pk for _ in range(READ_STATE_MODELS)]
+        pk__in=[Category.objects.create().pk for _ in range(CATEGORIES)]
     )
     first = forums[0]
     for forum in forums:
@@ -160,7 +160,7 @@ def against_machina() -> None:
     users = [User(pk=number) for number in range(1, 101)]
     works: dict[str, tuple[str, Callable[[User], object]]] = {
         "mark a forum read": ("open", lambda user: tracker.mark_read(user, [first])),
-        f"draw {READ_STATE_MODELS} dots": ("draw", lambda user: reports.unread(user, forums.all())),
+        f"draw {CATEGORIES} dots": ("draw", lambda user: reports.unread(user, forums.all())),
         "mark all read": ("read all", lambda user: tracker.mark_all_read(user, forums)),
     }
     rows = [("", "django-machina", "readtrack", "ratio")]
@@ -181,7 +181,7 @@ def against_machina() -> None:
             )
         )
     table(
-        f"Next to django-machina 1.3.1, {READ_STATE_MODELS} forums, 10,000 users who have read them",
+        f"Next to django-machina 1.3.1, {CATEGORIES} forums, 10,000 users who have read them",
         rows,
     )
 

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def referrer(settings: Settings) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["referrer"], "RATE_LIMIT": 0}
+    settings.READTRACK = {"DIMENSIONS": ["referrer"], "RATE": (0, 10)}
 
 
 @pytest.fixture
@@ -234,7 +234,7 @@ def test_without_history_nothing_is_gained(post: Post, settings: Settings) -> No
     refer(post, "direct")
     flush()
     assert not gained()
-    settings.READTRACK = {**settings.READTRACK, "HISTORY": True}
+    settings.READTRACK = {**settings.READTRACK, "HISTORY": {"days": 90}}
     refer(post, "direct")
     flush()
     assert gained() == {"direct": 1}

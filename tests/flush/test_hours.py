@@ -260,7 +260,7 @@ def test_a_redis_that_is_emptied_at_any_step_of_a_flush_makes_no_chart_count_twi
     assert trip > 8
 
 
-@override_settings(READTRACK={"HISTORY_DAYS": 0})
+@override_settings(READTRACK={"HISTORY": {"days": 0}})
 def test_days_that_redis_knows_the_hours_of_are_not_thinned(redis: Redis) -> None:
     post, now = factories.post(), buckets.now()
     for age in (47, 40, 30):

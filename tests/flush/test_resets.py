@@ -327,10 +327,10 @@ def test_a_redis_that_lost_only_the_time_of_the_last_flush_keeps_what_was_counte
 
 @pytest.fixture
 def site(settings: Settings) -> dict[str, Any]:
-    """Returns rows of a Tracked model, of one that COUNTED_MODELS names, and a category, with
+    """Returns rows of a Tracked model, of one that MODELS counts, and a category, with
     counts and dots.
     """
-    settings.READTRACK = {"COUNTED_MODELS": ["site.Manual"], "READ_STATE_MODELS": ["site.Manual"]}
+    settings.READTRACK = {"MODELS": {"site.Manual": {"counted": True, "read_state": True}}}
     rows = {
         "post": factories.post(),
         "manual": Manual.objects.create(title="A"),

@@ -281,7 +281,7 @@ def test_pages_and_reports_show_no_view_twice_while_a_restored_redis_waits_for_a
 def test_rows_that_do_not_carry_their_count_show_no_less_than_sql_while_a_restored_redis_waits_for_a_flush(
     redis: Redis, settings: Settings, *, lifts: bool
 ) -> None:
-    settings.READTRACK = {"COUNTED_MODELS": ["site.Manual"]}
+    settings.READTRACK = {"MODELS": {"site.Manual": {"counted": True}}}
     post, manual = factories.post(), Manual.objects.create(title="A")
     for _ in range(14):
         tracker.record(factories.hit(subject_of(post), subject_of(manual)))

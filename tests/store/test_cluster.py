@@ -73,7 +73,7 @@ def cluster(servers: ValkeyCluster, settings: Settings) -> ValkeyCluster:
     """Returns an empty cluster, which the site uses."""
     servers.empty()
     settings.CACHES = {"default": cache(servers.urls[:1])}
-    settings.READTRACK = {"PARTITIONS": COUNT, "RATE_LIMIT": 0, "CIRCUIT": 60, "TIMEOUT": 1.0}
+    settings.READTRACK = {"PARTITIONS": COUNT, "RATE": (0, 10), "CIRCUIT": 60, "TIMEOUT": 1.0}
     return servers
 
 
