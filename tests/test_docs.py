@@ -225,6 +225,17 @@ def test_a_change_touches_three_files_that_exist() -> None:
         assert [path for path in paths if not (ROOT / "readtrack" / path).exists()] == []
 
 
+def test_the_map_has_every_folder_of_the_package_and_nothing_that_is_gone() -> None:
+    table = read(ROOT / "CONTRIBUTING.md").partition("## The map")[2].partition("\n## ")[0]
+    cells = re.findall(r"^\| (`.+?) \|", table, re.MULTILINE)
+    named = {path for cell in cells for path in re.findall(r"`([\w/.]+)`", cell)}
+    package = ROOT / "readtrack"
+    places = {path for path in named if (ROOT / path).exists() or (package / path).exists()}
+    assert named - places == set()
+    folders = {path.parent.name for path in package.glob("*/__init__.py")} - {"migrations"}
+    assert folders - {Path(path).name for path in named} == set()
+
+
 def test_every_reason_is_explained() -> None:
     table = re.findall(
         r"^\| `(\w+)` \|", read(ROOT / "docs" / "explanation" / "counting.md"), re.MULTILINE
