@@ -20,7 +20,13 @@ PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14"]
 
 
 def system(python: str) -> dict[str, str]:
-    return {"python_version": python, "python_full_version": f"{python}.0", "sys_platform": "linux"}
+    """Returns what markers ask for, of a Python such as 3.11, whose first release it is, or 3.11.7."""
+    major, minor, *micro = python.split(".")
+    return {
+        "python_version": f"{major}.{minor}",
+        "python_full_version": f"{major}.{minor}.{''.join(micro) or '0'}",
+        "sys_platform": "linux",
+    }
 
 
 def versions(python: str) -> dict[str, str]:
@@ -72,7 +78,7 @@ def test_the_versions_name_no_index_and_no_file() -> None:
     reason="another environment than the checkout's own is the developer's affair",
 )
 def test_the_checkouts_own_environment_has_these_versions() -> None:
-    pinned = versions(f"{sys.version_info[0]}.{sys.version_info[1]}")
+    pinned = versions(".".join(map(str, sys.version_info[:3])))
     installed: dict[str, str] = {
         canonicalize_name(each.name): each.version for each in distributions()
     }
