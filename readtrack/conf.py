@@ -184,5 +184,14 @@ def log_failure(name: str, otherwise: str, kind: type[Exception]) -> None:
     logger.exception("%s failed; %s.", name, otherwise)
 
 
+# Memory of a reader in the read state of one category (bits), by READ_STATE. It bounds user ids.
+READER_BITS = {"bitmap": 1, "sequence": 32}
+
+
+def reader_bits() -> int:
+    """Returns the memory of a reader in the read state of one category (bits)."""
+    return READER_BITS.get(conf.READ_STATE, 1)  # a check names an unknown form
+
+
 TYPES: dict[str, Any] = Conf.__annotations__
 DEFAULTS: dict[str, Any] = {name: vars(Conf)[name] for name in TYPES}

@@ -13,7 +13,7 @@ from readtrack.doctor import memory
 from readtrack.doctor.memory import KeyKind
 from readtrack.hits import readers
 from readtrack.sql import row_counts
-from readtrack.store import counters, keys, scripts
+from readtrack.store import counters, keys, read_state, scripts
 from readtrack.store.uniques import STRATEGIES, Strategy, strategy_of
 from readtrack.subjects import counted_models, enters_funnel, label_of, read_state_models
 from readtrack.unread.starting import highest_position
@@ -25,13 +25,6 @@ MONTH = 30  # days within which the visitors of a new site are taken to come
 
 # Parts of the names of keys, as long as they are on a site.
 EXAMPLES = {"visitor": "v" * 16, "hour": "h" * 10, "minute": "m" * 12}
-
-STATES = (
-    keys.read_bits,
-    keys.seen_counters,
-    keys.ordinal_read_bits,
-    keys.ordinal_seen_counters,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +147,7 @@ def _unused_rows() -> set[keys.Key]:
     for strategy in STRATEGIES.values():
         if strategy != strategy_of(""):
             unused.update(strategy.rows)
-    for row in STATES:
-        if not row.pattern.endswith(f"}}:{readers.state_kind()}"):
-            unused.add(row)
+    unused |= {*read_state.ROWS} - {read_state.strategy_of("").key()}
     if not conf.UNIQUE_DAYS:
         unused |= {keys.day_visitors, keys.last_days}
     if not any(map(enters_funnel, counted_models())):

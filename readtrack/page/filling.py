@@ -28,13 +28,14 @@ from django.utils.text import compress_string
 from django.utils.translation import ngettext
 
 from readtrack import numerals, subjects
-from readtrack.conf import cached_setting, conf, logger
+from readtrack.conf import cached_setting, logger
 from readtrack.hits import readers, reading, visitors
 from readtrack.hits.visitors import digest
 from readtrack.page.shown import ANSWER, LONGEST_NAME, VERSIONS, name_of, token_of
 from readtrack.reports.page_state import PageState, loaded, page_state
 from readtrack.reports.reads import reads
 from readtrack.store import keys, scripts
+from readtrack.store.read_state import strategy_of
 
 FindReader = Callable[[], readers.Reader | None]
 Run = Callable[..., list[Any]]  # makes the round trip, as `scripts.run_all` does
@@ -153,8 +154,9 @@ def rendered(waiting: Mapping[bytes, Placeholder], state: PageState) -> dict[byt
         elif entry.kind == TEXT:
             shown = str(reading.least_seconds(entry.stored or 0))
         elif entry.kind in {DOT, UNREAD} and (items := state.unread.get(entry.subject, 0)):
-            # With bitmaps it is a dot, because a bit has no number.
-            shown = cached(items if entry.kind == UNREAD and conf.READ_STATE != "bitmap" else 0)
+            # Without numbers it is a dot.
+            has_number = entry.kind == UNREAD and strategy_of(entry.subject).has_numbers
+            shown = cached(items if has_number else 0)
         if page is not None and entry.kind in OF_ELEMENTS:
             name = f' data-rt="{text[KEY].decode()}"'
             named, is_element = ELEMENT.subn(rf"\g<0>{name}", shown)

@@ -43,9 +43,9 @@ def page_state(
     # between.
     stored = _stored_views(counts)
     total_calls = [counters.totals(part) for part in scripts.parted(stored)]
-    dot_calls = []
+    dot_calls: list[scripts.Call[dict[str, int]]] = []
     if reader is not None:
-        dot_calls = [read_state.unread(reader, part) for part in scripts.parted(dots)]
+        dot_calls = read_state.unread(reader, dots)
     answers = fail_open(run, [], *total_calls, *dot_calls, *others)
     first_dot = len(total_calls)
     first_other = first_dot + len(dot_calls)

@@ -251,11 +251,6 @@ def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
     return ViewKeys(*(prefix + name for name in names))
 
 
-def state(subject: str, kind: str) -> str:
-    """Returns the key of a category's read state; `hits.readers.state_kind()` is the kind in use."""
-    return f"{prefix()}category{tag(subject) if conf.PARTITIONS > 1 else ''}:{subject}:{kind}"
-
-
 def hash_kinds() -> tuple[str, ...]:
     """Returns the beginnings of the keys of a subject's hashes: the funnel, reading, and each dimension."""
     return ("funnel", "reading", *(f"views:{dimensions.name_of(path)}" for path in conf.DIMENSIONS))

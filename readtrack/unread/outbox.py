@@ -16,7 +16,7 @@ from readtrack import subjects
 from readtrack.conf import cached_setting, conf
 from readtrack.hits import readers
 from readtrack.models import UnsentPublication
-from readtrack.store import keys, read_state, scripts
+from readtrack.store import read_state, scripts
 from readtrack.store.circuit import fail_open
 
 
@@ -61,8 +61,8 @@ def send(publications: Sequence[UnsentPublication], outbox: str | None = None) -
 
     Raises redis.RedisError.
     """
-    for portion in scripts.parted(publications, tag_of=lambda row: keys.tag(row.subject)):
-        scripts.run(read_state.publish([_publication(row) for row in portion]))
+    for call in read_state.publish([_publication(row) for row in publications]):
+        scripts.run(call)
     if outbox:
         for pks in scripts.sliced([row.pk for row in publications]):
             # Without the signals of delete(), for which a site may have receivers that read each

@@ -15,7 +15,6 @@ from django.db import connection
 from django.test import override_settings
 
 from readtrack import buckets, reports, tracker
-from readtrack.hits import readers
 from readtrack.hits.hit import Hit
 from readtrack.hits.readers import Reader
 from readtrack.hits.visitors import Visitor
@@ -35,7 +34,7 @@ SECONDS = 3
 
 def has_read(subject: str) -> set[int]:
     """Returns the numbers of the readers whose bit is set."""
-    content: Any = connect().get(keys.state(subject, readers.state_kind())) or b""
+    content: Any = connect().get(read_state.strategy_of(subject).key()(subject)) or b""
     return {
         8 * start + bit
         for start, byte in enumerate(content)
@@ -76,7 +75,7 @@ def against_rows() -> None:
     """Each thing done by SQL and by us, in turn."""
     sql(TABLE.format(users=USERS, categories=READ_STATE_MODELS), None)
     for subject in SUBJECTS:
-        connect().set(keys.state(subject, "read"), b"\xff" * (USERS // 8 + 1))
+        connect().set(keys.read_bits(subject), b"\xff" * (USERS // 8 + 1))
     rows = [("", "rows in SQL", "readtrack", "ratio")]
     opened = compare({"readtrack": open_ours, "rows": open_rows}, each=OPENS, rounds=5)
     drawn = compare({"readtrack": draw_ours, "rows": draw_rows}, each=OPENS, rounds=5)
@@ -123,7 +122,7 @@ def draw_rows() -> None:
 
 def draw_ours() -> None:
     for user in range(1, OPENS + 1):
-        scripts.run(read_state.unread(user, SUBJECTS))
+        scripts.run_all(*read_state.unread(user, SUBJECTS))
 
 
 def hit(reader: Reader, subjects: list[str], began: float | None = None) -> Hit:
@@ -138,7 +137,7 @@ def published() -> tuple[float, float]:
     for number, subject in enumerate(SUBJECTS[1:4], start=2):
         publication = Publication(subject)
         theirs.append(timed(partial(sql, PUBLISH, (number,))))
-        ours.append(timed(lambda: scripts.run(read_state.publish([publication]))))  # noqa: B023 - run at once
+        ours.append(timed(lambda: scripts.run_all(*read_state.publish([publication]))))  # noqa: B023 - run at once
     return median(theirs), median(ours)
 
 
@@ -157,7 +156,7 @@ def against_machina() -> None:
     )
     first = forums[0]
     for forum in forums:
-        connect().set(keys.state(f"site.category:{forum.pk}", "read"), b"\xff" * (USERS // 8 + 1))
+        connect().set(keys.read_bits(f"site.category:{forum.pk}"), b"\xff" * (USERS // 8 + 1))
     users = [User(pk=number) for number in range(1, 101)]
     works: dict[str, tuple[str, Callable[[User], object]]] = {
         "mark a forum read": ("open", lambda user: tracker.mark_read(user, [first])),
@@ -268,7 +267,7 @@ def contention() -> None:
     def writer() -> None:
         while not stop.wait(0.002):
             posts[0] += 1
-            scripts.run(read_state.publish([Publication(SUBJECTS[0])]))
+            scripts.run_all(*read_state.publish([Publication(SUBJECTS[0])]))
             stop.wait(0.002)
             found = has_read(SUBJECTS[0])
             is_read[0] += len(found)
