@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -19,14 +18,10 @@ from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
 from tests.support.counts import remaining_keys, stored
+from tests.support.counts import view_times as view
 from tests.support.interference import dump, restore
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def view(post: Post, times: int = 1, *, at: datetime | None = None) -> None:
-    for _ in range(times):
-        tracker.record(factories.hit(subject_of(post), at=at or buckets.now()))
 
 
 @pytest.fixture

@@ -19,14 +19,10 @@ from readtrack.store import flush_notes, keys, resetting, scripts
 from readtrack.subjects import model_with_label, subject_column, subject_of
 from tests.site.models import Manual, Note, Page, Post
 from tests.support import factories
+from tests.support.counts import view_times as view
 from tests.support.interference import dump, restore
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def view(post: Post, times: int = 1) -> None:
-    for _ in range(times):
-        tracker.record(factories.hit(subject_of(post)))
 
 
 def click(post: Post, visitor: str) -> None:

@@ -20,6 +20,7 @@ from readtrack.store.counters import Epoch
 from readtrack.subjects import subject_of
 from tests.site.models import Manual, Post
 from tests.support import factories
+from tests.support.counts import view_times as view
 from tests.support.depth import some
 from tests.support.interference import Dump, dump, restore
 
@@ -392,10 +393,6 @@ def settle_and_die(post: Post) -> Epoch:
     settled, present = scripts.run(counters.settle(bases, epoch=epoch, known=known))
     assert settled == 1
     return present
-
-
-def view(post: Post) -> None:
-    assert tracker.record(factories.hit(subject_of(post))).counted
 
 
 def click(post: Post, visitor: str) -> None:
