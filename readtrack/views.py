@@ -32,8 +32,9 @@ from readtrack import buckets, reports, tracker
 from readtrack.conf import conf
 from readtrack.hits import hit, origins, readers, visitors
 from readtrack.hits.reading import Reading
-from readtrack.page import filling, shown
 from readtrack.page import honeypot as trap
+from readtrack.page import shown
+from readtrack.page.placeholders import KEY, PAGE, Placeholder
 from readtrack.reports.page_state import page_state
 from readtrack.request import Told
 from readtrack.store import day_keys, keys, recording
@@ -99,10 +100,10 @@ def _told(request: HttpRequest) -> HttpResponse:
     # same address.
     user = visitors.signed_in(request)
     asks_again = bool(recorder.views) and bool(visitors.visitor(request, user).new_cookie)
-    placeholders = [str(filling.Placeholder(*place)) for place in page.places]
+    placeholders = [str(Placeholder(*place)) for place in page.places]
     answer = {
-        "html": {text[filling.KEY]: text for text in placeholders},
-        "page": str(filling.Placeholder(filling.PAGE, shown.ANSWER)),
+        "html": {text[KEY]: text for text in placeholders},
+        "page": str(Placeholder(PAGE, shown.ANSWER)),
         "again": asks_again,
     }
     return JsonResponse(answer)

@@ -10,7 +10,8 @@ from django.template.loader import render_to_string
 from readtrack import buckets, numerals, subjects
 from readtrack.conf import conf
 from readtrack.hits.reading import READ
-from readtrack.page import filling
+from readtrack.page.contents import keep_apart
+from readtrack.page.placeholders import PANEL, placeholders_in
 from readtrack.reports import access
 from readtrack.reports.hashes import hashes
 from readtrack.reports.page_state import page_state
@@ -26,11 +27,7 @@ def placed(response: Any, content: bytes, user: Any | None) -> bytes:
     if "html" not in response.get("Content-Type", ""):
         return content
     first = next(
-        (
-            (text, entry)
-            for text, entry in filling.found(content).items()
-            if entry.kind == filling.PANEL
-        ),
+        ((text, entry) for text, entry in placeholders_in(content).items() if entry.kind == PANEL),
         None,
     )
     if first is None:  # a visitor typed the mark
@@ -50,7 +47,7 @@ def placed(response: Any, content: bytes, user: Any | None) -> bytes:
                 "readtrack/panel.html",
                 {"object": obj, "title": title_of(obj), "url": url, **_numbers(subject)},
             ).strip()
-    filling.keep_apart(response, is_personal=bool(shown))
+    keep_apart(response, is_personal=bool(shown))
     return content.replace(first[0], shown.encode(), 1)
 
 

@@ -27,7 +27,7 @@ from readtrack import buckets, views
 from readtrack.conf import conf
 from readtrack.hits import visitors
 from readtrack.hits.hit import Hit, refusal
-from readtrack.page import filling
+from readtrack.page import contents
 from readtrack.page.shown import token_of
 from readtrack.store import scripts
 from readtrack.store.connection import connect
@@ -341,7 +341,7 @@ def parts() -> Iterable[tuple[str, str]]:
         "a response without a cookie": (lambda request: headers_of(HttpResponse()), new),
         "a response with our cookie": (lambda request: with_our_cookie(request, signed), new),
         "a response with a cookie by Django": (with_cookie_by_django, new),
-        "finding nothing to fill in": (lambda request: filling.text_of(page), new),
+        "finding nothing to fill in": (lambda request: contents.text_of(page), new),
     }
     for name, (work, items) in works.items():
         times = []

@@ -1,0 +1,112 @@
+"""The HTML that takes the place of each placeholder."""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+
+from django.template.loader import render_to_string
+from django.utils.html import format_html
+from django.utils.translation import ngettext
+
+from readtrack import numerals
+from readtrack.conf import conf
+from readtrack.hits import reading
+from readtrack.page.placeholders import (
+    DOT,
+    EXACT,
+    KEY,
+    OF_COUNTS,
+    OF_ELEMENTS,
+    PAGE,
+    TEXT,
+    UNREAD,
+    WORDS,
+    Placeholder,
+)
+from readtrack.page.shown import ANSWER, VERSIONS, token_of
+from readtrack.reports.page_state import PageState
+
+START_OF_ELEMENT = re.compile(r"\A<[\w-]+")
+
+
+def rendered(placeholders: Mapping[bytes, Placeholder], state: PageState) -> dict[bytes, str]:
+    """Returns the HTML of each placeholder by its text; "" for the marks of `if_unread`."""
+    has_page = any(placeholder.kind == PAGE for placeholder in placeholders.values())
+    dots = cache(new_items)  # a template is rendered once a page
+    html = {}
+    for text, placeholder in placeholders.items():
+        shown = ""
+        if placeholder.kind in OF_COUNTS:
+            shown = _count(state.views[placeholder.subject], kind=placeholder.kind)
+        elif placeholder.kind in {DOT, UNREAD}:
+            items = state.unread.get(placeholder.subject, 0)
+            shown = _dot(items, kind=placeholder.kind, dots=dots)
+        elif placeholder.kind == TEXT:
+            shown = _mark_of_text(placeholder)
+        if has_page and placeholder.kind in OF_ELEMENTS:
+            shown = _with_key(shown, key=text[KEY].decode())
+        html[text] = shown
+    if has_page:
+        html.update(_page(placeholders))
+    return html
+
+
+def _count(views: int, *, kind: str) -> str:
+    if views < 1000:  # needs no formatting, which takes longer than all else here
+        exact = str(views)
+        shown = exact
+    else:
+        exact = numerals.exact(views)
+        shown = numerals.short(views)
+    if kind == EXACT:
+        return exact
+    if kind == WORDS:
+        shown = in_words(views)
+    return format_html('<span class="readtrack-count" title="{}">{}</span>', exact, shown)
+
+
+def _dot(items: int, *, kind: str, dots: Callable[[int], str]) -> str:
+    if not items:
+        return ""
+    has_number = kind == UNREAD and conf.READ_STATE != "bitmap"  # a bit has no number
+    return dots(items if has_number else 0)
+
+
+def _mark_of_text(placeholder: Placeholder) -> str:
+    return str(reading.least_seconds(placeholder.stored or 0))
+
+
+def _with_key(html: str, *, key: str) -> str:
+    """Returns the element with the attribute by which the page's script finds it."""
+    attribute = f' data-rt="{key}"'
+    if not html:
+        return f"<span{attribute} hidden></span>"
+    named, is_element = START_OF_ELEMENT.subn(rf"\g<0>{attribute}", html)
+    return named if is_element else f"<span{attribute}>{html}</span>"
+
+
+def _page(placeholders: Mapping[bytes, Placeholder]) -> dict[bytes, str]:
+    """Returns what the page's script gets: its version, and the token of the page."""
+    pages = {text: page for text, page in placeholders.items() if page.kind == PAGE}
+    text, page = next(iter(pages.items()))
+    if page.subject == ANSWER:
+        return {}
+    elements = [entry for entry in placeholders.values() if entry.kind in OF_ELEMENTS]
+    marks = [entry for entry in placeholders.values() if entry.kind == TEXT]
+    marked = (marks[0].subject, marks[0].stored) if marks else ()
+    token = token_of(page.subject, elements, marked)
+    # Goes on from one attribute to the next.
+    return {text: f'{VERSIONS[bool(marks)]}" data-page="{token}'}
+
+
+def in_words(views: int) -> str:
+    """Returns a count as text: `1 view`, `1.2k views`."""
+    return ngettext("%(views)s view", "%(views)s views", views) % {"views": numerals.short(views)}
+
+
+def new_items(items: int) -> str:
+    """Returns the number of new items as HTML; without a number (0) it is a dot."""
+    if not items:
+        return render_to_string("readtrack/dot.html").strip()
+    numbers = {"items": items, "exact": numerals.exact(items), "short": numerals.short(items)}
+    return render_to_string("readtrack/unread_count.html", numbers).strip()
