@@ -23,7 +23,7 @@ from readtrack.page.placeholders import (
     WORDS,
     Placeholder,
 )
-from readtrack.page.shown import ANSWER, VERSIONS, token_of
+from readtrack.page.shown import ANSWER, END_OF_TOKEN, VERSIONS, token_of
 from readtrack.reports.page_state import PageState
 
 START_OF_ELEMENT = re.compile(r"\A<[\w-]+")
@@ -42,7 +42,7 @@ def rendered(placeholders: Mapping[bytes, Placeholder], state: PageState) -> dic
             items = state.unread.get(placeholder.subject, 0)
             shown = _dot(items, kind=placeholder.kind, dots=dots)
         elif placeholder.kind == TEXT:
-            shown = _mark_of_text(placeholder)
+            shown = _seconds(placeholder)
         if has_page and placeholder.kind in OF_ELEMENTS:
             shown = _with_key(shown, key=text[KEY].decode())
         html[text] = shown
@@ -72,7 +72,8 @@ def _dot(items: int, *, kind: str, dots: Callable[[int], str]) -> str:
     return dots(items if has_number else 0)
 
 
-def _mark_of_text(placeholder: Placeholder) -> str:
+def _seconds(placeholder: Placeholder) -> str:
+    """Returns the least number of seconds that reading the text takes."""
     return str(reading.least_seconds(placeholder.stored or 0))
 
 
@@ -86,17 +87,26 @@ def _with_key(html: str, *, key: str) -> str:
 
 
 def _page(placeholders: Mapping[bytes, Placeholder]) -> dict[bytes, str]:
-    """Returns what the page's script gets: its version, and the token of the page."""
+    """Returns what the page's script gets: its version and the page's token, and of the token the
+    end in the mark of the first text.
+    """
     pages = {text: page for text, page in placeholders.items() if page.kind == PAGE}
-    text, page = next(iter(pages.items()))
+    texts = {text: mark for text, mark in placeholders.items() if mark.kind == TEXT}
+    page_text, page = next(iter(pages.items()))
     if page.subject == ANSWER:
         return {}
     elements = [entry for entry in placeholders.values() if entry.kind in OF_ELEMENTS]
-    marks = [entry for entry in placeholders.values() if entry.kind == TEXT]
-    marked = (marks[0].subject, marks[0].stored) if marks else ()
-    token = token_of(page.subject, elements, marked)
-    # Goes on from one attribute to the next.
-    return {text: f'{VERSIONS[bool(marks)]}" data-page="{token}'}
+    # The HTML goes on from one attribute to the next.
+    if not texts:
+        token = token_of(page.subject, elements)
+        return {page_text: f'{VERSIONS[0]}" data-page="{token}'}
+    mark_text, mark = next(iter(texts.items()))
+    token = token_of(page.subject, elements, (mark.subject, mark.stored))
+    return {
+        page_text: f'{VERSIONS[1]}" data-page="{token}',
+        # A visitor may type a mark, but cannot know the end of the token.
+        mark_text: f'{_seconds(mark)}" data-of="{token[END_OF_TOKEN]}',
+    }
 
 
 def in_words(views: int) -> str:

@@ -34,6 +34,7 @@ PLAIN, READING = (
 VERSIONS = [sha256(script).hexdigest()[:8] for script in (PLAIN, PLAIN + READING)]
 SCRIPTS = dict(zip(VERSIONS, (PLAIN, PLAIN + READING), strict=True))
 MOST_PLACES = 200  # counts and dots of a page that its script keeps up to date
+END_OF_TOKEN = slice(-8, None)  # by which reading.js knows the mark of the page's text
 ANSWER = "-"  # in place of a name: the response answers the script
 
 
