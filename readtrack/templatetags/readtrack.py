@@ -9,7 +9,7 @@ from django import template
 from django.apps import apps
 from django.template.base import Parser, Token
 
-from readtrack import numerals, reports, views
+from readtrack import numerals, reports
 from readtrack.page import honeypot, tags
 from readtrack.page.placeholders import (
     COUNT,
@@ -24,6 +24,7 @@ from readtrack.page.placeholders import (
 from readtrack.page.rendering import in_words
 from readtrack.reports.page_state import page_state
 from readtrack.sql.popular import DAYS, By
+from readtrack.views.outbound import outbound_url
 
 register = template.Library()
 
@@ -117,7 +118,7 @@ def views_in(obj: Any, days: int = 7) -> int | str:
     return reports.views_in([obj], days=days)[obj] if Placeholder.of(COUNT, obj) else ""
 
 
-register.simple_tag(views.outbound_url)
+register.simple_tag(outbound_url)
 register.simple_tag(honeypot.link, name="readtrack_honeypot")
 register.simple_tag(tags.read_count)
 register.simple_tag(tags.script, takes_context=True, name="readtrack_script")

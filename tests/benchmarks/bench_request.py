@@ -23,7 +23,7 @@ from django.urls import path
 from django.utils.cache import patch_cache_control
 from redis import Redis
 
-from readtrack import buckets, views
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits import visitors
 from readtrack.hits.hit import Hit, refusal
@@ -32,6 +32,7 @@ from readtrack.page.shown import token_of
 from readtrack.store import scripts
 from readtrack.store.connection import connect
 from readtrack.store.counting import count_views
+from readtrack.views import script
 from tests.benchmarks.measuring import table
 from tests.benchmarks.serving import BUFFER, REST, SECONDS, requests_a_second
 from tests.site.models import Post
@@ -119,7 +120,7 @@ urlpatterns = [
     path("post/", post),
     path("naive/", naive),
     path("cheapest/", cheapest),
-    path("script/", views.page),
+    path("script/", script.page),
     path("processor-time/", processor_time),
 ]
 
