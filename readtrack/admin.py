@@ -16,12 +16,13 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.formats import date_format, number_format
 from django.utils.html import format_html
-from django.utils.timezone import template_localtime  # type: ignore[attr-defined]  # missing in the stubs
+from django.utils.timezone import template_localtime  # type: ignore[attr-defined]
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import tracker
-from readtrack.dashboard.page import FILES, export, page_context
+from readtrack.dashboard.exports import export
+from readtrack.dashboard.page import FILES, page_context
 from readtrack.dashboard.scope import Scope
 from readtrack.flush import resets
 from readtrack.models import Dashboard, FlushRun, Note, Tracked
@@ -47,7 +48,7 @@ def _action(
     *,
     is_allowed: Callable[[Any], bool] = lambda user: True,
 ) -> Any:
-    """Returns an admin action that says what is lost, and changes the rows once that is confirmed.
+    """Returns an admin action that says what is lost, and waits for a confirmation.
 
     It is for users who may change the rows and for whom `is_allowed` returns True.
     """
@@ -59,7 +60,8 @@ def _action(
         # Here, because Django wants any one of the permissions of an action, and this needs two.
         if not is_allowed(request.user):
             raise PermissionDenied
-        title, rows = description % utils.model_format_dict(queryset), queryset.order_by("pk")
+        title = description % utils.model_format_dict(queryset)
+        rows = queryset.order_by("pk")
         if "confirmed" not in request.POST:
             context = {
                 **modeladmin.admin_site.each_context(request),
@@ -72,28 +74,39 @@ def _action(
                 "selected": request.POST.getlist(helpers.ACTION_CHECKBOX_NAME),
             }
             return TemplateResponse(request, "admin/readtrack/confirm.html", context)
-        words, level = gettext("Done: %(title)s.") % {"title": title}, messages.SUCCESS
         try:
-            some = [*rows[:SLICE]]
-            while some:
-                change(some)
-                LogEntry.objects.log_actions(request.user.pk, some, CHANGE, title)  # type: ignore[arg-type]  # signed in
-                some = [*rows.filter(pk__gt=some[-1].pk)[:SLICE]]
+            _change_all(rows, change, user=request.user, title=title)
         except RedisError:
-            words = gettext("Redis does not answer, so not all of it is done. Please do it again.")
-            level = messages.ERROR
-        modeladmin.message_user(request, words, level)
+            message = gettext(
+                "Redis does not answer, so not all of it is done. Please do it again."
+            )
+            modeladmin.message_user(request, message, messages.ERROR)
+            return None
+        done = gettext("Done: %(title)s.") % {"title": title}
+        modeladmin.message_user(request, done, messages.SUCCESS)
         return None
 
     act.__name__ = name  # by which the form knows it
     return act
 
 
+def _change_all(
+    rows: QuerySet[Any], change: Callable[[Any], object], *, user: Any, title: str
+) -> None:
+    """Changes the rows, in the order of their keys, and logs who did it. Raises RedisError."""
+    batch = [*rows[:SLICE]]
+    while batch:
+        change(batch)
+        LogEntry.objects.log_actions(user.pk, batch, CHANGE, title)
+        batch = [*rows.filter(pk__gt=batch[-1].pk)[:SLICE]]
+
+
 reset_counts = _action(
     "reset_counts",
     _("Reset the counts of selected %(verbose_name_plural)s"),
     _(
-        "Views, visitors, reads and their history are deleted, in Redis and in the database, and begin at 0."
+        "Views, visitors, reads and their history are deleted, in Redis and in the database, and "
+        "begin at 0."
     ),
     lambda rows: resets.reset([counted_subject_of(row) for row in rows]),
     is_allowed=may_reset_counts,
@@ -108,42 +121,42 @@ publish_again = _action(
     "publish_again",
     _("Publish selected %(verbose_name_plural)s again"),
     _(
-        "It is forgotten who has read what they are new in, such as their category: everybody gets a dot there."
+        "It is forgotten who has read what they are new in, such as their category: everybody gets "
+        "a dot there."
     ),
     tracker.publish,
 )
 
 
 class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Base or mixin for a site's own admin, as in `class PostAdmin(TrackedAdmin)`: adds a sortable
-    column of views.
+    """Base or mixin for a site's own admin, as in `class PostAdmin(TrackedAdmin)`.
 
-    Counts that `fields` or `fieldsets` name are shown, and cannot be edited. Adds the actions
-    `reset_counts`, and where they apply `mark_unread` and `publish_again`, unless `actions` is
-    None.
+    It adds a sortable column of views. Counts that `fields` or `fieldsets` name are shown, and
+    cannot be edited. It adds the actions `reset_counts`, and where they apply `mark_unread` and
+    `publish_again`, unless `actions` is None.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        named = (
-            utils.flatten_fieldsets(self.fieldsets)
-            if self.fieldsets
-            else utils.flatten(self.fields or ())
-        )
-        counts = {"view_count", "visitor_count"}.intersection(named).difference(
-            self.readonly_fields
-        )
-        self.readonly_fields = [*self.readonly_fields, *counts]  # type: ignore[misc]  # a ClassVar in the stubs
+        form_fields = utils.flatten(self.fields or ())
+        if self.fieldsets:
+            form_fields = utils.flatten_fieldsets(self.fieldsets)
+        counts = {"view_count", "visitor_count"}.intersection(form_fields)
+        editable = counts.difference(self.readonly_fields)
+        # A ClassVar in the stubs.
+        self.readonly_fields = [*self.readonly_fields, *editable]  # type: ignore[misc]
         if self.actions is not None:
-            own = {
-                reset_counts: True,
-                mark_unread: has_read_state(self.model),
-                publish_again: news_links(self.model),
-            }
-            self.actions = [
-                *self.actions,
-                *(action for action in own if own[action] and action not in self.actions),
-            ]
+            more = [action for action in self._own_actions() if action not in self.actions]
+            self.actions = [*self.actions, *more]
+
+    def _own_actions(self) -> list[Any]:
+        """Returns the actions that apply to the model."""
+        actions = [reset_counts]
+        if has_read_state(self.model):
+            actions.append(mark_unread)
+        if news_links(self.model):
+            actions.append(publish_again)
+        return actions
 
     change_form_template = "admin/readtrack/numbers_form.html"
 
@@ -167,22 +180,24 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
         )
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        column = "linked_views" if may_view_numbers(request.user) else "stored_views"
-        return [
-            *super().get_list_display(request),
-            *([column] if issubclass(self.model, Tracked) else ()),
-        ]
+        columns = super().get_list_display(request)
+        if not issubclass(self.model, Tracked):
+            return [*columns]
+        own_column = "linked_views" if may_view_numbers(request.user) else "stored_views"
+        return [*columns, own_column]
 
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        obj, app = kwargs.get("obj"), self.opts.app_label
+        app = self.opts.app_label
         folders = (f"{app}/{self.opts.model_name}/", f"{app}/", "")
         context["readtrack_base"] = select_template(
             [f"admin/{folder}change_form.html" for folder in folders]
         )
-        is_shown = obj is not None and may_view_numbers(request.user, obj)
-        context["numbers_url"] = numbers_url(obj, site=self.admin_site.name) if is_shown else ""  # type: ignore[arg-type]
+        obj = kwargs.get("obj")
+        context["numbers_url"] = ""
+        if obj is not None and may_view_numbers(request.user, obj):
+            context["numbers_url"] = numbers_url(obj, site=self.admin_site.name)
         return super().render_change_form(request, context, *args, **kwargs)
 
 
@@ -230,10 +245,9 @@ class FlushRunAdmin(ReadOnlyAdmin):
     def time_taken(self, run: FlushRun) -> str | None:
         if run.took is None:
             return None
-        words = gettext("%(seconds)s s") % {
-            "seconds": number_format(round(run.took.total_seconds(), 2), decimal_pos=2)
-        }
-        return words.replace(" ", "\N{NO-BREAK SPACE}")
+        seconds = number_format(round(run.took.total_seconds(), 2), decimal_pos=2)
+        text = gettext("%(seconds)s s") % {"seconds": seconds}
+        return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 @admin.register(Dashboard)
@@ -246,60 +260,71 @@ class DashboardAdmin(ReadOnlyAdmin):
     has_module_permission = has_view_permission
 
     def get_urls(self) -> list[Any]:
-        own = [
-            path(
-                "object/<str:subject>/",
-                self.admin_site.admin_view(self.object_view),
-                name="readtrack_object",
-            ),
-            path("author/", self.admin_site.admin_view(self.author_view), name="readtrack_author"),
+        object_view = self.admin_site.admin_view(self.object_view)
+        author_view = self.admin_site.admin_view(self.author_view)
+        return [
+            path("object/<str:subject>/", object_view, name="readtrack_object"),
+            path("author/", author_view, name="readtrack_author"),
+            *super().get_urls(),
         ]
-        return [*own, *super().get_urls()]
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> Any:
-        chosen, given = Scope.parse(request.GET).chosen.get("object", ""), request.GET.copy()
-        if chosen and self.has_view_permission(request):  # all about one object is on its page
-            del given["object"]
-            return redirect(f"{self._url('readtrack_object', chosen)}?{given.urlencode()}")
-        return self._page(
-            request, {}, may_see=False, **{"title": gettext("Dashboard"), **(extra_context or {})}
-        )
+        subject = Scope.parse(request.GET).chosen.get("object", "")
+        if subject and self.has_view_permission(request):  # all about one object is on its page
+            parameters = request.GET.copy()
+            del parameters["object"]
+            return redirect(f"{self._url('readtrack_object', subject)}?{parameters.urlencode()}")
+        context = {"title": gettext("Dashboard"), **(extra_context or {})}
+        return self._page(request, {}, may_see=False, **context)
 
     def object_view(self, request: HttpRequest, subject: str) -> Any:
-        """Returns the dashboard of one object, with links to its page on the site and to the report
-        of its author.
+        """Returns the dashboard of one object.
+
+        It has links to the object's page on the site and to the report of its author.
         """
         scope = Scope.parse({"object": subject})
-        chosen = scope.chosen.get("object", "")
-        obj = scope.rows(scope.models[0]).first() if chosen else None
+        name = scope.chosen.get("object", "")
+        obj = scope.rows(scope.models[0]).first() if name else None
         may_see = obj is not None and may_view_numbers(request.user, obj)
         if not (may_see or self.has_view_permission(request)):
             raise PermissionDenied  # and not 404, which would tell whether the object exists
         if obj is None:
             raise Http404
-        author, report, here = (
-            author_of(obj, of_counts=True),
-            "",
-            Scope.parse(request.GET, fixed={"object": chosen}),
-        )
-        if author and self.has_view_permission(request):
-            report = self._url("readtrack_dashboard_changelist") + here.address(author=author)
-        elif may_view_report_of(request.user, author):
-            report = self._url("readtrack_author") + here.address()
-        links = {gettext("View on site"): address_of(obj), gettext("All by this author"): report}
-        shown = [link for link in links.items() if link[1]]
+        here = Scope.parse(request.GET, fixed={"object": name})
+        links = [
+            (gettext("View on site"), address_of(obj)),
+            (gettext("All by this author"), self._report_url(request, obj, here)),
+        ]
         return self._page(
-            request, {"object": chosen}, may_see=may_see, obj=obj, title=title_of(obj), links=shown
+            request,
+            {"object": name},
+            may_see=may_see,
+            obj=obj,
+            title=title_of(obj),
+            links=[(label, url) for label, url in links if url],
         )
+
+    def _report_url(self, request: HttpRequest, obj: Model, here: Scope) -> str:
+        """Returns the address of the numbers of the object's author.
+
+        It is "" if the user may not see them.
+        """
+        author = author_of(obj, of_counts=True)
+        if author and self.has_view_permission(request):
+            return self._url("readtrack_dashboard_changelist") + here.address(author=author)
+        if may_view_report_of(request.user, author):
+            return self._url("readtrack_author") + here.address()
+        return ""
 
     def _url(self, name: str, *args: str) -> str:
         return reverse(f"admin:{name}", args=args, current_app=self.admin_site.name)
 
     def author_view(self, request: HttpRequest) -> Any:
-        """Returns the dashboard of what the user has written. Where the site has a rule of its own,
-        that decides.
+        """Returns the dashboard of what the user has written.
+
+        Where the site has a rule of its own, that decides.
         """
         title = gettext("Numbers of %(author)s") % {"author": name_of(request.user)}
         author = str(request.user.pk)
@@ -315,19 +340,21 @@ class DashboardAdmin(ReadOnlyAdmin):
         obj: Model | None = None,
         **context: Any,
     ) -> HttpResponseBase:
-        """Returns the page of the scope in the address, or with `format` one of its tables as a
-        file.
+        """Returns the page of the scope in the address, or one of its tables as a file.
 
         `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`. It is
         for users who may see all numbers, and with `may_see` for others.
         """
-        scope, sees_all = Scope.parse(request.GET, fixed=fixed), self.has_view_permission(request)
+        sees_all = self.has_view_permission(request)
         if not (sees_all or may_see):
             raise PermissionDenied
+        scope = Scope.parse(request.GET, fixed=fixed)
         options = {"has_notes": sees_all, "obj": obj}
-        if (kind := request.GET.get("format")) in FILES:
-            return export(scope, request.GET.get("table", ""), kind, **options)
-        request.current_app = site = self.admin_site.name  # for the template's addresses, too
+        file_format = request.GET.get("format")
+        if file_format in FILES:
+            return export(scope, request.GET.get("table", ""), file_format, **options)
+        site = self.admin_site.name
+        request.current_app = site  # for the template's addresses, too
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,

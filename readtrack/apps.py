@@ -27,7 +27,8 @@ class ReadTrackConfig(AppConfig):
         from readtrack.checks.setup import check_setup
         from readtrack.flush import resets
 
-        HttpRequest.readtrack = request.MissingRecorder()  # type: ignore[attr-defined]  # until the middleware sets one
+        # Until the middleware sets a recorder.
+        HttpRequest.readtrack = request.MissingRecorder()  # type: ignore[attr-defined]
         checks.register(check_setup)
         receivers.connect()
         post_migrate.connect(resets.on_flush, sender=self)

@@ -1,4 +1,4 @@
-"""Buckets: slots of a minute, hour or day in UTC, by their names in keys, by number and by start."""
+"""Buckets: slots of a minute, hour or day in UTC, by name (as in keys), by number and by start."""
 
 import itertools
 from collections.abc import Iterator
@@ -14,7 +14,9 @@ MINUTE = timedelta(minutes=1)
 
 
 def now(at: datetime | None = None) -> datetime:
-    """Returns the given time or the present as aware UTC. A naive time is of the site's TIME_ZONE."""
+    """Returns the given time or the present as aware UTC. A naive time is of the site's
+    TIME_ZONE.
+    """
     if at is None:
         return datetime.now(timezone.utc)
     if at.tzinfo is None:

@@ -72,5 +72,5 @@ def _placing(*options: str) -> Callable[..., SafeString]:
 
 @pass_context
 def readtrack_text(context: Context, obj: Any, text: str, selector: str = "") -> SafeString:
-    """`{{ readtrack_text(post, html) }}` shows the text, and marks it so that its reading counts."""
+    """`{{ readtrack_text(post, html) }}` shows the text, marked so that its reading counts."""
     return tags.text(context, conditional_escape(text), obj, selector)

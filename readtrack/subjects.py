@@ -1,4 +1,4 @@
-"""Subjects: the names of objects in Redis and SQL, `blog.post:42`, and the models that have them."""
+"""Subjects, the names of objects in Redis and SQL (`blog.post:42`), and models that have them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -71,7 +71,7 @@ def rows_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
     for subject in subjects:
         subjects_by_label[subject[: subject.find(":")]].append(subject)
     rows: dict[type[Model], dict[Any, str]] = {}
-    for label, names in subjects_by_label.items():
+    for label, subject_names in subjects_by_label.items():
         model = model_with_label(label)
         if model is None or not is_counted(model):
             continue
@@ -80,9 +80,11 @@ def rows_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
         if isinstance(getattr(pk, "target_field", pk), IntegerField):
             # int() takes a tenth of parse_subject(). It fails if any of the keys is no number.
             with suppress(ValueError):
-                subjects_by_pk = {int(subject[len(label) + 1 :]): subject for subject in names}
+                subjects_by_pk = {
+                    int(subject[len(label) + 1 :]): subject for subject in subject_names
+                }
         if not subjects_by_pk:
-            subjects_by_pk = _by_pk(names)
+            subjects_by_pk = _by_pk(subject_names)
         if subjects_by_pk:
             rows[model] = subjects_by_pk
     return rows
@@ -202,7 +204,10 @@ def why_not_counted(model: type[Any]) -> str:
     children = [child for child in apps.get_models() if issubclass(child, model)]
     counted = ", ".join(child.__name__ for child in children if is_counted(child))
     if counted:
-        return f"{model.__name__} has no counts, only its children have ({counted}); pass the child's object."
+        return (
+            f"{model.__name__} has no counts, only its children have ({counted}); pass the child's"
+            " object."
+        )
     ways = "let it extend readtrack.models.Tracked, or name it in READTRACK['COUNTED_MODELS']"
     return f"{model.__name__} has no counts; {ways}."
 
@@ -246,10 +251,13 @@ def category_subjects(objs: Iterable[Model]) -> list[str]:
 
 
 def why_no_read_state(model: type[Any]) -> str:
-    """Returns the reason why objects of the class are never unread; "" for a model with read state."""
+    """Returns the reason why objects of the class are never unread; "" for a model with read
+    state.
+    """
     if issubclass(model, Model) and has_read_state(model):
         return ""
-    return f"{model.__name__} has no read state; name it in READTRACK['READ_STATE_MODELS'] or in news_for."
+    ways = "name it in READTRACK['READ_STATE_MODELS'] or in news_for"
+    return f"{model.__name__} has no read state; {ways}."
 
 
 def read_state_models() -> list[type[Model]]:
@@ -277,9 +285,9 @@ def _news_for_of_setting(model: type[Model]) -> Sequence[str]:
         str(label).lower(): names for label, names in conf.NEWS_FOR.items()
     }
     for parent in with_parents(model):
-        names = names_by_label.get(parent._meta.label_lower)
-        if isinstance(names, (list, tuple)):  # a check reports other types
-            return names
+        field_names = names_by_label.get(parent._meta.label_lower)
+        if isinstance(field_names, (list, tuple)):  # a check reports other types
+            return field_names
     return ()
 
 

@@ -20,7 +20,10 @@ def plain(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Returns the text for terminals and logs: a line without control and bidirectional characters."""
+    """Returns the text as one line for terminals and logs.
+
+    It has no control and no bidirectional characters.
+    """
     return "".join(char if char.isprintable() else " " for char in text)
 
 
@@ -36,8 +39,10 @@ def is_web(url: str) -> bool:
 
 
 def address_of(obj: Any) -> str:
-    """Returns the address of the object's page on the site; "" if it has none, if the site's method
-    fails, or if a browser would not open it as a page.
+    """Returns the address of the object's page on the site.
+
+    It is "" if there is none, if the site's method fails, or if a browser would not open it as a
+    page.
     """
     if not hasattr(obj, "get_absolute_url"):
         return ""

@@ -50,7 +50,7 @@ class ViewCountField(NumberField):
 
 
 class UnreadCountField(NumberField):
-    """The number of new items, as `reports.unread_counts` returns it for the user of the request."""
+    """The number of new items for the user of the request; see `reports.unread_counts`."""
 
     def numbers(self, objs: Iterable[Any]) -> Mapping[Any, int]:
         user = getattr(self.context.get("request"), "user", AnonymousUser())

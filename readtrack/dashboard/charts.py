@@ -1,10 +1,11 @@
-"""Line charts as inline SVG, drawn by pygal. The page's style sheet colours them, so dark mode
-works.
+"""Line charts as inline SVG, drawn by pygal.
+
+The page's style sheet colours them, so dark mode works.
 """
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from unicodedata import east_asian_width
 
 from django.utils.safestring import SafeString
@@ -28,6 +29,21 @@ def load_pygal() -> Any:
     return pygal
 
 
+class Shape(NamedTuple):
+    """The size of a chart, in units of its own: the page scales it, and its text with it."""
+
+    name: str
+    width: int
+    height: int
+    font_size: int
+
+
+WIDE = Shape("wide", 900, 260, 13)
+NARROW = Shape("narrow", 420, 300, 14)  # for a phone
+POINTS_SHARE = 0.85  # of the width; the axis takes the remainder
+LEAST_MAXIMUM = 4  # of the axis
+
+
 def lines(
     title: str,
     labels: Sequence[str],
@@ -37,58 +53,31 @@ def lines(
     notes: Sequence[str] = (),
     is_narrow: bool = False,
 ) -> SafeString:
-    """Returns a line chart as an `<svg>` element without script and style, for a strict content
-    security policy.
+    """Returns a line chart as an `<svg>` element.
 
-    Screen readers read `title` and `description`. None is no point; a point with a note has a line
-    down. The last label is written out, and before it as many as there is room for. A narrow chart
-    is for a phone.
+    It has neither script nor style, for a strict content security policy. Screen readers read
+    `title` and `description`. None is no point; a point with a note has a line down. The last label
+    is written out, and before it as many as there is room for. A narrow chart is for a phone.
     """
-    # Sizes are in the chart's own units: the page scales it, and its text with it.
-    shape, width, height, font_size = (
-        ("narrow", 420, 300, 14) if is_narrow else ("wide", 900, 260, 13)
-    )
+    shape = NARROW if is_narrow else WIDE
     if len(labels) == 1:  # no line has a single point
-        labels, series = (
-            [*labels, ""],
-            {name: [*values, *values] for name, values in series.items()},
-        )
+        labels = [*labels, ""]
+        series = {name: [*values, *values] for name, values in series.items()}
     pygal = load_pygal()
-    most = max([4, *(value or 0 for values in series.values() for value in values)])
-    chart = pygal.Line(
-        width=width,
-        height=height,
-        margin=8,
-        margin_right=3 * font_size,  # half of the last label
-        show_legend=False,
-        js=[],
-        no_prefix=True,
-        classes=["readtrack-chart", f"readtrack-{shape}"],
-        range=(0, most),
-        truncate_label=-1,
-        show_minor_x_labels=False,
-        max_scale=7,
-        show_dots=False,
-        style=pygal.style.Style(label_font_size=font_size, major_label_font_size=font_size),
-        value_formatter=lambda value: exact(int(value)),
-    )
-    room = 0.85 * width / max(1, len(labels))  # of a point; the axis leaves that much
-    widths = [
-        sum(1.0 if east_asian_width(letter) in "WF" else 0.62 for letter in label)
-        for label in labels
-    ]
-    step = int((max(widths, default=0) + 1) * font_size // room) + 1  # widths are in font sizes
-    chart.x_labels, chart.x_labels_major = (
-        list(labels),
-        list(labels[::-1][::step]),
-    )  # pygal knows them by their text
+    chart = _new_chart(pygal, shape, highest=_highest(series))
+    step = _label_step(labels, shape)
+    chart.x_labels = [*labels]
+    chart.x_labels_major = [*labels[::-1][::step]]  # pygal knows them by their text
     for name, values in series.items():
-        chart.add(name, list(values))
+        chart.add(name, [*values])
     if any(notes):
         chart.add("notes", [0] * len(labels), show_dots=True)
     root = chart.render_tree()
     etree = pygal.etree.etree  # of lxml where that is installed, as all of pygal's
-    _make_plain(root, notes, new_element=etree.SubElement)
+    groups = _series_groups(root)  # with the dots, which are removed as decoration
+    _remove_decoration(root)
+    if any(notes):
+        _draw_notes(groups, notes, new_element=etree.SubElement)
     root.set("role", "img")
     for tag, text in (("desc", description), ("title", title)):
         element = etree.Element(tag)
@@ -97,28 +86,84 @@ def lines(
     return SafeString(etree.tostring(root, encoding="unicode"))  # an XML writer has escaped it
 
 
-def _make_plain(root: Any, notes: Sequence[str], *, new_element: Callable[..., Any]) -> None:
-    """Removes style and script ("defs"), comments, pygal's own title and the empty id; draws a line
-    at each note.
-    """
-    series = [group for group in root.iter() if str(group.get("class")).startswith("series ")]
-    of_last = [group for group in series if group.get("class") == series[-1].get("class")]
+def _highest(series: Mapping[str, Sequence[int | None]]) -> int:
+    """Returns the highest value of the axis."""
+    highest = LEAST_MAXIMUM
+    for values in series.values():
+        for value in values:
+            highest = max(highest, value or 0)
+    return highest
+
+
+def _new_chart(pygal: Any, shape: Shape, *, highest: int) -> Any:
+    return pygal.Line(
+        width=shape.width,
+        height=shape.height,
+        margin=8,
+        margin_right=3 * shape.font_size,  # half of the last label
+        show_legend=False,
+        js=[],
+        no_prefix=True,
+        classes=["readtrack-chart", f"readtrack-{shape.name}"],
+        range=(0, highest),
+        truncate_label=-1,
+        show_minor_x_labels=False,
+        max_scale=7,
+        show_dots=False,
+        style=pygal.style.Style(
+            label_font_size=shape.font_size, major_label_font_size=shape.font_size
+        ),
+        value_formatter=lambda value: exact(int(value)),
+    )
+
+
+def _label_step(labels: Sequence[str], shape: Shape) -> int:
+    """Returns the number of points from one written label to the next."""
+    room = POINTS_SHARE * shape.width / max(1, len(labels))  # of a point
+    widest = max((_text_width(label) for label in labels), default=0)
+    return int((widest + 1) * shape.font_size // room) + 1
+
+
+def _text_width(label: str) -> float:
+    """Returns the width of a text in font sizes."""
+    return sum(1.0 if east_asian_width(letter) in "WF" else 0.62 for letter in label)
+
+
+def _remove_decoration(root: Any) -> None:
+    """Removes style and script ("defs"), comments, pygal's own title and the empty id."""
     root.attrib.pop("id")
-    for parent in list(root.iter()):
+    for parent in [*root.iter()]:
         parent.attrib.pop("style", None)
-        for child in list(parent):
-            is_comment = not isinstance(child.tag, str)
-            if (
-                is_comment
-                or child.tag in ("defs", "title")
-                or child.get("class", "").endswith("overlay")
-            ):
+        for child in [*parent]:
+            if _is_decoration(child):
                 parent.remove(child)
-    if any(notes):  # whose series is the last one, with dots that tell where the points are
-        line, dots = of_last[:2]
-        line.set("class", "readtrack-marks")
-        line[:] = []
-        for note, dot in zip(notes, (one for one in dots.iter() if one.get("cx")), strict=False):
-            if note:
-                mark = new_element(line, "path", {"d": f"M{dot.get('cx')} 0V{dot.get('cy')}"})
-                new_element(mark, "title").text = plain(note)
+
+
+def _is_decoration(element: Any) -> bool:
+    is_comment = not isinstance(element.tag, str)
+    if is_comment or element.tag in ("defs", "title"):
+        return True
+    return str(element.get("class", "")).endswith("overlay")
+
+
+def _series_groups(root: Any) -> list[Any]:
+    """Returns the groups of the series' lines, and behind them those of their dots."""
+    return [group for group in root.iter() if str(group.get("class")).startswith("series ")]
+
+
+def _draw_notes(
+    groups: Sequence[Any], notes: Sequence[str], *, new_element: Callable[..., Any]
+) -> None:
+    """Draws a line down at each note, in place of the line of the last series.
+
+    The dots of that series tell where the points are.
+    """
+    of_last_series = [group for group in groups if group.get("class") == groups[-1].get("class")]
+    line, dots = of_last_series[:2]
+    line.set("class", "readtrack-marks")
+    line[:] = []
+    circles = [element for element in dots.iter() if element.get("cx")]
+    for note, dot in zip(notes, circles, strict=False):
+        if note:
+            mark = new_element(line, "path", {"d": f"M{dot.get('cx')} 0V{dot.get('cy')}"})
+            new_element(mark, "title").text = plain(note)

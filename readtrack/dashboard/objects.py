@@ -1,10 +1,11 @@
-"""The objects of a scope whose numbers are computed: those that filters name, or those of models
-that may be best.
+"""The objects of a scope whose numbers are computed.
+
+They are those that filters name, or the best of whole models.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property, partial
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import Any, Literal
 
@@ -19,144 +20,195 @@ from readtrack.sql import history, model_sums, period_gains, popular, row_counts
 from readtrack.store import keys
 from readtrack.subjects import author_field, label_of, news_links, rows_by_model, subject_of
 
-By = Literal["views", "reads", "growth"]
+Order = Literal["views", "reads", "growth"]
 
 CANDIDATES = 40  # objects of whole models whose numbers are computed, to find the best of them
 MOST = 1_000  # objects of a category or of an author whose numbers are added up
+LONGEST_DAY = 25  # hours
 
 
 class Objects:
-    """The objects of a scope. `trending` returns subjects that are looked at besides; `obj` is the
-    only one, if known.
+    """The objects of a scope, once `choose` was called.
 
-    The rows of a category and of an author are loaded once they are needed, with one query for each
-    model.
+    Their rows are loaded when they are needed. `obj` is the only object, where it is all_views.
     """
 
-    def __init__(
-        self, scope: Scope, by: By, trending: Callable[[], Iterable[str]], obj: Model | None = None
-    ) -> None:
-        self.scope, self.by, self._trending = scope, by, trending
+    def __init__(self, scope: Scope, order: Order, obj: Model | None = None) -> None:
+        self.scope = scope
+        self.order = order
         self.labels = [label_of(model) for model in scope.models]
         #: The names that history has of the views of whole models: one for each partition.
         self.names = [f"{label}{tag}" for label in self.labels for tag in keys.past_tags()]
-        back = buckets.hour_index(buckets.now()) - scope.span.hours.start
         #: The days of the list that goes back to the first hour of the period.
-        self.days = next(
-            (days for days in popular.DAYS if days * 24 >= back and scope.before), popular.EVER
-        )
-        self._many = scope.models  # those with too many objects for all of them
+        self.days = _days_of_list(scope)
+        #: The stored views of the objects by subject; None if they have to be read.
+        self.stored: Mapping[str, int | None] = {}
+        self._large_models = scope.models  # those with too many objects for all of them
         self._rows: dict[str, Any] = {subject_of(obj): obj} if obj else {}  # that are loaded
 
-    @cached_property
-    def stored(self) -> Mapping[str, int | None]:
-        """The stored views of the objects by subject; None if they have to be read."""
-        scope = self.scope
-        if scope.is_listed and "object" not in scope.chosen:
-            return self._linked()
-        if scope.is_listed and not self._rows:
-            self._rows = {
-                subject_of(row): row for model in scope.models for row in scope.rows(model)
-            }
-        if not scope.is_listed:
-            best = self._best[:CANDIDATES]
-            # There is no list of longer times, nor of a site's first hour.
-            for model in scope.models if not best else ():
-                viewed = row_counts.most_viewed(scope.rows(model), CANDIDATES)
+    def choose(self, trending: Iterable[str] = ()) -> None:
+        """Chooses the objects; those of whole models among the best and those that are trending."""
+        if not self.scope.is_listed:
+            self._choose_best(trending)
+        elif "object" in self.scope.chosen:
+            self._choose_one()
+        else:
+            self.stored = self._linked()
+
+    def _choose_best(self, trending: Iterable[str]) -> None:
+        best = self._best()[:CANDIDATES]
+        if not best:  # there is no list of longer times, nor of a site's first hour
+            for model in self.scope.models:
+                viewed = row_counts.most_viewed(self.scope.rows(model), CANDIDATES)
                 self._rows.update((subject_of(row), row) for row, _ in viewed)
-            self.load([*best, *islice(self._trending(), CANDIDATES)])
+        self.load([*best, *islice(trending, CANDIDATES)])
+        self.stored = self._loaded_views()
+
+    def _choose_one(self) -> None:
+        if not self._rows:
+            for model in self.scope.models:
+                self._rows.update((subject_of(row), row) for row in self.scope.rows(model))
+        self.stored = self._loaded_views()
+
+    def _loaded_views(self) -> dict[str, int | None]:
         return {subject: loaded(row) for subject, row in self._rows.items()}
 
     def _linked(self) -> dict[str, int | None]:
-        """Returns a category's or an author's objects; of too many the most viewed in the period,
-        then of all time.
+        """Returns the stored views of a category's or an author's objects.
+
+        Of too many these are the most viewed in the period, then those of all time.
         """
+        linked = self._most_viewed_linked()
+        self._large_models = [model for model, views in linked.items() if len(views) >= MOST]
+        best_by_model = rows_by_model(self._best()) if self._large_models else {}
+        for model in self._large_models:
+            best = best_by_model.get(model, {})
+            linked[model] = self._with_best_first(model, linked[model], best)
+        merged: dict[str, int | None] = {}
+        for views in linked.values():
+            merged.update(views)
+        return merged
+
+    def _most_viewed_linked(self) -> dict[type[Model], dict[str, int | None]]:
+        """Returns views of all time by model and subject, of the most viewed if there are many."""
         rows = {model: self.scope.rows(model) for model in self.scope.models}
-        stored = row_counts.stored_views(
-            [some for model, some in rows.items() if issubclass(model, Tracked)]
-        )
+        tracked = [rows[model] for model in rows if issubclass(model, Tracked)]
+        stored = row_counts.stored_views(tracked)
         linked: dict[type[Model], dict[str, int | None]] = {}
-        for model, some in rows.items():
+        for model, queryset in rows.items():
             linked[model] = {**stored.get(model, {})}
-            for row, views in row_counts.most_viewed(some, MOST) if model not in stored else ():
-                self._rows[subject_of(row)], linked[model][subject_of(row)] = row, views
-        self._many = [model for model, found in linked.items() if len(found) >= MOST]
-        best_of = rows_by_model(self._best) if self._many else {}
-        for model in self._many:
-            found, best = linked[model], best_of.get(model, {})
-            lacking = [
-                pk
-                for pk, name in best.items()
-                if name not in found and len(found) in (MOST, row_counts.FEW)
-            ]
-            found |= {
-                best[pk]: None
-                for pk in rows[model].filter(pk__in=lacking).values_list("pk", flat=True)
-            }
-            first = {name: found[name] for name in best.values() if name in found}
-            linked[model] = dict(islice({**first, **found}.items(), MOST))
-        return {name: views for found in linked.values() for name, views in found.items()}
+            if model in stored:
+                continue
+            for row, views in row_counts.most_viewed(queryset, MOST):
+                self._rows[subject_of(row)] = row
+                linked[model][subject_of(row)] = views
+        return linked
 
-    @cached_property
-    def _best(self) -> list[str]:
-        """Subjects with the most in the period, out of a list or of its history; of long periods
-        those of all time.
+    def _with_best_first(
+        self, model: type[Model], views: dict[str, int | None], best: Mapping[Any, str]
+    ) -> dict[str, int | None]:
+        """Returns MOST of the views of a model; first those of its best subjects.
 
-        By growth they are those with the most views, in the order of their highest number in one
-        list.
+        `best` has these subjects by primary key.
         """
-        if not self._many or (
-            self.days == popular.EVER and self.scope.is_listed
-        ):  # rows are sorted by all time
+        unread: dict[str, int | None] = {}
+        if len(views) in (MOST, row_counts.FEW):  # some may be missing
+            missing = [pk for pk, subject in best.items() if subject not in views]
+            pks = self.scope.rows(model).filter(pk__in=missing).values_list("pk", flat=True)
+            unread = {best[pk]: None for pk in pks}
+        all_views = {**views, **unread}
+        first = {subject: all_views[subject] for subject in best.values() if subject in all_views}
+        return dict(islice({**first, **all_views}.items(), MOST))
+
+    def _best(self) -> list[str]:
+        """Returns subjects with the most in the period, out of a list or of its history.
+
+        Of long periods they are those of all time. By growth they are those with the most views, in
+        the order of their highest number in one list.
+        """
+        # Rows are sorted by all time already.
+        is_sorted = self.days == popular.EVER and self.scope.is_listed
+        if not self._large_models or is_sorted:
             return []
-        now, is_present = self.scope.span.hours, self.scope.is_present
-        before = self.scope.before.hours if self.by == "growth" and self.scope.before else range(0)
-        # The lists lack the running hour, which is in the trending one, but not for filters.
-        is_short = self.scope.is_listed and len(now) <= 25  # hours of the longest day
-        best, earlier = dict[str, int](), dict[str, int]()
-        if not is_short:
-            rises = partial(popular.rises, self._listed, days=self.days)
-            if is_present:
-                best = {name: least for name, _, _, _, _, least, *_ in self.ranking}
-            else:
-                best = rises(since=now.start, until=now.stop)
-            earlier = rises(since=before.start, until=before.stop) if best and before else {}
-        if is_short or not (best or is_present or len(now) > model_sums.QUARTER):
-            rows = [self.scope.rows(model) for model in self._many if self.scope.is_listed]
-            summed = popular.most(self._listed, since=now.start, until=now.stop, rows=rows)
-            best = {name: one.views for name, one in summed}
-            gains = period_gains.gains(best, since=before.start, until=before.stop)
-            earlier = {name: one.views for name, one in gains.items()}
-        names = sorted(best, key=lambda name: best[name] - earlier.get(name, 0), reverse=True)
+        now, before = self._views_in_periods()
+        names = sorted(now, key=lambda name: now[name] - before.get(name, 0), reverse=True)
         return [name.removeprefix(history.of_reads("")) for name in names[:MOST]]
+
+    def _views_in_periods(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Returns views by name in the period and in the one before, of a list or of history."""
+        hours = self.scope.span.hours
+        # The lists lack the running hour, which is in the trending one, but not for filters.
+        is_short = self.scope.is_listed and len(hours) <= LONGEST_DAY
+        if is_short:
+            return self._summed()
+        now, before = self._rises()
+        if now or self.scope.is_present or len(hours) > model_sums.QUARTER:
+            return now, before
+        return self._summed()
+
+    def _hours_before(self) -> range:
+        """Returns the hours of the period before, with which only growth is compared."""
+        if self.order == "growth" and self.scope.before:
+            return self.scope.before.hours
+        return range(0)
+
+    def _rises(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Returns the least number of each name of the list in the period and in the one before."""
+        hours = self.scope.span.hours
+        if self.scope.is_present:
+            now = {name: least for name, _, _, _, _, least, *_ in self.ranking}
+        else:
+            now = popular.rises(
+                self._list_names, days=self.days, since=hours.start, until=hours.stop
+            )
+        before = self._hours_before()
+        if not (now and before):
+            return now, {}
+        return now, popular.rises(
+            self._list_names, days=self.days, since=before.start, until=before.stop
+        )
+
+    def _summed(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Returns views by name in the period and in the one before, out of the whole history."""
+        hours = self.scope.span.hours
+        rows = []
+        if self.scope.is_listed:
+            rows = [self.scope.rows(model) for model in self._large_models]
+        most = popular.most(self._list_names, since=hours.start, until=hours.stop, rows=rows)
+        now = {name: counts.views for name, counts in most}
+        before = self._hours_before()
+        gains = period_gains.gains(now, since=before.start, until=before.stop)
+        return now, {name: counts.views for name, counts in gains.items()}
 
     @cached_property
     def ranking(self) -> list[Any]:
-        """The list of so many days; entries of that of all time end with the first hour of history."""
-        found = popular.entries(*self._listed, days=self.days, by="views")
+        """The list of so many days.
+
+        Entries of that of all time end with the first hour of history.
+        """
+        entries = popular.entries(*self._list_names, days=self.days, by="views")
         # Not by the bound, which has what is in several lists several times, so what was viewed of
         # late comes first.
-        found = found.annotate(least=Max("views")).order_by("-least", "subject")
+        entries = entries.annotate(least=Max("views")).order_by("-least", "subject")
         if self.days == popular.EVER:
-            found = found.annotate(start=Subquery(history.first_hour(self.names)))
-        return [*found[:MOST]]
+            entries = entries.annotate(start=Subquery(history.first_hour(self.names)))
+        return [*entries[:MOST]]
 
     @property
-    def _listed(self) -> list[str]:
+    def _list_names(self) -> list[str]:
         """The labels of the models, or the names that history has of their reads."""
-        is_read = self.by == "reads" and self.days != popular.EVER
-        return [
-            history.of_reads(label) if is_read else label for label in map(label_of, self._many)
-        ]
+        labels = [label_of(model) for model in self._large_models]
+        if self.order == "reads" and self.days != popular.EVER:
+            return [history.of_reads(label) for label in labels]
+        return labels
 
     @property
     def is_cut(self) -> bool:
         """Returns True if objects are left out that may have views in the period."""
         if self.scope.is_listed:
             return MOST in Counter(name.partition(":")[0] for name in self.stored).values()
-        is_by_list = (
-            self.by == "views" and self.scope.before is None
-        )  # whose order is that of the list
+        # Whose order is that of the list.
+        is_by_list = self.order == "views" and self.scope.before is None
         return self.days == popular.EVER and not is_by_list and len(self.stored) >= CANDIDATES
 
     @property
@@ -166,46 +218,54 @@ class Objects:
 
     def load(self, subjects: Iterable[str]) -> None:
         """Loads the rows of those of the subjects that are not loaded yet."""
-        for model, pks in rows_by_model(
-            name for name in dict.fromkeys(subjects) if name not in self._rows
-        ).items():
-            links = [
-                link.name for name in ("category", "author") for link in self._links(name, model)
-            ]
+        missing = [subject for subject in dict.fromkeys(subjects) if subject not in self._rows]
+        for model, pks in rows_by_model(missing).items():
             rows = self.scope.rows(model).filter(pk__in=pks)
-            rows = rows.defer(None).select_related(*links) if links else rows
+            links = [*self._links("category", model), *self._links("author", model)]
+            if links:
+                rows = rows.defer(None).select_related(*(link.name for link in links))
             self._rows.update((subject_of(row), row) for row in rows)
 
     def __getitem__(self, subject: str) -> Any:
-        """Returns the object, whose row is loaded with those of all others if that was not done
-        before.
-        """
+        """Returns the object. Its row is loaded with those of all others, unless it is there."""
 
         def load_row() -> Model:
             if subject not in self._rows:
                 self.load(self.stored)
-            ((model, pks),) = rows_by_model([subject]).items()
-            return self._rows.get(subject) or model(
-                pk=next(iter(pks))
-            )  # which was deleted meanwhile
+            [(model, pks)] = rows_by_model([subject]).items()
+            # It may have been deleted meanwhile.
+            return self._rows.get(subject) or model(pk=next(iter(pks)))
 
         return self._rows.get(subject) or SimpleLazyObject(load_row)
 
-    def _links(self, name: str, model: type[Model]) -> list[Any]:
-        """Returns the foreign keys of the model that a filter by category or author may be about."""
-        links = [author_field(model)] if name == "author" else news_links(model)
-        return [
-            link for link in links if name in self.scope.chosen and isinstance(link, ForeignKey)
-        ]
+    def _links(self, filter_name: str, model: type[Model]) -> list[Any]:
+        """Returns the foreign keys that a filter by category or author may be about."""
+        if filter_name not in self.scope.chosen:
+            return []
+        fields: Sequence[Any] = news_links(model)
+        if filter_name == "author":
+            fields = [author_field(model)]
+        return [field for field in fields if isinstance(field, ForeignKey)]
 
-    def chosen(self, name: str) -> Model | None:
-        """Returns the category or the author of a filter, if a row that is loaded is linked to it."""
-        linked = (
-            getattr(row, link.name)
-            for row in self._rows.values()
-            for link in self._links(name, row.__class__)
-        )
-        asked = self.scope.chosen[name]
-        return next(
-            (one for one in linked if one and asked in (str(one.pk), subject_of(one))), None
-        )
+    def chosen(self, filter_name: str) -> Model | None:
+        """Returns the category or the author of a filter.
+
+        It is None unless a row that is loaded is linked to it.
+        """
+        asked = self.scope.chosen[filter_name]
+        for row in self._rows.values():
+            for link in self._links(filter_name, row.__class__):
+                linked = getattr(row, link.name)
+                if linked and asked in (str(linked.pk), subject_of(linked)):
+                    return linked  # type: ignore[no-any-return]
+        return None
+
+
+def _days_of_list(scope: Scope) -> int:
+    """Returns the days of the shortest list that goes back to the first hour of the period."""
+    hours_back = buckets.hour_index(buckets.now()) - scope.span.hours.start
+    if scope.before:
+        for days in popular.DAYS:
+            if days * 24 >= hours_back:
+                return days
+    return popular.EVER

@@ -1,12 +1,11 @@
-"""A scope: the period and the filters of the dashboard, out of the address. Tables, charts and
-exports take it.
+"""The scope of the dashboard: a period and filters, out of the address.
+
+Tables, charts and exports take it.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from functools import reduce
-from operator import or_
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -24,6 +23,8 @@ from readtrack.sql import databases
 
 LONGEST = 4_000  # characters of a value in the address; an object's key may be percent-encoded text
 MOMENT = timedelta(microseconds=1)
+FIRST_DAY = date(1990, 1, 1)  # of a range
+DEFAULT_PERIOD = "7"
 
 #: A number is that of the days up to today.
 PERIODS: Mapping[str, Any] = {
@@ -48,44 +49,42 @@ class Span(NamedTuple):
 
     @property
     def hours(self) -> range:
-        """Returns the hours (since 1970) from the first whole one to the last that begins before
-        the end.
+        """Returns the hours (since 1970) from the first whole one to the end.
 
-        An hour in two days (half-hour zones) is in the earlier one.
+        The last one begins before the end. An hour in two days (half-hour zones) is in the earlier
+        day.
         """
-        first, last = (
-            buckets.hour_index(at)
-            for at in (self.since + buckets.HOUR - MOMENT, self.until - MOMENT)
-        )
-        return range(first, max(first, last) + 1 if self.since < self.until else first)
+        first = buckets.hour_index(self.since + buckets.HOUR - MOMENT)
+        if self.since >= self.until:
+            return range(first, first)
+        last = buckets.hour_index(self.until - MOMENT)
+        return range(first, max(first, last) + 1)
 
     def starts(self, by: buckets.Period) -> list[datetime]:
         """Returns the local starts of the hours, days, weeks or months that make up the period."""
-        first = (
-            max(self.since, buckets.hour_start(self.hours.start)) if by == "hour" else self.since
-        )
-        starts = (
-            buckets.period_starts(first, max(self.until, first + MOMENT), by=by)
-            if self.hours
-            else []
-        )
+        if not self.hours:
+            return []
+        first = self.since
+        if by == "hour":
+            first = max(first, buckets.hour_start(self.hours.start))
+        starts = buckets.period_starts(first, max(self.until, first + MOMENT), by=by)
         return [max(start, self.since) for start in starts]
 
     def first_hours(self, by: buckets.Period) -> list[int]:
-        """Returns the first hour of each start. An hour in two periods (half-hour zones) is in the
-        earlier one.
+        """Returns the first hour of each start.
+
+        An hour in two periods (half-hour zones) is in the earlier one.
         """
-        rest = [
-            buckets.hour_index(start + buckets.HOUR - buckets.MINUTE)
-            for start in self.starts(by)[1:]
-        ]
-        return [self.hours.start, *rest]
+        late_in_hour = buckets.HOUR - buckets.MINUTE
+        hours = [buckets.hour_index(start + late_in_hour) for start in self.starts(by)[1:]]
+        return [self.hours.start, *hours]
 
 
 @dataclass(frozen=True)
 class Scope:
-    """A period, the period before it, and filters. What is no valid choice is left out, so it never
-    raises.
+    """A period, the period before it, and filters.
+
+    An invalid choice is left out, so that no address raises an error.
     """
 
     period: str
@@ -100,44 +99,48 @@ class Scope:
     def parse(
         cls, given: Mapping[str, Any], *, fixed: Mapping[str, str] = {}, at: datetime | None = None
     ) -> "Scope":
-        """Returns the scope of the address's parameters. `fixed` filters come before those of the
-        address.
+        """Returns the scope of the address's parameters.
 
-        A page with fixed filters takes no other author and no category, whose names it would tell;
-        an object's page takes no filter at all.
+        `fixed` filters come before those of the address. A page with fixed filters takes no other
+        author and no category, whose names it would tell; an object's page takes no filter at all.
         """
-        names = (*FILTERS, *dimension_names())
-        left_out = names if "object" in fixed else ("author", "category") if fixed else ()
-        found = {
-            name: str(given.get(name, ""))[:LONGEST].replace("\0", "") for name in (*names, *OTHERS)
-        }
-        asked = {name: found[name] for name in names if name not in left_out and found[name]}
-        chosen = {name: value for name, value in asked.items() if _is_valid(name, value)}
+        texts = {name: _text(given, name) for name in (*FILTERS, *dimension_names(), *OTHERS)}
+        chosen = _chosen(texts, fixed)
         now = timezone.localtime(buckets.now(at))
-        days = sorted(day for name in ("from", "to") if (day := _day(found[name], now.date())))
-        default = "range" if len(days) == 2 and not found["period"] else "7"
-        period = found["period"] if found["period"] in PERIODS else default
-        if parsed := subjects.parse_subject(chosen.get("object", "")):
-            chosen["object"] = subjects.subject_of_row(*parsed)  # the one name of what has several
-        return cls(period, *_spans(period, now, days or [now.date()]), {**chosen, **fixed}, fixed)
+        days = _days(texts, today=now.date())
+        period = texts["period"]
+        if period not in PERIODS:
+            is_range = len(days) == 2 and not period
+            period = "range" if is_range else DEFAULT_PERIOD
+        span, before = _spans(period, now, days or [now.date()])
+        return cls(period, span, before, {**chosen, **fixed}, fixed)
 
     @property
     def by(self) -> buckets.Period:
         """Returns the length of a point of the chart: of at most some hundred points."""
-        days = (
-            self.span.until - self.span.since - buckets.HOUR
-        ) / buckets.DAY  # a day of 25 hours is one
-        return "hour" if days <= 1 else "day" if days < 100 else "week" if days < 750 else "month"
+        # A day of 25 hours is one.
+        days = (self.span.until - self.span.since - buckets.HOUR) / buckets.DAY
+        if days <= 1:
+            return "hour"
+        if days < 100:
+            return "day"
+        if days < 750:
+            return "week"
+        return "month"
 
     @property
     def is_present(self) -> bool:
-        """Returns True if the period goes up to now, so that what is not flushed belongs into it."""
+        """Returns True if the period goes up to now.
+
+        Then what is not flushed belongs into it.
+        """
         return self.span.until + buckets.MINUTE > buckets.now()
 
     @property
     def is_listed(self) -> bool:
-        """Returns True if the filters name rows, whose numbers are added up; False for whole
-        models.
+        """Returns True if the filters name rows, whose numbers are added up.
+
+        It is False for whole models.
         """
         return any(self.chosen.get(name) for name in ("object", "category", "author"))
 
@@ -150,12 +153,12 @@ class Scope:
     def models(self) -> list[type[Model]]:
         """Returns the counted models that the filters leave."""
         parsed = subjects.parse_subject(self.chosen.get("object", ""))
-        found = [subjects.owner(parsed[0])] if parsed else subjects.counted_models()
+        models = [subjects.owner(parsed[0])] if parsed else subjects.counted_models()
         if "model" in self.chosen:
-            found = [model for model in found if subjects.label_of(model) == self.chosen["model"]]
-        return [
-            model for model in found if not self.is_listed or self._conditions(model) is not None
-        ]
+            models = [model for model in models if subjects.label_of(model) == self.chosen["model"]]
+        if not self.is_listed:
+            return models
+        return [model for model in models if self._conditions(model) is not None]
 
     def rows(self, model: type[Model]) -> "QuerySet[Any]":
         """Returns the rows of one of the models that the filters leave."""
@@ -165,112 +168,180 @@ class Scope:
         return rows.none() if conditions is None else rows.filter(conditions)
 
     def _conditions(self, model: Any) -> Q | None:
-        """Returns the condition of the filters; None for a model that lacks the field for one of
-        them.
+        """Returns the condition of the filters.
+
+        It is None for a model that lacks a field for one of them.
         """
         parsed = subjects.parse_subject(self.chosen.get("object", ""))
-        found = Q(pk=parsed[1]) if parsed else Q()
+        condition = Q(pk=parsed[1]) if parsed else Q()
         if "category" in self.chosen:
-            target, pk = subjects.parse_subject(self.chosen["category"]) or (None, None)
-            owners = {
-                link.name: subjects.owner(link.related_model) for link in subjects.news_links(model)
-            }
-            links = [name for name, owner in owners.items() if target and issubclass(target, owner)]
-            if not links:
+            of_category = self._category_condition(model)
+            if of_category is None:
                 return None
-            # In subqueries, because a link to many would give a row more than once.
-            linked = (
-                model._default_manager.filter(**{f"{link}__pk": pk}).values("pk") for link in links
-            )
-            found &= reduce(or_, (Q(pk__in=rows) for rows in linked))
+            condition &= of_category
         if "author" in self.chosen:
-            field = subjects.author_field(model)
-            if field is None:
+            of_author = self._author_condition(model)
+            if of_author is None:
                 return None
-            found &= Q(**{f"{field.name}__pk": self.chosen["author"]})
-        return found
+            condition &= of_author
+        return condition
+
+    def _category_condition(self, model: Any) -> Q | None:
+        """Returns the condition for a link to the category; None without such a link."""
+        parsed = subjects.parse_subject(self.chosen["category"])
+        if parsed is None:
+            return None
+        target, pk = parsed
+        links = [
+            link.name
+            for link in subjects.news_links(model)
+            if issubclass(target, subjects.owner(link.related_model))
+        ]
+        if not links:
+            return None
+        # In subqueries, because a link to many would give a row more than once.
+        condition = Q()
+        for link in links:
+            rows = model._default_manager.filter(**{f"{link}__pk": pk}).values("pk")
+            condition |= Q(pk__in=rows)
+        return condition
+
+    def _author_condition(self, model: Any) -> Q | None:
+        """Returns the condition for the author; None for a model without authors."""
+        field = subjects.author_field(model)
+        if field is None:
+            return None
+        return Q(**{f"{field.name}__pk": self.chosen["author"]})
 
     def address(self, **changes: str) -> str:
-        """Returns the query string of this scope with changes; an empty value takes a filter away."""
-        period = {} if "period" in changes else {"period": self.period}
-        if period.get("period") == "range":
-            period = {
-                "from": f"{self.span.since:%Y-%m-%d}",
-                "to": f"{self.span.until - MOMENT:%Y-%m-%d}",
-            }
+        """Returns the query string of this scope with changes.
+
+        An empty value removes a filter.
+        """
         named = {name: value for name, value in self.chosen.items() if name not in self.fixed}
-        return "?" + urlencode(
-            {name: value for name, value in {**period, **named, **changes}.items() if value}
-        )
+        values = {**self._period_parameters(), **named, **changes}
+        if "period" in changes:
+            values = {**named, **changes}
+        return "?" + urlencode({name: value for name, value in values.items() if value})
+
+    def _period_parameters(self) -> dict[str, str]:
+        """Returns the period as the address has it."""
+        if self.period != "range":
+            return {"period": self.period}
+        last_day = self.span.until - MOMENT
+        return {"from": f"{self.span.since:%Y-%m-%d}", "to": f"{last_day:%Y-%m-%d}"}
 
 
 def dimension_names() -> list[str]:
     """Returns the names of the site's dimensions that can be filters; sources come first."""
-    names = [
-        name for name in map(dimensions.name_of, conf.DIMENSIONS) if name not in (*FILTERS, *OTHERS)
-    ]
-    return sorted(names, key=lambda name: name != "referrer")
+    taken = (*FILTERS, *OTHERS)
+    names = [dimensions.name_of(path) for path in conf.DIMENSIONS]
+    free = [name for name in names if name not in taken]
+    return sorted(free, key=lambda name: name != "referrer")
+
+
+def _text(given: Mapping[str, Any], name: str) -> str:
+    """Returns a value of the address, cut to what any valid one has."""
+    return str(given.get(name, ""))[:LONGEST].replace("\0", "")
+
+
+def _chosen(texts: Mapping[str, str], fixed: Mapping[str, str]) -> dict[str, str]:
+    """Returns the valid filters of the address, without those that the page does not take."""
+    names = [*FILTERS, *dimension_names()]
+    if "object" in fixed:
+        names = []
+    elif fixed:
+        names = [name for name in names if name not in ("author", "category")]
+    chosen = {}
+    for name in names:
+        if texts[name] and _is_valid(name, texts[name]):
+            chosen[name] = texts[name]
+    parsed = subjects.parse_subject(chosen.get("object", ""))
+    if parsed:
+        chosen["object"] = subjects.subject_of_row(*parsed)  # the one name of what has several
+    return chosen
+
+
+def _days(texts: Mapping[str, str], *, today: date) -> list[date]:
+    """Returns the valid days of the address, the first one first."""
+    days = [_day(texts["from"], today), _day(texts["to"], today)]
+    return sorted(day for day in days if day)
 
 
 def _is_valid(name: str, value: str) -> bool:
-    """Returns True for a choice; databases fail at a whole number that is too big for a key."""
+    """Returns True for a valid choice.
+
+    Databases fail at a whole number that is too big for a key.
+    """
     if name == "model":
         return value in map(subjects.label_of, subjects.counted_models())
     if name not in FILTERS:
         return True
-    model, pk = (
-        (get_user_model(), value)
-        if name == "author"
-        else subjects.parse_subject(value) or (None, "")
-    )
-    may_be = {"object": subjects.is_counted, "category": subjects.has_read_state}.get(name)
-    if model is None or (may_be and not may_be(model)):
+    if name == "author":
+        return _may_be_key(get_user_model(), value)
+    parsed = subjects.parse_subject(value)
+    if parsed is None:
         return False
+    model, pk = parsed
+    is_of_kind = subjects.is_counted if name == "object" else subjects.has_read_state
+    return is_of_kind(model) and _may_be_key(model, pk)
+
+
+def _may_be_key(model: Any, pk: Any) -> bool:
+    """Returns True if the value may be a primary key of the model; big numbers may not."""
     try:
         key = model._meta.pk.to_python(pk)
     except ValidationError:
         return False
-    return abs(key) < 2**63 if isinstance(key, int) else "\0" not in str(key)
+    if isinstance(key, int):
+        return abs(key) < 2**63
+    return "\0" not in str(key)
 
 
 def _day(text: str, today: date) -> date | None:
     try:
-        found = parse_date(text)
+        day = parse_date(text)
     except ValueError:  # the 31st of a shorter month
         return None
-    return min(max(found, date(1990, 1, 1)), today) if found else None
+    if day is None:
+        return None
+    return min(max(day, FIRST_DAY), today)
 
 
 def _spans(period: str, now: datetime, days: Sequence[date]) -> tuple[Span, Span | None]:
-    """Returns the period (a range has two days), and the one before it for as long as the period
-    has lasted.
+    """Returns the period, and the one before it for as long as the period has lasted.
+
+    A range has two days.
     """
     today = now.date()
-    month, year = today.replace(day=1), today.replace(month=1, day=1)
+    first_of_month = today.replace(day=1)
+    first_of_year = today.replace(month=1, day=1)
     last = {"yesterday": today - buckets.DAY, "range": days[-1]}.get(period, today)
     length = int(period) if period.isdigit() else 1
-    begin = {"month": month, "year": year, "range": days[0]}.get(
-        period, last - (length - 1) * buckets.DAY
-    )
+    begins = {"month": first_of_month, "year": first_of_year, "range": days[0]}
+    begin = begins.get(period, last - (length - 1) * buckets.DAY)
     span = Span(buckets.day_start(begin), min(buckets.day_start(last + buckets.DAY), now))
     if period == "all":
         return span, None
     earlier = {
-        "month": (month - buckets.DAY).replace(day=1),
-        "year": year.replace(year=year.year - 1),
+        "month": (first_of_month - buckets.DAY).replace(day=1),
+        "year": first_of_year.replace(year=first_of_year.year - 1),
     }
-    start = earlier.get(period, begin - (last - begin + buckets.DAY))
+    begin_before = earlier.get(period, begin - (last - begin + buckets.DAY))
+    return span, _span_before(span, begin, begin_before)
+
+
+def _span_before(span: Span, begin: date, begin_before: date) -> Span:
+    """Returns the period that begins on a day before, for as long as the span has lasted."""
     # Whole days and the time of the running one, so that a change of the clock is no hour more or
     # less.
-    whole = (span.until.date() - begin).days
-    until = buckets.day_start(start + whole * buckets.DAY) + (
-        span.until - buckets.day_start(span.until.date())
-    )
+    last_day = span.until.date()
+    whole_days = last_day - begin
+    time_of_day = span.until - buckets.day_start(last_day)
+    until = buckets.day_start(begin_before + whole_days) + time_of_day
     # To the nearest hour, because a whole hour is no match for the first minutes of the running
     # one.
-    until = buckets.hour_start(buckets.hour_index(until + buckets.HOUR / 2)).astimezone(
-        span.since.tzinfo
-    )
-    return span, Span(
-        buckets.day_start(start), max(buckets.day_start(start), min(until, span.since))
-    )
+    nearest = buckets.hour_start(buckets.hour_index(until + buckets.HOUR / 2))
+    until = nearest.astimezone(span.since.tzinfo)
+    since = buckets.day_start(begin_before)
+    return Span(since, max(since, min(until, span.since)))

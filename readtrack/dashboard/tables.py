@@ -1,33 +1,29 @@
-"""The tables of the dashboard: rows of plain values, which the page shows and exports give out as
-they are.
+"""The tables of the dashboard: rows of plain values.
+
+The page shows them as text, and exports give them out as they are.
 """
 
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from itertools import islice
-from time import monotonic
 from typing import Any, Literal, NamedTuple
 
-from django.contrib.auth import get_user_model
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
-from readtrack import buckets, subjects
+from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.dashboard.numbers import Entry, Numbers
+from readtrack.dashboard.data import DashboardData, Entry, Hashes
 from readtrack.dashboard.objects import MOST
 from readtrack.dashboard.scope import Scope
 from readtrack.hits.hit import Reason
 from readtrack.hits.reading import ENGAGED
 from readtrack.numerals import exact
 from readtrack.reports.reads import median
-from readtrack.sql import history, popular, runs
-from readtrack.store import keys, read_state
-from readtrack.store.circuit import fail_open
+from readtrack.sql import popular
 from readtrack.store.skips import NAMED, OTHER
 from readtrack.texts import title_of
 
@@ -94,8 +90,9 @@ REFUSED = ("hits", "share", "yesterday", "by_hour")
 
 
 class Row(NamedTuple):
-    """A row: its values, and filters that name it. An object is the first value; to show its title
-    may cost queries.
+    """A row: its values, and filters that name it.
+
+    An object is the first value; to show its title may cost queries.
     """
 
     values: Sequence[Any]
@@ -115,8 +112,9 @@ class Table(NamedTuple):
 
     def values(self, name: str) -> list[Any]:
         """Returns the values of a column."""
-        place = [column.name for column in self.columns].index(name)
-        return [row.values[place] for row in self.rows]
+        names = [column.name for column in self.columns]
+        index = names.index(name)
+        return [row.values[index] for row in self.rows]
 
 
 def change(now: int, before: int) -> int | None:
@@ -138,155 +136,195 @@ def text(value: Any, kind: Kind) -> str:
         return NOT_KNOWN
     if kind == "number":
         return exact(value)
-    if kind in ("share", "change"):
-        sign = "+" if kind == "change" and value > 0 else ""
+    if kind == "share":
+        return _("%(number)s %%") % {"number": exact(round(value))}
+    if kind == "change":
+        sign = "+" if value > 0 else ""
         return _("%(number)s %%") % {"number": f"{sign}{exact(round(value))}"}
     if kind == "seconds":
         return _("%(seconds)s s") % {"seconds": exact(value)}
-    if kind == "trend":  # the points of a small line, 60 by 16
-        most, last = max([1, *value]), max(1, len(value) - 1)
-        return " ".join(
-            f"{60 * place / last:.1f},{15 - 14 * one / most:.1f}" for place, one in enumerate(value)
-        )
+    if kind == "trend":
+        return _small_line(value)
     return title_of(value)
 
 
-def over_time(found: Numbers) -> Table:
-    """Returns the numbers of the chart: by point, with the views of the point of the period before."""
-    good = None if found.is_live else runs.last_good()
-    known_until = buckets.now() if found.is_live else good.began if good else buckets.hour_start(0)
-    before, points = found.points
-    earlier = [point.views for point in before] + [None] * len(points)
-    days = [timezone.localtime(start).date() for start in found.starts]
-    notes: list[list[str]] = [[] for _ in days]
-    for day, words in found.flush_and_notes[1].items():
-        # The first hour of the day, or the week or month that the day is in.
-        notes[bisect_left(days, day) if day in days else bisect_left(days, day) - 1].append(words)
-    rows = [
-        Row(
-            (
-                start.isoformat(),
-                *(point if start <= known_until else (None, None, None)),
-                views,
-                "; ".join(texts),
-            )
-        )
-        for start, point, views, texts in zip(found.starts, points, earlier, notes, strict=False)
-    ]
+def _small_line(values: Sequence[int]) -> str:
+    """Returns the points of a small line, 60 by 16."""
+    most = max([1, *values])
+    last = max(1, len(values) - 1)
+    points = []
+    for index, value in enumerate(values):
+        points.append(f"{60 * index / last:.1f},{15 - 14 * value / most:.1f}")
+    return " ".join(points)
+
+
+def over_time(data: DashboardData) -> Table:
+    """Returns the numbers of the chart by point, with the views before."""
+    assert data.chart is not None  # noqa: S101 - it is loaded for this table
+    not_known = (None, None, None)
+    views_before: list[int | None] = [point.views for point in data.chart.points_before]
+    views_before += [None] * len(data.starts)
+    notes = _notes_by_point(data)
+    rows = []
+    for index, (start, point) in enumerate(zip(data.starts, data.chart.points, strict=False)):
+        counts = point if start <= data.chart.known_until else not_known
+        values = (start.isoformat(), *counts, views_before[index], "; ".join(notes[index]))
+        rows.append(Row(values))
     columns = _columns("since", "views", "visitors", "reads", "views_before", "notes")
     return Table("over-time", _("Views over time"), "", columns, rows, shown=len(rows))
 
 
+def _notes_by_point(data: DashboardData) -> list[list[str]]:
+    """Returns the notes at the first hour of their day, or at the week or month of it."""
+    assert data.chart is not None  # noqa: S101
+    days = [timezone.localtime(start).date() for start in data.starts]
+    notes: list[list[str]] = [[] for _ in days]
+    for day, note in data.chart.notes.items():
+        index = bisect_left(days, day)
+        if day not in days:
+            index -= 1
+        notes[index].append(note)
+    return notes
+
+
 def _of_objects(
-    found: Numbers, some: Iterable[Entry], *names: str, of: str = "views"
+    data: DashboardData, entries: Iterable[Entry], *names: str, compared: str = "views"
 ) -> tuple[str, list[Column], list[Row]]:
-    """Returns which objects were looked at (if not all), the columns and rows; `of` is the number
-    that is compared.
+    """Returns which objects were looked at (if not all), the columns and the rows.
+
+    `compared` is the number that is compared with the period before.
     """
-    names = tuple(name for name in names if found.is_compared or name not in COMPARED)
-    places = range(found.gap + 1, found.gap + 1 + len(found.starts))  # of the chart's points
+    if not data.is_compared:
+        names = tuple(name for name in names if name not in COMPARED)
     rows = []
-    for one in islice(some, found.shown):
-        now, before = getattr(one.now, of), getattr(one.before, of)
-        reading = found.hashes.get(("reading", one.subject), Counter())
-        numbers = {
-            **one.now._asdict(),
-            "growth": one.growth,
-            "before": before,
-            "change": change(now, before),
-            "trend": [one.gained[0].get(place, 0) for place in places] if "trend" in names else (),
-            "ratio": _percent(min(one.now.reads, one.now.views), one.now.views),
-            "median": median(reading) if reading[ENGAGED] else None,
-        }
-        rows.append(
-            Row(
-                (found.objects[one.subject], *(numbers[name] for name in names)),
-                {"object": one.subject},
-            )
-        )
-    among = _("Among the objects with the most views of all time.") if found.objects.is_cut else ""
+    for entry in islice(entries, data.shown):
+        numbers = _numbers_of(data, entry, compared)
+        values = [numbers[name] for name in names]
+        rows.append(Row((data.objects[entry.subject], *values), {"object": entry.subject}))
+    among = _("Among the objects with the most views of all time.") if data.objects.is_cut else ""
     return among, _columns("title", *names), rows
 
 
-def most_viewed(found: Numbers) -> Table:
-    """Returns the objects with the most views in the period; of a chosen value of a dimension,
-    those of all time.
+def _numbers_of(data: DashboardData, entry: Entry, compared: str) -> dict[str, Any]:
+    """Returns the numbers of an object by column."""
+    now = getattr(entry.now, compared)
+    before = getattr(entry.before, compared)
+    reading = data.hashes.get(("reading", entry.subject), Counter())
+    first_point = data.gap + 1
+    points = range(first_point, first_point + len(data.starts))
+    return {
+        **entry.now._asdict(),
+        "growth": entry.growth,
+        "before": before,
+        "change": change(now, before),
+        "trend": [entry.gained[0].get(index, 0) for index in points],
+        "ratio": _percent(min(entry.now.reads, entry.now.views), entry.now.views),
+        "median": median(reading) if reading[ENGAGED] else None,
+    }
+
+
+def most_viewed(data: DashboardData) -> Table:
+    """Returns the objects with the most views in the period.
+
+    With chosen values of dimensions the views are those of all time.
     """
-    if not (values := found.scope.values):
-        viewed = (one for one in found.entries if one.now.views)
-        table = _of_objects(found, viewed, "views", *COMPARED, "visitors", "reads", "trend")
-        return Table("most-viewed", _("Most viewed"), *table, _("No views in this period."))
-    columns = [*_columns("title"), *(Column(name, value) for name, value in values.items())]
+    if data.asked.values:
+        return _most_viewed_with_values(data)
+    viewed = (entry for entry in data.entries if entry.now.views)
+    caption, columns, rows = _of_objects(
+        data, viewed, "views", *COMPARED, "visitors", "reads", "trend"
+    )
+    empty = _("No views in this period.")
+    return Table("most-viewed", _("Most viewed"), caption, columns, rows, empty)
+
+
+def _most_viewed_with_values(data: DashboardData) -> Table:
+    values = data.asked.values
+    columns = _columns("title")
+    columns += [Column(name, value) for name, value in values.items()]
     rows = []
-    for one in found.entries:
-        counts = [
-            found.hashes.get((f"views:{name}", one.subject), Counter())[value]
-            for name, value in values.items()
-        ]
-        rows += (
-            [Row((found.objects[one.subject], *counts), {"object": one.subject})]
-            if all(counts)
-            else []
-        )
+    for entry in data.entries:
+        counts = []
+        for name, value in values.items():
+            by_value = data.hashes.get((f"views:{name}", entry.subject), Counter())
+            counts.append(by_value[value])
+        if all(counts):
+            rows.append(Row((data.objects[entry.subject], *counts), {"object": entry.subject}))
     rows.sort(key=lambda row: row.values[1], reverse=True)
     caption = _(
-        "Views of all time with each value, of the objects that were viewed most in the period. The values of single "
-        "objects are stored without a day."
+        "Views of all time with each value, of the objects that were viewed most in the period. "
+        "The values of single objects are stored without a day."
     )
-    return Table(
-        "most-viewed", _("Most viewed"), caption, columns, rows, _("No views with these values.")
-    )
+    empty = _("No views with these values.")
+    return Table("most-viewed", _("Most viewed"), caption, columns, rows, empty)
 
 
-def grew_most(found: Numbers) -> Table:
+def grew_most(data: DashboardData) -> Table:
     """Returns the objects with the most views more than in the period before."""
-    grown = (one for one in found.entries if one.growth > 0)
-    caption, columns, rows = _of_objects(found, grown, "growth", "views", *COMPARED, "trend")
+    grown = (entry for entry in data.entries if entry.growth > 0)
+    caption, columns, rows = _of_objects(data, grown, "growth", "views", *COMPARED, "trend")
     # The list of all time has no first day, and where it is not cut it has all objects.
-    if not caption and not found.asked.is_listed and found.objects.days != popular.EVER:
-        since = date_format(
-            timezone.localtime(buckets.now() - found.objects.days * buckets.DAY), "DATE_FORMAT"
-        )
-        words = {"count": exact(MOST), "since": since}
-        caption = _("Among the %(count)s objects with the most views since %(since)s.") % words
+    is_of_list = not data.asked.is_listed and data.objects.days != popular.EVER
+    if not caption and is_of_list:
+        first_day = timezone.localtime(buckets.now() - data.objects.days * buckets.DAY)
+        caption = _("Among the %(count)s objects with the most views since %(since)s.") % {
+            "count": exact(MOST),
+            "since": date_format(first_day, "DATE_FORMAT"),
+        }
     empty = _("Nothing was viewed more often than in the period before.")
     return Table("grew-most", _("Grew most"), caption, columns, rows, empty)
 
 
-def by_dimension(name: str, found: Numbers) -> Table:
+def by_dimension(name: str, data: DashboardData) -> Table:
     """Returns the table of a dimension: the views by its values."""
-    named = [
-        [counts for of, counts in some.items() if of[0] == f"views:{name}"]
-        for some in found.summands
-    ]
-    counts, *earlier = (sum(some, Counter[str]()) for some in named)
-    (title, heading), total = words_of(name), counts.total()
-    columns = [
-        Column(name, heading, "text"),
-        *_columns("views", *COMPARED[: 2 * len(earlier)], "share"),
-    ]
+    counts, *earlier = [_views_by_value(hashes, name) for hashes in data.gains]
+    total = counts.total()
+    title, heading = words_of(name)
+    compared = COMPARED if earlier else ()
+    columns = [Column(name, heading, "text"), *_columns("views", *compared, "share")]
     rows = []
     for value, count in counts.most_common():
-        compared = [number for one in earlier for number in (one[value], change(count, one[value]))]
-        rows.append(Row((value, count, *compared, _percent(count, total)), {name: value}))
-    return _summed(found, Table(f"by-{name}", title, "", columns, rows))
+        before = _before_and_change(count, [views[value] for views in earlier])
+        values = (value, count, *before, _percent(count, total))
+        rows.append(Row(values, {name: value}))
+    return _summed(data, Table(f"by-{name}", title, "", columns, rows))
 
 
-def _summed(found: Numbers, table: Table) -> Table:
-    """Returns the table of a breakdown or a funnel with the words that tell what its counts are
-    about.
+def _views_by_value(hashes: Hashes, dimension: str) -> Counter[str]:
+    """Returns the views by the values of a dimension, of all subjects together."""
+    views = Counter[str]()
+    for (kind, _subject), counts in hashes.items():
+        if kind == f"views:{dimension}":
+            views += counts
+    return views
+
+
+def _before_and_change(count: int, earlier: Sequence[int]) -> list[int | None]:
+    """Returns the count of the period before and the change.
+
+    It is empty if there is no such period.
     """
-    title, empty = table.title, _("No views in this period.")
+    values: list[int | None] = []
+    for before in earlier:
+        values += [before, change(count, before)]
+    return values
+
+
+def _summed(data: DashboardData, table: Table) -> Table:
+    """Returns the table of a breakdown or a funnel, with what its counts are about."""
+    title = table.title
     caption = _("Of all objects in the period; the last minutes may be missing.")
-    if not found.has_gains:
-        count = len(found.objects.first)
+    empty = _("No views in this period.")
+    if not data.has_gains:
+        title = of_all_time(title)
+        count = len(data.objects.first)
         caption = ngettext(
             "Views of all time of the most viewed object of the period.",
             "Views of all time of the %(count)s most viewed objects of the period together.",
             count,
         ) % {"count": exact(count)}
-        title, empty = of_all_time(title), _("Nothing yet.")
-    if "object" in found.asked.chosen:
+        empty = _("Nothing yet.")
+    if "object" in data.asked.chosen:
         caption = _("Views of all time.")
     return table._replace(title=title, caption=f"{caption} {table.caption}".rstrip(), empty=empty)
 
@@ -296,169 +334,181 @@ def of_all_time(title: str) -> str:
     return f"{title} ({_('All time')})"
 
 
-def really_read(found: Numbers) -> Table:
-    """Returns the objects with the most reads in the period, and those that were only begun in it."""
-    none, is_one = (
-        Counter[str](),
-        "object" in found.asked.chosen,
-    )  # whose median time is worth a row in any period
-    read = (
-        one
-        for one in found.entries
-        if one.now.reads
-        or ((one.now.views or is_one) and found.hashes.get(("reading", one.subject), none)[ENGAGED])
-    )
+def really_read(data: DashboardData) -> Table:
+    """Returns the objects with the most reads in the period.
+
+    Those that were only begun in it come last.
+    """
+    read = (entry for entry in data.entries if entry.now.reads or _is_begun(data, entry))
     among, columns, rows = _of_objects(
-        found, read, "reads", *COMPARED, "views", "ratio", "median", of="reads"
+        data, read, "reads", *COMPARED, "views", "ratio", "median", compared="reads"
     )
-    caption, empty = (
-        _("In the period; the median time is that of all time."),
-        _("No text was read in this period."),
-    )
+    caption = _("In the period; the median time is that of all time.")
+    empty = _("No text was read in this period.")
     return Table(
         "really-read", _("Really read"), f"{caption} {among}".rstrip(), columns, rows, empty
     )
 
 
-def funnel(found: Numbers) -> Table:
-    """Returns the stages of the funnels of all objects together. A stage counts once in a visitor's
-    pass.
+def _is_begun(data: DashboardData, entry: Entry) -> bool:
+    """Returns True if somebody began to read the object.
+
+    The time of a single object is worth a row in any period.
     """
-    some, *before = found.funnel
+    is_in_period = entry.now.views or "object" in data.asked.chosen
+    reading = data.hashes.get(("reading", entry.subject), Counter())
+    return bool(is_in_period and reading[ENGAGED])
+
+
+def funnel(data: DashboardData) -> Table:
+    """Returns the stages of the funnels of all objects together.
+
+    A stage counts once in a visitor's pass.
+    """
+    stages, *earlier = data.stages
     rows = []
-    for one, *earlier in zip(some, *before, strict=True) if some[0].count else ():
-        compared = [
-            number for stage in earlier for number in (stage.count, change(one.count, stage.count))
-        ]
-        rows.append(Row((one.name, one.count, *compared, 100 * one.rate, 100 * one.step_rate)))
-    columns = _columns("stage", "count", *COMPARED[: 2 * len(before)], "rate", "step_rate")
+    for index, stage in enumerate(stages):
+        if not stages[0].count:  # nobody has entered it
+            break
+        before = _before_and_change(stage.count, [period[index].count for period in earlier])
+        rates = (100 * stage.rate, 100 * stage.step_rate)
+        rows.append(Row((stage.name, stage.count, *before, *rates)))
+    compared = COMPARED if earlier else ()
+    columns = _columns("stage", "count", *compared, "rate", "step_rate")
     caption = _("A visitor who comes again after an hour makes another pass.")
-    return _summed(found, Table("funnel", _("Funnel"), caption, columns, rows, shown=len(rows)))
+    return _summed(data, Table("funnel", _("Funnel"), caption, columns, rows, shown=len(rows)))
 
 
-def sections(found: Numbers) -> Table:
-    """Returns the categories with their readers, and the number of accounts that they are unread
-    for.
+def sections(data: DashboardData) -> Table:
+    """Returns the categories with their readers.
+
+    With them is the number of accounts that a category is unread for.
     """
-    rows, models = [], subjects.read_state_models()
-    if "model" in found.asked.chosen:
-        links = [link for model in found.asked.models for link in subjects.news_links(model)]
-        linked = {subjects.owner(link.related_model) for link in links}
-        models = [model for model in models if model in linked]
-    found_rows = [row for model in models for row in model._default_manager.order_by("pk")[:MOST]]
-    categories = {subjects.subject_of(row): row for row in found_rows}
-    if categories:
-        # With "sequence" it waits long, for a server that does not answer, too.
-        readers = fail_open(read_state.count_readers, {}, [*categories]) if found.is_whole else {}
-        if not readers:
-            stored = history.newest_readers([*map(subjects.subject_column, categories)])
-            readers = {
-                subject: stored.get(subjects.subject_column(subject), 0) for subject in categories
-            }
-        accounts = _accounts(keys.prefix(), monotonic() // 300)
-        for subject, row in categories.items():
-            count = readers.get(subject, 0)
-            # Readers may be visitors, or accounts that are inactive by now.
-            unread = None if conf.ANONYMOUS_READERS or count > accounts else accounts - count
-            rows.append(
-                Row((row, count, unread, _percent(unread, accounts)), {"category": subject})
-            )
-        rows.sort(key=lambda row: row.values[1])
+    rows = []
+    for section in data.sections:
+        unread = None
+        # Readers may be visitors, or accounts that are inactive by now.
+        if not conf.ANONYMOUS_READERS and section.readers <= data.accounts:
+            unread = data.accounts - section.readers
+        share = _percent(unread, data.accounts)
+        values = (section.category, section.readers, unread, share)
+        rows.append(Row(values, {"category": section.subject}))
     caption = _("Readers since the last publication; it is unread for the other active accounts.")
-    if found.asked.chosen.keys() & {"category", "author"}:  # which stay in force for the other tabs
+    # These filters stay in force for the other tabs.
+    if data.asked.chosen.keys() & {"category", "author"}:
         caption = f"{caption} {OF_THE_SITE}"
-    columns, empty = _columns("section", "readers", "unread", "share"), _("No model is a category.")
+    columns = _columns("section", "readers", "unread", "share")
+    empty = _("No model is a category.")
     return Table("sections", _("Categories"), caption, columns, rows, empty, shown=50)
 
 
-@lru_cache(maxsize=100)  # because to count millions takes long
-def _accounts(tenant: str, when: float) -> int:
-    """Returns the number of active accounts, of one tenant and of five minutes."""
-    return get_user_model()._default_manager.filter(is_active=True).count()
-
-
-def trending(found: Numbers) -> Table:
+def trending(data: DashboardData) -> Table:
     """Returns the objects with the most views in the last hour."""
-    viewed = [
-        (name, views) for name, views in found.trending if name in found.objects.stored
-    ]  # the others are deleted
-    rows = [Row((found.objects[name], views), {"object": name}) for name, views in viewed]
+    rows = []
+    for subject, views in data.trending:
+        if subject in data.objects.stored:  # else it is deleted
+            rows.append(Row((data.objects[subject], views), {"object": subject}))
     caption = _("Views of the last hour, up to 10 minutes old.")
-    empty = _("No views in the last hour.") if found.is_whole else _("Not known at the moment.")
+    empty = _("No views in the last hour.") if data.is_whole else _("Not known at the moment.")
     return Table("trending", _("Trending now"), caption, _columns("title", "views"), rows, empty)
 
 
-def now(found: Numbers) -> Table:
-    """Returns the number of people of the last minutes; of objects that filters name, the views. It
-    is shown alone.
+def now(data: DashboardData) -> Table:
+    """Returns the number of people of the last minutes, which is shown alone.
+
+    Of objects that filters name it is the number of views.
     """
-    title, caption = _("People now"), _("visitors in the last five minutes")
-    if found.asked.is_listed:
-        title, caption = _("Now"), _("views in the last five minutes")
-    return Table("now", title, caption, [Column("now", title)], [Row((found.recent,))])
+    title = _("People now")
+    caption = _("visitors in the last five minutes")
+    if data.asked.is_listed:
+        title = _("Now")
+        caption = _("views in the last five minutes")
+    return Table("now", title, caption, [Column("now", title)], [Row((data.recent,))])
 
 
-def not_counted(found: Numbers) -> Table:
-    """Returns the hits of the period that did not count, by reason; of the hours that Redis keeps."""
-    caption = _("Of the whole site, whatever the filters. They are kept for 48 hours.")
-    empty = _("No refused hit is known of this period. They are kept for 48 hours.")
-    table = Table(
-        "not-counted",
-        _("Not counted"),
-        caption,
-        _columns("reason", *REFUSED),
-        [],
-        empty,
-        len(REASONS),
+def not_counted(data: DashboardData) -> Table:
+    """Returns the hits of the period that did not count, by reason.
+
+    They are of the hours that Redis keeps.
+    """
+    labels = {name: str(REASONS[name]) for name in _skip_names(data) if name in REASONS}
+    return Table(
+        name="not-counted",
+        title=_("Not counted"),
+        caption=_("Of the whole site, whatever the filters. They are kept for 48 hours."),
+        columns=_columns("reason", *REFUSED),
+        rows=_refused(data, labels),
+        empty=_empty_refused(
+            data, _("No refused hit is known of this period. They are kept for 48 hours.")
+        ),
+        shown=len(REASONS),
     )
-    return _refused(found, table, REASONS.get)
 
 
-def robots(found: Numbers) -> Table:
-    """Returns the hits of robots in the period, by the names in their user agents; of the hours
-    that Redis keeps.
+def robots(data: DashboardData) -> Table:
+    """Returns the hits of robots in the period, by the names in their user agents.
+
+    They are of the hours that Redis keeps.
     """
-    others = {OTHER: _("other robots"), f"{NAMED}none": _("without a name")}
+    titles = {OTHER: _("other robots"), f"{NAMED}none": _("without a name")}
+    labels = {}
+    for name in _skip_names(data):
+        if name.startswith(NAMED):
+            labels[name] = titles.get(name, name.removeprefix(NAMED))
     caption = _("By the names that they give themselves: some 50 names an hour.")
-    empty = _("No refused robot is known of this period. They are kept for 48 hours.")
-    table = Table(
-        "robots",
-        _("Robots"),
-        f"{caption} {OF_THE_SITE}",
-        _columns("robot", *REFUSED),
-        [],
-        empty,
-        2 * SHOWN,
-    )
-    return _refused(
-        found,
-        table,
-        lambda name: name.startswith(NAMED) and others.get(name, name.removeprefix(NAMED)),
+    return Table(
+        name="robots",
+        title=_("Robots"),
+        caption=f"{caption} {OF_THE_SITE}",
+        columns=_columns("robot", *REFUSED),
+        rows=_refused(data, labels),
+        empty=_empty_refused(
+            data, _("No refused robot is known of this period. They are kept for 48 hours.")
+        ),
+        shown=2 * SHOWN,
     )
 
 
-def _refused(found: Numbers, table: Table, label: Callable[[Any], Any]) -> Table:
-    """Returns the table with the skips that have a label: their hits, share, hits of yesterday and
-    hours.
+def _empty_refused(data: DashboardData, words: str) -> str:
+    return words if data.skips else _("Not known at the moment.")
+
+
+def _skip_names(data: DashboardData) -> list[Any]:
+    """Returns reasons, names of robots and notices of the period, latest hour first."""
+    return [*dict.fromkeys(name for hour in _skips_of_period(data) for name in hour)]
+
+
+def _skips_of_period(data: DashboardData) -> list[Counter[Any]]:
+    """Returns the skips of the hours of the period that Redis keeps, the latest hour first."""
+    this_hour = buckets.hour_index(buckets.now())
+    hours = data.asked.span.hours if data.asked.before else range(this_hour + 1)
+    return _skips_in(data, hours)
+
+
+def _skips_in(data: DashboardData, hours: range) -> list[Counter[Any]]:
+    this_hour = buckets.hour_index(buckets.now())
+    return [skips for back, skips in enumerate(data.skips) if this_hour - back in hours]
+
+
+def _refused(data: DashboardData, labels: Mapping[Any, str]) -> list[Row]:
+    """Returns a row for each skip that has a label, the most hits first.
+
+    It has the hits, their share, the hits of yesterday and those of each hour.
     """
-    now, yesterday = buckets.hour_index(buckets.now()), Scope.parse({"period": "yesterday"})
-    spans = found.asked.span.hours if found.asked.before else range(now + 1), yesterday.span.hours
-    hours, of_yesterday = (
-        [one for back, one in enumerate(found.skips) if now - back in span] for span in spans
-    )
-    sums, earlier = sum(hours, Counter[Any]()), sum(of_yesterday, Counter[Any]())
-    some = {name: str(words) for name in sums if (words := label(name))}
-    total = sum(sums[name] for name in some)
+    hours = _skips_of_period(data)
+    yesterday = Scope.parse({"period": "yesterday"}).span.hours
+    hits = sum(hours, Counter[Any]())
+    hits_yesterday = sum(_skips_in(data, yesterday), Counter[Any]())
+    names = [name for name in labels if labels[name]]
+    total = sum(hits[name] for name in names)
     rows = []
-    for name in sorted(some, key=lambda name: (-sums[name], some[name])):
-        before = (
-            earlier[name] if earlier else None
-        )  # a day without any was lost with Redis, most likely
-        by_hour = [one[name] for one in hours[::-1]]
-        rows.append(Row((some[name], sums[name], _percent(sums[name], total), before, by_hour)))
-    return table._replace(
-        rows=rows, empty=table.empty if found.skips else _("Not known at the moment.")
-    )
+    for name in sorted(names, key=lambda name: (-hits[name], labels[name])):
+        # A day without any was lost with Redis, most likely.
+        before = hits_yesterday[name] if hits_yesterday else None
+        by_hour = [hour[name] for hour in reversed(hours)]
+        share = _percent(hits[name], total)
+        rows.append(Row((labels[name], hits[name], share, before, by_hour)))
+    return rows
 
 
 DIMENSIONS: Mapping[str, tuple[Any, Any]] = {
@@ -470,7 +520,7 @@ DIMENSIONS: Mapping[str, tuple[Any, Any]] = {
 }
 
 #: The functions of the tables: `over_time` makes `over-time`.
-TABLES: Mapping[str, Callable[[Numbers], Table]] = {
+TABLES: Mapping[str, Callable[[DashboardData], Table]] = {
     make.__name__.replace("_", "-"): make
     for make in (
         over_time,
@@ -487,9 +537,11 @@ TABLES: Mapping[str, Callable[[Numbers], Table]] = {
 }
 
 
-def table_named(name: str, found: Numbers) -> Table:
+def table_named(name: str, data: DashboardData) -> Table:
     """Returns one of TABLES, or the one of a dimension: `by-` and its name."""
-    return TABLES[name](found) if name in TABLES else by_dimension(name.removeprefix("by-"), found)
+    if name in TABLES:
+        return TABLES[name](data)
+    return by_dimension(name.removeprefix("by-"), data)
 
 
 def words_of(dimension: str) -> tuple[Any, Any]:

@@ -21,7 +21,8 @@ WITH_PORT = re.compile(r"(?:\[([^\]]+)\]|([^:]+)):\d{1,5}")
 # Loopback, private, link-local and shared (RFC 6598) networks, as `network_of` writes them.
 # `is_private` of Python also has those of documentation.
 PRIVATE = re.compile(
-    r"(?:0|10|127)\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.|192\.168\."
+    r"(?:0|10|127)\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|169\.254\."
+    r"|172\.(?:1[6-9]|2\d|3[01])\.|192\.168\."
     r"|::$|f[cd]\w\w:|fe[89ab]\w:"
 )
 # An IPv4 address that is written as one of IPv6 begins with it.
@@ -29,6 +30,7 @@ MAPPED = bytes(10) + b"\xff\xff"
 SAMPLE = 20  # visitors in a row, known by their addresses, that a process judges together
 MANY = 5  # different user agents in a sample: no one person's
 
+ADVICE = "Set READTRACK['PROXY_COUNT'] to the number of proxies, or new visitors look like one."
 Notice = Literal["forwarded", "one address"]
 NOTICES: dict[Notice, str] = {
     "forwarded": gettext_noop(
@@ -182,8 +184,7 @@ class Watch:
         self.notices.add(notice)
         if notice not in self._logged:
             self._logged.add(notice)
-            advice = "Set READTRACK['PROXY_COUNT'] to the number of proxies, or new visitors look like one."
-            logger.warning("%s %s", NOTICES[notice], advice)
+            logger.warning("%s %s", NOTICES[notice], ADVICE)
 
 
 def _notice_of(sample: Sequence[_Sighting]) -> Notice | None:

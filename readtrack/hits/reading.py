@@ -74,6 +74,6 @@ def _count_words(text: str) -> int:
     return ceil(unspaced_words) + len(WORD.findall(text))
 
 
-def least_seconds(words: int) -> int:
+def least_seconds(word_count: int) -> int:
     """Returns the shortest time in which so many words can be read (s)."""
-    return max(LEAST, int(words / WORDS_A_MINUTE * 60 * SHARE))
+    return max(LEAST, int(word_count / WORDS_A_MINUTE * 60 * SHARE))

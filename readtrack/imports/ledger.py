@@ -205,12 +205,12 @@ def apply(source: str, part: str, *, before: int, after: int) -> list[scripts.Ca
         ]
         increments += _subject_increments(hours_by_tag[tag], present=batch.present_hour)
         increments += _model_increments(hours_by_tag[tag], tag, first_live=batch.first_live_hour)
-        names = [keys.importing(tag, source), keys.unsettled(tag)]
-        names += [increment.key for increment in increments]
+        script_keys = [keys.importing(tag, source), keys.unsettled(tag)]
+        script_keys += [increment.key for increment in increments]
         args: list[Any] = [before, after, MOST_VIEWS]
         for increment in increments:
             args += (increment.name, increment.views, increment.end)
-        calls.append(scripts.Call("apply", names, args, int))
+        calls.append(scripts.Call("apply", script_keys, args, int))
     return calls
 
 

@@ -300,8 +300,8 @@ def _first_start(source: str) -> int:
     )
     if now - record.position > read_state.PUBLISHED_FOR:
         raise ImportRefusedError(
-            f"{record} was imported on {record.started:%Y-%m-%d}, and importing it again could hide what is new"
-            " since. Delete its row of readtrack's imports to do so all the same."
+            f"{record} was imported on {record.started:%Y-%m-%d}, and importing it again could hide"
+            " what is new since. Delete its row of readtrack's imports to do so all the same."
         )
     return int(record.position)
 

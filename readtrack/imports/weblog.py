@@ -95,7 +95,8 @@ def _subject_by_function(
 
 def _subject_by_model(rule: str | Sequence[str], match: ResolverMatch) -> str | None:
     """Returns the subject of the model's row that an argument of the URL names."""
-    label, argument, field = ("", "pk", "pk")
+    argument = "pk"
+    field = "pk"
     if isinstance(rule, str):
         label = rule
     elif len(rule) == 2:
@@ -161,11 +162,11 @@ class Recent:
     # The oldest first.
     _windows: OrderedDict[int, _Window] = field(default_factory=OrderedDict)
 
-    def hit(self, *names: str, at: float) -> int:
-        """Counts a hit of these names at that time (seconds since 1970). Returns the number of hits
-        in their window, which their first hit begins.
+    def hit(self, *parties: str, at: float) -> int:
+        """Counts a hit of a visitor, or of a visitor and a subject, at that time (seconds since
+        1970). Returns the number of hits in their window, which their first hit begins.
         """
-        name = hash(names)  # 8 bytes for a pair: two in a million million are taken for one
+        name = hash(parties)  # 8 bytes for a pair: two in a million million are taken for one
         self._forget(name, at=at)
         window = self._windows.get(name)
         if window is not None and self._is_over(window, at=at):
@@ -298,7 +299,9 @@ class Importer:
                 self._note_overlap(file, record)
 
     def _judge_all(self, file: logs.LogFile, lines: Iterable[tuple[bytes, int]]) -> int:
-        """Judges lines, each given with its end. Returns the end of the last line, 0 without any."""
+        """Judges lines, each given with its end. Returns the end of the last line, 0 without
+        lines.
+        """
         end = 0
         for raw, end in lines:
             if end > file.position:

@@ -116,14 +116,16 @@ class Tracked(models.Model):
     view_count = CountField(_("views"))
     visitor_count = CountField(_("unique visitors"))
 
-    #: Foreign keys and many-to-many fields to the objects that news makes unread. Names the model lacks are ignored.
+    #: Foreign keys and many-to-many fields to the objects that news makes unread. Names of other
+    #: fields are ignored.
     news_for: ClassVar[Sequence[str]] = ("category",)
     #: Fields whose change may be news: `is_news` gets those that changed.
     news_fields: ClassVar[Sequence[str]] = ()
     #: Foreign key to the author, who gets no dot for the news.
     news_author: ClassVar[str] = ""
 
-    #: How unique visitors are counted: "hll", "set", "daily", "bitmap" or "none"; "" is the site's setting.
+    #: How unique visitors are counted: "hll", "set", "daily", "bitmap" or "none"; "" is the site's
+    #: setting.
     unique_strategy: ClassVar[str] = ""
     #: True if a view enters the funnel, False if not; None is the site's setting.
     has_funnel: ClassVar[bool | None] = None

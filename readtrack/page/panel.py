@@ -21,65 +21,76 @@ from readtrack.texts import title_of
 
 
 def placed(response: Any, content: bytes, user: Any | None) -> bytes:
-    """Returns the content with the first panel in it, if the user may see it. Caches are told to
-    keep it for nobody.
+    """Returns the content with the first panel in it, if the user may see it.
+
+    Caches are told to keep it for nobody.
     """
     if "html" not in response.get("Content-Type", ""):
         return content
-    first = next(
-        ((text, entry) for text, entry in placeholders_in(content).items() if entry.kind == PANEL),
-        None,
-    )
-    if first is None:  # a visitor typed the mark
+    panels = [
+        (placeholder, entry)
+        for placeholder, entry in placeholders_in(content).items()
+        if entry.kind == PANEL
+    ]
+    if not panels:  # a visitor typed the mark
         return content
-    shown, (subject, author) = "", first[1].subject.split("|")
+    placeholder, entry = panels[0]
+    subject, author = entry.subject.split("|")
+    panel = ""
     with suppress(Error):  # the page does without
-        # Without VIEW_NUMBERS, for those who may not see it nothing is read but, of staff, their
-        # permissions.
-        may_be_shown = access.may_view_any_of(user, unquote(author))
-        parsed = subjects.parse_subject(subject) if user is not None and may_be_shown else None
-        obj = parsed and parsed[0]._base_manager.filter(pk=parsed[1]).first()
-        if obj and access.may_view_numbers(user, obj):
-            url = (
-                access.numbers_url(obj) if getattr(user, "is_staff", False) else ""
-            )  # others cannot open the page
-            shown = render_to_string(
-                "readtrack/panel.html",
-                {"object": obj, "title": title_of(obj), "url": url, **_numbers(subject)},
-            ).strip()
-    keep_apart(response, is_personal=bool(shown))
-    return content.replace(first[0], shown.encode(), 1)
+        panel = _panel(subject, unquote(author), user)
+    keep_apart(response, is_personal=bool(panel))
+    return content.replace(placeholder, panel.encode(), 1)
+
+
+def _panel(subject: str, author: str, user: Any | None) -> str:
+    """Returns the panel as HTML; "" for a user who may not see it."""
+    if user is None or not access.may_view_any_of(user, author):
+        return ""
+    parsed = subjects.parse_subject(subject)
+    if parsed is None:
+        return ""
+    model, pk = parsed
+    obj = model._base_manager.filter(pk=pk).first()
+    if obj is None or not access.may_view_numbers(user, obj):
+        return ""
+    is_staff = getattr(user, "is_staff", False)  # others cannot open the object's page
+    context = {
+        "object": obj,
+        "title": title_of(obj),
+        "url": access.numbers_url(obj) if is_staff else "",
+        **_numbers(subject),
+    }
+    return render_to_string("readtrack/panel.html", context).strip()
 
 
 def _numbers(subject: str) -> dict[str, Any]:
-    """Returns the numbers as text, in one round trip; while Redis is down, those of the last flush."""
-    column, until, name = (
-        subjects.subject_column(subject),
-        buckets.hour_index(buckets.now()) + 1,
-        ("reading", subject),
-    )
+    """Returns the numbers as text, in one round trip.
+
+    While Redis is down, they are those of the last flush.
+    """
+    column = subjects.subject_column(subject)
+    until = buckets.hour_index(buckets.now()) + 1
+    none = row_counts.RowCounts(0, 0)
     # SQL comes first, because what is settled or written in between would count twice.
-    gained = period_gains.gains([column], since=until - 24, until=until).get(
-        column, row_counts.RowCounts(0, 0)
-    )
-    stored = row_counts.by_subject([subject]).get(subject, row_counts.RowCounts(0, 0))
-    reads = counters.hashes([subject], [name[0]])
+    gained = period_gains.gains([column], since=until - 24, until=until).get(column, none)
+    stored = row_counts.by_subject([subject]).get(subject, none)
+    reads = counters.hashes([subject], ["reading"])
     state = page_state(counts={subject: stored.views}, others=(uniques.visitors([subject]), *reads))
-    is_live, views = (
-        bool(state.others and all(state.others)),
-        state.views[subject],
-    )  # else their server is silent
-    visitors, reading = (
-        state.others if is_live else ({subject: 0}, dict[counters.Name, counters.Hash]())
-    )
-    found = {one: counts for one, counts in reading.items() if counts.counts}
-    counts = hashes([subject], [name[0]], found)[name]
+    is_live = bool(state.others and all(state.others))  # else their server is silent
+    views = state.views[subject]
+    live_visitors = 0
+    reading: dict[counters.Name, counters.Hash] = {}
+    if is_live:
+        visitors_by_subject, reading = state.others
+        live_visitors = visitors_by_subject[subject]
+    in_redis = {name: answer for name, answer in reading.items() if answer.counts}
+    read_counts = hashes([subject], ["reading"], in_redis)["reading", subject]
     return {
         "is_live": is_live,
         "views": numerals.exact(views),
         "day_views": numerals.exact(gained.views + views - stored.views) if conf.HISTORY else "",
-        "visitors": numerals.exact(
-            min(views, max(visitors[subject], stored.visitors))
-        ),  # a sketch may be higher
-        "reads": numerals.exact(counts[READ]) if counts else "",
+        # A sketch may be higher.
+        "visitors": numerals.exact(min(views, max(live_visitors, stored.visitors))),
+        "reads": numerals.exact(read_counts[READ]) if read_counts else "",
     }

@@ -66,8 +66,9 @@ def _answer_of_site(user: Any, obj: Model | None) -> bool:
 
 
 def numbers_url(obj: Model, *, site: str | None = None) -> str:
-    """Returns the address of the object's page in the admin of that name; "" on a site without that
-    admin.
+    """Returns the address of the object's page in the admin of that name.
+
+    It is "" on a site without that admin.
     """
     try:
         return reverse("admin:readtrack_object", args=[subject_of(obj)], current_app=site)

@@ -37,8 +37,8 @@ def _stored(
     subjects: Sequence[str], kinds: Sequence[str], live: Mapping[counters.Name, counters.Hash]
 ) -> dict[counters.Name, Mapping[str, int]]:
     """Returns SQL's counts of the hashes that Redis does not have, or has unsettled."""
-    names = [(kind, subject) for kind in kinds for subject in subjects]
-    lacking = [name for name in names if name not in live or not live[name].is_settled]
+    wanted = [(kind, subject) for kind in kinds for subject in subjects]
+    lacking = [name for name in wanted if name not in live or not live[name].is_settled]
     stored = archive.breakdowns(lacking) if lacking else {}
     return {name: stored[name] for name in lacking}
 

@@ -1,4 +1,4 @@
-"""The most viewed, most visited and most read objects of a period, and the views of objects in it."""
+"""Objects with the most views, visitors or reads in a period, and the views of objects in it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -70,9 +70,9 @@ def views_in(
     in these hours. Raises ValueError without a period, and TypeError for an object that has no
     counts.
     """
-    names = {obj: subjects.counted_subject_of(obj) for obj in subjects.listed(objs)}
-    views = _numbers([*names.values()], _hours(days, since, until), by="views")
-    return {obj: views[subject] for obj, subject in names.items()}
+    subject_by_obj = {obj: subjects.counted_subject_of(obj) for obj in subjects.listed(objs)}
+    views = _numbers([*subject_by_obj.values()], _hours(days, since, until), by="views")
+    return {obj: views[subject] for obj, subject in subject_by_obj.items()}
 
 
 def _hours(days: int | None, since: datetime | None, until: datetime | None) -> range:
@@ -217,12 +217,12 @@ def _best(
     return best
 
 
-def _rows_by_subject(ranking: Ranking, names: Iterable[str]) -> dict[str, Any]:
+def _rows_by_subject(ranking: Ranking, subject_names: Iterable[str]) -> dict[str, Any]:
     """Returns the primary keys of the subjects, without those that are known to be none of the
     rows.
     """
     pk_of: dict[str, Any] = {}
-    for subject_of in subjects.rows_by_model(names).values():
+    for subject_of in subjects.rows_by_model(subject_names).values():
         pk_of.update((subject, pk) for pk, subject in subject_of.items())
     if ranking.has_all_rows:
         return pk_of
@@ -237,7 +237,7 @@ def _highest(numbers: Iterable[tuple[Any, int]], limit: int) -> Ranked:
 
 
 def _numbers(
-    names: Sequence[str],
+    subject_names: Sequence[str],
     hours: range,
     *,
     by: By,
@@ -249,11 +249,13 @@ def _numbers(
 
     `listed` are numbers of lists, `stored` SQL's counts where a caller has read them already.
     """
-    numbers = _numbers_of_history(names, hours, by=by, listed=listed)
+    numbers = _numbers_of_history(subject_names, hours, by=by, listed=listed)
     if by == "views" and hours.stop > buckets.hour_index(buckets.now()):
         if stored is None:
-            stored = row_counts.by_subject(names)
-        counts = {subject: stored[subject].views if subject in stored else 0 for subject in names}
+            stored = row_counts.by_subject(subject_names)
+        counts = {
+            subject: stored[subject].views if subject in stored else 0 for subject in subject_names
+        }
         live = page_state(counts=counts).views
         for subject in numbers:
             numbers[subject] += live[subject] - counts[subject]
@@ -261,7 +263,7 @@ def _numbers(
 
 
 def _numbers_of_history(
-    names: Sequence[str], hours: range, *, by: By, listed: Mapping[str, ListedNumber]
+    subject_names: Sequence[str], hours: range, *, by: By, listed: Mapping[str, ListedNumber]
 ) -> dict[str, int]:
     """Returns the number of each subject in these hours by history: that of its list, without the
     hours that are over and with the hours since; without a list the sum of all hours.
@@ -269,7 +271,7 @@ def _numbers_of_history(
     nothing = ListedNumber(hours.start, hours.start, 0)
     numbers: dict[str, int] = {}
     names_by_span: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
-    for subject in names:
+    for subject in subject_names:
         since, until, numbers[subject] = listed.get(subject, nothing)
         names_by_span[since, until].append(subject)
     for (since, until), names_of_span in names_by_span.items():

@@ -152,9 +152,9 @@ def _period_of(hour: int, starts: Sequence[datetime]) -> int:
 def _views_of_models(models: Sequence[type[Model]], within: range) -> Counter[int]:
     """Returns the views of all objects of the models by hour index."""
     labels = [subjects.label_of(model) for model in models]
-    names = [f"{label}{tag}" for label in labels for tag in keys.past_tags()]
+    stored_labels = [f"{label}{tag}" for label in labels for tag in keys.past_tags()]
     # SQL comes first, because a count that is settled and written in between would count twice.
-    stored = history.sums(names, since=within.start, until=within.stop)
+    stored = history.sums(stored_labels, since=within.start, until=within.stop)
     kept = range(max(within.start, within.stop - counters.MODEL_HOURS), within.stop)
     live = fail_open(scripts.run_all, [], *counters.model_hours(labels, kept))
     return merged(stored, live)

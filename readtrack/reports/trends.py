@@ -53,10 +53,10 @@ def _trending_of_days(models: Sequence[type[Model]], limit: int, *, hours: int) 
     return sorted(trends, key=lambda trend: trend.views, reverse=True)[:limit]
 
 
-def _objects(names: Sequence[str]) -> dict[str, Model]:
+def _objects(subject_names: Sequence[str]) -> dict[str, Model]:
     """Returns the objects that exist by their subjects, with one query for each model."""
     objs: dict[str, Model] = {}
-    for model, pks in subjects.rows_by_model(names).items():
+    for model, pks in subjects.rows_by_model(subject_names).items():
         for row in model._default_manager.filter(pk__in=pks):
             objs[subjects.subject_of(row)] = row
     return objs

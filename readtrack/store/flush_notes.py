@@ -30,13 +30,14 @@ def last_flushes(tags: Sequence[str]) -> tuple[dict[str, int], bool]:
     keys have not been moved since PARTITIONS was changed.
     """
     rows = (keys.flush_last, keys.flush_requested, keys.flush_full)
-    calls = (Call("MGET", [row(tag) for row in rows], (), _flush_times) for tag in tags)
+    calls = [Call("MGET", [row(tag) for row in rows], (), _flush_times) for tag in tags]
     layout = Call("layout", [keys.flush_layout("")], (conf.PARTITIONS,), int)
-    partitions, *times = scripts.run_all(layout, *calls, patient=True)
-    if partitions != conf.PARTITIONS:
+    scripts.run_all(layout, *calls, patient=True)
+    if layout.result != conf.PARTITIONS:
         raise LayoutError(
-            f"Redis has {partitions} partitions. Run: manage.py readtrack repartition"
+            f"Redis has {layout.result} partitions. Run: manage.py readtrack repartition"
         )
+    times = [call.result for call in calls]
     # If only `flush:last` was evicted, Redis still has the resets from before its last full flush.
     last = {tag: max(noted.last, noted.full) for tag, noted in zip(tags, times, strict=True)}
     # A request stands until a full flush that began after it has ended well.

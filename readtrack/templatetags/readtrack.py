@@ -106,7 +106,7 @@ def trending(limit: int = 10, hours: int | None = None, of: str = "") -> list[re
 
 @register.simple_tag
 def visitor_count(obj: Any) -> int | str:
-    """`{% visitor_count post %}` shows the unique visitors. Each tag takes a round trip of its own."""
+    """`{% visitor_count post %}` shows the unique visitors. Each tag takes a round trip."""
     return reports.visitors([obj])[obj] if Placeholder.of(COUNT, obj) else ""
 
 
@@ -162,7 +162,7 @@ class PlaceholderNode(template.Node):
         return ""
 
     def _value(self, placeholder: Placeholder | None, obj: Any, context: template.Context) -> Any:
-        """Returns what `as name` sets the name to; "" for an object without counts or read state."""
+        """Returns what `as name` sets the name to; "" without counts or read state."""
         if not placeholder:
             return ""
         if self.kind in OF_COUNTS:

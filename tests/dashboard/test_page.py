@@ -20,7 +20,7 @@ from pytest_django import Settings
 
 from readtrack import buckets, reports, tracker
 from readtrack.conf import conf
-from readtrack.dashboard import numbers, objects, tables
+from readtrack.dashboard import loading, objects, tables
 from readtrack.dashboard.page import FORMATS, TABS
 from readtrack.dashboard.scope import PERIODS, Scope
 from readtrack.dashboard.tables import NOT_KNOWN
@@ -53,7 +53,7 @@ OF_THE_ADMIN = 2  # queries: the session and its user
 @pytest.fixture(autouse=True)
 def accounts() -> None:
     """Forgets how many accounts the test before had."""
-    tables._accounts.cache_clear()
+    loading._accounts.cache_clear()
 
 
 def content(page: str) -> str:
@@ -76,10 +76,7 @@ def shown(client: Client, **given: str) -> dict[str, Any]:
 def told(context: Any) -> dict[str, Any]:
     """Returns what the page of that context shows."""
     return {
-        **{
-            figure["label"]: (figure["value"], figure["before"])
-            for figure in context.get("figures", ())
-        },
+        **{figure.label: (figure.value, figure.before) for figure in context.get("figures", ())},
         **{
             one["table"].name: [
                 [head["text"], *map(written, cells)] for head, cells, *_ in one["rows"]
@@ -167,9 +164,7 @@ def test_each_number_has_that_of_the_period_before_and_the_change(admin_client: 
     add_views(other, 3, 5)
     add_views(post, 2, 60, visitors=30, reads=15)
     page = admin_client.get(DASHBOARD)
-    assert [
-        (f["value"], f["before"], f["change"], f["trend"]) for f in page.context["figures"]
-    ] == [
+    assert [(f.value, f.before, f.change, f.trend) for f in page.context["figures"]] == [
         ("65", "40", "+62 %", "up"),
         ("30", "20", "+50 %", "up"),
         ("15", "10", "+50 %", "up"),
@@ -468,7 +463,7 @@ def test_a_page_costs_at_most_five_queries_and_two_round_trips(
         path = DASHBOARD if filtered != "object" else numbers_url(posts[0])
         admin_client.get(path, given)
         with wire.counted() as trips, CaptureQueriesContext(connection) as queries:
-            assert admin_client.get(path, given).context["found"].is_live
+            assert admin_client.get(path, given).context["data"].is_live
         assert trips[0] <= 2, tab
         assert len(queries) - OF_THE_ADMIN <= 5, [tab, *(query["sql"][:200] for query in queries)]
 
@@ -514,9 +509,8 @@ def test_a_shown_row_that_is_deleted_meanwhile_is_its_key(admin_client: Client) 
     gone, other = (factories.post(category=section, title=title) for title in ("Gone", "Other"))
     counts.view(gone, gone, other)
     flush()
-    found = numbers.Numbers(
-        Scope.parse({"category": f"site.category:{section.pk}"}), ["most-viewed"]
-    )
+    scope = Scope.parse({"category": f"site.category:{section.pk}"})
+    found = loading.load(scope, ["most-viewed"])
     table = tables.most_viewed(found)
     Post.objects.filter(pk=gone.pk).delete()
     found.objects.load([subject_of(other)])
@@ -545,7 +539,7 @@ def test_accounts_are_counted_once_in_some_minutes(
 ) -> None:
     factories.category()
     for now, expected in ((600, "1"), (899, "1"), (900, "3")):
-        monkeypatch.setattr(tables, "monotonic", lambda now=now: now)
+        monkeypatch.setattr(loading, "monotonic", lambda now=now: now)
         assert {row[2] for row in shown(admin_client, tab="sections")["sections"]} == {expected}
         factories.user()
 
@@ -1582,8 +1576,8 @@ def test_numbers_that_full_flushes_add_up_say_so_and_today_is_not_compared_by_th
     words = date_format(until, "TIME_FORMAT" if until.date() == now.date() else "DATETIME_FORMAT")
     today = admin_client.get(DASHBOARD, {"period": "today"})
     assert today.text.count(f">as of {words}<") == 2
-    assert [figure["before"] for figure in today.context["figures"][1:]] == [None, None]
+    assert [figure.before for figure in today.context["figures"][1:]] == [None, None]
     week = admin_client.get(DASHBOARD).context["figures"]
-    assert [(figure["before"], bool(figure["as_of"])) for figure in week[1:]] == [("0", True)] * 2
+    assert [(figure.before, bool(figure.as_of)) for figure in week[1:]] == [("0", True)] * 2
     of_object = opened(admin_client, object=f"site.post:{post.pk}")
     assert "as of" not in content(of_object.text)

@@ -16,7 +16,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
 from readtrack import receivers, reports, tracker
-from readtrack.dashboard.numbers import Numbers
+from readtrack.dashboard.loading import load
 from readtrack.dashboard.scope import Scope
 from readtrack.flush.run import flush
 from readtrack.models import History, SubjectCount
@@ -191,7 +191,7 @@ def test_a_model_that_is_named_no_more_is_left_alone(settings: Settings) -> None
     flush()
     settings.READTRACK = {}
     assert flush().written == 0
-    assert Numbers(Scope.parse({}), ["over-time"]).totals[1].views == 0
+    assert load(Scope.parse({}), ["over-time"]).chart.total.views == 0  # type: ignore[union-attr]
     settings.READTRACK = COUNTED
     assert reports.views([manual]) == {manual: 1}
 
@@ -227,8 +227,9 @@ def test_reports_take_them_like_any_other(noon: Any) -> None:
         4,
     ]
     assert reports.funnel(manual)[0].count == 1
-    shown = Numbers(Scope.parse({}), ["over-time"])
-    assert (shown.totals[1].views, shown.entries[0].subject, shown.entries[0].now.views) == (
+    shown = load(Scope.parse({}), ["over-time", "most-viewed"])
+    assert shown.chart
+    assert (shown.chart.total.views, shown.entries[0].subject, shown.entries[0].now.views) == (
         4,
         subject_of(gadget),
         2,
@@ -239,9 +240,10 @@ def test_the_dashboard_shows_them(admin_client: Client) -> None:
     gadget = Gadget.objects.create(name="B")
     counts.view(gadget)
     flush()
-    found = Numbers(Scope.parse({}), ["over-time"])
+    found = load(Scope.parse({}), ["over-time", "most-viewed"])
+    assert found.chart
     assert [(found.objects[one.subject], one.now.views) for one in found.entries] == [(gadget, 1)]
-    assert found.totals[1].views == 1
+    assert found.chart.total.views == 1
     assert admin_client.get("/admin/readtrack/dashboard/").status_code == 200
 
 

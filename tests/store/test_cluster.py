@@ -961,12 +961,12 @@ def test_the_dashboard_shows_what_the_other_servers_know_and_says_that_one_is_mi
     circuit_of(cluster, silent).opened = time.monotonic()
     shown = page()
     assert "A server of the Redis cluster does not answer" in shown.text
-    assert (shown.context["found"].is_live, shown.context["found"].is_whole) == (True, False)
+    assert (shown.context["data"].is_live, shown.context["data"].is_whole) == (True, False)
     assert (shown.context["recent"], trending(shown)) == (
         str(len(live)),
         min(len(live), CANDIDATES),
     )
-    assert shown.context["figures"][0]["value"] == str(len(live))
+    assert shown.context["figures"][0].value == str(len(live))
     file = page(table="most-viewed", format="json")
     assert json.loads(b"".join(file.streaming_content))["is_complete"] is False
     assert page(model="site.post", object=subject_of(live[0])).context["recent"] == "1"
@@ -982,4 +982,4 @@ def test_the_dashboard_shows_what_the_other_servers_know_and_says_that_one_is_mi
         circuit_of(cluster, number).opened = time.monotonic()
     shown = page()
     assert "Redis does not answer" in shown.text
-    assert (shown.context["found"].is_live, shown.context["recent"]) == (False, NOT_KNOWN)
+    assert (shown.context["data"].is_live, shown.context["recent"]) == (False, NOT_KNOWN)
