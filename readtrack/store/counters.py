@@ -179,8 +179,11 @@ def subject_hours(hours: Sequence[int], *, subject: str) -> list[int]:
     if not hours:
         return []
     names = [keys.hour(buckets.hour_bucket(buckets.hour_start(hour)), subject) for hour in hours]
-    counts: list[bytes | None] = scripts.run(Call("MGET", names))
-    return [int(count or 0) for count in counts]
+
+    def decode(counts: Sequence[bytes | None]) -> list[int]:
+        return [int(count or 0) for _, count in zip(names, counts, strict=True)]
+
+    return scripts.run(Call("MGET", names, (), decode))
 
 
 def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
