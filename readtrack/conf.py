@@ -15,9 +15,8 @@ from django.utils.module_loading import import_string
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 logger = logging.getLogger("readtrack")
-register_at_fork: Any = getattr(
-    os, "register_at_fork", dict
-)  # Windows has no fork, and `dict` does nothing
+# Windows has no fork, and `dict` does nothing.
+register_at_fork: Any = getattr(os, "register_at_fork", dict)
 
 
 class Conf:
@@ -114,9 +113,8 @@ class Conf:
         """Loads the site's settings."""
         overrides = getattr(settings, "READTRACK", {})
         self.__dict__.clear()
-        self.__dict__.update(
-            overrides if isinstance(overrides, dict) else {}
-        )  # a system check reports any other type
+        if isinstance(overrides, dict):  # a system check reports any other type
+            self.__dict__.update(overrides)
 
 
 conf = Conf()
@@ -146,7 +144,8 @@ def _apply_change(*, setting: str, **kwargs: Any) -> None:
 @cached_setting()
 def patterns(name: str) -> tuple[list[re.Pattern[str]], list[tuple[str, str, str]]]:
     """Returns the setting's valid regular expressions; and the setting, pattern and error of each invalid one."""
-    valid, invalid = [], []
+    valid = []
+    invalid = []
     for pattern in getattr(conf, name):
         try:
             valid.append(re.compile(pattern, re.IGNORECASE))
@@ -159,12 +158,8 @@ def function_problem(path: Any) -> str:
     """Returns the reason why a dotted path names no function; "" if it names one."""
     try:
         return "" if callable(import_string(path)) else f"{path} is not callable"
-    except (
-        ImportError,
-        AttributeError,
-        TypeError,
-        ValueError,
-    ) as error:  # no such function, or no path
+    # No such function, or no path.
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         return str(error)
 
 

@@ -174,8 +174,23 @@ def collect(request: TrackedRequest, response: HttpResponseBase) -> ShownPage | 
         recorder.see(context)
     if content is None and not recorder.has_anything and not _explains():
         return None
+    page = _shown_by(recorder, content)
+    if not (page.has_anything or page.has_script or page.told):
+        page = _with_cached(page, path=request.path)
+    if _belongs_to_script(page):
+        page = page._replace(views=(), reads=(), is_left_to_script=True)
+    return page
+
+
+def _belongs_to_script(page: ShownPage) -> bool:
+    """Returns True for a page that is the same for everybody, so that its script counts."""
+    return page.is_shared and page.has_anything and conf.COUNT_BY != "server"
+
+
+def _shown_by(recorder: Recorder, content: bytes | None) -> ShownPage:
+    """Returns what the recorder was told of the page."""
     told = recorder.told
-    page = ShownPage(
+    return ShownPage(
         tuple(recorder.views),
         tuple(recorder.reads),
         tuple(recorder.steps),
@@ -186,11 +201,6 @@ def collect(request: TrackedRequest, response: HttpResponseBase) -> ShownPage | 
         told,
         told.as_of if told else None,
     )
-    if not (page.has_anything or page.has_script or told):
-        page = _with_cached(page, path=request.path)
-    if page.is_shared and page.has_anything and conf.COUNT_BY != "server":
-        page = page._replace(views=(), reads=(), is_left_to_script=True)
-    return page
 
 
 def _with_cached(page: ShownPage, *, path: str) -> ShownPage:
