@@ -1,11 +1,15 @@
 """The Celery tasks, run by a real worker, by the names in the schedule."""
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from celery import Celery
 from celery.contrib.testing.worker import start_worker
+from celery.signals import before_task_publish
 from django.db import connections
+from pytest_django import Settings
 
 from readtrack import reports, tracker
 from readtrack.schedule import readtrack_schedule
@@ -52,3 +56,26 @@ def test_a_worker_runs_what_beat_sends(app: Celery) -> None:
         connections.close_all()
     post.refresh_from_db()
     assert post.view_count == 1
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("only_changed", "interval"), [(True, 60), (False, 3600)])
+def test_a_part_expires_when_the_next_tick_comes(
+    app: Celery, settings: Settings, only_changed: bool, interval: int
+) -> None:
+    settings.READTRACK = {"FLUSH_TASKS": 2}
+    expiries: list[datetime] = []
+
+    def note(headers: dict[str, Any], **kwargs: Any) -> None:
+        expiries.append(datetime.fromisoformat(headers["expires"]))
+
+    before = datetime.now(timezone.utc)
+    before_task_publish.connect(note)
+    try:
+        flush_views(only_changed=only_changed)
+    finally:
+        before_task_publish.disconnect(note)
+    after = datetime.now(timezone.utc)
+    assert len(expiries) == 2
+    length = timedelta(seconds=interval)
+    assert all(before + length <= expiry <= after + length for expiry in expiries)

@@ -240,28 +240,28 @@ def load(
     dated = _dated(scope, objects) if needs.has_points else scope
     bounds = Bounds.of(dated)
     names = ModelNames.of(objects)
-    sums = _model_sums(needs, names, bounds)
+    sums = _model_sums(needs, names=names, bounds=bounds)
 
-    first = _first_answers(needs, scope, objects)
-    hot = _trending(needs, scope, objects, first)
+    first = _first_answers(needs, objects)
+    hot = _trending(needs, objects, first=first)
     if needs.is_chosen_by_trend:
         objects.choose(subject for subject, _ in hot)
 
-    steps = _steps(needs, objects, bounds)
+    steps = _steps(needs, objects, bounds=bounds)
     union = _union(scope, first)
-    counts = _live_counts(needs, objects, union)
-    hashes = _hashes(needs, objects, counts)
-    gains = _gains(needs, scope, objects, hashes)
+    counts = _live_counts(needs, objects, others=union)
+    hashes = _hashes(needs, objects, counts=counts)
+    gains = _gains(needs, objects, hashes=hashes)
 
-    entries = _entries(needs, scope, objects, bounds, steps, counts)
+    entries = _entries(needs, objects, bounds=bounds, steps=steps, counts=counts)
     chart = None
     if needs.has_chart:
-        points = _points(scope, names, bounds, entries=entries, sums=sums, first=first)
+        points = _points(scope, names, bounds=bounds, entries=entries, sums=sums, first=first)
         chart = _chart(
             scope,
             dated,
-            names,
-            bounds,
+            names=names,
+            bounds=bounds,
             points=points,
             entries=entries,
             sums=sums,
@@ -285,8 +285,8 @@ def load(
         entries=entries,
         hashes=hashes,
         gains=gains,
-        stages=_stages(needs, scope, objects, bounds, gains, steps, counts),
-        recent=_recent(first, union, counts) if "now" in tables else None,
+        stages=_stages(needs, objects, bounds=bounds, gains=gains, steps=steps, counts=counts),
+        recent=_recent(first, union, counts=counts) if "now" in tables else None,
         chart=chart,
         sections=sections,
         accounts=_accounts(keys.prefix(), monotonic() // 300) if sections else 0,
@@ -324,7 +324,7 @@ def _columns(objects: Objects) -> list[str]:
     return columns
 
 
-def _model_sums(needs: Needs, names: ModelNames, bounds: Bounds) -> dict[str, history.Sums]:
+def _model_sums(needs: Needs, *, names: ModelNames, bounds: Bounds) -> dict[str, history.Sums]:
     """Returns the sums of whole models in SQL's history, by bounds and by the last hours."""
     if not needs.has_model_points or not names.visitors:  # which are none without models
         return {}
@@ -334,8 +334,9 @@ def _model_sums(needs: Needs, names: ModelNames, bounds: Bounds) -> dict[str, hi
     return history.sums_between([*chain(*names.all)], sorted({*ends, *recent}))
 
 
-def _first_answers(needs: Needs, scope: Scope, objects: Objects) -> FirstAnswers:
+def _first_answers(needs: Needs, objects: Objects) -> FirstAnswers:
     """Returns skips, the heads of the trending lists, what is now, and the last hours of models."""
+    scope = needs.scope
     at = buckets.now()
     groups: list[list[Any]] = [
         [replace(skips.by_hour(SKIP_HOURS, at=at), absent=None)],
@@ -361,16 +362,14 @@ def _trending_limit(scope: Scope) -> int:
     return scripts.SLICE if scope.is_listed or "model" in scope.chosen else CANDIDATES
 
 
-def _trending(
-    needs: Needs, scope: Scope, objects: Objects, first: FirstAnswers
-) -> list[tuple[str, int]]:
+def _trending(needs: Needs, objects: Objects, *, first: FirstAnswers) -> list[tuple[str, int]]:
     """Returns trending subjects of the scope's models, and their views of the last hour.
 
     Some of them may be deleted.
     """
     if not (needs.is_chosen_by_trend or "trending" in needs.tables):
         return []
-    limit = _trending_limit(scope)
+    limit = _trending_limit(needs.scope)
     best = trending.best(first.trending_heads, limit)
     if None in first.trending_heads:  # nobody has computed the list yet
         best = fail_open(trending.top_subjects, [], limit, at=buckets.now())
@@ -379,7 +378,7 @@ def _trending(
     ]
 
 
-def _steps(needs: Needs, objects: Objects, bounds: Bounds) -> Mapping[str, period_steps.Steps]:
+def _steps(needs: Needs, objects: Objects, *, bounds: Bounds) -> Mapping[str, period_steps.Steps]:
     """Returns views and visitors by name in history and index among the bounds.
 
     "Reading" shows no points, so those of a period are at one index. What grew most has points,
@@ -410,7 +409,7 @@ def _union(scope: Scope, first: FirstAnswers) -> list[scripts.Call[int]]:
 
 
 def _live_counts(
-    needs: Needs, objects: Objects, others: Sequence[scripts.Call[Any]]
+    needs: Needs, objects: Objects, *, others: Sequence[scripts.Call[Any]]
 ) -> LiveCounts | None:
     """Returns the counts of all time of each object, from one round trip.
 
@@ -439,7 +438,7 @@ def _known_hashes(answers: Sequence[Any]) -> dict[counters.Name, counters.Hash]:
 
 
 def _recent(
-    first: FirstAnswers, union: list[scripts.Call[int]], counts: LiveCounts | None
+    first: FirstAnswers, union: list[scripts.Call[int]], *, counts: LiveCounts | None
 ) -> int | None:
     """Returns the different visitors of the last minutes. None if not known.
 
@@ -452,14 +451,14 @@ def _recent(
     return sum(counted) if counted else None
 
 
-def _hashes(needs: Needs, objects: Objects, counts: LiveCounts | None) -> Hashes:
+def _hashes(needs: Needs, objects: Objects, *, counts: LiveCounts | None) -> Hashes:
     """Returns breakdowns, funnels and reading of all time by kind and subject."""
     if not needs.object_kinds or counts is None:
         return {}
     return merged_hashes(objects.first, needs.object_kinds, counts.hashes)
 
 
-def _gains(needs: Needs, scope: Scope, objects: Objects, hashes: Hashes) -> Sequence[Hashes]:
+def _gains(needs: Needs, objects: Objects, *, hashes: Hashes) -> Sequence[Hashes]:
     """Returns the gains of whole models in the period and in the one before.
 
     The latter is left out if the two are not compared. Without gains it has the hashes of all time.
@@ -468,6 +467,7 @@ def _gains(needs: Needs, scope: Scope, objects: Objects, hashes: Hashes) -> Sequ
         return [hashes]
     if not needs.model_kinds:
         return []
+    scope = needs.scope
     hours = scope.span.hours
     spans = [hours if scope.before else range(hours.stop)]
     if scope.before and _is_compared(scope):
@@ -477,8 +477,8 @@ def _gains(needs: Needs, scope: Scope, objects: Objects, hashes: Hashes) -> Sequ
 
 def _stages(
     needs: Needs,
-    scope: Scope,
     objects: Objects,
+    *,
     bounds: Bounds,
     gains: Sequence[Hashes],
     steps: Mapping[str, period_steps.Steps],
@@ -490,9 +490,9 @@ def _stages(
     """
     if "funnel" not in needs.tables:
         return []
-    labels = [label_of(model) for model in scope.models if not enters_funnel(model)]
+    labels = [label_of(model) for model in needs.scope.models if not enters_funnel(model)]
     if needs.has_gains:
-        viewed = _viewed_in_periods(labels, bounds, steps)
+        viewed = _viewed_in_periods(labels, bounds=bounds, steps=steps)
     else:
         views = counts.views if counts else {}
         outside = [subject for subject in objects.first if subject.partition(":")[0] in labels]
@@ -508,7 +508,7 @@ def _funnels(hashes: Hashes) -> dict[tuple[str, str], Counter[str]]:
 
 
 def _viewed_in_periods(
-    labels: Sequence[str], bounds: Bounds, steps: Mapping[str, period_steps.Steps]
+    labels: Sequence[str], *, bounds: Bounds, steps: Mapping[str, period_steps.Steps]
 ) -> list[Counter[str]]:
     """Returns the views of the models in the period and in the one before."""
     now = Counter[str]()
@@ -522,8 +522,8 @@ def _viewed_in_periods(
 
 def _entries(
     needs: Needs,
-    scope: Scope,
     objects: Objects,
+    *,
     bounds: Bounds,
     steps: Mapping[str, period_steps.Steps],
     counts: LiveCounts | None,
@@ -532,7 +532,8 @@ def _entries(
     if not needs.has_entries:
         return []
     entries = [
-        _entry(subject, scope, bounds, steps=steps, counts=counts) for subject in objects.stored
+        _entry(subject, needs.scope, bounds=bounds, steps=steps, counts=counts)
+        for subject in objects.stored
     ]
 
     def rank(entry: Entry) -> int:
@@ -544,8 +545,8 @@ def _entries(
 def _entry(
     subject: str,
     scope: Scope,
-    bounds: Bounds,
     *,
+    bounds: Bounds,
     steps: Mapping[str, period_steps.Steps],
     counts: LiveCounts | None,
 ) -> Entry:
@@ -575,8 +576,8 @@ def _sum_before(gap: int, counted: Mapping[int, int]) -> int:
 def _points(
     scope: Scope,
     names: ModelNames,
-    bounds: Bounds,
     *,
+    bounds: Bounds,
     entries: Sequence[Entry],
     sums: Mapping[str, history.Sums],
     first: FirstAnswers,
@@ -607,9 +608,9 @@ def _points_of_entries(bounds: Bounds, entries: Sequence[Entry]) -> list[Counts]
 def _chart(
     scope: Scope,
     dated: Scope,
+    *,
     names: ModelNames,
     bounds: Bounds,
-    *,
     points: Sequence[Counts],
     entries: Sequence[Entry],
     sums: Mapping[str, history.Sums],
@@ -622,7 +623,7 @@ def _chart(
     points_now = points[bounds.gap + 1 :]
     total = _total(points_now)
     if scope.before is None:
-        total = _with_earlier(total, scope, names, entries=entries, sums=sums)
+        total = _with_earlier(total, scope, names=names, entries=entries, sums=sums)
     known_until = buckets.now()
     if not is_live:
         good = runs.last_good()
@@ -636,7 +637,7 @@ def _chart(
         points=points_now,
         total_before=_total(points_before) if is_compared else None,
         total=total,
-        is_summed=_is_summed(scope, names, sums, total),
+        is_summed=_is_summed(scope, names, sums=sums, total=total),
         known_until=known_until,
         notes=_notes_by_day(notes) if has_notes else {},
         last_flush=last_flush,
@@ -655,8 +656,8 @@ def _total(points: Sequence[Counts]) -> Counts:
 def _with_earlier(
     total: Counts,
     scope: Scope,
-    names: ModelNames,
     *,
+    names: ModelNames,
     entries: Sequence[Entry],
     sums: Mapping[str, history.Sums],
 ) -> Counts:
@@ -672,7 +673,7 @@ def _with_earlier(
 
 
 def _is_summed(
-    scope: Scope, names: ModelNames, sums: Mapping[str, history.Sums], total: Counts
+    scope: Scope, names: ModelNames, *, sums: Mapping[str, history.Sums], total: Counts
 ) -> bool:
     """Returns False until a full flush has added up visitors and reads of what was viewed."""
     if scope.is_listed or not total.views:

@@ -188,14 +188,11 @@ class Scope:
 
     def _category_condition(self, model: Any) -> Q | None:
         """Returns the condition for a link to the category; None without such a link."""
-        parsed = subjects.parse_subject(self.chosen["category"])
-        if parsed is None:
-            return None
-        target, pk = parsed
+        category, pk = subjects.parse_subject(self.chosen["category"]) or (Model, None)
         links = [
             link.name
             for link in subjects.news_links(model)
-            if issubclass(target, subjects.owner(link.related_model))
+            if issubclass(category, subjects.owner(link.related_model))
         ]
         if not links:
             return None

@@ -215,15 +215,13 @@ def _line(
     if not path.startswith("/"):  # asked through a proxy: GET http://host/path
         path = "/" + path.partition("://")[2].partition("/")[2]
     address = addresses.without_port(address[:255].lower())  # no host name is longer
-    return Line(
-        address="" if address in _NO_ADDRESS else address,
-        at=at,
-        method=method,
-        path=unquote(path),
-        status=int(status),
-        agent="" if agent == "-" else agent,
-        forwarded="" if forwarded == "-" else forwarded,
-    )
+    if address in _NO_ADDRESS:
+        address = ""
+    if agent == "-":
+        agent = ""
+    if forwarded == "-":
+        forwarded = ""
+    return Line(address, at, method, unquote(path), int(status), agent, forwarded)
 
 
 @lru_cache(maxsize=1024)  # because many lines share a second

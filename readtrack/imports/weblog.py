@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.apps import apps
 from django.conf import settings
@@ -146,21 +146,15 @@ def _client_of(line: logs.Line) -> str:
     return line.address
 
 
-class _Window(NamedTuple):
-    """A window of time in which hits are counted."""
-
-    started: float  # seconds since 1970
-    hits: int
-
-
 @dataclass
 class Recent:
     """Counts hits in windows of `life` seconds, of which it remembers LIMIT."""
 
     life: float
     forgotten: int = 0  # entries dropped within their window, because there were too many
-    # The oldest first.
-    _windows: OrderedDict[int, _Window] = field(default_factory=OrderedDict)
+    # Start (seconds since 1970) and hits of each window, the oldest first. Plain tuples, because
+    # each line of a log makes two.
+    _windows: OrderedDict[int, tuple[float, int]] = field(default_factory=OrderedDict)
 
     def hit(self, *parties: str, at: float) -> int:
         """Counts a hit of a visitor, or of a visitor and a subject, at that time (seconds since
@@ -168,29 +162,26 @@ class Recent:
         """
         name = hash(parties)  # 8 bytes for a pair: two in a million million are taken for one
         self._forget(name, at=at)
-        window = self._windows.get(name)
-        if window is not None and self._is_over(window, at=at):
-            del self._windows[name]  # so that the new one goes to the end
-            window = None
-        started, hits = window or _Window(at, hits=0)
-        self._windows[name] = _Window(started, hits + 1)
+        started, hits = self._windows.get(name, (at, 0))
+        if abs(at - started) >= self.life:
+            del self._windows[name]  # so that the new window goes to the end
+            started = at
+            hits = 0
+        self._windows[name] = (started, hits + 1)
         return hits + 1
 
     def _forget(self, name: int, *, at: float) -> None:
         """Removes windows that are over, and the oldest one if there is no room for that name."""
         while self._windows:
-            oldest = next(iter(self._windows.values()))
-            is_over = self._is_over(oldest, at=at)
+            started, _ = next(iter(self._windows.values()))
+            # Servers write a line when its response ends, so a time may be a little before the last
+            # one. A time long before it is in another log, which began later.
+            is_over = abs(at - started) >= self.life
             has_room = name in self._windows or len(self._windows) < LIMIT
             if has_room and not is_over:
                 return
             self._windows.popitem(last=False)
             self.forgotten += not is_over
-
-    def _is_over(self, window: _Window, *, at: float) -> bool:
-        # Servers write a line when its response ends, so a time may be a little before the last
-        # one. A time long before it is in another log, which began later.
-        return abs(at - window.started) >= self.life
 
 
 @dataclass(kw_only=True)

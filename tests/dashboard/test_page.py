@@ -21,7 +21,7 @@ from pytest_django import Settings
 from readtrack import buckets, reports, tracker
 from readtrack.conf import conf
 from readtrack.dashboard import loading, objects, tables
-from readtrack.dashboard.page import FORMATS, TABS
+from readtrack.dashboard.page import FORMATS, TABS, _figure
 from readtrack.dashboard.scope import PERIODS, Scope
 from readtrack.dashboard.tables import NOT_KNOWN
 from readtrack.flush.run import flush
@@ -1581,3 +1581,8 @@ def test_numbers_that_full_flushes_add_up_say_so_and_today_is_not_compared_by_th
     assert [(figure.before, bool(figure.as_of)) for figure in week[1:]] == [("0", True)] * 2
     of_object = opened(admin_client, object=f"site.post:{post.pk}")
     assert "as of" not in content(of_object.text)
+
+
+@pytest.mark.parametrize(("total", "trend"), [(2, "down"), (3, ""), (4, "up")])
+def test_a_total_that_has_not_changed_has_no_trend(total: int, trend: str) -> None:
+    assert _figure("Views", total, 3).trend == trend

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from readtrack.buckets import hour_index
-from readtrack.dashboard.scope import PERIODS, Scope
+from readtrack.dashboard.scope import PERIODS, Scope, Span
 from tests.support import factories
 from tests.support.depth import examples
 
@@ -243,3 +243,8 @@ def test_no_point_begins_before_the_period() -> None:
     for by in ("week", "month"):
         assert span.starts(by)[0] == span.since
         assert span.starts(by)[1] > span.since
+
+
+def test_a_period_without_length_has_no_hours(noon: datetime) -> None:
+    span = Span(noon, noon)
+    assert (len(span.hours), span.starts("hour")) == (0, [])

@@ -22,6 +22,7 @@ from readtrack import reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
+from readtrack.page import panel
 from readtrack.page.placeholders import PANEL, Placeholder
 from readtrack.reports.access import numbers_url
 from readtrack.request import shared_page
@@ -422,3 +423,7 @@ def test_every_word_is_marked_for_translation(editor: Client, start_redis: Start
     assert unmarked(words) == []
     assert "⟦Read to the end⟧" in words
     assert 'aria-label="⟦Numbers of' in panel
+
+
+def test_a_cached_panel_of_a_model_that_is_gone_is_empty() -> None:
+    assert panel._panel("gone.model:1", "", an_editor()) == ""

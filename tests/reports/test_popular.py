@@ -314,3 +314,13 @@ def test_a_site_without_counted_models_has_no_lists(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("readtrack.sql.popular.counted_models", list)
     popular.renew(at=buckets.now())
     assert not Popular.objects.exists()
+
+
+def test_hours_that_are_over_since_the_list_was_made_are_taken_off_its_numbers() -> None:
+    now = buckets.now()
+    present = buckets.hour_index(now)
+    post = factories.post()
+    week = 7 * 24
+    written([post], [(0, week + 2, 10, 0, 0), (0, 10, 3, 0, 0)], present=present)
+    popular.renew(at=now - 5 * HOUR)
+    assert shown(reports.most_viewed(Post, days=7)) == [(post, 3)]
