@@ -68,7 +68,8 @@ def test_no_call_has_a_result_where_one_answer_was_that_to_another_question(redi
     second = scripts.Call("GET", ["text"], (), int)
     with pytest.raises(AnswerError):
         scripts.run_all(first, second)
-    assert not first.has_result and not second.has_result
+    assert not first.has_result
+    assert not second.has_result
     with pytest.raises(AnswerError):
         first.result  # noqa: B018
 
