@@ -13,7 +13,8 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.runtime import Context
 
-from readtrack.page import filling, honeypot
+from readtrack.page import honeypot, tags
+from readtrack.page.placeholders import COUNT, DOT, EXACT, UNREAD, WORDS, Placeholder
 
 
 class ReadTrackExtension(Extension):
@@ -24,14 +25,14 @@ class ReadTrackExtension(Extension):
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         environment.globals.update(
-            view_count=_placing(filling.COUNT, filling.WORDS, filling.EXACT),
-            read_count=filling.read_count,
-            unread_dot=_placing(filling.DOT),
-            unread_count=_placing(filling.UNREAD),
+            view_count=_placing(COUNT, WORDS, EXACT),
+            read_count=tags.read_count,
+            unread_dot=_placing(DOT),
+            unread_count=_placing(UNREAD),
             readtrack_honeypot=honeypot.link,
-            readtrack_panel=pass_context(filling.panel),
+            readtrack_panel=pass_context(tags.panel),
             readtrack_text=readtrack_text,
-            readtrack_script=pass_context(filling.script),
+            readtrack_script=pass_context(tags.script),
         )
 
     def parse(self, parser: Parser) -> nodes.Node:
@@ -50,7 +51,7 @@ class ReadTrackExtension(Extension):
     def _branches(self, context: Context, obj: Any, caller: Callable[..., str]) -> SafeString:
         unread = partial(caller, _is_unread=True)
         read = partial(caller, _is_unread=False)
-        return filling.branches(obj, context, unread=unread, read=read)
+        return tags.branches(obj, context, unread=unread, read=read)
 
 
 def _placing(*options: str) -> Callable[..., SafeString]:
@@ -64,7 +65,7 @@ def _placing(*options: str) -> Callable[..., SafeString]:
         if option not in options:
             allowed = " or ".join(map(repr, others)) or "nothing"
             raise ValueError(f"This takes {allowed} behind the object, not {option!r}.")
-        return filling.left(filling.Placeholder.of(option, obj), context)
+        return tags.left(Placeholder.of(option, obj), context)
 
     return place
 
@@ -72,4 +73,4 @@ def _placing(*options: str) -> Callable[..., SafeString]:
 @pass_context
 def readtrack_text(context: Context, obj: Any, text: str, selector: str = "") -> SafeString:
     """`{{ readtrack_text(post, html) }}` shows the text, marked so that its reading counts."""
-    return filling.text(context, conditional_escape(text), obj, selector)
+    return tags.text(context, conditional_escape(text), obj, selector)

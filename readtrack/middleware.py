@@ -6,6 +6,7 @@ looks at it, `record` that in Redis, `fill_in` the page.
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,12 +21,22 @@ from readtrack.conf import cached_setting, conf, patterns
 from readtrack.hits import bots, dimensions, exclusions, readers, visitors
 from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, Reason, refusal
 from readtrack.hits.reading import Reading
-from readtrack.page import filling, panel, shown
-from readtrack.page.filling import MAY_QUERY, PAGE_MARK, PANEL_MARK, READER_MARK, TEXT_MARK
+from readtrack.page import contents, panel, shown, stream
+from readtrack.page.filling import Filling
+from readtrack.page.placeholders import (
+    MAY_QUERY,
+    PAGE,
+    PAGE_MARK,
+    PANEL_MARK,
+    READER_MARK,
+    TEXT_MARK,
+    placeholders_in,
+)
 from readtrack.request import Recorder, Told, TrackedRequest
-from readtrack.store import clock, keys, recording, scripts, uniques
+from readtrack.store import clock, keys, recording, uniques
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import Page, fail_open
+from readtrack.store.scripts import Call
 
 
 class ReadTrackMiddleware:
@@ -65,7 +76,7 @@ class ReadTrackMiddleware:
                 if _needs_user(page, response):
                     user = await visitors.asigned_in(request)
                 is_sensitive = _needs_thread_of_django(page)
-                await filling.in_thread(
+                await stream.in_thread(
                     _finish, request, response, page, user, is_sensitive=is_sensitive
                 )
         return response
@@ -83,7 +94,7 @@ class ShownPage(NamedTuple):
     reads: tuple[str, ...]  # subjects
     steps: tuple[tuple[str, str], ...]  # subjects and stages
     reading: Reading | None  # what the page's script tells of the text
-    content: bytes | None  # to fill in, by `filling.text_of`
+    content: bytes | None  # to fill in, by `contents.text_of`
     is_shared: bool  # the same for everybody
     has_script: bool  # which tells of the page again
     told: Told | None  # the request is that of the page's script
@@ -124,15 +135,16 @@ def _finish(
 ) -> None:
     verdict = judge(request, response, page, user)
     outcome = _skip(request, page, verdict)
-    fill = _filler(request, response, page, user)
+    answer = None
     if verdict.has_anything:
         identity = identify(request, response, page, verdict, user)
         hit = _hit_of(request, page, verdict, identity)
         recorded = _queue(hit)
-        if recorded is None and page.told and fill:
-            # What the script tells is recorded, and its answer filled in, by one round trip.
-            recorded = _record_with_answer(hit, fill)
-            fill = None
+        if recorded is None and page.told and page.content:
+            # What the script tells is recorded, and its answer's numbers are asked for, by one
+            # round trip.
+            answer = Filling(page.content, _reader_finder(request, page, user))
+            recorded = record(hit, *answer.question.calls)
         elif recorded is None:
             recorded = record(hit)
         if recorded is None:
@@ -144,7 +156,7 @@ def _finish(
         outcome = recorded
     if _explains():
         explain(request, response, page, outcome)
-    fill_in(response, page, user, fill)
+    fill_in(request, response, page, user, answer)
 
 
 # 1. Collect
@@ -156,14 +168,29 @@ def collect(request: TrackedRequest, response: HttpResponseBase) -> ShownPage | 
     Returns None if there is nothing to record, to fill in or to explain.
     """
     recorder = request.readtrack
-    content = filling.text_of(response)
+    content = contents.text_of(response)
     context = getattr(response, "context_data", None)
     if context:
         recorder.see(context)
     if content is None and not recorder.has_anything and not _explains():
         return None
+    page = _shown_by(recorder, content)
+    if not (page.has_anything or page.has_script or page.told):
+        page = _with_cached(page, path=request.path)
+    if _belongs_to_script(page):
+        page = page._replace(views=(), reads=(), is_left_to_script=True)
+    return page
+
+
+def _belongs_to_script(page: ShownPage) -> bool:
+    """Returns True for a page that is the same for everybody, so that its script counts."""
+    return page.is_shared and page.has_anything and conf.COUNT_BY != "server"
+
+
+def _shown_by(recorder: Recorder, content: bytes | None) -> ShownPage:
+    """Returns what the recorder was told of the page."""
     told = recorder.told
-    page = ShownPage(
+    return ShownPage(
         tuple(recorder.views),
         tuple(recorder.reads),
         tuple(recorder.steps),
@@ -174,11 +201,6 @@ def collect(request: TrackedRequest, response: HttpResponseBase) -> ShownPage | 
         told,
         told.as_of if told else None,
     )
-    if not (page.has_anything or page.has_script or told):
-        page = _with_cached(page, path=request.path)
-    if page.is_shared and page.has_anything and conf.COUNT_BY != "server":
-        page = page._replace(views=(), reads=(), is_left_to_script=True)
-    return page
 
 
 def _with_cached(page: ShownPage, *, path: str) -> ShownPage:
@@ -199,8 +221,8 @@ def _with_cached(page: ShownPage, *, path: str) -> ShownPage:
 
 def _cached_page(content: bytes, *, path: str) -> shown.NamedPage | None:
     """Returns what a page shows that came out of `cache_page`, so that its view did not run."""
-    for placeholder in filling.found(content).values():
-        if placeholder.kind != filling.PAGE:
+    for placeholder in placeholders_in(content).values():
+        if placeholder.kind != PAGE:
             continue
         page = shown.parse(placeholder.subject)
         # Otherwise a fragment was cached with the script of another page in it.
@@ -364,24 +386,9 @@ def _queue(hit: Hit) -> Outcome | None:
     return hit_buffer.add(hit) if conf.BUFFER else None
 
 
-def record(hit: Hit) -> Outcome | None:
-    """Records the hit. Returns None if Redis fails."""
-    return fail_open(recording.record, None, hit.named)
-
-
-def _record_with_answer(hit: Hit, fill: Callable[..., None]) -> Outcome | None:
-    """Records what a script tells, and fills in the answer, in one round trip.
-
-    Returns None if Redis fails.
-    """
-    outcomes: list[Outcome] = []
-
-    def run(*calls: scripts.Call[Any]) -> list[Any]:
-        outcomes.append(recording.record(hit.named, *calls))
-        return [call.result for call in calls]
-
-    fill(run=run)
-    return outcomes[0] if outcomes else None
+def record(hit: Hit, *others: Call[Any]) -> Outcome | None:
+    """Records the hit; other calls go along. Returns None if Redis fails."""
+    return fail_open(recording.record, None, hit.named, *others)
 
 
 def _give_cookie(
@@ -435,33 +442,51 @@ def _looks_like_a_view(request: HttpRequest, response: HttpResponseBase) -> bool
 # 5. Fill in
 
 
-def _filler(
-    request: HttpRequest, response: HttpResponseBase, page: ShownPage, user: Any | None
-) -> Callable[..., None] | None:
-    """Returns what fills in the page; None if there is nothing to fill in."""
-    if page.content is None:
-        return None
-    find_reader = None if page.is_shared else partial(visitors.reader, request, user)
-    fill: Callable[..., None] = partial(
-        filling.fill, response, content=page.content, find_reader=find_reader
-    )
-    if page.told and page.told.language:
-        return override(page.told.language)(fill)
-    return fill
-
-
 def fill_in(
+    request: HttpRequest,
     response: HttpResponseBase,
     page: ShownPage,
     user: Any | None,
-    fill: Callable[..., None] | None,
+    answer: Filling | None,
 ) -> None:
-    """Fills in the counts, the dots and the panel of the page."""
-    if fill is None:
+    """Fills in the counts, the dots and the panel of the page.
+
+    `answer` is that to the page's script if its question was asked already.
+    """
+    if page.content is None:
         return
-    content = page.content or b""
-    if PANEL_MARK in content and not page.is_shared:
-        # Once the page's own view is recorded, so that the panel and the page show the same count.
-        fill(content=panel.placed(response, content, user))
-    else:
-        fill()
+    find_reader = _reader_finder(request, page, user)
+    if response.streaming:
+        stream.fill(response, find_reader)
+        return
+    filling = answer
+    if filling is None:
+        content = page.content
+        if PANEL_MARK in content and not page.is_shared:
+            # Once the page's own view is recorded, so that the panel and the page show the same
+            # count.
+            content = panel.placed(response, content, user)
+        filling = Filling(content, find_reader)
+        filling.question.ask()
+    with _language_of(page):
+        filled = filling.filled(
+            is_json=contents.is_json(response), charset=contents.charset_of(response)
+        )
+    contents.put(response, filled)
+    if filling.dots and not page.is_shared:
+        contents.keep_apart(response, is_personal=filling.reader is not None)
+
+
+def _reader_finder(
+    request: HttpRequest, page: ShownPage, user: Any | None
+) -> Callable[[], readers.Reader | None]:
+    if page.is_shared:  # its dots are left to the script
+        return lambda: None
+    return partial(visitors.reader, request, user)
+
+
+def _language_of(page: ShownPage) -> AbstractContextManager[None]:
+    """Returns the context of the language in which the page was made that a script tells of."""
+    if page.told and page.told.language:
+        return override(page.told.language)
+    return nullcontext()

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from itertools import chain
 from time import perf_counter
 from typing import Any
 
@@ -40,39 +39,40 @@ def skip(
     request's hit.
     """
     skipped = dict.fromkeys(views, reason)
-    names = (
-        [reason, NAMED + bots.name_of(agent)] if reason == "bot" and agent is not None else [reason]
-    )
-    skip_buffer.add(key_of(at or clock.now()), names * len(skipped))
-    if (
-        is_alone
-        and perf_counter() >= skip_buffer.due
-        and not (conf.BUFFER and hit_buffer.send_skips())
-    ):
-        skip_buffer.send_rest()
+    fields: list[str] = [reason]
+    if reason == "bot" and agent is not None:
+        fields.append(NAMED + bots.name_of(agent))
+    skip_buffer.add(key_of(at or clock.now()), fields * len(skipped))
+    if is_alone and perf_counter() >= skip_buffer.due:
+        _send_skips()
     return Outcome((), skipped)
+
+
+def _send_skips() -> None:
+    """Sends the skips that wait, by the thread of the buffer if there is one."""
+    if conf.BUFFER and hit_buffer.send_skips():
+        return
+    skip_buffer.send_rest()
 
 
 def visitor(request: HttpRequest) -> visitors.Visitor:
     """Returns the request's visitor, for `step` outside of it, in one trip at most. Raises
     redis.RedisError.
     """
-    return day_keys.resolve(
-        visitors.visitor(request, visitors.signed_in(request)), at=buckets.now()
-    )
+    visitor = visitors.visitor(request, visitors.signed_in(request))
+    return day_keys.resolve(visitor, at=buckets.now())
 
 
 def view(obj: Model, *, visitor: visitors.Visitor) -> bool:
-    """Records a view of the object that no page of the site is: over a socket, by GraphQL, in an
-    app.
+    """Records a view of the object outside of the site's pages: over a socket, by GraphQL, in an app.
 
     Rate and window hold as for a page; robots are for the caller to leave out. Takes one round
     trip. Returns True if the view counted. Raises TypeError for an object whose views are not
     counted, and redis.RedisError.
     """
-    return bool(
-        record(Hit(visitor, clock.now(), views=(subjects.counted_subject_of(obj),))).counted
-    )
+    subject = subjects.counted_subject_of(obj)
+    outcome = record(Hit(visitor, clock.now(), views=(subject,)))
+    return bool(outcome.counted)
 
 
 def step(obj: Model, stage: str, *, visitor: visitors.Visitor) -> bool:
@@ -95,9 +95,10 @@ def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> 
     user id out of bounds, and TypeError for an object that is no user of this site, or for one
     without read state.
     """
-    pk, names = readers.id_of(user), subjects.category_subjects(objs)
+    pk = readers.id_of(user)
+    categories = subjects.category_subjects(objs)
     if pk is not None:
-        mark_subjects_read(readers.reader_by_id(pk), names, as_of=as_of)
+        mark_subjects_read(readers.reader_by_id(pk), categories, as_of=as_of)
 
 
 def mark_all_read(
@@ -109,22 +110,27 @@ def mark_all_read(
     if not isinstance(objs, QuerySet):
         mark_read(user, objs, as_of=as_of)
         return
-    if problem := subjects.why_no_read_state(objs.model):
+    problem = subjects.why_no_read_state(objs.model)
+    if problem:
         raise TypeError(problem)
-    if (pk := readers.id_of(user)) is not None:
-        names = [
-            subjects.subject_of_row(objs.model, row)
-            for row in objs.values_list("pk", flat=True).iterator()
-        ]
-        mark_subjects_read(readers.reader_by_id(pk), names, as_of=as_of)
+    pk = readers.id_of(user)
+    if pk is None:
+        return
+    rows = objs.values_list("pk", flat=True).iterator()
+    categories = [subjects.subject_of_row(objs.model, row) for row in rows]
+    mark_subjects_read(readers.reader_by_id(pk), categories, as_of=as_of)
 
 
 def mark_subjects_read(
     reader: readers.Reader, names: Sequence[str], *, as_of: int | None = None
 ) -> list[str]:
     """Marks the subjects read, like `mark_read`. Returns the subjects that are read now."""
-    groups = (read_state.marks(reader, some, as_of=as_of) for some in scripts.sliced(names))
-    return [*chain.from_iterable(chain.from_iterable(scripts.run_all(*marks) for marks in groups))]
+    read: list[str] = []
+    for portion in scripts.sliced(names):
+        marks = read_state.marks(reader, portion, as_of=as_of)
+        for subjects_read in scripts.run_all(*marks):
+            read += subjects_read
+    return read
 
 
 aview = sync_to_async(view)

@@ -2,17 +2,17 @@
 
 from django.urls import path
 
-from readtrack import views
 from readtrack.conf import conf
+from readtrack.views import honeypot, outbound, read_state_api, script
 
 app_name = "readtrack"
 
 urlpatterns = [
     # The path must not tell robots that it is a honeypot.
-    path("archive/", views.honeypot),
-    path("archive/<str:name>/", views.honeypot, name="honeypot"),
-    path("out/<str:signed>", views.follow, name="outbound"),
-    path(conf.SCRIPT, views.page, name="page"),
-    path("unread/", views.unread, name="unread"),
-    path("read/", views.read, name="read"),
+    path("archive/", honeypot.honeypot),
+    path("archive/<str:name>/", honeypot.honeypot, name="honeypot"),
+    path("out/<str:signed>", outbound.follow, name="outbound"),
+    path(conf.SCRIPT, script.page, name="page"),
+    path("unread/", read_state_api.unread, name="unread"),
+    path("read/", read_state_api.read, name="read"),
 ]

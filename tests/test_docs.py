@@ -30,7 +30,7 @@ from rest_framework.serializers import ModelSerializer
 
 from docs.pages import renew, without_parts
 from docs.reference import PARTS
-from readtrack import reports, tracker, views
+from readtrack import reports, tracker
 from readtrack.checks.middleware import AUTHENTICATION
 from readtrack.checks.setup import check_setup
 from readtrack.conf import DEFAULTS
@@ -39,6 +39,7 @@ from readtrack.management.commands.readtrack import SUBCOMMANDS, Command
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.request import Recorder
 from readtrack.store import keys
+from readtrack.views import errors
 from tests.site.models import Article, Category, Post
 from tests.support import factories
 from tests.support.forks import Forks
@@ -249,7 +250,7 @@ def test_every_error_of_the_endpoints_is_explained() -> None:
     )
     refusals = re.findall(
         r'RefusalError\(\s*"(\w+)"(?:.*?status=(\d+))?[^\n]*$',
-        inspect.getsource(views),
+        inspect.getsource(errors),
         re.MULTILINE,
     )
     assert {(status or "400", code) for code, status in refusals} == set(table)

@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from readtrack import tracker
 from readtrack.flush.run import flush
-from readtrack.page import filling
+from readtrack.page import placeholders
 from readtrack.sql import raising
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
@@ -239,7 +239,7 @@ def text_of(response: Any) -> str:
 def test_an_object_without_counts_shows_nothing_and_with_debug_the_log_says_why_once(
     make: Any, reason: str, caplog: pytest.LogCaptureFixture, settings: Settings
 ) -> None:
-    filling._explain.cache_clear()
+    placeholders._explain.cache_clear()
     assert render("{% view_count o %}", o=make()) == ""
     assert caplog.messages == []
     settings.DEBUG = True
@@ -252,7 +252,7 @@ def test_an_object_without_counts_shows_nothing_and_with_debug_the_log_says_why_
 def test_an_object_that_never_has_a_dot_is_told_of_in_the_log_with_debug(
     caplog: pytest.LogCaptureFixture, settings: Settings
 ) -> None:
-    filling._explain.cache_clear()
+    placeholders._explain.cache_clear()
     settings.DEBUG = True
     empty = factories.category()
     empty.has_news = False  # type: ignore[attr-defined]

@@ -11,9 +11,11 @@ from django.test import RequestFactory
 
 from readtrack import tracker
 from readtrack.middleware import ReadTrackMiddleware
-from readtrack.page import filling
-from readtrack.page.filling import ELSE, END, Placeholder, new_items
+from readtrack.page import filling, stream
+from readtrack.page.placeholders import ELSE, END, Placeholder
+from readtrack.page.rendering import new_items
 from readtrack.request import TrackedRequest
+from readtrack.subjects import subject_of
 from tests.support import factories
 from tests.support.wire import Wire
 
@@ -116,7 +118,7 @@ def test_parts_are_cut_out_of_an_asynchronous_stream_too(user: Any, pair: list[A
 
     async def collect() -> bytes:
         response = StreamingHttpResponse(chunks())
-        filling.fill(response, b"", lambda: user.pk)
+        stream.fill(response, lambda: user.pk)
         return b"".join([chunk async for chunk in response.streaming_content])  # type: ignore[union-attr]
 
     assert async_to_sync(collect)() == b"<b>new</b>"
@@ -134,7 +136,7 @@ def test_a_stream_that_only_looks_like_a_placeholder_at_its_end_is_whole(
 
     async def collect() -> bytes:
         response = StreamingHttpResponse(chunks())
-        filling.fill(response, b"", lambda: user.pk)
+        stream.fill(response, lambda: user.pk)
         return b"".join([chunk async for chunk in response.streaming_content])  # type: ignore[union-attr]
 
     assert async_to_sync(collect)() == text.encode()
@@ -163,7 +165,8 @@ def test_parts_are_cut_out_of_json_too(user: Any, pair: list[Any]) -> None:
 
 
 def test_an_end_that_begins_nowhere_does_no_harm(user: Any, pair: list[Any]) -> None:
-    content = f"a{Placeholder.of(ELSE, pair[0])}b{Placeholder.of(END, pair[0])}c"
+    subject = subject_of(pair[0])
+    content = f"a{Placeholder(ELSE, subject)}b{Placeholder(END, subject)}c"
     assert filling.filled(content.encode(), lambda: user.pk) == b"abc"
 
 

@@ -57,15 +57,13 @@ class Hit(NamedTuple):
     at: datetime
     views: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
-    dimensions: tuple[
-        tuple[str, str], ...
-    ] = ()  # name and value: the views are broken down by them
+    # Name and value: the views are broken down by them.
+    dimensions: tuple[tuple[str, str], ...] = ()
     steps: tuple[tuple[str, str], ...] = ()  # subject and stage of its funnel
     reading: Reading | None = None
-    by_script: bool = (
-        False  # a page's script tells of it, mostly a second time; repeats are expected
-    )
-    # the id that stood in for the visitor's cookie, if the script tells of a visitor with a cookie
+    # A page's script tells of it, mostly a second time; repeats are expected.
+    by_script: bool = False
+    # The id that stood in for the visitor's cookie, if the script tells of a visitor with a cookie.
     stand_in: str = ""
     reader: Reader | None = None
     # The reader has not seen what is published after this time; without either it is now.
@@ -94,16 +92,15 @@ class Outcome(NamedTuple):
 
     def __str__(self) -> str:
         """Returns the X-Readtrack header: `counted, skipped; reason=repeat; subjects=2`."""
-        words = ["counted"] * len(self.counted) + [
-            f"skipped; reason={reason}" for reason in self.skipped.values()
-        ]
-        words += (
-            ["read"] * len(self.read) + ["step"] * len(self.steps) + ["queued"] * len(self.queued)
-        )
-        return ", ".join(
-            f"{word}; subjects={many}" if many > 1 else word
-            for word, many in Counter(words).items()
-        )
+        entries = ["counted"] * len(self.counted)
+        entries += [f"skipped; reason={reason}" for reason in self.skipped.values()]
+        entries += ["read"] * len(self.read)
+        entries += ["step"] * len(self.steps)
+        entries += ["queued"] * len(self.queued)
+        shown = []
+        for entry, number in Counter(entries).items():
+            shown.append(f"{entry}; subjects={number}" if number > 1 else entry)
+        return ", ".join(shown)
 
 
 NO_OUTCOME = Outcome()
@@ -119,22 +116,35 @@ def refusal(
         return "method"
     if not 200 <= status < 300 and status != 304:  # with 304 the browser shows the page that it has
         return "status"
-    for (
-        name
-    ) in PREFETCH_HEADERS:  # a loop, because `any` takes five times as long where none is there
-        if name in meta and PREFETCH.search(meta[name]):
-            return "prefetch"
-    if meta.get("HTTP_HX_PRELOADED") == "true":
+    if _is_prefetch(meta):
         return "prefetch"
-    # A browser fetches the page as an image, a script or the like, or for another site's page.
-    destination = meta.get("HTTP_SEC_FETCH_DEST", "document")
-    if destination != "document" and PARTS.fullmatch(destination):
-        return "embed"
-    is_of_own_page = meta.get("HTTP_SEC_FETCH_SITE") in origins.OWN_SITES
-    if not is_of_own_page and origins.is_foreign_part(meta):
+    if _is_embedded(meta):
         return "embed"
     agent = meta.get("HTTP_USER_AGENT", "")
     # Whoever is signed in is a person: apps and scripts of users have agents of their own.
     if agent is not None and bots.is_bot(agent[: bots.LONGEST], is_anonymous):
         return "bot"
-    return "anonymous" if is_anonymous and conf.ANONYMOUS == "none" else None
+    if is_anonymous and conf.ANONYMOUS == "none":
+        return "anonymous"
+    return None
+
+
+def _is_prefetch(meta: Mapping[str, Any]) -> bool:
+    """Returns True for a page that is fetched before anybody opens it."""
+    # A loop, because `any` takes five times as long where no header is there.
+    for header in PREFETCH_HEADERS:
+        if header in meta and PREFETCH.search(meta[header]):
+            return True
+    return meta.get("HTTP_HX_PRELOADED") == "true"
+
+
+def _is_embedded(meta: Mapping[str, Any]) -> bool:
+    """Returns True for a page that a browser fetches as an image, a script or the like, or for
+    another site's page.
+    """
+    destination = meta.get("HTTP_SEC_FETCH_DEST", "document")
+    if destination != "document" and PARTS.fullmatch(destination):
+        return True
+    if meta.get("HTTP_SEC_FETCH_SITE") in origins.OWN_SITES:
+        return False
+    return origins.is_foreign_part(meta)

@@ -10,7 +10,8 @@ from django.template.loader import render_to_string
 from readtrack import buckets, numerals, subjects
 from readtrack.conf import conf
 from readtrack.hits.reading import READ
-from readtrack.page import filling
+from readtrack.page.contents import keep_apart
+from readtrack.page.placeholders import PANEL, placeholders_in
 from readtrack.reports import access
 from readtrack.reports.hashes import hashes
 from readtrack.reports.page_state import page_state
@@ -28,8 +29,8 @@ def placed(response: Any, content: bytes, user: Any | None) -> bytes:
         return content
     panels = [
         (placeholder, entry)
-        for placeholder, entry in filling.found(content).items()
-        if entry.kind == filling.PANEL
+        for placeholder, entry in placeholders_in(content).items()
+        if entry.kind == PANEL
     ]
     if not panels:  # a visitor typed the mark
         return content
@@ -38,7 +39,7 @@ def placed(response: Any, content: bytes, user: Any | None) -> bytes:
     panel = ""
     with suppress(Error):  # the page does without
         panel = _panel(subject, unquote(author), user)
-    filling.keep_apart(response, is_personal=bool(panel))
+    keep_apart(response, is_personal=bool(panel))
     return content.replace(placeholder, panel.encode(), 1)
 
 

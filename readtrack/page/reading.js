@@ -4,7 +4,11 @@
   readtrack.reads = true;
   const minutes = 60;
   let mark, text, seconds, sent, next, alone, isRead, ended, kinds;
-  const find = selector => page.querySelector.call(document, selector);
+  const find = selector => {
+    try {
+      return page.querySelector.call(document, selector);
+    } catch {} // no selector
+  };
   const check = leaving => {
     if (!mark || kinds.size < 2) return;
     const reads = ended && seconds >= mark.dataset.read;
@@ -15,9 +19,10 @@
       readtrack.tell(`${seconds} ${+reads}`);
     }
   };
-  const begin = () => {
-    mark = find("[data-read]");
-    text = mark && (find(mark.dataset.text || null) || mark);
+  const begin = token => {
+    // The mark has the end of the page's token, which no visitor can know.
+    mark = token && find(`[data-of="${token.slice(-8)}"]`);
+    text = mark && (find(mark.dataset.text) || mark);
     seconds = alone = 0;
     sent = -1;
     next = 5 * minutes;
@@ -35,12 +40,12 @@
   readtrack.page = token => {
     leave();
     show(token);
-    begin();
+    begin(token);
   };
   for (const kind of ["scroll", "pointermove", "pointerdown", "keydown"])
     addEventListener(kind, ({ isTrusted }) => isTrusted && (kinds.add(kind), (alone = 0)), { capture: true, passive: true });
   addEventListener("visibilitychange", () => ask("hidden") && leave(), true);
   addEventListener("pagehide", leave);
   setInterval(look, 1e3);
-  begin();
+  begin(ask("currentScript").dataset.page);
 })(Document.prototype, name => Reflect.get(Document.prototype, name, document), readtrack, readtrack.page);

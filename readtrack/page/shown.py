@@ -23,17 +23,17 @@ from readtrack.request import Recorder
 from readtrack.store import clock, keys
 from readtrack.store.circuit import fail_open
 
-LONGEST_NAME, LONGEST_PATH = (
-    4_000,
-    500,
-)  # characters of a page's name in its placeholder, and of a path in it
-PLAIN, READING = (
-    files("readtrack.page").joinpath(name).read_bytes() for name in ("script.js", "reading.js")
-)
+LONGEST_NAME = 4_000  # characters of a page's name in its placeholder
+LONGEST_PATH = 500  # characters of a path in the name
+PLAIN = files("readtrack.page").joinpath("script.js").read_bytes()
+READING = files("readtrack.page").joinpath("reading.js").read_bytes()
 # The script by its version: for pages without a marked text, and for pages with one.
 VERSIONS = [sha256(script).hexdigest()[:8] for script in (PLAIN, PLAIN + READING)]
 SCRIPTS = dict(zip(VERSIONS, (PLAIN, PLAIN + READING), strict=True))
 MOST_PLACES = 200  # counts and dots of a page that its script keeps up to date
+END_OF_TOKEN = slice(-8, None)  # by which reading.js knows the mark of the page's text
+# What the script says of a text: seconds of engagement, and 1 if the text was read.
+STATE = re.compile("(?P<seconds>[0-9]{1,5}) (?P<is_read>[01])")
 ANSWER = "-"  # in place of a name: the response answers the script
 
 
@@ -45,6 +45,16 @@ class NamedPage(NamedTuple):
     as_of: int  # Redis's clock (µs) when the page was made
     views: tuple[str, ...]  # subjects
     reads: tuple[str, ...]  # subjects
+
+
+class ToldPage(NamedTuple):
+    """A page by its token."""
+
+    name: str  # see `name_of`
+    language: str
+    places: Sequence[Sequence[Any]]  # the fields of each placeholder
+    text: Sequence[Any]  # subject and number of words of a marked text; empty without one
+    made: int  # seconds since 1970
 
 
 def name_of(recorder: Recorder, *, path: str) -> str:
@@ -76,40 +86,37 @@ def _subjects_in(text: str) -> tuple[str, ...]:
 
 
 def token_of(name: str, places: Sequence[Sequence[Any]], text: Sequence[Any] = ()) -> str:
-    """Returns the token for the page's script, "" with nothing to tell; `text` has a subject and
-    its words.
+    """Returns the token for the page's script, "" with nothing to tell.
+
+    `places` are placeholders of counts and dots. `text` has the subject of a marked text and its
+    number of words.
     """
     has_subjects = conf.COUNT_BY != "server" and not name.endswith("||")
     if not (has_subjects or places or text):
         return ""
-    # More counts and dots than that stay as they are.
-    told = [name, get_language() or "", places[:MOST_PLACES], text, int(time())]
-    return signing.dumps(told, salt=keys.salt("page"), compress=True)
+    page = ToldPage(
+        name,
+        language=get_language() or "",
+        places=places[:MOST_PLACES],  # further ones stay as they are
+        text=text,
+        made=int(time()),
+    )
+    return signing.dumps(page, salt=keys.salt("page"), compress=True)
 
 
 def reading(state: str, text: Sequence[Any], *, made: int) -> Reading | None:
     """Returns what the script says of the text, as far as there was time for it since the page was
     made.
     """
-    # Seconds of engagement, and 1 if the text was read.
-    said = re.fullmatch("([0-9]{1,5}) ([01])", state)
-    if not (said and text):
+    fields = STATE.fullmatch(state)
+    if not (fields and text):
         return None
     subject, number_of_words = text
-    seconds = max(0, min(int(said[1]), int(time()) - made))
+    seconds_since = int(time()) - made
+    seconds = max(0, min(int(fields["seconds"]), seconds_since))
     least = least_seconds(number_of_words)
-    is_read = said[2] == "1" and seconds >= least
+    is_read = fields["is_read"] == "1" and seconds >= least
     return Reading(subject, least, seconds, is_read)
-
-
-class ToldPage(NamedTuple):
-    """A page by its token."""
-
-    name: str  # see `name_of`
-    language: str
-    places: list[list[Any]]  # the fields of each placeholder
-    text: list[Any]  # subject and number of words of a marked text; empty without one
-    made: int  # seconds since 1970
 
 
 def told(token: str) -> ToldPage | None:

@@ -1,9 +1,8 @@
 """What a page shows: live counts, and what is unread for its reader, in one round trip."""
 
-from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from django.core.exceptions import SynchronousOnlyOperation
 from django.db import Error
@@ -14,6 +13,8 @@ from readtrack.sql import epochs, row_counts
 from readtrack.store import counters, keys, read_state, scripts
 from readtrack.store.circuit import fail_open
 
+Item = TypeVar("Item")
+
 
 class PageState(NamedTuple):
     """Views, and numbers of new items for one reader, by subject. A number that Redis does not have
@@ -22,7 +23,56 @@ class PageState(NamedTuple):
 
     views: dict[str, int]
     unread: dict[str, int]
-    others: list[Any]  # the answers to the other calls of the round trip; none while Redis is down
+    others: list[Any]  # the results of the calls that went along; none while Redis is down
+
+
+class PageQuestion:
+    """What a page asks Redis: `calls` go to Redis in one round trip, then `state()` reads their
+    results.
+
+    `ask()` makes that round trip; a caller that makes one anyway takes the calls along instead.
+    """
+
+    def __init__(
+        self,
+        *,
+        counts: Mapping[str, int | None] = {},
+        dots: Sequence[str] = (),
+        reader: readers.Reader | None = None,
+    ) -> None:
+        """Reads the counts that are None from SQL.
+
+        `counts` are SQL's by subject; those that are None are read, because a Redis that was
+        restored from an old snapshot may have less.
+        """
+        # SQL is read before Redis, so that its count is not added to a total that is settled in
+        # between.
+        self._stored = _stored_views(counts)
+        self._totals = [counters.totals(part) for part in scripts.parted(self._stored)]
+        self._unread: list[scripts.Call[dict[str, int]]] = []
+        if reader is not None:
+            self._unread = read_state.unread(reader, dots)
+
+    @property
+    def calls(self) -> list[scripts.Call[Any]]:
+        """The calls, none for a page without counts and dots."""
+        return [*self._totals, *self._unread]
+
+    def ask(self, *others: scripts.Call[Any]) -> None:
+        """Runs the calls, and other calls with them, in one round trip. Does not raise if Redis
+        fails.
+        """
+        calls = [*self.calls, *others]
+        if calls:
+            fail_open(scripts.run_all, [], *calls)
+
+    def state(self) -> PageState:
+        """Returns what Redis answered; while Redis is down SQL's counts, and no read state.
+
+        An unsettled total takes another query.
+        """
+        views = _merged_views(self._stored, _joined(self._totals))
+        return PageState(views, _joined(self._unread), [])
 
 
 def page_state(
@@ -31,29 +81,25 @@ def page_state(
     dots: Sequence[str] = (),
     reader: readers.Reader | None = None,
     others: Sequence[scripts.Call[Any]] = (),
-    run: Callable[..., list[Any]] = scripts.run_all,
 ) -> PageState:
-    """Returns views and read state, in the round trip of `run`; while Redis is down SQL's counts,
-    and no read state.
+    """Returns views and read state, asked for in one round trip with the other calls.
 
-    `counts` are SQL's by subject; those that are None are read, because a Redis that was restored
-    from an old snapshot may have less. An unsettled total takes another query.
+    The parameters are those of PageQuestion.
     """
-    # SQL is read before Redis, so that its count is not added to a total that is settled in
-    # between.
-    stored = _stored_views(counts)
-    total_calls = [counters.totals(part) for part in scripts.parted(stored)]
-    dot_calls: list[scripts.Call[dict[str, int]]] = []
-    if reader is not None:
-        dot_calls = read_state.unread(reader, dots)
-    answers = fail_open(run, [], *total_calls, *dot_calls, *others)
-    first_dot = len(total_calls)
-    first_other = first_dot + len(dot_calls)
-    return PageState(
-        views=_merged_views(stored, ChainMap(*answers[:first_dot])),
-        unread=dict(ChainMap(*answers[first_dot:first_other])),
-        others=answers[first_other:],
-    )
+    question = PageQuestion(counts=counts, dots=dots, reader=reader)
+    question.ask(*others)
+    results = [call.result for call in others if call.has_result]
+    is_complete = len(results) == len(others)
+    return question.state()._replace(others=results if is_complete else [])
+
+
+def _joined(calls: Iterable[scripts.Call[dict[str, Item]]]) -> dict[str, Item]:
+    """Returns the results of the calls that have one."""
+    joined: dict[str, Item] = {}
+    for call in calls:
+        if call.has_result:
+            joined.update(call.result)
+    return joined
 
 
 def loaded(obj: Any, name: str = "view_count") -> int | None:
@@ -97,8 +143,9 @@ def _read(subjects: Sequence[str]) -> dict[str, int]:
     try:
         stored = row_counts.by_subject(subjects)
     except Error:
-        calls = map(counters.totals, scripts.parted(subjects))
-        live = ChainMap(*fail_open(scripts.run_all, [], *calls))
+        calls = [counters.totals(part) for part in scripts.parted(subjects)]
+        fail_open(scripts.run_all, [], *calls)
+        live = _joined(calls)
         if all(subject in live and live[subject].is_settled for subject in subjects):
             return {}
         raise

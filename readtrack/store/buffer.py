@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import chain
 from math import inf
 from multiprocessing.util import Finalize
 from threading import Event, Lock, Thread
@@ -72,12 +73,34 @@ class Waiting:
             back=recording.rate(hit, -1) if recording.takes_back(hit) else None,
         )
 
+    @property
+    def rate_calls(self) -> list[Call[int]]:
+        """The calls that ask for the visitor's hits; without the rate once it counted the hit.
+
+        The mark is last, because it outweighs the rate.
+        """
+        return [call for call in (self.rate, self.mark) if call is not None]
+
+    def set_hits(self, hits: int) -> None:
+        """Sets the number of the visitor's hits before this one, unless it is 0."""
+        if hits:
+            for part in self.parts:
+                set_hits(part.call, hits)
+
 
 class ViewsOfPartition(NamedTuple):
     """The views of a hit that are of one partition."""
 
     number: int
     call: Call[Outcome]
+
+
+class Sent(NamedTuple):
+    """What became of the views of a hit in one partition."""
+
+    waiting: Waiting
+    views: ViewsOfPartition
+    reasons: Sequence[Reason] | None  # why views do not count; None where the server is silent
 
 
 # How a hit waits: as a plain tuple of the fields of PlainView where that suffices, as it came, or as
@@ -238,61 +261,73 @@ class HitBuffer:
         Makes nothing that lasts until all hits are sent, because the garbage collector would look
         at it: with an object for each hit that took as long as all else that the thread does.
         """
-        # Where one hit waits as calls, all do, and the first is the oldest.
-        first = self._batch[0]
-        if conf.PARTITIONS > 1 or isinstance(first, Waiting):
-            return False
-        if _view(first).at < _rate_window_ago():
+        if not self._can_be_sent_plain():
             return False
         prefix = keys.prefix()
         counting = batch.count_batch(_part(queued, prefix=prefix) for queued in self._batch)
-        days = [_view(queued).at for queued in self._batch if _is_of_a_day(queued)]
-        upkeep = [call for at in days for call in day_keys.upkeep(at)]
+        upkeep: list[Call[Any]] = []
+        for queued in self._batch:
+            if _is_of_a_day(queued):
+                upkeep += day_keys.upkeep(_view(queued).at)
         try:
             skip_buffer.send(counting, *upkeep, *_clock_question())
         except ResponseError:  # because of one hit, perhaps
             return False
         for queued, reasons in zip(self._batch, counting.result or (), strict=True):
-            if not reasons:
-                continue
-            view = _view(queued)
-            if not view.by_script:
-                skip_buffer.add(key_of(view.at), reasons)
-                self._work.set()
+            if reasons:
+                self._count_skips_of(_view(queued), reasons)
         return True
+
+    def _can_be_sent_plain(self) -> bool:
+        # Where one hit waits as calls, all do, and the first is the oldest.
+        first = self._batch[0]
+        if conf.PARTITIONS > 1 or isinstance(first, Waiting):
+            return False
+        return _view(first).at >= _rate_window_ago()
+
+    def _count_skips_of(self, view: PlainView | Hit, reasons: Sequence[Reason]) -> None:
+        """Has the skips of a view counted, but for those of a script, whose repeats are expected."""
+        if not view.by_script:
+            skip_buffer.add(key_of(view.at), reasons)
+            self._work.set()
 
     def _send(self) -> bool:
         """Sends the batch, and queues again what silent servers did not take. Returns True."""
         self._rate()
-        groups = self._by_partition()
-        batches = [
-            batch.count_batch(batch.part_of_call(part.call) for _, part in group)
-            for group in groups
-        ]
-        upkeep = [call for waiting in self._batch for call in waiting.upkeep]
-        answers: list[Sequence[Sequence[Reason] | None] | None]
-        try:
-            skip_buffer.send(*batches, *upkeep, *_clock_question())
-            answers = [counting.result for counting in batches]
-        except ResponseError:  # because of one hit, perhaps
-            answers = [[_count_alone(part) for _, part in group] for group in groups]
-
         counted: set[Waiting] = set()
         silent: defaultdict[Waiting, list[ViewsOfPartition]] = defaultdict(list)
-        for group, answer in zip(groups, answers, strict=True):
-            refused = [None] * len(group) if answer is None else answer
-            for (waiting, part), reasons in zip(group, refused, strict=True):
-                if reasons is None:
-                    silent[waiting].append(part)
-                    continue
-                if len(reasons) < part.number:
-                    counted.add(waiting)
-                if reasons and waiting.skips:
-                    skip_buffer.add(waiting.skips, reasons)
-                    self._work.set()
+        for sent in self._send_groups():
+            if sent.reasons is None:
+                silent[sent.waiting].append(sent.views)
+                continue
+            if len(sent.reasons) < sent.views.number:
+                counted.add(sent.waiting)
+            if sent.reasons and sent.waiting.skips:
+                skip_buffer.add(sent.waiting.skips, sent.reasons)
+                self._work.set()
         self._queue_again(silent, counted)
         self._take_back(counted.union(silent))
         return True
+
+    def _send_groups(self) -> list["Sent"]:
+        """Sends the batch, by one script for each partition, and returns what became of each hit."""
+        groups = self._by_partition()
+        countings = []
+        for group in groups:
+            parts = [batch.part_of_call(views.call) for _, views in group]
+            countings.append(batch.count_batch(parts))
+        upkeep = [call for waiting in self._batch for call in waiting.upkeep]
+        try:
+            skip_buffer.send(*countings, *upkeep, *_clock_question())
+        except ResponseError:  # because of one hit, perhaps
+            return [Sent(*pair, _count_alone(pair[1])) for pair in chain.from_iterable(groups)]
+        sent = []
+        for group, counting in zip(groups, countings, strict=True):
+            # None for a silent server.
+            answer = [None] * len(group) if counting.result is None else counting.result
+            for pair, reasons in zip(group, answer, strict=True):
+                sent.append(Sent(*pair, reasons))
+        return sent
 
     def _queue_again(
         self, silent: Mapping[Waiting, Sequence[ViewsOfPartition]], counted: Container[Waiting]
@@ -327,19 +362,11 @@ class HitBuffer:
         for waiting in self._batch:
             if waiting.at < before and not waiting.mark:
                 _move_rate(waiting)
-        # Those that came back have counted already. The mark is last, because it outweighs the rate.
-        asked = [
-            (waiting, call)
-            for waiting in self._batch
-            for call in (waiting.rate, waiting.mark)
-            if call
-        ]
-        scripts.run_all(*(call for _, call in asked))
-        for waiting, call in asked:
+        scripts.run_all(*(call for waiting in self._batch for call in waiting.rate_calls))
+        for waiting in self._batch:
+            for call in waiting.rate_calls:
+                waiting.set_hits(call.result)
             waiting.rate = None
-            if call.result:
-                for part in waiting.parts:
-                    set_hits(part.call, call.result)
 
     def _give_up(self, before: float) -> None:
         """Counts what was sent first before that time as errors."""

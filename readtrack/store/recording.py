@@ -1,6 +1,7 @@
 """Recording a hit, in one round trip."""
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from time import perf_counter
 from typing import Any, NamedTuple, cast
 
@@ -38,14 +39,20 @@ def record(hit: Hit, *others: Call[Any]) -> Outcome:
     _run(*views, *reads, *step_calls.values(), *_upkeep(hit), *others)
 
     outcome = _outcome_of(hit, views, is_apart=hits > 0)
+    _count_skips(hit, outcome)
+    if not (reads or step_calls):
+        return outcome
+    return outcome._replace(
+        read=tuple(chain.from_iterable(call.result for call in reads)),
+        steps=tuple(step for step, call in step_calls.items() if call.result),
+    )
+
+
+def _count_skips(hit: Hit, outcome: Outcome) -> None:
+    """Has the skips counted, but for those of a page's script, whose repeats are expected."""
     skipped = {} if hit.by_script else outcome.skipped
     if skipped or watch.notices:
         skip_buffer.add(key_of(hit.at), skipped.values())
-    if not (reads or step_calls):
-        return outcome
-    subjects_read = [subject for call in reads for subject in call.result]
-    new_steps = [step for step, call in step_calls.items() if call.result]
-    return outcome._replace(read=tuple(subjects_read), steps=tuple(new_steps))
 
 
 def _run(*calls: Call[Any]) -> None:
@@ -116,8 +123,11 @@ def will_count(hit: Hit) -> list[str]:
     scripts.run_all(hits, *windows)
     if hits.result >= rate_limit().hits:
         return []
-    is_open = [bool(call.result) for call in windows]
-    return [subject for subject, repeats in zip(hit.views, is_open, strict=True) if not repeats]
+    subjects = []
+    for subject, open_windows in zip(hit.views, windows, strict=True):
+        if not open_windows.result:
+            subjects.append(subject)
+    return subjects
 
 
 def rate(hit: Hit, change: int) -> Call[int]:
@@ -247,8 +257,10 @@ def honeypot_visits(address: str) -> int:
 
 def mark_robots(visitors: Iterable[str]) -> None:
     """Makes the next hits of these visitors not count, for a day. Raises redis.RedisError."""
-    args = [keys.ROBOT, keys.DAY, max(1, ROBOTS // conf.PARTITIONS), keys.robots.ttl]
-    names = [
-        [keys.robots(tag), *map(keys.rate, some)] for tag, some in keys.by_tag(visitors).items()
-    ]
-    scripts.run_all(*(Call("mark_robots", some, args, int) for some in names))
+    most = max(1, ROBOTS // conf.PARTITIONS)
+    args = [keys.ROBOT, keys.DAY, most, keys.robots.ttl]
+    calls = []
+    for tag, ids in keys.by_tag(visitors).items():
+        names = [keys.robots(tag), *map(keys.rate, ids)]
+        calls.append(Call("mark_robots", names, args, int))
+    scripts.run_all(*calls)

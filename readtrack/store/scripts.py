@@ -65,6 +65,11 @@ class Call(Generic[Result]):
             raise self.outcome
         return self.outcome  # type: ignore[no-any-return]
 
+    @property
+    def has_result(self) -> bool:
+        """Returns True once the call was run and answered, or its silent server has an `absent`."""
+        return self.outcome is not _NOT_RUN and not isinstance(self.outcome, Exception)
+
     def command(self) -> Command:
         """Returns the call as a command of Redis."""
         if self.script.islower():
@@ -185,7 +190,10 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
         # Where one answer was that to another question, the next ones would be, too.
         for close in closers:
             close()
-        raise AnswerError(f"{type(error).__name__}: {error}") from error
+        wrong = AnswerError(f"{type(error).__name__}: {error}")
+        for call in calls:
+            call.outcome = wrong  # earlier answers may be those to other questions as well
+        raise wrong from error
     return [call.result for call in calls]
 
 

@@ -9,11 +9,22 @@ from django import template
 from django.apps import apps
 from django.template.base import Parser, Token
 
-from readtrack import numerals, reports, views
-from readtrack.page import filling, honeypot
-from readtrack.page.filling import COUNT, DOT, EXACT, IF, OF_COUNTS, UNREAD, WORDS, Placeholder
+from readtrack import numerals, reports
+from readtrack.page import honeypot, tags
+from readtrack.page.placeholders import (
+    COUNT,
+    DOT,
+    EXACT,
+    IF,
+    OF_COUNTS,
+    UNREAD,
+    WORDS,
+    Placeholder,
+)
+from readtrack.page.rendering import in_words
 from readtrack.reports.page_state import page_state
 from readtrack.sql.popular import DAYS, By
+from readtrack.views.outbound import outbound_url
 
 register = template.Library()
 
@@ -107,12 +118,12 @@ def views_in(obj: Any, days: int = 7) -> int | str:
     return reports.views_in([obj], days=days)[obj] if Placeholder.of(COUNT, obj) else ""
 
 
-register.simple_tag(views.outbound_url)
+register.simple_tag(outbound_url)
 register.simple_tag(honeypot.link, name="readtrack_honeypot")
-register.simple_tag(filling.read_count)
-register.simple_tag(filling.script, takes_context=True, name="readtrack_script")
-register.simple_tag(filling.panel, takes_context=True, name="readtrack_panel")
-register.simple_block_tag(filling.text, takes_context=True, name="readtrack_text")
+register.simple_tag(tags.read_count)
+register.simple_tag(tags.script, takes_context=True, name="readtrack_script")
+register.simple_tag(tags.panel, takes_context=True, name="readtrack_panel")
+register.simple_block_tag(tags.text, takes_context=True, name="readtrack_text")
 
 
 class PlaceholderNode(template.Node):
@@ -143,10 +154,10 @@ class PlaceholderNode(template.Node):
         if self.kind == IF:
             unread = partial(self.unread.render, context)
             read = partial(self.read.render, context)
-            return filling.branches(obj, context, unread=unread, read=read)
+            return tags.branches(obj, context, unread=unread, read=read)
         placeholder = Placeholder.of(self.kind, obj)
         if self.target is None:
-            return filling.left(placeholder, context)
+            return tags.left(placeholder, context)
         context[self.target] = self._value(placeholder, obj, context)
         return ""
 
@@ -156,7 +167,7 @@ class PlaceholderNode(template.Node):
             return ""
         if self.kind in OF_COUNTS:
             return self._text_or_number(reports.views([obj])[obj])
-        state = page_state(dots=[placeholder.subject], reader=filling.reader_of(context))
+        state = page_state(dots=[placeholder.subject], reader=tags.reader_of(context))
         items = state.unread.get(placeholder.subject, 0)
         return items > 0 if self.kind == DOT else items
 
@@ -164,5 +175,5 @@ class PlaceholderNode(template.Node):
         if self.kind == EXACT:
             return numerals.exact(views)
         if self.kind == WORDS:
-            return filling.in_words(views)
+            return in_words(views)
         return views

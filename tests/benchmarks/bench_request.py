@@ -23,15 +23,16 @@ from django.urls import path
 from django.utils.cache import patch_cache_control
 from redis import Redis
 
-from readtrack import buckets, views
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits import visitors
 from readtrack.hits.hit import Hit, refusal
-from readtrack.page import filling
+from readtrack.page import contents
 from readtrack.page.shown import token_of
 from readtrack.store import scripts
 from readtrack.store.connection import connect
 from readtrack.store.counting import count_views
+from readtrack.views import script
 from tests.benchmarks.measuring import table
 from tests.benchmarks.serving import BUFFER, REST, SECONDS, requests_a_second
 from tests.site.models import Post
@@ -119,7 +120,7 @@ urlpatterns = [
     path("post/", post),
     path("naive/", naive),
     path("cheapest/", cheapest),
-    path("script/", views.page),
+    path("script/", script.page),
     path("processor-time/", processor_time),
 ]
 
@@ -341,7 +342,7 @@ def parts() -> Iterable[tuple[str, str]]:
         "a response without a cookie": (lambda request: headers_of(HttpResponse()), new),
         "a response with our cookie": (lambda request: with_our_cookie(request, signed), new),
         "a response with a cookie by Django": (with_cookie_by_django, new),
-        "finding nothing to fill in": (lambda request: filling.text_of(page), new),
+        "finding nothing to fill in": (lambda request: contents.text_of(page), new),
     }
     for name, (work, items) in works.items():
         times = []

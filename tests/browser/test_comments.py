@@ -2,7 +2,9 @@
 scripts ask the browser for (DOM clobbering), and attributes that are readtrack's own.
 """
 
+import re
 from collections.abc import Iterator
+from time import time
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -10,11 +12,14 @@ from pytest_django import Settings
 
 from readtrack import reports
 from tests.browser.conftest import Reader
+from tests.browser.test_reading import ENGLISH, PERSON, Text
+from tests.browser.test_reading import reader as read_to_the_end
 from tests.browser.test_script import told
-from tests.browser.urls import COMMENTS
+from tests.browser.urls import COMMENTS, TEXTS
 from tests.site.models import Post
 from tests.support import factories
 from tests.support.depth import some
+from tests.support.waiting import comes_true
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -74,6 +79,7 @@ def _comments(settings: Settings) -> Iterator[None]:
     settings.READTRACK = {**settings.READTRACK, "COUNT_BY": "script"}
     yield
     COMMENTS.clear()
+    TEXTS.clear()
 
 
 @pytest.fixture
@@ -138,3 +144,62 @@ def test_an_element_that_takes_the_place_of_a_count_shows_the_count_at_most(
         page.goto(f"/commented/{post.pk}/")
     expect(page.locator("#views")).to_have_text("1 view")
     assert errors == []
+
+
+LONG_TEXT = ENGLISH * 30
+# Marks that visitors type above the text, with what they may know: the end of an earlier token.
+MARKS = {
+    "without a time": '<p data-read="0">a comment</p>',
+    "beyond every time": '<p data-read="99999">a comment</p>',
+    "without a token": '<p data-read="99999" data-of="">a comment</p>',
+    "of an earlier token": '<p data-read="99999" data-of="{end}">a comment</p>',
+    "with a selector": '<p data-read="0" data-of="{end}" data-text="p">a comment</p>',
+    "with no selector": '<p data-read="0" data-text="](">a comment</p>',
+}
+
+
+def opened(reader: Reader, post: Post, mark: str = "") -> tuple[Text, list[str]]:
+    """Returns the text below a visitor's mark, in a tab; and the list of the page's errors."""
+    TEXTS["now"] = LONG_TEXT
+    page = reader()
+    html = page.request.get(f"/text/{post.pk}/").text()
+    [end] = re.findall('data-of="([^"]*)"', html)
+    made = int(time())
+    assert comes_true(lambda: int(time()) > made)  # within a second tokens are the same
+    COMMENTS["now"] = mark.format(end=end)
+    errors = noted_errors(page)
+    return Text(page, post, LONG_TEXT, PERSON), errors
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_mark_in_a_comment_does_not_take_the_place_of_the_text(
+    reader: Reader, post: Post, mark: str
+) -> None:
+    text, errors = opened(reader, post, MARKS[mark])
+    read_to_the_end(text)
+    text.leave()
+    assert errors == []
+    assert comes_true(lambda: reports.reading(post).reads == 1)
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_who_stays_with_a_mark_in_a_comment_has_not_read_the_text(
+    reader: Reader, post: Post, mark: str
+) -> None:
+    text, errors = opened(reader, post, MARKS[mark])
+    text.press("ArrowDown")
+    text.move()
+    text.stay(text.least * 2)
+    text.leave()
+    assert errors == []
+    assert comes_true(lambda: reports.reading(post).engaged == 1)
+    assert reports.reading(post).reads == 0
+
+
+def test_a_selector_of_the_site_that_is_none_is_left_out(reader: Reader, post: Post) -> None:
+    TEXTS["selector"] = "]("
+    text, errors = opened(reader, post)
+    read_to_the_end(text)
+    text.leave()
+    assert errors == []
+    assert comes_true(lambda: reports.reading(post).reads == 1)

@@ -64,12 +64,13 @@ class Text:
         self._wait()
 
     def _aged(self, route: Route) -> None:
-        def aged(token: re.Match[str]) -> str:
-            *told, made = signing.loads(token[1], salt=keys.salt("page"))
-            return f'data-page="{signing.dumps([*told, made - 4 * HOUR], salt=keys.salt("page"), compress=True)}"'
-
         response = route.fetch()
-        route.fulfill(response=response, body=re.sub('data-page="([^"]*)"', aged, response.text()))
+        html = response.text()
+        [token] = re.findall('data-page="([^"]*)"', html)
+        *told, made = signing.loads(token, salt=keys.salt("page"))
+        aged = signing.dumps([*told, made - 4 * HOUR], salt=keys.salt("page"), compress=True)
+        html = html.replace(f'data-of="{token[-8:]}"', f'data-of="{aged[-8:]}"')
+        route.fulfill(response=response, body=html.replace(token, aged))
 
     def _wait(self) -> None:
         assert comes_true(lambda: self.page.evaluate("begun > 0 && begun == answered"))

@@ -21,7 +21,7 @@ PAGE = """{% load readtrack %}<!doctype html><title>Post</title>
 
 TEXT = """{% load readtrack %}<!doctype html><title>Text</title><link rel="icon" href="data:,">{{ script|safe }}
 <style>body { width: 30em; line-height: 1.5 }</style>
-{% readtrack_text post %}{{ text|linebreaks }}{% endreadtrack_text %}<footer>About us</footer>{% readtrack_script %}"""
+{{ comment|safe }}{% readtrack_text post selector %}{{ text|linebreaks }}{% endreadtrack_text %}<footer>About us</footer>{% readtrack_script %}"""
 
 RULES = (
     '<script type="speculationrules">{"%s": [{"eagerness": "immediate", "urls": ["%s"]}]}</script>'
@@ -74,7 +74,13 @@ def text(request: Any, pk: int) -> HttpResponse:
     found = Post.objects.get(pk=pk)
     request.readtrack.view(found)
     script = f"<script>{TEXTS.get('script', '')}</script>"
-    context = {"post": found, "text": TEXTS["now"], "script": script}
+    context = {
+        "post": found,
+        "text": TEXTS["now"],
+        "selector": TEXTS.get("selector", ""),
+        "script": script,
+        "comment": COMMENTS.get("now", ""),
+    }
     return HttpResponse(engines["django"].from_string(TEXT).render(context, request))
 
 

@@ -24,8 +24,8 @@ from readtrack import tracker
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
 from readtrack.middleware import ReadTrackMiddleware
-from readtrack.page import filling
-from readtrack.page.filling import COUNT, DOT, Placeholder
+from readtrack.page import contents, filling
+from readtrack.page.placeholders import COUNT, DOT, Placeholder
 from readtrack.subjects import subject_of
 from tests.site.models import Category, Post
 from tests.site.urls import urlpatterns
@@ -346,7 +346,7 @@ def test_a_file_is_left_for_the_server_to_send(content_type: str, rf: Any) -> No
 
     response: Any = ReadTrackMiddleware(page)(rf.get("/"))
     assert response.file_to_stream is not None
-    assert filling.text_of(response) is None
+    assert contents.text_of(response) is None
     response.close()
 
 

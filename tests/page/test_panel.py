@@ -23,7 +23,7 @@ from readtrack.flush.run import flush
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
 from readtrack.page import panel
-from readtrack.page.filling import PANEL, Placeholder
+from readtrack.page.placeholders import PANEL, Placeholder
 from readtrack.reports.access import numbers_url
 from readtrack.request import shared_page
 from readtrack.subjects import subject_of

@@ -8,8 +8,16 @@ from django.db.models import F
 from django.test.signals import template_rendered
 from django.utils.translation import override
 
-from readtrack.page import filling
-from readtrack.page.filling import COUNT, DOT, EXACT, IF, UNREAD, Placeholder
+from readtrack.page import rendering
+from readtrack.page.placeholders import (
+    COUNT,
+    DOT,
+    EXACT,
+    IF,
+    UNREAD,
+    Placeholder,
+    placeholders_in,
+)
 from readtrack.reports.page_state import PageState
 from readtrack.subjects import subject_of
 from tests.site.models import Category, Page, Post, Publication
@@ -18,7 +26,7 @@ from tests.site.models import Category, Page, Post, Publication
 @pytest.mark.parametrize("kind", [COUNT, DOT])
 def test_a_placeholder_is_found_by_its_text(kind: str) -> None:
     ours = Placeholder(kind, "site.post:1", 5)
-    assert filling.found(f"<p>{ours}</p>{ours}".encode()) == {str(ours).encode(): ours}
+    assert placeholders_in(f"<p>{ours}</p>{ours}".encode()) == {str(ours).encode(): ours}
 
 
 @pytest.mark.parametrize(
@@ -34,13 +42,13 @@ def test_a_placeholder_is_found_by_its_text(kind: str) -> None:
 )
 def test_text_that_looks_like_a_placeholder_stays_as_it_is(content: bytes) -> None:
     ours = str(Placeholder(COUNT, "site.post:1")).encode()
-    assert filling.found(content) == {}
-    assert list(filling.found(content + ours)) == [ours]
+    assert placeholders_in(content) == {}
+    assert list(placeholders_in(content + ours)) == [ours]
 
 
 def test_a_long_name_in_another_script_is_found_too() -> None:
     ours = Placeholder.of(COUNT, Page(slug="é" * 100, view_count=5))
-    assert list(filling.found(str(ours).encode()).values()) == [ours]
+    assert list(placeholders_in(str(ours).encode()).values()) == [ours]
     assert ours == (COUNT, subject_of(Page(slug="é" * 100)), 5)
 
 
@@ -57,7 +65,7 @@ def test_a_count_that_is_an_expression_shows_what_is_live() -> None:
 
 def count(views: int, *, kind: str) -> str:
     """Returns the HTML of a count."""
-    return filling.rendered(
+    return rendering.rendered(
         {b"": Placeholder(kind, "site.post:1")}, PageState({"site.post:1": views}, {}, [])
     )[b""]
 
@@ -69,7 +77,7 @@ def test_a_count_in_words_is_one_view_or_many() -> None:
 
 def test_a_dot_is_read_aloud_in_the_readers_language() -> None:
     with override("en"):
-        dot = filling.new_items(0)
+        dot = rendering.new_items(0)
     assert '<span class="readtrack-dot__text">unread</span>' in dot
 
 
@@ -87,10 +95,10 @@ def test_the_dots_of_a_page_are_rendered_once() -> None:
 
     template_rendered.connect(note)
     waiting = {subject.encode(): Placeholder(DOT, subject) for subject in subjects}
-    html = filling.rendered(
+    html = rendering.rendered(
         waiting, PageState({}, {subject: number for number, subject in enumerate(subjects)}, [])
     )
-    assert set(html.values()) == {"", filling.new_items(0)}
+    assert set(html.values()) == {"", rendering.new_items(0)}
     assert len(templates) == 2  # the page's, and ours to compare with
 
 
@@ -101,7 +109,7 @@ def test_placeholders_that_look_alike_are_filled_in_separately() -> None:
         b"c": Placeholder(DOT, "site.post:1"),
         b"d": Placeholder(IF, "site.post:1"),
     }
-    html = filling.rendered(waiting, PageState({"site.post:1": 7, "site.post:2": 5}, {}, []))
+    html = rendering.rendered(waiting, PageState({"site.post:1": 7, "site.post:2": 5}, {}, []))
     assert html == {b"a": "7", b"b": "5", b"c": "", b"d": ""}
 
 

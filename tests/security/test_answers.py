@@ -11,8 +11,9 @@ from django.urls import path
 from pytest_django import Settings
 
 from readtrack.hits import visitors
-from readtrack.page import filling
-from readtrack.page.filling import LONGEST_TEXT, Placeholder
+from readtrack.page import contents
+from readtrack.page.contents import LONGEST_TEXT
+from readtrack.page.placeholders import Placeholder
 from tests.site.models import Post
 from tests.support import factories
 
@@ -52,7 +53,7 @@ def test_a_small_packed_response_that_holds_very_much_allocates_little() -> None
     response = HttpResponse(bomb(), headers={"Content-Encoding": "gzip"})
     tracemalloc.start()
     try:
-        assert not filling.text_of(response)
+        assert not contents.text_of(response)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -77,7 +78,7 @@ def test_whatever_looks_packed_raises_nothing_and_is_looked_at_in_bounds(content
     response = HttpResponse(content, headers={"Content-Encoding": "gzip"})
     tracemalloc.start()
     try:
-        assert not filling.text_of(response)
+        assert not contents.text_of(response)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -96,8 +97,8 @@ def test_whatever_looks_packed_raises_nothing_and_is_looked_at_in_bounds(content
 )
 def test_data_in_parts_is_unpacked_as_gzip_does_it(content: bytes, text: bytes) -> None:
     response = HttpResponse(content, headers={"Content-Encoding": "gzip"})
-    assert (filling.text_of(response) or b"") == text
-    assert filling.unpacked(content) == text
+    assert (contents.text_of(response) or b"") == text
+    assert contents.unpacked(content) == text
 
 
 @pytest.mark.django_db
@@ -150,5 +151,5 @@ def test_headers_for_cdns_are_found_without_djangos_own_store(
 def test_a_readers_page_says_nothing_to_the_cdn_of_any_vendor(rf: RequestFactory) -> None:
     names = ["CDN-Cache-Control", "Cloudflare-CDN-Cache-Control", "Surrogate-Control", "X-Own"]
     response = HttpResponse("page", headers=dict.fromkeys(names, "max-age=60"))
-    filling.keep_apart(response, is_personal=True)
+    contents.keep_apart(response, is_personal=True)
     assert [name for name in names if name in response] == ["X-Own"]

@@ -18,7 +18,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from demo_project import chromium
 from readtrack import reports
-from readtrack.views import honeypot
+from readtrack.views.honeypot import honeypot
 from tests.browser.urls import post as post_page
 from tests.browser.urls import urlpatterns as site_urls
 from tests.security.ways import ADD, FRAMES, OWN, PARTS, VISITS

@@ -13,10 +13,10 @@ from django.urls import include, path
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import views
-from readtrack.page import filling, shown
-from readtrack.page.filling import Placeholder
+from readtrack.page import shown
+from readtrack.page.placeholders import Placeholder, placeholders_in
 from readtrack.store import keys
+from readtrack.views.outbound import outbound_url
 from tests.site.models import Post
 from tests.support import factories
 
@@ -74,7 +74,7 @@ def _tenants(settings: Settings) -> Iterator[None]:
 
 
 def link() -> str:
-    return views.outbound_url(factories.post(), "https://example.com/")
+    return outbound_url(factories.post(), "https://example.com/")
 
 
 def test_a_link_that_one_tenant_signed_leads_nowhere_at_another_tenant(redis: Redis) -> None:
@@ -136,4 +136,4 @@ def test_a_tag_signs_for_the_tenant_of_its_moment() -> None:
     one = page.render(Context({"post": post}))
     present.name = "blue"
     assert page.render(Context({"post": post})) != one
-    assert filling.found(str(Placeholder("count", "site.post:1", 3)).encode())
+    assert placeholders_in(str(Placeholder("count", "site.post:1", 3)).encode())

@@ -13,7 +13,7 @@ from redis.exceptions import NoScriptError, ResponseError
 from readtrack import tracker
 from readtrack.store import counters, keys, read_state, scripts
 from readtrack.store.circuit import SilentError
-from readtrack.store.connection import connect
+from readtrack.store.connection import AnswerError, connect
 from readtrack.store.counters import Stored
 from readtrack.store.counting import count_views
 from tests.support import factories
@@ -61,6 +61,18 @@ def test_a_call_that_redis_refuses_leaves_the_others_their_results(redis: Redis)
     assert good.result == b"a"
     with pytest.raises(ResponseError, match="not an integer"):
         bad.result  # noqa: B018
+
+
+def test_no_call_has_a_result_where_one_answer_was_that_to_another_question(redis: Redis) -> None:
+    redis.mset({"number": 1, "text": "a"})
+    first = scripts.Call("GET", ["number"], (), int)
+    second = scripts.Call("GET", ["text"], (), int)
+    with pytest.raises(AnswerError):
+        scripts.run_all(first, second)
+    assert not first.has_result
+    assert not second.has_result
+    with pytest.raises(AnswerError):
+        first.result  # noqa: B018
 
 
 def test_a_silent_server_of_a_cluster_is_told_from_a_call_that_was_not_run() -> None:

@@ -20,7 +20,8 @@ from redis.exceptions import RedisError
 
 from readtrack import reports, tracker
 from readtrack.middleware import ReadTrackMiddleware
-from readtrack.page.filling import Placeholder, left
+from readtrack.page.placeholders import Placeholder
+from readtrack.page.tags import left
 from readtrack.store import clock, connection, scripts
 from readtrack.store.circuit import circuit
 from readtrack.store.connection import AnswerError, connect

@@ -5,7 +5,8 @@ from django.template import Context, Template
 from django.test import Client
 from redis import Redis
 
-from readtrack import tracker, views
+from readtrack import tracker
+from readtrack.views.outbound import outbound_url
 from tests.site.models import Post
 from tests.support import factories
 
@@ -20,7 +21,7 @@ def visitor() -> Client:
 
 
 def link(post: Post, url: str = TARGET, stage: str = "click") -> str:
-    return views.outbound_url(post, url, stage)
+    return outbound_url(post, url, stage)
 
 
 def stages(redis: Redis, post: Post) -> dict[str, str]:

@@ -128,7 +128,9 @@ def page_without_text(post: Post) -> str:
 
 
 def test_the_end_of_the_text_is_marked_with_the_time_that_it_takes(post: Post) -> None:
-    assert '</p><span data-read="51"></span>' in Tab(post).html
+    tab = Tab(post)
+    [token] = re.findall('data-page="([^"]*)"', tab.html)
+    assert f'</p><span data-read="51" data-of="{token[-8:]}"></span>' in tab.html
 
 
 def test_the_text_may_be_an_element_by_its_selector(post: Post) -> None:

@@ -15,6 +15,7 @@ from redis import Redis
 
 from readtrack import reports, tracker, views
 from readtrack.subjects import model_with_label, subject_of
+from readtrack.views import read_state_api
 from tests.conftest import use_redis
 from tests.site.models import Category, Product, Shelf
 from tests.support import factories
@@ -67,7 +68,7 @@ def test_it_tells_what_is_unread_and_marks_it_read(client: Client) -> None:
 def test_keys_are_enough_where_only_one_model_has_read_state(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("readtrack.views.read_state_models", lambda: [Category])
+    monkeypatch.setattr("readtrack.views.read_state_api.read_state_models", lambda: [Category])
     category = factories.category()
     assert post(client, {"categories": [category.pk]}).json() == {
         "read": [str(category.pk)],
@@ -149,7 +150,7 @@ def test_a_site_says_what_a_user_may_see(client: Client, user: User, settings: A
         (["site.nothing:1"], "unknown_category"),
         (["site.manual:\0"], "unknown_category"),
         (["site.shelf:%00"], "unknown_category"),
-        (["site.category:1"] * (views.MOST + 1), "too_many"),
+        (["site.category:1"] * (read_state_api.MOST + 1), "too_many"),
     ],
 )
 def test_a_category_that_cannot_be_is_a_clear_error(
@@ -163,7 +164,7 @@ def test_a_category_that_cannot_be_is_a_clear_error(
 
 
 def test_too_many_categories_are_told_how_many_may_be_named(client: Client) -> None:
-    answer = client.get(UNREAD, {"category": ["site.category:1"] * (views.MOST + 1)})
+    answer = client.get(UNREAD, {"category": ["site.category:1"] * (read_state_api.MOST + 1)})
     assert answer.json()["error"]["message"] == "Name at most 200 categories."
 
 

@@ -1,0 +1,122 @@
+"""What the tags leave in a page, for Django's templates and for Jinja2."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from readtrack.hits import readers, reading, visitors
+from readtrack.page.filling import filled
+from readtrack.page.placeholders import COUNT, ELSE, END, IF, PAGE, PANEL, TEXT, Placeholder
+from readtrack.page.shown import LONGEST_NAME, VERSIONS, name_of
+from readtrack.reports.reads import reads
+
+
+def left(content: Placeholder | str | None, context: Any) -> SafeString:
+    """Returns the placeholders that a tag leaves; filled in if the request does not come through
+    the middleware.
+    """
+    text = str(content or "")
+    if not hasattr(_request_of(context), "readtrack"):
+        text = filled(text.encode(), partial(reader_of, context)).decode()
+    return mark_safe(text)  # noqa: S308 - signed placeholders, or rendered by tags
+
+
+def text(context: Any, content: str, obj: Any, selector: str = "") -> SafeString:
+    """`{% readtrack_text post %}…{% endreadtrack_text %}` marks the text of the post: the script
+    tells who read it.
+
+    Belongs around the text inside of its element, once in a page that has `{% readtrack_script %}`.
+    With `selector="article .body"` it may stand around more, and the end of that element is the end
+    of the text.
+    """
+    placeholder = Placeholder.of(TEXT, obj, words=reading.words(content))
+    if placeholder is None:
+        return left(content, context)
+    element = format_html(' data-text="{}"', escape(selector)) if selector else ""
+    return left(f'{content}<span data-read="{placeholder}"{element}></span>', context)
+
+
+def panel(context: Any, obj: Any) -> SafeString:
+    """`{% readtrack_panel post %}` shows the numbers of the post to those who may see them, and
+    nothing to others.
+
+    Once in a page, which comes through the middleware and is no shared page.
+    """
+    recorder = getattr(_request_of(context), "readtrack", None)
+    if recorder is None or recorder.is_shared:
+        return left(None, context)
+    return left(Placeholder.of(PANEL, obj), context)
+
+
+def read_count(obj: Any) -> int | str:
+    """`{% read_count post %}` shows how often the text was really read. Each asks Redis for itself."""
+    return reads(obj) if Placeholder.of(COUNT, obj) else ""
+
+
+def branches(
+    obj: Any, context: Any, *, unread: Callable[[], str], read: Callable[[], str]
+) -> SafeString:
+    """Returns both branches of `if_unread` between placeholders, or only `read` for an object
+    without read state.
+    """
+    start = Placeholder.of(IF, obj)
+    if start is None:
+        return left(read(), context)
+    middle = start._replace(kind=ELSE)
+    end = start._replace(kind=END)
+    return left(f"{start}{unread()}{middle}{read()}{end}", context)
+
+
+def script(context: Any) -> str:
+    """`{% readtrack_script %}` counts pages that the server does not see, and keeps counts and dots
+    up to date.
+
+    Belongs at the end of `<body>`. Needs `readtrack.urls` in the site's URLconf.
+    """
+    request = _request_of(context)
+    recorder = getattr(request, "readtrack", None)
+    if recorder is None:
+        return ""
+    try:
+        url = reverse("readtrack:page")
+    except NoReverseMatch:
+        hint = "<!-- readtrack_script: include readtrack.urls in the URLconf -->"
+        return SafeString(hint if settings.DEBUG else "")
+    recorder.see(context)
+    recorder.has_script = True
+    name = name_of(recorder, path=request.path)
+    page: Placeholder | SafeString = Placeholder(PAGE, name)
+    if len(name) > LONGEST_NAME:
+        page = SafeString(f'{VERSIONS[0]}" data-page="')
+    nonce = _nonce_of(context, request, is_shared=recorder.is_shared)
+    attribute = format_html(' nonce="{}"', nonce) if nonce else ""
+    return format_html('<script src="{}?{}"{} defer></script>', url, page, attribute)
+
+
+def _nonce_of(context: Any, request: Any, *, is_shared: bool) -> str:
+    """Returns the page's nonce of Django 6 or django-csp, "" without one."""
+    if is_shared:  # a nonce would make each copy of the page another one
+        return ""
+    return str(context.get("csp_nonce", getattr(request, "csp_nonce", "")))
+
+
+def reader_of(context: Any) -> readers.Reader | None:
+    """Returns the reader of a template: the request's, or without a request the context's user."""
+    request = _request_of(context)
+    if request is None:
+        user = context.get("user")
+        return readers.or_none(user.pk) if user is not None and user.is_authenticated else None
+    # The session's middleware then adds Vary: Cookie, for anonymous visitors too.
+    if hasattr(request, "session"):
+        request.session.accessed = True
+    return visitors.reader(request, visitors.signed_in(request))
+
+
+def _request_of(context: Any) -> Any:
+    """Returns the request of a template; None for one that is rendered without."""
+    return getattr(context, "request", None) or context.get("request")

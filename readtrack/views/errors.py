@@ -1,0 +1,65 @@
+"""What the endpoints answer where they refuse a request."""
+
+from math import ceil
+
+from django.http import HttpResponse, JsonResponse
+from django.utils.translation import gettext, ngettext
+
+from readtrack.conf import conf
+
+
+class RefusalError(Exception):
+    """A request for read state cannot be answered; the response says why in JSON."""
+
+    def __init__(self, code: str, message: str, *, status: int = 400) -> None:
+        # Until then Redis is not asked again (RFC 9110, 10.2.3).
+        headers = {"Retry-After": str(ceil(conf.CIRCUIT))} if status == 503 else {}
+        self.response = JsonResponse(
+            {"error": {"code": code, "message": message}}, status=status, headers=headers
+        )
+
+
+def not_signed_in() -> RefusalError:
+    return RefusalError("not_signed_in", gettext("Sign in first."), status=401)
+
+
+def unavailable() -> RefusalError:
+    return RefusalError("unavailable", gettext("Try again later."), status=503)
+
+
+def bad_json() -> RefusalError:
+    return RefusalError("bad_json", gettext('Send {"categories": ["1", "2"]}.'))
+
+
+def bad_as_of() -> RefusalError:
+    message = gettext("as_of is a number of microseconds out of an earlier answer.")
+    return RefusalError("bad_as_of", message)
+
+
+def no_category() -> RefusalError:
+    return RefusalError("no_category", gettext("Name at least one category."))
+
+
+def too_many(most: int) -> RefusalError:
+    message = ngettext("Name at most %(most)s category.", "Name at most %(most)s categories.", most)
+    return RefusalError("too_many", message % {"most": most})
+
+
+def unknown_category(name: str) -> RefusalError:
+    message = gettext("There is no category %(name)s.") % {"name": name[:100]}
+    return RefusalError("unknown_category", message)
+
+
+def not_our_page() -> HttpResponse:
+    """Returns the answer to a script with a token that is not ours, or too old."""
+    return JsonResponse({}, status=403)
+
+
+def not_our_link() -> HttpResponse:
+    message = gettext("This link is not one of ours, or it is incomplete.")
+    return HttpResponse(message, status=404, content_type="text/plain")
+
+
+def no_web_page() -> HttpResponse:
+    message = gettext("This link leads to no web page.")
+    return HttpResponse(message, status=400, content_type="text/plain")

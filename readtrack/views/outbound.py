@@ -1,0 +1,49 @@
+"""Links out of the site, which count a stage of a funnel."""
+
+from typing import Any
+
+from django.core.signing import BadSignature, Signer
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from readtrack.conf import conf
+from readtrack.store import keys
+from readtrack.subjects import check_stage, subject_of
+from readtrack.texts import is_web
+from readtrack.views import errors
+
+
+def outbound_url(obj: Any, url: str, stage: str = "click") -> str:
+    """`{% outbound_url post "https://example.com/" stage="click" %}` is a link that counts the
+    stage and redirects.
+    """
+    if not (isinstance(obj, Model) and obj.pk is not None):
+        return str(url) if is_web(str(url)) else ""
+    check_stage(stage)
+    # Signed without the time, so that pages with the link can be cached.
+    signed = _link_signer().sign_object([subject_of(obj), stage, url])
+    return reverse("readtrack:outbound", args=[signed])
+
+
+def _link_signer() -> Signer:
+    return Signer(salt=keys.salt("outbound"))
+
+
+@never_cache
+@require_safe
+def follow(request: HttpRequest, signed: str) -> HttpResponse:
+    """Redirects to the signed URL; the middleware counts the step."""
+    try:
+        subject, stage, url = _link_signer().unsign_object(signed)
+    except (BadSignature, ValueError):
+        return errors.not_our_link()
+    if not is_web(url):
+        return errors.no_web_page()
+    recorder = getattr(request, "readtrack", None)
+    # A link may outlive the stage it was made for.
+    if recorder is not None and request.method == "GET" and stage in conf.FUNNEL:
+        recorder.steps[subject, stage] = None
+    return HttpResponseRedirect(url, headers={"X-Robots-Tag": "noindex, nofollow"})
