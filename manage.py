@@ -8,6 +8,8 @@ import sys
 USAGE = """\
   python3 manage.py demo           the example site, with servers and traffic of its own
   python3 manage.py test           the test suite; words are passed on: test -k flush -x
+  python3 manage.py lint           format, rules, types, imports, migrations: lint --fix
+  python3 manage.py docs           the reference pages, and the site in docs/_build/html
   python3 manage.py benchmark      how fast it is: benchmark record page flush
   python3 manage.py COMMAND        any Django command, on the example site
 
@@ -35,6 +37,10 @@ def main(words: "list[str]") -> int:
         return commands.demo(words[1:])
     if words[:1] == ["test"]:
         return commands.test(words[1:])
+    if words[:1] == ["lint"]:
+        return commands.lint(words[1:])
+    if words[:1] == ["docs"]:
+        return commands.docs(words[1:])
     if words[:1] == ["benchmark"]:
         return commands.benchmark(words[1:])
     if words in ([], ["help"], ["--help"], ["-h"]):

@@ -35,6 +35,23 @@ def test(words: list[str]) -> int:
     os.execv(sys.executable, [sys.executable, "-m", "pytest", *words])
 
 
+def lint(words: list[str]) -> int:
+    """Examine the code without running the tests."""
+    # Read first, so that `--help` and a wrong word answer at once on a bare machine.
+    from demo_project import lint
+
+    lint.parse(words)
+    bootstrap.enter("lint")
+    return lint.run(words)
+
+
+def docs(words: list[str]) -> int:
+    """Write the generated parts of the documentation, and build its site."""
+    bootstrap.enter("docs")
+    os.chdir(ROOT)
+    os.execv(sys.executable, [sys.executable, "-m", "docs", *words])
+
+
 def benchmark(words: list[str]) -> int:
     """Print how fast it is."""
     bootstrap.enter("test")

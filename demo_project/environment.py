@@ -19,7 +19,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".venv" / f"py{sys.version_info[0]}.{sys.version_info[1]}"
 CONSTRAINTS = "demo_project/constraints.txt"
-CONTAINED = {"demo": ["demo"], "test": ["demo", "test"]}  # as in pyproject's extras
+# Each extra with those that it contains, as in pyproject.toml.
+CONTAINED = {
+    "demo": ["demo"],
+    "test": ["demo", "test"],
+    "lint": ["demo", "test", "lint"],
+    "docs": ["docs"],
+}
 
 
 def python(home: Path) -> Path:
@@ -44,7 +50,7 @@ def is_stamped(home: Path, extra: str) -> bool:
 
 
 def make(extra: str) -> None:
-    """Make the environment, or add the extra to it."""
+    """Make the environment, or add the extra to it. It keeps the extras that it has."""
     if os.name != "posix":
         sys.exit(f"The servers have no Windows builds. For the rest: pip install -e .[{extra}]")
     with only_one(HOME.parent / "lock"):
@@ -52,13 +58,15 @@ def make(extra: str) -> None:
             return
         print(f"Making the environment .venv/{HOME.name} (once, about 20 s) …", file=sys.stderr)
         stamps = list(HOME.glob("*.stamp"))
+        extras = {extra, *(path.stem for path in stamps if path.stem in CONTAINED)}
         if not stamps or not python(HOME).exists():
             create()
         for path in stamps:  # until it is whole again, it counts as half made
             path.unlink(missing_ok=True)
-        install(extra)
-        for name in CONTAINED[extra]:
-            (HOME / f"{name}.stamp").write_text(stamp(name))
+        install(sorted(extras))
+        for name in extras:
+            for contained in CONTAINED[name]:
+                (HOME / f"{contained}.stamp").write_text(stamp(contained))
 
 
 @contextmanager
@@ -104,14 +112,14 @@ def has_outer_pip() -> bool:
     return found.returncode == 0 and numbers(found.stdout)[:2] >= [22, 3]
 
 
-def install(extra: str) -> None:
-    """Install the checkout, editable, with the extra."""
+def install(extras: list[str]) -> None:
+    """Install the checkout, editable, with the extras."""
     pip = [str(python(HOME)), "-m", "pip"]
     if not list(HOME.glob("lib/*/site-packages/pip")):
         pip = [sys.executable, "-m", "pip", "--python", str(python(HOME))]
     options = ["--quiet", "--disable-pip-version-check", "--constraint", CONSTRAINTS]
     result = subprocess.run(
-        [*pip, "install", *options, "--editable", f".[{extra}]"],
+        [*pip, "install", *options, "--editable", f".[{','.join(extras)}]"],
         check=False,
         cwd=ROOT,
         env={**os.environ, "PIP_USER": "0", "PIP_NO_INPUT": "1"},

@@ -89,11 +89,14 @@ TEMPLATES = [
 REDIS_PREFIX = os.environ.get("REDIS_PREFIX", "")
 # The whole site is on one machine here, and all of it starts at once: Redis may take a while to
 # answer.
+# More often than usual, so that whoever watches the demo sees the counts arrive in SQL.
+FLUSH_EVERY = int(os.environ.get("FLUSH_EVERY", "15"))  # seconds
 READTRACK: dict[str, object] = {
     "PREFIX": REDIS_PREFIX,
     "TIMEOUT": 1.0,
     "DEBUG_HEADER": True,  # for the line at the foot of each page
     "FUNNELS": True,
+    "FLUSH_INTERVAL": FLUSH_EVERY,
     "DIMENSIONS": ["device", "referrer", "country"],
     "COUNTRY_HEADER": "CF-IPCountry",  # the simulated visitors send it, as a proxy would
 }
@@ -103,16 +106,11 @@ CELERY_BROKER_URL = os.environ.get(
 )
 CELERY_BROKER_TRANSPORT_OPTIONS = {"global_keyprefix": REDIS_PREFIX}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# More often than usual, so that whoever watches the demo sees the counts arrive in SQL.
-FLUSH_EVERY = float(os.environ.get("FLUSH_EVERY", "15"))  # seconds
+SCHEDULE = readtrack_schedule(READTRACK)
 CELERY_BEAT_SCHEDULE = {
-    **readtrack_schedule,
-    "readtrack-flush-changed": {
-        **readtrack_schedule["readtrack-flush-changed"],
-        "schedule": FLUSH_EVERY,
-    },
+    **SCHEDULE,
     "readtrack-flush-views": {
-        **readtrack_schedule["readtrack-flush-views"],
+        **SCHEDULE["readtrack-flush-views"],
         "schedule": 4 * FLUSH_EVERY,
     },
 }

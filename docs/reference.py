@@ -1,20 +1,18 @@
-"""The parts of the reference pages that are read out of the code, as Markdown. `conf.py` puts them
-into the pages.
+"""The parts of the reference pages that are read out of the code, as Markdown. `manage.py docs`
+writes them into the pages. They are the same on each Python and Django.
 """
 
 import ast
 import inspect
 import re
+import textwrap
+from argparse import SUPPRESS, Action, ArgumentParser
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from asgiref.sync import SyncToAsync
-from django.contrib.admin import ModelAdmin
-from django.db.migrations.operations.base import Operation
-from django.db.models import Model
-
+from docs.python_api import section
 from readtrack import admin, conf, models, operations, reports, request, signals, testing, tracker
 from readtrack.checks import setup as system_checks
 from readtrack.contrib import rest_framework
@@ -107,14 +105,53 @@ def tags() -> str:
 
 
 def commands() -> str:
-    """What `--help` of each subcommand prints."""
+    """Every subcommand: its arguments, what it does, and what each argument means.
+
+    argparse's own `--help` differs between Pythons and with the width of the terminal.
+    """
     parser = Command().create_parser("manage.py", "readtrack")
     [subcommands] = [action for action in parser._actions if action.dest == "subcommand"]
     parsers: Any = subcommands.choices
-    return _sections(
-        (name, f"```text\n{subparser.format_help().strip()}\n```")
-        for name, subparser in parsers.items()
-    )
+    return _sections((name, _command(name, parser)) for name, parser in parsers.items())
+
+
+def _command(name: str, parser: ArgumentParser) -> str:
+    arguments = [
+        action
+        for action in parser._actions
+        if action.help != SUPPRESS and action.dest not in ("help",)
+    ]
+    usage = " ".join([name, *map(_usage, arguments)])
+    paragraphs = [usage, (parser.description or "").strip(), *map(_argument, arguments)]
+    return "\n".join(["```text", "\n\n".join(paragraphs), "```"])
+
+
+def _usage(action: Action) -> str:
+    """An argument as it is written, in brackets if it may be left out."""
+    is_optional = not action.required or action.nargs in ("?", "*")
+    return f"[{_written(action)}]" if is_optional else _written(action)
+
+
+def _written(action: Action) -> str:
+    words = [*action.option_strings[-1:]]
+    if action.nargs != 0:  # a switch takes no value
+        words.append(_value(action))
+    return " ".join(words)
+
+
+def _value(action: Action) -> str:
+    """The value of an argument, such as `DAYS` or `{all,changed}`."""
+    if isinstance(action.metavar, str):
+        return action.metavar
+    if action.choices:
+        return f"{{{','.join(map(str, action.choices))}}}"
+    return action.dest.upper() if action.option_strings else action.dest
+
+
+def _argument(action: Action) -> str:
+    meaning = (action.help or "") % vars(action)
+    lines = textwrap.wrap(meaning, 90, break_on_hyphens=False, break_long_words=False)
+    return "\n".join([_written(action), *(f"    {line}" for line in lines)])
 
 
 def checks() -> str:
@@ -131,9 +168,9 @@ def checks() -> str:
     return _table(("id", "level", "message and *what to do*"), rows)
 
 
-def _number_of_check(row: tuple[str, ...]) -> str:
-    """The 001 of `readtrack.E001`."""
-    return row[0][-4:-1]
+def _number_of_check(row: tuple[str, ...]) -> tuple[str, ...]:
+    """The 001 of `readtrack.E001`, and the whole row for an error and a warning of one number."""
+    return (row[0][-4:-1], *row)
 
 
 def _calls(source: str, names: Iterable[str]) -> Iterator[ast.Call]:
@@ -164,47 +201,9 @@ def signal_list() -> str:
 
 def schedule() -> str:
     """The tasks of `readtrack_schedule`."""
-    rows = (
-        (f"`{entry['task']}`", f"{entry['schedule']:g} s") for entry in readtrack_schedule.values()
-    )
+    entries = readtrack_schedule().values()
+    rows = ((f"`{entry['task']}`", f"{entry['schedule']:g} s") for entry in entries)
     return _table(("task", "every"), rows)
-
-
-def _autodoc(module: Any, names: Iterable[str]) -> str:
-    """Directives for those names, each with the members behind it; functions for the event loop are
-    only named.
-    """
-    lines, asynchronous = [], []
-    for name, _, members in (entry.partition(": ") for entry in names):
-        found = getattr(module, name)
-        if isinstance(found, SyncToAsync):
-            continue
-        if hasattr(module, f"a{name}"):
-            asynchronous.append(f"`a{name}`")
-        kind = (
-            "exception" if _is_error(found) else "class" if isinstance(found, type) else "function"
-        )
-        lines.append(f".. auto{kind}:: {module.__name__}.{name}{_arguments(found)}")
-        lines += [f"   :members: {members}", "   :undoc-members:"] if members else []
-        lines.append("")
-    said = f"For the event loop: {', '.join(asynchronous)}.\n" if asynchronous else ""
-    return "\n".join(["```{eval-rst}", *lines, "```", "", said])
-
-
-def _arguments(member: Any) -> str:
-    """The arguments of a class, where the one that it extends would say `*args, **kwargs`."""
-    if not isinstance(member, type) or not issubclass(member, Model | Operation | ModelAdmin):
-        return ""
-    own = (
-        [*inspect.signature(member.__init__).parameters.values()][1:]
-        if "__init__" in vars(member)
-        else []
-    )
-    return f"({', '.join(map(str, own))})"
-
-
-def _is_error(member: Any) -> bool:
-    return isinstance(member, type) and issubclass(member, Exception)
 
 
 def _sections(parts: Iterable[tuple[str, str]]) -> str:
@@ -226,5 +225,5 @@ PARTS: dict[str, Callable[[], str]] = {
     "checks": checks,
     "signals": signal_list,
     "schedule": schedule,
-    **{name: partial(_autodoc, module, names) for name, (module, names) in API.items()},
+    **{name: partial(section, module, names) for name, (module, names) in API.items()},
 }

@@ -12,11 +12,14 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 from django.utils.module_loading import import_string
 
+from readtrack.renamed import current_names
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 logger = logging.getLogger("readtrack")
-# Windows has no fork, and `dict` does nothing.
-register_at_fork: Any = getattr(os, "register_at_fork", dict)
+register_at_fork: Any = getattr(
+    os, "register_at_fork", dict
+)  # Windows has no fork, and `dict` does nothing
 
 
 class Conf:
@@ -28,7 +31,6 @@ class Conf:
     # Redis
     CACHE: str = "default"  # alias in CACHES of a django-redis cache
     PREFIX: str = ""  # put before every key where sites share a Redis; or the path of a function () -> tenant's name
-    TEST_PREFIX: str = "test:"  # put before PREFIX while Django's tests run, to leave a live site's keys alone
     TIMEOUT: float = 0.25  # seconds that a page waits for Redis at most, in all
     BUFFER: int = 0  # seconds that views wait in a process, to be sent together; 0: each page sends its own
     CIRCUIT: float = 5.0  # seconds after a failure in which pages do not try Redis again
@@ -36,8 +38,7 @@ class Conf:
 
     # Views
     WINDOW: int = 1800  # seconds in which further hits of a visitor on a subject are repeats; 0 is one second
-    RATE_LIMIT: int = 5  # hits of one visitor that count within RATE_WINDOW; 0 is no limit
-    RATE_WINDOW: int = 10  # seconds from the first hit, never extended; 0 is one second
+    RATE: tuple[int, int] = (5, 10)  # hits of one visitor that count (0: no limit), and in how many seconds from the first
 
     # Pages that do not come from Django each time: the script
     COUNT_BY: Literal["either", "server", "script"] = "either"  # who counts a page with the script; either: the first
@@ -70,15 +71,12 @@ class Conf:
     CONSENT: str = ""  # path of a function (request) -> bool: may a cookie be set? Until then hashed as by "hash"
     SECRET: str = ""  # key of the hashes that stand for visitors; "" derives one from SECRET_KEY
     HONOUR_OPT_OUT: bool = True  # visitors with Sec-GPC: 1 or DNT: 1 get no cookie and are hashed as by "hash"
-    PROXY_COUNT: int | Literal["auto"] = "auto"  # proxies that add to X-Forwarded-For; auto: a private peer is one
-    TRUSTED_PROXIES: Sequence[str] = ()  # the proxies' addresses or networks, one for each, the nearest last
+    PROXIES: Literal["auto"] | int | Sequence[str] = "auto"  # how many, or their addresses or networks, the nearest last; auto: a private peer is one
 
     # Models that are not yours to change
-    COUNTED_MODELS: Sequence[str] = ()  # models whose views count without Tracked; their counts are in our own table
-    NEWS_FOR: Mapping[str, Any] = {}  # "app.Model" -> names of the fields to the objects that a new row makes unread
+    MODELS: Mapping[str, Any] = {}  # "app.Model" -> {"counted": True, "news_for": ["field"], "read_state": True}, or some of these
 
     # Unread dots
-    READ_STATE_MODELS: Sequence[str] = ()  # models with read state that no Tracked model points at
     READ_STATE: Literal["bitmap", "sequence"] = "bitmap"  # sequence: 4 bytes a reader, which also tell "3 new"
     READERS: Literal["auto", "id", "ordinal"] = "auto"  # a reader's position: the user id, or by order of coming
     MAX_READER: int = 100_000_000  # highest position of a reader (sequence: 1/32 of it): 12.5 MB a category at most
@@ -92,18 +90,12 @@ class Conf:
     VIEW_NUMBERS: str = ""  # path of a function (user, object, or None for the site) -> bool: may they see its numbers?
 
     # Flush
-    FLUSH_INTERVAL: int = 60  # seconds between two flushes by your schedule; after three of them a flush is late
+    FLUSH_INTERVAL: int = 60  # seconds between two flushes, in readtrack_schedule, too; after three of them a flush is late
     FLUSH_TASKS: int = 1  # Celery tasks that a flush by the schedule is divided into; at most PARTITIONS
-    FLUSH_CHUNK: int = 10_000  # totals that are read at once; rows are locked in portions of 2,000 at most
-    FLUSH_RUNS: int = 10_000  # past flushes whose records are kept: a week of one a minute
-    ARCHIVE_EVERY: int = 86_400  # seconds until a full flush archives all, not only the last hour; 0 archives nothing
     IDLE_DAYS: int = 30  # days without a view until a subject leaves Redis (not with UNIQUE set or bitmap); 0 is never
-    ORPHAN_AGE: int = 86_400  # seconds between two flushes that both miss a row, before its keys are deleted
 
     # History
-    HISTORY: bool = True  # store totals and numbers of readers by the hour, for charts
-    HISTORY_DAYS: int = 90  # days for which every hour is kept; then one total a day
-    HISTORY_YEARS: int = 0  # years for which a day is kept; 0 is for ever
+    HISTORY: Literal[False] | Mapping[str, int] = {"days": 90, "years": 0}  # for charts: days with every hour; years (0: all) with one total a day; False: none
 
     # Moving in
     IMPORT_VIEWS: Mapping[str, Any] = {}  # a view's name -> "app.Model" and URL argument, or a function (path, …)
@@ -114,7 +106,7 @@ class Conf:
         overrides = getattr(settings, "READTRACK", {})
         self.__dict__.clear()
         if isinstance(overrides, dict):  # a system check reports any other type
-            self.__dict__.update(overrides)
+            self.__dict__.update(current_names(overrides))
 
 
 conf = Conf()
@@ -144,8 +136,7 @@ def _apply_change(*, setting: str, **kwargs: Any) -> None:
 @cached_setting()
 def patterns(name: str) -> tuple[list[re.Pattern[str]], list[tuple[str, str, str]]]:
     """Returns the setting's valid regular expressions; and the setting, pattern and error of each invalid one."""
-    valid = []
-    invalid = []
+    valid, invalid = [], []
     for pattern in getattr(conf, name):
         try:
             valid.append(re.compile(pattern, re.IGNORECASE))
@@ -158,8 +149,12 @@ def function_problem(path: Any) -> str:
     """Returns the reason why a dotted path names no function; "" if it names one."""
     try:
         return "" if callable(import_string(path)) else f"{path} is not callable"
-    # No such function, or no path.
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
+    except (
+        ImportError,
+        AttributeError,
+        TypeError,
+        ValueError,
+    ) as error:  # no such function, or no path
         return str(error)
 
 
@@ -177,6 +172,15 @@ def says_true(name: str, ask: Callable[[], Any], *, otherwise: str) -> bool:
 def log_failure(name: str, otherwise: str, kind: type[Exception]) -> None:
     """Logs the error that is being handled, once for each function and type of error."""
     logger.exception("%s failed; %s.", name, otherwise)
+
+
+# Memory of a reader in the read state of one category (bits), by READ_STATE. It bounds user ids.
+READER_BITS = {"bitmap": 1, "sequence": 32}
+
+
+def reader_bits() -> int:
+    """Returns the memory of a reader in the read state of one category (bits)."""
+    return READER_BITS.get(conf.READ_STATE, 1)  # a check names an unknown form
 
 
 TYPES: dict[str, Any] = Conf.__annotations__

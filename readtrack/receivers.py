@@ -89,7 +89,7 @@ def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any
 def on_create(
     sender: type[Model], instance: Model, *, created: bool, raw: bool, using: str, **kwargs: Any
 ) -> None:
-    """Receives post_save of a row of a model that NEWS_FOR names, and publishes a new one."""
+    """Receives post_save of a row of a model that has a `news_for` in MODELS, and publishes a new one."""
     if created and not raw:
         publishing.publish([instance], using=using)
 

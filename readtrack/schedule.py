@@ -1,19 +1,30 @@
-"""The schedule for Celery beat: `CELERY_BEAT_SCHEDULE = {**readtrack_schedule}`.
+"""The schedule for Celery beat: `CELERY_BEAT_SCHEDULE = {**readtrack_schedule(READTRACK)}`.
 
-Plain data, for a settings module to import. A tick that waits for as long as its interval expires,
+Plain data, for a settings module to make. A tick that waits for as long as its interval expires,
 because the next tick does its work.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
+
+from readtrack.conf import DEFAULTS
+
+FULL_FLUSH = 3600.0  # seconds between two flushes of everything
+TRENDING = 30.0  # seconds between two makings of the trending lists
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def readtrack_schedule(own: Mapping[str, Any] = NOTHING) -> dict[str, dict[str, Any]]:
+    """Returns the entries for beat by their names. `own` is the site's READTRACK."""
+    flush_interval = own.get("FLUSH_INTERVAL", DEFAULTS["FLUSH_INTERVAL"])
+    return {
+        "readtrack-flush-changed": _entry("readtrack.flush_changed", flush_interval),
+        "readtrack-flush-views": _entry("readtrack.flush_views", FULL_FLUSH),
+        "readtrack-refresh-trending": _entry("readtrack.refresh_trending", TRENDING),
+    }
 
 
 def _entry(task: str, seconds: float) -> dict[str, Any]:
     """Returns an entry that runs the task every so many seconds."""
     return {"task": task, "schedule": seconds, "options": {"expires": seconds}}
-
-
-readtrack_schedule: dict[str, dict[str, Any]] = {
-    "readtrack-flush-changed": _entry("readtrack.flush_changed", 60.0),
-    "readtrack-flush-views": _entry("readtrack.flush_views", 3600.0),
-    "readtrack-refresh-trending": _entry("readtrack.refresh_trending", 30.0),
-}

@@ -15,6 +15,7 @@ from django.db.models import ForeignKey, IntegerField, ManyToManyField, Model
 
 from readtrack.conf import cached_setting, conf
 from readtrack.models import SUBJECT_LENGTH, Tracked
+from readtrack.registry import registry
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 
@@ -140,7 +141,7 @@ def owner(model: type[Model]) -> type[Model]:
 
 
 class _Configured(NamedTuple):
-    """The labels of models that settings, and `news_for`, name."""
+    """The labels of models that MODELS, and `news_for`, name."""
 
     counted: set[str]
     with_read_state: set[str]
@@ -148,15 +149,17 @@ class _Configured(NamedTuple):
 
 @cached_setting()
 def _configured() -> _Configured:
-    """Returns the labels of the models whose views are counted by a setting, and of those with read
+    """Returns the labels of the models whose views are counted by MODELS, and of those with read
     state.
     """
-    with_read_state = {label.lower() for label in conf.READ_STATE_MODELS}
+    options_by_label = registry().items()
+    with_read_state = {label for label, options in options_by_label if options.read_state}
     for model in apps.get_models():
         for field in news_links(model):
             with_read_state.add(_counting_model(field.related_model)._meta.label_lower)
     return _Configured(
-        counted={label.lower() for label in conf.COUNTED_MODELS}, with_read_state=with_read_state
+        counted={label for label, options in options_by_label if options.counted},
+        with_read_state=with_read_state,
     )
 
 
@@ -179,8 +182,8 @@ def with_parents(model: type[Model]) -> Iterator[type[Model]]:
 
 @cached_setting(maxsize=None)
 def is_counted(model: type[Model]) -> bool:
-    """Returns True for a model whose views are counted: it extends Tracked, or COUNTED_MODELS names
-    it or a parent.
+    """Returns True for a model whose views are counted: it extends Tracked, or MODELS counts it or
+    a parent.
     """
     return issubclass(model, Tracked) or label_of(model) in _configured().counted
 
@@ -208,7 +211,8 @@ def why_not_counted(model: type[Any]) -> str:
             f"{model.__name__} has no counts, only its children have ({counted}); pass the child's"
             " object."
         )
-    ways = "let it extend readtrack.models.Tracked, or name it in READTRACK['COUNTED_MODELS']"
+    entry = f"READTRACK['MODELS']['{model._meta.label}'] = {{'counted': True}}"
+    ways = f"let it extend readtrack.models.Tracked, or set {entry}"
     return f"{model.__name__} has no counts; {ways}."
 
 
@@ -225,7 +229,7 @@ def tracked_models() -> list[type[Tracked]]:
 
 @cached_setting(maxsize=None)
 def has_read_state(model: type[Model]) -> bool:
-    """Returns True for a category: `news_for`, NEWS_FOR or READ_STATE_MODELS names it."""
+    """Returns True for a category: `news_for` leads to it, or MODELS gives it read state."""
     return label_of(model) in _configured().with_read_state
 
 
@@ -256,8 +260,9 @@ def why_no_read_state(model: type[Any]) -> str:
     """
     if issubclass(model, Model) and has_read_state(model):
         return ""
-    ways = "name it in READTRACK['READ_STATE_MODELS'] or in news_for"
-    return f"{model.__name__} has no read state; {ways}."
+    label = model._meta.label if issubclass(model, Model) else model.__name__
+    entry = f"READTRACK['MODELS']['{label}'] = {{'read_state': True}}"
+    return f"{model.__name__} has no read state; set {entry}, or name it in news_for."
 
 
 def read_state_models() -> list[type[Model]]:
@@ -269,7 +274,7 @@ def news_links(model: type[Model]) -> list[Any]:
     """Returns the foreign keys and many-to-many fields whose objects news of the model makes
     unread.
     """
-    field_names = model.news_for if issubclass(model, Tracked) else _news_for_of_setting(model)
+    field_names = model.news_for if issubclass(model, Tracked) else _news_for_of_registry(model)
     links = []
     for name in field_names:
         with suppress(FieldDoesNotExist):
@@ -279,15 +284,12 @@ def news_links(model: type[Model]) -> list[Any]:
     return links
 
 
-def _news_for_of_setting(model: type[Model]) -> Sequence[str]:
-    """Returns the names of fields that NEWS_FOR has for the model or its nearest parent."""
-    names_by_label: dict[str, Any] = {
-        str(label).lower(): names for label, names in conf.NEWS_FOR.items()
-    }
+def _news_for_of_registry(model: type[Model]) -> Sequence[str]:
+    """Returns the names of fields that MODELS has for the model or its nearest parent."""
     for parent in with_parents(model):
-        field_names = names_by_label.get(parent._meta.label_lower)
-        if isinstance(field_names, (list, tuple)):  # a check reports other types
-            return field_names
+        options = registry().get(parent._meta.label_lower)
+        if options is not None and options.news_for is not None:
+            return options.news_for
     return ()
 
 

@@ -23,7 +23,7 @@ from demo_project.engines.valkey import Valkey
 from readtrack.conf import Conf
 from readtrack.dashboard.charts import load_pygal
 from readtrack.hits.addresses import Watch, watch
-from readtrack.store import buffer, clock, connection, read_state, scripts
+from readtrack.store import buffer, clock, connection, keys, read_state, scripts
 from readtrack.store.circuit import circuit
 from readtrack.store.connection import CLUSTER_FACTORY
 from readtrack.store.skips import skip_buffer
@@ -42,7 +42,8 @@ redis_utils.get_lib_version = cache(redis_utils.get_lib_version)
 SerieConfig = load_pygal().config.SerieConfig
 names_of_settings = dir(SerieConfig())
 SerieConfig.__dir__ = lambda self: names_of_settings
-Conf.TEST_PREFIX = ""  # the tests look for keys by their plain names
+prefix_of_a_sites_tests = keys.test_prefix
+keys.test_prefix = lambda: ""  # the tests look for keys by their plain names
 Conf.TIMEOUT = 10.0  # a busy machine may be slow; tests of time-outs set their own
 buffer.LAST = 60.0
 
@@ -85,6 +86,12 @@ def redis_in_use(redis: Redis) -> None:
     nothing.
     """
     read_state.begin(0)
+
+
+@pytest.fixture
+def test_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets keys begin as they do in a site's own tests."""
+    monkeypatch.setattr(keys, "test_prefix", prefix_of_a_sites_tests)
 
 
 @pytest.fixture

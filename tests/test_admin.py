@@ -118,7 +118,7 @@ def test_all_rows_of_a_list_are_meant_if_that_was_chosen(admin_client: Client) -
 
 
 def test_each_model_has_the_actions_that_apply(settings: Settings) -> None:
-    settings.READTRACK = {"READ_STATE_MODELS": ["site.Post"]}
+    settings.READTRACK = {"MODELS": {"site.Post": {"read_state": True}}}
 
     class Own(TrackedAdmin):
         actions = [reset_counts, "mark_unread"]
@@ -138,7 +138,7 @@ def test_each_model_has_the_actions_that_apply(settings: Settings) -> None:
 def test_an_action_fits_any_admin_of_a_model_with_read_state(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
-    settings.READTRACK = {"READ_STATE_MODELS": ["site.Post"]}
+    settings.READTRACK = {"MODELS": {"site.Post": {"read_state": True}}}
     monkeypatch.setattr(admin.site.get_model_admin(Post), "actions", [mark_unread])
     post, user = factories.post(), factories.user()
     tracker.mark_read(user, [post])

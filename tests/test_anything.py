@@ -46,8 +46,9 @@ headers = st.fixed_dictionaries(
 options = st.fixed_dictionaries(
     {"ANONYMOUS": st.sampled_from(["cookie", "hash", "none"])},
     optional={
-        "PROXY_COUNT": st.one_of(st.integers(0, 3), st.just("auto")),
-        "TRUSTED_PROXIES": st.lists(st.one_of(address, header), max_size=3),
+        "PROXIES": st.one_of(
+            st.integers(0, 3), st.just("auto"), st.lists(st.one_of(address, header), max_size=3)
+        ),
         "BOTS": st.lists(text, max_size=3),
         "NOT_BOTS": st.lists(text, max_size=3),
         "HONOUR_OPT_OUT": st.booleans(),

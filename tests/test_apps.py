@@ -29,7 +29,7 @@ def test_a_site_that_has_not_installed_it_is_told_to(monkeypatch: pytest.MonkeyP
 
 EARLY = """
 from django.conf import settings
-settings.READTRACK = {"READ_STATE_MODELS": ["site.Post"]}
+settings.READTRACK = {"MODELS": {"site.Post": {"read_state": True}}}
 import django
 django.setup()
 from django.contrib import admin

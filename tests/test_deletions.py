@@ -16,12 +16,9 @@ from readtrack.models import Breakdown, History, ReaderHistory, Tracked
 from readtrack.subjects import subject_of, subject_of_row
 from tests.site.models import Category, Post, Review, Topic
 from tests.support import factories
+from tests.support.counts import view_times as view
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
-
-
-def view(obj: Tracked) -> None:
-    tracker.record(factories.hit(subject_of(obj)))
 
 
 @pytest.mark.parametrize("make", factories.KINDS.values(), ids=factories.KINDS.keys())

@@ -4,7 +4,6 @@ import ast
 import importlib
 import inspect
 import re
-import runpy
 import shlex
 from collections.abc import Iterator
 from datetime import timedelta
@@ -29,6 +28,8 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.generics import RetrieveAPIView
 from rest_framework.serializers import ModelSerializer
 
+from docs.pages import renew, without_parts
+from docs.reference import PARTS
 from readtrack import reports, tracker
 from readtrack.checks.middleware import AUTHENTICATION
 from readtrack.checks.setup import check_setup
@@ -47,7 +48,6 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 SITE = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "CHANGELOG.md", *SITE]
-REFERENCE = runpy.run_path(str(ROOT / "docs" / "reference.py"))["PARTS"]
 CHECKS = {
     check_id
     for path in (ROOT / "readtrack" / "checks").glob("*.py")
@@ -120,7 +120,7 @@ def test_pictures_are_there_and_small(picture: str) -> None:
 
 @pytest.mark.parametrize("path", each_page(SITE))
 def test_a_page_is_no_longer_than_a_reader_stays(path: Path) -> None:
-    lines = read(path).splitlines()
+    lines = without_parts(read(path)).splitlines()
     assert len(lines) <= 220
     assert max(map(len, lines)) <= 120
 
@@ -226,6 +226,17 @@ def test_a_change_touches_three_files_that_exist() -> None:
         assert [path for path in paths if not (ROOT / "readtrack" / path).exists()] == []
 
 
+def test_the_map_has_every_folder_of_the_package_and_nothing_that_is_gone() -> None:
+    table = read(ROOT / "CONTRIBUTING.md").partition("## The map")[2].partition("\n## ")[0]
+    cells = re.findall(r"^\| (`.+?) \|", table, re.MULTILINE)
+    named = {path for cell in cells for path in re.findall(r"`([\w/.]+)`", cell)}
+    package = ROOT / "readtrack"
+    places = {path for path in named if (ROOT / path).exists() or (package / path).exists()}
+    assert named - places == set()
+    folders = {path.parent.name for path in package.glob("*/__init__.py")} - {"migrations"}
+    assert folders - {Path(path).name for path in named} == set()
+
+
 def test_every_reason_is_explained() -> None:
     table = re.findall(
         r"^\| `(\w+)` \|", read(ROOT / "docs" / "explanation" / "counting.md"), re.MULTILINE
@@ -245,9 +256,27 @@ def test_every_error_of_the_endpoints_is_explained() -> None:
     assert {(status or "400", code) for code, status in refusals} == set(table)
 
 
+@pytest.mark.parametrize("path", each_page(SITE))
+def test_the_generated_parts_of_a_page_are_those_of_the_code(path: Path) -> None:
+    text = read(path)
+    assert renew(text) == text, "Run: python3 manage.py docs --pages-only"
+
+
+@pytest.mark.parametrize("columns", ["40", "200"])
+def test_the_reference_is_the_same_on_each_terminal_and_in_each_process(
+    columns: str, bare_forks: Forks
+) -> None:
+    code = (
+        "import sys; sys.argv = ['docs', '--pages-only']; import runpy;"
+        "from docs import __main__, pages; print([*map(str, pages.write())])"
+    )
+    ended = bare_forks.run(code, folder=ROOT, COLUMNS=columns, PYTHONHASHSEED=columns)
+    assert (ended.code, ended.output.strip()) == (0, "[]")
+
+
 def test_every_part_of_the_reference_has_its_place() -> None:
     markers = re.findall(r"<!-- generated: (\w+) -->", "".join(map(read, SITE)))
-    assert sorted(markers) == sorted(REFERENCE)
+    assert sorted(markers) == sorted(PARTS)
 
 
 @pytest.mark.parametrize(
@@ -257,24 +286,23 @@ def test_every_part_of_the_reference_has_its_place() -> None:
         ("settings", r"\{confval\} (\w+)", set(DEFAULTS)),
         ("checks", r"`(readtrack\.\w+)`", CHECKS),
         ("commands", r"^## ([\w-]+)", set(SUBCOMMANDS)),
-        ("reports", r"auto\w+:: readtrack\.reports\.(\w+)|`(a\w+)`", set(reports.__all__)),
+        ("reports", r"^`+\{py:\w+\} (\w+)|(?:loop: |, )`(a\w+)`", set(reports.__all__)),
         ("signals", r"readtrack\.signals\.(\w+)", {"redis_failed", "flushed"}),
     ],
 )
 def test_the_reference_has_everything_that_the_code_has(
     part: str, pattern: str, expected: set[str]
 ) -> None:
-    found = re.findall(pattern, REFERENCE[part](), re.MULTILINE)
+    found = re.findall(pattern, PARTS[part](), re.MULTILINE)
     assert {"".join(names) for names in found} == expected
 
 
 def test_the_reference_has_every_name_of_the_package_that_a_page_uses() -> None:
-    known = "".join(
-        [
-            *(part() for part in REFERENCE.values()),
-            *map(read, (ROOT / "docs" / "reference").glob("*.md")),
-        ]
-    )
+    reference = "".join(map(read, (ROOT / "docs" / "reference").glob("*.md")))
+    documented = {
+        f"{module}.{name}"
+        for name, module in re.findall(r"\{py:\w+\} (\w+).*\n:module: readtrack\.(\S+)", reference)
+    }
     used = set(
         re.findall(r"\b((?:reports|tracker)\.(?!py\b|md\b)[a-z]\w+)", "".join(map(read, PAGES)))
     )
@@ -286,10 +314,11 @@ def test_the_reference_has_every_name_of_the_package_that_a_page_uses() -> None:
         for name in used
         if re.match(r"(readtrack|reports|tracker)\.", name)
     }
+    assert len(own) > 20
     assert {
         name
-        for name in own
-        if not re.search(rf"readtrack\.{name}\b|`{name.split('.')[-1]}`", known)
+        for name in own - documented
+        if not re.search(rf"readtrack\.{name}\b|`{name.split('.')[-1]}`", reference)
     } == set()
 
 

@@ -312,7 +312,7 @@ def test_the_detail_page_of_a_model_that_is_not_tracked_records_nothing(redis: R
 def test_a_model_named_in_the_settings_is_read_by_its_detail_page(
     redis: Redis, settings: Settings
 ) -> None:
-    settings.READTRACK = {"READ_STATE_MODELS": ["site.Manual"]}
+    settings.READTRACK = {"MODELS": {"site.Manual": {"read_state": True}}}
     manual, user = Manual.objects.create(title="How to"), factories.user()
     factories.browser(user).get(f"/manuals/{manual.pk}/")
     assert reports.unread(user, [manual]) == set()
@@ -508,7 +508,7 @@ def test_of_a_school_class_some_first_pages_count_and_every_page_after_it(
     """Thirty people, one address and one browser. They open one post at once, or a post each; then
     another one.
     """
-    settings.READTRACK = {"RATE_WINDOW": 60, "UNIQUE": "set"}
+    settings.READTRACK = {"RATE": (5, 60), "UNIQUE": "set"}
     pages, people = (
         [factories.post() for _ in range(posts)],
         [factories.browser() for _ in range(30)],
@@ -669,9 +669,7 @@ def test_reading_what_has_no_read_state_is_an_error_in_the_view(
     make: Any, rf: Any, redis: Redis
 ) -> None:
     obj = make()
-    with pytest.raises(
-        TypeError, match=r"has no read state; name it in READTRACK\['READ_STATE_MODELS'\]"
-    ):
+    with pytest.raises(TypeError, match=r"has no read state; set READTRACK\['MODELS'\]"):
         ReadTrackMiddleware(lambda request: _reading(request, obj))(rf.get("/"))
     assert redis.keys() == []
 

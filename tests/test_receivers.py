@@ -235,7 +235,7 @@ def test_the_author_gets_no_dot_unless_there_was_one_before(category: Category) 
 
 
 def test_a_post_that_carries_dots_itself_is_unread_to_all_but_its_author(settings: Any) -> None:
-    settings.READTRACK = {"READ_STATE_MODELS": ["site.Article"]}
+    settings.READTRACK = {"MODELS": {"site.Article": {"read_state": True}}}
     author, reader = factories.user(), factories.user()
     article = Article.objects.create(author=author)
     assert reports.unread(author, [article]) == set()

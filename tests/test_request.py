@@ -262,7 +262,7 @@ def test_the_header_sums_up_several_subjects() -> None:
 
 
 def test_every_skip_has_its_reason(settings: Settings, client: Client, page: str) -> None:
-    settings.READTRACK = {"DEBUG_HEADER": True, "RATE_LIMIT": 2}
+    settings.READTRACK = {"DEBUG_HEADER": True, "RATE": (2, 10)}
     for headers in (
         {},
         {},
@@ -328,7 +328,7 @@ def everything(url: str) -> str:
 
 @pytest.mark.parametrize("anonymous", ["cookie", "hash"])
 def test_nothing_personal_is_stored(settings: Settings, redis_url: str, anonymous: str) -> None:
-    settings.READTRACK = {"ANONYMOUS": anonymous, "PROXY_COUNT": 1}
+    settings.READTRACK = {"ANONYMOUS": anonymous, "PROXIES": 1}
     post, category = factories.post(), factories.category()
     user = factories.user(pk=987_654_321, username="hieronymus", email="hieronymus@example.org")
     settings.READTRACK = {**settings.READTRACK, "MAX_READER": 10_000}

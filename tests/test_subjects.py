@@ -56,10 +56,12 @@ def test_a_token_names_its_row(obj: Any, subject: str) -> None:
 
 
 def test_a_child_has_the_dots_of_a_parent_that_a_setting_names(settings: Settings) -> None:
-    settings.READTRACK = {"READ_STATE_MODELS": ["site.Manual"]}
+    settings.READTRACK = {"MODELS": {"site.Manual": {"read_state": True}}}
     assert subject_of(Instruction(pk=7)) == "site.manual:7"
     assert has_read_state(Instruction)
-    settings.READTRACK = {"READ_STATE_MODELS": ["site.Manual", "site.Instruction"]}
+    settings.READTRACK = {
+        "MODELS": {"site.Manual": {"read_state": True}, "site.Instruction": {"read_state": True}}
+    }
     assert subject_of(Instruction(pk=7)) == "site.instruction:7"
 
 
@@ -125,7 +127,7 @@ def test_a_model_has_dots_if_news_belongs_to_it(model: Any, has_dots: bool) -> N
 
 @pytest.mark.parametrize("name", ["site.Manual", "site.manual"])
 def test_a_model_has_dots_if_the_site_says_so(settings: Settings, name: str) -> None:
-    settings.READTRACK = {"READ_STATE_MODELS": [name]}
+    settings.READTRACK = {"MODELS": {name: {"read_state": True}}}
     assert has_read_state(Manual)
     assert not has_read_state(User)
 

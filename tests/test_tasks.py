@@ -22,7 +22,7 @@ from tests.support.waiting import ENOUGH
 def app() -> Iterator[Celery]:
     """Returns a site's Celery with a queue in memory."""
     app = Celery("site", broker="memory://", backend="cache+memory://", set_as_current=True)
-    app.conf.beat_schedule = {**readtrack_schedule}
+    app.conf.beat_schedule = {**readtrack_schedule()}
     app.conf.broker_transport_options = {"polling_interval": 0.01}
     app.conf.broker_connection_retry_on_startup = False
     yield app
@@ -31,7 +31,7 @@ def app() -> Iterator[Celery]:
 
 def test_every_scheduled_task_exists_under_its_name(app: Celery) -> None:
     app.loader.import_task_module("readtrack.tasks")
-    assert {entry["task"] for entry in readtrack_schedule.values()} <= set(app.tasks)
+    assert {entry["task"] for entry in readtrack_schedule().values()} <= set(app.tasks)
 
 
 @pytest.mark.django_db
@@ -49,7 +49,7 @@ def test_the_tasks_do_what_they_say(app: Celery) -> None:
 def test_a_worker_runs_what_beat_sends(app: Celery) -> None:
     post = factories.post()
     tracker.record(factories.hit(f"site.post:{post.pk}"))
-    entry = readtrack_schedule["readtrack-flush-views"]
+    entry = readtrack_schedule()["readtrack-flush-views"]
     with start_worker(app, pool="solo", perform_ping_check=False):
         result = app.send_task(entry["task"], ignore_result=False, **entry["options"])
         result.get(timeout=ENOUGH)

@@ -160,7 +160,7 @@ def test_a_tag_writes_no_count_and_no_read_state(redis: Any) -> None:
 
 def deferred_page(request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
     """A list of rows that do not carry their count, of a Tracked model and of one that
-    COUNTED_MODELS names.
+    MODELS counts.
     """
     rows = [*Post.objects.only("title").order_by("pk"), *Manual.objects.order_by("pk")]
     content = render(
@@ -177,7 +177,7 @@ def deferred(settings: Settings) -> list[Any]:
     """Returns rows that SQL stores 10, 11, 12 and 13 views of, the second and fourth in the app's
     own table.
     """
-    settings.READTRACK = {"COUNTED_MODELS": ["site.Manual"]}
+    settings.READTRACK = {"MODELS": {"site.Manual": {"counted": True}}}
     posts = [factories.post(view_count=number) for number in (10, 11)]
     manuals = [Manual.objects.create(title="A") for _ in range(2)]
     raising.write(Manual, {row.pk: RowCounts(12 + number, 0) for number, row in enumerate(manuals)})
@@ -221,7 +221,7 @@ def text_of(response: Any) -> str:
     [
         (
             lambda: factories.category(),
-            "Category has no counts; let it extend readtrack.models.Tracked, or name it in",
+            "Category has no counts; let it extend readtrack.models.Tracked, or set",
         ),
         (
             lambda: Publication(pk=1),
@@ -265,5 +265,5 @@ def test_an_object_that_never_has_a_dot_is_told_of_in_the_log_with_debug(
         )
     (message,) = caplog.messages
     assert message.startswith(
-        "A dot is never shown: Post has no read state; name it in READTRACK['READ_STATE_MODELS']"
+        "A dot is never shown: Post has no read state; set READTRACK['MODELS']['site.Post'] = {'read_state': True}"
     )

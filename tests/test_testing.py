@@ -10,7 +10,6 @@ import pytest
 from redis import Redis
 
 from readtrack import reports, testing, tracker
-from readtrack.conf import Conf
 from readtrack.flush.run import flush
 from readtrack.store import keys
 from tests.support import factories
@@ -111,18 +110,18 @@ def test_tests_that_run_side_by_side_have_keys_of_their_own(
     assert {str(key).split(":")[1] for key in nine.scan_iter()} <= {"1", "2"}
 
 
+@pytest.mark.usefixtures("test_prefix")
 def test_pytests_processes_have_keys_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Conf, "TEST_PREFIX", "test:")
     monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw1")
     assert keys.TAG.sub("", keys.total("a:1")) == "test:gw1:views:total:a:1"
 
 
 @pytest.mark.django_db
-def test_only_keys_of_tests_are_cleared(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_keys_of_tests_are_cleared(redis: Redis, request: pytest.FixtureRequest) -> None:
     redis.mset({"views:total:site.post:1": 7, "test": 1})
-    with pytest.raises(RuntimeError, match="TEST_PREFIX"):
+    with pytest.raises(RuntimeError, match="set up Django's test environment"):
         testing.clear()
-    monkeypatch.setattr(Conf, "TEST_PREFIX", "test:")
+    request.getfixturevalue("test_prefix")
     tracker.record(factories.hit("site.post:1"))
     tracker.skip(["site.post:1"], "bot")
     assert redis.exists("test:views:total:site.post:1")
@@ -132,8 +131,8 @@ def test_only_keys_of_tests_are_cleared(redis: Redis, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.django_db
-def test_everything_works_behind_the_prefix(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Conf, "TEST_PREFIX", "test:")
+@pytest.mark.usefixtures("test_prefix")
+def test_everything_works_behind_the_prefix(redis: Redis) -> None:
     post = factories.post()
     tracker.record(factories.hit(f"site.post:{post.pk}"))
     flush()
@@ -143,8 +142,8 @@ def test_everything_works_behind_the_prefix(redis: Redis, monkeypatch: pytest.Mo
     assert keys.parse(f"test:views:total:site.post:{post.pk}")[0] is keys.total
 
 
+@pytest.mark.usefixtures("test_prefix")
 def test_a_site_that_serves_pages_has_its_plain_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Conf, "TEST_PREFIX", "test:")
     assert keys.TAG.sub("", keys.total("a:1")) == "test:views:total:a:1"
     monkeypatch.setattr(keys, "_has_tested", False)
     monkeypatch.delitem(sys.modules, "django.test.utils")

@@ -46,7 +46,7 @@ def test_hits_of_eight_threads_on_one_post_are_all_counted(redis: Redis) -> None
 
 
 def test_a_hit_says_what_became_of_it(settings: Settings) -> None:
-    settings.READTRACK = {"RATE_LIMIT": 2}
+    settings.READTRACK = {"RATE": (2, 10)}
     visitor = Visitor("someone")
     assert tracker.record(factories.hit("a.b:1", visitor=visitor)) == Outcome(counted=("a.b:1",))
     second = tracker.record(factories.hit("a.b:1", "a.b:2", visitor=visitor))
@@ -65,7 +65,7 @@ def test_a_view_that_is_no_page_counts_once_in_its_window(redis: Redis) -> None:
 
 
 def test_a_limit_of_nothing_is_no_limit(settings: Settings) -> None:
-    settings.READTRACK = {"RATE_LIMIT": 0}
+    settings.READTRACK = {"RATE": (0, 10)}
     for number in range(20):
         assert tracker.record(factories.hit(f"a.b:{number}", visitor=Visitor("someone"))).counted
 
@@ -74,7 +74,7 @@ def test_a_limit_of_nothing_is_no_limit(settings: Settings) -> None:
 def test_windows_of_nothing_are_a_second_and_nothing_fails(
     settings: Settings, options: dict[str, Any]
 ) -> None:
-    settings.READTRACK = {"WINDOW": 0, "RATE_WINDOW": 0, **options}
+    settings.READTRACK = {"WINDOW": 0, "RATE": (5, 0), **options}
     hit = factories.hit("site.post:1")
     assert [tracker.record(hit).counted, tracker.record(hit).counted] == [("site.post:1",), ()]
 

@@ -176,7 +176,7 @@ def test_a_post_without_read_state_has_no_dot(user: Any, settings: Any) -> None:
         "{% unread_dot p %}{% unread_count p %}{% if_unread p %}new{% else %}old{% endif_unread %}"
     )
     assert page(source, user, p=post) == rendered(source, p=post, user=user) == "old"
-    settings.READTRACK = {"READ_STATE_MODELS": ["site.Post"]}
+    settings.READTRACK = {"MODELS": {"site.Post": {"read_state": True}}}
     assert "new" in page(source, user, p=post)
 
 

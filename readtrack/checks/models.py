@@ -1,28 +1,81 @@
 """Checks of the models whose views are counted, and of settings that name models."""
 
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
 from django.apps import apps
 from django.core import checks
 
-from readtrack import subjects
+from readtrack import registry, subjects
 from readtrack.conf import conf
 from readtrack.models import CountField, Tracked
 from readtrack.models.tracked import COUNTS
 
-SETTINGS = ("COUNTED_MODELS", "READ_STATE_MODELS", "NEWS_FOR")
-
 
 def check_names() -> list[checks.CheckMessage]:
-    """Checks that the models which settings name exist."""
+    """Checks that the models which MODELS names exist."""
+    labels = [model._meta.label for model in apps.get_models()]
     return [
         checks.Error(
-            f"READTRACK['{setting}'] names '{label}', which is no model.",
-            hint="Name models as 'app_label.ModelName'.",
+            f"READTRACK['MODELS'] names '{label}', which is no model.",
+            hint=f"{_did_you_mean(str(label), labels)}Name models as 'app_label.ModelName'.",
             id="readtrack.E008",
         )
-        for setting in SETTINGS
-        for label in getattr(conf, setting)
+        for label in conf.MODELS
         if subjects.model_with_label(str(label)) is None
     ]
+
+
+def check_options() -> list[checks.CheckMessage]:
+    """Checks that each entry of MODELS has known options with values of their types."""
+    return [
+        checks.Error(
+            f"READTRACK['MODELS']['{label}'] {problem.words}.",
+            hint=(
+                f"{problem.guess}Give a dict with one or more of 'counted': True,"
+                " 'news_for': ['field'] and 'read_state': True."
+            ),
+            id="readtrack.E046",
+        )
+        for label, entry in conf.MODELS.items()
+        for problem in _problems(entry)
+    ]
+
+
+class _Problem(NamedTuple):
+    """What is wrong with an entry, in words that follow its name, and what was meant."""
+
+    words: str
+    guess: str = ""
+
+
+def _problems(entry: Any) -> Iterator[_Problem]:
+    """Yields what is wrong with an entry of MODELS; checks/news.py looks at its news_for."""
+    if not isinstance(entry, dict):
+        yield _Problem(f"is {entry!r} and no dict")
+        return
+    for name in entry:
+        if name not in registry.KEYS:
+            guess = _did_you_mean(str(name), registry.KEYS)
+            yield _Problem(f"has {name!r}, which is no option", guess)
+    if not isinstance(entry.get("counted", False), bool):
+        yield _Problem(f"has 'counted': {entry['counted']!r}")
+    read_state = entry.get("read_state", False)
+    if isinstance(read_state, bool) or read_state == conf.READ_STATE:
+        return
+    # Models share one form of read state, that of the setting.
+    yield _Problem(
+        f"has 'read_state': {read_state!r}, but READTRACK['READ_STATE'] is {conf.READ_STATE!r}",
+        _did_you_mean(str(read_state), [conf.READ_STATE]),
+    )
+
+
+def _did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Returns the question whether the nearest of the names was meant; "" if none resembles it."""
+    by_lower_case = {known.lower(): known for known in names}
+    nearest = get_close_matches(name.lower(), by_lower_case, n=1)
+    return f"Did you mean '{by_lower_case[nearest[0]]}'? " if nearest else ""
 
 
 def check_primary_keys() -> list[checks.CheckMessage]:
@@ -31,7 +84,7 @@ def check_primary_keys() -> list[checks.CheckMessage]:
         checks.Error(
             f"{model._meta.label} has a composite primary key, so its views cannot be counted.",
             hint=(
-                "Take it out of COUNTED_MODELS; or give it a primary key of one column,"
+                "Take 'counted' out of its entry in MODELS; or give it a primary key of one column,"
                 " and a unique constraint instead."
             ),
             id="readtrack.E010",

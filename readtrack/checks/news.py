@@ -1,11 +1,12 @@
-"""Checks of what makes a category unread: fields and relations that models and `NEWS_FOR` name."""
+"""Checks of what makes a category unread: fields and relations that models and `MODELS` name."""
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from django.core import checks
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import Model
+from django.db.models import ForeignKey, ManyToManyField, Model
 
 from readtrack import subjects
 from readtrack.conf import conf
@@ -49,12 +50,12 @@ def _has_field(model: type[Model], name: str) -> bool:
 
 
 def check_relations() -> list[checks.CheckMessage]:
-    """Checks that `news_for` and NEWS_FOR list relations of the model that can be followed."""
+    """Checks that each `news_for` lists relations of the model that can be followed."""
     return [
         checks.Error(
             f"{declaration.where} {problem}, so it makes nothing unread.",
             hint=(
-                "List relations of the model itself. For others, such as 'category__parent' or"
+                f"{_guess(declaration)}List relations of the model itself. For others, such as 'category__parent' or"
                 " the tags of taggit, call tracker.publish_to(objects, [post]) in the transaction"
                 " that saves the post."
             ),
@@ -66,15 +67,32 @@ def check_relations() -> list[checks.CheckMessage]:
 
 
 def _declarations() -> Iterator[Declaration]:
-    """Yields what the site's models and NEWS_FOR declare; another check reports unknown models."""
+    """Yields what the site's models and MODELS declare; another check reports unknown models."""
     for tracked in subjects.tracked_models():
         # A model may lack the fields that Tracked names by default.
         if tracked.news_for is not Tracked.news_for:
             yield Declaration(f"{tracked._meta.label}.news_for", tracked, tracked.news_for)
-    for label, names in conf.NEWS_FOR.items():
+    for label, entry in conf.MODELS.items():
         model = subjects.model_with_label(str(label))
-        if model is not None:
-            yield Declaration(f"READTRACK['NEWS_FOR']['{label}']", model, names)
+        if model is not None and isinstance(entry, dict) and "news_for" in entry:
+            where = f"READTRACK['MODELS']['{label}']['news_for']"
+            yield Declaration(where, model, entry["news_for"])
+
+
+def _relations(model: type[Model]) -> list[str]:
+    """Returns the names of the model's foreign keys and many-to-many fields."""
+    fields = model._meta.get_fields()
+    return [field.name for field in fields if isinstance(field, (ForeignKey, ManyToManyField))]
+
+
+def _guess(declaration: Declaration) -> str:
+    """Returns the question whether other relations were meant; "" if no name resembles one."""
+    if not isinstance(declaration.names, (list, tuple)):
+        return ""
+    relations = _relations(declaration.model)
+    wrong = [str(name) for name in declaration.names if name not in relations]
+    meant = [nearest for name in wrong for nearest in get_close_matches(name, relations, n=1)]
+    return f"Did you mean: {', '.join(meant)}? " if meant else ""
 
 
 def _problems(declaration: Declaration) -> list[str]:
@@ -82,9 +100,9 @@ def _problems(declaration: Declaration) -> list[str]:
     names = declaration.names
     if not isinstance(names, (list, tuple)):
         return [f"is {names!r} and no list, such as [{names!r}]"]
-    followed = {field.name for field in subjects.news_links(declaration.model)}
+    relations = _relations(declaration.model)
     return [
         f"names {name!r}, which is no foreign key or many-to-many field of the model"
         for name in names
-        if name not in followed
+        if name not in relations
     ]

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from django.conf import settings
 from django.core import checks
 
-from readtrack.conf import TYPES, conf
+from readtrack.conf import DEFAULTS, TYPES, conf
+from readtrack.renamed import REMOVED, RENAMED, replacement
 
 
 class Expected(NamedTuple):
@@ -37,8 +38,21 @@ def _is_list_of_strings(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
 
 
-def _is_auto_or_whole_number(value: Any) -> bool:
-    return value == "auto" or _is_whole_number(value)
+def _is_rate(value: Any) -> bool:
+    return (
+        isinstance(value, (list, tuple)) and len(value) == 2 and all(map(_is_whole_number, value))
+    )
+
+
+def _counts_or_lists_proxies(value: Any) -> bool:
+    return value == "auto" or _is_whole_number(value) or _is_list_of_strings(value)
+
+
+def _is_history(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return value is False
+    has_known_names = value.keys() <= DEFAULTS["HISTORY"].keys()
+    return bool(value) and has_known_names and all(map(_is_whole_number, value.values()))
 
 
 # By the annotations in `conf.py`. Those of `Literal` list their values themselves.
@@ -49,12 +63,24 @@ EXPECTED: Mapping[Any, Expected] = {
     str: Expected("a string", lambda value: isinstance(value, str)),
     Sequence: Expected("a list of strings", _is_list_of_strings),
     Mapping: Expected("a dict", lambda value: isinstance(value, dict)),
-    Union: Expected("'auto' or a whole number, at least 0", _is_auto_or_whole_number),
+}
+# Of settings with a form of their own.
+EXPECTED_OF: Mapping[str, Expected] = {
+    "RATE": Expected("hits and seconds, such as (5, 10), as whole numbers, at least 0", _is_rate),
+    "PROXIES": Expected(
+        "'auto', or the number of proxies, or a list of their addresses", _counts_or_lists_proxies
+    ),
+    "HISTORY": Expected(
+        "a dict such as {'days': 90, 'years': 0}, or False for no history", _is_history
+    ),
 }
 
 
-def _expected(annotation: Any) -> Expected:
-    """Returns what the value of a setting with that annotation has to be."""
+def _expected(name: str) -> Expected:
+    """Returns what the value of the setting has to be."""
+    if name in EXPECTED_OF:
+        return EXPECTED_OF[name]
+    annotation = TYPES[name]
     origin = get_origin(annotation) or annotation
     if origin is Literal:
         choices = get_args(annotation)
@@ -68,7 +94,7 @@ def wrong_types() -> list[WrongType]:
     for name, value in vars(conf).items():
         if name not in TYPES:
             continue
-        expected = _expected(TYPES[name])
+        expected = _expected(name)
         if not expected.fits(value):
             wrong.append(WrongType(name, value, expected.words))
     return wrong
@@ -100,11 +126,44 @@ def check_types() -> list[checks.CheckMessage]:
     ]
 
 
+def check_renamed() -> list[checks.CheckMessage]:
+    """Checks that settings have their current names."""
+    return [
+        checks.Warning(
+            f"READTRACK['{name}'] is called '{RENAMED[name]}' now; a later version refuses the old name.",
+            hint=f"Write '{RENAMED[name]}' in its place, with the same value.",
+            id="readtrack.W047",
+        )
+        for name in _own_settings()
+        if name in RENAMED
+    ]
+
+
+def check_removed() -> list[checks.CheckMessage]:
+    """Checks that no setting is given that another one has replaced."""
+    own = _own_settings()
+    return [
+        checks.Error(
+            f"READTRACK['{name}'] is no setting any more.",
+            hint=f"{replacement(name, own)}",
+            id="readtrack.E048",
+        )
+        for name in own
+        if name in REMOVED
+    ]
+
+
+def _own_settings() -> Mapping[Any, Any]:
+    """Returns READTRACK as the site wrote it; none of its settings if it is no dict."""
+    given = getattr(settings, "READTRACK", {})
+    return given if isinstance(given, dict) else {}
+
+
 def check_names() -> list[checks.CheckMessage]:
     """Checks that readtrack knows each setting."""
     messages: list[checks.CheckMessage] = []
     for name in vars(conf):
-        if name in TYPES:
+        if name in TYPES or name in REMOVED:
             continue
         suggestions = get_close_matches(str(name).upper(), TYPES) or TYPES
         messages.append(

@@ -9,7 +9,7 @@ from readtrack.hits import addresses, dimensions, exclusions
 from readtrack.models import KIND_LENGTH
 from readtrack.store import keys
 
-AT_LEAST_ONE = ("FLUSH_CHUNK", "FLUSH_TASKS")
+AT_LEAST_ONE = ("FLUSH_TASKS",)
 PATTERNS = ("BOTS", "NOT_BOTS", "SHARED_PATHS")
 FUNCTIONS = ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
 COOKIE_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
@@ -89,7 +89,7 @@ def check_proxies() -> list[checks.CheckMessage]:
         return []
     return [
         checks.Error(
-            f"READTRACK['PROXY_COUNT'] and ['TRUSTED_PROXIES'] cannot be used: {error}",
+            f"READTRACK['PROXIES'] cannot be used: {error}",
             hint=(
                 "Give addresses such as '10.0.0.1' or networks such as '10.0.0.0/8'."
                 " Until then REMOTE_ADDR is used."

@@ -23,6 +23,8 @@ Check = Callable[[], list[CheckMessage]]
 
 TYPE_CHECKS: tuple[Check, ...] = (
     setting_types.check_dict,
+    setting_types.check_renamed,
+    setting_types.check_removed,
     setting_types.check_types,
     setting_types.check_names,
 )
@@ -50,6 +52,7 @@ CHECKS: tuple[Check, ...] = (
     setting_values.check_anonymous_readers,
     setting_values.check_functions,
     models.check_names,
+    models.check_options,
     news.check_fields,
     news.check_relations,
     models.check_primary_keys,

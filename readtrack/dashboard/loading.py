@@ -77,7 +77,7 @@ class Needs:
 
         Of each object only the count of all time is stored.
         """
-        return conf.HISTORY and not self.scope.is_listed
+        return bool(conf.HISTORY) and not self.scope.is_listed
 
     @property
     def model_kinds(self) -> list[str]:
@@ -697,7 +697,7 @@ def _sections(scope: Scope, *, is_whole: bool) -> list[SectionReaders]:
             categories[subjects.subject_of(row)] = row
     if not categories:
         return []
-    # With "sequence" it waits long, for a server that does not answer, too.
+    # A form that counts waits long, for a server that does not answer, too.
     readers = fail_open(read_state.count_readers, {}, [*categories]) if is_whole else {}
     if not readers:
         stored = history.newest_readers([subject_column(subject) for subject in categories])

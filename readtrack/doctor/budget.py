@@ -13,7 +13,8 @@ from readtrack.doctor import memory
 from readtrack.doctor.memory import KeyKind
 from readtrack.hits import readers
 from readtrack.sql import row_counts
-from readtrack.store import counters, keys, scripts
+from readtrack.store import counters, keys, read_state, scripts
+from readtrack.store.counting import rate_limit
 from readtrack.store.uniques import STRATEGIES, Strategy, strategy_of
 from readtrack.subjects import counted_models, enters_funnel, label_of, read_state_models
 from readtrack.unread.starting import highest_position
@@ -25,13 +26,6 @@ MONTH = 30  # days within which the visitors of a new site are taken to come
 
 # Parts of the names of keys, as long as they are on a site.
 EXAMPLES = {"visitor": "v" * 16, "hour": "h" * 10, "minute": "m" * 12}
-
-STATES = (
-    keys.read_bits,
-    keys.seen_counters,
-    keys.ordinal_read_bits,
-    keys.ordinal_seen_counters,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +148,7 @@ def _unused_rows() -> set[keys.Key]:
     for strategy in STRATEGIES.values():
         if strategy != strategy_of(""):
             unused.update(strategy.rows)
-    for row in STATES:
-        if not row.pattern.endswith(f"}}:{readers.state_kind()}"):
-            unused.add(row)
+    unused |= {*read_state.ROWS} - {read_state.strategy_of("").key()}
     if not conf.UNIQUE_DAYS:
         unused |= {keys.day_visitors, keys.last_days}
     if not any(map(enters_funnel, counted_models())):
@@ -233,6 +225,8 @@ def _lifetime(row: keys.Key) -> int:
     """Returns the lifetime of the row's keys (seconds), 0 for keys that stay."""
     if isinstance(row.ttl, int):
         return row.ttl
+    if row is keys.rate:
+        return rate_limit().seconds
     setting: int = getattr(conf, row.ttl)
     seconds = setting * keys.DAY if row.ttl.endswith("DAYS") else setting
     return max(1, seconds)  # 0 is one second there

@@ -214,7 +214,7 @@ def of_addresses(addresses: Addresses) -> list[Finding]:
         _warning(
             f"In the last 24 hours: {NOTICES[notice]}"
             " New visitors with the same browser look like one.",
-            "Set READTRACK['PROXY_COUNT'] to the number of proxies that add to X-Forwarded-For,"
+            "Set READTRACK['PROXIES'] to the number of proxies that add to X-Forwarded-For,"
             " such as 2 for a CDN in front of nginx, and 0 without a proxy."
             " Let each of them send the header.",
         )

@@ -9,7 +9,7 @@ from django.db import transaction
 from readtrack.conf import conf
 from readtrack.hits.reading import READ
 from readtrack.models import Breakdown
-from readtrack.sql import archive, breakdown_history, databases, epochs, history
+from readtrack.sql import archive, breakdown_history, databases, epochs, history, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, keys, scripts
 from readtrack.store.counters import Epoch, Hash, Name, Stored
@@ -142,6 +142,7 @@ def _add_gains(live: Hashes, before: Hashes, *, hour: int) -> bool:
 
 def _raise(live: Hashes, stored: Hashes, *, hour: int) -> None:
     """Stores counts that rose, and deletes values that were replaced."""
+    live = _without_deleted(live, stored)
     if conf.HISTORY:
         # The reads come before the counts, because a flush that is killed in between is done
         # again.
@@ -150,6 +151,20 @@ def _raise(live: Hashes, stored: Hashes, *, hour: int) -> None:
     for name, counts in live.items():
         if replaced := _replaced(counts, stored[name]):
             archive.delete_fields(name, replaced, floor=Hash(counts).floor)
+
+
+def _without_deleted(live: Hashes, stored: Hashes) -> Hashes:
+    """Returns the live hashes without those that Redis holds of deleted rows.
+
+    Redis was down when the row was deleted, or was restored from before it. SQL has deleted the
+    hash, so its counts would be gained a second time.
+    """
+    new = [name for name, counts in live.items() if counts and not stored[name]]
+    # SQL deletes a hash after its row. So a row that is found here, after `stored` was read, had
+    # all its hashes in `stored`.
+    missing = row_counts.missing({subject for _hash_kind, subject in new})
+    deleted = {name for name in new if name[1] in missing}
+    return {name: counts for name, counts in live.items() if name not in deleted}
 
 
 def _store_reads(live: Hashes, stored: Hashes, *, hour: int) -> None:

@@ -33,6 +33,12 @@ AHEAD = timedelta(minutes=2)
 # Buckets this old exist for sure.
 REACH = timedelta(seconds=keys.trending_bucket.ttl) - timedelta(minutes=5)
 
+TOTALS_AT_ONCE = 10_000  # which are read and written before the next ones are read
+RUNS_KEPT = 10_000  # records of past flushes: a week of one a minute
+# From one archive to the next. The full flushes between them archive what was viewed in the last
+# hour.
+ARCHIVE_INTERVAL = timedelta(days=1)
+
 
 class Extent(NamedTuple):
     """What a flush has to look at."""
@@ -42,18 +48,23 @@ class Extent(NamedTuple):
 
 
 def flush(
-    *, only_changed: bool = False, part: str = "", progress: Callable[[int], object] = int
+    *,
+    only_changed: bool = False,
+    must_archive: bool = False,
+    part: str = "",
+    progress: Callable[[int], object] = int,
 ) -> FlushRun:
     """Writes every total that Redis holds, or only those that changed.
 
     If the minute buckets do not reach back to the last good flush, or Redis was restored from a
-    snapshot, everything is written. A part such as "2/8" is every eighth of the partitions, from
+    snapshot, everything is written. With `must_archive` a full flush archives, although the next
+    archive is not due. A part such as "2/8" is every eighth of the partitions, from
     the second one on. `progress` is called with numbers of totals. Returns the saved record of the
     flush. Raises redis.RedisError or django.db.Error; the next flush then writes what is missing.
     """
     run = FlushRun(started=django_timezone.now(), part=part)
     try:
-        _flush(run, only_changed=only_changed, progress=progress)
+        _flush(run, only_changed=only_changed, must_archive=must_archive, progress=progress)
     except Exception as error:
         run.error = f"{type(error).__name__}: {error}"
         raise
@@ -81,9 +92,11 @@ def write_subjects(subjects: Iterable[str]) -> None:
         write_hours(run, epoch)
 
 
-def _flush(run: FlushRun, *, only_changed: bool, progress: Callable[[int], object]) -> None:
+def _flush(
+    run: FlushRun, *, only_changed: bool, must_archive: bool, progress: Callable[[int], object]
+) -> None:
     epoch = epochs.SqlEpoch(run.part)
-    is_restored, minutes = _begin(run, epoch, only_changed=only_changed)
+    is_restored, minutes = _begin(run, epoch, only_changed=only_changed, must_archive=must_archive)
     hour = hour_at(run.flushed_until)
     run.settled += settle(epoch)
     changed = dict.fromkeys(_changed(minutes, epoch))
@@ -112,7 +125,7 @@ def _every_subject(run: FlushRun, epoch: epochs.SqlEpoch) -> Iterator[str]:
 
 def _recently_viewed(run: FlushRun, epoch: epochs.SqlEpoch) -> frozenset[str]:
     """Returns the subjects with a sketch that were viewed in the last hour, for a full flush."""
-    if run.kind != run.Kind.FULL or not conf.ARCHIVE_EVERY:
+    if run.kind != run.Kind.FULL:
         return frozenset()
     until = buckets.time_of(run.flushed_until) + AHEAD
     minutes = buckets.minute_buckets(REACH // buckets.MINUTE, until=until)
@@ -123,11 +136,13 @@ def _recently_viewed(run: FlushRun, epoch: epochs.SqlEpoch) -> frozenset[str]:
 
 def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
     source = iter(subjects)
-    while chunk := list(dict.fromkeys(islice(source, conf.FLUSH_CHUNK))):
+    while chunk := list(dict.fromkeys(islice(source, TOTALS_AT_ONCE))):
         yield chunk
 
 
-def _begin(run: FlushRun, epoch: epochs.SqlEpoch, *, only_changed: bool) -> Extent:
+def _begin(
+    run: FlushRun, epoch: epochs.SqlEpoch, *, only_changed: bool, must_archive: bool
+) -> Extent:
     """Enters the run in Redis and SQL, and decides how much it writes.
 
     A Redis that does not know the newest flush that SQL knows was restored from before it, so
@@ -146,7 +161,7 @@ def _begin(run: FlushRun, epoch: epochs.SqlEpoch, *, only_changed: bool) -> Exte
     is_in_reach = now - REACH <= since <= now
     if only_changed and is_in_reach and not is_restored:
         run.kind = run.Kind.CHANGED
-    elif _is_archive_due(run, past):
+    elif must_archive or _is_archive_due(run, past):
         run.kind = run.Kind.ARCHIVE
     else:
         run.kind = run.Kind.FULL
@@ -161,15 +176,14 @@ def _begin(run: FlushRun, epoch: epochs.SqlEpoch, *, only_changed: bool) -> Exte
 
 
 def _is_archive_due(run: FlushRun, past: "QuerySet[FlushRun, Any]") -> bool:
-    """Returns True if the last archive is ARCHIVE_EVERY old, or from the future.
+    """Returns True if the last archive is ARCHIVE_INTERVAL old, or from the future.
 
     `past` are the ends of the good flushes (µs), newest first.
     """
-    if not conf.ARCHIVE_EVERY:
-        return False
     # On a new site the first archive comes at the end of the first period.
     last = past.filter(kind=run.Kind.ARCHIVE).first() or past.last() or run.flushed_until
-    return not 0 <= run.flushed_until - last < conf.ARCHIVE_EVERY * 1_000_000
+    interval = ARCHIVE_INTERVAL // timedelta(microseconds=1)
+    return not 0 <= run.flushed_until - last < interval
 
 
 def _enter(run: FlushRun, epoch: epochs.SqlEpoch) -> bool:
@@ -247,7 +261,7 @@ def _renew_lists(at: datetime) -> None:
 
 
 def _delete_old_runs(run: FlushRun) -> None:
-    """Deletes records of flushes, but the last FLUSH_RUNS and the last good one of each kind."""
+    """Deletes records of flushes, but the last RUNS_KEPT and the last good one of each kind."""
     newest = runs.ended_well().order_by().values_list("kind", "part").annotate(newest=Max("pk"))
-    old = databases.rows(FlushRun).filter(pk__lte=run.pk - conf.FLUSH_RUNS)
+    old = databases.rows(FlushRun).filter(pk__lte=run.pk - RUNS_KEPT)
     old.exclude(pk__in=[pk for _kind, _part, pk in newest]).delete()

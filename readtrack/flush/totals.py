@@ -21,6 +21,8 @@ from readtrack.subjects import rows_by_model
 # Rows locked at once. PostgreSQL raises so many in some 20 ms, for which the site's own saves of
 # these rows wait.
 ROWS_LOCKED = 2_000
+# Seconds from a flush that misses a row until a later flush, which misses it too, removes its keys.
+ORPHAN_PATIENCE = 86_400
 
 
 class Portion(NamedTuple):
@@ -153,9 +155,9 @@ def _lift(subjects: Sequence[str]) -> int:
 
 
 def _remove_ripe(subjects: Sequence[str]) -> None:
-    """Removes subjects without a row if their row was already missing ORPHAN_AGE ago."""
+    """Removes subjects without a row if their row was already missing ORPHAN_PATIENCE ago."""
     for portion in scripts.parted(subjects):
-        ripe = scripts.run(removal.ripe_orphans(portion, age=conf.ORPHAN_AGE), patient=True)
+        ripe = scripts.run(removal.ripe_orphans(portion, age=ORPHAN_PATIENCE), patient=True)
         if ripe:
             scripts.run(removal.remove(ripe), patient=True)
             archive.delete(ripe)

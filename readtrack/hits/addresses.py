@@ -30,7 +30,7 @@ MAPPED = bytes(10) + b"\xff\xff"
 SAMPLE = 20  # visitors in a row, known by their addresses, that a process judges together
 MANY = 5  # different user agents in a sample: no one person's
 
-ADVICE = "Set READTRACK['PROXY_COUNT'] to the number of proxies, or new visitors look like one."
+ADVICE = "Set READTRACK['PROXIES'] to the number of proxies, or new visitors look like one."
 Notice = Literal["forwarded", "one address"]
 NOTICES: dict[Notice, str] = {
     "forwarded": gettext_noop(
@@ -63,7 +63,7 @@ def network(direct: str, forwarded: str, *, agent: str | None = None) -> str:
 
 def _is_doubtful(candidates: Sequence[str], client: str) -> bool:
     """Returns True if X-Forwarded-For is not believed, or names other public addresses, too."""
-    if not conf.PROXY_COUNT:  # such a site knows that anybody may have sent the header
+    if not conf.PROXIES:  # such a site knows that anybody may have sent the header
         return False
     return candidates.count(client) < len(candidates) or not candidates
 
@@ -94,7 +94,7 @@ def _candidates(forwarded: str, direct: str) -> list[str]:
     """Returns the networks of X-Forwarded-For that may be the client's. The last one is the most
     likely. Returns none if the header is not believed.
     """
-    if conf.PROXY_COUNT == "auto" and not conf.TRUSTED_PROXIES:
+    if conf.PROXIES == "auto":
         return _public_candidates(forwarded, direct)
     finder, _ = proxies()
     if finder is None:
@@ -138,16 +138,16 @@ class Proxies(NamedTuple):
 
 @cached_setting()
 def proxies() -> Proxies:
-    """Returns the proxies that PROXY_COUNT and TRUSTED_PROXIES describe."""
-    count = conf.PROXY_COUNT
-    trusted = conf.TRUSTED_PROXIES
-    if isinstance(trusted, str):
-        return Proxies(None, error="TRUSTED_PROXIES is a string, not a list.")
-    if not count and not trusted:
+    """Returns the proxies that PROXIES counts or lists."""
+    given: Any = conf.PROXIES
+    if isinstance(given, str):
+        error = "" if given == "auto" else f"{given!r} is neither 'auto' nor a list."
+        return Proxies(None, error=error)
+    if not given:
         return Proxies(None)
-    number = None if count == "auto" else count or None
+    named = {"proxy_count": given} if isinstance(given, int) else {"proxy_list": [*given]}
     try:
-        return Proxies(IpWare(("X_FORWARDED_FOR",), proxy_count=number, proxy_list=list(trusted)))
+        return Proxies(IpWare(("X_FORWARDED_FOR",), **named))
     except (TypeError, ValueError) as error:
         return Proxies(None, error=str(error))
 

@@ -6,17 +6,13 @@ from urllib.parse import quote
 from django.contrib.auth import get_user_model
 from django.db.models import IntegerField
 
-from readtrack.conf import cached_setting, conf, logger
+from readtrack.conf import cached_setting, conf, logger, reader_bits
 
 # A position, or the name that Redis finds the position by. With READERS "id" a position is the user
 # id; with "ordinal" it is the next free one, for UUIDs and ids far apart.
 Reader = int | str
 
 ANONYMOUS = "anon:"  # begins the name of a reader by cookie; names of users have no colon
-
-# Ordinals have keys of their own, because a bit at the same position belongs to another reader.
-ALL_STATE_KINDS = ("read", "read:ordinal", "seen", "seen:ordinal")
-BITS = {"bitmap": 1, "sequence": 32}  # of a reader, by READ_STATE
 
 
 class ReaderError(ValueError):
@@ -90,13 +86,8 @@ def has_ordinals() -> bool:
 
 
 def highest() -> int:
-    """Returns the highest position, which bounds the memory of a category's read state."""
-    return conf.MAX_READER // BITS[conf.READ_STATE]
+    """Returns the highest position, which bounds the memory of a category's read state.
 
-
-@cached_setting("AUTH_USER_MODEL")
-def state_kind() -> str:
-    """Returns the last part of the keys that hold read state now."""
-    return ("read" if conf.READ_STATE == "bitmap" else "seen") + (
-        ":ordinal" if has_ordinals() else ""
-    )
+    It is that of the site's form of read state.
+    """
+    return conf.MAX_READER // reader_bits()

@@ -6,6 +6,7 @@ import re
 import secrets
 import time
 from binascii import b2a_base64
+from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
@@ -27,7 +28,9 @@ from readtrack.hits import addresses, bots, readers
 AUTHENTICATION = "django.contrib.auth.middleware"
 URL_SAFE = bytes.maketrans(b"+/", b"-_")
 AT_ONCE = 24  # new cookies that are signed together
-# where Django keeps headers by their names in small letters; without it its functions set them
+RANDOM = 22  # random characters in a cookie
+MOST_OF_COOKIE = 200  # characters that are looked at, because ours have fewer
+# Where Django keeps headers by their names in small letters. Without it, Django's functions are used.
 HEADERS = "_store"
 SHARED = re.compile("public|s-maxage", re.IGNORECASE)  # in a Cache-Control
 UNSHARED = re.compile("private|no-store", re.IGNORECASE)  # in a header for CDNs
@@ -54,7 +57,7 @@ class Visitor(NamedTuple):
 
     @property
     def rate_id(self) -> str:
-        """The id whose hits RATE_LIMIT limits: a new cookie has no hits yet, a user who signed in
+        """The id whose hits RATE limits: a new cookie has no hits yet, a user who signed in
         is no robot.
         """
         return self.id if self.kind == "user" else self.fallback_id or self.id
@@ -72,10 +75,14 @@ def signed_in(request: HttpRequest) -> Any | None:
         # A user who is not loaded was not replaced either, as logging in and out do. Without a
         # session cookie none is loaded, because that would add `Vary: Cookie` to a page whose view
         # never looked at the user.
-        user = getattr(request, "_acached_user", None) or (
-            user if _session_cookie() in request.COOKIES else None
-        )
-    return user if user is not None and user.is_authenticated else None
+        loaded = getattr(request, "_acached_user", None)
+        if loaded:
+            user = loaded
+        elif _session_cookie() not in request.COOKIES:
+            return None
+    if user is None or not user.is_authenticated:
+        return None
+    return user
 
 
 async def asigned_in(request: HttpRequest) -> Any | None:
@@ -97,14 +104,11 @@ def _loader_of(user: Any) -> str | None:
     """Returns the module of the function that will load a lazy user; None for a user who is loaded."""
     if not isinstance(user, LazyObject):
         return None
-    state = object.__getattribute__(
-        user, "__dict__"
-    )  # the object's own function takes five times as long
-    return (
-        getattr(state.get("_setupfunc"), "__module__", "")
-        if state.get("_wrapped") is empty
-        else None
-    )
+    # The object's own function takes five times as long.
+    state = object.__getattribute__(user, "__dict__")
+    if state.get("_wrapped") is not empty:
+        return None
+    return getattr(state.get("_setupfunc"), "__module__", "")
 
 
 def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, named: bool = True) -> Visitor:
@@ -113,25 +117,41 @@ def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, named: bool 
 
     With `named` False a visitor with a new cookie may lack the fallback_id (see `Hit.named`).
     """
-    meta = request.META
-    asks = meta.get("HTTP_SEC_GPC", "").strip() == "1" or meta.get("HTTP_DNT", "").strip() == "1"
-    opted_out = conf.HONOUR_OPT_OUT and asks
-    has_cookies = conf.ANONYMOUS == "cookie" and bool(conf.COOKIE) and not opted_out
-    if has_cookies and (consent := conf.CONSENT):
-        has_cookies = says_true(
-            consent, lambda: import_string(consent)(request), otherwise="no cookie is set"
-        )
-    cookie = request.COOKIES.get(conf.COOKIE) if has_cookies else None
-    cookie_id = _opened(cookie[:200]) if cookie else ""  # ours have fewer characters
+    opted_out = conf.HONOUR_OPT_OUT and _asks_to_opt_out(request.META)
+    has_cookies = not opted_out and _may_have_cookie(request)
+    cookie_id = ""
+    if has_cookies:
+        cookie = request.COOKIES.get(conf.COOKIE)
+        if cookie:
+            cookie_id = _opened(cookie[:MOST_OF_COOKIE])
     if user is not None:
         return Visitor(user_id(user.pk), fallback_id=cookie_id, kind="user", opted_out=opted_out)
     if cookie_id:
         return Visitor(cookie_id)
-    caller = (*addresses.hops(meta), bots.user_agent_of(request))
+    caller = (*addresses.hops(request.META), bots.user_agent_of(request))
     if not has_cookies:
         return Visitor(id_of(caller), kind="hash", opted_out=opted_out)
-    new, new_id = _new_cookie()
-    return Visitor(new_id, id_of(caller), new) if named else Visitor(new_id, "", new, caller=caller)
+    new_cookie, new_id = _new_cookie()
+    if named:
+        return Visitor(new_id, id_of(caller), new_cookie)
+    return Visitor(new_id, "", new_cookie, caller=caller)
+
+
+def _asks_to_opt_out(meta: Mapping[str, Any]) -> bool:
+    """Returns True for a browser that sends Global Privacy Control or Do Not Track."""
+    privacy_control: str = meta.get("HTTP_SEC_GPC", "")
+    do_not_track: str = meta.get("HTTP_DNT", "")
+    return privacy_control.strip() == "1" or do_not_track.strip() == "1"
+
+
+def _may_have_cookie(request: HttpRequest) -> bool:
+    """Returns True if the site's settings, and its function CONSENT, allow a cookie."""
+    if conf.ANONYMOUS != "cookie" or not conf.COOKIE:
+        return False
+    consent = conf.CONSENT
+    if not consent:
+        return True
+    return says_true(consent, lambda: import_string(consent)(request), otherwise="no cookie is set")
 
 
 def _new_cookie() -> tuple[str, str]:
@@ -140,23 +160,30 @@ def _new_cookie() -> tuple[str, str]:
     """
     while True:
         try:
-            return _drawn(_signing_keys()[0], int(time.time()) // 60).pop()
+            present_key = _signing_keys()[0]
+            return _drawn(present_key, int(time.time()) // 60).pop()
         except IndexError:  # all are given out
             _drawn.cache_clear()
 
 
-# Some are made at once: that takes a third of the time, and others run while a thread waits for
+# Several are made at once, which takes a third of the time. Other threads run while one waits for
 # random bytes.
 @lru_cache(maxsize=1)
 def _drawn(key: blake2b, minute: int) -> list[tuple[str, str]]:
-    drawn, end, made = secrets.token_urlsafe(22 * AT_ONCE), f":{minute + 1:x}", []
-    for start in range(0, 22 * AT_ONCE, 22):
-        body = drawn[start : start + 22] + end
-        both = _keyed(
-            body, key
-        )  # the signature and the visitor's id, neither of which tells the other
-        made.append((f"{body}:{both[:16]}", both[16:]))
+    """Returns new cookies of that minute (since 1970), each with its visitor's id."""
+    random_text = secrets.token_urlsafe(RANDOM * AT_ONCE)
+    made = []
+    for start in range(0, RANDOM * AT_ONCE, RANDOM):
+        body = f"{random_text[start : start + RANDOM]}:{minute + 1:x}"
+        signature, visitor_id = _signed(body, key)
+        made.append((f"{body}:{signature}", visitor_id))
     return made
+
+
+def _signed(body: str, key: blake2b) -> tuple[str, str]:
+    """Returns the signature of a cookie and the visitor's id, neither of which tells the other."""
+    hashed = _keyed(body, key)
+    return hashed[:16], hashed[16:]
 
 
 register_at_fork(after_in_child=_drawn.cache_clear)  # because the parent gives them out
@@ -240,17 +267,17 @@ def reader(request: HttpRequest, user: AbstractBaseUser | None) -> readers.Reade
     # A new cookie is no reader before it comes back, because each page without one would get a new
     # position.
     anonymous = visitor(request, None)
-    return (
-        f"{readers.ANONYMOUS}{anonymous.id}"
-        if anonymous.kind == "cookie" and not anonymous.new_cookie
-        else None
-    )
+    if anonymous.kind != "cookie" or anonymous.new_cookie:
+        return None
+    return f"{readers.ANONYMOUS}{anonymous.id}"
 
 
 def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visitor) -> None:
     """Sets the visitor's new cookie."""
-    cookie, value = _Cookie.__new__(_Cookie), visitor.new_cookie
-    dict.update(cookie, _blank_cookie(request.is_secure())[0])
+    value = visitor.new_cookie
+    cookie = _Cookie.__new__(_Cookie)
+    blank, _ = _blank_cookie(request.is_secure())
+    dict.update(cookie, blank)
     # As copies and pickles are made; `set` would check the name each time.
     cookie.__dict__.update(_key=conf.COOKIE, _value=value, _coded_value=value)
     response.cookies[conf.COOKIE] = cookie
@@ -268,11 +295,10 @@ def may_be_shared(response: HttpResponseBase) -> bool:
     to others.
     """
     headers = getattr(response.headers, HEADERS, None)
-    control = (
-        response.get("Cache-Control", "")
-        if headers is None
-        else headers.get("cache-control", ("", ""))[1]
-    )
+    if headers is None:
+        control = response.get("Cache-Control", "")
+    else:
+        _, control = headers.get("cache-control", ("", ""))
     if control and SHARED.search(control):
         return True
     for_cdns = (response[name] for name in headers_for_cdns(response))
@@ -327,21 +353,19 @@ def _blank_cookie(is_secure: bool) -> tuple["Morsel[str]", str]:  # noqa: FBT001
 @cached_setting("SECRET_KEY", "SECRET_KEY_FALLBACKS")
 def _signing_keys() -> list[blake2b]:
     """Returns the key that signs cookies, and behind it those of SECRET_KEY_FALLBACKS."""
-    used = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    return [
-        _derived(force_bytes(conf.SECRET) + force_bytes(secret), "cookie", 24) for secret in used
-    ]
+    site_secret = force_bytes(conf.SECRET)
+    secret_keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return [_derived(site_secret + force_bytes(key), "cookie", 24) for key in secret_keys]
 
 
 def _opened(cookie: str) -> str:
     """Returns the visitor's id by a cookie; "" for a foreign cookie, and for one that is too old."""
     body, _, sent = cookie.rpartition(":")
+    sent_bytes = sent.encode(errors="replace")
     for key in _signing_keys():
-        both = _keyed(body, key)
-        if secrets.compare_digest(both[:16].encode(), sent.encode(errors="replace")):
-            return (
-                both[16:]
-                if time.time() - int(body.rpartition(":")[2], 16) * 60 <= conf.COOKIE_AGE
-                else ""
-            )
+        signature, visitor_id = _signed(body, key)
+        if secrets.compare_digest(signature.encode(), sent_bytes):
+            minute = int(body.rpartition(":")[2], 16)
+            is_fresh = time.time() - minute * 60 <= conf.COOKIE_AGE
+            return visitor_id if is_fresh else ""
     return ""

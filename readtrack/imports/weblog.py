@@ -33,6 +33,7 @@ from readtrack.flush.run import flush
 from readtrack.hits import addresses, exclusions, hit, visitors
 from readtrack.imports import ledger, logs
 from readtrack.models import FlushRun, Import
+from readtrack.store.counting import rate_limit
 from readtrack.subjects import is_counted, subject_of, subject_of_row
 
 LINES = 1_000  # between two looks at the progress
@@ -200,7 +201,7 @@ class Importer:
         self.report = ledger.Report()
         self._parse = logs.parser(self.form, self.fields)
         self._subject = lru_cache(maxsize=200_000)(subject_at)
-        self._rates = Recent(conf.RATE_WINDOW or 1)
+        self._rates = Recent(rate_limit().seconds)
         self._views = Recent(conf.WINDOW or 1)
         self._batch = ledger.Batch()
         # Of new lines that show an object, as long as there are few.
@@ -401,7 +402,7 @@ class Importer:
         """Returns the reason why the visitor's view does not count at that time, as record.lua
         decides it for live hits; "" if it counts.
         """
-        if conf.RATE_LIMIT and self._rates.hit(visitor, at=at) > conf.RATE_LIMIT:
+        if self._rates.hit(visitor, at=at) > rate_limit().hits:
             return "rate"
         if self._views.hit(visitor, subject, at=at) > 1:
             return "repeat"

@@ -114,7 +114,7 @@ class Archive(SubjectRow):
 
 
 class SubjectCount(SubjectRow):
-    """The counts of a row whose own table has no columns for them: of a model that COUNTED_MODELS
+    """The counts of a row whose own table has no columns for them: of a model that MODELS
     names.
     """
 

@@ -9,7 +9,6 @@ from django.utils.html import format_html
 from django.utils.translation import ngettext
 
 from readtrack import numerals
-from readtrack.conf import conf
 from readtrack.hits import reading
 from readtrack.page.placeholders import (
     DOT,
@@ -25,6 +24,7 @@ from readtrack.page.placeholders import (
 )
 from readtrack.page.shown import ANSWER, END_OF_TOKEN, VERSIONS, token_of
 from readtrack.reports.page_state import PageState
+from readtrack.store.read_state import strategy_of
 
 START_OF_ELEMENT = re.compile(r"\A<[\w-]+")
 
@@ -40,7 +40,7 @@ def rendered(placeholders: Mapping[bytes, Placeholder], state: PageState) -> dic
             shown = _count(state.views[placeholder.subject], kind=placeholder.kind)
         elif placeholder.kind in {DOT, UNREAD}:
             items = state.unread.get(placeholder.subject, 0)
-            shown = _dot(items, kind=placeholder.kind, dots=dots)
+            shown = _dot(placeholder, items, dots=dots)
         elif placeholder.kind == TEXT:
             shown = _seconds(placeholder)
         if has_page and placeholder.kind in OF_ELEMENTS:
@@ -65,10 +65,11 @@ def _count(views: int, *, kind: str) -> str:
     return format_html('<span class="readtrack-count" title="{}">{}</span>', exact, shown)
 
 
-def _dot(items: int, *, kind: str, dots: Callable[[int], str]) -> str:
+def _dot(placeholder: Placeholder, items: int, *, dots: Callable[[int], str]) -> str:
     if not items:
         return ""
-    has_number = kind == UNREAD and conf.READ_STATE != "bitmap"  # a bit has no number
+    # Without numbers it is a dot.
+    has_number = placeholder.kind == UNREAD and strategy_of(placeholder.subject).has_numbers
     return dots(items if has_number else 0)
 
 

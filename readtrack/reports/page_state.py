@@ -51,7 +51,7 @@ class PageQuestion:
         self._totals = [counters.totals(part) for part in scripts.parted(self._stored)]
         self._unread: list[scripts.Call[dict[str, int]]] = []
         if reader is not None:
-            self._unread = [read_state.unread(reader, part) for part in scripts.parted(dots)]
+            self._unread = read_state.unread(reader, dots)
 
     @property
     def calls(self) -> list[scripts.Call[Any]]:

@@ -51,7 +51,7 @@ def series(
 
     Periods are hours, days, weeks or months of the current time zone. The first and the last are
     whole, or go up to now. `until` is exclusive and defaults to now, `since` to `hours` before it;
-    naive times are of TIME_ZONE. Hours older than HISTORY_DAYS are in the last hour of their day.
+    naive times are of TIME_ZONE. Hours older than the days of HISTORY are in the last hour of their day.
     While Redis is down, views that are not flushed are missing. Raises ValueError for an unknown
     period, and TypeError for reads of more than an object.
     """

@@ -56,6 +56,17 @@ def stored(model: type[Model], pks: Sequence[Any]) -> dict[Any, RowCounts]:
     return {pk: counts[pk] for pk in pks if pk in counts}
 
 
+def missing(subjects: Iterable[str]) -> set[str]:
+    """Returns those of the subjects that have no row. A subject of no counted model is not among
+    them, because an app may come back.
+    """
+    without_row: set[str] = set()
+    for model, rows in rows_by_model(subjects).items():
+        existing = stored(model, list(rows))
+        without_row.update(subject for pk, subject in rows.items() if pk not in existing)
+    return without_row
+
+
 def _own_counts(rows: "QuerySet[Any]") -> dict[Any, RowCounts]:
     """Returns the counts in the rows themselves."""
     return {

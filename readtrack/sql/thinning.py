@@ -1,4 +1,4 @@
-"""Thinning history: one row a day after HISTORY_DAYS, none after HISTORY_YEARS."""
+"""Thinning history: one row a day after the days of HISTORY, none after its years."""
 
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import QuerySet, Sum
 
 from readtrack import buckets
-from readtrack.conf import conf
+from readtrack.conf import DEFAULTS, conf
 from readtrack.models import BreakdownHistory, History, ReaderHistory
 from readtrack.sql import databases, history_months, vendors
 from readtrack.sql.breakdown_history import add_gains
@@ -21,15 +21,17 @@ DAYS_AGAIN = timedelta(days=7)
 
 
 def thin(*, at: datetime) -> int:
-    """Leaves one row a day after HISTORY_DAYS, none after HISTORY_YEARS.
+    """Leaves one row a day after the days of HISTORY, none after its years.
 
-    Returns how many rows it deleted.
+    What was stored before HISTORY was turned off is thinned by the defaults. Returns how many rows
+    it deleted.
     """
+    kept = {**DEFAULTS["HISTORY"], **(conf.HISTORY or {})}
     deleted = 0
-    if conf.HISTORY_YEARS:
-        oldest = at - timedelta(days=365.25 * conf.HISTORY_YEARS)
+    if kept["years"]:
+        oldest = at - timedelta(days=365.25 * kept["years"])
         deleted += _forget(before=buckets.hour_index(oldest))
-    end = at - timedelta(days=max(conf.HISTORY_DAYS, WHOLE_DAYS))
+    end = at - timedelta(days=max(kept["days"], WHOLE_DAYS))
     starts = buckets.period_starts(end - DAYS_AGAIN, end, by="day")
     days = [buckets.hour_index(start) for start in starts]
     for model in (History, ReaderHistory, BreakdownHistory):

@@ -28,7 +28,7 @@ from readtrack.store import batch, clock, day_keys, keys, recording, scripts
 from readtrack.store.batch import Part, PlainView
 from readtrack.store.circuit import SilentError, fail_open
 from readtrack.store.cluster import REFUSAL
-from readtrack.store.counting import count_views, set_hits
+from readtrack.store.counting import count_views, rate_limit, set_hits
 from readtrack.store.scripts import Call
 from readtrack.store.skips import key_of, skip_buffer
 
@@ -430,7 +430,7 @@ def _clock_question() -> list[Call[None]]:
 
 
 def _rate_window_ago() -> datetime:
-    return clock.now() - timedelta(seconds=conf.RATE_WINDOW or 1)
+    return clock.now() - timedelta(seconds=rate_limit().seconds)
 
 
 def _move_rate(waiting: Waiting) -> None:
@@ -441,7 +441,7 @@ def _move_rate(waiting: Waiting) -> None:
     if judge is None:
         return
     waiting.mark = recording.mark(judge.keys[0])
-    window = int(waiting.at.timestamp()) // (conf.RATE_WINDOW or 1)
+    window = int(waiting.at.timestamp()) // rate_limit().seconds
     for call in (judge, waiting.back):
         if call is not None:
             rate, *others = call.keys

@@ -9,7 +9,7 @@ from contextlib import suppress
 from math import inf
 from operator import methodcaller
 from time import monotonic, perf_counter_ns, sleep
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from redis import Redis, exceptions
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
@@ -24,7 +24,7 @@ from redis.exceptions import (
 from redis.utils import str_if_bytes
 
 from readtrack.conf import conf
-from readtrack.store.circuit import Circuit, SilentError, present_page
+from readtrack.store.circuit import Circuit, Page, SilentError, present_page
 
 TRIES = 3  # of a page's command that the cluster redirects, or cannot serve for now
 PATIENCE = 10.0  # seconds in which long work tries again, so that a replica can take over
@@ -37,8 +37,28 @@ REDIRECTED = (AskError, ClusterDownError, SilentError, TryAgainError)  # MovedEr
 
 Address = tuple[str, int]
 Command = tuple[Any, ...]
+# Errors of a server, and of the way to it.
+FAILURES = (ResponseError, exceptions.ConnectionError, exceptions.TimeoutError, OSError)
+MOMENT = 0.005  # seconds that a page gets to take what other servers have answered meanwhile
+
 Ask = Callable[[Redis, Sequence[Command], Callable[[], None]], Sequence[Any]]
 Result = TypeVar("Result")
+
+
+class Layout(NamedTuple):
+    """The servers of a cluster, and the primary of each slot."""
+
+    slots: list[Address | None]
+    primaries: list[Address]
+    servers: list[Address]  # replicas, too
+
+
+class ScanPosition(NamedTuple):
+    """How far a scan of all servers is: a cursor over several servers."""
+
+    done: frozenset[Address] = frozenset()
+    address: Address | None = None  # the server that is being scanned
+    cursor: Any = 0  # of that server
 
 
 class Cluster(Redis):
@@ -75,72 +95,59 @@ class Cluster(Redis):
         if not self._primaries:
             self.refresh()
         if key is None:
-            found = min(
-                self._primaries, key=lambda one: self.server(one)[1].opened or 0, default=None
-            )
+            address = min(self._primaries, key=self._failed_at, default=None)
         else:
-            found = self._slots[key_slot(key.encode() if isinstance(key, str) else key)]
-        if found is None:
-            raise SilentError(
-                "no server of the cluster has the slot"
-                if self._primaries
-                else "no server of the cluster answers"
-            )
-        return found
+            address = self._slots[key_slot(key.encode() if isinstance(key, str) else key)]
+        if address is not None:
+            return address
+        if self._primaries:
+            raise SilentError("no server of the cluster has the slot")
+        raise SilentError("no server of the cluster answers")
 
     def at(self, address: Address, ask: Callable[[Redis], Result]) -> Result:
         """Returns the answer of that server. Raises SilentError, at once if the server failed a
         moment ago.
         """
         client, circuit = self.server(address)
+        if self.is_patient:
+            return self._at_length(client, circuit, ask)
         page = present_page.get()
-        left = page.left if page and not self.is_patient else inf
-        if left <= 0 or not (self.is_patient or circuit.opened is None or circuit.lets_pass()):
+        seconds_left = _seconds_left(page)
+        if seconds_left <= 0 or not _lets_pass(circuit):
             raise SilentError(f"{circuit.name} failed a moment ago")
-        before = (
-            page.left + page.elsewhere if page else 0.0
-        )  # less what `ask` waits for other servers
         try:
-            try:
-                result = ask(client)
-                circuit.opened = None
-            finally:
-                if page:  # that it waited is noted in the circuit of the server, and nowhere else
-                    waited = before - page.left - page.elsewhere
-                    page.elsewhere += waited
-                    circuit.note_wait(waited)
-            for answer in result if isinstance(result, list) and not self.is_patient else ():
-                if isinstance(answer, ResponseError) and REFUSAL.search(str(answer)):
-                    raise answer
-        except (
-            ResponseError,
-            exceptions.ConnectionError,
-            exceptions.TimeoutError,
-            OSError,
-        ) as error:
+            result = _asked_within(page, client, circuit, ask)
+            _raise_refusal(result)
+        except FAILURES as error:
             is_answer = isinstance(error, ResponseError)
-            if is_answer and (self.is_patient or not REFUSAL.search(str(error))):
+            if is_answer and not REFUSAL.search(str(error)):
                 raise
             # A server that had little time, because another one hangs, is not to blame.
-            is_to_blame = (
-                is_answer
-                or left > conf.TIMEOUT / 2
-                or isinstance(error, exceptions.ConnectionError)
-            )
-            if not self.is_patient and is_to_blame:
-                circuit.open(error)
-                if page:  # gets a moment (s) to take what the others have answered meanwhile
-                    page.left = max(page.left, 0.005)
-            raise SilentError(f"{circuit.name} failed: {type(error).__name__}: {error}") from error
+            had_time = seconds_left > conf.TIMEOUT / 2
+            if had_time or is_answer or isinstance(error, exceptions.ConnectionError):
+                _give_up(page, circuit, error)
+            raise _silent(circuit, error) from error
         return result
+
+    def _at_length(self, client: Redis, circuit: Circuit, ask: Callable[[Redis], Result]) -> Result:
+        """Returns the answer of a server to long work, for which no circuit opens."""
+        page = present_page.get()
+        try:
+            return _asked_within(page, client, circuit, ask)
+        except ResponseError:
+            raise
+        except FAILURES as error:
+            raise _silent(circuit, error) from error
 
     def _follow(self, error: RedisError) -> bool:
         """Learns where slots are now. Returns True if it makes sense to send the command again."""
-        if (page := present_page.get()) and page.left <= 0:
+        page = present_page.get()
+        if page and page.left <= 0:
             return False
         if isinstance(error, MovedError):
             self.refresh()
-            address = self._slots[error.slot_id] = self._named(error)
+            address = self._named(error)
+            self._slots[error.slot_id] = address
             if address not in self._primaries:
                 self._primaries.append(address)
             return True
@@ -156,44 +163,42 @@ class Cluster(Redis):
         """Asks a server where the slots are, unless this process did so a moment ago. Returns True
         if one answered.
         """
-        if (
-            self._primaries and monotonic() - self._asked < ASKED_EVERY
-        ):  # each of a process's first threads asks
+        # Each of a process's first threads asks.
+        if self._primaries and monotonic() - self._asked < ASKED_EVERY:
             return False
         self._asked = monotonic()
         self._known.rotate()
-        for address in sorted(self._known, key=lambda one: self.server(one)[1].opened or 0):
+        for address in sorted(self._known, key=self._failed_at):
             try:
-                found = self.at(address, methodcaller("execute_command", "CLUSTER", "SLOTS"))
+                answer = self.at(address, methodcaller("execute_command", "CLUSTER", "SLOTS"))
             except RedisError:
                 continue
-            slots: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
-            known, primaries = dict[Address, None](), dict[Address, None]()
-            for start, end, *servers in found:
-                # A server that does not know its own name gives none.
-                addresses = [
-                    (str_if_bytes(host or "") or address[0], int(port))
-                    for host, port, *_ in servers
-                ]
-                slots[start : end + 1] = [addresses[0]] * (end + 1 - start)
-                primaries[addresses[0]] = None
-                known.update(dict.fromkeys(addresses))
-            if primaries:
-                self._slots, self._primaries, self._known = slots, [*primaries], deque(known)
-                for gone in set(self._servers) - {*known}:
-                    client, _ = self._servers.pop(
-                        gone, (self, None)
-                    )  # another thread may do the same
-                    client.connection_pool.disconnect(inuse_connections=False)
+            layout = _layout_of(answer, asked=address)
+            if layout.primaries:
+                self._slots = layout.slots
+                self._primaries = layout.primaries
+                self._known = deque(layout.servers)
+                self._forget_others(layout.servers)
                 return True
         return False
+
+    def _failed_at(self, address: Address) -> float:
+        """Returns when the server failed (monotonic clock), 0 for a server that did not."""
+        return self.server(address)[1].opened or 0
+
+    def _forget_others(self, servers: Sequence[Address]) -> None:
+        """Closes the connections to the servers that are in the cluster no more."""
+        for address in set(self._servers) - {*servers}:
+            client, _ = self._servers.pop(address, (self, None))  # another thread may do the same
+            client.connection_pool.disconnect(inuse_connections=False)
 
     def server(self, address: Address) -> tuple[Redis, Circuit]:
         """Returns the client of one server, and its circuit."""
         if address not in self._servers:
+            host, port = address
             self._servers[address] = (
                 self._client_of(address),
-                Circuit("Redis at {}:{}".format(*address)),
+                Circuit(f"Redis at {host}:{port}"),
             )
         return self._servers[address]
 
@@ -201,30 +206,33 @@ class Cluster(Redis):
         """Returns the answer of the key's server, wherever the key is by now. Raises
         redis.RedisError.
         """
-
-        def redirect(client: Redis) -> Any:
-            pipeline: Any = client.pipeline(transaction=False)
-            return pipeline.execute_command("ASKING").execute_command(*args, **options).execute()[1]
-
-        until, tries = monotonic() + PATIENCE, 1
+        until = monotonic() + PATIENCE
+        tries = 1
         while True:
             try:
-                try:
-                    return self.at(
-                        self.address(_key_of(args)),
-                        methodcaller("execute_command", *args, **options),
-                    )
-                except AskError as error:
-                    if isinstance(error, MovedError):
-                        raise
-                    return self.at(
-                        self._named(error), redirect
-                    )  # the slot of the key is on its way there
+                return self._try_command(*args, **options)
             except REDIRECTED as error:
                 is_last = monotonic() > until if self.is_patient else tries == TRIES
                 if is_last or not self._follow(error):
                     raise SilentError(f"{type(error).__name__}: {error}") from error
                 tries += 1
+
+    def _try_command(self, *args: Any, **options: Any) -> Any:
+        """Returns the answer of the server that should have the key, or of the one to which the
+        key's slot is on its way.
+        """
+
+        def redirected(client: Redis) -> Any:
+            pipeline: Any = client.pipeline(transaction=False)
+            return pipeline.execute_command("ASKING").execute_command(*args, **options).execute()[1]
+
+        try:
+            address = self.address(_key_of(args))
+            return self.at(address, methodcaller("execute_command", *args, **options))
+        except MovedError:
+            raise
+        except AskError as error:
+            return self.at(self._named(error), redirected)
 
     def spread(self, commands: Sequence[Command], ask: Ask) -> list[Any]:
         """Returns the answers to the commands; an error is the answer to the command that it
@@ -235,34 +243,43 @@ class Cluster(Redis):
         waited for.
         """
         answers: list[Any] = [None] * len(commands)
-        groups = defaultdict[Address, list[int]](list)
-        names = [_key_of(command) for command in commands]
-        anywhere = next(filter(None, names), None)
-        for place, name in enumerate(names):
-            try:
-                groups[self.address(name or anywhere)].append(place)
-            except SilentError as error:
-                answers[place] = error
-        waiting = list(groups.items())
+        waiting = self._by_server(commands, answers)
 
         def ask_next() -> None:
-            if waiting:
-                address, places = waiting.pop()
-                some = [commands[place] for place in places]
-                try:
-                    found = self.at(address, lambda client: ask(client, some, ask_next))
-                except SilentError as error:
-                    found = [error] * len(places)
-                for place, answer in zip(places, found, strict=True):
-                    answers[place] = answer
+            if not waiting:
+                return
+            address, places = waiting.pop()
+            portion = [commands[place] for place in places]
+            try:
+                answered = self.at(address, lambda client: ask(client, portion, ask_next))
+            except SilentError as error:
+                answered = [error] * len(places)
+            for place, answer in zip(places, answered, strict=True):
+                answers[place] = answer
 
         while waiting:
             ask_next()
-        given = zip(commands, answers, strict=True)
         return [
             self._repeated(command) if isinstance(answer, REDIRECTED) else answer
-            for command, answer in given
+            for command, answer in zip(commands, answers, strict=True)
         ]
+
+    def _by_server(
+        self, commands: Sequence[Command], answers: list[Any]
+    ) -> list[tuple[Address, list[int]]]:
+        """Returns the places of the commands for each server. An error becomes the answer to a
+        command that no server can take.
+        """
+        groups = defaultdict[Address, list[int]](list)
+        names = [_key_of(command) for command in commands]
+        first_name = next(filter(None, names), None)
+        for place, name in enumerate(names):
+            try:
+                # A command without a key goes where another one goes anyway.
+                groups[self.address(name or first_name)].append(place)
+            except SilentError as error:
+                answers[place] = error
+        return list(groups.items())
 
     def _repeated(self, command: Command) -> Any:
         try:
@@ -281,25 +298,31 @@ class Cluster(Redis):
         """Returns a cursor and keys of one server. Those of one that fails come again, from the one
         that takes over.
         """
-        done, address, place = (
-            cursor if isinstance(cursor, tuple) else (frozenset[Address](), None, 0)
-        )
+        position = cursor if isinstance(cursor, ScanPosition) else ScanPosition()
         until = monotonic() + PATIENCE
         while True:
-            if address is None:
-                self.clients()
-                address = next((one for one in self._primaries if one not in done), None)
+            if position.address is None:
+                position = position._replace(address=self._next_to_scan(position.done))
+            address = position.address
             if address is None:
                 return 0, []
             try:
-                place, names = self.at(address, methodcaller("scan", place, *args, **options))
+                scanned = self.at(address, methodcaller("scan", position.cursor, *args, **options))
             except SilentError:
                 if monotonic() > until:
                     raise
                 sleep(PAUSE)
-                address, place = None, 0
-            else:
-                return (done, address, place) if place else (done | {address}, None, 0), names
+                position = ScanPosition(position.done)
+                continue
+            next_cursor, names = scanned
+            if next_cursor:
+                return position._replace(cursor=next_cursor), names
+            return ScanPosition(position.done | {address}), names
+
+    def _next_to_scan(self, done: frozenset[Address]) -> Address | None:
+        """Returns a server whose keys were not all returned; None if all were."""
+        self.clients()  # refreshes the primaries
+        return next((address for address in self._primaries if address not in done), None)
 
     def time(self, **options: Any) -> Any:
         """Returns the earliest time of the servers that answer, so that no page seems to begin
@@ -322,3 +345,75 @@ def _key_of(command: Command) -> Any:
     """Returns the first key of a command; None for one without keys."""
     place = {"EVAL": 3, "EVALSHA": 3, "MEMORY": 2}.get(command[0], 1)
     return command[place] if len(command) > place else None
+
+
+def _seconds_left(page: Page | None) -> float:
+    return inf if page is None else page.left
+
+
+def _lets_pass(circuit: Circuit) -> bool:
+    return circuit.opened is None or circuit.lets_pass()
+
+
+def _asked_within(
+    page: Page | None, client: Redis, circuit: Circuit, ask: Callable[[Redis], Result]
+) -> Result:
+    """Returns what the server answers, and closes its circuit.
+
+    How long the page waited is noted in the circuit of the server, and nowhere else.
+    """
+    if page is None:
+        result = ask(client)
+        circuit.opened = None
+        return result
+    # `ask` may wait for other servers, too, which note their own part of the time.
+    before = page.left + page.elsewhere
+    try:
+        result = ask(client)
+        circuit.opened = None
+    finally:
+        waited = before - page.left - page.elsewhere
+        page.elsewhere += waited
+        circuit.note_wait(waited)
+    return result
+
+
+def _give_up(page: Page | None, circuit: Circuit, error: Exception) -> None:
+    """Opens the circuit of a server, and lets the page take the answers of the other servers."""
+    circuit.open(error)
+    if page:
+        page.left = max(page.left, MOMENT)
+
+
+def _raise_refusal(result: Any) -> None:
+    """Raises the first answer of several by which the server refuses all scripts or writes."""
+    if not isinstance(result, list):
+        return
+    for answer in result:
+        if isinstance(answer, ResponseError) and REFUSAL.search(str(answer)):
+            raise answer
+
+
+def _silent(circuit: Circuit, error: Exception) -> SilentError:
+    return SilentError(f"{circuit.name} failed: {type(error).__name__}: {error}")
+
+
+def _layout_of(answer: Any, *, asked: Address) -> Layout:
+    """Returns the layout in an answer to CLUSTER SLOTS of the server that was asked."""
+    slots: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
+    primaries: dict[Address, None] = {}
+    known: dict[Address, None] = {}
+    for start, end, *servers in answer:
+        addresses = [_address_of(server, asked=asked) for server in servers]
+        primary = addresses[0]
+        slots[start : end + 1] = [primary] * (end + 1 - start)
+        primaries[primary] = None
+        known.update(dict.fromkeys(addresses))
+    return Layout(slots, [*primaries], [*known])
+
+
+def _address_of(server: Sequence[Any], *, asked: Address) -> Address:
+    """Returns the address of a server in an answer to CLUSTER SLOTS."""
+    host, port, *_ = server
+    # A server that does not know its own name gives none.
+    return str_if_bytes(host or "") or asked[0], int(port)

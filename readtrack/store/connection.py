@@ -137,36 +137,55 @@ def make(timeout: float) -> Redis:
     or an answer.
     """
     cache: Any = caches[conf.CACHE]
-    factory: Any = getattr(getattr(cache, "client", None), "connection_factory", None)
+    factory = _factory_of(cache)
     if isinstance(factory, ClusterFactory):
-        urls = cache.client._server
-        seeds = [
-            (told.get("host", "localhost"), told.get("port", 6379)) for told in map(parse_url, urls)
-        ]
-        return factory.cluster(urls[0], seeds, timeout)
+        return _cluster_of(cache, factory, timeout)
     if isinstance(factory, ConnectionFactory):
-        client, kind = None, factory.redis_client_cls
-    else:
-        try:
-            client = getattr(cache, "client", cache).get_client(write=True)
-        except Exception as error:  # of any library
-            raise UnusableError(f"{type(error).__name__}: {error}") from error
-        if hasattr(client, "nodes_manager"):  # the cluster client of redis-py or of valkey-py
-            return _like(client, timeout)
-        kind = type(client)
-    if not issubclass(kind, Redis):
-        need = f"a redis.Redis, or for a cluster CONNECTION_FACTORY = '{CLUSTER_FACTORY}'"
-        raise UnusableError(f"it gives a {kind.__name__}, and readtrack needs {need}")
-    if client is not None:
-        return client  # type: ignore[no-any-return]
-    pool = _pool(
-        factory, cache.client._server[0], timeout
-    )  # the first takes the writes; of shards it has all our keys
+        return _own_client(cache, factory, timeout)
+    try:
+        client = getattr(cache, "client", cache).get_client(write=True)
+    except Exception as error:  # of any library
+        raise UnusableError(f"{type(error).__name__}: {error}") from error
+    if hasattr(client, "nodes_manager"):  # the cluster client of redis-py or of valkey-py
+        return _like(client, timeout)
+    _check_client_class(type(client))
+    return client  # type: ignore[no-any-return]
+
+
+def _factory_of(cache: Any) -> Any:
+    """Returns what makes the connections of a django-redis cache; None for another cache."""
+    return getattr(getattr(cache, "client", None), "connection_factory", None)
+
+
+def _cluster_of(cache: Any, factory: "ClusterFactory", timeout: float) -> Cluster:
+    """Returns a client of the cluster whose servers the cache names."""
+    urls = cache.client._server
+    seeds = []
+    for url in urls:
+        parsed: Any = parse_url(url)  # type: ignore[no-untyped-call]
+        seeds.append((parsed.get("host", "localhost"), parsed.get("port", 6379)))
+    return factory.cluster(urls[0], seeds, timeout)
+
+
+def _own_client(cache: Any, factory: Any, timeout: float) -> Redis:
+    """Returns a client of a django-redis cache, with a pool of our own."""
+    client_class = factory.redis_client_cls
+    _check_client_class(client_class)
+    # The first server takes the writes. Of several shards it has all our keys.
+    pool = _pool(factory, cache.client._server[0], timeout)
     if isinstance(cache.client, SentinelClient) and not isinstance(pool, SentinelConnectionPool):
         raise UnusableError(
             "SentinelClient needs CONNECTION_FACTORY = 'django_redis.pool.SentinelConnectionFactory'"
         )
-    return kind(connection_pool=pool, **factory.redis_client_cls_kwargs)  # type: ignore[no-any-return]
+    return client_class(connection_pool=pool, **factory.redis_client_cls_kwargs)  # type: ignore[no-any-return]
+
+
+def _check_client_class(client_class: type) -> None:
+    """Raises UnusableError for a class that is no client of redis-py."""
+    if issubclass(client_class, Redis):
+        return
+    need = f"a redis.Redis, or for a cluster CONNECTION_FACTORY = '{CLUSTER_FACTORY}'"
+    raise UnusableError(f"it gives a {client_class.__name__}, and readtrack needs {need}")
 
 
 class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
@@ -176,12 +195,10 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
         """Returns the client that the cache itself uses, one for all because Django makes a cache
         for each request.
         """
-        name, told = (
-            f"{url} {self.options}",
-            {**self.make_connection_params(url), **self.pool_cls_kwargs},
-        )
+        name = f"{url} {self.options}"
         if name not in _caches:
-            _caches[name] = RedisCluster.from_url(**told, require_full_coverage=False)
+            parameters = {**self.make_connection_params(url), **self.pool_cls_kwargs}
+            _caches[name] = RedisCluster.from_url(**parameters, require_full_coverage=False)
         return _caches[name]
 
     def disconnect(self, connection: RedisCluster) -> None:
@@ -196,8 +213,9 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
             raise UnusableError(ONE_PARTITION)
 
         def client_of(address: Address) -> Redis:
+            host, port = address
             pool = _pool(self, url, timeout)
-            pool.connection_kwargs.update(zip(("host", "port"), address, strict=True))
+            pool.connection_kwargs.update(host=host, port=port)
             return Redis(connection_pool=pool)
 
         return Cluster(seeds, client_of, is_patient=timeout == PATIENCE)
@@ -208,11 +226,15 @@ def _like(found: Any, timeout: float) -> Cluster:
     TLS.
     """
     given = found.nodes_manager.connection_kwargs
-    names = {"username", "password", "credential_provider"}
-    own = {name: value for name, value in given.items() if name in names or name.startswith("ssl_")}
+    credentials = {"username", "password", "credential_provider"}
+    kept = {
+        name: value
+        for name, value in given.items()
+        if name in credentials or name.startswith("ssl_")
+    }
     is_tls = given.get("ssl") or "SSL" in getattr(given.get("connection_class"), "__name__", "")
     seeds = [(str(node.host), int(node.port)) for node in found.get_nodes()]
-    factory = ClusterFactory({"CONNECTION_POOL_KWARGS": own})
+    factory = ClusterFactory({"CONNECTION_POOL_KWARGS": kept})
     return factory.cluster("rediss://" if is_tls else "redis://", seeds, timeout)
 
 
@@ -222,27 +244,23 @@ def misconfiguration() -> str:
         cache: Any = caches[conf.CACHE]
         if not (hasattr(cache, "client") or hasattr(cache, "get_client")):
             return f"it is a {type(cache).__module__}.{type(cache).__name__}, and readtrack needs django-redis"
-        if isinstance(
-            getattr(getattr(cache, "client", None), "connection_factory", None), ConnectionFactory
-        ):
+        if isinstance(_factory_of(cache), ConnectionFactory):
             pool = make(1).connection_pool
             pool.connection_class(**pool.connection_kwargs)
-        elif (
-            "Cluster" in type(cache).__name__ and conf.PARTITIONS == 1
-        ):  # others' clients would ask the servers
+        # Clients of other libraries would ask the servers.
+        elif "Cluster" in type(cache).__name__ and conf.PARTITIONS == 1:
             return ONE_PARTITION
+    except UnusableError as error:
+        return str(error)
     except (
-        AttributeError,
+        AttributeError,  # of a cache that has no client
         ImproperlyConfigured,
         ImportError,
         TypeError,
         ValueError,
         RedisError,
     ) as error:
-        # AttributeError: a cache that has no client
-        return (
-            str(error) if isinstance(error, UnusableError) else f"{type(error).__name__}: {error}"
-        )
+        return f"{type(error).__name__}: {error}"
     return ""
 
 
@@ -256,12 +274,9 @@ def _pool(factory: Any, url: str, timeout: float) -> ConnectionPool:
     # default.
     retry = Retry(NoBackoff(), 1, supported_errors=(exceptions.ConnectionError,))
     if isinstance(factory, SentinelConnectionFactory):
-        # All Sentinels together take no longer than one answer of Redis may. No retry, because a
-        # client that finds no primary has asked every Sentinel already.
-        retry, share = Retry(NoBackoff(), 0), timeout / len(factory.options["SENTINELS"])
-        own = {"socket_timeout": share, "socket_connect_timeout": share, "retry": retry}
-        told = {**(factory.options.get("SENTINEL_KWARGS") or {}), **own}
-        factory = type(factory)({**factory.options, "SENTINEL_KWARGS": told})
+        # No retry, because a client that finds no primary has asked every Sentinel already.
+        retry = Retry(NoBackoff(), 0)
+        factory = _with_limited_sentinels(factory, timeout, retry)
     pool: Any = factory.get_connection_pool(factory.make_connection_params(url))
     pool.connection_kwargs.update(
         socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry
@@ -270,14 +285,26 @@ def _pool(factory: Any, url: str, timeout: float) -> ConnectionPool:
     limited = [pool]
     if timeout != PATIENCE and isinstance(pool, SentinelConnectionPool):
         limited += [sentinel.connection_pool for sentinel in pool.sentinel_manager.sentinels]
-    for one in limited:
-        one.connection_class = _limited(one.connection_class, _Limited)
+    for limited_pool in limited:
+        limited_pool.connection_class = _limited(limited_pool.connection_class, _Limited)
     if hasattr(pool, "queue_class"):
         pool.timeout = timeout  # by default it waits 20 s for a connection
         if timeout != PATIENCE:
             pool.queue_class = _limited(pool.queue_class, _LimitedQueue)
             pool.reset()
     return pool  # type: ignore[no-any-return]
+
+
+def _with_limited_sentinels(factory: Any, timeout: float, retry: Retry) -> Any:
+    """Returns the factory, whose Sentinels all together take no longer than one answer of Redis."""
+    share = timeout / len(factory.options["SENTINELS"])
+    kwargs = {
+        **(factory.options.get("SENTINEL_KWARGS") or {}),
+        "socket_timeout": share,
+        "socket_connect_timeout": share,
+        "retry": retry,
+    }
+    return type(factory)({**factory.options, "SENTINEL_KWARGS": kwargs})
 
 
 def connect(*, patient: bool = False) -> Redis:
@@ -304,9 +331,11 @@ def server_time(*, patient: bool = False) -> int:
 def address(client: Redis | None = None) -> str:
     """Returns the address of a server, by default of the one in CACHES, without user and password."""
     pool = (client or connect()).connection_pool
-    told = pool.connection_kwargs
-    place = told.get("path") or getattr(pool, "service_name", "")
-    return str(place or f"{told.get('host', 'localhost')}:{told.get('port', 6379)}")
+    parameters = pool.connection_kwargs
+    name = parameters.get("path") or getattr(pool, "service_name", "")
+    if name:
+        return str(name)
+    return f"{parameters.get('host', 'localhost')}:{parameters.get('port', 6379)}"
 
 
 def _close(*, setting: str, **kwargs: Any) -> None:

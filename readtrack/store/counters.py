@@ -180,8 +180,8 @@ def subject_hours(hours: Sequence[int], *, subject: str) -> list[int]:
         return []
     names = [keys.hour(buckets.hour_bucket(buckets.hour_start(hour)), subject) for hour in hours]
 
-    def decode(counts: Sequence[bytes | None]) -> list[int]:
-        return [int(count or 0) for _, count in zip(names, counts, strict=True)]
+    def decode(answer: Sequence[bytes | None]) -> list[int]:
+        return [int(count or 0) for _, count in zip(names, answer, strict=True)]
 
     return scripts.run(Call("MGET", names, (), decode))
 

@@ -5,6 +5,7 @@ numbers as the texts that go to Redis.
 """
 
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 from readtrack.conf import cached_setting, conf
 from readtrack.hits.hit import Hit, Outcome, Reason
@@ -13,7 +14,7 @@ from readtrack.store.scripts import Call
 from readtrack.subjects import label_in
 
 NO_LIMIT = keys.ROBOT - 1
-# Refused hits of an address and browser, in a RATE_WINDOW, whose new cookies are given windows.
+# Refused hits of an address and browser, in the seconds of RATE, whose new cookies are given windows.
 NEWCOMERS = 100
 
 SHARED_KEYS = 3  # of a hit, before those of each view
@@ -37,18 +38,32 @@ def teller_of(*, by_script: bool, has_stand_in: bool) -> int:
     return BY_SCRIPT if by_script else BY_PAGE
 
 
+class RateLimit(NamedTuple):
+    """How many hits of one visitor count, and in how many seconds from the first of them."""
+
+    hits: int
+    seconds: int
+
+
+@cached_setting()
+def rate_limit() -> RateLimit:
+    """Returns the limit of the setting RATE, where 0 hits are no limit, and 0 seconds are one."""
+    hits, seconds = conf.RATE
+    return RateLimit(hits or NO_LIMIT, seconds or 1)
+
+
 @cached_setting()
 def common_arguments() -> tuple[str, ...]:
     """Returns the arguments that all hits have in common; see lua/common.lua."""
     numbers = (
         conf.WINDOW or 1,  # without a window, a hit that is sent again would count twice
-        conf.RATE_LIMIT or NO_LIMIT,
+        rate_limit().hits,
         keys.ROBOT,
         keys.hour.ttl,
         keys.model_hour.ttl,
         keys.trending_bucket.ttl,
         keys.minute_visitors.ttl,
-        conf.RATE_WINDOW or 1,
+        rate_limit().seconds,
     )
     return tuple(map(str, numbers))
 

@@ -9,9 +9,6 @@ from readtrack.store import keys, read_state, scanning, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
-# Endings of the keys of read state, and how erase.lua clears a position in them.
-STATE_FORMS = ((":read", "bit"), (":seen", "slot"))
-
 
 class Erased(NamedTuple):
     """The number of keys removed, and of keys in which the user's member or bit was cleared."""
@@ -22,10 +19,10 @@ class Erased(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where the read state of one user is in the keys with these endings and this tag."""
+    """Where the read state of one user is in the keys with this tag."""
 
     number: int | None  # None for a user without a number
-    ending: str = ""
+    is_ordinal: bool = False
     tag: str = ""
 
 
@@ -50,7 +47,7 @@ def erase(pk: Any, *, progress: Callable[[int], object] = int) -> Erased:
     for key_names in scanning.key_batches(f"{keys.bitmap.family}:*", progress):
         bits += _erase_from(key_names, "bit", number)
     positions = [Position(number)]
-    positions += [Position(ordinal, ":ordinal", tag) for tag, ordinal in ordinals.items()]
+    positions += [Position(ordinal, is_ordinal=True, tag=tag) for tag, ordinal in ordinals.items()]
     for key_names in scanning.key_batches(f"{keys.read_bits.family}:*", progress):
         for position in positions:
             bits += _erase_read_state(key_names, position)
@@ -72,10 +69,11 @@ def _ordinals(reader: Any) -> dict[str, int]:
 def _erase_read_state(key_names: Sequence[str], position: Position) -> int:
     """Clears the position in the keys of read state that have it. Returns how many had it set."""
     cleared = 0
-    for state, form in STATE_FORMS:
-        ending = state + position.ending
+    for form in read_state.STRATEGIES.values():
+        row = form.by_ordinal if position.is_ordinal else form.by_id
+        ending = row.pattern.partition("{subject}")[2]
         matching = [name for name in key_names if position.tag in name and name.endswith(ending)]
-        cleared += _erase_from(matching, form, position.number)
+        cleared += _erase_from(matching, form.erases, position.number)
     return cleared
 
 

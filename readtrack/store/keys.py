@@ -1,7 +1,7 @@
 """Every key in Redis: one row each, with its type, its lifetime and its purpose.
 
 Calling a row gives the name of a key: `total("blog.post:42")`. Names begin with `READTRACK["PREFIX"]`, or with the name
-of a tenant where PREFIX is the path of a function; while tests run, `TEST_PREFIX` comes before that. In patterns
+of a tenant where PREFIX is the path of a function; while tests run, `test:` comes before that. In patterns
 `{subject}` is `blog.post:42`, `{model}` is `blog.post`, and `{visitor}` is a keyed hash.
 
 With several partitions each key has the hash tag of its partition right behind its family, so that a cluster keeps the
@@ -75,6 +75,7 @@ class Key:
         )
 
 
+TESTS = "test:"  # leaves the keys of a live site alone
 _has_tested = False  # stays True after the tests, because what is sent then is still theirs
 
 
@@ -84,12 +85,12 @@ def test_prefix() -> str:
     # Not imported, because a process that serves pages has no use for Django's test tools.
     tools = sys.modules.get("django.test.utils")
     _has_tested = _has_tested or (tools is not None and hasattr(tools._TestState, "saved_data"))
-    if not _has_tested or not conf.TEST_PREFIX:
+    if not _has_tested:
         return ""
     # The number of the process, from Django's runner or pytest-xdist.
     runner = sys.modules.get("django.test.runner")
     process = os.environ.get("PYTEST_XDIST_WORKER") or str(getattr(runner, "_worker_id", 0) or "")
-    return f"{conf.TEST_PREFIX}{process}:" if process else conf.TEST_PREFIX
+    return f"{TESTS}{process}:" if process else TESTS
 
 
 def prefix() -> str:
@@ -188,7 +189,7 @@ reset = Key("views:reset", "sorted set", DAY, "subjects set to zero, by when (µ
 window = Key("viewed:{visitor}:{subject}", "string", "WINDOW", "1: counted; a new cookie's: p, or 0 if refused")
 robots = Key("robots", "string", HOUR, "new marks of the honeypot; after 5,000 an hour there are no more")
 honeypot_visits = Key("robots:address:{visitor}", "string", HOUR, "visits of an address to the honeypot, by a hash of the day")
-rate = Key("rate:{visitor}", "string", "RATE_WINDOW", "hits since the first; 10^15, for a day, marks a robot")
+rate = Key("rate:{visitor}", "string", "RATE", "hits since the first; 10^15, for a day, marks a robot")
 day_key = Key("visitors:key:{date}", "string", 2 * DAY, "random key of the day's hashes of visitors without a cookie")
 skips = Key("views:skips:{hour}", "hash", 49 * HOUR, "hits that did not count, by reason; robots; notices")
 trending_bucket = Key("trending:bucket:{minute}", "sorted set", 70 * MINUTE, "views by subject in that minute")
@@ -249,11 +250,6 @@ def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
     names = [row.tagged.format_map(parts) for row in rows]
     names.append(f"{window.family}{tag}:")
     return ViewKeys(*(prefix + name for name in names))
-
-
-def state(subject: str, kind: str) -> str:
-    """Returns the key of a category's read state; `hits.readers.state_kind()` is the kind in use."""
-    return f"{prefix()}category{tag(subject) if conf.PARTITIONS > 1 else ''}:{subject}:{kind}"
 
 
 def hash_kinds() -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.reading import BINS, ENGAGED, READ
 from readtrack.store import clock, day_keys, keys, read_state, scripts
 from readtrack.store.counters import Name
-from readtrack.store.counting import NO_LIMIT, count_views
+from readtrack.store.counting import count_views, rate_limit
 from readtrack.store.scripts import Call
 from readtrack.store.skips import key_of, skip_buffer
 
@@ -121,7 +121,7 @@ def will_count(hit: Hit) -> list[str]:
         names = [keys.window(identity, subject) for identity in visitor.identities]
         windows.append(Call("EXISTS", names, (), int))
     scripts.run_all(hits, *windows)
-    if hits.result >= (conf.RATE_LIMIT or NO_LIMIT):
+    if hits.result >= rate_limit().hits:
         return []
     subjects = []
     for subject, open_windows in zip(hit.views, windows, strict=True):
@@ -135,7 +135,7 @@ def rate(hit: Hit, change: int) -> Call[int]:
 
     For a rate in another partition than the views.
     """
-    arguments = (change, conf.RATE_WINDOW or 1)
+    arguments = (change, rate_limit().seconds)
     return Call("rate", [keys.rate(hit.visitor.rate_id)], arguments, int, absent=1)
 
 

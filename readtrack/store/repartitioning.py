@@ -48,8 +48,8 @@ class Plan:
 
 @contextmanager
 def layout(partitions: int) -> Iterator[None]:
-    """Lets this process use another number of partitions, and archive with each flush."""
-    vars(conf).update(PARTITIONS=partitions, ARCHIVE_EVERY=-1)
+    """Lets this process use another number of partitions."""
+    vars(conf).update(PARTITIONS=partitions)
     keys.tag.cache_clear()  # type: ignore[attr-defined]
     keys.tags.cache_clear()  # type: ignore[attr-defined]
     try:

@@ -106,7 +106,8 @@ class HyperLogLogs(Strategy):
         if len(keys.by_tag(subjects)) == 1:
             return scripts.run(Call("PFCOUNT", [*map(self.key, subjects)], (), int))
         calls: list[Call[list[bytes | None]]] = [
-            Call("MGET", [*map(self.key, portion)]) for portion in scripts.parted(subjects)
+            Call("MGET", [*map(self.key, portion)], (), list)
+            for portion in scripts.parted(subjects)
         ]
         scripts.run_all(*calls)
         sketches = [sketch for call in calls for sketch in call.result if sketch]

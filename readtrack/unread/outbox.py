@@ -13,17 +13,22 @@ from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
 
 from readtrack import subjects
-from readtrack.conf import cached_setting, conf
+from readtrack.conf import cached_setting
 from readtrack.hits import readers
 from readtrack.models import UnsentPublication
-from readtrack.store import keys, read_state, scripts
+from readtrack.registry import registry
+from readtrack.store import read_state, scripts
 from readtrack.store.circuit import fail_open
 
 
 def outboxes() -> list[str]:
     """Returns the aliases of the databases that have an outbox, the app's own first."""
     app_alias = router.db_for_write(UnsentPublication)
-    news_models = [subjects.model_with_label(str(label)) for label in conf.NEWS_FOR]
+    news_models = [
+        subjects.model_with_label(label)
+        for label, options in registry().items()
+        if options.news_for
+    ]
     models: list[Any] = [*subjects.tracked_models(), *filter(None, news_models)]
     aliases = {router.db_for_write(model) for model in models} - {app_alias}
     return [app_alias, *sorted(alias for alias in aliases if _has_outbox(alias))]
@@ -61,8 +66,8 @@ def send(publications: Sequence[UnsentPublication], outbox: str | None = None) -
 
     Raises redis.RedisError.
     """
-    for portion in scripts.parted(publications, tag_of=lambda row: keys.tag(row.subject)):
-        scripts.run(read_state.publish([_publication(row) for row in portion]))
+    for call in read_state.publish([_publication(row) for row in publications]):
+        scripts.run(call)
     if outbox:
         for pks in scripts.sliced([row.pk for row in publications]):
             # Without the signals of delete(), for which a site may have receivers that read each

@@ -30,15 +30,15 @@ def publish(
 
     Call it where `save()` is not called: after bulk_create and update, in imports, when a scheduled
     post is due. In the transaction of the posts, no crash can lose it. `using` is the database of
-    the posts. Raises TypeError for a model that can be news for nothing: neither `news_for` nor
-    NEWS_FOR says for what.
+    the posts. Raises TypeError for a model that can be news for nothing: neither its `news_for` nor
+    that of MODELS says for what.
     """
     authors: dict[str, list[str]] = {}  # of the posts of each category
     publications: list[UnsentPublication] = []
     for post in subjects.listed(posts):
         has_read_state = subjects.has_read_state(type(post))
         if not has_read_state and not subjects.news_links(type(post)):
-            ways = "name the fields in news_for or READTRACK['NEWS_FOR']"
+            ways = "name the fields in its news_for or in that of READTRACK['MODELS']"
             raise TypeError(f"{type(post).__name__} is news for nothing; {ways}.")
         using = using or router.db_for_write(type(post), instance=post)
         author = subjects.author_of(post)

@@ -8,7 +8,6 @@ from django.contrib.auth import get_user_model
 from django.db.models import Max, Model
 
 from readtrack import subjects
-from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.sql import databases
 from readtrack.store import connection, keys, read_state, scripts
@@ -29,7 +28,8 @@ def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int
         highest = number_readers()
     else:
         highest = dict.fromkeys(keys.tags(), highest_position())
-    rows_at_once = BYTES_AT_ONCE // size_of(max(highest.values()))
+    form = read_state.strategy_of(subjects.label_of(model))
+    rows_at_once = BYTES_AT_ONCE // form.size_of(max(highest.values()))
     count = 0
     for row_subjects in subjects_of_rows(model, max(1, min(scripts.SLICE, rows_at_once))):
         for portion in scripts.parted(row_subjects):
@@ -78,11 +78,6 @@ def number_readers() -> dict[str, int]:
         answers = scripts.run_all(*read_state.number(portion), patient=True)
         highest = dict(zip(keys.tags(), answers, strict=True))
     return highest
-
-
-def size_of(highest: int) -> int:
-    """Returns the memory of a category's read state up to that position (bytes)."""
-    return (highest + 1) * readers.BITS[conf.READ_STATE] // 8 + 1
 
 
 def subjects_of_rows(model: type[Model], size: int) -> Iterator[list[str]]:

@@ -15,7 +15,6 @@ from django.db import connection
 from django.test import override_settings
 
 from readtrack import buckets, reports, tracker
-from readtrack.hits import readers
 from readtrack.hits.hit import Hit
 from readtrack.hits.readers import Reader
 from readtrack.hits.visitors import Visitor
@@ -27,7 +26,7 @@ from tests.benchmarks.peer import Peer
 from tests.site.models import Category, Post
 
 USERS = int(os.environ.get("BENCH_USERS", "100000"))
-READ_STATE_MODELS = 20
+CATEGORIES = 20
 OPENS = 500
 THREADS = 50
 SECONDS = 3
@@ -35,7 +34,7 @@ SECONDS = 3
 
 def has_read(subject: str) -> set[int]:
     """Returns the numbers of the readers whose bit is set."""
-    content: Any = connect().get(keys.state(subject, readers.state_kind())) or b""
+    content: Any = connect().get(read_state.strategy_of(subject).key()(subject)) or b""
     return {
         8 * start + bit
         for start, byte in enumerate(content)
@@ -44,7 +43,7 @@ def has_read(subject: str) -> set[int]:
     }
 
 
-SUBJECTS = [f"site.category:{number}" for number in range(1, READ_STATE_MODELS + 1)]
+SUBJECTS = [f"site.category:{number}" for number in range(1, CATEGORIES + 1)]
 
 # The design this replaces.
 TABLE = """
@@ -74,13 +73,13 @@ def main() -> None:
 
 def against_rows() -> None:
     """Each thing done by SQL and by us, in turn."""
-    sql(TABLE.format(users=USERS, categories=READ_STATE_MODELS), None)
+    sql(TABLE.format(users=USERS, categories=CATEGORIES), None)
     for subject in SUBJECTS:
-        connect().set(keys.state(subject, "read"), b"\xff" * (USERS // 8 + 1))
+        connect().set(keys.read_bits(subject), b"\xff" * (USERS // 8 + 1))
     rows = [("", "rows in SQL", "readtrack", "ratio")]
     opened = compare({"readtrack": open_ours, "rows": open_rows}, each=OPENS, rounds=5)
     drawn = compare({"readtrack": draw_ours, "rows": draw_rows}, each=OPENS, rounds=5)
-    for name, found in (("open a category", opened), (f"draw {READ_STATE_MODELS} dots", drawn)):
+    for name, found in (("open a category", opened), (f"draw {CATEGORIES} dots", drawn)):
         rows.append(
             (
                 name,
@@ -94,7 +93,7 @@ def against_rows() -> None:
         ("publish a post", f"{theirs:,.0f} µs", f"{ours:.0f} µs", f"{theirs / ours:,.0f} ×")
     )
     table(
-        f"Dots of {USERS:,} users in {READ_STATE_MODELS} categories, next to a row for each in PostgreSQL",
+        f"Dots of {USERS:,} users in {CATEGORIES} categories, next to a row for each in PostgreSQL",
         rows,
     )
     sql("DROP TABLE bench_read", None)
@@ -123,7 +122,7 @@ def draw_rows() -> None:
 
 def draw_ours() -> None:
     for user in range(1, OPENS + 1):
-        scripts.run(read_state.unread(user, SUBJECTS))
+        scripts.run_all(*read_state.unread(user, SUBJECTS))
 
 
 def hit(reader: Reader, subjects: list[str], began: float | None = None) -> Hit:
@@ -138,7 +137,7 @@ def published() -> tuple[float, float]:
     for number, subject in enumerate(SUBJECTS[1:4], start=2):
         publication = Publication(subject)
         theirs.append(timed(partial(sql, PUBLISH, (number,))))
-        ours.append(timed(lambda: scripts.run(read_state.publish([publication]))))  # noqa: B023 - run at once
+        ours.append(timed(lambda: scripts.run_all(*read_state.publish([publication]))))  # noqa: B023 - run at once
     return median(theirs), median(ours)
 
 
@@ -153,15 +152,15 @@ def against_machina() -> None:
     code makes.
     """
     forums = Category.objects.filter(
-        pk__in=[Category.objects.create().pk for _ in range(READ_STATE_MODELS)]
+        pk__in=[Category.objects.create().pk for _ in range(CATEGORIES)]
     )
     first = forums[0]
     for forum in forums:
-        connect().set(keys.state(f"site.category:{forum.pk}", "read"), b"\xff" * (USERS // 8 + 1))
+        connect().set(keys.read_bits(f"site.category:{forum.pk}"), b"\xff" * (USERS // 8 + 1))
     users = [User(pk=number) for number in range(1, 101)]
     works: dict[str, tuple[str, Callable[[User], object]]] = {
         "mark a forum read": ("open", lambda user: tracker.mark_read(user, [first])),
-        f"draw {READ_STATE_MODELS} dots": ("draw", lambda user: reports.unread(user, forums.all())),
+        f"draw {CATEGORIES} dots": ("draw", lambda user: reports.unread(user, forums.all())),
         "mark all read": ("read all", lambda user: tracker.mark_all_read(user, forums)),
     }
     rows = [("", "django-machina", "readtrack", "ratio")]
@@ -182,7 +181,7 @@ def against_machina() -> None:
             )
         )
     table(
-        f"Next to django-machina 1.3.1, {READ_STATE_MODELS} forums, 10,000 users who have read them",
+        f"Next to django-machina 1.3.1, {CATEGORIES} forums, 10,000 users who have read them",
         rows,
     )
 
@@ -268,7 +267,7 @@ def contention() -> None:
     def writer() -> None:
         while not stop.wait(0.002):
             posts[0] += 1
-            scripts.run(read_state.publish([Publication(SUBJECTS[0])]))
+            scripts.run_all(*read_state.publish([Publication(SUBJECTS[0])]))
             stop.wait(0.002)
             found = has_read(SUBJECTS[0])
             is_read[0] += len(found)

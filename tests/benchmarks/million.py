@@ -123,7 +123,7 @@ def _fill_redis(words: dict[str, Any], *, at: datetime) -> None:
     pipeline.execute()
     for number in range(1, words["categories"] + 1):
         bits = b"\xff" * (words["accounts"] // 8 // (number + 1))
-        pipeline.set(keys.state(f"site.category:{number}", "read"), bits)
+        pipeline.set(keys.read_bits(f"site.category:{number}"), bits)
     pipeline.execute()
     tracker.refresh_trending()
 

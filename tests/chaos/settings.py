@@ -1,5 +1,7 @@
-"""The tests' settings with small chunks, so that a flush has many steps at which it can be killed."""
+"""The tests' settings with small chunks, for the chaos run."""
 
 from tests.settings import *  # noqa: F403
+from tests.settings import INSTALLED_APPS as INSTALLED
 
-READTRACK = {"FLUSH_CHUNK": 8}
+INSTALLED_APPS = [*INSTALLED, "tests.chaos.apps.SmallChunksConfig"]
+READTRACK = {}  # the time-outs of a site

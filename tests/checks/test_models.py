@@ -18,25 +18,26 @@ from readtrack.admin import TrackedAdmin
 from readtrack.checks.setup import check_setup
 from readtrack.hits import readers
 from readtrack.models import Tracked
+from readtrack.subjects import has_read_state
 from tests.checks.findings import found, the_message
-from tests.site.models import Article, Counted, Page, Post
+from tests.site.models import Article, Counted, Manual, Page, Post
 from tests.support import factories
 
 
 @pytest.mark.parametrize(
     ("options", "ids"),
     [
-        ({"READ_STATE_MODELS": ["site.Nothing"]}, ["readtrack.E008"]),
-        ({"READ_STATE_MODELS": ["nonsense"]}, ["readtrack.E008"]),
-        ({"READ_STATE_MODELS": ["site.Manual"]}, []),
-        ({"COUNTED_MODELS": ["site.Nothing"]}, ["readtrack.E008"]),
-        ({"COUNTED_MODELS": ["site.Manual"]}, []),
-        ({"NEWS_FOR": {"site.Nothing": ["x"]}}, ["readtrack.E008"]),
+        ({"MODELS": {"site.Nothing": {"read_state": True}}}, ["readtrack.E008"]),
+        ({"MODELS": {"nonsense": {"read_state": True}}}, ["readtrack.E008"]),
+        ({"MODELS": {"site.Manual": {"read_state": True}}}, []),
+        ({"MODELS": {"site.Nothing": {"counted": True}}}, ["readtrack.E008"]),
+        ({"MODELS": {"site.Manual": {"counted": True}}}, []),
+        ({"MODELS": {"site.Nothing": {"news_for": ["x"]}}}, ["readtrack.E008"]),
         (
-            {"NEWS_FOR": {"site.Gadget": ["category", "maker", "name"]}},
+            {"MODELS": {"site.Gadget": {"news_for": ["category", "maker", "name"]}}},
             ["readtrack.E044", "readtrack.E044"],
         ),
-        ({"NEWS_FOR": {"site.Gadget": ["category", "shelves"]}}, []),
+        ({"MODELS": {"site.Gadget": {"news_for": ["category", "shelves"]}}}, []),
         ({"UNIQUE": "guess"}, ["readtrack.E030"]),
         ({"UNIQUE": "daily"}, []),
     ],
@@ -47,6 +48,48 @@ def test_a_wrong_setting_is_found(
 ) -> None:
     settings.READTRACK = options
     assert found() == ids
+
+
+@pytest.mark.parametrize(
+    ("entries", "check_id", "words"),
+    [
+        ({"site.Manuel": {}}, "E008", "Did you mean 'site.Manual'? Name models as"),
+        ({"sites.manual": {}}, "E008", "Did you mean 'site.Manual'? Name models as"),
+        ({"nonsense": {}}, "E008", "Name models as"),
+        ({7: {}}, "E008", "Name models as"),
+        ({"site.Manual": {"count": True}}, "E046", "Did you mean 'counted'? Give a dict"),
+        ({"site.Manual": {"readstate": True}}, "E046", "Did you mean 'read_state'? Give a dict"),
+        ({"site.Manual": {7: True}}, "E046", "Give a dict"),
+        ({"site.Manual": ["counted"]}, "E046", "Give a dict"),
+        ({"site.Manual": {"counted": "yes"}}, "E046", "Give a dict"),
+        ({"site.Manual": {"read_state": "bitmpa"}}, "E046", "Did you mean 'bitmap'? Give a dict"),
+        ({"site.Manual": {"read_state": "sequence"}}, "E046", "Give a dict"),
+        ({"site.Manual": {"read_state": []}}, "E046", "Give a dict"),
+        ({"site.Gadget": {"news_for": ["catgory"]}}, "E044", "Did you mean: category? List"),
+        ({"site.Gadget": {"news_for": "category"}}, "E044", "List relations"),
+    ],
+    ids=str,
+)
+def test_a_wrong_entry_of_models_is_found_with_what_was_meant(
+    settings: Settings, entries: dict[Any, Any], check_id: str, words: str
+) -> None:
+    settings.READTRACK = {"MODELS": entries}
+    assert found() == [f"readtrack.{check_id}"]
+    message = the_message(f"readtrack.{check_id}")
+    assert str(message.hint).startswith(words)
+    assert str(next(iter(entries))) in message.msg
+
+
+@pytest.mark.parametrize("form", [True, False, "sequence"])
+def test_read_state_is_on_or_off_or_the_form_of_all_models(
+    settings: Settings, form: bool | str
+) -> None:
+    settings.READTRACK = {
+        "READ_STATE": "sequence",
+        "MODELS": {"site.Manual": {"read_state": form}},
+    }
+    assert found() == []
+    assert has_read_state(Manual) == bool(form)
 
 
 @pytest.mark.parametrize("name", ["section__parent", "slug", "sektion"])

@@ -43,20 +43,36 @@ def test_a_wrong_setting_is_found(
         ("TIMEOUT", "fast", False),
         ("PREFIX", "site:", True),
         ("PREFIX", b"site:", False),
-        ("READ_STATE_MODELS", [], True),
-        ("READ_STATE_MODELS", ("site.Manual",), True),
-        ("READ_STATE_MODELS", "site.Manual", False),
-        ("READ_STATE_MODELS", [7], False),
-        ("READ_STATE_MODELS", 7, False),
+        ("BOTS", [], True),
+        ("BOTS", ("abot",), True),
+        ("BOTS", "abot", False),
+        ("BOTS", [7], False),
+        ("BOTS", 7, False),
+        ("MODELS", {}, True),
+        ("MODELS", ["site.Manual"], False),
         ("CACHE", ["default"], False),
         ("READ_STATE", "sequence", True),
         ("READ_STATE", "list", False),
         ("READERS", 5, False),
-        ("PROXY_COUNT", "auto", True),
-        ("PROXY_COUNT", 0, True),
-        ("PROXY_COUNT", "2", False),
-        ("PROXY_COUNT", -1, False),
-        ("PROXY_COUNT", True, False),
+        ("PROXIES", "auto", True),
+        ("PROXIES", 0, True),
+        ("PROXIES", "2", False),
+        ("PROXIES", -1, False),
+        ("PROXIES", True, False),
+        ("PROXIES", ["10.0.0.1"], True),
+        ("PROXIES", [7], False),
+        ("RATE", [5, 10], True),
+        ("RATE", (0, 0), True),
+        ("RATE", (5,), False),
+        ("RATE", (5, "10"), False),
+        ("RATE", 5, False),
+        ("HISTORY", False, True),
+        ("HISTORY", {"years": 5}, True),
+        ("HISTORY", {"days": 30, "years": 5}, True),
+        ("HISTORY", {"days": "30"}, False),
+        ("HISTORY", {"weeks": 30}, False),
+        ("HISTORY", {}, False),
+        ("HISTORY", True, False),
     ],
 )
 def test_a_setting_has_to_fit_its_type(
@@ -76,11 +92,11 @@ def test_the_checks_go_on_with_any_value_of_a_setting(
 
 
 def test_messages_name_the_culprit_and_hints_the_way_out(settings: Settings) -> None:
-    settings.READTRACK = {"WINDWO": 60, "RATE_LIMIT": "5"}
+    settings.READTRACK = {"WINDWO": 60, "UNIQUE_DAYS": "5"}
     typo, kind = the_message("readtrack.W003"), the_message("readtrack.E002")
     assert "WINDWO" in typo.msg
     assert "WINDOW" in str(typo.hint)
-    assert "RATE_LIMIT" in kind.msg
+    assert "UNIQUE_DAYS" in kind.msg
     assert "'5'" in kind.msg
     assert str(kind.hint) == "Give it a whole number, at least 0, or leave it out for the default."
 
@@ -92,10 +108,11 @@ def test_messages_name_the_culprit_and_hints_the_way_out(settings: Settings) -> 
         ({"TIMEOUT": 0}, "Give it a number above 0, or"),
         ({"READERS": "x"}, "Give it one of 'auto', 'id', 'ordinal', or"),
         ({"DIMENSIONS": "device"}, "Give it a list of strings, or"),
-        ({"HISTORY": 1}, "Give it True or False, or"),
+        ({"FUNNELS": 1}, "Give it True or False, or"),
+        ({"HISTORY": 1}, "Give it a dict such as {'days': 90, 'years': 0}, or False for"),
         ({"IMPORT_VIEWS": []}, "Give it a dict, or"),
         ({"PREFIX": 1}, "Give it a string, or"),
-        ({"PROXY_COUNT": "one"}, "Give it 'auto' or a whole number, at least 0, or"),
+        ({"PROXIES": "one"}, "Give it 'auto', or the number of proxies, or a list of"),
     ],
     ids=str,
 )
@@ -112,20 +129,19 @@ def test_a_hint_says_what_fits_and_is_the_only_one(
 
 def test_for_a_name_that_resembles_nothing_the_hint_lists_all_names(settings: Settings) -> None:
     settings.READTRACK = {"ZZZZZZZZ": 1}
-    assert "FLUSH_CHUNK" in str(the_message("readtrack.W003").hint)
+    assert "FLUSH_TASKS" in str(the_message("readtrack.W003").hint)
 
 
 @pytest.mark.parametrize(
     ("options", "ids"),
     [
-        ({"FLUSH_CHUNK": 0}, ["readtrack.E014"]),
+        ({"FLUSH_TASKS": 0}, ["readtrack.E014"]),
         ({"PARTITIONS": 2}, ["readtrack.E042"]),
         ({"PARTITIONS": 1025}, ["readtrack.E042"]),
         ({"PARTITIONS": 1024, "FLUSH_TASKS": 8}, []),
         ({"PARTITIONS": 16, "FLUSH_TASKS": 17}, ["readtrack.E043"]),
-        ({"FLUSH_TASKS": 0}, ["readtrack.E014"]),
-        ({"WINDOW": 0, "RATE_WINDOW": 0}, []),
-        ({"RATE_LIMIT": 0, "UNIQUE_DAYS": 0}, []),
+        ({"WINDOW": 0, "RATE": (5, 0)}, []),
+        ({"RATE": (0, 10), "UNIQUE_DAYS": 0}, []),
         ({"BUFFER": 60}, []),
         ({"BUFFER": 0.5}, ["readtrack.E002"]),
         ({"FUNNEL": []}, ["readtrack.E032"]),

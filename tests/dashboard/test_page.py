@@ -684,7 +684,7 @@ def test_a_category_an_author_and_a_model_can_be_chosen_and_given_up(admin_clien
 def test_models_that_are_not_the_sites_own_are_there_too(
     admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"COUNTED_MODELS": ["site.Manual"], "NEWS_FOR": {}}
+    settings.READTRACK = {"MODELS": {"site.Manual": {"counted": True}}}
     manual, page = Manual.objects.create(title="A"), Page.objects.create(slug="a b*")
     counts.view(manual, page)
     flush()
@@ -702,8 +702,7 @@ def test_a_category_has_rows_of_models_that_are_not_the_sites_own(
     admin_client: Client, settings: Settings
 ) -> None:
     settings.READTRACK = {
-        "COUNTED_MODELS": ["site.Gadget"],
-        "NEWS_FOR": {"site.Gadget": ["category"]},
+        "MODELS": {"site.Gadget": {"counted": True, "news_for": ["category"]}},
     }
     section = factories.category()
     gadget = Gadget.objects.create(category=section)
@@ -741,7 +740,7 @@ def test_sources_of_an_object_are_of_all_time_and_those_of_a_model_of_the_period
     settings.READTRACK = {**settings.READTRACK, "HISTORY": False}
     found = shown(admin_client, tab="sources")
     assert found["by-referrer"] == [["direct", "2", "67 %"], ["a.example", "1", "33 %"]]
-    settings.READTRACK = {**settings.READTRACK, "HISTORY": True}
+    settings.READTRACK = {**settings.READTRACK, "HISTORY": {"days": 90}}
     found = shown(admin_client, tab="sources", object=f"site.post:{two.pk}")
     assert found["by-device"] == [["tablet", "1", "100 %"]]
     page = admin_client.get(DASHBOARD, {"referrer": "direct", "device": "phone"})
@@ -1231,7 +1230,7 @@ def test_people_now_are_the_different_visitors_of_the_last_five_minutes(
     redis: Any,
     settings: Settings,
 ) -> None:
-    settings.READTRACK = {"PARTITIONS": partitions, "RATE_LIMIT": 0, **options}
+    settings.READTRACK = {"PARTITIONS": partitions, "RATE": (0, 10), **options}
     posts, product, now = (
         [factories.post() for _ in range(5)],
         Product.objects.create(name="x"),

@@ -146,12 +146,37 @@ def test_the_checkouts_own_environment_counts_by_its_stamp(
     assert bootstrap.is_here("demo")
 
 
-def test_every_extra_that_is_contained_is_one_in_pyproject() -> None:
+def extras_in(extra: str) -> set[str]:
+    """Returns the extra, and those of `environment.CONTAINED` that pyproject.toml has in it."""
     text = (ROOT / "pyproject.toml").read_text()
-    for outer, names in environment.CONTAINED.items():
-        section = text.partition(f"\n{outer} = [")[2].partition("\n]")[0]
-        assert section
-        assert all(f"readtrack[{name}]" in section for name in names if name != outer)
+    section = text.partition(f"\n{extra} = [")[2].partition("\n]")[0]
+    assert section
+    found = {extra}
+    for name in environment.CONTAINED:
+        if f"readtrack[{name}]" in section:
+            found |= extras_in(name)
+    return found
+
+
+@pytest.mark.parametrize(("extra", "contained"), environment.CONTAINED.items())
+def test_an_extra_contains_those_that_pyproject_has_in_it(extra: str, contained: list[str]) -> None:
+    assert extras_in(extra) == set(contained)
+
+
+def test_an_environment_keeps_its_extras_when_it_gets_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "py3"
+    home.mkdir()
+    (home / "lint.stamp").write_text("of another pyproject.toml")
+    installed: list[list[str]] = []
+    monkeypatch.setattr(environment, "HOME", home)
+    monkeypatch.setattr(environment, "create", lambda: None)
+    monkeypatch.setattr(environment, "install", installed.append)
+    environment.make("docs")
+    assert installed == [["docs", "lint"]]
+    stamps = {path.stem: path.read_text() for path in home.glob("*.stamp")}
+    assert stamps == {name: environment.stamp(name) for name in ("demo", "test", "lint", "docs")}
 
 
 def test_a_lock_is_held_by_one_at_a_time(

@@ -234,7 +234,7 @@ def test_the_estimate_is_within_a_fifth_of_what_the_server_takes(
     """Plays a day of a site, in which windows and rates last as long, so that all of them are there
     at its end.
     """
-    settings.READTRACK = {"WINDOW": keys.DAY, "RATE_WINDOW": keys.DAY, **options}
+    settings.READTRACK = {"WINDOW": keys.DAY, "RATE": (5, keys.DAY), **options}
     client: Any = Redis.from_url(start_redis().url)
     end = buckets.now()
     views, chance = POSTS * VISITORS, Random(1)

@@ -9,7 +9,7 @@ from django.db import OperationalError, connection
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import buckets, reports, tracker
+from readtrack import buckets, reports
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun, KnownEpoch
 from readtrack.store import keys
@@ -17,8 +17,9 @@ from readtrack.store.connection import RedisError
 from readtrack.subjects import subject_of
 from tests.conftest import Start, use_redis
 from tests.site.models import Post
+from tests.support.counts import view_times as view
 from tests.support.depth import some
-from tests.support.factories import hit, post
+from tests.support.factories import post
 from tests.support.stepping import SteppedConnection, Stepper
 
 transactional = pytest.mark.django_db(transaction=True)
@@ -38,11 +39,6 @@ def row() -> Post:
     flush()
     view(row, 2)
     return row
-
-
-def view(row: Post, times: int, **values: Any) -> None:
-    for _ in range(times):
-        assert tracker.record(hit(subject_of(row), **values)).counted
 
 
 def stored(row: Post) -> int:

@@ -4,6 +4,7 @@ flush.
 
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -17,9 +18,10 @@ from readtrack import tracker
 from readtrack.flush.run import flush
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
-from readtrack.models import Breakdown, BreakdownHistory
+from readtrack.models import Breakdown, BreakdownHistory, History
 from readtrack.sql import breakdown_history
-from readtrack.store import scripts
+from readtrack.sql.history import of_reads
+from readtrack.store import keys, scripts
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
@@ -31,7 +33,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def referrer(settings: Settings) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["referrer"], "RATE_LIMIT": 0}
+    settings.READTRACK = {"DIMENSIONS": ["referrer"], "RATE": (0, 10)}
 
 
 @pytest.fixture
@@ -71,17 +73,25 @@ def test_a_gain_is_added_once_by_whatever_flush_is_first(post: Post) -> None:
     assert gained("funnel") == {"view": 4, "click": 4}
 
 
+def do_after_reading(deed: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Does the deed once, after a flush has read hashes in Redis and before it writes."""
+    read = scripts.run_all
+
+    def read_and_do(*calls: Any, **kwargs: Any) -> Any:
+        found = read(*calls, **kwargs)
+        if any(call.script == "hashes" for call in calls):
+            monkeypatch.undo()
+            deed()
+        return found
+
+    monkeypatch.setattr(scripts, "run_all", read_and_do)
+
+
 @pytest.mark.parametrize("deed", ["flush", "reset", "delete"])
 def test_what_happens_between_reading_and_writing_adds_nothing_twice(
     post: Post, monkeypatch: pytest.MonkeyPatch, deed: str
 ) -> None:
-    read = scripts.run_all
-
-    def happen(*calls: Any, **kwargs: Any) -> Any:
-        found = read(*calls, **kwargs)
-        if not any(call.script == "hashes" for call in calls):
-            return found
-        monkeypatch.undo()
+    def happen() -> None:
         if deed == "flush":
             refer(post, *junk(10))  # in the places of others
             flush(only_changed=True)
@@ -90,16 +100,29 @@ def test_what_happens_between_reading_and_writing_adds_nothing_twice(
             refer(post, "direct")
         else:
             post.delete()
-        return found
 
     refer(post, *junk(50), *["direct"] * 5)
     flush(only_changed=True)
     refer(post, *junk(2), "direct")
-    monkeypatch.setattr(scripts, "run_all", happen)
+    do_after_reading(happen, monkeypatch)
     flush(only_changed=True)
     flush(only_changed=True)
     # What was not flushed before it was reset or deleted is lost.
     assert gained().total() == {"flush": 68, "reset": 56, "delete": 55}[deed]
+
+
+def test_a_new_hash_that_another_flush_stored_before_its_row_was_deleted_is_gained_once(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def happen() -> None:
+        flush(only_changed=True)
+        post.delete()
+
+    refer(post, "direct")
+    do_after_reading(happen, monkeypatch)
+    flush(only_changed=True)
+    assert gained() == {"direct": 1}
+    assert not Breakdown.objects.exists()
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="asks PostgreSQL who waits")
@@ -187,6 +210,63 @@ def test_what_redis_lost_is_no_gain_when_it_comes_back(post: Post, redis: Redis)
     assert gained() == {"a.example": 1, "direct": 8}
 
 
+def test_what_a_restored_redis_holds_of_a_deleted_row_is_not_stored_and_gains_nothing_again(
+    post: Post, redis: Redis
+) -> None:
+    subject, reader = subject_of(post), Visitor("a")
+    refer(post, *["direct"] * 3)
+    assert tracker.record(factories.hit(subject, visitor=reader)).counted
+    text = Reading(subject, 5, 9, is_read=True)
+    assert len(tracker.record(factories.hit(visitor=reader, reading=text)).steps) == 2
+    tracker.step(post, "click", visitor=Visitor("b"))
+    flush()
+    snapshot = dump(redis)
+    post.delete()
+    flush(only_changed=True)
+    restore(redis, snapshot)
+    for only_changed in (True, True, False):
+        flush(only_changed=only_changed)
+        assert not Breakdown.objects.filter(subject=subject).exists()
+        assert not History.objects.filter(subject=of_reads(subject)).exists()
+    assert gained() == {"direct": 3}
+    assert gained("funnel") == {"view": 1, "click": 1}
+
+
+@pytest.mark.parametrize("deed", ["delete", "reset"])
+def test_a_row_that_is_deleted_or_reset_before_an_old_snapshot_is_restored_gains_nothing_again(
+    post: Post, redis: Redis, deed: str
+) -> None:
+    refer(post, *["direct"] * 3)
+    flush()
+    redis.unlink(keys.total(subject_of(post)))  # so that its total is unsettled in the snapshot
+    refer(post, "direct")
+    snapshot = dump(redis)
+    flush(only_changed=True)
+    if deed == "delete":
+        post.delete()
+    else:
+        tracker.reset_views(post)
+    restore(redis, snapshot)
+    for _ in range(3):
+        flush()
+    assert gained() == {"direct": 4}
+
+
+def test_what_redis_still_holds_of_a_row_that_was_deleted_while_it_was_down_gains_nothing_again(
+    post: Post, settings: Settings
+) -> None:
+    refer(post, "direct", "a.example")
+    flush(only_changed=True)
+    there = settings.CACHES
+    settings.CACHES = {"default": {**there["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    post.delete()
+    settings.CACHES = there
+    assert not Breakdown.objects.exists()
+    for _ in range(2):
+        flush(only_changed=True)
+    assert gained() == {"direct": 1, "a.example": 1}
+
+
 def test_a_value_that_takes_the_place_of_another_gains_only_its_own_views(post: Post) -> None:
     for turn in range(1, 5):
         refer(post, *junk(60), *["real.example"] * 5)
@@ -234,7 +314,7 @@ def test_without_history_nothing_is_gained(post: Post, settings: Settings) -> No
     refer(post, "direct")
     flush()
     assert not gained()
-    settings.READTRACK = {**settings.READTRACK, "HISTORY": True}
+    settings.READTRACK = {**settings.READTRACK, "HISTORY": {"days": 90}}
     refer(post, "direct")
     flush()
     assert gained() == {"direct": 1}

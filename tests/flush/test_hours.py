@@ -10,7 +10,7 @@ from django.test.utils import override_settings
 from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
-from readtrack import buckets, reports, tracker
+from readtrack import buckets, reports
 from readtrack.flush import hours
 from readtrack.flush.run import flush
 from readtrack.imports import ledger
@@ -22,6 +22,7 @@ from readtrack.subjects import subject_of
 from tests.conftest import use_redis
 from tests.site.models import Post, Product
 from tests.support import factories
+from tests.support.counts import view_times as view
 from tests.support.depth import STRIDE
 from tests.support.interference import at_step, dump, restore
 from tests.support.wire import Wire
@@ -29,11 +30,6 @@ from tests.support.wire import Wire
 pytestmark = pytest.mark.django_db(transaction=True)
 
 HOUR = timedelta(hours=1)
-
-
-def view(post: Post | Product, times: int = 1, *, at: datetime | None = None) -> None:
-    for _ in range(times):
-        assert tracker.record(factories.hit(subject_of(post), at=at or buckets.now())).counted
 
 
 def shown(of: Post | type[Post] | None = None) -> int:
@@ -260,7 +256,7 @@ def test_a_redis_that_is_emptied_at_any_step_of_a_flush_makes_no_chart_count_twi
     assert trip > 8
 
 
-@override_settings(READTRACK={"HISTORY_DAYS": 0})
+@override_settings(READTRACK={"HISTORY": {"days": 0}})
 def test_days_that_redis_knows_the_hours_of_are_not_thinned(redis: Redis) -> None:
     post, now = factories.post(), buckets.now()
     for age in (47, 40, 30):

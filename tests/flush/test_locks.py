@@ -207,10 +207,7 @@ def test_a_reset_whose_row_is_locked_is_finished_by_a_later_flush(lock: Lock, re
     assert (stored(post), resetting.recent_resets()) == (0, {})
 
 
-def test_a_locked_row_is_not_archived_as_if_it_stored_what_redis_holds(
-    lock: Lock, settings: Settings
-) -> None:
-    settings.READTRACK = {"ARCHIVE_EVERY": 1}
+def test_a_locked_row_is_not_archived_as_if_it_stored_what_redis_holds(lock: Lock) -> None:
     held, post = factories.post(), factories.post()
     flush()
     FlushRun.objects.update(flushed_until=1)

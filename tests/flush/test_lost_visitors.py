@@ -4,7 +4,6 @@ from itertools import product
 from typing import Any
 
 import pytest
-from django.test.utils import override_settings
 from pytest_django import Settings
 from redis import Redis
 
@@ -182,13 +181,6 @@ def test_a_full_flush_stores_the_sketches_of_what_was_viewed_in_the_last_hour(
     assert Archive.objects.get().visitors == 3
     flush()
     assert Archive.objects.get().visitors == 5
-
-
-@override_settings(READTRACK={"ARCHIVE_EVERY": 0})
-def test_no_sketch_is_stored_where_a_site_wants_none(post: Post) -> None:
-    come(post, range(3))
-    flush()
-    assert not Archive.objects.exists()
 
 
 def test_a_corrupt_sketch_stops_no_flush(post: Post, redis: Redis) -> None:

@@ -51,7 +51,7 @@ FLUSHERS = 3
 STEPS = 40
 POST = st.integers(0, POSTS - 1)
 FLUSHER = st.integers(0, FLUSHERS - 1)
-DAYS = 40  # that pass at once: longer than IDLE_DAYS and ARCHIVE_EVERY
+DAYS = 40  # that pass at once: longer than IDLE_DAYS and ARCHIVE_INTERVAL
 HOURS = 24 * DAYS
 HOUR = timedelta(hours=1)
 MICROSECONDS = 3_600_000_000 * HOURS
@@ -78,11 +78,9 @@ LOSSES = [
     "the epoch",
 ]
 SETTINGS = {
-    "FLUSH_CHUNK": 2,
     "FUNNELS": True,
     "DIMENSIONS": ["device"],
-    "RATE_LIMIT": 0,
-    "ORPHAN_AGE": 0,
+    "RATE": (0, 10),
     "TIMEOUT": 10,  # so many slices may take a busy machine its time
 }
 
@@ -399,6 +397,8 @@ def test_flushes_keep_their_promises_however_they_interleave_and_whatever_is_los
 ) -> None:
     options = {"CONNECTION_POOL_KWARGS": {"connection_class": SteppedConnection}}
     settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
+    monkeypatch.setattr("readtrack.flush.run.TOTALS_AT_ONCE", 2)
+    monkeypatch.setattr("readtrack.flush.totals.ORPHAN_PATIENCE", 0)
     monkeypatch.setattr(scripts, "SLICE", 2)  # so that settling and reading take several turns
     with Redis.from_url(redis_url) as client:
         FlushMachine.redis, FlushMachine.site = client, settings

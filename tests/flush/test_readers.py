@@ -154,7 +154,7 @@ def test_with_redis_gone_the_last_number_stands(start_redis: Any) -> None:
     assert [point.readers for point in reports.reader_series(category, hours=2)] == [5, 5]
 
 
-@override_settings(READTRACK={"HISTORY_DAYS": 10})
+@override_settings(READTRACK={"HISTORY": {"days": 10}})
 def test_old_days_keep_their_last_number(noon: datetime) -> None:
     category = factories.category()
     old = noon - timedelta(days=12)

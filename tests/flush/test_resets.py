@@ -19,14 +19,10 @@ from readtrack.store import flush_notes, keys, resetting, scripts
 from readtrack.subjects import model_with_label, subject_column, subject_of
 from tests.site.models import Manual, Note, Page, Post
 from tests.support import factories
+from tests.support.counts import view_times as view
 from tests.support.interference import dump, restore
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def view(post: Post, times: int = 1) -> None:
-    for _ in range(times):
-        tracker.record(factories.hit(subject_of(post)))
 
 
 def click(post: Post, visitor: str) -> None:
@@ -327,10 +323,10 @@ def test_a_redis_that_lost_only_the_time_of_the_last_flush_keeps_what_was_counte
 
 @pytest.fixture
 def site(settings: Settings) -> dict[str, Any]:
-    """Returns rows of a Tracked model, of one that COUNTED_MODELS names, and a category, with
+    """Returns rows of a Tracked model, of one that MODELS counts, and a category, with
     counts and dots.
     """
-    settings.READTRACK = {"COUNTED_MODELS": ["site.Manual"], "READ_STATE_MODELS": ["site.Manual"]}
+    settings.READTRACK = {"MODELS": {"site.Manual": {"counted": True, "read_state": True}}}
     rows = {
         "post": factories.post(),
         "manual": Manual.objects.create(title="A"),

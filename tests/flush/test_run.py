@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.db import Error, connection
 from django.db.models.signals import post_save, pre_save
-from django.test.utils import CaptureQueriesContext, override_settings
-from pytest_django import DjangoAssertNumQueries, Settings
+from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoAssertNumQueries
 from redis import Redis
 from redis.exceptions import RedisError
 
@@ -53,8 +53,10 @@ def test_counts_arrive_in_sql_whatever_the_primary_key_is(database: str, kind: s
     assert obj._state.db == database
 
 
-def test_a_flush_carries_all_models_and_many_chunks(database: str, settings: Settings) -> None:
-    settings.READTRACK = {"FLUSH_CHUNK": 7}
+def test_a_flush_carries_all_models_and_many_chunks(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("readtrack.flush.run.TOTALS_AT_ONCE", 7)
     posts = [factories.post() for _ in range(20)]
     products = [Product.objects.create(name="x") for _ in range(5)]
     view(*posts, *products, *posts)
@@ -156,14 +158,14 @@ def test_a_flush_leaves_a_record_and_tells_listeners(database: str) -> None:
     assert recorded.ended >= recorded.started
 
 
-def test_old_records_are_forgotten(database: str, settings: Settings) -> None:
-    settings.READTRACK = {"FLUSH_RUNS": 3}
+def test_old_records_are_forgotten(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("readtrack.flush.run.RUNS_KEPT", 3)
     runs = [flush() for _ in range(5)]
     assert list(FlushRun.objects.all()) == runs[:1:-1]
 
 
-def test_progress_is_reported_by_the_chunk(settings: Settings) -> None:
-    settings.READTRACK = {"FLUSH_CHUNK": 4}
+def test_progress_is_reported_by_the_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("readtrack.flush.run.TOTALS_AT_ONCE", 4)
     view(*(factories.post() for _ in range(10)))
     steps: list[int] = []
     flush(progress=steps.append)
@@ -289,12 +291,14 @@ def test_nothing_to_do_costs_no_statement_a_subject(post: Post) -> None:
     assert len(many) == len(few)
 
 
-def test_old_records_go_but_the_last_good_one_of_each_kind_stays(post: Post) -> None:
+def test_old_records_go_but_the_last_good_one_of_each_kind_stays(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
     good = flush()
-    with override_settings(READTRACK={"FLUSH_RUNS": 2}):
-        for _ in range(4):
-            flush(only_changed=True)
-        last = flush()
+    monkeypatch.setattr("readtrack.flush.run.RUNS_KEPT", 2)
+    for _ in range(4):
+        flush(only_changed=True)
+    last = flush()
     left = FlushRun.objects.order_by("pk").values_list("kind", flat=True)
     assert list(left) == [good.kind, FlushRun.Kind.CHANGED, last.kind]
     assert FlushRun.objects.filter(pk=good.pk).exists()

@@ -1,12 +1,12 @@
 """The scope of a flush: which subjects it looks at, and when it has to look at all of them."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from redis import Redis
 
-from readtrack import buckets, tracker
+from readtrack import buckets
 from readtrack.flush import run, totals
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun
@@ -15,16 +15,12 @@ from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
 from tests.support.counts import stored
+from tests.support.counts import view_times as view
 from tests.support.interference import Dump, dump, restore
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Kind = FlushRun.Kind
-
-
-def view(post: Post, times: int = 1, *, at: datetime | None = None) -> None:
-    for _ in range(times):
-        tracker.record(factories.hit(subject_of(post), at=at or buckets.now()))
 
 
 def set_clock(run: FlushRun, **values: Any) -> None:

@@ -171,7 +171,7 @@ def test_a_judge_that_fails_breaks_no_page(
         ({"NOT_BOTS": ["*", "fine"]}, "readtrack.E020"),
         ({"IS_BOT": "tests.nowhere.judge"}, "readtrack.E041"),
         ({"IS_BOT": "tests.hits.test_bots.ROBOTS"}, "readtrack.E041"),
-        ({"TRUSTED_PROXIES": ["nonsense"]}, "readtrack.E022"),
+        ({"PROXIES": ["nonsense"]}, "readtrack.E022"),
         ({"COOKIE": ""}, "readtrack.E023"),
         ({"COOKIE": "two words"}, "readtrack.E023"),
         ({"ANONYMOUS": "maybe"}, "readtrack.E002"),

@@ -224,7 +224,8 @@ def test_an_import_counts_once_however_it_interleaves_with_flushes(
 ) -> None:
     options = {"CONNECTION_POOL_KWARGS": {"connection_class": SteppedConnection}}
     settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
-    settings.READTRACK = {"FLUSH_CHUNK": 1, "RATE_LIMIT": 0, "TIMEOUT": 10}
+    settings.READTRACK = {"RATE": (0, 10), "TIMEOUT": 10}
+    monkeypatch.setattr("readtrack.flush.run.TOTALS_AT_ONCE", 1)
     monkeypatch.setattr(scripts, "SLICE", 2)  # so that settling and reading take several turns
     with Redis.from_url(redis_url, decode_responses=True) as client:
         ImportMachine.redis = client

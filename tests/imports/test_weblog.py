@@ -154,7 +154,7 @@ def test_visitors_are_told_apart_or_the_report_says_why_not(name: str, write: Wr
 
 
 @pytest.mark.parametrize(
-    ("options", "counted"), [({}, 100), ({"PROXY_COUNT": 1}, 100), ({"PROXY_COUNT": 0}, 1)]
+    ("options", "counted"), [({}, 100), ({"PROXIES": 1}, 100), ({"PROXIES": 0}, 1)]
 )
 @pytest.mark.usefixtures("post")
 def test_visitors_behind_a_proxy_are_told_apart_by_the_rules_of_live_hits(
@@ -233,7 +233,7 @@ def test_a_log_is_imported_whose_pages_are_all_found_by_path_under_one_url(write
 
     paths = ["/", "/news/", "/news/?page=2", "/news/story/", "/gone/", "/x/y/", "/x"]
     log = write(*(line(path, address=f"192.0.2.{number}") for number, path in enumerate(paths)))
-    rules = {"COUNTED_MODELS": ["site.Manual"], "IMPORT_VIEWS": {"any": page_of}}
+    rules = {"MODELS": {"site.Manual": {"counted": True}}, "IMPORT_VIEWS": {"any": page_of}}
     with override_settings(READTRACK=rules, ROOT_URLCONF="tests.imports.urls"):
         report = take(log)
         assert report.counted == 4

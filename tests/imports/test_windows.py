@@ -46,7 +46,7 @@ def test_more_than_five_hits_in_ten_seconds_do_not_count() -> None:
 
 
 def test_without_a_limit_no_visitor_is_too_fast(settings: object) -> None:
-    settings.READTRACK = {"RATE_LIMIT": 0}  # type: ignore[attr-defined]
+    settings.READTRACK = {"RATE": (0, 10)}  # type: ignore[attr-defined]
     assert outcomes(*(("a", f"x{number}", 0) for number in range(20))) == [""] * 20
 
 
@@ -80,7 +80,7 @@ def test_long_logs_forget_nothing_early(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_window_of_zero_seconds_is_one_second(settings: Settings) -> None:
-    settings.READTRACK = {"WINDOW": 0, "RATE_WINDOW": 0}
+    settings.READTRACK = {"WINDOW": 0, "RATE": (5, 0)}
     assert outcomes(("anna", "a", 0), ("anna", "a", 0), ("anna", "a", 2)) == ["", "repeat", ""]
 
 

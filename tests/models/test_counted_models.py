@@ -1,4 +1,4 @@
-"""COUNTED_MODELS: models that are not the site's to change are counted like Tracked ones, in a
+"""MODELS: models that are not the site's to change are counted like Tracked ones, in a
 table of the app.
 """
 
@@ -40,13 +40,18 @@ from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
 
-COUNTED = {"COUNTED_MODELS": ["site.Gadget", "site.manual"]}
+COUNTED = {"MODELS": {"site.Gadget": {"counted": True}, "site.manual": {"counted": True}}}
 NOWHERE = "redis://127.0.0.1:1/0"
 
 
 @pytest.fixture(autouse=True)
 def counted(settings: Settings) -> None:
-    settings.READTRACK = {**COUNTED, "NEWS_FOR": {"site.Gadget": ["category", "shelves"]}}
+    settings.READTRACK = {
+        "MODELS": {
+            **COUNTED["MODELS"],
+            "site.Gadget": {"counted": True, "news_for": ["category", "shelves"]},
+        }
+    }
     receivers.connect()
 
 
@@ -153,8 +158,10 @@ def test_a_deleted_object_leaves_nothing(obj: Any, redis: Redis) -> None:
     assert not redis.exists(f"views:total:{subject}")
 
 
-def test_views_of_a_row_that_is_gone_become_no_row(settings: Settings, redis: Redis) -> None:
-    settings.READTRACK = {**COUNTED, "ORPHAN_AGE": 0}
+def test_views_of_a_row_that_is_gone_become_no_row(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("readtrack.flush.totals.ORPHAN_PATIENCE", 0)
     manual = Manual.objects.create(title="A")
     counts.view(manual)
     Manual.objects.all()._raw_delete("default")
@@ -177,7 +184,9 @@ def test_children_share_the_counts_of_the_model_that_is_named() -> None:
 
 
 def test_a_tracked_child_of_a_model_that_is_named_keeps_its_own_columns(settings: Settings) -> None:
-    settings.READTRACK = {"COUNTED_MODELS": ["site.Publication", "site.Post"]}
+    settings.READTRACK = {
+        "MODELS": {"site.Publication": {"counted": True}, "site.Post": {"counted": True}}
+    }
     journal, other = Journal.objects.create(name="A"), Publication.objects.create(name="B")
     counts.view(journal, other, factories.post())
     flush()
@@ -386,7 +395,8 @@ def test_publishing_takes_them_and_waits_in_sql_while_redis_is_down(
 
 def test_publishing_what_is_news_for_nothing_is_an_error() -> None:
     with pytest.raises(
-        TypeError, match="Manual is news for nothing; name the fields in news_for or READTRACK"
+        TypeError,
+        match="Manual is news for nothing; name the fields in its news_for or in that of READ",
     ):
         tracker.publish([Manual(pk=1)])
     with pytest.raises(
@@ -398,13 +408,13 @@ def test_publishing_what_is_news_for_nothing_is_an_error() -> None:
 
 
 def test_a_setting_that_names_no_link_of_a_model_fails_no_save(settings: Settings) -> None:
-    settings.READTRACK = {"NEWS_FOR": {"site.Manual": ["title"]}}
+    settings.READTRACK = {"MODELS": {"site.Manual": {"news_for": ["title"]}}}
     receivers.connect()
     assert Manual.objects.create(title="A").pk
 
 
 def test_an_object_that_carries_dots_itself_may_be_published(settings: Settings) -> None:
-    settings.READTRACK = {"READ_STATE_MODELS": ["site.Manual"]}
+    settings.READTRACK = {"MODELS": {"site.Manual": {"read_state": True}}}
     manual, user = Manual.objects.create(title="A"), factories.user()
     tracker.mark_read(user, [manual])
     tracker.publish([manual])

@@ -163,7 +163,7 @@ def test_an_async_api_answers_with_its_own_view() -> None:
 def test_an_api_does_not_answer_with_a_view_that_is_refused(
     settings: Settings, headers: dict[str, str], limit: int
 ) -> None:
-    settings.READTRACK = {**settings.READTRACK, "RATE_LIMIT": limit}
+    settings.READTRACK = {**settings.READTRACK, "RATE": (limit, 10)}
     post, client = factories.post(), factories.browser()
     client.get(factories.post().get_absolute_url())
     if limit == 1:

@@ -158,7 +158,7 @@ def test_a_category_has_its_own_and_its_queryset_can_be_filtered_further() -> No
 
 
 def test_models_without_columns_of_ours_have_theirs_too(settings: Settings) -> None:
-    settings.READTRACK = {**settings.READTRACK, "COUNTED_MODELS": ["site.manual"]}
+    settings.READTRACK = {**settings.READTRACK, "MODELS": {"site.manual": {"counted": True}}}
     first, second = Manual.objects.create(title="A"), Manual.objects.create(title="B")
     history.store(
         {subject_of(first): RowCounts(2, 1), subject_of(second): RowCounts(5, 1)}, hour=HOURS_AGO

@@ -153,7 +153,7 @@ def test_one_client_takes_a_bounded_number_of_bytes_by_hit(
         "DIMENSIONS": ["referrer", "device", "browser"],
         "FUNNELS": True,
         "UNIQUE_DAYS": 7,
-        "RATE_LIMIT": 0,
+        "RATE": (0, 10),
     }
     act, numbers = way(Site()), count()
     weights = []

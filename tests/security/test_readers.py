@@ -78,7 +78,7 @@ def test_no_number_is_given_twice(redis: Redis, monkeypatch: pytest.MonkeyPatch)
             if day == 2:
                 redis.delete(name)
     assert redis.get("readers:next") == "12"
-    assert redis.bitcount(keys.state(ONE, "read:ordinal")) == 12
+    assert redis.bitcount(keys.ordinal_read_bits(ONE)) == 12
     assert unread(EVE, ONE) == [1]
 
 

@@ -73,7 +73,7 @@ def article(text: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> A
     settings.READTRACK = {
         "DIMENSIONS": ["referrer", "country", "browser", f"{__name__}.said"],
         "COUNTRY_HEADER": "X-Country",
-        "READ_STATE_MODELS": ["site.Category"],
+        "MODELS": {"site.Category": {"read_state": True}},
         "FUNNELS": True,
     }
     for model in (Article, Category, User):

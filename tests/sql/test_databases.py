@@ -11,12 +11,13 @@ from redis import Redis
 
 from readtrack import tracker
 from readtrack.flush.run import flush
-from readtrack.models import Archive, Breakdown, History, SubjectCount, Tracked
+from readtrack.models import Archive, Breakdown, History, SubjectCount
 from readtrack.sql import archive, databases, history, period_steps, raising, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
 from tests.site.models import Page, Post
 from tests.support import factories
+from tests.support.counts import view_times as view
 from tests.support.depth import some
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
@@ -46,11 +47,6 @@ PLACES: dict[str, list[str]] = {
     "apart": ["tests.sql.test_databases.Apart"],
 }
 ROUTERS = pytest.mark.parametrize("router", PLACES.values(), ids=PLACES)
-
-
-def view(obj: Tracked, times: int = 1) -> None:
-    for _ in range(times):
-        tracker.record(factories.hit(subject_of(obj)))
 
 
 @override_settings(DATABASE_ROUTERS=["tests.sql.test_databases.Lite"])

@@ -20,6 +20,7 @@ from readtrack.store.counters import Epoch
 from readtrack.subjects import subject_of
 from tests.site.models import Manual, Post
 from tests.support import factories
+from tests.support.counts import view_times as view
 from tests.support.depth import some
 from tests.support.interference import Dump, dump, restore
 
@@ -281,7 +282,7 @@ def test_pages_and_reports_show_no_view_twice_while_a_restored_redis_waits_for_a
 def test_rows_that_do_not_carry_their_count_show_no_less_than_sql_while_a_restored_redis_waits_for_a_flush(
     redis: Redis, settings: Settings, *, lifts: bool
 ) -> None:
-    settings.READTRACK = {"COUNTED_MODELS": ["site.Manual"]}
+    settings.READTRACK = {"MODELS": {"site.Manual": {"counted": True}}}
     post, manual = factories.post(), Manual.objects.create(title="A")
     for _ in range(14):
         tracker.record(factories.hit(subject_of(post), subject_of(manual)))
@@ -392,10 +393,6 @@ def settle_and_die(post: Post) -> Epoch:
     settled, present = scripts.run(counters.settle(bases, epoch=epoch, known=known))
     assert settled == 1
     return present
-
-
-def view(post: Post) -> None:
-    assert tracker.record(factories.hit(subject_of(post))).counted
 
 
 def click(post: Post, visitor: str) -> None:

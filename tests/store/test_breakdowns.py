@@ -102,7 +102,7 @@ def test_a_visitor_is_the_same_before_and_after_the_cookie(redis: Redis) -> None
 def test_no_stage_ever_counts_more_than_the_one_before(
     redis: Redis, settings: Settings, moves: list[tuple[str, str, str]]
 ) -> None:
-    settings.READTRACK = {"RATE_LIMIT": 0}  # or six moves of one visitor would be too many
+    settings.READTRACK = {"RATE": (0, 10)}  # or six moves of one visitor would be too many
     redis.flushdb()
     for who, fallback_id, move in moves:
         if move == "record":

@@ -223,7 +223,7 @@ def test_many_views_are_one_round_trip_and_count_as_alone(
         kept = [key for key in map(str, redis.keys("*")) if not key.startswith(unstable)]
         return {key: redis.dump(key) for key in kept}
 
-    settings.READTRACK = {**BUFFERED, **options, "RATE_LIMIT": 3}
+    settings.READTRACK = {**BUFFERED, **options, "RATE": (3, 10)}
     hits = [
         factories.hit(
             "site.post:1",
@@ -259,7 +259,7 @@ def test_each_view_of_a_batch_is_its_own_visitors(redis: Redis, settings: Settin
 
 
 def test_the_rate_of_a_visitor_holds_in_a_batch_of_several_partitions(settings: Settings) -> None:
-    settings.READTRACK = {**BUFFERED, "PARTITIONS": 16, "RATE_LIMIT": 5}
+    settings.READTRACK = {**BUFFERED, "PARTITIONS": 16, "RATE": (5, 10)}
     posts = [factories.post() for _ in range(7)]
     for post in posts:
         hit_buffer.add(factories.hit(subject_of(post), visitor=Visitor("ann")))
@@ -273,7 +273,7 @@ def test_the_rate_of_a_visitor_holds_in_a_batch_of_several_partitions(settings: 
 def test_the_rate_of_hits_that_waited_is_that_of_the_time_when_they_came(
     settings: Settings, partitions: int
 ) -> None:
-    settings.READTRACK = {**BUFFERED, "PARTITIONS": partitions, "RATE_LIMIT": 5, "RATE_WINDOW": 10}
+    settings.READTRACK = {**BUFFERED, "PARTITIONS": partitions, "RATE": (5, 10)}
     ago = buckets.now().replace(second=0, microsecond=0) - timedelta(minutes=2)
     readers = {
         "reader": 7.0,

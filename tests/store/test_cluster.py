@@ -73,7 +73,7 @@ def cluster(servers: ValkeyCluster, settings: Settings) -> ValkeyCluster:
     """Returns an empty cluster, which the site uses."""
     servers.empty()
     settings.CACHES = {"default": cache(servers.urls[:1])}
-    settings.READTRACK = {"PARTITIONS": COUNT, "RATE_LIMIT": 0, "CIRCUIT": 60, "TIMEOUT": 1.0}
+    settings.READTRACK = {"PARTITIONS": COUNT, "RATE": (0, 10), "CIRCUIT": 60, "TIMEOUT": 1.0}
     return servers
 
 
@@ -880,7 +880,7 @@ def test_marking_read_is_an_error_while_the_server_of_a_category_is_silent(
 ) -> None:
     categories = [factories.category(pk=number) for number in range(1001, 1033)]
     places = {
-        key_slot(keys.state(subject_of(one), "read").encode()) // (16384 // SHARDS + 1): one
+        key_slot(keys.read_bits(subject_of(one)).encode()) // (16384 // SHARDS + 1): one
         for one in categories
     }
     silent, other = places[1], places[2]
@@ -913,7 +913,7 @@ def test_a_new_account_is_told_of_in_the_log_while_the_server_of_a_category_is_s
 ) -> None:
     settings.READTRACK = {**settings.READTRACK, "START_AS_READ": True}
     categories = [factories.category(pk=number) for number in range(1001, 1033)]
-    slots = {one: key_slot(keys.state(subject_of(one), "read").encode()) for one in categories}
+    slots = {one: key_slot(keys.read_bits(subject_of(one)).encode()) for one in categories}
     silent = {one for one, slot in slots.items() if slot // (16384 // SHARDS + 1) == 1}
     read_state.begin(0)
     circuit_of(cluster, 1).opened = time.monotonic()

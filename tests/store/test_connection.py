@@ -203,7 +203,7 @@ def test_a_lost_connection_is_replaced_without_an_error(wire: Wire, redis: Redis
     "overrides",
     [
         {},
-        {"RATE_LIMIT": 0},
+        {"RATE": (0, 10)},
         {"WINDOW": 1},
         {"UNIQUE": "daily", "FUNNELS": True, "DIMENSIONS": ["device"], "UNIQUE_DAYS": 35},
     ],

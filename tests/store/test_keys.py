@@ -64,8 +64,8 @@ def test_the_keys_of_each_kind_are_found_by_their_own_pattern(
     for key in (
         keys.unique("a.b:1"),
         keys.bitmap("a.b:1"),
-        keys.state("a.c:1", "read"),
-        keys.state("a.c:1", "seen"),
+        keys.read_bits("a.c:1"),
+        keys.seen_counters("a.c:1"),
     ):
         redis.set(key, 1)
     assert redis.keys(keys.matching("views:unique:*")) == [f"{prefix}views:unique:a.b:1"]

@@ -256,7 +256,7 @@ def test_after_a_kill_what_is_read_moves_with_the_readers_that_moved_before(
     change(settings, 16, READERS="ordinal")
     call_command("readtrack", "repartition", verbosity=0)
     client = Redis(connection_pool=redis.connection_pool)
-    client.delete(keys.state(subject_of(category), "read:ordinal"))
+    client.delete(keys.ordinal_read_bits(subject_of(category)))
     for key, value in snapshot.items():
         client.restore(key, 0, value, replace=True)
     others = (factories.category() for _ in range(50))

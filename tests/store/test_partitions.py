@@ -130,7 +130,7 @@ def test_a_partition_that_lost_its_data_goes_on_from_sql(posts: list[Post], redi
 
 
 def test_a_visitor_has_one_rate_for_all_partitions(posts: list[Post], settings: Settings) -> None:
-    settings.READTRACK = {"PARTITIONS": COUNT, "RATE_LIMIT": 3}
+    settings.READTRACK = {"PARTITIONS": COUNT, "RATE": (3, 10)}
     visitor = Visitor("somebody")
     outcomes = [
         tracker.record(factories.hit(subject_of(post), visitor=visitor)) for post in posts[:4]
@@ -256,7 +256,7 @@ def test_visitors_of_several_partitions_are_counted_together(
 def test_queued_views_are_sent_to_their_partitions(
     posts: list[Post], settings: Settings, redis: Redis
 ) -> None:
-    settings.READTRACK = {"PARTITIONS": COUNT, "BUFFER": 1, "RATE_LIMIT": 2}
+    settings.READTRACK = {"PARTITIONS": COUNT, "BUFFER": 1, "RATE": (2, 10)}
     subjects = tuple(map(subject_of, posts))
     first = factories.hit(*subjects[:4])
     told = factories.hit(*subjects[4:], by_script=True)

@@ -1,7 +1,7 @@
 """Read state by each strategy and each numbering of readers: one contract, and its memory."""
 
 import uuid
-from functools import partial
+from collections import ChainMap
 from itertools import chain
 from typing import Any
 
@@ -12,9 +12,8 @@ from readtrack import tracker
 from readtrack.hits import readers
 from readtrack.hits.readers import Reader
 from readtrack.reports.page_state import page_state
-from readtrack.store import keys, read_state, scripts
+from readtrack.store import read_state, scripts
 from readtrack.store.read_state import Publication
-from tests.support.partitions import asked
 
 ONE, TWO = "site.category:1", "site.category:2"
 BY_ID: list[dict[str, Any]] = [{}, {"READ_STATE": "sequence"}]
@@ -38,7 +37,8 @@ def bob(ann: Reader) -> Reader:
 
 
 def unread(reader: Reader, *subjects: str) -> list[int]:
-    return list(asked(partial(read_state.unread, reader), subjects).values())
+    counts = ChainMap(*scripts.run_all(*read_state.unread(reader, subjects)))
+    return [counts[subject] for subject in subjects]
 
 
 def read(reader: Reader, *subjects: str) -> None:
@@ -46,8 +46,7 @@ def read(reader: Reader, *subjects: str) -> None:
 
 
 def publish(*news: Publication) -> None:
-    groups = keys.by_tag(news, lambda one: keys.tag(one.subject)).values()
-    assert sum(scripts.run_all(*map(read_state.publish, groups))) == len(news)
+    assert sum(scripts.run_all(*read_state.publish(news))) == len(news)
 
 
 def test_a_category_that_was_never_opened_is_unread(ann: Reader) -> None:
@@ -158,8 +157,13 @@ def test_redis_holds_no_reader_by_primary_key(
     assert str(pk) not in f"{redis.hgetall('readers')}{redis.keys('*')}"
 
 
-def test_no_more_ordinals_are_handed_out_than_allowed(redis: Redis, settings: Any) -> None:
-    settings.READTRACK = {"READERS": "ordinal", "MAX_READER": 1}
+@pytest.mark.parametrize(
+    "options", [{"MAX_READER": 1}, {"MAX_READER": 63, "READ_STATE": "sequence"}], ids=str
+)
+def test_no_more_ordinals_are_handed_out_than_allowed(
+    redis: Redis, settings: Any, options: dict[str, Any]
+) -> None:
+    settings.READTRACK = {"READERS": "ordinal", **options}
     assert [tracker.mark_subjects_read(name, [ONE]) for name in ("a", "b", "c", "a")] == [
         [ONE],
         [ONE],
@@ -207,7 +211,8 @@ def test_a_million_dense_readers_stay_in_their_budget(
     settings.READTRACK = options
     read(highest, ONE)
     read(0, ONE)
-    assert int(str(redis.memory_usage(f"category:{ONE}:{readers.state_kind()}", samples=0))) <= most
+    key = read_state.strategy_of(ONE).key()(ONE)
+    assert int(str(redis.memory_usage(key, samples=0))) <= most
 
 
 @pytest.mark.parametrize("options", BY_ORDINAL, ids=str)

@@ -2,6 +2,7 @@
 
 from importlib.resources import files
 from threading import Barrier, Thread
+from typing import Any
 
 import pytest
 from pytest_django import Settings
@@ -85,11 +86,11 @@ def test_a_silent_server_of_a_cluster_is_told_from_a_call_that_was_not_run() -> 
 
 
 def test_several_calls_are_one_round_trip(wire: Wire) -> None:
-    calls = (
+    calls: list[scripts.Call[Any]] = [
         counters.totals(["a.b:1", "a.b:2"]),
-        read_state.unread(1, ["a.c:1"]),
+        *read_state.unread(1, ["a.c:1"]),
         count_views(factories.hit("a.b:1")),
-    )
+    ]
     scripts.run_all(*calls)
     with wire.counted() as trips:
         totals, read, outcome = scripts.run_all(*calls)
@@ -190,10 +191,8 @@ def test_the_largest_portion_is_one_the_server_takes(redis: Redis) -> None:
     assert scripts.run_all(*counters.lift(dict.fromkeys(subjects, Stored({"": 2})))) == [
         scripts.SLICE
     ]
-    assert (
-        scripts.run(read_state.publish([read_state.Publication(subject) for subject in subjects]))
-        == scripts.SLICE
-    )
+    news = [read_state.Publication(subject) for subject in subjects]
+    assert scripts.run_all(*read_state.publish(news)) == [scripts.SLICE]
 
 
 def test_a_change_of_settings_closes_the_connections_that_scripts_keep(

@@ -18,7 +18,7 @@ ALL = ["hll", "set", "daily", "bitmap"]
 
 
 def use(settings: Settings, strategy: str) -> None:
-    settings.READTRACK = {"UNIQUE": strategy, "RATE_LIMIT": 0}
+    settings.READTRACK = {"UNIQUE": strategy, "RATE": (0, 10)}
 
 
 def come(redis: Redis, subject: str, *visitors: int, **values: Any) -> None:

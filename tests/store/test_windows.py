@@ -17,7 +17,7 @@ THREADS, TRIALS = 8, examples(300)
 
 @pytest.fixture(autouse=True)
 def _unlimited(settings: Settings) -> None:
-    settings.READTRACK = {"RATE_LIMIT": 0, "TIMEOUT": 10}
+    settings.READTRACK = {"RATE": (0, 10), "TIMEOUT": 10}
 
 
 def test_eight_identical_requests_at_once_count_once_in_hundreds_of_trials(redis: Redis) -> None:
@@ -74,7 +74,7 @@ def test_views_and_reads_share_the_hit(redis: Redis) -> None:
 
 
 def test_the_rate_limits_what_counts(settings: Settings) -> None:
-    settings.READTRACK = {"RATE_LIMIT": 2, "TIMEOUT": 10}
+    settings.READTRACK = {"RATE": (2, 10), "TIMEOUT": 10}
     visitor = Visitor("a")
     outcomes = [
         tracker.record(factories.hit(f"site.post:{number}", visitor=visitor)) for number in range(3)

@@ -15,6 +15,12 @@ def view(*objs: Any) -> None:
         assert tracker.record(factories.hit(subject_of(obj))).counted
 
 
+def view_times(obj: Any, times: int = 1, **values: Any) -> None:
+    """Records that many views of the object, each by a new visitor. `values` are those of the hit."""
+    for _ in range(times):
+        assert tracker.record(factories.hit(subject_of(obj), **values)).counted
+
+
 def stored(obj: Any) -> int:
     """Returns the views of the object that SQL stores."""
     return int(type(obj).objects.values_list("view_count", flat=True).get(pk=obj.pk))

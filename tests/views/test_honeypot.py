@@ -100,7 +100,7 @@ def test_marks_are_bounded_and_those_there_are_renewed(
 @pytest.mark.django_db
 def test_the_honeypot_works_without_a_rate_limit(settings: Settings, client: Client) -> None:
     post = factories.post()
-    settings.READTRACK = {"RATE_LIMIT": 0, "WINDOW": 1, "DEBUG_HEADER": True}
+    settings.READTRACK = {"RATE": (0, 10), "WINDOW": 1, "DEBUG_HEADER": True}
     pages = [
         client.get(f"/posts/{post.pk}/", headers={"User-Agent": BROWSER, "X": str(n)})
         for n in range(9)

@@ -447,7 +447,7 @@ def test_the_scripts_view_is_judged_as_the_pages_own(settings: Settings, post: P
 
 
 def test_script_hits_leave_the_limit_to_the_pages(settings: Settings) -> None:
-    settings.READTRACK = {"RATE_LIMIT": 5}
+    settings.READTRACK = {"RATE": (5, 10)}
     posts = [factories.post(category=factories.category()) for _ in range(7)]
     browser = factories.browser()
     browser.get(f"/read/{posts[0].pk}/")
@@ -625,7 +625,7 @@ def test_each_browser_that_comes_to_life_is_one_view_in_any_order(
     it is the only.
     """
     redis.flushdb()
-    settings.READTRACK = {"RATE_LIMIT": 0}
+    settings.READTRACK = {"RATE": (0, 10)}
     post = factories.post(category=factories.category())
     good = shown.token_of(f"/|0|0|site.post:{post.pk}|", ())
     browsers = [factories.browser() for _ in range(5)]

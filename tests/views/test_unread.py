@@ -97,7 +97,9 @@ def test_news_published_after_the_content_was_fetched_stays_unread(client: Clien
 
 
 def test_keys_of_any_kind_name_a_category(client: Client, settings: Any, redis: Redis) -> None:
-    settings.READTRACK = {"READ_STATE_MODELS": ["site.Product", "site.Page"]}
+    settings.READTRACK = {
+        "MODELS": {"site.Product": {"read_state": True}, "site.Page": {"read_state": True}}
+    }
     product = Product.objects.create(id=uuid.UUID(int=5))
     page = factories_page("a:b /é")
     names = [f"site.product:{product.pk}", name(page)]
@@ -170,7 +172,7 @@ def test_too_many_categories_are_told_how_many_may_be_named(client: Client) -> N
 def test_a_textual_key_that_no_row_can_have_is_a_clear_error(
     text: str, client: Client, settings: Any
 ) -> None:
-    settings.READTRACK = {"READ_STATE_MODELS": ["site.Page"]}
+    settings.READTRACK = {"MODELS": {"site.Page": {"read_state": True}}}
     answer = post(client, {"categories": [f"site.page:{text}"]})
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "unknown_category")
 
@@ -182,7 +184,7 @@ def test_a_textual_key_that_no_row_can_have_is_a_clear_error(
 def test_a_path_that_can_name_no_object_is_not_remembered(
     text: str, client: Client, settings: Any
 ) -> None:
-    settings.READTRACK = {"READ_STATE_MODELS": ["site.Page"]}
+    settings.READTRACK = {"MODELS": {"site.Page": {"read_state": True}}}
     model_with_label.cache_clear()
     answer = post(client, {"categories": [text]})
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "unknown_category")

@@ -30,7 +30,7 @@ Run it once no process has the old number any more. Until then flushes with the 
             )
         if before != after:
             with repartitioning.layout(before):
-                flush_run = run.flush()
+                flush_run = run.flush(must_archive=True)
             # The views of locked rows would be lost where a process of the new number has begun
             # the total anew.
             if flush_run.locked:

@@ -8,6 +8,7 @@ from django.db.models import Model
 from readtrack.doctor.wording import counted, size
 from readtrack.management.subcommands.base import Subcommand, progress_bar
 from readtrack.sql import databases
+from readtrack.store import read_state
 from readtrack.subjects import has_read_state, model_with_label, owner, read_state_models
 from readtrack.unread import starting
 
@@ -45,7 +46,7 @@ of each object up to the highest user, and prints the memory that this takes.
     ) -> str:
         models = [_model(label) for label in model] if model else read_state_models()
         count = sum(databases.rows(model_class).count() for model_class in models)
-        each = starting.size_of(starting.highest_position())  # bytes
+        each = read_state.strategy_of("").size_of(starting.highest_position())  # bytes
         if not dry_run:
             with progress_bar("Marking", unit=" objects", total=count, verbosity=verbosity) as bar:
                 count = sum(

@@ -1,3 +1,5 @@
+-- Included at the end of mark_read_bitmap.lua and mark_read_sequence.lua.
+-- Takes: call; mark(state, reader), which marks one category read for a reader's number.
 -- Marks categories read for one reader.
 -- Guarantees: a category that was published to since the page began stays unread. The page began at the earlier of two
 -- times: what the web server computed from our last answer, and now minus the time that the page took. So neither a hit
@@ -10,70 +12,79 @@
 -- ARGV: number of categories, reader,
 --       how long ago the page began (µs; '' if the next argument is a time of ours),
 --       when the page began by our clock (µs; '' for now),
---       'bitmap' or 'sequence', highest reader number, how long the time of a publication is kept (µs);
+--       highest reader number, how long the time of a publication is kept (µs);
 --       for a reader given by name: number of hashes that may have its number, most readers in them, and when the
 --       first of them ends (s since 1970, '' for never)
 -- Returns: per category 1 read, 0 published in between; then our time (µs)
-local call = redis.call
-local categories, reader, is_sequence = tonumber(ARGV[1]), ARGV[2], ARGV[5] == 'sequence'
-local highest, published_for = tonumber(ARGV[6]), tonumber(ARGV[7])
-local outcome = {}
+local began_key = KEYS[1]
+local categories, reader = tonumber(ARGV[1]), ARGV[2]
+local page_age, page_began = tonumber(ARGV[3]), tonumber(ARGV[4])
+local highest, published_for = tonumber(ARGV[5]), tonumber(ARGV[6])
+local own_hashes, most_readers, hash_ends = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
+local next_ordinal = 2 * categories + 2 -- place of the key, and behind it those of the hashes
+local first_hash = next_ordinal + 1
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local since = tonumber(ARGV[4]) or now
-if ARGV[3] ~= '' then
-  since = math.min(now - ARGV[3], since)
-elseif since > now then
-  since = 0
-end
-local began = tonumber(call('GET', KEYS[1]) or now)
-if began >= now then  -- it is missing, or the clock was set back
-  began = now
-  call('SET', KEYS[1], string.format('%.0f', now))
-end
--- Publications before that are not known, or not any more.
-if since < began or since < now - published_for then since = 0 end
 
-local following, first = KEYS[2 * categories + 2], 2 * categories + 3
-if following then
-  local name, last, most, ends = reader, first + ARGV[8] - 1, tonumber(ARGV[9]), ARGV[10]
-  reader = nil
-  for key = first, last do reader = reader or call('HGET', KEYS[key], name) end
-  if not reader then
-    local given, known = 0, 0
-    for key = first, #KEYS do
-      given = given + call('HLEN', KEYS[key])
-      if key <= last then known = given end
-    end
-    -- The next ordinal outlives an eviction of the readers: a number of theirs would be read as what they had read.
-    reader = math.max(given, tonumber(call('GET', following) or 0))
-    if reader > highest or known >= most then
-      since = 0
-    else
-      call('HSET', KEYS[first], name, reader)
-      if ends ~= '' then call('EXPIREAT', KEYS[first], ends) end
-      call('SET', following, reader + 1)
-    end
+-- Returns the time (µs) since which a publication keeps a category unread; 0 if any publication does.
+local function find_since()
+  local since = page_began or now
+  if page_age then
+    since = math.min(now - page_age, since)
+  elseif since > now then
+    since = 0
   end
+  local began = tonumber(call('GET', began_key) or now)
+  if began >= now then -- it is missing, or the clock was set back
+    began = now
+    call('SET', began_key, string.format('%.0f', now))
+  end
+  -- Publications before that are not known, or not any more.
+  if since < began or since < now - published_for then return 0 end
+  return since
 end
 
+-- Returns the number of the reader with that name, and gives a new reader the next one; nil if there is none left.
+local function find_number(name)
+  local last_own_hash = first_hash + own_hashes - 1
+  for key = first_hash, last_own_hash do
+    local number = call('HGET', KEYS[key], name)
+    if number then return number end
+  end
+  local given, given_in_own = 0, 0
+  for key = first_hash, #KEYS do
+    local readers = call('HLEN', KEYS[key])
+    given = given + readers
+    if key <= last_own_hash then given_in_own = given_in_own + readers end
+  end
+  -- The next ordinal outlives an eviction of the readers: a number of theirs would be read as what they had read.
+  local number = math.max(given, tonumber(call('GET', KEYS[next_ordinal]) or 0))
+  if number > highest or given_in_own >= most_readers then return nil end
+  call('HSET', KEYS[first_hash], name, number)
+  if hash_ends ~= '' then call('EXPIREAT', KEYS[first_hash], hash_ends) end
+  call('SET', KEYS[next_ordinal], number + 1)
+  return number
+end
+
+local since = find_since()
+if own_hashes then
+  reader = find_number(reader)
+  if not reader then since = 0 end
+end
+
+local outcomes = {}
 for category = 1, categories do
-  local state, key = KEYS[2 * category], KEYS[2 * category + 1]
-  local published = tonumber(call('GET', key) or 0)
+  local state, published_key = KEYS[2 * category], KEYS[2 * category + 1]
+  local published = tonumber(call('GET', published_key) or 0)
   -- The clock was set back: pages from now on begin after this again.
-  if published > now then call('SET', key, string.format('%.0f', now), 'KEEPTTL') end
+  if published > now then call('SET', published_key, string.format('%.0f', now), 'KEEPTTL') end
   if published >= since then
-    outcome[category] = 0
+    outcomes[category] = 0
   else
-    if is_sequence then
-      local number = call('BITFIELD', state, 'GET', 'u32', 0)[1]
-      call('BITFIELD', state, 'SET', 'u32', '#' .. reader + 1, number + 1)
-    else
-      call('SETBIT', state, reader, 1)
-    end
-    outcome[category] = 1
+    mark(state, reader)
+    outcomes[category] = 1
   end
 end
-outcome[categories + 1] = string.format('%.0f', now)
-return outcome
+outcomes[categories + 1] = string.format('%.0f', now)
+return outcomes

@@ -1,50 +1,46 @@
+-- Included at the end of publish_bitmap.lua and publish_sequence.lua.
+-- Takes: call; publication_life (s); publish(category), which makes one category unread. A category has: state and sent
+--   (keys), items, author (a reader's number; nil for none, or for one without a number), is_own, token, and at (s).
 -- Makes categories unread for everybody but an author who had read everything before.
 -- Guarantees: a page that was built before this cannot mark the category read afterwards (see mark_read.lua). Read state
 -- that was kept under other settings is removed too, so that switching back cannot bring back reads that are out of date.
 -- A publication that is sent again with its token within its lifetime raises no number.
 -- KEYS: when this Redis began to know publications;
---       per category: state, published, sent, state of the three other kinds; at the end, for authors given by name: readers
--- ARGV: 'bitmap' or 'sequence', how long the time and the token of a publication are kept (s);
+--       per category: state, published, sent, states of the other kinds; at the end, for authors given by name: readers
+-- ARGV: number of categories, number of keys per category, how long the time and the token of a publication are kept (s);
 --       per category: number of items, author or '', 1 if the category is the author's own text, token or ''
 -- Returns: number of categories
-local call = redis.call
-local FIXED, OWNED, TOLD = 2, 6, 4
-local is_sequence, life = ARGV[1] == 'sequence', ARGV[2]
-local count = (#ARGV - FIXED) / TOLD
+local SHARED_KEYS, SHARED_ARGUMENTS, ARGUMENTS_PER_CATEGORY = 1, 3, 4
+local began_key = KEYS[1]
+local categories, keys_per_category = tonumber(ARGV[1]), tonumber(ARGV[2])
+local readers = KEYS[SHARED_KEYS + categories * keys_per_category + 1]
+
 local time = call('TIME')
 local now = string.format('%.0f', time[1] * 1000000 + time[2])
-call('SET', KEYS[1], now, 'NX')
+call('SET', began_key, now, 'NX')
 
-local function is_known(key, token)
-  if token == '' then return false end
-  call('ZREMRANGEBYSCORE', key, '-inf', time[1] - life)
-  local is_new = call('ZADD', key, 'NX', time[1], token) == 1
-  call('EXPIRE', key, life)
-  return not is_new
+local function number_of(author)
+  if author == '' then return nil end
+  if not readers then return author end
+  return call('HGET', readers, author) or nil
 end
 
-for index = 1, count do
-  local key, arg = 2 + OWNED * (index - 1), FIXED + 1 + TOLD * (index - 1)
-  local state = KEYS[key]
-  local items, author, is_own, token = ARGV[arg], ARGV[arg + 1], ARGV[arg + 2] == '1', ARGV[arg + 3]
-  if author ~= '' and #KEYS > OWNED * count + 1 then author = call('HGET', KEYS[#KEYS], author) or '' end
-  call('UNLINK', KEYS[key + 3], KEYS[key + 4], KEYS[key + 5])
-  call('SET', KEYS[key + 1], now, 'EX', life)
-  if not is_sequence then
-    local has_read = author ~= '' and (is_own or call('GETBIT', state, author) == 1)
-    call('UNLINK', state)
-    if has_read then call('SETBIT', state, author, 1) end
-  elseif not is_known(KEYS[key + 2], token) then
-    local published = call('BITFIELD', state, 'INCRBY', 'u32', 0, items)[1]
-    if author ~= '' then
-      local slot = '#' .. author + 1
-      if is_own then
-        call('BITFIELD', state, 'SET', 'u32', slot, published + 1)
-      elseif call('BITFIELD', state, 'GET', 'u32', slot)[1] > 0 then
-        -- What was new to the author before stays new.
-        call('BITFIELD', state, 'INCRBY', 'u32', slot, items)
-      end
-    end
-  end
+for index = 0, categories - 1 do
+  local first_key = SHARED_KEYS + index * keys_per_category + 1
+  local last_key = first_key + keys_per_category - 1
+  local first_argument = SHARED_ARGUMENTS + index * ARGUMENTS_PER_CATEGORY + 1
+  local items, author, is_own, token = unpack(ARGV, first_argument, first_argument + 3)
+  local state, published, sent = unpack(KEYS, first_key, first_key + 2)
+  call('UNLINK', unpack(KEYS, first_key + 3, last_key))
+  call('SET', published, now, 'EX', publication_life)
+  publish({
+    state = state,
+    sent = sent,
+    items = items,
+    author = number_of(author),
+    is_own = is_own == '1',
+    token = token,
+    at = time[1],
+  })
 end
-return count
+return categories

@@ -1,0 +1,1 @@
+"""This documentation, and what writes the parts of it that are read out of the code."""
