@@ -1,4 +1,4 @@
-"""View counts that reloads and robots do not inflate, and unread dots for millions of users.
+"""View counts that survive reloads, robots and restarts, and unread dots for millions of users.
 
 The middleware records a hit in Redis in one round trip, template tags show counts and dots, and
 the flush carries the counts into the site's own table. The folder names are the map: `tracker`

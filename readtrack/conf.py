@@ -17,8 +17,9 @@ from readtrack.renamed import current_names
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 logger = logging.getLogger("readtrack")
-# Windows has no fork, and `dict` does nothing.
-register_at_fork: Any = getattr(os, "register_at_fork", dict)
+register_at_fork: Any = getattr(
+    os, "register_at_fork", dict
+)  # Windows has no fork, and `dict` does nothing
 
 
 class Conf:
@@ -135,8 +136,7 @@ def _apply_change(*, setting: str, **kwargs: Any) -> None:
 @cached_setting()
 def patterns(name: str) -> tuple[list[re.Pattern[str]], list[tuple[str, str, str]]]:
     """Returns the setting's valid regular expressions; and the setting, pattern and error of each invalid one."""
-    valid = []
-    invalid = []
+    valid, invalid = [], []
     for pattern in getattr(conf, name):
         try:
             valid.append(re.compile(pattern, re.IGNORECASE))
@@ -149,8 +149,12 @@ def function_problem(path: Any) -> str:
     """Returns the reason why a dotted path names no function; "" if it names one."""
     try:
         return "" if callable(import_string(path)) else f"{path} is not callable"
-    # No such function, or no path.
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
+    except (
+        ImportError,
+        AttributeError,
+        TypeError,
+        ValueError,
+    ) as error:  # no such function, or no path
         return str(error)
 
 

@@ -275,7 +275,7 @@ def test_every_skip_has_its_reason(settings: Settings, client: Client, page: str
     fetch(client, page, "head")
     fetch(client, page + "status/404/")
     trapped = Client(REMOTE_ADDR="203.0.113.1")
-    fetch(trapped, factories.honeypot(), **{"Referer": "http://testserver/"})
+    fetch(trapped, factories.honeypot(), Referer="http://testserver/")
     fetch(trapped, page)
     for options in ({"ANONYMOUS": "none"}, {"EXCLUDE": {"paths": ["."]}}):
         settings.READTRACK = options

@@ -139,16 +139,7 @@ class Connections:
             connection.send_packed_command([packed], check_health=False)
             if meanwhile:
                 meanwhile()
-            answers: list[Any] = []
-            while len(answers) < count:
-                try:
-                    answers.append(connection.read_response())
-                except exceptions.ResponseError as error:
-                    # Of a server that became a replica; a new connection leads to its successor.
-                    # Redis before 7 wraps the error of a refused command in one of its own.
-                    if isinstance(error, exceptions.ReadOnlyError) or "-READONLY" in str(error):
-                        raise exceptions.ConnectionError(str(error)) from error
-                    answers.append(error)  # the answers after it have to be read all the same
+            answers = _read(connection, count)
         except BaseException:
             # A late answer would be taken for the answer to the next question. Connections by
             # Sentinel would also stay open to a primary that hangs after another one took over.
@@ -162,6 +153,21 @@ class Connections:
         else:
             self.pool.release(connection)
         return answers
+
+
+def _read(connection: Any, count: int) -> list[Any]:
+    """Returns that many answers, errors too. Raises redis.ConnectionError if a replica answers."""
+    answers: list[Any] = []
+    while len(answers) < count:
+        try:
+            answers.append(connection.read_response())
+        except exceptions.ResponseError as error:
+            # Of a server that became a replica; a new connection leads to its successor. Redis
+            # before 7 wraps the error of a refused command in one of its own.
+            if isinstance(error, exceptions.ReadOnlyError) or "-READONLY" in str(error):
+                raise exceptions.ConnectionError(str(error)) from error
+            answers.append(error)  # the answers after it have to be read all the same
+    return answers
 
 
 def run(call: Call[Result], *, patient: bool = False) -> Result:

@@ -61,7 +61,7 @@ def main() -> None:
         "changed flush of one post": flush_functions(post),
     }
     rows = [(name, str(len(found)), str(len(files(found)))) for name, found in works.items()]
-    table("Hops (at most: page 60 in 16, flush 75 in 14)", [("", "functions", "files"), *rows])
+    table("Hops (at most: page 24 files, flush 22)", [("", "functions", "files"), *rows])
     for name, found in works.items():
         print(f"\n{name}", *listed(found), sep="\n  ")
 
