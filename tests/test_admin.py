@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import Permission, User
-from django.test import Client
+from django.contrib.auth.models import AnonymousUser, Permission, User
+from django.test import Client, RequestFactory
 from pytest_django import Settings
 
 from readtrack import reports, tracker
@@ -191,3 +191,18 @@ def test_editors_write_notes_on_the_charts(admin_client: Client) -> None:
         .status_code
         == 403
     )
+
+
+def test_counts_in_fieldsets_cannot_be_edited() -> None:
+    class InFieldsets(TrackedAdmin):
+        fieldsets = [(None, {"fields": ["title", "view_count"]})]
+
+    assert "view_count" in InFieldsets(Post, admin.AdminSite()).readonly_fields
+
+
+def test_a_model_without_the_columns_has_no_column_of_views(rf: RequestFactory) -> None:
+    request = rf.get("/")
+    request.user = AnonymousUser()
+    model_admin: Any = TrackedAdmin(User, admin.AdminSite())
+    assert model_admin.get_list_display(request) == ["__str__"]
+    assert [action.__name__ for action in model_admin.actions] == ["reset_counts"]

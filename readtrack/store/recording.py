@@ -9,7 +9,7 @@ from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
-from readtrack.hits.reading import BINS, ENGAGED, READ
+from readtrack.hits.reading import BINS, ENGAGED, READ, Reading
 from readtrack.store import clock, day_keys, keys, read_state, scripts
 from readtrack.store.counters import Name
 from readtrack.store.counting import count_views, rate_limit
@@ -179,18 +179,15 @@ def steps(hit: Hit) -> dict[Step, Call[bool]]:
         )
         calls[subject, stage] = _take(hit, stages)
     if hit.reading:
-        calls |= _reading_steps(hit)
+        calls |= _reading_steps(hit, hit.reading)
     return calls
 
 
-def _reading_steps(hit: Hit) -> dict[Step, Call[bool]]:
+def _reading_steps(hit: Hit, text: Reading) -> dict[Step, Call[bool]]:
     """Takes the visitor to what the script tells of the text.
 
     Engagement and a read count once in a window, and only behind a view in the window.
     """
-    text = hit.reading
-    if text is None:
-        return {}
     subject = text.subject
     identities = hit.visitor.identities
     if hit.visitor.new_cookie:  # it comes from a browser that keeps none

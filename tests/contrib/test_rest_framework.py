@@ -116,3 +116,8 @@ def test_a_view_counts_what_it_retrieves(rf: Any, method: str, views: int) -> No
     response: Any = ReadTrackMiddleware(lambda request: view(request, pk=post.pk).render())(request)
     assert response.status_code == 200
     assert PostSerializer(post).data["views"] == views
+
+
+def test_a_manager_in_place_of_a_queryset_is_a_list_as_well(posts: list[Any]) -> None:
+    shown = PostSerializer(Post.objects, many=True).data
+    assert sorted(row["views"] for row in shown) == [1, 2, 3]

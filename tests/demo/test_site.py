@@ -13,7 +13,7 @@ from demo_project.settings import SECRET_KEY
 from demo_project.traffic.browser import Browser, Page
 from demo_project.traffic.visitor import KEEPS_NO_COOKIES
 from readtrack.hits.reading import Reading
-from readtrack.request import Recorder
+from readtrack.request import Recorder, Told
 from tests.demo.conftest import AGENT
 from tests.support.waiting import comes_true
 
@@ -218,8 +218,9 @@ def test_the_foot_of_a_page_says_that_its_text_was_really_read(rf: RequestFactor
     for is_script, is_read in ((False, False), (True, False), (True, True)):
         request: Any = rf.post("/post/1/")
         request.readtrack = Recorder()
-        request.readtrack.is_script = is_script
-        request.readtrack.reading = Reading("blog.post:1", 5, 60, is_read)
+        if is_script:
+            reading = Reading("blog.post:1", 5, 60, is_read)
+            request.readtrack.told = Told(as_of=0, language="", reading=reading)
         noting_hits(lambda request: HttpResponse())(request)
     assert [(hit.path, hit.words, hit.is_script) for hit in judged_hits] == [
         ("/post/1/", "really read", True)

@@ -171,6 +171,7 @@ def test_it_reads_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         ({"UNIQUE_DAYS": 7}, ["views:hll:day:{date}:{subject}"], []),
         ({"UNIQUE": "set"}, ["views:unique:{subject}"], []),
+        ({"ANONYMOUS_READERS": True}, ["readers:anonymous:{generation}"], []),
     ],
 )
 def test_kinds_of_keys_that_the_settings_leave_out_are_not_weighed(

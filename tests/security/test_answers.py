@@ -153,3 +153,8 @@ def test_a_readers_page_says_nothing_to_the_cdn_of_any_vendor(rf: RequestFactory
     response = HttpResponse("page", headers=dict.fromkeys(names, "max-age=60"))
     contents.keep_apart(response, is_personal=True)
     assert [name for name in names if name in response] == ["X-Own"]
+
+
+def test_packed_data_that_is_no_text_stays_as_it_is() -> None:
+    packed = HttpResponse(gzip.compress(b"!rt!"), content_type="application/zip")
+    assert contents.text_of(packed) is None

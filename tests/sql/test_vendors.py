@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 import readtrack
-from readtrack.sql import vendors
+from readtrack.sql import model_sums, raising, vendors
+from tests.site.models import Post
+from tests.support import factories
 
 PACKAGE = Path(readtrack.__file__).parent
 # Operations for migrations of PostgreSQL, which their names say.
@@ -43,3 +45,33 @@ def test_a_statement_of_a_vendors_own_comes_before_the_portable_one() -> None:
     postgresql: Any = SimpleNamespace(vendor="postgresql")
     statement = vendors.statement(postgresql, "raise_counts")
     assert statement == vendors.STATEMENTS["raise_counts_postgresql"]
+
+
+def test_mysql_and_mariadb_raise_a_row_only_where_the_first_value_is_lower() -> None:
+    end = vendors.VENDORS["mysql"].raise_on_conflict("counts", ["subject"], ["views", "visitors"])
+    is_lower = "VALUES(views) > views"
+    # MySQL assigns from left to right, so the column that is compared comes last.
+    assert end == (
+        f"ON DUPLICATE KEY UPDATE visitors = IF({is_lower}, VALUES(visitors), visitors),"
+        f" views = IF({is_lower}, VALUES(views), views)"
+    )
+    replaced = vendors.VENDORS["mariadb"].replace_on_conflict(["subject"], ["views"])
+    assert replaced == "ON DUPLICATE KEY UPDATE views = VALUES(views)"
+
+
+def test_mariadb_is_told_from_mysql() -> None:
+    connection: Any = SimpleNamespace(vendor="mysql", mysql_is_mariadb=True)
+    assert vendors.vendor_of(connection) is vendors.VENDORS["mariadb"]
+    connection.mysql_is_mariadb = False
+    assert vendors.vendor_of(connection) is vendors.VENDORS["mysql"]
+
+
+@pytest.mark.django_db
+def test_rows_that_nobody_has_locked_can_be_written() -> None:
+    rows = [factories.post().pk for _ in range(2)]
+    assert raising._unlocked(Post, rows) == set(rows)
+
+
+@pytest.mark.django_db
+def test_a_model_without_history_has_nothing_to_add_up() -> None:
+    assert model_sums._add_sums("site.nothing", until=10) is False

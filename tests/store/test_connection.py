@@ -370,3 +370,7 @@ def test_a_connection_whose_greeting_was_interrupted_is_not_used(
     client.set("a", 2)
     assert client.get("a") == b"2"
     client.connection_pool.disconnect()
+
+
+def test_a_unix_socket_is_its_own_address() -> None:
+    assert connection.address(Redis(unix_socket_path="/tmp/valkey.sock")) == "/tmp/valkey.sock"

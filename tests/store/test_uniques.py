@@ -6,7 +6,7 @@ import pytest
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import tracker
+from readtrack import buckets, tracker
 from readtrack.hits.visitors import Visitor
 from readtrack.store import uniques
 from readtrack.store.uniques import UniquesError
@@ -210,3 +210,7 @@ def test_a_model_may_count_no_visitors(
     come(redis, "site.product:1", 1, 2)
     assert count("site.post:1", "site.product:1") == [0, 2]
     assert redis.keys("views:hll:*") == ["views:hll:site.product:1"]
+
+
+def test_of_no_models_nothing_is_asked() -> None:
+    assert uniques.of_minutes([], 5, at=buckets.now()) == []
