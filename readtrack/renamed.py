@@ -19,7 +19,8 @@ def current_names(own: Own) -> dict[str, Any]:
     counts.
     """
     settings = {RENAMED.get(name, name): value for name, value in own.items()}
-    return {**settings, **{name: own[name] for name in settings if name in own}}
+    given_by_current_name = {name: own[name] for name in settings if name in own}
+    return {**settings, **given_by_current_name}
 
 
 def replacement(name: str, own: Own) -> str:

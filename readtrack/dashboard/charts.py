@@ -154,15 +154,18 @@ def _series_groups(root: Any) -> list[Any]:
 def _draw_notes(
     groups: Sequence[Any], notes: Sequence[str], *, new_element: Callable[..., Any]
 ) -> None:
-    """Draws a line down at each note, in place of the line of the last series.
+    """Draws a line down at each point with a note.
 
-    The dots of that series tell where the points are.
+    The last series is there for the notes alone. Its own line is removed, and its dots tell where
+    the points are.
     """
-    of_last_series = [group for group in groups if group.get("class") == groups[-1].get("class")]
+    last_class = groups[-1].get("class")
+    of_last_series = [group for group in groups if group.get("class") == last_class]
     line, dots = of_last_series[:2]
     line.set("class", "readtrack-marks")
     line[:] = []
     circles = [element for element in dots.iter() if element.get("cx")]
+    # A chart of a single point has a second dot, which has no note.
     for note, dot in zip(notes, circles, strict=False):
         if note:
             mark = new_element(line, "path", {"d": f"M{dot.get('cx')} 0V{dot.get('cy')}"})

@@ -617,8 +617,13 @@ def _chart(
     is_live: bool,
     has_notes: bool,
 ) -> ChartData:
-    """Returns the numbers by point, their totals, and the notes and the last flush."""
+    """Returns the numbers by point, their totals, and the notes and the last flush.
+
+    `dated` is the same scope, but all time begins with the day of the first hour of history.
+    """
     is_compared = _is_compared(scope)
+    # The point at index `gap` is what lies between the two periods. Without a period before, the
+    # index is -1.
     points_before = points[: max(0, bounds.gap)] if is_compared else []
     points_now = points[bounds.gap + 1 :]
     total = _total(points_now)

@@ -248,9 +248,10 @@ class Objects:
         return [field for field in fields if isinstance(field, ForeignKey)]
 
     def chosen(self, filter_name: str) -> Model | None:
-        """Returns the category or the author of a filter.
+        """Returns the category or the author that the filter asks for, None if no loaded row links
+        to it.
 
-        It is None unless a row that is loaded is linked to it.
+        A filter asks for a category by its subject, and for an author by the primary key.
         """
         asked = self.scope.chosen[filter_name]
         for row in self._rows.values():

@@ -86,7 +86,8 @@ def _higher(counts: Mapping[str, int], stored: Mapping[str, int]) -> Mapping[str
 def _gains(live: Hashes, stored: Hashes) -> Counter[breakdown_history.Gain]:
     """Returns how much more is live than stored, by model, kind of hash and field.
 
-    Which value gained is an estimate where values were replaced. The sum of a hash is exact.
+    Where new values have replaced others in a hash, the gain of each value is an estimate. The sum
+    of the hash is exact.
     """
     gains: Counter[breakdown_history.Gain] = Counter()
     for (hash_kind, subject), counts in live.items():
@@ -95,7 +96,7 @@ def _gains(live: Hashes, stored: Hashes) -> Counter[breakdown_history.Gain]:
         label = subject.partition(":")[0]
         for field, rise in _rises(counts, stored[hash_kind, subject]).items():
             gains[label, hash_kind, field[: archive.FIELD_LENGTH]] += rise
-    return +gains
+    return +gains  # without zeros
 
 
 def _rises(counts: Mapping[str, int], stored: Mapping[str, int]) -> dict[str, int]:

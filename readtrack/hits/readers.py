@@ -50,7 +50,11 @@ def reader_by_id(pk: Any) -> Reader:
 
 @cached_setting("AUTH_USER_MODEL", maxsize=1024)
 def or_none(pk: Any) -> Reader | None:
-    """Returns the reader with that user id, or None for an id out of bounds, which is logged once."""
+    """Returns the reader with that user id, or None for an id out of bounds.
+
+    A user with such an id gets no dots, the marks of what is unread. A warning says so; the cache
+    keeps most calls from repeating it.
+    """
     try:
         return reader_by_id(pk)
     except ReaderError as error:

@@ -336,8 +336,9 @@ class _Cookie(Morsel[str]):
 
 @cached_setting()
 def _blank_cookie(is_secure: bool) -> tuple["Morsel[str]", str]:  # noqa: FBT001 - a keyword would slow the cache down
-    """Returns the cookie without its value, and the text of its attributes, which take less to copy
-    than to make.
+    """Returns the cookie without its value, and the text of its attributes.
+
+    They are the same for all visitors, and to copy both takes less time than to make them.
     """
     made = HttpResponse()
     made.set_cookie(

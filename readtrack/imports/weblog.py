@@ -291,8 +291,10 @@ class Importer:
                 self._note_overlap(file, record)
 
     def _judge_all(self, file: logs.LogFile, lines: Iterable[tuple[bytes, int]]) -> int:
-        """Judges lines, each given with its end. Returns the end of the last line, 0 without
-        lines.
+        """Judges lines, each given with the position where it ends.
+
+        Returns the end of the last line, 0 without lines. A line up to the position of its file
+        was imported before.
         """
         end = 0
         for raw, end in lines:
@@ -301,7 +303,8 @@ class Importer:
                 if reason:
                     self.report.skipped[reason] += 1
             else:
-                self._judge(file, raw, is_new=False)  # only for the windows
+                # Its window may reach into the new lines, and a repeat there must not count.
+                self._judge(file, raw, is_new=False)
                 self.report.skipped["imported before"] += 1
         return end
 

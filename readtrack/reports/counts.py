@@ -45,6 +45,7 @@ def _announced_views(subjects: Iterable[str]) -> Collection[str]:
     if not announced:
         return ()
     user = signed_in(request)
+    # There is no response yet. It is taken for a success.
     reason = refusal(request.method, 200, request.META, is_anonymous=user is None)
     if reason or exclusions.is_excluded(request, user):
         return ()

@@ -87,9 +87,10 @@ def sums(
 
 
 def sums_between(subjects: Collection[str], hours: Sequence[int]) -> dict[str, Sums]:
-    """Returns the sums before the first of these hours and before each later one.
+    """Returns the views of subjects before the first of these hours and before each later one.
 
-    Each is looked up by the index.
+    The hours are in ascending order. The statement finds each number by the index. A later number
+    becomes a row, under the last hour that it includes, if it is higher than the one before it.
     """
     connection = databases.of(History)
     row = vendors.vendor_of(connection).row
@@ -101,6 +102,7 @@ def sums_between(subjects: Collection[str], hours: Sequence[int]) -> dict[str, S
     )
     with connection.cursor() as cursor:
         cursor.execute(statement, [*subjects])
+        # Sorted, so that the rows of each subject begin with the first hour.
         rows = sorted((subject, hour, views or 0) for subject, hour, views in cursor.fetchall())
     by_subject = {subject: Sums(0, {}) for subject in subjects}
     last_views = 0

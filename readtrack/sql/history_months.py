@@ -32,10 +32,10 @@ class Month(NamedTuple):
 
 
 def divide(connection: BaseDatabaseWrapper, *, at: datetime) -> None:
-    """Makes the table of history the first part of a new one, with all hours until the month after
-    next.
+    """Makes the table of history the first partition of a new table.
 
-    Outside a transaction no page or flush waits for longer than a change of the catalogue takes.
+    That partition takes all hours until the month after next. If no transaction is open, pages and
+    flushes wait no longer than a change of the catalogue takes.
     """
     table = History._meta.db_table
     until = _month_start(at, AHEAD)

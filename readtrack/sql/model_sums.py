@@ -24,15 +24,17 @@ def renew_sums(*, at: datetime) -> None:
 
     The first time it adds up all history.
     """
-    labels = {
+    # A model has a subject in each partition, such as `blog.post:{rt00}`.
+    label_of_subject = {
         f"{label}{tag}": label
         for label in map(label_of, counted_models())
         for tag in keys.past_tags()
     }
-    rows = databases.rows(History).filter(subject__in=[*labels])
-    counted = rows.order_by().values_list("subject", flat=True).distinct()
+    rows = databases.rows(History).filter(subject__in=[*label_of_subject])
+    with_history = rows.order_by().values_list("subject", flat=True).distinct()
     until = buckets.hour_index(at) + 1
-    for label in sorted({labels[subject] for subject in counted}):
+    for label in sorted({label_of_subject[subject] for subject in with_history}):
+        # Each call adds up one portion of the hours.
         while _add_sums(label, until=until):
             pass
 

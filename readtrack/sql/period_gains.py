@@ -14,16 +14,19 @@ OF_OBJECTS = "subject NOT LIKE '%%:{rt%%'"
 
 
 def gains(columns: Collection[str], *, since: int, until: int) -> dict[str, RowCounts]:
-    """Returns the gains of those of the subjects that have rows in these hours (since 1970)."""
-    by_subject: dict[str, RowCounts] = {}
+    """Returns the gains of those subjects that have rows in these hours (since 1970).
+
+    `columns` are the subjects as history's column holds them. The keys of the result are the same.
+    """
+    by_column: dict[str, RowCounts] = {}
     if since >= until:
-        return by_subject
+        return by_column
     for portion in scripts.sliced([*columns]):
         condition, parameters = among(portion)
         statement = gains_statement(condition, since=since, until=until)
-        for subject, _, views, visitors in rows_of(statement, parameters):
-            by_subject[subject] = RowCounts(int(views), int(visitors))
-    return by_subject
+        for column, _, views, visitors in rows_of(statement, parameters):
+            by_column[column] = RowCounts(int(views), int(visitors))
+    return by_column
 
 
 def gains_by_hour(pattern: str, *, since: int, until: int) -> Mapping[int, RowCounts]:

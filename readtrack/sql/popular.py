@@ -150,15 +150,19 @@ def _can_join(rows: "Sequence[QuerySet[Any]]") -> bool:
 
 
 def _of_rows(labels: Sequence[str], rows: "Sequence[QuerySet[Any]]") -> tuple[str, list[Any]]:
-    """Returns the condition for the history of these rows, and its parameters."""
+    """Returns the condition for the history of these rows, and its parameters.
+
+    The condition reads the subjects of the rows in a subquery.
+    """
     first, *others = (
         queryset.order_by().values_list(Concat(Value(f"{label}:"), Cast("pk", CharField())))
         for queryset, label in zip(rows, labels, strict=True)
     )
     query = first.union(*others, all=True).query
-    statement, parameters = query.get_compiler(using=databases.of(History).alias).as_sql()
-    # One array, because PostgreSQL reads the hours of all subjects for two.
-    return f"subject = ANY(ARRAY({statement}))", [*parameters]
+    compiler = query.get_compiler(using=databases.of(History).alias)
+    subjects_statement, parameters = compiler.as_sql()
+    # One array for all models, because with two PostgreSQL reads the hours of all subjects.
+    return f"subject = ANY(ARRAY({subjects_statement}))", [*parameters]
 
 
 def rises(labels: Sequence[str], *, days: int, since: int, until: int) -> dict[str, int]:

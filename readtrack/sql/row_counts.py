@@ -189,12 +189,15 @@ def _rows_of_subjects(queryset: "QuerySet[Any]", subjects: Iterable[str]) -> dic
 def _most_viewed_of(
     queryset: "QuerySet[Any]", pks: Sequence[Any], *, limit: int
 ) -> list[tuple[Any, int]]:
-    """Returns the most viewed rows of the queryset, whose primary keys are `pks`."""
+    """Returns the most viewed rows of the queryset, each with its views.
+
+    `pks` are the primary keys of all rows of the queryset.
+    """
     model = queryset.model
-    subjects = {subject_of_row(model, pk): pk for pk in pks}
+    pk_of_subject = {subject_of_row(model, pk): pk for pk in pks}
     views = {
-        subjects[subject]: counts.views
-        for subject, counts in by_subject(subjects).items()
+        pk_of_subject[subject]: counts.views
+        for subject, counts in by_subject(pk_of_subject).items()
         if counts.views
     }
     best = nlargest(limit, views, key=lambda pk: (views[pk], subject_of_row(model, pk)))

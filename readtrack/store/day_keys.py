@@ -66,6 +66,10 @@ def ask(at: datetime) -> Call[tuple[bytes, bytes]]:
     proposal = _known.get(today) or secrets.token_bytes(32)
 
     def decode(answer: list[bytes | None]) -> tuple[bytes, bytes]:
+        """Returns the two keys of the answer, and remembers them in this process.
+
+        Without a key in Redis, today's is the proposal, and yesterday's is what is remembered.
+        """
         key = answer[0] or proposal
         key_before = answer[1] or _known.get(yesterday, b"")
         _known[today] = key

@@ -31,9 +31,10 @@ def subjects(label: str) -> Iterator[str]:
 
     They come in no order, and some more than once. Raises redis.RedisError.
     """
-    tag = ":{rt*}:" if len(keys.tags()) > 1 else ":"
+    # With several partitions, a tag such as `:{rt07}` stands between the family and the subject.
+    separator = ":{rt*}:" if len(keys.tags()) > 1 else ":"
     for family in (keys.total.family, keys.read_bits.family):
-        for name in chain.from_iterable(key_batches(f"{family}{tag}{label}:*")):
+        for name in chain.from_iterable(key_batches(f"{family}{separator}{label}:*")):
             _, parts = keys.parse(name)
             if subject := parts.get("subject"):
                 yield subject

@@ -20,6 +20,7 @@ def outbound_url(obj: Any, url: str, stage: str = "click") -> str:
     """`{% outbound_url post "https://example.com/" stage="click" %}` is a link that counts the
     stage and redirects.
     """
+    # Without a saved object there is nothing to count, and the link leads on directly.
     if not (isinstance(obj, Model) and obj.pk is not None):
         return str(url) if is_web(str(url)) else ""
     check_stage(stage)
