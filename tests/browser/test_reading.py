@@ -177,7 +177,7 @@ def idle_tab(text: Text) -> None:
 
 
 def tab_without_focus(text: Text) -> None:
-    text.page.evaluate("document.hasFocus = () => false")
+    text.page.evaluate("Document.prototype.hasFocus = () => false")
     text.go_through(text.least * 3)  # with the mouse over it
 
 
