@@ -136,7 +136,8 @@ def _apply_change(*, setting: str, **kwargs: Any) -> None:
 @cached_setting()
 def patterns(name: str) -> tuple[list[re.Pattern[str]], list[tuple[str, str, str]]]:
     """Returns the setting's valid regular expressions; and the setting, pattern and error of each invalid one."""
-    valid, invalid = [], []
+    valid = []
+    invalid = []
     for pattern in getattr(conf, name):
         try:
             valid.append(re.compile(pattern, re.IGNORECASE))

@@ -22,7 +22,7 @@ from readtrack.subjects import rows_by_model
 # these rows wait.
 ROWS_LOCKED = 2_000
 # Seconds from a flush that misses a row until a later flush, which misses it too, removes its keys.
-ORPHAN_PATIENCE = 86_400
+ORPHAN_PATIENCE = keys.DAY
 
 
 class Portion(NamedTuple):

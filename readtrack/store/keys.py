@@ -259,7 +259,10 @@ def hash_kinds() -> tuple[str, ...]:
 
 def member(kind: str, subject: str) -> str:
     """Returns the name of a counter in `views:unsettled`: its key without the prefix, but that of a total (kind "")."""
-    return f"{kind}{tag(subject) if conf.PARTITIONS > 1 else ''}:{subject}" if kind else subject
+    if not kind:
+        return subject
+    own_tag = tag(subject) if conf.PARTITIONS > 1 else ""
+    return f"{kind}{own_tag}:{subject}"
 
 
 def split_member(name: str) -> tuple[str, str]:
@@ -267,14 +270,16 @@ def split_member(name: str) -> tuple[str, str]:
     if name.startswith("views:hour:"):
         return "hour", name
     # The kind may be a dimension's that is in the settings no more.
-    found = MEMBER.fullmatch(TAG.sub("", name))
-    return (found[1], found[2]) if found else ("", name)
+    parts = MEMBER.fullmatch(TAG.sub("", name))
+    if parts is None:
+        return "", name
+    return parts[1], parts[2]
 
 
 def tag_in(name: str) -> str:
     """Returns the hash tag in a name, "" for none."""
-    found = TAG.search(name)
-    return found[0] if found else ""
+    match = TAG.search(name)
+    return match[0] if match else ""
 
 
 @lru_cache(maxsize=4096)  # each full flush asks for two days of each model
@@ -292,7 +297,11 @@ def parse_hour(name: str) -> tuple[str, int]:
 
 def parse(key: str) -> tuple[Key | None, dict[str, str]]:
     """Returns the row of a key and the parts of its name, "tag" too; None and no parts for a key that is not ours."""
-    for row in _MOST_LITERAL_FIRST if key.startswith(prefix()) else ():
-        if found := row.expression.fullmatch(key, len(prefix())):
-            return row, found.groupdict()
+    beginning = prefix()
+    if not key.startswith(beginning):
+        return None, {}
+    for row in _MOST_LITERAL_FIRST:
+        match = row.expression.fullmatch(key, len(beginning))
+        if match:
+            return row, match.groupdict()
     return None, {}
