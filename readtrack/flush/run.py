@@ -21,7 +21,16 @@ from readtrack.flush.settling import settle
 from readtrack.flush.totals import write_chunk
 from readtrack.models import FlushRun, Reset
 from readtrack.signals import flushed
-from readtrack.sql import databases, epochs, history_months, model_sums, popular, runs, thinning
+from readtrack.sql import (
+    databases,
+    deletions,
+    epochs,
+    history_months,
+    model_sums,
+    popular,
+    runs,
+    thinning,
+)
 from readtrack.store import counters, flush_notes, keys, resetting, scripts, uniques
 from readtrack.store.connection import server_time
 
@@ -219,7 +228,9 @@ def _newest_flushes(tags: Sequence[str]) -> Mapping[str, int]:
 
 
 def _purge(tags: Sequence[str], *, since: int) -> None:
-    """Removes counts from before resets since that time (µs). SQL holds only what came later."""
+    """Removes counts from before resets since that time (µs), and those of rows that were deleted
+    since then. SQL holds only what came later.
+    """
     resets_since = databases.rows(Reset).filter(redis_time__gt=since)
     times = dict(resets_since.values_list("full_subject", "redis_time"))
     subjects = [subject for subject in times if keys.tag(subject) in tags]
@@ -245,6 +256,7 @@ def _finish(run: FlushRun, epoch: epochs.SqlEpoch, *, has_changes: bool) -> None
         _delete_old_runs(run)
     if run.kind == run.Kind.ARCHIVE and has_first:
         thinning.thin(at=at)
+        deletions.forget_old(now=run.redis_time)
     # So that a snapshot taken during this run also counts as an old one.
     end = max(server_time(patient=True), run.redis_time + 1)
     if flush_notes.note_flush(end, after=dict.fromkeys(epoch.tags, run.redis_time)):

@@ -190,8 +190,9 @@ class Migration(migrations.Migration):
             name='Reset',
             fields=[
                 ('subject', models.CharField(max_length=200, primary_key=True, serialize=False)),
-                ('redis_time', models.BigIntegerField()),
+                ('redis_time', models.BigIntegerField(db_index=True)),
                 ('full_subject', models.TextField()),
+                ('is_deletion', models.BooleanField(default=False)),
             ],
             options={
                 'abstract': False,

@@ -186,13 +186,14 @@ class BreakdownHistory(SubjectRow):
 
 
 class Reset(SubjectRow):
-    """A subject that was set to zero. If an old snapshot of Redis is restored, its views must not
-    come back.
+    """A subject that was set to zero, or whose row was deleted. If Redis was gone then, or an old
+    snapshot of it is restored, its views must not come back.
     """
 
     subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
-    redis_time = models.BigIntegerField()
+    redis_time = models.BigIntegerField(db_index=True)  # each flush asks for the latest
     full_subject = models.TextField()
+    is_deletion = models.BooleanField(default=False)
 
 
 class KnownEpoch(models.Model):

@@ -1,11 +1,12 @@
-"""Removing subjects from Redis: orphans, which have no row, and those that were idle for long."""
+"""Removing subjects from Redis: those whose row is gone, and those that were idle for long."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from readtrack.store import keys, scripts, subject_keys
 from readtrack.store.scripts import Call
 
-SHARED = (keys.unsettled, keys.flush_orphans)
+SHARED = (keys.unsettled, keys.reset, keys.purged, keys.flush_orphans)
 
 
 def ripe_orphans(subjects: Sequence[str], *, age: int) -> Call[list[str]]:
@@ -18,8 +19,13 @@ def ripe_orphans(subjects: Sequence[str], *, age: int) -> Call[list[str]]:
 
 
 def remove(subjects: Sequence[str]) -> Call[int]:
-    """Removes all keys of subjects of one partition. The answer is the number of subjects."""
-    return subject_keys.call("remove", SHARED, {subject: {} for subject in subjects})
+    """Removes all keys of subjects of one partition whose rows are gone. The answer is Redis's time
+    (µs).
+    """
+    rows: dict[str, dict[str, Any]] = {subject: {} for subject in subjects}
+    return subject_keys.call(
+        "remove", SHARED, rows, keys.purged.ttl, decode=lambda answer: int(answer[1])
+    )
 
 
 def remove_idle(
@@ -35,4 +41,6 @@ def remove_idle(
     for subject, total in views.items():
         sums = [sum(hashes.get((kind, subject), {}).values()) for kind in keys.hash_kinds()]
         rows[subject] = {"stored": {"views": str(total), "sums": sums}}
-    return subject_keys.call("remove", SHARED, rows)
+    return subject_keys.call(
+        "remove", SHARED, rows, keys.purged.ttl, decode=lambda answer: int(answer[0])
+    )

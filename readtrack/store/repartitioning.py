@@ -24,7 +24,7 @@ OF_PARTITION = (
 )
 OF_SITE = (keys.day_key, keys.skips)  # in the first partition
 # Sorted sets of subjects, whose entries move, each to its partition.
-BY_SUBJECT = (keys.reset, keys.trending_bucket)
+BY_SUBJECT = (keys.reset, keys.purged, keys.trending_bucket)
 NOT_MOVED = (keys.flush_layout, keys.budget)
 # Read state by the ordinals of readers. It depends on the numbers that the partition gave them.
 BY_ORDINAL = tuple(strategy.by_ordinal for strategy in read_state.STRATEGIES.values())

@@ -118,10 +118,11 @@ def begin(at: int) -> None:
     scripts.run_all(*calls, patient=True)
 
 
-def remove(subject: str) -> None:
-    """Removes all read state of the category, in every form."""
+def remove(subject: str) -> bool:
+    """Removes all read state of the category, in every form. Returns True. Raises redis.RedisError."""
     states = [row(subject) for row in ROWS]
     scripts.run(Call("UNLINK", [*states, keys.published(subject), keys.sent(subject)], (), int))
+    return True
 
 
 def _by_strategy(subjects: Sequence[str]) -> dict[Strategy, list[str]]:
