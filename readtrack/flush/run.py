@@ -6,6 +6,7 @@
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from django.db.models import Max, QuerySet
 from django.utils import timezone as django_timezone
 
 from readtrack import buckets
-from readtrack.conf import conf
+from readtrack.conf import conf, logger
 from readtrack.flush import breakdowns, readers, resets
 from readtrack.flush.hours import hour_at, write_hours
 from readtrack.flush.settling import settle
@@ -32,6 +33,7 @@ from readtrack.sql import (
     thinning,
 )
 from readtrack.store import counters, flush_notes, keys, resetting, scripts, uniques
+from readtrack.store.circuit import SilentError
 from readtrack.store.connection import server_time
 
 # Buckets are named by Redis's clock as the web servers compute it (see clock.py). If a machine's
@@ -69,7 +71,8 @@ def flush(
     snapshot, everything is written. With `must_archive` a full flush archives, although the next
     archive is not due. A part such as "2/8" is every eighth of the partitions, from
     the second one on. `progress` is called with numbers of totals. Returns the saved record of the
-    flush. Raises redis.RedisError or django.db.Error; the next flush then writes what is missing.
+    flush, whose `faults` name the partitions of a cluster that did not answer. Raises
+    redis.RedisError or django.db.Error; the next flush then writes what is missing.
     """
     run = FlushRun(started=django_timezone.now(), part=part)
     try:
@@ -106,6 +109,9 @@ def _flush(
 ) -> None:
     epoch = epochs.SqlEpoch(run.part)
     is_restored, minutes = _begin(run, epoch, only_changed=only_changed, must_archive=must_archive)
+    run.faults = _faults(epoch)
+    if run.faults:
+        logger.warning("Not flushed: %s", run.faults)
     hour = hour_at(run.flushed_until)
     run.settled += settle(epoch)
     changed = dict.fromkeys(_changed(minutes, epoch))
@@ -122,6 +128,14 @@ def _flush(
     _finish(run, epoch, has_changes=bool(changed))
 
 
+def _faults(epoch: epochs.SqlEpoch) -> str:
+    """Returns a line for each error by which partitions were left out."""
+    names: dict[str, list[str]] = {}
+    for tag, error in epoch.silent.items():
+        names.setdefault(str(error), []).append(tag.strip(":{}"))
+    return "\n".join(f"partitions {', '.join(tags)}: {error}" for error, tags in names.items())
+
+
 def _changed(minutes: Sequence[str], epoch: epochs.SqlEpoch) -> Iterator[str]:
     """Yields the subjects in these minute buckets."""
     return chain.from_iterable(counters.changed(minutes, tags=epoch.tags))
@@ -129,7 +143,8 @@ def _changed(minutes: Sequence[str], epoch: epochs.SqlEpoch) -> Iterator[str]:
 
 def _every_subject(run: FlushRun, epoch: epochs.SqlEpoch) -> Iterator[str]:
     """Yields the subjects of all totals in the partitions of this flush."""
-    return counters.scan(tags=epoch.tags if run.part else ())
+    is_whole = not run.part and not epoch.silent
+    return counters.scan(tags=() if is_whole else epoch.tags)
 
 
 def _recently_viewed(run: FlushRun, epoch: epochs.SqlEpoch) -> frozenset[str]:
@@ -198,11 +213,14 @@ def _is_archive_due(run: FlushRun, past: "QuerySet[FlushRun, Any]") -> bool:
 def _enter(run: FlushRun, epoch: epochs.SqlEpoch) -> bool:
     """Notes the run in Redis. Returns True if a partition was restored from before its last flush.
 
-    It starts over if Redis was restored meanwhile.
+    It starts over if Redis was restored meanwhile. Partitions whose server of a cluster is silent
+    are left out. As SQL then knows of a later flush than they do, the first flush that finds them
+    again writes everything.
     """
     while True:
-        newest = _newest_flushes(epoch.tags)
-        last, is_restored = flush_notes.last_flushes(epoch.tags)
+        newest = _newest_flushes([*epoch.tags, *epoch.silent])
+        last, is_restored, silent = flush_notes.last_flushes(epoch.tags)
+        epoch.leave_out(silent)
         _purge(epoch.tags, since=min(last.values()))
         for tag in epoch.tags:
             if last[tag] < newest[tag]:
@@ -244,17 +262,15 @@ def _finish(run: FlushRun, epoch: epochs.SqlEpoch, *, has_changes: bool) -> None
     """
     is_full = run.kind != run.Kind.CHANGED
     at = buckets.time_of(run.flushed_until)
-    # The flush of the first partition does what belongs to the whole site.
-    has_first = keys.tags()[0] in epoch.tags
     resets.finish(resetting.recent_resets(epoch.tags), epoch, now=run.redis_time)
     if conf.HISTORY and (is_full or has_changes or run.settled):
         write_hours(run, epoch)
     if is_full:
-        if has_first:
+        if epoch.has_first:
             _renew_lists(at)
         flush_notes.note_full(run.redis_time, tags=epoch.tags)
         _delete_old_runs(run)
-    if run.kind == run.Kind.ARCHIVE and has_first:
+    if run.kind == run.Kind.ARCHIVE and epoch.has_first:
         thinning.thin(at=at)
         deletions.forget_old(now=run.redis_time)
     # So that a snapshot taken during this run also counts as an old one.
@@ -267,7 +283,9 @@ def _renew_lists(at: datetime) -> None:
     """Stores the numbers of readers, and renews the lists of the most viewed and the sums."""
     if not conf.HISTORY:
         return
-    readers.store(at=at)
+    # While a server of a cluster is silent, the numbers of readers stay as they were.
+    with suppress(SilentError):
+        readers.store(at=at)
     popular.renew(at=at)
     model_sums.renew_sums(at=at)
 

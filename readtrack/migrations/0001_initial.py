@@ -73,6 +73,8 @@ class Migration(migrations.Migration):
                 ('lifted', models.PositiveBigIntegerField(default=0, verbose_name='lifted')),
                 ('orphans', models.PositiveBigIntegerField(default=0, verbose_name='orphans')),
                 ('locked', models.PositiveBigIntegerField(default=0, verbose_name='locked')),
+                ('failed', models.PositiveBigIntegerField(default=0, verbose_name='failed')),
+                ('faults', models.TextField(blank=True, verbose_name='not stored')),
                 ('error', models.TextField(blank=True, verbose_name='error')),
             ],
             options={

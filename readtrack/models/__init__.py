@@ -77,6 +77,9 @@ class FlushRun(models.Model):
     lifted = models.PositiveBigIntegerField(_("lifted"), default=0)
     orphans = models.PositiveBigIntegerField(_("orphans"), default=0)
     locked = models.PositiveBigIntegerField(_("locked"), default=0)
+    # Rows, and models as a whole, that could not be read or written. The others are stored.
+    failed = models.PositiveBigIntegerField(_("failed"), default=0)
+    faults = models.TextField(_("not stored"), blank=True)  # a line for each model and error
     error = models.TextField(_("error"), blank=True)
 
     class Meta:

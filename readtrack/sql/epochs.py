@@ -1,6 +1,6 @@
 """The newest epochs of Redis that SQL knows of, by which a restored Redis is known."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from django.db.models import F, Max
 
@@ -22,7 +22,15 @@ class SqlEpoch:
         """Takes the partitions of a part such as "2/8", every eighth from the second one on."""
         first, step = map(int, part.split("/")) if part else (1, 1)
         self.tags = keys.tags()[first - 1 :: step]
+        # The flush of the first partition does what belongs to the whole site.
+        self.has_first = first == 1
+        self.silent: dict[str, Exception] = {}  # partitions that are left out, and why
         self._current: dict[str, int] = {}  # the newest epoch by tag
+
+    def leave_out(self, silent: Mapping[str, Exception]) -> None:
+        """Leaves out partitions whose server does not answer, which are given with the error."""
+        self.silent |= silent
+        self.tags = [tag for tag in self.tags if tag not in silent]
 
     def known(self, epochs: Iterable[Epoch]) -> dict[str, Epoch]:
         """Returns what SQL knows of the lists of these epochs, by the tags of their partitions."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from readtrack import buckets
 from readtrack.store import keys, scripts, uniques
+from readtrack.store.cluster import Cluster
 from readtrack.store.connection import connect, server_time
 from readtrack.store.scripts import Call
 
@@ -188,14 +189,22 @@ def subject_hours(hours: Sequence[int], *, subject: str) -> list[int]:
 
 def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
     """Yields the subjects of all totals, unordered; SCAN may give one twice."""
+    client: Any = connect(patient=True)
     wanted = frozenset(tags)
     start = len(keys.prefix() + keys.total.family)
     pattern = keys.matching(f"{keys.total.family}:*")
-    for key in connect(patient=True).scan_iter(match=pattern, count=SCAN_COUNT):
-        name = key.decode()
-        tag = keys.tag_in(name)  # of more than 256 partitions not all are as long
-        if not wanted or tag in wanted:
-            yield name[start + len(tag) + 1 :]
+    cursor: Any = 0
+    if wanted and isinstance(client, Cluster):
+        cursor = client.scan_of([keys.unsettled(tag) for tag in tags])
+    while True:
+        cursor, found = client.scan(cursor, match=pattern, count=SCAN_COUNT)
+        for key in found:
+            name = key.decode()
+            tag = keys.tag_in(name)  # of more than 256 partitions not all are as long
+            if not wanted or tag in wanted:
+                yield name[start + len(tag) + 1 :]
+        if not cursor:
+            return
 
 
 def changed(minutes: Sequence[str], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:

@@ -47,7 +47,8 @@ class Call(Generic[Result]):
     keys: Sequence[str]
     args: Sequence[str | int | bytes] = ()
     decode: Callable[[Any], Result] = lambda answer: answer
-    # The result where one server of a cluster is silent; without one the whole run fails.
+    # The result where one server of a cluster is silent; without one, and for long work, the whole
+    # run fails.
     absent: Any = ...
     # What decode returned, or the error of the answer.
     outcome: Any = field(default=_NOT_RUN, repr=False, compare=False)
@@ -189,6 +190,10 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
     answers = ask(commands)
     if any(isinstance(answer, exceptions.NoScriptError) for answer in answers):
         _send_sources(ask, calls, commands, answers)
+    if patient:
+        # Or a flush would take a silent server for an empty one.
+        for call in calls:
+            call.absent = ...
     try:
         for call, answer in zip(calls, answers, strict=True):
             call.take(answer)

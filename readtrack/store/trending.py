@@ -1,6 +1,7 @@
 """Trending: views by subject in the last hour, by a list that a task updates."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from heapq import nlargest
 from itertools import chain
@@ -8,6 +9,7 @@ from operator import itemgetter
 
 from readtrack import buckets
 from readtrack.store import keys, scripts
+from readtrack.store.circuit import SilentError
 from readtrack.store.scripts import Call
 
 MINUTES = 60  # because a minute's bucket is kept little longer
@@ -56,8 +58,14 @@ def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tupl
 
 
 def refresh_trending(*, at: datetime | None = None) -> int:
-    """Updates the list of the hour. Returns the number of subjects in it."""
-    return sum(scripts.run_all(*_updates(buckets.now(at)), patient=True))
+    """Updates the list of the hour. Returns the number of subjects in it.
+
+    The part of a server of a cluster that is silent stays as it is. Raises redis.RedisError.
+    """
+    calls = _updates(buckets.now(at))
+    with suppress(SilentError):
+        scripts.run_all(*calls, patient=True)
+    return sum(call.result for call in calls if call.has_result)
 
 
 def _updates(at: datetime, *, is_missing: bool = False) -> list[Call[int]]:

@@ -215,7 +215,7 @@ def test_a_flush_that_is_late_to_notice_a_loss_takes_nothing_that_another_one_ha
     redis.flushdb()
     view(post)
 
-    def be_late(tags: Sequence[str]) -> tuple[dict[str, int], bool]:
+    def be_late(tags: Sequence[str]) -> flush_notes.LastFlushes:
         monkeypatch.undo()
         found = flush_notes.last_flushes(tags)
         flush()
