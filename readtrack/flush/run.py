@@ -82,9 +82,27 @@ def flush(
         raise
     finally:
         run.ended = django_timezone.now()
-        run.save()
+        _save(run)
     flushed.send_robust(sender=None, run=run)
     return run
+
+
+def _save(run: FlushRun) -> None:
+    """Saves the record of the flush at its end, under another id if the database was restored
+    meanwhile from before it began.
+
+    The database would hand out the old id again. And it lacks what this flush had stored by then.
+    """
+    if run.pk is None:
+        run.save()
+        return
+    fields = [field.attname for field in run._meta.concrete_fields if not field.primary_key]
+    own = databases.rows(FlushRun).filter(pk=run.pk, started=run.started)
+    if own.update(**{name: getattr(run, name) for name in fields}):
+        return
+    run.pk = None
+    run.error = run.error or "The database was restored while this flush ran."
+    run.save()
 
 
 def write_subjects(subjects: Iterable[str]) -> None:
