@@ -23,7 +23,8 @@ class PageState(NamedTuple):
 
     views: dict[str, int]
     unread: dict[str, int]
-    others: list[Any]  # the results of the calls that went along; none while Redis is down
+    # Of the `extra_calls` of `page_state`, in their order; empty if one of them has no result.
+    extra_results: list[Any]
 
 
 class PageQuestion:
@@ -58,11 +59,11 @@ class PageQuestion:
         """The calls, none for a page without counts and dots."""
         return [*self._totals, *self._unread]
 
-    def ask(self, *others: scripts.Call[Any]) -> None:
-        """Runs the calls, and other calls with them, in one round trip. Does not raise if Redis
+    def ask(self, *extra_calls: scripts.Call[Any]) -> None:
+        """Runs the page's calls and the extra calls in one round trip. Does not raise if Redis
         fails.
         """
-        calls = [*self.calls, *others]
+        calls = [*self.calls, *extra_calls]
         if calls:
             fail_open(scripts.run_all, [], *calls)
 
@@ -80,17 +81,19 @@ def page_state(
     counts: Mapping[str, int | None] = {},
     dots: Sequence[str] = (),
     reader: readers.Reader | None = None,
-    others: Sequence[scripts.Call[Any]] = (),
+    extra_calls: Sequence[scripts.Call[Any]] = (),
 ) -> PageState:
-    """Returns views and read state, asked for in one round trip with the other calls.
+    """Returns views and read state, in one round trip, which also runs the extra calls.
 
-    The parameters are those of PageQuestion.
+    The other parameters are those of PageQuestion.
     """
     question = PageQuestion(counts=counts, dots=dots, reader=reader)
-    question.ask(*others)
-    results = [call.result for call in others if call.has_result]
-    is_complete = len(results) == len(others)
-    return question.state()._replace(others=results if is_complete else [])
+    question.ask(*extra_calls)
+    state = question.state()
+    results = [call.result for call in extra_calls if call.has_result]
+    if len(results) < len(extra_calls):
+        return state
+    return state._replace(extra_results=results)
 
 
 def _joined(calls: Iterable[scripts.Call[dict[str, Item]]]) -> dict[str, Item]:
