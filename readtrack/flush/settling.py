@@ -30,7 +30,7 @@ def settle(epoch: epochs.SqlEpoch) -> int:
             counters.settle(
                 {name: stored[name] for name in unsettled},
                 epoch=redis_epoch,
-                known=sql_epochs.get(redis_epoch.tag),
+                sql_epoch=sql_epochs.get(redis_epoch.tag),
             )
             for unsettled, redis_epoch in lists
         ]
