@@ -118,7 +118,7 @@ _caches: list[tuple[set[str], Any]] = []  # names of settings, and the cache tha
 def cached_setting(
     *setting_names: str, maxsize: int | None = 256
 ) -> Callable[[Function], Function]:
-    """Caches a function's results until Django reports a change of READTRACK or of a named setting."""
+    """Caches a function's results until READTRACK or one of the named settings changes."""
 
     def decorate(function: Function) -> Function:
         cached: Any = lru_cache(maxsize=maxsize)(function)
@@ -186,8 +186,8 @@ def log_failure(name: str, otherwise: str, error_type: type[Exception]) -> None:
     logger.exception("%s failed; %s.", name, otherwise)
 
 
-# Memory of a reader in the read state of one category (bits), by READ_STATE. By it, MAX_READER bounds
-# the positions of readers.
+# Memory of a reader in the read state of one category (bits), by READ_STATE. By it, MAX_READER
+# bounds the positions of readers.
 READER_BITS = {"bitmap": 1, "sequence": 32}
 
 

@@ -135,7 +135,7 @@ class Identity(NamedTuple):
 def _finish(
     request: TrackedRequest, response: HttpResponseBase, page: ShownPage, user: Any | None
 ) -> None:
-    """Takes the steps after `collect`: judges the page, records what counts, and fills the page in."""
+    """Takes the steps after `collect`: judges the page, records it, and fills it in."""
     verdict = judge(request, response, page, user)
     outcome = _skip(request, page, verdict)
     filling = None
@@ -414,7 +414,10 @@ def _queue(hit: Hit) -> Outcome | None:
 
 
 def record(hit: Hit, *extra_calls: Call[Any]) -> Outcome | None:
-    """Records the hit, and runs the extra calls in the same round trip. Returns None if Redis fails."""
+    """Records the hit, and runs the extra calls in the same round trip.
+
+    Returns None if Redis fails.
+    """
     return fail_open(recording.record, None, hit.named, *extra_calls)
 
 

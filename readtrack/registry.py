@@ -1,4 +1,4 @@
-"""The setting MODELS: options of models that the site cannot change, because they are not its own."""
+"""The setting MODELS: options of models that are not the site's own, which it cannot change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

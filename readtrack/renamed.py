@@ -1,8 +1,8 @@
 """Names that settings had before, and what takes their place.
 
-To rename a setting with a deprecation, give it the new name in conf.py and add an entry to `RENAMED`
-here. The old name still works, and a check warns. A name in `REMOVED` is refused; the check shows
-the line to write in its place.
+To rename a setting with a deprecation, give it the new name in conf.py and add an entry to
+`RENAMED` here. The old name still works, and a check warns. A name in `REMOVED` is refused; the
+check shows the line to write in its place.
 """
 
 from collections.abc import Callable, Mapping

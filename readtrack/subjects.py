@@ -1,4 +1,4 @@
-"""Subjects: the names of objects in Redis and SQL (`blog.post:42`), and the models of the objects."""
+"""Subjects: the names of objects in Redis and SQL (`blog.post:42`), and the objects' models."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -303,7 +303,7 @@ def news_links(model: type[Model]) -> list[Any]:
 
 
 def _news_for_of_registry(model: type[Model]) -> Sequence[str]:
-    """Returns the names of fields in MODELS for the model, or for its nearest parent that has any."""
+    """Returns the `news_for` in MODELS of the model, or of its nearest parent that has one."""
     for parent in with_parents(model):
         options = registry().get(parent._meta.label_lower)
         if options is not None and options.news_for is not None:
@@ -324,7 +324,7 @@ def author_of(obj: Model, *, of_counts: bool = False) -> str:
 
 
 def author_field(model: type[Model]) -> Any:
-    """Returns the foreign key to users that the model's `news_author` names; None if there is none."""
+    """Returns the foreign key to users that the model's `news_author` names; None without one."""
     if not issubclass(model, Tracked) or not model.news_author:
         return None
     field: Any = model._meta.get_field(model.news_author)

@@ -10,8 +10,8 @@ from readtrack.conf import log_failure
 
 LONGEST_URL = 2_048  # characters; Django redirects to no longer URL
 # Characters that are replaced in texts. Browsers leave some of them out, so that `java\nscript:`
-# would be `javascript:`. XML and HTML cannot hold all of them, and in files some of them divide lines
-# and cells.
+# would be `javascript:`. XML and HTML cannot hold all of them, and in files some of them divide
+# lines and cells.
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 

@@ -67,11 +67,11 @@ def visitor(request: HttpRequest) -> visitors.Visitor:
 
 
 def view(obj: Model, *, visitor: visitors.Visitor) -> bool:
-    """Records a view of the object outside of the site's pages: over a socket, by GraphQL, in an app.
+    """Records a view of the object outside of the site's pages: by a socket, by GraphQL, in an app.
 
-    RATE and WINDOW hold as for a page, but the caller has to leave robots out. Takes one round trip.
-    Returns True if the view counted. Raises TypeError for an object whose views are not counted,
-    and redis.RedisError.
+    RATE and WINDOW hold as for a page, but the caller has to leave robots out. Takes one round
+    trip. Returns True if the view counted. Raises TypeError for an object whose views are not
+    counted, and redis.RedisError.
     """
     subject = subjects.counted_subject_of(obj)
     outcome = record(Hit(visitor, clock.now(), views=(subject,)))
@@ -81,7 +81,8 @@ def view(obj: Model, *, visitor: visitors.Visitor) -> bool:
 def step(obj: Model, stage: str, *, visitor: visitors.Visitor) -> bool:
     """Records a step to a stage of the object's funnel, in one round trip.
 
-    Returns True if the visitor had not reached the stage within the last hour. Raises ValueError for a stage that FUNNEL lacks, and redis.RedisError.
+    Returns True if the visitor had not reached the stage within the last hour. Raises ValueError
+    for a stage that FUNNEL lacks, and redis.RedisError.
     """
     subjects.check_stage(stage)
     hit = Hit(visitor, clock.now(), steps=((subjects.subject_of(obj), stage),))
@@ -91,10 +92,10 @@ def step(obj: Model, stage: str, *, visitor: visitors.Visitor) -> bool:
 def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> None:
     """Marks the categories read for the user, in one round trip for every 1,000 categories.
 
-    Does nothing for anonymous users. `as_of` is the result of `reports.as_of()` from before the content was fetched: categories that
-    were published to since then stay unread. Raises redis.RedisError, readers.ReaderError for a
-    user id out of bounds, and TypeError for an object that is no user of this site, or for one
-    without read state.
+    Does nothing for anonymous users. `as_of` is the result of `reports.as_of()` from before the
+    content was fetched: categories that were published to since then stay unread. Raises
+    redis.RedisError, readers.ReaderError for a user id out of bounds, and TypeError for an object
+    that is no user of this site, or for one without read state.
     """
     pk = readers.id_of(user)
     categories = subjects.category_subjects(objs)
@@ -105,7 +106,7 @@ def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> 
 def mark_all_read(
     user: Any, objs: type[Model] | Iterable[Model], *, as_of: int | None = None
 ) -> None:
-    """Marks every row of a model or of a queryset read, like `mark_read`, without loading the rows."""
+    """Marks all rows of a model or of a queryset read, like `mark_read`, without loading them."""
     if isinstance(objs, type):
         objs = objs._default_manager.all()
     if not isinstance(objs, QuerySet):

@@ -18,8 +18,8 @@ LONGEST = 1024
 HOUSEHOLD = 64  # bits at the start of an IPv6 address that all devices of a household share
 # An address with a port, as some load balancers and logs write it.
 WITH_PORT = re.compile(r"(?:\[([^\]]+)\]|([^:]+)):\d{1,5}")
-# Loopback, private, link-local and shared (RFC 6598) networks, as `network_of` writes them. Python's
-# `is_private` is also true for the networks of examples in documentation.
+# Loopback, private, link-local and shared (RFC 6598) networks, as `network_of` writes them.
+# Python's `is_private` is also true for the networks of examples in documentation.
 PRIVATE = re.compile(
     r"(?:0|10|127)\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|169\.254\."
     r"|172\.(?:1[6-9]|2\d|3[01])\.|192\.168\."
@@ -42,7 +42,7 @@ NOTICES: dict[Notice, str] = {
 
 
 def hops(meta: Mapping[str, Any]) -> tuple[str, str]:
-    """Returns the address of the request's connection, and the header X-Forwarded-For ("" for none)."""
+    """Returns the address of the request's connection, and its X-Forwarded-For; "" for none."""
     direct = str(meta.get("REMOTE_ADDR", ""))
     forwarded = str(meta.get("HTTP_X_FORWARDED_FOR", ""))
     return direct[:LONGEST], forwarded[-LONGEST:]
@@ -63,7 +63,7 @@ def network(direct: str, forwarded: str, *, agent: str | None = None) -> str:
 
 
 def _is_doubtful(candidates: Sequence[str], client: str) -> bool:
-    """Returns True if X-Forwarded-For is not believed, or if it also names other public addresses."""
+    """Returns True if X-Forwarded-For is not believed, or names other public addresses as well."""
     if not conf.PROXIES:  # the site says that it has none, so anybody may have sent the header
         return False
     has_other_candidates = candidates.count(client) < len(candidates)
@@ -103,7 +103,8 @@ def _candidates(forwarded: str, direct: str) -> list[str]:
     finder, _ = proxies()
     if finder is None:
         return []
-    # With the connection as the last hop, a client that bypasses the proxies cannot forge an address.
+    # With the connection as the last hop, a client that bypasses the proxies cannot forge an
+    # address.
     header = f"{forwarded},{direct or '127.0.0.1'}"
     client, _ = finder.get_client_ip({"X_FORWARDED_FOR": header})
     return [] if client is None else [network_of(str(client))]

@@ -93,7 +93,7 @@ def _comes_from_admin(request: HttpRequest) -> bool:
 
 
 def is_excluded_line(path: str, address: str) -> bool:
-    """Returns True if EXCLUDE names this path or address. For a line of a log, which has no more."""
+    """Returns True if EXCLUDE names the path or the address of a line of a log."""
     by_key = rules().by_key
     if any(pattern.search(path) for pattern in by_key["paths"]):
         return True
@@ -104,7 +104,7 @@ def is_excluded_line(path: str, address: str) -> bool:
 
 
 def _is_excluded_by_rule(request: HttpRequest, user: Any | None) -> bool:
-    """Returns True if any rule of EXCLUDE holds for the request. May raise what a function raises."""
+    """Returns True if any rule of EXCLUDE holds for the request. Raises what a function raises."""
     by_key = rules().by_key
     if user is not None and _is_excluded_user(user):
         return True

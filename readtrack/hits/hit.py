@@ -32,8 +32,8 @@ REASONS: tuple[Reason, ...] = get_args(Reason)
 
 # Sec-Purpose (prefetch, prefetch;prerender, prefetch;anonymous-client-ip, ...) is sent by Chromium
 # and Firefox 115, Purpose by Safari and by Chromium for <link rel=prefetch>, X-Purpose: preview by
-# older Safari, X-Moz by older Firefox. X-Sec-Purpose: prefetch is sent by Turbo while the pointer is
-# over a link, and HX-Preloaded: true by htmx's preload extension.
+# older Safari, X-Moz by older Firefox. X-Sec-Purpose: prefetch is sent by Turbo while the pointer
+# is over a link, and HX-Preloaded: true by htmx's preload extension.
 PREFETCH_HEADERS = (
     "HTTP_SEC_PURPOSE",
     "HTTP_PURPOSE",
@@ -43,7 +43,7 @@ PREFETCH_HEADERS = (
 )
 PREFETCH = re.compile("prefetch|prerender|preview", re.IGNORECASE)
 
-# Values of Sec-Fetch-Dest (Fetch standard) for what is part of a page. A script's fetch has "empty".
+# Values of Sec-Fetch-Dest (Fetch standard) for a part of a page. A script's fetch has "empty".
 PARTS = re.compile(
     "audio(?:worklet)?|font|image|json|manifest|paintworklet|report|script|style|text|track|video|webidentity|xslt"
     "|(?:service|shared)?worker"

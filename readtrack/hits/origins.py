@@ -27,8 +27,8 @@ def is_foreign(meta: Mapping[str, Any]) -> bool:
     """Returns True if a page of another origin sent the request, unless CSRF_TRUSTED_ORIGINS names
     the origin.
 
-    A request with neither `Sec-Fetch-Site` nor `Origin` is not foreign, because apps send neither. A
-    browser sends one of them with each POST, and no page can forge them.
+    A request with neither `Sec-Fetch-Site` nor `Origin` is not foreign, because apps send neither.
+    A browser sends one of them with each POST, and no page can forge them.
     """
     site = meta.get("HTTP_SEC_FETCH_SITE")
     if site in OWN_SITES:

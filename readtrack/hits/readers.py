@@ -38,7 +38,10 @@ def id_of(user: Any) -> Any | None:
 
 
 def reader_by_id(pk: Any) -> Reader:
-    """Returns the reader with that user id. Raises ReaderError for an id out of bounds, and for None."""
+    """Returns the reader with that user id.
+
+    Raises ReaderError for an id out of bounds, and for None.
+    """
     if has_ordinals() and pk is not None:
         return quote(str(pk), safe="")
     if type(pk) is int and 0 <= pk <= highest():

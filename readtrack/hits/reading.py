@@ -1,7 +1,7 @@
 """Really read: how long it takes to read a text, and what a page's script reports about the text.
 
-The numbers are those of Site Kit's event `read_article` (google/site-kit-wp#13287). The script waits
-for trusted events of two kinds, because crawlers only scroll (discourse/discourse#42498).
+The numbers are those of Site Kit's event `read_article` (google/site-kit-wp#13287). The script
+waits for trusted events of two kinds, because crawlers only scroll (discourse/discourse#42498).
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import NamedTuple
 WORDS_A_MINUTE = 238
 SHARE = 0.85  # the share of the reading time after which a text counts as read
 LEAST = 5  # seconds that any text takes
-# Seconds of engagement that are counted. A view that has reached one bin has reached all lower ones.
+# Seconds of engagement that are counted. A view that has reached a bin has reached all lower bins.
 BINS = (5, 8, 12, 18, 27, 40, 60, 90, 135, 200, 300, 450, 675, 1000, 1500)
 # Fields of the hash `reading:…` beside the bins.
 ENGAGED = "engaged"
@@ -47,8 +47,8 @@ class Reading(NamedTuple):
 def words(html: str) -> int:
     """Returns the number of words of a text.
 
-    In scripts with spaces, words are divided by Unicode's rules. In scripts without spaces, they are
-    estimated by the number of letters.
+    In scripts with spaces, words are divided by Unicode's rules. In scripts without spaces, they
+    are estimated by the number of letters.
     """
     # Remembered by its hash, because 1,000 words take half a millisecond.
     key = hash(html)

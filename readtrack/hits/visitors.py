@@ -32,16 +32,16 @@ URL_SAFE = bytes.maketrans(b"+/", b"-_")
 AT_ONCE = 24  # new cookies that are made together
 RANDOM = 22  # random characters in a cookie
 MOST_OF_COOKIE = 200  # characters of a cookie that are looked at; our cookies have fewer
-# The attribute in which Django keeps headers by their names in small letters. If a version of Django
-# has no such attribute, Django's public functions are used, which are slower.
+# The attribute in which Django keeps headers by their names in small letters. If a version of
+# Django has no such attribute, Django's public functions are used, which are slower.
 HEADERS = "_store"
 SHARED = re.compile(
     "public|s-maxage", re.IGNORECASE
 )  # in Cache-Control: shared caches may store it
 UNSHARED = re.compile("private|no-store", re.IGNORECASE)  # in a header for CDNs: they may not
 
-# By what a browser without a cookie is known: the address of its connection, X-Forwarded-For, and its
-# user agent. A plain tuple, which the garbage collector stops looking at.
+# By what a browser without a cookie is known: the address of its connection, X-Forwarded-For, and
+# its user agent. A plain tuple, which the garbage collector stops looking at.
 Caller = tuple[str, str, str]
 
 Kind = Literal["user", "cookie", "hash", "day", "address"]
@@ -55,8 +55,8 @@ class Visitor(NamedTuple):
     # id of the cookie.
     fallback_id: str = ""
     new_cookie: str = ""  # the value of the cookie to set; "" for none
-    # The id of a "hash" is the same on every day, and never stored: store/day_keys.py replaces it by
-    # that of a "day". The id of an "address" is the hash that stands in for a cookie.
+    # The id of a "hash" is the same on every day, and never stored: store/day_keys.py replaces it
+    # by that of a "day". The id of an "address" is the hash that stands in for a cookie.
     kind: Kind = "cookie"
     opted_out: bool = False  # gets no cookie, and the views are not broken down
     caller: Caller | None = None  # if the fallback_id is still to be computed, by `Hit.named`
@@ -165,8 +165,8 @@ def _may_have_cookie(request: HttpRequest) -> bool:
 def _new_cookie() -> tuple[str, str]:
     """Returns a signed cookie and the id of its visitor.
 
-    The cookie has 22 random URL-safe characters (132 bits), the minute in which it was made, and the
-    signature.
+    The cookie has 22 random URL-safe characters (132 bits), the minute in which it was made, and
+    the signature.
     """
     while True:
         try:
@@ -214,8 +214,9 @@ def network_id(request: HttpRequest) -> str:
 
 
 def id_of(caller: Caller) -> str:
-    """Returns the id that stands in for the cookie of the caller. Also shows the caller's address to
-    the watch over addresses.
+    """Returns the id that stands in for the caller's cookie.
+
+    Also shows the caller's address to the watch over addresses.
     """
     address, forwarded, agent = caller
     return _keyed(addresses.network(address, forwarded, agent=agent), _key("visitor", agent))
@@ -283,8 +284,8 @@ def reader(request: HttpRequest, user: AbstractBaseUser | None) -> readers.Reade
         return readers.or_none(user.pk)
     if not conf.ANONYMOUS_READERS:
         return None
-    # A visitor with a new cookie is no reader until the cookie comes back. Otherwise each page for a
-    # browser without cookies would take a new position.
+    # A visitor with a new cookie is no reader until the cookie comes back. Otherwise each page for
+    # a browser without cookies would take a new position.
     anonymous = visitor(request, None)
     if anonymous.kind != "cookie" or anonymous.new_cookie:
         return None
@@ -297,13 +298,13 @@ def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visito
     cookie = _Cookie.__new__(_Cookie)
     blank, _ = _blank_cookie(request.is_secure())
     dict.update(cookie, blank)
-    # The attributes of a Morsel are set in the way that pickle does it. Its method `set` would check
-    # the name each time.
+    # The attributes of a Morsel are set in the way that pickle does it. Its method `set` would
+    # check the name each time.
     cookie.__dict__.update(_key=conf.COOKIE, _value=value, _coded_value=value)
     response.cookies[conf.COOKIE] = cookie
-    # Cache-Control is private, because a shared cache would give the cookie to everybody. Most pages
-    # lack the header, and to find and set it by Django's functions takes as long as everything else
-    # here.
+    # Cache-Control is private, because a shared cache would give the cookie to everybody. Most
+    # pages lack the header, and to find and set it by Django's functions takes as long as
+    # everything else here.
     headers = getattr(response.headers, HEADERS, None)
     if headers is None or "cache-control" in headers:
         patch_cache_control(response, private=True)
@@ -373,8 +374,8 @@ def _blank_cookie(is_secure: bool) -> tuple["Morsel[str]", str]:  # noqa: FBT001
     return blank, ";" + blank.OutputString().partition(";")[2]
 
 
-# Not by Django's signer, which takes twenty times as long, because it derives its keys again for each
-# cookie.
+# Not by Django's signer, which takes twenty times as long, because it derives its keys again for
+# each cookie.
 @cached_setting("SECRET_KEY", "SECRET_KEY_FALLBACKS")
 def _signing_keys() -> list[blake2b]:
     """Returns the key that signs cookies, followed by those of SECRET_KEY_FALLBACKS."""

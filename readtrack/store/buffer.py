@@ -104,8 +104,8 @@ class Sent(NamedTuple):
     reasons: Sequence[Reason] | None  # why views do not count; None where the server is silent
 
 
-# The forms in which a hit waits: the fields of a PlainView for a hit of one view; the hit itself; or
-# Waiting for a hit that was sent before, and for one whose tenant only its own request knows.
+# The forms in which a hit waits: the fields of a PlainView for a hit of one view; the hit itself;
+# or Waiting for a hit that was sent before, and for one whose tenant only its own request knows.
 Queued = tuple[Any, ...] | Hit | Waiting
 
 
@@ -159,7 +159,7 @@ class HitBuffer:
             sleep(PAUSE)
 
     def send_skips(self) -> bool:
-        """Lets the thread send the skips within BUFFER seconds. Returns False if the process ends."""
+        """Lets the thread send the skips within BUFFER seconds. Returns False at the process's end."""
         if self._thread is None and not self._start():
             return False
         self._work.set()
@@ -251,7 +251,7 @@ class HitBuffer:
                 return
 
     def _take(self, size: int) -> None:
-        """Takes hits from the queue into the batch, and sends them in the form in which they waited.
+        """Takes hits from the queue into the batch, and sends them in the form in which they wait.
 
         If that fails, the batch has them as Waiting, to be sent again. Otherwise it is empty.
         """
@@ -298,7 +298,7 @@ class HitBuffer:
         return _view(first).at >= _rate_window_ago()
 
     def _count_skips_of(self, view: PlainView | Hit, reasons: Sequence[Reason]) -> None:
-        """Adds the skips of a view, unless a script reported it, because its repeats are expected."""
+        """Adds the skips of a view. Repeats that a page's script reports are no skips."""
         if not view.by_script:
             skip_buffer.add(key_of(view.at), reasons)
             self._work.set()
@@ -325,7 +325,7 @@ class HitBuffer:
         return True
 
     def _send_groups(self) -> list["Sent"]:
-        """Sends the batch, by one script for each partition, and returns what became of each hit."""
+        """Sends the batch by one script for each partition. Returns what became of each hit."""
         groups = self._by_partition()
         countings = []
         for group in groups:

@@ -47,7 +47,7 @@ class Circuit:
             return True
 
     def open(self, error: Exception) -> None:
-        """Opens the circuit because of this error. If it was closed, the log and a signal say so."""
+        """Opens the circuit because of this error. Says so in the log and by a signal."""
         with self._lock:
             was_closed = self.opened is None
             self.opened = time.monotonic()
@@ -75,7 +75,10 @@ class Circuit:
 
 @dataclass(slots=True)
 class Page:
-    """A context in which a page is made. All waiting for Redis in it takes `seconds_left` at most."""
+    """A context in which a page is made.
+
+    All waiting for Redis in it takes `seconds_left` at most.
+    """
 
     request: Any
     seconds_left: float  # seconds that the page may still wait; TIMEOUT at first
@@ -104,7 +107,7 @@ def within_page(
     *args: Args.args,
     **kwargs: Args.kwargs,
 ) -> Result:
-    """Returns the result of `wait`, which gets `timeout` seconds, or fewer if the page has fewer left.
+    """Returns the result of `wait`, which gets `timeout` seconds, or what the page has left.
 
     `set_timeout` takes the seconds that `wait` waits at most: before and after they are `timeout`.
     Raises TimeoutError.

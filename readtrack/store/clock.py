@@ -15,8 +15,9 @@ EVERY = 60.0  # seconds after which a process asks for Redis's time again
 FRESH = 1.0
 DRIFT = 1_000  # µs
 
-# By cache alias: Redis's clock less `perf_counter` (µs), and the `perf_counter` when that was learnt.
+# By cache alias: Redis's clock less `perf_counter` (µs).
 _offsets: dict[str, int] = {}
+# By cache alias: the `perf_counter` when the offset was learnt.
 _learnt: dict[str, float] = {}
 
 skew = 0.0  # Redis's clock less this machine's (seconds), which may be minutes off

@@ -72,7 +72,7 @@ class Cluster(Redis):
     def __init__(
         self, seeds: Sequence[Address], client_of: Callable[[Address], Redis], *, is_patient: bool
     ) -> None:
-        """Takes the addresses of one server or more, and a function that makes a client of a server.
+        """Takes the addresses of some servers, and a function that makes a client of one server.
 
         A patient client is for long work: it tries again, and opens no circuit.
         """
@@ -152,7 +152,7 @@ class Cluster(Redis):
             raise _silent(circuit, error) from error
 
     def _follow(self, error: RedisError) -> bool:
-        """Learns from the error where slots are now. Returns True if the command may be sent again."""
+        """Learns where slots are now. Returns True if the command may be sent again."""
         page = present_page.get()
         if page and page.seconds_left <= 0:
             return False
@@ -416,7 +416,7 @@ def _give_up(page: Page | None, circuit: Circuit, error: Exception) -> None:
 
 
 def _raise_refusal(result: Any) -> None:
-    """Raises the first error in a list of answers by which the server refuses all scripts or writes."""
+    """Raises the first of several answers by which the server refuses all scripts or writes."""
     if not isinstance(result, list):
         return
     for answer in result:

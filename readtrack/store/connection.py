@@ -323,7 +323,7 @@ def _pool(factory: Any, url: str, timeout: float) -> ConnectionPool:
 
 
 def _with_limited_sentinels(factory: Any, timeout: float, retry: Retry) -> Any:
-    """Returns a factory like this one, for which all Sentinels together take `timeout` s at most."""
+    """Returns a factory like this one whose Sentinels together take `timeout` seconds at most."""
     seconds_each = timeout / len(factory.options["SENTINELS"])
     sentinel_options = {
         **(factory.options.get("SENTINEL_KWARGS") or {}),

@@ -120,7 +120,10 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
 
 @cached_setting()
 def _arguments(*numbers: int) -> tuple[str, ...]:
-    """Returns the common arguments and these numbers as texts, which hiredis packs in half the time."""
+    """Returns the common arguments and these numbers, as texts.
+
+    hiredis packs texts in half the time that it needs for numbers.
+    """
     return (*common_arguments(), *map(str, numbers))
 
 

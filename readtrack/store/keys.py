@@ -165,7 +165,10 @@ def matching(pattern: str) -> str:
 
 @cached_setting(maxsize=4096)
 def tag(name: str) -> str:
-    """Returns the hash tag of a subject's or a visitor's partition: `:{rt07}`; "" with one partition."""
+    """Returns the hash tag of the partition of a subject or a visitor, `:{rt07}`.
+
+    With one partition it is "".
+    """
     return tags()[crc32(name.encode()) % len(tags())]
 
 
@@ -291,7 +294,7 @@ def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
 
 
 def hash_kinds() -> tuple[str, ...]:
-    """Returns the families of a subject's hashes: `funnel`, `reading`, and `views:device` and so on."""
+    """Returns the families of a subject's hashes: `funnel`, `reading`, `views:device` and so on."""
     breakdowns = [f"views:{dimensions.name_of(path)}" for path in conf.DIMENSIONS]
     return ("funnel", "reading", *breakdowns)
 
@@ -341,7 +344,7 @@ def hour_name(model: str, hour: int) -> str:
 
 
 def parse_hour(name: str) -> tuple[str, int]:
-    """Returns the model and the hour of a member of `views:unsettled`, as `hour_name` takes them."""
+    """Returns the model and the hour in a member of `views:unsettled`, as `hour_name` has them."""
     family_and_tag, bucket, label = name.rsplit(":", 2)
     hash_tag = family_and_tag.removeprefix(model_hour.family)
     return label + hash_tag, buckets.bucket_index(bucket)

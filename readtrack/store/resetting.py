@@ -10,14 +10,17 @@ from readtrack.store.scripts import Call
 
 
 def reset(subjects: Sequence[str]) -> Call[int]:
-    """Sets subjects of one partition to zero. The result is the time of the reset (µs, by Redis)."""
+    """Sets subjects of one partition to zero.
+
+    The result is the time of the reset (µs, by Redis).
+    """
     return subject_keys.call(
         "reset", [keys.unsettled, keys.reset], {subject: {} for subject in subjects}
     )
 
 
 def purge(subjects: Sequence[str], times: Mapping[str, int]) -> Call[int]:
-    """Removes the counts of subjects of one partition that a restored Redis has from before a reset.
+    """Removes what a restored Redis has counted of subjects of one partition before their resets.
 
     `times` has the time of the reset (µs) by subject. The result is the number of resets that Redis
     did not know.
@@ -37,7 +40,10 @@ def recent_resets(tags: Sequence[str] = ()) -> dict[str, int]:
 
 
 def delete_reset(subject: str, *, at: int) -> None:
-    """Deletes the note of the subject's reset at that time (µs). The note of a later reset stays."""
+    """Deletes the note of the subject's reset at that time (µs).
+
+    The note of a later reset stays.
+    """
     client: Any = connect(patient=True)
     name = keys.reset(keys.tag(subject))
     if client.zscore(name, subject) == at:

@@ -19,7 +19,7 @@ from readtrack.store.circuit import SilentError
 from readtrack.store.cluster import Cluster, Command
 from readtrack.store.connection import WRONG_TYPE, AnswerError, closers, connect
 
-# Keys in one call. A limit, because a script blocks the server, and Lua can unpack some 8,000 values.
+# Keys in one call, because a script blocks the server, and Lua can unpack some 8,000 values.
 SLICE = 1000
 # Scripts that are not run a second time, because they would answer that nothing is new.
 ONCE = frozenset({"rate", "record", "record_batch", "skip", "step"})
@@ -146,8 +146,9 @@ class Connections:
                 meanwhile()
             answers = _read(connection, count)
         except BaseException:
-            # On an open connection, a late answer would be taken for the answer to the next command.
-            # By Sentinel, it would also stay open to a primary that hangs after another took over.
+            # On an open connection, a late answer would be taken for the answer to the next
+            # command. By Sentinel, it would also stay open to a primary that hangs after another
+            # took over.
             connection.disconnect()
             self.pool.release(connection)
             raise
@@ -162,7 +163,10 @@ class Connections:
 
 
 def _read(connection: Any, count: int) -> list[Any]:
-    """Returns that many answers, which may be errors. Raises redis.ConnectionError from a replica."""
+    """Returns that many answers, which may be errors.
+
+    Raises redis.ConnectionError from a replica.
+    """
     answers: list[Any] = []
     while len(answers) < count:
         try:

@@ -1,6 +1,7 @@
 """Unique visitors: five strategies with one contract, each with its own keys.
 
-A model may name its strategy in `unique_strategy`. All other models have that of the setting UNIQUE.
+A model may name its strategy in `unique_strategy`. All other models have that of the setting
+UNIQUE.
 """
 
 from collections import ChainMap
@@ -47,8 +48,8 @@ class Strategy:
     asks = ""  # the command that says if a visitor is at a key of `rows[0]`; "" if none can
     # The command that adds a visitor from a log; "" if a log does not have what the strategy needs.
     adds = ""
-    # SQL stores a sketch, and Redis merges it after a loss. Without a sketch, SQL stores the number,
-    # and Redis adds later visitors to it.
+    # SQL stores a sketch, and Redis merges it after a loss. Without a sketch, SQL stores the
+    # number, and Redis adds later visitors to it.
     has_sketch = False
     needs_reader = False  # counts only signed-in readers, by their numbers
     # Redis knows for ever who viewed a subject, and SQL does not. So no idle subject leaves Redis.

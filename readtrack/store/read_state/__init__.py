@@ -50,7 +50,9 @@ def marks(
     as_of: int | None = None,
     absent: Any = ...,
 ) -> list[Call[tuple[str, ...]]]:
-    """Returns calls that mark the categories read. Each answers with the subjects that are now read.
+    """Returns calls that mark the categories read.
+
+    Each answers with the subjects of the categories that are now read.
 
     Categories that are published to after `began` (by `perf_counter`), or after `as_of` (µs by
     Redis's clock), stay unread. Without both, it is the time when the call runs. `absent` is the

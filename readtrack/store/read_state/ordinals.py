@@ -11,8 +11,8 @@ from readtrack.hits.readers import Reader
 from readtrack.hits.visitors import digest
 from readtrack.store import clock, keys
 
-# Generations whose readers are known. A cookie that was set at the end of one generation lasts until
-# the end of the next one.
+# Generations whose readers are known. A cookie that was set at the end of one generation lasts
+# until the end of the next one.
 GENERATIONS = 2
 
 
@@ -63,7 +63,7 @@ def most_readers(reader: Reader, *, highest: int) -> int:
 
 
 def most_shown(reader: Reader) -> int | str:
-    """Returns how many anonymous readers may have dots in a partition; "" for a user: any number."""
+    """Returns how many anonymous readers may have dots in a partition; "" for users: any number."""
     return _most_anonymous() if _is_anonymous(reader) else ""
 
 
