@@ -68,6 +68,7 @@ class ReadTrackMiddleware:
         return response
 
     async def _acall(self, request: TrackedRequest) -> HttpResponseBase:
+        """Does the same as `__call__` under ASGI."""
         with Page(request, conf.TIMEOUT):
             response: HttpResponseBase = await self.get_response(request)
             page = collect(request, response)

@@ -123,8 +123,10 @@ def _public_candidates(forwarded: str, direct: str) -> list[str]:
 
 def _public(text: str) -> str:
     """Returns the network of a public address; "" for a private one, and for any other text."""
-    text = text.strip()
-    network = network_of(without_port(text) if ":" in text else text)
+    address = text.strip()
+    if ":" in address:
+        address = without_port(address)
+    network = network_of(address)
     return "" if PRIVATE.match(network) else network
 
 

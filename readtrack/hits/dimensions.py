@@ -115,21 +115,36 @@ def referrer(request: HttpRequest) -> str:
 def _client(agent: str) -> dict[str, str]:
     """Returns "device", "browser" and "os" of a user agent; "" for what it does not name."""
     parsed = import_module("ua_parser").parse(agent)
-    family = parsed.os.family if parsed.os else ""
-    browser = parsed.user_agent.family if parsed.user_agent else ""
-    device = "desktop" if family in DESKTOPS else ""
-    if family == "Android":
+    system = parsed.os.family if parsed.os else ""
+    browser_name = parsed.user_agent.family if parsed.user_agent else ""
+    kind_of_device = "desktop" if system in DESKTOPS else ""
+    if system == "Android":
         # Google asks the makers of browsers to write "Mobile" for phones only.
-        device = "phone" if "Mobile" in agent else "tablet"
-    elif family == "iOS":
-        device = "tablet" if "iPad" in agent else "phone"
-    return {"device": device, "browser": browser, "os": family}
+        kind_of_device = "phone" if "Mobile" in agent else "tablet"
+    elif system == "iOS":
+        kind_of_device = "tablet" if "iPad" in agent else "phone"
+    return {"device": kind_of_device, "browser": browser_name, "os": system}
+
+
+def device(request: HttpRequest) -> str:
+    """Returns `phone`, `tablet` or `desktop`; "" for an unknown device."""
+    return _client(user_agent_of(request))["device"]
+
+
+def browser(request: HttpRequest) -> str:
+    """Returns the name of the browser: `Firefox`, `Mobile Safari`; "" for an unknown one."""
+    return _client(user_agent_of(request))["browser"]
+
+
+def operating_system(request: HttpRequest) -> str:
+    """Returns the name of the operating system: `Windows`, `iOS`; "" for an unknown one."""
+    return _client(user_agent_of(request))["os"]
 
 
 BUILT_IN: Mapping[str, Callable[[HttpRequest], Any]] = {
-    "device": lambda request: _client(user_agent_of(request))["device"],  # phone, tablet or desktop
-    "browser": lambda request: _client(user_agent_of(request))["browser"],  # Firefox, Mobile Safari
-    "os": lambda request: _client(user_agent_of(request))["os"],  # Windows, iOS
+    "device": device,
+    "browser": browser,
+    "os": operating_system,
     "country": country,
     "referrer": referrer,
 }

@@ -68,7 +68,9 @@ class Visitor(NamedTuple):
         That is not a new cookie, which has no hits yet, and not the cookie of a user, because a
         signed-in user is no robot.
         """
-        return self.id if self.kind == "user" else self.fallback_id or self.id
+        if self.kind == "user":
+            return self.id
+        return self.fallback_id or self.id
 
     @property
     def identities(self) -> list[str]:
@@ -105,6 +107,7 @@ async def asigned_in(request: HttpRequest) -> Any | None:
 
 @cached_setting("SESSION_COOKIE_NAME")
 def _session_cookie() -> str:
+    """Returns the name of the session cookie."""
     return str(settings.SESSION_COOKIE_NAME)
 
 
@@ -248,7 +251,9 @@ def _derived(secret: str | bytes, purpose: str, size: int) -> blake2b:
     It is copied for each text, which takes less time than to begin a hash.
     """
     name, _, tenant = purpose.partition(":")
-    salt = blake2b(tenant.encode(), digest_size=16).digest() if tenant else b""
+    salt = b""
+    if tenant:
+        salt = blake2b(tenant.encode(), digest_size=16).digest()
     key = blake2b(force_bytes(secret), digest_size=32, person=name.encode(), salt=salt).digest()
     return blake2b(key=key, digest_size=size)
 
@@ -371,7 +376,8 @@ def _blank_cookie(is_secure: bool) -> tuple["Morsel[str]", str]:  # noqa: FBT001
     )
     blank = response.cookies[conf.COOKIE]
     blank["expires"] = ""  # which max-age overrides
-    return blank, ";" + blank.OutputString().partition(";")[2]
+    _, _, attributes = blank.OutputString().partition(";")
+    return blank, f";{attributes}"
 
 
 # Not by Django's signer, which takes twenty times as long, because it derives its keys again for
@@ -391,7 +397,7 @@ def _opened(cookie: str) -> str:
     for key in _signing_keys():
         signature, visitor_id = _signed(body, key)
         if secrets.compare_digest(signature.encode(), sent_bytes):
-            minute = int(body.rpartition(":")[2], 16)
-            is_fresh = time.time() - minute * 60 <= conf.COOKIE_AGE
-            return visitor_id if is_fresh else ""
+            _, _, minute = body.rpartition(":")  # in hexadecimal digits
+            age = time.time() - int(minute, 16) * 60
+            return visitor_id if age <= conf.COOKIE_AGE else ""
     return ""

@@ -91,8 +91,9 @@ class Cluster(Redis):
         """
         if self.is_patient:
             self.refresh()
-        self.address(None)
-        return [self.server(address)[0] for address in self._primaries]
+        self.address(None)  # raises SilentError
+        servers = [self.server(address) for address in self._primaries]
+        return [client for client, _ in servers]
 
     def address(self, key: str | bytes | None) -> Address:
         """Returns the address of the key's server. Raises SilentError if no server is known.
@@ -229,7 +230,9 @@ class Cluster(Redis):
             try:
                 return self._try_command(*args, **options)
             except REDIRECTED as error:
-                is_last = monotonic() > until if self.is_patient else tries == TRIES
+                is_last = tries == TRIES
+                if self.is_patient:
+                    is_last = monotonic() > until
                 if is_last or not self._follow(error):
                     raise SilentError(f"{type(error).__name__}: {error}") from error
                 tries += 1
@@ -266,6 +269,7 @@ class Cluster(Redis):
         unasked_servers = self._by_server(commands, answers)
 
         def ask_next() -> None:
+            """Puts the answers of the next server into `answers`."""
             if not unasked_servers:
                 return
             address, indexes = unasked_servers.pop()

@@ -125,6 +125,7 @@ class _LimitedConnection:
         return _Socket(sock, self._timeout)
 
     def _limit_connecting(self, seconds: float) -> None:
+        """Lets connecting take so many seconds from now on."""
         self._connecting_until = perf_counter() + seconds
 
 
@@ -135,6 +136,7 @@ class _LimitedQueue:
     """
 
     def get(self, block: bool, timeout: float) -> Any:  # noqa: FBT001 - as redis-py calls it
+        """Returns a free connection, within `timeout` seconds or what the page has left of them."""
         timeouts = [timeout]  # the last one holds
 
         def wait() -> Any:

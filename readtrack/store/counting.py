@@ -5,7 +5,7 @@ cached, as the texts that go to Redis.
 """
 
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from readtrack.conf import cached_setting, conf
 from readtrack.hits.hit import Hit, Outcome, Reason
@@ -113,8 +113,10 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
         options = effects.options_of(hit, first_key=len(key_names) + 1)
         key_names += options.keys
         arguments.append(options.json)
-    # With several partitions, a silent server does not keep other partitions from counting.
-    absent = Outcome(skipped=dict.fromkeys(hit.views, "error")) if hits else ...
+    absent: Any = ...
+    if hits:
+        # With several partitions, a silent server does not keep other partitions from counting.
+        absent = Outcome(skipped=dict.fromkeys(hit.views, "error"))
     return Call("record", key_names, arguments, partial(_outcome, hit), absent)
 
 

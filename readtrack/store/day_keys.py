@@ -75,8 +75,9 @@ def ask(at: datetime) -> Call[tuple[bytes, bytes]]:
     def decode(answer: list[bytes | None]) -> tuple[bytes, bytes]:
         """Returns both keys, and remembers them in this process."""
         # A key that Redis lacks is the one that this process proposed or remembers.
-        key = answer[0] or proposal
-        key_before = answer[1] or _known.get(yesterday, b"")
+        stored_key, stored_key_before = answer
+        key = stored_key or proposal
+        key_before = stored_key_before or _known.get(yesterday, b"")
         _known[today] = key
         if key_before:
             _known[yesterday] = key_before

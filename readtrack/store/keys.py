@@ -30,7 +30,9 @@ from readtrack.hits import dimensions
 
 Item = TypeVar("Item")
 
-MINUTE, HOUR, DAY = 60, 3600, 86_400  # seconds
+MINUTE = 60  # seconds
+HOUR = 3600
+DAY = 86_400
 # The mark of the honeypot: a rate beyond every limit. Recording sees it without a further command.
 ROBOT = 10**15
 PART = re.compile(r"\{(\w+)\}")
@@ -73,7 +75,8 @@ class Key:
     def __call__(self, *parts: Any) -> str:
         """Returns the name of one key: the prefix, and the pattern with the parts filled in."""
         if self.owner is not None:
-            parts = (tag(parts[self.owner]) if conf.PARTITIONS > 1 else "", *parts)
+            own_tag = tag(parts[self.owner]) if conf.PARTITIONS > 1 else ""
+            parts = (own_tag, *parts)
         return prefix() + self.template % parts
 
     def placed(self, parts: Mapping[str, str], *, tag: str) -> str:

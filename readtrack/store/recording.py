@@ -1,7 +1,6 @@
 """Recording a hit, in one round trip."""
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from time import perf_counter
 from typing import Any, NamedTuple, cast
 
@@ -43,10 +42,9 @@ def record(hit: Hit, *extra_calls: Call[Any]) -> Outcome:
     _count_skips(hit, outcome)
     if not (reads or step_calls):
         return outcome
-    return outcome._replace(
-        read=tuple(chain.from_iterable(call.result for call in reads)),
-        steps=tuple(step for step, call in step_calls.items() if call.result),
-    )
+    read = [subject for call in reads for subject in call.result]
+    new_steps = [step for step, call in step_calls.items() if call.result]
+    return outcome._replace(read=tuple(read), steps=tuple(new_steps))
 
 
 def _count_skips(hit: Hit, outcome: Outcome) -> None:
@@ -71,7 +69,8 @@ def _count_rate(hit: Hit) -> int:
     """
     if conf.PARTITIONS == 1 or not (hit.views or hit.steps or hit.reading):
         return 0
-    return scripts.run(rate(hit, 1 if hit.views else 0))
+    change = 1 if hit.views else 0
+    return scripts.run(rate(hit, change))
 
 
 def by_partition(hit: Hit) -> list[Hit]:

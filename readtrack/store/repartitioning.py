@@ -103,8 +103,10 @@ def _plan(key_names: Sequence[str], *, before: int, renumbered: set[str]) -> Pla
             plan.outdated.append(name)
         if row in BY_SUBJECT:
             plan.divided.append(ParsedKey(name, row, parts))
-        excluded = {old_tag, *renumbered} if name.endswith(ORDINAL) else {old_tag}
-        copies = [row.placed(parts, tag=tag) for tag in tags if tag not in excluded]
+        excluded_tags = {old_tag}
+        if name.endswith(ORDINAL):
+            excluded_tags |= renumbered
+        copies = [row.placed(parts, tag=tag) for tag in tags if tag not in excluded_tags]
         if copies:
             plan.copies[name] = copies
     return plan

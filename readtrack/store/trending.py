@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime
 from heapq import nlargest
-from itertools import chain
 from operator import itemgetter
 
 from readtrack import buckets
@@ -64,7 +63,10 @@ def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tupl
     `heads` are the results of `lists`.
     """
     # Each subject is in one partition, so the best of all are among the best of each.
-    return nlargest(limit, chain(*filter(None, heads)), key=itemgetter(1))
+    candidates: list[tuple[str, int]] = []
+    for head in heads:
+        candidates += head or []
+    return nlargest(limit, candidates, key=itemgetter(1))
 
 
 def refresh_trending(*, at: datetime | None = None) -> int:

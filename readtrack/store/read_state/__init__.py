@@ -146,4 +146,5 @@ def _by_strategy(subjects: Sequence[str]) -> dict[Strategy, list[str]]:
 
 
 def _tag_of(publication: Publication) -> str:
+    """Returns the tag of the partition of the publication's category."""
     return keys.tag(publication.subject)

@@ -124,9 +124,10 @@ class Strategy:
             key_names += [state_row(subject), keys.published(subject), keys.sent(subject)]
             key_names += [row(subject) for row in outdated_rows]
             author = publication.author
+            author_field = "" if author is None else ordinals.field(author)
             arguments += [
                 publication.items,
-                "" if author is None else ordinals.field(author),
+                author_field,
                 int(publication.is_own),
                 publication.token,
             ]
@@ -222,4 +223,5 @@ def _marked(subjects: Sequence[str], answer: Sequence[Any]) -> tuple[str, ...]:
     *outcomes, redis_time = answer
     if conf.PARTITIONS == 1:  # the clocks of several servers differ
         clock.learn(int(redis_time))
-    return tuple(subject for subject, outcome in zip(subjects, outcomes, strict=True) if outcome)
+    marked = [subject for subject, outcome in zip(subjects, outcomes, strict=True) if outcome]
+    return tuple(marked)
