@@ -143,7 +143,7 @@ def _finish(
     if verdict.activity.has_anything:
         identity = identify(request, response, page, verdict, user)
         hit = _hit_of(request, page, verdict, identity)
-        recorded = _queue(hit)
+        recorded = _queue(hit)  # None for a hit that is recorded directly
         if recorded is None and page.script_report and page.content:
             # One round trip records what the script reports, and asks for the numbers of the
             # response to the script.
@@ -151,7 +151,7 @@ def _finish(
             recorded = record(hit, *filling.question.calls)
         elif recorded is None:
             recorded = record(hit)
-        if recorded is None:
+        if recorded is None:  # Redis failed
             recorded = tracker.skip(hit.views, "error")
         else:
             _give_cookie(request, response, verdict, identity, recorded)
@@ -226,7 +226,7 @@ def _with_cached(page: ShownPage, *, path: str) -> ShownPage:
     if cached is None:
         return page
     return page._replace(
-        activity=page.activity._replace(views=cached.views, reads=cached.reads),
+        activity=Activity(views=cached.views, reads=cached.reads),
         as_of=cached.as_of,
         is_shared=cached.is_shared,
         has_script=True,

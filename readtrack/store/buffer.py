@@ -143,6 +143,7 @@ class HitBuffer:
             self._queue.append(queued)
             queue_length = len(self._queue)
         self._wake(queue_length)
+        # This takes less time than `Outcome(queued=hit.views)`.
         return tuple.__new__(Outcome, (*EMPTY_FIELDS, hit.views))
 
     def _wake(self, queue_length: int) -> None:
@@ -205,8 +206,8 @@ class HitBuffer:
                 except RuntimeError:  # no thread begins where the interpreter ends
                     return False
                 self._thread = thread
-                # Not atexit, which forks of multiprocessing, as granian's workers are, ignore
-                # before Python 3.13.
+                # Not atexit, which forks of multiprocessing ignore before Python 3.13. Workers of
+                # granian are such forks.
                 Finalize(None, self.close, exitpriority=0)
         return True
 
@@ -262,6 +263,7 @@ class HitBuffer:
         is_sent: bool = fail_open(self._send_plain, False)  # noqa: FBT003
         if is_sent:
             self._batch = []
+            return
         self._batch = list(map(_waiting, self._batch))
         for waiting in self._batch:
             waiting.first_sent = waiting.first_sent or began
@@ -295,10 +297,11 @@ class HitBuffer:
         first = self._batch[0]
         if conf.PARTITIONS > 1 or isinstance(first, Waiting):
             return False
+        # An older hit counts in the rate of its own time, which only Waiting can do.
         return _view(first).at >= _rate_window_ago()
 
     def _count_skips_of(self, view: PlainView | Hit, reasons: Sequence[Reason]) -> None:
-        """Adds the skips of a view. Repeats that a page's script reports are no skips."""
+        """Adds the skips of a view, unless a page's script reported it: its repeats are expected."""
         if not view.by_script:
             skip_buffer.add(key_of(view.at), reasons)
             self._work.set()

@@ -48,7 +48,10 @@ def record(hit: Hit, *extra_calls: Call[Any]) -> Outcome:
 
 
 def _count_skips(hit: Hit, outcome: Outcome) -> None:
-    """Adds the skips to those that wait. Repeats that a page's script reports are no skips."""
+    """Adds the skips to those that wait, unless a page's script reported the hit.
+
+    A script mostly reports what was counted before, so its repeats are expected.
+    """
     skipped = {} if hit.by_script else outcome.skipped
     if skipped or watch.notices:
         skip_buffer.add(key_of(hit.at), skipped.values())
@@ -74,8 +77,9 @@ def _count_rate(hit: Hit) -> int:
 
 
 def by_partition(hit: Hit) -> list[Hit]:
-    """Returns the hit divided by its views: each portion has views of one partition, and no more
-    than a script takes.
+    """Returns the hit in portions, each with views of one partition, and no more than a script takes.
+
+    Only the views are divided: each portion has all other fields of the hit.
     """
     portions = scripts.parted(hit.views)
     if len(portions) == 1:
