@@ -160,7 +160,7 @@ class HitBuffer:
             sleep(PAUSE)
 
     def send_skips(self) -> bool:
-        """Lets the thread send the skips within BUFFER seconds. Returns False at the process's end."""
+        """Lets the thread send the skips in BUFFER seconds. Returns False if the process ends."""
         if self._thread is None and not self._start():
             return False
         self._work.set()
@@ -301,7 +301,7 @@ class HitBuffer:
         return _view(first).at >= _rate_window_ago()
 
     def _count_skips_of(self, view: PlainView | Hit, reasons: Sequence[Reason]) -> None:
-        """Adds the skips of a view, unless a page's script reported it: its repeats are expected."""
+        """Adds the skips of a view, unless a script reported it, whose repeats are expected."""
         if not view.by_script:
             skip_buffer.add(key_of(view.at), reasons)
             self._work.set()

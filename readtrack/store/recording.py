@@ -77,7 +77,7 @@ def _count_rate(hit: Hit) -> int:
 
 
 def by_partition(hit: Hit) -> list[Hit]:
-    """Returns the hit in portions, each with views of one partition, and no more than a script takes.
+    """Returns the hit in portions: views of one partition each, and no more than a script takes.
 
     Only the views are divided: each portion has all other fields of the hit.
     """
