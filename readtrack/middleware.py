@@ -429,7 +429,10 @@ def _give_cookie(
     identity: Identity,
     outcome: Outcome,
 ) -> None:
-    """Sets the cookie of a new visitor, unless the hit was that of a robot."""
+    """Sets the cookie of a new visitor who viewed something or took a step, and is no robot.
+
+    With ANONYMOUS_READERS, also that of one who read something.
+    """
     if not identity.visitor.new_cookie:
         return
     # A person whose view was refused gets the cookie, too, and is a visitor of its own from then

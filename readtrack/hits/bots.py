@@ -13,6 +13,7 @@ from is_bot import Bots
 from readtrack.conf import cached_setting, conf, function_problem, log_failure, patterns
 
 LONGEST = 512  # characters of a user agent that are read; a visitor may send any number
+LONGEST_NAME = 30  # characters of a robot's name
 
 ADDRESS = re.compile(r"(?<!\S)\S*(?:://|@|www\.)\S*")
 WORD = re.compile(r"[a-z][\w.-]*", re.IGNORECASE | re.ASCII)
@@ -86,7 +87,7 @@ def _looks_like_bot(user_agent: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def name_of(user_agent: str) -> str:
-    """Returns the robot's name in its agent, of 30 characters at most: letters, digits and `_.-`.
+    """Returns the robot's name in its agent: LONGEST_NAME letters, digits and `_.-` at most.
 
     For an agent without a name it is "other", for an empty agent "none".
     """
@@ -94,7 +95,8 @@ def name_of(user_agent: str) -> str:
     candidates = [word for word in WORD.findall(text) if not BROWSERS.fullmatch(word)]
     if not candidates:
         return "other" if user_agent.strip() else "none"
-    return _best_name(candidates, text)[:30].rstrip(".-")
+    name = _best_name(candidates, text)[:LONGEST_NAME]
+    return name.rstrip(".-")
 
 
 def _best_name(candidates: Sequence[str], text: str) -> str:

@@ -142,8 +142,8 @@ def _is_prefetch(meta: Mapping[str, Any]) -> bool:
 
 
 def _is_embedded(meta: Mapping[str, Any]) -> bool:
-    """Returns True for a page that is fetched as a part of a page, such as an image, or for a page
-    of another site.
+    """Returns True for a page that a browser fetches as a part of a page, such as an image, or that
+    a page of another site fetches or frames.
     """
     destination = meta.get("HTTP_SEC_FETCH_DEST", "document")
     if destination != "document" and PARTS.fullmatch(destination):

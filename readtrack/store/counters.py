@@ -208,7 +208,7 @@ def subject_hours(hours: Sequence[int], *, subject: str) -> list[int]:
 
 
 def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
-    """Yields the subjects of all totals in no order. A subject may come twice, as SCAN says."""
+    """Yields the subjects of all totals in no order. SCAN may return a subject twice."""
     wanted_tags = frozenset(tags)
     start = len(keys.prefix() + keys.total.family)
     pattern = keys.matching(f"{keys.total.family}:*")
@@ -216,7 +216,8 @@ def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
         name = key.decode()
         tag = keys.tag_in(name)  # with more than 256 partitions, tags differ in length
         if not wanted_tags or tag in wanted_tags:
-            yield name[start + len(tag) + 1 :]
+            after_tag = start + len(tag)
+            yield name[after_tag + 1 :]  # behind a colon
 
 
 def changed(minutes: Sequence[str], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:
@@ -253,12 +254,12 @@ def unsettled(*, until: int, tags: Sequence[str]) -> list[tuple[list[str], Epoch
     """
     limit = max(1, scripts.SLICE // len(tags))
     arguments = ("-inf", until, "BYSCORE", "LIMIT", 0, limit)
-    members = [Call("ZRANGE", [keys.unsettled(tag)], arguments, scripts.names) for tag in tags]
-    epochs = [epoch(tag) for tag in tags]
-    scripts.run_all(*members, *epochs, patient=True)
+    member_calls = [Call("ZRANGE", [keys.unsettled(tag)], arguments, scripts.names) for tag in tags]
+    epoch_calls = [epoch(tag) for tag in tags]
+    scripts.run_all(*member_calls, *epoch_calls, patient=True)
     return [
-        (members_call.result, epoch_call.result)
-        for members_call, epoch_call in zip(members, epochs, strict=True)
+        (members.result, present_epoch.result)
+        for members, present_epoch in zip(member_calls, epoch_calls, strict=True)
     ]
 
 

@@ -71,7 +71,7 @@ def _erase_read_state(key_names: Sequence[str], position: Position) -> int:
     cleared = 0
     for form in read_state.STRATEGIES.values():
         row = form.by_ordinal if position.is_ordinal else form.by_id
-        _, _, ending = row.pattern.partition("{subject}")
+        _, _, ending = row.pattern.partition("{subject}")  # by which a key of the row is known
         matching = [name for name in key_names if position.tag in name and name.endswith(ending)]
         cleared += _erase_from(matching, form.erases, position.number)
     return cleared

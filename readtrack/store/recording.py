@@ -66,7 +66,7 @@ def _run(*calls: Call[Any]) -> None:
 
 
 def _count_rate(hit: Hit) -> int:
-    """Counts a hit that has views in the visitor's rate. Returns the hits in the rate window.
+    """Counts the hit in the visitor's rate if it has views. Returns the hits in the rate window.
 
     Without partitions it only returns 0, because record.lua counts the hit.
     """

@@ -112,6 +112,7 @@ class HyperLogLogs(Strategy):
     def together(self, subjects: Sequence[str]) -> int:
         if len(keys.by_tag(subjects)) == 1:
             return scripts.run(Call("PFCOUNT", [*map(self.key, subjects)], (), int))
+        # No command sees the keys of several partitions, so one of them counts all sketches.
         calls: list[Call[list[bytes | None]]] = [
             Call("MGET", [*map(self.key, portion)], (), list)
             for portion in scripts.parted(subjects)
