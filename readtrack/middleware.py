@@ -366,9 +366,11 @@ def identify(
     # request that takes four times as long.
     visitor = visitors.visitor(request, user, named=not conf.BUFFER)
     if visitor.new_cookie and (page.is_shared or visitors.may_be_shared(response)):
+        # A shared cache would give the new cookie to everybody, so none is set.
         stand_in_id = visitor.fallback_id or visitors.address_id(request)
         visitor = visitors.Visitor(stand_in_id, kind="address")
     stand_in = ""
+    # The view may have been counted by the id that stood in for the cookie before it came back.
     if page.script_report and visitor.kind == "cookie" and not visitor.new_cookie:
         stand_in = visitors.address_id(request)
     reader = None

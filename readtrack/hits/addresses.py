@@ -90,7 +90,7 @@ def without_port(address: str) -> str:
     match = WITH_PORT.fullmatch(address) if ":" in address else None
     if match is None:
         return address.strip("[]")
-    return match[1] or match[2]
+    return match[1] or match[2]  # an IPv6 address in brackets, or anything else
 
 
 def _candidates(forwarded: str, direct: str) -> list[str]:

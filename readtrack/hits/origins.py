@@ -57,9 +57,9 @@ def is_foreign_part(meta: Mapping[str, Any]) -> bool:
 
 
 def _is_foreign_part_on_plain_http(meta: Mapping[str, Any]) -> bool:
-    """Returns the same for a request without `Sec-Fetch-Site`.
+    """Returns True for the same kind of request, judged without `Sec-Fetch-Site`.
 
-    Browsers leave the header out on plain http, and Safari did so before 16.4.
+    Browsers leave that header out on plain http, and Safari did so before 16.4.
     """
     # Browsers send this header with each navigation, and no script of another origin can send it.
     if "HTTP_UPGRADE_INSECURE_REQUESTS" in meta:

@@ -47,8 +47,8 @@ class Reading(NamedTuple):
 def words(html: str) -> int:
     """Returns the number of words of a text.
 
-    In scripts with spaces, words are divided by Unicode's rules. In scripts without spaces, they
-    are estimated by the number of letters.
+    In writing systems with spaces, words are divided by Unicode's rules. In the others, such as
+    Chinese, their number is estimated by that of the letters.
     """
     # Remembered by its hash, because 1,000 words take half a millisecond.
     key = hash(html)

@@ -393,7 +393,8 @@ class HitBuffer:
         for waiting in self._batch:
             if waiting.at < window_ago and not waiting.mark:
                 _move_rate(waiting)
-        scripts.run_all(*(call for waiting in self._batch for call in waiting.rate_calls))
+        rate_calls = [call for waiting in self._batch for call in waiting.rate_calls]
+        scripts.run_all(*rate_calls)
         for waiting in self._batch:
             for call in waiting.rate_calls:
                 waiting.set_hits(call.result)

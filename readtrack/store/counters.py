@@ -221,7 +221,10 @@ def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
 
 
 def changed(minutes: Sequence[str], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:
-    """Yields the subjects that were viewed, by a list for each of these minutes and partition."""
+    """Yields the subjects that were viewed in these minutes: a list for each minute and partition.
+
+    The minutes are buckets, such as "202611200915".
+    """
     for portion in scripts.sliced(minutes, BUCKETS_AT_ONCE):
         calls = []
         for minute in portion:

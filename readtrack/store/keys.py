@@ -108,7 +108,8 @@ def test_prefix() -> str:
     It differs between test processes that run side by side.
     """
     global _has_tested
-    # Not imported, because a process that serves pages has no use for Django's test tools.
+    # Django's test tools have `saved_data` once a test run has begun. They are not imported,
+    # because a process that serves pages has no use for them.
     tools = sys.modules.get("django.test.utils")
     _has_tested = _has_tested or (tools is not None and hasattr(tools._TestState, "saved_data"))
     if not _has_tested:

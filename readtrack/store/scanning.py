@@ -19,7 +19,7 @@ def key_batches(pattern: str, progress: Callable[[int], object] = int) -> Iterat
     """
     client: Any = connect(patient=True)
     match = keys.matching(pattern)
-    cursor = None
+    cursor = None  # that of a cluster is a value of its own kind, but the last cursor is always 0
     while cursor != 0:
         cursor, answer = client.scan(cursor or 0, match=match, count=SCAN_COUNT)
         progress(SCAN_COUNT)
