@@ -392,11 +392,11 @@ def _signing_keys() -> list[blake2b]:
 
 def _opened(cookie: str) -> str:
     """Returns the visitor's id of a cookie; "" for a cookie that is not ours, or too old."""
-    body, _, sent = cookie.rpartition(":")
-    sent_bytes = sent.encode(errors="replace")
+    body, _, given_signature = cookie.rpartition(":")
+    given_bytes = given_signature.encode(errors="replace")
     for key in _signing_keys():
         signature, visitor_id = _signed(body, key)
-        if secrets.compare_digest(signature.encode(), sent_bytes):
+        if secrets.compare_digest(signature.encode(), given_bytes):
             _, _, minute = body.rpartition(":")  # in hexadecimal digits
             age = time.time() - int(minute, 16) * 60
             return visitor_id if age <= conf.COOKIE_AGE else ""
