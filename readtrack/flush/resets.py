@@ -81,8 +81,9 @@ def reset_model(
 def _stored_subjects(model: type[Model]) -> list[str]:
     """Returns the subjects of the model that have counts in SQL."""
     every_row = databases.rows(model)  # also the rows that the model's own manager hides
-    counted = row_counts.held(model, every_row).filter(Q(view_count__gt=0) | Q(visitor_count__gt=0))
-    pks = counted.values_list("pk", flat=True)
+    rows = row_counts.rows_with_counts(model, every_row)
+    counted_rows = rows.filter(Q(view_count__gt=0) | Q(visitor_count__gt=0))
+    pks = counted_rows.values_list("pk", flat=True)
     if row_counts.table_of(model) is model:
         return [subject_of_row(model, pk) for pk in pks]
     return list(pks)  # a row of SubjectCount has the subject as its primary key
