@@ -424,9 +424,9 @@ def _live_counts(
     for subject, views in objects.stored.items():
         stored[subject] = rows[subject].views if subject in rows else views or 0
     reads = counters.hashes(objects.first, kinds) if kinds else []
-    state = page_state(counts=stored, others=[*reads, *others])
-    hashes = _known_hashes(state.others[: len(reads)])
-    return LiveCounts(stored, state.views, hashes, state.others[len(reads) :])
+    state = page_state(counts=stored, extra_calls=[*reads, *others])
+    hashes = _known_hashes(state.extra_results[: len(reads)])
+    return LiveCounts(stored, state.views, hashes, state.extra_results[len(reads) :])
 
 
 def _known_hashes(answers: Sequence[Any]) -> dict[counters.Name, counters.Hash]:

@@ -76,13 +76,15 @@ def _numbers(subject: str) -> dict[str, Any]:
     gained = period_gains.gains([column], since=until - 24, until=until).get(column, none)
     stored = row_counts.by_subject([subject]).get(subject, none)
     reads = counters.hashes([subject], ["reading"])
-    state = page_state(counts={subject: stored.views}, others=(uniques.visitors([subject]), *reads))
-    is_live = bool(state.others and all(state.others))  # else their server is silent
+    state = page_state(
+        counts={subject: stored.views}, extra_calls=(uniques.visitors([subject]), *reads)
+    )
+    is_live = bool(state.extra_results and all(state.extra_results))  # else their server is silent
     views = state.views[subject]
     live_visitors = 0
     reading: dict[counters.Name, counters.Hash] = {}
     if is_live:
-        visitors_by_subject, reading = state.others
+        visitors_by_subject, reading = state.extra_results
         live_visitors = visitors_by_subject[subject]
     in_redis = {name: answer for name, answer in reading.items() if answer.counts}
     read_counts = hashes([subject], ["reading"], in_redis)["reading", subject]
