@@ -33,7 +33,7 @@ def hour_at(redis_time: int) -> int:
 
 
 def write_hours(run: FlushRun, epoch: epochs.SqlEpoch) -> None:
-    """Writes the last hours of all models to SQL, and raises them in Redis where SQL has more views.
+    """Writes the last hours of all models to SQL, and raises those in Redis that have fewer views.
 
     Adds the numbers of settled and of lifted counters to the run.
     """

@@ -126,7 +126,7 @@ class Ranking:
 
     @property
     def name(self) -> str:
-        """The label by which history and lists have the numbers: `blog.post` or `reads:blog.post`."""
+        """The name by which history and lists have the numbers: the label, or `reads:blog.post`."""
         if self.by == "reads":
             return history.of_reads(self.label)
         return self.label

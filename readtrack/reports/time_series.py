@@ -50,10 +50,11 @@ def series(
     With `count="reads"` it returns the reads of an object in place of its views.
 
     Periods are hours, days, weeks or months of the current time zone. The first and the last one
-    are whole, or go up to now. `until` is exclusive and defaults to now, `since` defaults to `hours`
-    hours before it; naive times are of TIME_ZONE. Views that are older than the days of HISTORY are
-    all in the last hour of their day. While Redis is down, views that are not flushed are missing.
-    Raises ValueError for an unknown period, and TypeError for reads of anything but an object.
+    are whole, or go up to now. `until` is exclusive and defaults to now, `since` defaults to
+    `hours` hours before it; naive times are of TIME_ZONE. Views that are older than the days of
+    HISTORY are all in the last hour of their day. While Redis is down, views that are not flushed
+    are missing. Raises ValueError for an unknown period, and TypeError for reads of anything but an
+    object.
     """
     periods = _periods(since, buckets.now(until), by=by, hours=hours)
     if not periods.starts:

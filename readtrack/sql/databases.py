@@ -86,7 +86,7 @@ def prepared(model: type[models.Model], keys: Collection[Any]) -> PreparedKeys:
 
 
 def _array_type(column_type: str) -> str:
-    """Returns the type of PostgreSQL that takes all numbers or all texts, for a column of that type.
+    """Returns a type of PostgreSQL for values of that column: one that takes any number or text.
 
     The column's own type would cut long texts, and raise for numbers out of its range.
     """

@@ -20,7 +20,7 @@ class SqlEpoch:
     """The newest epochs that SQL knows of some partitions, for the time of one flush."""
 
     def __init__(self, part: str = "") -> None:
-        """Takes all partitions, or those of a part: "2/8" is every eighth from the second one on."""
+        """Takes all partitions, or a part of them: "2/8" is every eighth from the second one on."""
         first = 1
         step = 1
         if part:

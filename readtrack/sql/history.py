@@ -103,8 +103,8 @@ def sums_between(subjects: Collection[str], hours: Sequence[int]) -> dict[str, S
     """Returns the absolute views of each subject at the start of each of these hours, by subject.
 
     The hours are in ascending order. The number at the start of the first hour is `before` of the
-    Sums. The number at the start of each later hour is in their rows, under the hour just before it,
-    unless nothing was counted since the number before it.
+    Sums. The number at the start of each later hour is in their rows, under the hour just before
+    it, unless nothing was counted since the number before.
 
     It answers as `sums` does, but for some hours only. The database looks up each number by the
     index, which is quicker than to read all rows between hours that are far apart.

@@ -107,7 +107,7 @@ def old_months(*, before: int) -> list[Month]:
 
 
 def drop_months(months: Sequence[Month]) -> None:
-    """Drops the tables of the months, and tables that a killed process has detached and not dropped.
+    """Drops the tables of the months, and those that a killed process has detached and not dropped.
 
     Readers and writers of history do not have to wait.
     """

@@ -9,8 +9,8 @@ from readtrack.sql.history import BASELINE
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import scripts
 
-# The SQL condition for rows of objects. It leaves out the rows of a whole model in a partition, such
-# as `blog.post:{rt00}`.
+# The SQL condition for rows of objects. It leaves out the rows of a whole model in a partition,
+# such as `blog.post:{rt00}`.
 OF_OBJECTS = "subject NOT LIKE '%%:{rt%%'"
 
 
