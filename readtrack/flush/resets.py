@@ -167,5 +167,5 @@ def _delete_late_rows(subject: str) -> None:
     for name, counts in stored.items():
         live = hashes[name].counts
         late_fields = [field for field, count in counts.items() if count > live.get(field, 0)]
-        highest = max(counts.values(), default=0)
+        highest = max(counts.values(), default=0)  # as the floor, so that all of them are deleted
         archive.delete_fields(name, late_fields, floor=highest)

@@ -184,6 +184,7 @@ def _begin(
     if not is_in_reach:
         since = now - REACH
     until = now + AHEAD
+    # Two more, because the division leaves out parts of a minute at both ends.
     count = (until - since + OVERLAP) // buckets.MINUTE + 2
     return Extent(is_restored, buckets.minute_buckets(count, until=until))
 
@@ -198,7 +199,8 @@ def _is_archive_due(run: FlushRun, past_times: "QuerySet[FlushRun, Any]") -> boo
         # On a new site the first archive is due ARCHIVE_INTERVAL after the first flush.
         last_archive = past_times.last() or run.flushed_until
     interval = ARCHIVE_INTERVAL // timedelta(microseconds=1)
-    return not 0 <= run.flushed_until - last_archive < interval
+    is_recent = 0 <= run.flushed_until - last_archive < interval
+    return not is_recent
 
 
 def _note_in_redis(run: FlushRun, epoch: epochs.SqlEpoch) -> bool:

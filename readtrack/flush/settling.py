@@ -46,7 +46,8 @@ def settle(epoch: epochs.SqlEpoch) -> int:
 def stored_counters(counter_names: Sequence[str]) -> dict[str, Stored]:
     """Returns what SQL stores of each counter, by the counter's name in `views:unsettled`.
 
-    That name is the subject for a total. An hour of a model and a hash have a family before it.
+    Such a name is the subject for a total (`blog.post:42`), the kind and the subject for a hash
+    (`funnel:blog.post:42`), and the key without the prefix for an hour of a model.
     """
     hours: list[str] = []
     hashes: list[Name] = []

@@ -289,7 +289,7 @@ def resume(
     resumed = Resumed(record.intended, lost=record.intended - record.position)
     if not dry_run:
         new_digest = digest(resumed.position)
-        if new_digest is not None:
+        if new_digest is not None:  # None for an older copy of the log, which ends sooner
             _confirm(record, resumed.position, digest=new_digest)
     return resumed
 
@@ -314,12 +314,13 @@ def _is_lost(record: Import, states: Mapping[str, ImportState]) -> bool:
 
 
 def _finish(record: Import, states: Mapping[str, ImportState], *, done: int, digest: Digest) -> int:
-    """Confirms the batch that was added to Redis up to the position `done`.
+    """Finishes the batch up to the position `done`, which Redis has and SQL has not confirmed.
 
+    Adds it to the partitions that do not have it, writes the totals to SQL, and confirms it.
     Returns how much of the source is lost, because a partition has lost its part of the batch.
     """
     new_digest = digest(done)
-    if new_digest is None:
+    if new_digest is None:  # this log ends before that position, so it is an older copy
         return 0
     before = record.position
     # If the database was restored from a backup, the record has no batch, or an older one.
@@ -350,15 +351,20 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> dic
         return {}
     before = record.position
     _add_visitors(batch.visitors)
+    # 1. Redis announces the batch.
     announcements = intend(record.source, batch.views, before=before, after=position)
     _check(all(scripts.run_all(*announcements, patient=True)))
+    # 2. SQL notes the batch.
     part = part_of(batch, at=buckets.now())
     unchanged = Import.objects.filter(pk=record.pk, position=before)
     _check(unchanged.update(intended=position, part=part))
+    # 3. Redis adds the views.
     _check(_add_to_redis(record.source, part, before=before, after=position))
+    # 4. SQL's counts are raised.
     run.write_subjects(batch.views)
     totals = totals_after(record.source, batch.views, position=position)
     _check(len(totals) == len(batch.views))
+    # 5. SQL moves the position, and fills in the history.
     _confirm(record, position, digest=digest, part=part, totals=totals)
     not_added = [subject for subject, total in totals.items() if total == NOT_ADDED]
     return {subject: batch.views[subject] for subject in not_added}

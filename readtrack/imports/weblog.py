@@ -376,8 +376,8 @@ class Importer:
         """Puts a new line into the batch if it is a view. Returns the reason why it does not count,
         or "".
 
-        A line that was imported before only enters its windows. Lines whose path shows no object
-        have no reason: they are counted in the report by their path.
+        A line that was imported before only enters its windows. If no view says what a path shows,
+        the path is counted in the report, and there is no reason.
         """
         line = self._parse(raw)
         if line is None:

@@ -129,7 +129,8 @@ def is_sound(tag: str) -> bool:
         stored = epochs.SqlEpoch().known([epoch]).get(tag)
     except (Error, SynchronousOnlyOperation):
         return False
-    # If Redis was restored, SQL knows a newer epoch than the last two of Redis.
+    # SQL does not know the list of a Redis that was emptied. If Redis was restored, SQL knows a
+    # newer epoch than the last two of Redis.
     return stored is None or stored.current in (epoch.current, epoch.previous)
 
 

@@ -139,7 +139,8 @@ class Ranking:
         """
         model = self.rows.model
         is_owner = issubclass(model, Tracked) and subjects.owner(model) is model
-        return is_owner and not self.rows.query.where
+        has_filter = bool(self.rows.query.where)
+        return is_owner and not has_filter
 
 
 class Entry(NamedTuple):
@@ -180,7 +181,7 @@ def _ranked(ranking: Ranking, *, days: int | None) -> Ranked:
         best = _best(ranking, entries, bound_outside=bound_outside, fresh=fresh)
         if not bound_outside or len(best) == ranking.limit:
             return best
-    # The list has too few rows that are also in the queryset.
+    # There is no list, or too few of its rows are in the queryset.
     pks = list(ranking.rows.order_by().values_list("pk", flat=True)[: scripts.SLICE + 1])
     if len(pks) <= scripts.SLICE:
         return _best_of_few(ranking, pks)

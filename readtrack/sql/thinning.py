@@ -35,13 +35,13 @@ def thin(*, at: datetime) -> int:
         deleted += _forget(before=buckets.hour_index(oldest))
     end = at - timedelta(days=max(kept["days"], WHOLE_DAYS))
     starts = buckets.period_starts(end - DAYS_AGAIN, end, by="day")
-    days = [buckets.hour_index(start) for start in starts]
+    days = [buckets.hour_index(start) for start in starts]  # the first hour of each day
     for model in (History, ReaderHistory, BreakdownHistory):
         rows = databases.rows(model)
         if not rows.filter(hour__gte=days[0], hour__lt=days[-1]).exists():
             continue
         for first, end_of_day in pairwise(days):
-            if model is BreakdownHistory:
+            if model is BreakdownHistory:  # it has gains; the other models have absolute numbers
                 day = rows.filter(hour__gte=first, hour__lt=end_of_day)
                 deleted += _add_up(day, hour=end_of_day - 1)
             else:
@@ -70,7 +70,7 @@ def _forget(*, before: int) -> int:
     old_months = history_months.old_months(before=before)
     delete_until = before  # earlier rows are deleted by a DELETE
     if old_months:
-        # The rows of whole months go with their tables.
+        # The rows of whole months go with their tables. Later rows are left to the next run.
         delete_until = old_months[0].since
         before = old_months[-1].until
     replace = vendors.vendor_of(connection).replace_on_conflict(
