@@ -277,7 +277,7 @@ class Importer:
         """Returns how many files at the start of the list need not be read, and notes that number.
 
         These are the files before the first one with new lines, but not the last of them: its
-        windows reach into the new lines.
+        windows reach into the new lines. If no file has new lines, they are all files.
         """
         finished = len(files)
         for index, file in enumerate(files):
