@@ -17,7 +17,7 @@ from readtrack.sql import archive, breakdown_history, databases, epochs, history
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, keys, scripts
 from readtrack.store.counters import Epoch, Hash, Name, Stored
-from readtrack.subjects import subject_column
+from readtrack.subjects import label_in, subject_column
 
 Hashes = Mapping[Name, Mapping[str, int]]  # counts by the name of the hash, then by field
 
@@ -105,7 +105,7 @@ def _gains(live: Hashes, stored: Hashes) -> Counter[breakdown_history.Gain]:
     for (hash_kind, subject), counts in live.items():
         if hash_kind == READING:  # reads have a history of each object
             continue
-        label = subject.partition(":")[0]
+        label = label_in(subject)
         for field, rise in _rises(counts, stored[hash_kind, subject]).items():
             gains[label, hash_kind, field[: archive.FIELD_LENGTH]] += rise
     return +gains  # a Counter's plus sign leaves out the zeros

@@ -127,7 +127,9 @@ def _changed(minutes: Sequence[str], epoch: epochs.SqlEpoch) -> Iterator[str]:
 
 def _every_subject(run: FlushRun, epoch: epochs.SqlEpoch) -> Iterator[str]:
     """Yields the subjects of all totals in the partitions of this flush."""
-    return counters.scan(tags=epoch.tags if run.part else ())
+    if not run.part:
+        return counters.scan()
+    return counters.scan(tags=epoch.tags)
 
 
 def _recently_viewed(run: FlushRun, epoch: epochs.SqlEpoch) -> frozenset[str]:

@@ -20,6 +20,7 @@ from readtrack.flush import run, settling
 from readtrack.models import Import
 from readtrack.sql import databases, epochs, past_hours
 from readtrack.store import counters, keys, scripts, uniques
+from readtrack.subjects import label_in
 
 VIEWS = 2_000  # views in a batch: a script that adds more would keep Redis from serving pages
 # The highest total of an object that an import makes. No object has as many views, so a higher
@@ -249,14 +250,13 @@ def _model_increments(
 
     All subjects in `hours` are of that partition. Hours are since 1970.
     """
-    views_by_model: Counter[tuple[str, int]] = Counter()
+    views_by_model: Counter[tuple[str, int]] = Counter()  # by label and hour
     for subject, hour, views in hours:
         if hour >= first_live:
-            model = subject.partition(":")[0]
-            views_by_model[model, hour] += views
+            views_by_model[label_in(subject), hour] += views
     increments = []
-    for (model, hour), views in views_by_model.items():
-        name = keys.hour_name(model + tag, hour)
+    for (label, hour), views in views_by_model.items():
+        name = keys.hour_name(label + tag, hour)
         end = hour * keys.HOUR + keys.model_hour.ttl
         increments.append(_Increment(keys.prefix() + name, name, views, end))
     return increments

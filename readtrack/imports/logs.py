@@ -97,7 +97,8 @@ def parser(form: str, fields: Mapping[str, str] | None = None) -> Callable[[byte
     """
     if form == "json":
         return partial(_parse_json, _json_paths(fields or {}))
-    return partial(_parse_text, _COMBINED if form == "combined" else _COMMON)
+    pattern = _COMBINED if form == "combined" else _COMMON
+    return partial(_parse_text, pattern)
 
 
 def _json_paths(fields: Mapping[str, str]) -> dict[str, list[list[str]]]:

@@ -64,7 +64,8 @@ def series(
     elif count == "reads":
         raise TypeError("Reads over time are known of an object only.")
     else:
-        numbers = _views_of_models([of] if of else subjects.counted_models(), periods.hours)
+        models = [of] if of else subjects.counted_models()
+        numbers = _views_of_models(models, periods.hours)
     sums = [0] * len(periods.starts)
     for hour, number in numbers.items():
         sums[_period_of(hour, periods.starts)] += number
@@ -181,7 +182,8 @@ def _numbers_of_object(obj: Model, hours: range, *, count: str) -> Counter[int]:
     They are those of SQL's history, and those that are not in history yet.
     """
     subject = subjects.subject_of(obj)
-    column = subjects.subject_column(history.of_reads(subject) if count == "reads" else subject)
+    name = history.of_reads(subject) if count == "reads" else subject
+    column = subjects.subject_column(name)
     sums = history.sums([column], since=hours.start, until=hours.stop)
     stored = Counter(sums[column].by_hour())
     last_row: Any = databases.rows(History).filter(subject=column).order_by("hour").last()

@@ -10,7 +10,7 @@ from readtrack.sql import databases, vendors
 from readtrack.sql.epochs import lock_epoch
 from readtrack.sql.history import FOREVER
 from readtrack.store import keys
-from readtrack.subjects import subject_column
+from readtrack.subjects import label_in, subject_column
 
 NO_LIMIT = 2**63 - 1  # views that no row reaches
 
@@ -47,7 +47,7 @@ def raise_hours(
         added[subject_column(subject), limits[subject]][hour] += views
         if hour < first_live:
             # History has the views of a model for each partition: `blog.post:{rt00}`.
-            model = subject.partition(":")[0] + keys.tag(subject)
+            model = label_in(subject) + keys.tag(subject)
             added[model, NO_LIMIT][hour] += views
     gains: list[Gain] = []
     for (column, limit), views_by_hour in sorted(added.items()):

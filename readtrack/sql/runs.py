@@ -34,7 +34,10 @@ def flush_and_notes(since: date, until: date) -> FlushAndNotes:
     run = rows[0]
     # SQLite has no type for dates, and gives text.
     notes = [(date.fromisoformat(str(row.note_day)), row.note_text) for row in rows if row.note_day]
-    return FlushAndNotes(run if run.pk else None, notes, run.full_until or 0)
+    full_until = run.full_until or 0
+    if run.pk is None:  # there was no flush yet
+        return FlushAndNotes(None, notes, full_until)
+    return FlushAndNotes(run, notes, full_until)
 
 
 def last_good() -> FlushRun | None:
