@@ -90,7 +90,7 @@ def _hours(days: int | None, since: datetime | None, until: datetime | None) -> 
 
     Raises ValueError unless the period is given by `days`, or by `since` and perhaps `until`.
     """
-    # `until` is exclusive, so a full hour belongs to the hour before it.
+    # `until` is exclusive: if it is 10:00, the hour from 9:00 is the last one.
     last = buckets.hour_index(buckets.now(until) - timedelta(microseconds=1))
     if since is not None and days is None:
         return range(buckets.hour_index(buckets.now(since)), last + 1)

@@ -37,8 +37,8 @@ EVER = 32_767  # the number of days under which the list of all time is stored
 LISTED = 1_000  # subjects of each model in a list: those with most views and with most visitors
 
 By = Literal["views", "visitors", "reads"]
-# The columns of history and of the lists that have these numbers. Reads are the views in rows of
-# their own, which `history.of_reads` names.
+# The column of history and of the lists that has each number. Reads have rows of their own, under
+# the name `history.of_reads`, in which the views are reads.
 COLUMNS: dict[By, str] = {
     "views": "views",
     "visitors": "visitors",
