@@ -392,7 +392,7 @@ def _steps(needs: Needs, objects: Objects, *, bounds: Bounds) -> Mapping[str, pe
         return {}
     is_of_ends = needs.order == "reads" and not needs.has_chart
     indexes = bounds.ends if is_of_ends else None
-    return period_steps.steps(names, bounds.hours, until=bounds.until, places=indexes)
+    return period_steps.steps(names, bounds.hours, until=bounds.until, only_periods=indexes)
 
 
 def _union(scope: Scope, first: FirstAnswers) -> list[scripts.Call[int]]:
