@@ -46,7 +46,7 @@ def _told(request: HttpRequest) -> HttpResponse:
     if recorder is None or origins.is_foreign(request.META):
         return errors.not_our_page()
     token, referrer, state = _lines_of(request)
-    page = shown.told(token) if token else None
+    page = shown.page_of(token) if token else None
     if page is None:
         return errors.not_our_page()
     _hand_over(request, recorder, page, state=state)
