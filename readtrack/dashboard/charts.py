@@ -122,8 +122,12 @@ def _new_chart(pygal: Any, shape: Shape, *, highest: int) -> Any:
         style=pygal.style.Style(
             label_font_size=shape.font_size, major_label_font_size=shape.font_size
         ),
-        value_formatter=lambda value: exact(int(value)),
+        value_formatter=_axis_label,
     )
+
+
+def _axis_label(value: float) -> str:
+    return exact(int(value))
 
 
 def _label_step(labels: Sequence[str], shape: Shape) -> int:

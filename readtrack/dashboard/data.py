@@ -59,6 +59,20 @@ class ChartData:
     summed_until: int  # the time of the last full flush (µs), 0 for none
 
 
+class PeriodHashes(NamedTuple):
+    """Hashes of the period, and of the one before; None if the two are not compared."""
+
+    now: Hashes
+    before: Hashes | None
+
+
+class PeriodStages(NamedTuple):
+    """Stages of the period, and of the one before; None if the two are not compared."""
+
+    now: Sequence[Stage]
+    before: Sequence[Stage] | None
+
+
 class SectionReaders(NamedTuple):
     """A category and the number of its readers."""
 
@@ -85,8 +99,8 @@ class DashboardData:
     trending: Sequence[tuple[str, int]]  # subjects, and their views of the last hour
     entries: Sequence[Entry]  # best first
     hashes: Hashes  # of all time
-    gains: Sequence[Hashes]  # of the period and, if compared, of the one before
-    stages: Sequence[Sequence[Stage]]  # of the funnel: one sequence for each of `gains`
+    gains: PeriodHashes  # what breakdowns and funnels show; of all time without `has_gains`
+    stages: PeriodStages  # of the funnel, by the gains
     recent: int | None  # visitors (or views) of the last minutes; None if not known
     chart: ChartData | None
     sections: Sequence[SectionReaders]  # fewest readers first

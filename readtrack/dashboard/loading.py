@@ -23,12 +23,13 @@ from readtrack.dashboard.data import (
     Entry,
     GainedByPoint,
     Hashes,
+    PeriodHashes,
+    PeriodStages,
     SectionReaders,
 )
-from readtrack.dashboard.objects import CANDIDATES, MOST, Objects, Order
+from readtrack.dashboard.objects import CANDIDATES, MOST, Objects, Order, PeriodViews
 from readtrack.dashboard.scope import MOMENT, Scope
 from readtrack.reports import funnels
-from readtrack.reports.funnels import Stage
 from readtrack.reports.hashes import hashes as merged_hashes
 from readtrack.reports.page_state import page_state
 from readtrack.reports.time_series import merged
@@ -530,22 +531,26 @@ def _hashes(needs: Needs, objects: Objects, *, counts: LiveCounts | None) -> Has
     return merged_hashes(objects.first, needs.object_kinds, counts.hashes)
 
 
-def _gains(needs: Needs, objects: Objects, *, hashes: Hashes) -> Sequence[Hashes]:
-    """Returns the breakdowns to show: of the period and, if the two are compared, of the one before.
+def _gains(needs: Needs, objects: Objects, *, hashes: Hashes) -> PeriodHashes:
+    """Returns the breakdowns and funnels of the two periods.
 
-    Where no gains are stored, they are the hashes of all time.
+    If no gains are stored, they are the hashes of all time.
     """
     if not needs.has_gains:
-        return [hashes]
+        return PeriodHashes(hashes, None)
     if not needs.model_kinds:
-        return []
+        return PeriodHashes({}, None)
     scope = needs.scope
-    periods = [scope.span.hours]
     if scope.before is None:
-        periods = [range(scope.span.hours.stop)]  # all time
-    elif _is_compared(scope):
-        periods.append(scope.before.hours)
-    return breakdown_history.gains(objects.labels, needs.model_kinds, periods)
+        all_time = range(scope.span.hours.stop)
+        [now] = breakdown_history.gains(objects.labels, needs.model_kinds, [all_time])
+        return PeriodHashes(now, None)
+    if not _is_compared(scope):
+        [now] = breakdown_history.gains(objects.labels, needs.model_kinds, [scope.span.hours])
+        return PeriodHashes(now, None)
+    periods = [scope.span.hours, scope.before.hours]
+    now, before = breakdown_history.gains(objects.labels, needs.model_kinds, periods)
+    return PeriodHashes(now, before)
 
 
 def _stages(
@@ -553,31 +558,32 @@ def _stages(
     objects: Objects,
     *,
     bounds: Bounds,
-    gains: Sequence[Hashes],
+    gains: PeriodHashes,
     steps: Mapping[str, period_steps.Steps],
     counts: LiveCounts | None,
-) -> list[list[Stage]]:
-    """Returns the stages of all funnels together, one list for each of the gains.
+) -> PeriodStages:
+    """Returns the stages of all funnels together.
 
     For models whose views do not enter the funnel, their views are the first stage.
     """
     if "funnel" not in needs.tables:
-        return []
+        return PeriodStages([], None)
     labels = [label_of(model) for model in needs.scope.models if not enters_funnel(model)]
     if needs.has_gains:
         views_outside = _views_in_periods(labels, bounds=bounds, steps=steps)
     else:
         live_views = counts.views if counts else {}
-        views_of_objects = Counter[str]()
+        views_of_objects: dict[str, int] = {}
         for subject in objects.first:
-            if subject.partition(":")[0] in labels:
+            label, _, _ = subject.partition(":")
+            if label in labels:
                 views_of_objects[subject] = live_views[subject]
-        views_outside = [views_of_objects]
-    stages = []
-    # The gains lack the period before if the two are not compared.
-    for hashes, views in zip(gains, views_outside, strict=False):
-        stages.append(funnels.stages(_funnels(hashes), views))
-    return stages
+        views_outside = PeriodViews(views_of_objects, {})
+    stages = funnels.stages(_funnels(gains.now), views_outside.now)
+    if gains.before is None:
+        return PeriodStages(stages, None)
+    stages_before = funnels.stages(_funnels(gains.before), views_outside.before)
+    return PeriodStages(stages, stages_before)
 
 
 def _funnels(hashes: Hashes) -> dict[tuple[str, str], Counter[str]]:
@@ -591,8 +597,8 @@ def _funnels(hashes: Hashes) -> dict[tuple[str, str], Counter[str]]:
 
 def _views_in_periods(
     labels: Sequence[str], *, bounds: Bounds, steps: Mapping[str, period_steps.Steps]
-) -> list[Counter[str]]:
-    """Returns the views of models by label: in the period, and in the one before."""
+) -> PeriodViews:
+    """Returns the views of models by label."""
     now = Counter[str]()
     before = Counter[str]()
     for label, tag in product(labels, keys.past_tags()):
@@ -603,7 +609,7 @@ def _views_in_periods(
                 now[label] += views
             else:
                 now[label] += 0  # views of the gap are in neither period
-    return [now, before]
+    return PeriodViews(now, before)
 
 
 def _entries(

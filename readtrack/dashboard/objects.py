@@ -33,7 +33,7 @@ class Ranked(NamedTuple):
 
 
 class PeriodViews(NamedTuple):
-    """Views by name in history, in the period and in the one before (empty if not compared)."""
+    """Views by subject or label: of the period, and of the one before (empty if not compared)."""
 
     now: dict[str, int]
     before: dict[str, int]

@@ -150,8 +150,11 @@ class Scope:
     @property
     def models(self) -> list[type[Model]]:
         """Returns the counted models that have rows for the filters."""
+        models = subjects.counted_models()
         parsed = subjects.parse_subject(self.chosen.get("object", ""))
-        models = [subjects.owner(parsed[0])] if parsed else subjects.counted_models()
+        if parsed:
+            model, _ = parsed
+            models = [subjects.owner(model)]
         if "model" in self.chosen:
             models = [model for model in models if subjects.label_of(model) == self.chosen["model"]]
         if not self.is_listed:
@@ -170,8 +173,11 @@ class Scope:
 
         It is None for a model that lacks a field for one of the filters.
         """
+        condition = Q()
         parsed = subjects.parse_subject(self.chosen.get("object", ""))
-        condition = Q(pk=parsed[1]) if parsed else Q()
+        if parsed:
+            _, pk = parsed
+            condition = Q(pk=pk)
         if "category" in self.chosen:
             of_category = self._category_condition(model)
             if of_category is None:

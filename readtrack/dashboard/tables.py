@@ -312,14 +312,13 @@ def grew_most(data: DashboardData) -> Table:
 
 def by_dimension(dimension: str, data: DashboardData) -> Table:
     """Returns the table of a dimension: the views by its values."""
-    views = _views_by_value(data.gains[0], dimension)
+    views = _views_by_value(data.gains.now, dimension)
     total = views.total()
-    is_compared = len(data.gains) > 1
     compared_columns: Sequence[str] = ()
-    views_before = Counter[str]()
-    if is_compared:
+    views_before: Counter[str] | None = None
+    if data.gains.before is not None:
         compared_columns = COMPARED
-        views_before = _views_by_value(data.gains[1], dimension)
+        views_before = _views_by_value(data.gains.before, dimension)
     labels = labels_of(dimension)
     columns = [
         Column(dimension, labels.heading, "text"),
@@ -327,10 +326,10 @@ def by_dimension(dimension: str, data: DashboardData) -> Table:
     ]
     rows = []
     for value, count in views.most_common():
-        before: Sequence[int | None] = ()
-        if is_compared:
-            before = (views_before[value], change(count, views_before[value]))
-        values = (value, count, *before, _percent(count, total))
+        compared: Sequence[int | None] = ()
+        if views_before is not None:
+            compared = (views_before[value], change(count, views_before[value]))
+        values = (value, count, *compared, _percent(count, total))
         rows.append(Row(values, {dimension: value}))
     return _described(data, Table(f"by-{dimension}", labels.title, "", columns, rows))
 
@@ -406,19 +405,18 @@ def funnel(data: DashboardData) -> Table:
 
     A stage counts once in a visitor's pass. There are no rows if nobody has entered the funnel.
     """
-    stages = data.stages[0]
-    is_compared = len(data.stages) > 1
-    compared_columns = COMPARED if is_compared else ()
+    first_stage = data.stages.now[0]
+    stages = data.stages.now if first_stage.count else []
+    stages_before = data.stages.before
+    compared_columns = () if stages_before is None else COMPARED
     rows = []
     for index, stage in enumerate(stages):
-        if not stages[0].count:
-            break
-        before: Sequence[int | None] = ()
-        if is_compared:
-            count_before = data.stages[1][index].count
-            before = (count_before, change(stage.count, count_before))
+        compared: Sequence[int | None] = ()
+        if stages_before is not None:
+            count_before = stages_before[index].count
+            compared = (count_before, change(stage.count, count_before))
         rates = (100 * stage.rate, 100 * stage.step_rate)
-        rows.append(Row((stage.name, stage.count, *before, *rates)))
+        rows.append(Row((stage.name, stage.count, *compared, *rates)))
     columns = _columns("stage", "count", *compared_columns, "rate", "step_rate")
     caption = _("A visitor who comes again after an hour makes another pass.")
     table = Table("funnel", _("Funnel"), caption, columns, rows, row_limit=len(rows))

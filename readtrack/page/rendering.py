@@ -22,7 +22,13 @@ from readtrack.page.placeholders import (
     WORDS,
     Placeholder,
 )
-from readtrack.page.shown import ANSWER, END_OF_TOKEN, VERSIONS, token_of
+from readtrack.page.shown import (
+    ANSWER,
+    END_OF_TOKEN,
+    VERSION_WITH_TEXT,
+    VERSION_WITHOUT_TEXT,
+    token_of,
+)
 from readtrack.reports.page_state import PageState
 from readtrack.store.read_state import strategy_of
 
@@ -109,11 +115,11 @@ def _page(placeholders: Mapping[bytes, Placeholder]) -> dict[bytes, str]:
     # another one, which the quote behind the placeholder ends.
     if not marks:
         token = token_of(page.subject, elements)
-        return {text_of_page: f'{VERSIONS[0]}" data-page="{token}'}
+        return {text_of_page: f'{VERSION_WITHOUT_TEXT}" data-page="{token}'}
     text_of_mark, mark = next(iter(marks.items()))
     token = token_of(page.subject, elements, (mark.subject, mark.stored))
     return {
-        text_of_page: f'{VERSIONS[1]}" data-page="{token}',
+        text_of_page: f'{VERSION_WITH_TEXT}" data-page="{token}',
         # A visitor may type such an element, but cannot know the end of the token.
         text_of_mark: f'{_seconds(mark)}" data-of="{token[END_OF_TOKEN]}',
     }

@@ -29,7 +29,8 @@ PLAIN = files("readtrack.page").joinpath("script.js").read_bytes()
 READING = files("readtrack.page").joinpath("reading.js").read_bytes()
 # The versions of the script: for pages without a marked text, and for pages with one.
 VERSIONS = [sha256(script).hexdigest()[:8] for script in (PLAIN, PLAIN + READING)]
-SCRIPTS = dict(zip(VERSIONS, (PLAIN, PLAIN + READING), strict=True))  # by version
+VERSION_WITHOUT_TEXT, VERSION_WITH_TEXT = VERSIONS
+SCRIPTS = {VERSION_WITHOUT_TEXT: PLAIN, VERSION_WITH_TEXT: PLAIN + READING}
 MOST_ELEMENTS = 200  # counts and dots of a page that its script keeps up to date
 END_OF_TOKEN = slice(-8, None)  # by which reading.js recognizes the mark of the page's text
 # The script's report on a text: seconds of engagement, and 1 if the text was read.

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString, mark_safe
 from readtrack.hits import readers, reading, visitors
 from readtrack.page.filling import filled
 from readtrack.page.placeholders import COUNT, ELSE, END, IF, PAGE, PANEL, TEXT, Placeholder
-from readtrack.page.shown import LONGEST_NAME, VERSIONS, name_of
+from readtrack.page.shown import LONGEST_NAME, VERSION_WITHOUT_TEXT, name_of
 from readtrack.reports.reads import reads
 
 
@@ -99,7 +99,7 @@ def script(context: Any) -> str:
     # The placeholder gives way to the version of the script and the attribute with the token.
     version_and_token: Placeholder | SafeString = Placeholder(PAGE, name)
     if len(name) > LONGEST_NAME:
-        version_and_token = SafeString(f'{VERSIONS[0]}" data-page="')  # an empty token
+        version_and_token = SafeString(f'{VERSION_WITHOUT_TEXT}" data-page="')  # an empty token
     nonce = _nonce_of(context, request, is_shared=recorder.is_shared)
     attribute = format_html(' nonce="{}"', nonce) if nonce else ""
     return format_html('<script src="{}?{}"{} defer></script>', url, version_and_token, attribute)

@@ -162,10 +162,13 @@ def _category(name: str, models: Sequence[type[Model]]) -> Category:
         raise errors.unknown_category(name)
     category = parse_subject(name) if ":" in name else None
     if category is None and len(models) == 1:
-        category = parse_subject(f"{models[0]._meta.label_lower}:{quote(name)}")
-    if category is None or not has_read_state(category[0]):
+        [only_model] = models
+        category = parse_subject(f"{only_model._meta.label_lower}:{quote(name)}")
+    if category is None:
         raise errors.unknown_category(name)
     model, pk = category
+    if not has_read_state(model):
+        raise errors.unknown_category(name)
     try:
         model._meta.pk.run_validators(pk)
     except ValidationError as error:
