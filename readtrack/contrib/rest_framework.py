@@ -25,6 +25,7 @@ class NumberField(Field):  # type: ignore[misc]  # the framework has no types
         self._numbers_by_object: dict[Any, Any] = {}
 
     def to_representation(self, value: Any) -> Any:
+        """Returns the number of the object `value`. The first call gets those of the whole list."""
         if value not in self._numbers_by_object:
             objs = {value, *self._objects_of_list()}
             self._numbers_by_object.update(self.numbers(objs - {None}))

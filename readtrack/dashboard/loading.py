@@ -387,7 +387,7 @@ def _model_sums(needs: Needs, *, columns: ModelColumns, bounds: Bounds) -> dict[
 
 
 def _first_answers(needs: Needs, objects: Objects) -> FirstAnswers:
-    """Asks Redis for skips, trending lists, people now and the last hours of models."""
+    """Returns Redis's answers about skips, trending objects, people now and hours of models."""
     scope = needs.scope
     at = buckets.now()
     skip_calls = [replace(skips.by_hour(SKIP_HOURS, at=at), absent=None)]
@@ -568,15 +568,15 @@ def _stages(
     """
     if "funnel" not in needs.tables:
         return PeriodStages([], None)
-    labels = [label_of(model) for model in needs.scope.models if not enters_funnel(model)]
+    labels_outside = [label_of(model) for model in needs.scope.models if not enters_funnel(model)]
     if needs.has_gains:
-        views_outside = _views_in_periods(labels, bounds=bounds, steps=steps)
+        views_outside = _views_in_periods(labels_outside, bounds=bounds, steps=steps)
     else:
         live_views = counts.views if counts else {}
         views_of_objects: dict[str, int] = {}
         for subject in objects.first:
             label, _, _ = subject.partition(":")
-            if label in labels:
+            if label in labels_outside:
                 views_of_objects[subject] = live_views[subject]
         views_outside = PeriodViews(views_of_objects, {})
     stages = funnels.stages(_funnels(gains.now), views_outside.now)
@@ -690,7 +690,7 @@ def _sum_at(indexes: range, numbers: Mapping[int, int]) -> int:
 def _chart(numbers: ScopeNumbers, *, has_notes: bool) -> ChartData:
     """Returns the numbers by point, their totals, and the notes and the last flush."""
     all_points = _points(numbers)
-    gap_index = numbers.bounds.gap_index
+    gap_index = numbers.bounds.gap_index  # of the point that belongs to neither period
     points = all_points[gap_index + 1 :]
     points_before: list[Counts] = []
     total_before = None
@@ -732,7 +732,10 @@ def _points(numbers: ScopeNumbers) -> list[Counts]:
 def _sums_by_point(
     columns: Sequence[str], numbers: ScopeNumbers, *, live: Sequence[Any]
 ) -> list[int]:
-    """Returns one number of whole models by index of the point, out of SQL's and Redis's hours."""
+    """Returns the sums of one number of whole models, such as views, by index of the point.
+
+    `columns` are the names of the number in history, `live` are Redis's counters of the last hours.
+    """
     bounds = numbers.bounds
     stored = {column: numbers.sums[column] for column in columns}
     sums = [0] * len(bounds.first_hours)

@@ -221,7 +221,9 @@ def _figures(data: DashboardData, chart: ChartData) -> list[Figure]:
     # Visitors and reads of whole models are added up by full flushes only.
     if data.scope.is_present and not data.scope.is_listed:
         as_of = _time_or_day(chart.summed_until)
-        if data.scope.by == "hour":  # so short a period cannot do without the time since the flush
+        if data.scope.by == "hour":
+            # In a period of a day, the time since the last flush is too much to be missing from a
+            # comparison.
             visitors_before = None
             reads_before = None
     return [
@@ -428,7 +430,8 @@ def _value_text(data: DashboardData, filter_name: str, value: str) -> str:
     """Returns the value of a filter as people know it."""
     if filter_name in ("category", "author"):
         return _name_of_chosen(data, filter_name, value)
-    # A value of a dimension may be called like a model.
+    # The filter `model` has labels of models. The value of a dimension that equals a label is shown
+    # as the model, too.
     for model in counted_models():
         if label_of(model) == value:
             return str(model._meta.verbose_name_plural)

@@ -344,9 +344,10 @@ def _views_by_value(hashes: Hashes, dimension: str) -> Counter[str]:
 
 
 def _described(data: DashboardData, table: Table) -> Table:
-    """Returns the table of a dimension or a funnel with a caption that says what it counts.
+    """Returns the table of a dimension or a funnel with words about what it counts.
 
-    The title says if that is of all time. The table's own caption comes last.
+    The title says if the counts are of all time. The caption says of which objects they are, and
+    ends with the table's own caption.
     """
     title = table.title
     caption = _("Of all objects in the period; the last minutes may be missing.")

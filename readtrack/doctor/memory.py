@@ -105,7 +105,8 @@ def weigh(row: keys.Key, *, length: int, members: float) -> float:
     """
     most_members = _most_members(row)
     members_to_write = max(1, min(round(members), most_members))
-    name = keys.budget("", secrets.token_hex(4), row.type[0]).ljust(length, "0")
+    nonce = secrets.token_hex(4)  # in the name, so that two commands at once do not meet
+    name = keys.budget("", nonce, row.type[0]).ljust(length, "0")
     writes = [
         scripts.Call[int]("write", [name], (keys.budget.ttl, *command))
         for command in _commands(row, members_to_write)

@@ -28,7 +28,7 @@ def text_of(response: Any) -> bytes | None:
         return b"" if not is_file and _is_text(response) else None
     content: bytes = response.content
     is_packed = content.startswith(GZIP)
-    # The content is asked before the headers, because that takes less time.
+    # The content is searched first, because to look up the header takes longer.
     if MARK not in content and not is_packed:
         return None
     if not _is_text(response):

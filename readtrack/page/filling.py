@@ -93,7 +93,7 @@ class Filling:
         pieces: list[bytes] = []
         end = 0  # of the last placeholder
         for match in PATTERN.finditer(self._content):
-            text = match[0] + match[1]  # the second is the lookahead, with all behind the mark
+            text = match[0] + match[1]  # "!rt", and what the lookahead has found behind it
             placeholder = self._placeholders.get(text)
             if placeholder is None or match.start() < end:
                 continue

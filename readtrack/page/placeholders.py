@@ -84,6 +84,7 @@ class Placeholder(NamedTuple):
         return cls(kind, subject, loaded(obj))
 
     def __str__(self) -> str:
+        """Returns the signed text."""
         stored = "" if self.stored is None else self.stored
         body = f"{self.kind}!{self.subject}!{stored}"
         return f"!rt!{body}!{digest(keys.salt('placeholder'), body)}!"

@@ -90,7 +90,7 @@ def _seconds(placeholder: Placeholder) -> str:
 def _with_key(html: str, *, key: str) -> str:
     """Returns the element with the attribute by which the page's script finds it.
 
-    Text without an element gets one; no text gets a hidden one.
+    Text that is no element gets an element around it; for no text it is a hidden element.
     """
     attribute = f' data-rt="{key}"'
     if not html:

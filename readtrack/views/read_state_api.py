@@ -98,7 +98,9 @@ def read(request: HttpRequest) -> HttpResponse:
         raise PermissionDenied
     is_anonymous = conf.ANONYMOUS_READERS and visitors.signed_in(request) is None
     is_by_cookie = is_anonymous or SESSION_KEY in getattr(request, "session", ())
-    return (csrf_protect(_read) if is_by_cookie else _read)(request)
+    if is_by_cookie:
+        return csrf_protect(_read)(request)
+    return _read(request)
 
 
 @_in_json
@@ -114,8 +116,8 @@ def _read(request: HttpRequest, reader: readers.Reader) -> dict[str, Any]:
     if marked is None:  # Redis does not answer
         raise errors.unavailable()
     names_read = [name for name, subject in subjects.items() if subject in marked]
-    asked_once = dict.fromkeys(marking.category_names)
-    names_unread = [name for name in asked_once if name not in names_read]
+    different_names = dict.fromkeys(marking.category_names)
+    names_unread = [name for name in different_names if name not in names_read]
     return {"read": names_read, "unread": names_unread}
 
 
