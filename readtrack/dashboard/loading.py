@@ -812,6 +812,7 @@ def _known_until(*, is_live: bool) -> datetime:
 
 
 def _notes_by_day(notes: Sequence[tuple[date, str]]) -> dict[date, str]:
+    """Returns one text for each day with notes."""
     texts: dict[date, list[str]] = {}
     for day, text in notes:
         texts.setdefault(day, []).append(text)

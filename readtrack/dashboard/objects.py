@@ -70,6 +70,7 @@ class Objects:
             self.stored = self._linked()
 
     def _choose_best(self, trending: Iterable[str]) -> None:
+        """Chooses CANDIDATES objects of a list, or else of all time, and as many trending ones."""
         best = self._best()[:CANDIDATES]
         if not best:  # a site has no list in its first hour, and long periods have none
             for model in self.scope.models:
@@ -79,6 +80,7 @@ class Objects:
         self.stored = self._loaded_views()
 
     def _choose_one(self) -> None:
+        """Chooses the one object that the filter names; none if its row is deleted."""
         if not self._rows:
             for model in self.scope.models:
                 self._rows.update((subject_of(row), row) for row in self.scope.rows(model))
