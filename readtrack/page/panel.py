@@ -72,8 +72,8 @@ def _numbers(subject: str) -> dict[str, Any]:
     # SQL is read before Redis, because what is settled or written in between would count twice.
     gains = period_gains.gains([column], since=end_of_hour - 24, until=end_of_hour)
     stored = row_counts.by_subject([subject]).get(subject, zero)
-    other_calls = [uniques.visitors([subject]), *counters.hashes([subject], ["reading"])]
-    state = page_state(counts={subject: stored.views}, others=other_calls)
+    reads = counters.hashes([subject], ["reading"])
+    state = page_state(counts={subject: stored.views}, others=(uniques.visitors([subject]), *reads))
     is_live = bool(state.others and all(state.others))  # False if the subject's server is silent
     live_visitors = 0
     reading: dict[counters.Name, counters.Hash] = {}
