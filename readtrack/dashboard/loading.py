@@ -56,28 +56,28 @@ class Needs:
 
     @property
     def order(self) -> Order:
-        """The order of the objects."""
+        """Returns the order of the objects."""
         return ORDERS.get(self.tables[0], "views")
 
     @property
     def has_chart(self) -> bool:
-        """True if numbers are shown by point."""
+        """Returns True if numbers are shown by point."""
         return "over-time" in self.tables
 
     @property
     def has_model_points(self) -> bool:
-        """True if the chart's points are of whole models."""
+        """Returns True if the chart's points are of whole models."""
         return self.has_chart and not self.scope.is_listed
 
     @property
     def has_entries(self) -> bool:
-        """True if single objects are compared, or the chart adds up the points of its objects."""
+        """Returns True if single objects are compared, or the chart adds up their points."""
         has_table_of_objects = not OF_OBJECTS.isdisjoint(self.tables)
         return has_table_of_objects or (self.has_chart and self.scope.is_listed)
 
     @property
     def has_gains(self) -> bool:
-        """True if breakdowns show what whole models gained in the period.
+        """Returns True if breakdowns show what whole models gained in the period.
 
         That is stored by the hour. For single objects only the counts of all time are stored.
         """
@@ -85,12 +85,12 @@ class Needs:
 
     @property
     def model_kinds(self) -> list[str]:
-        """The kinds of hashes whose gains are read for whole models."""
+        """Returns the kinds of hashes whose gains are read for whole models."""
         return _breakdown_kinds(self.tables) if self.has_gains else []
 
     @property
     def object_kinds(self) -> list[str]:
-        """The kinds of hashes that are read for each object."""
+        """Returns the kinds of hashes that are read for each object."""
         hash_kinds = [f"views:{dimension}" for dimension in self.scope.values]
         if "really-read" in self.tables:
             hash_kinds.append("reading")
@@ -100,26 +100,26 @@ class Needs:
 
     @property
     def is_chosen_by_trend(self) -> bool:
-        """True if objects of whole models are needed: trending objects are among those chosen."""
+        """Returns True if objects of whole models are needed, which include trending objects."""
         if self.scope.is_listed:
             return False
         return self.has_entries or "trending" in self.tables or bool(self.object_kinds)
 
     @property
     def has_views_outside(self) -> bool:
-        """True if the funnel begins with the views of a model whose views do not enter it."""
+        """Returns True if the funnel begins with the views of models that do not enter it."""
         if not (self.has_gains and "funnel" in self.tables):
             return False
         return not all(enters_funnel(model) for model in self.scope.models)
 
     @property
     def has_points(self) -> bool:
-        """True if numbers are divided among points of time."""
+        """Returns True if numbers are divided among points of time."""
         return self.has_chart or self.has_entries or self.has_views_outside
 
     @property
     def has_live_counts(self) -> bool:
-        """True if the counts of all time of single objects are needed."""
+        """Returns True if the counts of all time of single objects are needed."""
         is_until_now = self.scope.is_present or self.scope.before is None
         return bool(self.object_kinds) or (self.has_entries and is_until_now)
 
@@ -181,7 +181,7 @@ class Bounds:
 
     @property
     def closing_indexes(self) -> list[int]:
-        """Returns the indexes of the last point before the gap, of the gap and of the last point."""
+        """Returns the indexes of the gap, of the point before it and of the last point."""
         closing = (self.gap_index - 1, self.gap_index, self.last_index)
         return [index for index in closing if index >= 0]
 

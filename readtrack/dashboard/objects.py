@@ -1,4 +1,4 @@
-"""The objects of a scope whose numbers are computed: named by filters, or the best of whole models."""
+"""The objects of a scope: those that filters name, or the best objects of whole models."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -61,7 +61,7 @@ class Objects:
             self._rows[subject_of(obj)] = obj
 
     def choose(self, trending: Iterable[str] = ()) -> None:
-        """Chooses the objects that the filters name, or the best and the trending ones of models."""
+        """Chooses the objects that filters name, or the best and the trending ones of models."""
         if not self.scope.is_listed:
             self._choose_best(trending)
         elif "object" in self.scope.chosen:
@@ -158,7 +158,7 @@ class Objects:
         return [column.removeprefix(history.of_reads("")) for column in columns[:MOST]]
 
     def _views_in_periods(self) -> PeriodViews:
-        """Returns the views of the best subjects, out of a list if one has them, else of history."""
+        """Returns the views of the best subjects, out of a list if there is one, else of history."""
         hours = self.scope.span.hours
         # The lists lack the running hour. The trending list has it, but knows no filters.
         is_short = self.scope.is_listed and len(hours) <= LONGEST_DAY
@@ -239,7 +239,7 @@ class Objects:
         if self.scope.is_listed:
             objects_by_label = Counter(subject.partition(":")[0] for subject in self.stored)
             return MOST in objects_by_label.values()
-        # By views of all time, the objects have the order of the list, so it lacks none of the best.
+        # By views of all time the list has the order of the objects, so it lacks none of the best.
         is_by_list = self.order == "views" and self.scope.before is None
         return self.days == popular.EVER and not is_by_list and len(self.stored) >= CANDIDATES
 

@@ -589,7 +589,7 @@ TABLES: Mapping[str, Callable[[DashboardData], Table]] = {
 
 
 def table_named(name: str, data: DashboardData) -> Table:
-    """Returns one of TABLES, or for `by-` and the name of a dimension the table of the dimension."""
+    """Returns the table of that name: one of TABLES, or `by-` and the name of a dimension."""
     if name in TABLES:
         return TABLES[name](data)
     return by_dimension(name.removeprefix("by-"), data)

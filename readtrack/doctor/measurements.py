@@ -255,7 +255,7 @@ def outbox() -> Outbox:
 
 
 def locks() -> Locks:
-    """Reads how many rows the last good flush found locked, and if any were, the oldest lock now."""
+    """Reads how many rows the last good flush found locked; if any, also the oldest lock now."""
     good_run = runs.last_good()
     if good_run is None or not good_run.locked:
         return Locks(rows=0, oldest=None)

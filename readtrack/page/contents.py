@@ -44,7 +44,7 @@ def _is_text(response: Any) -> bool:
 
 
 def unpacked(content: bytes) -> bytes:
-    """Returns the text in gzip's data; b"" for more than LONGEST_TEXT, and for data that is broken."""
+    """Returns the text in gzip's data; b"" for more than LONGEST_TEXT, and for broken data."""
     text = b""
     for _ in range(MEMBERS):  # not by the module gzip, which unpacks without a limit
         member = zlib.decompressobj(zlib.MAX_WBITS | 16)  # 16 stands for gzip's format

@@ -29,7 +29,7 @@ def link() -> SafeString:
 
 
 def is_current(name: str) -> bool:
-    """Returns True for the end of an address of today or yesterday: pages may be cached for a day."""
+    """Returns True for the end of the address of today, or yesterday: pages may be cached."""
     now = buckets.now()
     return name in {_name(now), _name(now - buckets.DAY)}
 

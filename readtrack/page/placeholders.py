@@ -53,7 +53,7 @@ KEY = slice(-17, -9)
 
 
 class Placeholder(NamedTuple):
-    """The place of a count or a dot, or a tag of `if_unread`: its branch reaches to the next tag."""
+    """The place of a count or a dot, or a tag of `if_unread`, whose branch ends at the next tag."""
 
     kind: str
     subject: str  # of a panel with its author behind it; of a page its name, see `shown.name_of`

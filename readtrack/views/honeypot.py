@@ -1,4 +1,4 @@
-"""The honeypot's address. Whoever follows its link is a robot, because people do not see the link."""
+"""The honeypot's address. Whoever follows its link is a robot: people do not see the link."""
 
 from urllib.parse import urlsplit
 

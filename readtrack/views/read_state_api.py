@@ -179,14 +179,14 @@ def _category(name: str, models: Sequence[type[Model]]) -> Category:
 
 
 def _can_be_queried(name: str) -> bool:
-    """Returns False for text that fits into no query: lone surrogates, which JSON allows, and NUL."""
+    """Returns False for text that no query takes: lone surrogates, which JSON allows, and NUL."""
     if len(name) > LONGEST_NAME or "\0" in unquote(name):
         return False
     return not any("\ud800" <= char <= "\udfff" for char in name)
 
 
 def _visible(request: HttpRequest, categories: dict[str, Category]) -> dict[str, Category]:
-    """Returns the categories that exist and that READ_QUERYSET shows, by one query for each model."""
+    """Returns the categories that exist and that READ_QUERYSET shows, by one query a model."""
     pks_by_model: dict[type[Model], set[Any]] = {}
     for model, pk in categories.values():
         pks_by_model.setdefault(model, set()).add(pk)

@@ -84,7 +84,7 @@ def _report_of(request: HttpRequest) -> Report:
 def _hand_over(
     request: HttpRequest, recorder: Recorder, page: shown.TokenPage, *, state: str
 ) -> None:
-    """Leaves to the middleware what is to be recorded, and has it take the request for the page's."""
+    """Gives the request the path of the page, and the middleware what it is to record."""
     named = shown.parse(page.name)
     reading = shown.reading(state, page.text, made=page.made)
     request.path = named.path
