@@ -5,12 +5,16 @@ and a name, its `origin`.
 """
 
 from collections.abc import Iterable, Mapping
+from secrets import randbits
 
+from django.db import transaction
 from django.db.models import F, Max
+from django.db.models.functions import Greatest
 
 from readtrack.models import KnownEpoch
 from readtrack.sql import databases
 from readtrack.store import keys
+from readtrack.store.connection import server_time
 from readtrack.store.counters import Epoch
 
 LOCK = 0  # origin of the row of KnownEpoch that is for no list: writers of history lock it
@@ -100,12 +104,29 @@ def _store(epoch: Epoch) -> bool:
     if not epoch.current:  # nothing was settled in this list yet
         return bool(epoch.origin) and not stored.exists()
     values = {"epoch": epoch.current, "until": epoch.until}
-    row, is_new = stored.get_or_create(tag=epoch.tag, origin=epoch.origin, defaults=values)
+    with transaction.atomic(using=databases.of(KnownEpoch).alias):
+        row, is_new = stored.get_or_create(tag=epoch.tag, origin=epoch.origin, defaults=values)
+        if is_new:
+            _close_others(epoch)
     if is_new or row.epoch == epoch.current:
         return True
     # In one statement with the condition, because another flush may store its epoch meanwhile.
     changed_rows = stored.filter(epoch=epoch.previous).update(**values)
     return bool(changed_rows)
+
+
+def _close_others(epoch: Epoch) -> None:
+    """Gives the other lists of the partition an epoch that no Redis has, because the list of this
+    epoch has replaced them.
+
+    If one of them comes back, Redis was restored, also where its last settling is not known any
+    more because this database was restored, too. All of its counters had begun by now.
+    """
+    others = (
+        databases.rows(KnownEpoch).filter(tag=epoch.tag).exclude(origin__in=[LOCK, epoch.origin])
+    )
+    if others.exists():
+        others.update(epoch=randbits(62), until=Greatest("until", server_time(patient=True)))
 
 
 def lock_epoch() -> None:
