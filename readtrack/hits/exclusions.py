@@ -46,7 +46,7 @@ def _rule(key: str, value: Any) -> Any:
 
     Raises ValueError or re.error for a value that cannot be used.
     """
-    expected_type = bool if key == "staff" else str
+    expected_type: Any = bool if key == "staff" else str
     if not isinstance(value, expected_type):
         raise ValueError(value)
     if key == "permissions" and "." not in value:
