@@ -454,7 +454,7 @@ def _steps(needs: Needs, objects: Objects, *, bounds: Bounds) -> Mapping[str, pe
     if needs.order == "reads" and not needs.has_chart:
         # These tables show no points, so the numbers of a whole period may be at its last point.
         indexes = bounds.closing_indexes
-    return period_steps.steps(columns, bounds.first_hours, until=bounds.until, places=indexes)
+    return period_steps.steps(columns, bounds.first_hours, until=bounds.until, only_periods=indexes)
 
 
 def _union_calls(scope: Scope, answers: FirstAnswers) -> list[scripts.Call[int]]:
@@ -492,10 +492,10 @@ def _live_counts(
         if subject in rows:
             stored[subject] = rows[subject].views
     hash_calls = counters.hashes(objects.first, hash_kinds) if hash_kinds else []
-    state = page_state(counts=stored, others=[*hash_calls, *other_calls])
+    state = page_state(counts=stored, extra_calls=[*hash_calls, *other_calls])
     # Without Redis there are no results.
-    hash_results = state.others[: len(hash_calls)]
-    other_results = state.others[len(hash_calls) :]
+    hash_results = state.extra_results[: len(hash_calls)]
+    other_results = state.extra_results[len(hash_calls) :]
     return LiveCounts(stored, state.views, _hashes_with_counts(hash_results), other_results)
 
 

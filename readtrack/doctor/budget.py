@@ -79,7 +79,7 @@ def site_size() -> SiteSize:
     viewed = 0
     visitors = 0.0
     for model in counted_models():
-        viewed_rows = row_counts.held(model).filter(view_count__gt=0)
+        viewed_rows = row_counts.rows_with_counts(model).filter(view_count__gt=0)
         sums = viewed_rows.aggregate(viewed=Count("pk"), visitors=Avg("visitor_count"))
         posts += model._default_manager.count()
         viewed += sums["viewed"]

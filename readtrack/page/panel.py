@@ -73,12 +73,15 @@ def _numbers(subject: str) -> dict[str, Any]:
     gains = period_gains.gains([column], since=end_of_hour - 24, until=end_of_hour)
     stored = row_counts.by_subject([subject]).get(subject, zero)
     reads = counters.hashes([subject], ["reading"])
-    state = page_state(counts={subject: stored.views}, others=(uniques.visitors([subject]), *reads))
-    is_live = bool(state.others and all(state.others))  # False if the subject's server is silent
+    state = page_state(
+        counts={subject: stored.views}, extra_calls=(uniques.visitors([subject]), *reads)
+    )
+    # An empty result is that of a silent server.
+    is_live = bool(state.extra_results and all(state.extra_results))
     live_visitors = 0
     reading: dict[counters.Name, counters.Hash] = {}
     if is_live:
-        visitors_by_subject, reading = state.others
+        visitors_by_subject, reading = state.extra_results
         live_visitors = visitors_by_subject[subject]
     in_redis = {name: counted for name, counted in reading.items() if counted.counts}
     read_counts = hashes([subject], ["reading"], in_redis)["reading", subject]

@@ -12,7 +12,7 @@ from readtrack.hits import origins, visitors
 from readtrack.hits.reading import Reading
 from readtrack.page import shown
 from readtrack.page.placeholders import KEY, PAGE, Placeholder
-from readtrack.request import Recorder, Told
+from readtrack.request import Recorder, ScriptReport
 from readtrack.views import errors
 from readtrack.views.bodies import body_of
 
@@ -88,7 +88,7 @@ def _hand_over(
     named = shown.parse(page.name)
     reading = shown.reading(state, page.text, made=page.made)
     request.path = named.path
-    recorder.told = Told(named.as_of, page.language, reading)
+    recorder.script_report = ScriptReport(named.as_of, page.language, reading)
     recorder.is_shared = False
     if _is_view(state):
         recorder.views.update(dict.fromkeys(named.views))
