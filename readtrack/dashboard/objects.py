@@ -235,13 +235,17 @@ class Objects:
 
     @property
     def is_cut(self) -> bool:
-        """Returns True if objects are left out that may have views in the period."""
+        """True if objects are left out that may have views in the period."""
         if self.scope.is_listed:
             objects_by_label = Counter(subject.partition(":")[0] for subject in self.stored)
             return MOST in objects_by_label.values()
-        # By views of all time the list has the order of the objects, so it lacks none of the best.
-        is_by_list = self.order == "views" and self.scope.before is None
-        return self.days == popular.EVER and not is_by_list and len(self.stored) >= CANDIDATES
+        # A list of so many days has the order that the table has, so its first objects are the best.
+        if self.days != popular.EVER or len(self.stored) < CANDIDATES:
+            return False
+        # The list of all time is sorted by views of all time. A table with another order, or of a
+        # period that ended earlier, may have objects that are far down in this list.
+        has_order_of_list = self.order == "views" and self.scope.before is None
+        return not has_order_of_list
 
     @property
     def first(self) -> list[str]:

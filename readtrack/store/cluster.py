@@ -159,14 +159,17 @@ class Cluster(Redis):
             return False
         if isinstance(error, MovedError):
             self.refresh()
+            # The server that answered may not know of the move yet, but the error does.
             address = self._address_in(error)
             self._slots[error.slot_id] = address
             if address not in self._primaries:
                 self._primaries.append(address)
             return True
+        # The server is down. Another one may have taken its slots, or will.
         if self.is_patient:
             sleep(PAUSE)
-        return self.refresh() or self.is_patient
+        is_refreshed = self.refresh()
+        return is_refreshed or self.is_patient
 
     def _address_in(self, error: AskError) -> Address:
         """Returns the address of the server to which the error redirects."""

@@ -234,10 +234,11 @@ def changed(minutes: Sequence[str], *, tags: Sequence[str] = ()) -> Iterator[lis
         yield from scripts.run_all(*calls, patient=True)
 
 
-def change(subjects: Iterable[str]) -> None:
-    """Enters the subjects into the bucket of the present minute without a further view.
+def mark_changed(subjects: Iterable[str]) -> None:
+    """Makes the next flush store these subjects, though they had no further view.
 
-    The next flush then finds them there.
+    A flush takes the subjects of the minute buckets, which trending has too. A subject is entered there
+    with 0 views.
     """
     minute = buckets.minute_bucket(buckets.time_of(server_time(patient=True)))
     for portion in scripts.parted([*subjects]):

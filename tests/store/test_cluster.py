@@ -314,7 +314,7 @@ def test_plain_commands_follow_a_slot_and_raise_what_one_server_refuses(
 ) -> None:
     [post, *_] = [post for post in posts if owner(cluster, post) == 0]
     subject = subject_of(post)
-    counters.change([subject, subject_of(posts[-1])])
+    counters.mark_changed([subject, subject_of(posts[-1])])
     with cluster.moved(slot_of(post), 0, 1):
         assert not counters.have_hashes([subject_of(one) for one in posts])
     view(post)

@@ -74,12 +74,16 @@ class Strategy:
         return (highest + 1) * self.bits // 8 + 1
 
     def unread(self, reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
-        """Reads how many publications are new to the reader, by subject."""
+        """Reads how many publications are new to the reader, by subject.
+
+        A form that keeps no numbers gives 1 for any number of them.
+        """
         tag = keys.tag(subjects[0])
-        # To call the row for each key would take twice as long on a page with many dots.
+        # The keys are built from the template here, because a call of the row for each key would take
+        # twice as long on a page with many dots.
         prefix = keys.prefix()
         template = self.key().template
-        key_names = [keys.reads_began(tag)]
+        key_names = [keys.reads_began(tag)]  # since when the partition has read state
         key_names += [prefix + template % (tag, subject) for subject in subjects]
         key_names += ordinals.hashes_of(reader, tag)
         arguments = (ordinals.field(reader), len(subjects), ordinals.most_shown(reader))
