@@ -385,7 +385,7 @@ def identify(
 
 def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity: Identity) -> Hit:
     """Returns what is recorded of the page, at the present time of Redis's clock."""
-    if not clock.due:  # once in a process
+    if not clock.due:  # once in a process: it has not learnt the time yet
         fail_open(clock.ask, None)
     activity = verdict.activity
     reads = activity.reads
@@ -394,6 +394,7 @@ def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity
     values: tuple[tuple[str, str], ...] = ()
     if conf.DIMENSIONS and activity.views and not identity.visitor.opted_out:
         values = dimensions.values(request)
+    # A page that its script reports was made by an earlier request, and `as_of` is its time.
     began = request.readtrack.began if page.as_of is None else None
     # Positional, because twelve keyword arguments take as long as the hash of an address.
     return Hit(

@@ -37,8 +37,8 @@ def skip(
 ) -> Outcome:
     """Counts the views of these subjects as skips, and returns them as an outcome.
 
-    With `agent`, robots are also counted by name. Skips that are due are sent at once. Without
-    `is_alone`, they are left to the round trip of the request's hit.
+    With `agent`, robots are also counted by name. The skips wait in `skip_buffer`, which is sent
+    once a second at most: here, or without `is_alone` in the round trip of the request's hit.
     """
     skipped = dict.fromkeys(views, reason)
     fields_of_view: list[str] = [reason]

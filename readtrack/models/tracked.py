@@ -96,7 +96,8 @@ class CountField(models.PositiveBigIntegerField):  # type: ignore[type-arg]  # g
         """Returns what `save()` writes: on an UPDATE the column itself, for a copy of a row 0."""
         if not add:
             return F(self.name)  # a stale instance cannot write an old count back
-        # A deferred count is in no attribute, and was stored.
+        # A copy of a row has the StoredCount of that row; a count that the site sets is an int, and
+        # is written. A deferred count is in no attribute, and was stored.
         count = model_instance.__dict__.get(self.attname, StoredCount())
         is_new_row = model_instance._state.adding or model_instance.pk is None
         # A row that is saved in another database is no new row: it keeps its key and its count.

@@ -93,13 +93,15 @@ def script(context: Any) -> str:
     except NoReverseMatch:
         hint = "<!-- readtrack_script: include readtrack.urls in the URLconf -->"
         return SafeString(hint if settings.DEBUG else "")
+    # The name says what the page shows. Of a DetailView the middleware learns that only later.
     recorder.see(context)
     recorder.has_script = True
     name = name_of(recorder, path=request.path)
     # The placeholder gives way to the version of the script and the attribute with the token.
     version_and_token: Placeholder | SafeString = Placeholder(PAGE, name)
     if len(name) > LONGEST_NAME:
-        version_and_token = SafeString(f'{VERSION_WITHOUT_TEXT}" data-page="')  # an empty token
+        # With an empty token the script sends nothing.
+        version_and_token = SafeString(f'{VERSION_WITHOUT_TEXT}" data-page="')
     nonce = _nonce_of(context, request, is_shared=recorder.is_shared)
     attribute = format_html(' nonce="{}"', nonce) if nonce else ""
     return format_html('<script src="{}?{}"{} defer></script>', url, version_and_token, attribute)

@@ -361,17 +361,18 @@ class Cluster(Redis):
     def time(self, **options: Any) -> Any:
         """Returns the earliest time of the servers that answer, in seconds and microseconds.
 
-        By a later time, a page would seem to begin after it did.
+        By a later time, a page would seem to begin after it did, and would mark as read what was
+        published meanwhile.
         """
         # By how much each server's clock is ahead of `perf_counter` (ns). Not the time itself,
         # because that passes while the next servers are asked.
         ahead = []
-        self.address(None)
+        self.address(None)  # learns the primaries; raises SilentError if none is known
         for address in self._primaries:
             with suppress(SilentError):
                 seconds, microseconds = self.at(address, lambda client: client.time(**options))
                 ahead.append((seconds * 1_000_000 + microseconds) * 1_000 - perf_counter_ns())
-        if not ahead:
+        if not ahead:  # tries once more, and raises the error
             return super().time(**options)
         return divmod((min(ahead) + perf_counter_ns()) // 1_000, 1_000_000)
 

@@ -376,7 +376,8 @@ def address(client: Redis | None = None) -> str:
 def _close(*, setting: str, **kwargs: Any) -> None:
     """Forgets all clients after a change of their settings, and closes the circuit.
 
-    Idle connections are closed. Connections in use are left to the threads that use them.
+    Django's signal `setting_changed` calls it, which tests send. Idle connections are closed, those
+    that `scripts` keeps by `closers`. Connections in use are left to the threads that use them.
     """
     if setting not in {"CACHES", "READTRACK"}:
         return

@@ -63,10 +63,10 @@ class Hash(NamedTuple):
 
     @property
     def floor(self) -> int:
-        """The highest count that a value had when record.lua replaced it; 0 if it replaced none.
+        """The most that a value can have had when record.lua replaced it; 0 if it replaced none.
 
-        A full hash replaces its lightest value, so no replaced value was heavier than the present
-        lightest one.
+        By this the flush tells replaced values from lost ones. A full hash of a dimension replaces
+        its lightest value, so no replaced value was heavier than the present lightest one.
         """
         values = [count for value, count in self.counts.items() if value != "other"]
         return min(values) if len(values) >= VALUES else 0
