@@ -24,46 +24,63 @@ row_saving = Signal()
 
 @cache
 def news_columns(model: type[Tracked]) -> dict[str, str]:
-    """Returns the columns of the model's `news_fields`, and of the foreign keys in `news_for`, by
-    field name.
+    """Returns the names of the fields in `news_fields`, and of the foreign keys in `news_for`, by
+    column.
+
+    A field that django-modeltranslation translates has a column for each language. Its own column
+    is left out, because each save writes it in the language of the moment.
     """
-    fields: list[Any] = []
+    columns: dict[str, str] = {}
     for name in (*model.news_fields, *model.news_for):
         with suppress(FieldDoesNotExist):  # a system check reports it
-            fields.append(model._meta.get_field(name))
-    return {
-        field.name: field.attname for field in fields if field.concrete and not field.many_to_many
-    }
+            field: Any = model._meta.get_field(name)
+            if field.concrete and not field.many_to_many:
+                columns.update((one.attname, name) for one in _translations(field) or [field])
+    return columns
+
+
+def _translations(field: Any) -> list[Any]:
+    """Returns the fields of django-modeltranslation that have the field's value in each language."""
+    return [
+        other
+        for other in field.model._meta.concrete_fields
+        if getattr(getattr(other, "translated_field", None), "name", None) == field.name
+    ]
+
+
+def every_row(model: type[Model], *, using: str | None) -> models.QuerySet[Any]:
+    """Returns all rows of the model's table.
+
+    No manager is asked, because it may hide rows, even the one that `base_manager_name` names.
+    """
+    return models.QuerySet(model, using=using)
 
 
 def stored_values(
     instance: Model, only: Collection[str] | None, *, using: str
 ) -> dict[str, Any] | None:
-    """Returns what the row stores of the news columns that a save of `only` these fields writes;
-    None without a row.
+    """Returns what the row stores of the news columns that a save of `only` these fields writes, by
+    column; None without a row.
     """
-    columns = {}
-    for name, column in news_columns(type(instance)).items():
+    columns = []
+    for column, name in news_columns(type(instance)).items():
         is_saved = only is None or name in only or column in only
         if is_saved and column in instance.__dict__:
-            columns[name] = column
+            columns.append(column)
     if not columns:
         return {}
-    rows = type(instance)._base_manager.using(using).filter(pk=instance.pk)
-    row = rows.values(*columns.values()).first()
-    if row is None:
-        return None
-    return {name: row[column] for name, column in columns.items()}
+    row = every_row(type(instance), using=using).filter(pk=instance.pk).values(*columns).first()
+    return dict(row) if row else None
 
 
 def changed_fields(instance: Model, stored: Mapping[str, Any]) -> set[str]:
-    """Returns the names of the stored values that differ from the instance's own."""
-    columns = news_columns(type(instance))
+    """Returns the names of the fields whose stored values differ from the instance's own."""
+    names = news_columns(type(instance))
     changed = set()
-    for name, old in stored.items():
-        new = instance.__dict__.get(columns[name])
+    for column, old in stored.items():
+        new = instance.__dict__.get(column)
         if _differ(old, new):
-            changed.add(name)
+            changed.add(names[column])
     return changed
 
 
@@ -93,9 +110,10 @@ class CountField(models.PositiveBigIntegerField):  # type: ignore[type-arg]  # g
         if not add:
             return F(self.name)  # a stale instance cannot write an old count back
         count = model_instance.__dict__.get(self.attname, StoredCount())  # a deferred one is stored
-        is_stored = isinstance(count, StoredCount)
+        # A row of another model, such as a version that django-simple-history keeps, is no copy.
+        is_copied = isinstance(count, StoredCount) and isinstance(model_instance, Tracked)
         # A row that is only saved in another database keeps its primary key, and its count.
-        if is_stored and (model_instance._state.adding or model_instance.pk is None):
+        if is_copied and (model_instance._state.adding or model_instance.pk is None):
             setattr(model_instance, self.attname, 0)
         return super().pre_save(model_instance, add)
 
@@ -198,7 +216,7 @@ def _raise_to_stored_counts(instance: Tracked, *, using: str | None) -> None:
     """Raises the counts to those of the row, because a fixture may be old, or from before the row
     had counts.
     """
-    rows = type(instance)._base_manager.using(using).filter(pk=instance.pk)
+    rows = every_row(type(instance), using=using).filter(pk=instance.pk)
     stored = rows.values(*COUNTS).first() or {}
     for name, count in stored.items():
         setattr(instance, name, max(count, getattr(instance, name)))
