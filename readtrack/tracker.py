@@ -25,6 +25,7 @@ from readtrack.unread.outbox import resend as resend
 from readtrack.unread.publishing import mark_unread as mark_unread
 from readtrack.unread.publishing import publish as publish
 from readtrack.unread.publishing import publish_to as publish_to
+from readtrack.unread.publishing import unpublish as unpublish
 
 
 def skip(

@@ -4,9 +4,12 @@ A publication is written in the transaction of the post, sent to Redis on commit
 Redis has it. What a crash leaves in the outbox is sent by the next flush.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from hashlib import blake2b
+from secrets import token_bytes
 from typing import Any
+from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
@@ -59,6 +62,41 @@ def send_on_commit(publications: Sequence[UnsentPublication], *, using: str | No
 
     # Robust, because the post is saved by then: an error is logged and the page is served.
     transaction.on_commit(send_or_keep, using=alias, robust=True)
+
+
+def token_of(post: str) -> UUID:
+    """Returns a token for one publication of the post with that subject.
+
+    All tokens of a post begin alike, so that its publications can be found again.
+    """
+    return UUID(bytes=_token_start(post) + token_bytes(8))
+
+
+def _token_start(post: str) -> bytes:
+    return blake2b(post.encode(), digest_size=8).digest()
+
+
+def withdraw_on_commit(categories: Mapping[str, Sequence[str]], *, using: str | None) -> None:
+    """Takes publications back on commit: out of the outbox, and out of Redis.
+
+    `categories` has the subjects of the categories by that of each post.
+    """
+    calls: list[scripts.Call[int]] = []
+    for post, subject_names in categories.items():
+        start = _token_start(post)
+        calls += read_state.unpublish(subject_names, token_start=start.hex())
+        first = UUID(bytes=start + bytes(8))
+        last = UUID(bytes=start + b"\xff" * 8)
+        for alias in outboxes():
+            UnsentPublication.objects.using(alias).filter(
+                subject__in=subject_names, items=1, token__range=(first, last)
+            ).delete()
+
+    def withdraw() -> None:
+        fail_open(scripts.run_all, [], *calls)
+
+    if calls:
+        transaction.on_commit(withdraw, using=using or DEFAULT_DB_ALIAS, robust=True)
 
 
 def send(publications: Sequence[UnsentPublication], outbox: str | None = None) -> bool:

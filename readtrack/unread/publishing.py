@@ -7,6 +7,7 @@ from django.db.models import ManyToManyField, Model
 
 from readtrack import subjects
 from readtrack.models import UnsentPublication
+from readtrack.store import read_state
 from readtrack.unread import outbox
 
 
@@ -33,7 +34,7 @@ def publish(
     the posts. Raises TypeError for a model that can be news for nothing: neither its `news_for` nor
     that of MODELS says for what.
     """
-    authors: dict[str, list[str]] = {}  # of the posts of each category
+    posts_by_category: dict[str, list[Model]] = {}
     publications: list[UnsentPublication] = []
     for post in subjects.listed(posts):
         has_read_state = subjects.has_read_state(type(post))
@@ -41,16 +42,16 @@ def publish(
             ways = "name the fields in its news_for or in that of READTRACK['MODELS']"
             raise TypeError(f"{type(post).__name__} is news for nothing; {ways}.")
         using = using or router.db_for_write(type(post), instance=post)
-        author = subjects.author_of(post)
         for subject in categories_of(post, using=using, links=links):
-            authors.setdefault(subject, []).append(author)
+            posts_by_category.setdefault(subject, []).append(post)
         if has_read_state and links is None:
+            author = subjects.author_of(post)
             publications.append(
                 UnsentPublication(
                     subject=subjects.subject_of(post), author=author, is_own=bool(author)
                 )
             )
-    outbox.send_on_commit([*_publications(authors), *publications], using=using)
+    outbox.send_on_commit([*_publications(posts_by_category), *publications], using=using)
 
 
 def publish_to(objs: Iterable[Model], posts: Sequence[Model], *, using: str | None = None) -> None:
@@ -59,22 +60,49 @@ def publish_to(objs: Iterable[Model], posts: Sequence[Model], *, using: str | No
 
     The posts may be of any model. Raises TypeError for a category without read state.
     """
-    authors = [subjects.author_of(post) for post in subjects.listed(posts)]
-    categories = dict.fromkeys(subjects.category_subjects(objs), authors)
+    news = list(subjects.listed(posts))
+    categories = dict.fromkeys(subjects.category_subjects(objs), news)
     outbox.send_on_commit(_publications(categories), using=using)
 
 
-def _publications(authors: Mapping[str, Sequence[str]]) -> list[UnsentPublication]:
-    """Returns one publication for each category, by the authors of its posts."""
+def _publications(posts_by_category: Mapping[str, Sequence[Model]]) -> list[UnsentPublication]:
+    """Returns one publication for each category."""
     publications = []
-    for subject, authors_of_posts in authors.items():
+    for subject, posts in posts_by_category.items():
         # If all posts are by one author, the author gets no dot.
-        is_single = len(set(authors_of_posts)) == 1
-        author = authors_of_posts[0] if is_single else ""
-        publications.append(
-            UnsentPublication(subject=subject, items=len(authors_of_posts), author=author)
-        )
+        authors = {subjects.author_of(post) for post in posts}
+        author = authors.pop() if len(authors) == 1 else ""
+        publication = UnsentPublication(subject=subject, items=len(posts), author=author)
+        if len(posts) == 1 and posts[0].pk is not None:
+            publication.token = outbox.token_of(subjects.subject_of(posts[0]))
+        publications.append(publication)
     return publications
+
+
+def unpublish(posts: Iterable[Model], *, using: str | None = None) -> None:
+    """Takes the news of these posts back on commit, as their deletion does: nobody is told of them
+    any more.
+
+    Call it where a post is hidden, and not deleted. It needs READ_STATE "sequence", because a
+    bitmap forgets what a reader had read before; and news of the last 24 hours that was one post
+    alone. What else was published stays new.
+    """
+    if not read_state.strategy_of("").has_numbers:
+        return
+    for post in subjects.listed(posts):
+        own = using or router.db_for_write(type(post), instance=post)
+        unpublish_from(categories_of(post, using=own), [post], using=own)
+
+
+def unpublish_from(
+    categories: Iterable[str], posts: Iterable[Model], *, using: str | None = None
+) -> None:
+    """Takes the news of these posts in the categories with these subjects back on commit."""
+    if not read_state.strategy_of("").has_numbers:
+        return
+    names = list(categories)
+    withdrawn = {subjects.subject_of(post): names for post in posts}
+    outbox.withdraw_on_commit(withdrawn if names else {}, using=using)
 
 
 def categories_of(
