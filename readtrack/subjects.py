@@ -32,7 +32,12 @@ def subject_of_row(model: type[Model], pk: Any) -> str:
     """Returns the subject of a row. Characters that could break a key or a glob are
     percent-encoded.
     """
-    return f"{label_of(model)}:{pk if type(pk) is int else quote(str(pk), safe='')}"
+    return subject_in(label_of(model), pk)
+
+
+def subject_in(label: str, pk: Any) -> str:
+    """Returns the subject with that label and primary key."""
+    return f"{label}:{pk if type(pk) is int else quote(str(pk), safe='')}"
 
 
 def label_in(subject: str) -> str:

@@ -35,7 +35,12 @@ ROBOT = (
 PART = re.compile(r"\{(\w+)\}")
 TAG = re.compile(r":\{rt[0-9a-f]+\}")
 # Of parts whose names may hold something else than `[^:{]*`.
-PARTS = {"tag": rf"(?:{TAG.pattern})?", "subject": r"[^:{]+:[^:{]+", "hour": r"\d{10}"}
+PARTS = {
+    "tag": rf"(?:{TAG.pattern})?",
+    "subject": r"[^:{]+:[^:{]+",
+    "hour": r"\d{10}",
+    "name": ".+",
+}
 MEMBER = re.compile(
     r"([^.]+?):([^:.]+\.[^:]+:.*)", re.DOTALL
 )  # a kind, which has no dot, and a subject of `app.model`
@@ -211,6 +216,8 @@ flush_full = Key("flush:full", "string", 0, "start of the last full flush that e
 flush_orphans = Key("flush:orphans", "sorted set", 0, "subjects without a row, by when that was first seen (µs)")
 flush_layout = Key("flush:partitions", "string", 0, "PARTITIONS that flushes know; a flush with others does nothing")
 importing = Key("import:{source}", "hash", 30 * DAY, "position of an import, for as long after a batch")
+renaming = Key("renaming", "string", MINUTE, "the process that moves keys of a renamed model to their new names")
+moving = Key("moving:{state}:{token}:{name}", "any", 0, "a key of a renamed model on its way to another partition")
 budget = Key("budget:{nonce}:{kind}", "any", MINUTE, "written, weighed and removed by `readtrack budget`")
 # fmt: on
 
