@@ -2,6 +2,7 @@
 
 from collections import Counter
 from contextlib import nullcontext
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import buckets, tracker
+from readtrack.hits.visitors import Visitor
 from readtrack.store import (
     counters,
     keys,
@@ -19,6 +21,7 @@ from readtrack.store import (
     trending,
     uniques,
 )
+from readtrack.store.connection import server_time
 from readtrack.store.counters import Total
 from tests.support import factories
 from tests.support.partitions import asked, slots_checked
@@ -107,6 +110,8 @@ def test_every_key_of_a_model_follows(
     expected = {name.removesuffix(":site.post") for name in expected}
     after = {name.removesuffix(":site.article") for name in names(redis)}
     assert after == expected
+    marked = [str(name) for tag in keys.tags() for name in redis.zrange(keys.unsettled(tag), 0, -1)]
+    assert not [name for name in marked if "site.post:" in name or name.endswith("site.post")]
     assert total(NEW) == Total(3, is_settled=False)
     assert total("site.poster:7") == Total(1, is_settled=False)
     assert visitors(NEW) == 3
@@ -217,6 +222,14 @@ def test_what_was_published_under_either_name_is_unread(
     assert unread(1, NEW) == 0
 
 
+def test_a_page_from_before_a_publication_does_not_hide_it(partitions: int) -> None:
+    began = server_time()
+    publish(OLD)
+    move()
+    scripts.run_all(*read_state.marks(1, [NEW], as_of=began))
+    assert unread(1, NEW) == 1
+
+
 @pytest.mark.parametrize("form", ["bitmap", "sequence"])
 def test_readers_of_the_old_name_have_read_the_new_one(
     settings: Settings, partitions: int, form: str
@@ -301,3 +314,32 @@ def test_one_process_at_a_time_moves_keys(redis: Redis) -> None:
             scripts.Call("SET", [keys.renaming(keys.tags()[0])], ("x", "NX"), bool)
         )
     assert not redis.keys("renaming*")
+
+
+def test_pages_that_count_under_either_name_meanwhile_lose_nothing(partitions: int) -> None:
+    subjects = [f"site.{name}:{number}" for name in ("post", "article") for number in range(5)]
+    stop = Event()
+    counted: dict[str, Counter[str]] = {"a": Counter(), "b": Counter()}  # by thread
+
+    def count_views(name: str) -> None:
+        for number in range(10**6):
+            hit = factories.hit(*subjects, visitor=Visitor(f"{name}{number}"))
+            for subject in tracker.record(hit).counted:
+                counted[name][subject.rpartition(":")[2]] += 1
+            if stop.is_set():
+                return
+
+    writers = [Thread(target=count_views, args=(name,)) for name in counted]
+    for writer in writers:
+        writer.start()
+    for _ in range(8):
+        move()
+    stop.set()
+    for writer in writers:
+        writer.join()
+    move()
+    articles = [f"site.article:{number}" for number in range(5)]
+    totals = asked(counters.totals, articles)
+    acknowledged = counted["a"] + counted["b"]
+    assert {name.rpartition(":")[2]: one.views for name, one in totals.items()} == acknowledged
+    assert min(acknowledged.values()) > 5
