@@ -97,7 +97,17 @@ def rename_subject(before: str, after: str) -> None:
             continue
         for model in TABLES:
             rows = databases.rows(model).filter(subject=old)
-            _move(model, rows, subject=Value(new), full_subject=Value(after))
+            if new.casefold() == old.casefold() and databases.of(model).vendor == "mysql":
+                _rename_in_place(model, rows, subject=new, full_subject=after)
+            else:
+                _move(model, rows, subject=Value(new), full_subject=Value(after))
+
+
+def _rename_in_place(model: type[Model], rows: "QuerySet[Any]", **renamed: str) -> None:
+    """Changes the rows of a name that differs in case only, which MySQL takes for the same."""
+    columns = TABLES[model]
+    own = {name: renamed[name] for name in renamed if name in (*columns.keys, *columns.values)}
+    rows.update(**own)
 
 
 def _move(model: type[Model], rows: "QuerySet[Any]", **renamed: Any) -> None:

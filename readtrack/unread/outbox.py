@@ -23,6 +23,8 @@ from readtrack.registry import registry
 from readtrack.store import read_state, scripts
 from readtrack.store.circuit import fail_open
 
+DIGEST = 8  # bytes of a token that name its post
+
 
 def outboxes() -> list[str]:
     """Returns the aliases of the databases that have an outbox, the app's own first."""
@@ -69,11 +71,16 @@ def token_of(post: str) -> UUID:
 
     All tokens of a post begin alike, so that its publications can be found again.
     """
-    return UUID(bytes=_token_start(post) + token_bytes(8))
+    return UUID(bytes=_digest(post) + token_bytes(8), version=4)
 
 
-def _token_start(post: str) -> bytes:
-    return blake2b(post.encode(), digest_size=8).digest()
+def _token_start(post: str) -> str:
+    """Returns the beginning of the post's tokens, in hexadecimal digits."""
+    return UUID(bytes=_digest(post) + bytes(8), version=4).hex[: 2 * DIGEST]
+
+
+def _digest(post: str) -> bytes:
+    return blake2b(post.encode(), digest_size=DIGEST).digest()
 
 
 def withdraw_on_commit(categories: Mapping[str, Sequence[str]], *, using: str | None) -> None:
@@ -84,13 +91,14 @@ def withdraw_on_commit(categories: Mapping[str, Sequence[str]], *, using: str | 
     calls: list[scripts.Call[int]] = []
     for post, subject_names in categories.items():
         start = _token_start(post)
-        calls += read_state.unpublish(subject_names, token_start=start.hex())
-        first = UUID(bytes=start + bytes(8))
-        last = UUID(bytes=start + b"\xff" * 8)
+        calls += read_state.unpublish(subject_names, token_start=start)
         for alias in outboxes():
-            UnsentPublication.objects.using(alias).filter(
-                subject__in=subject_names, items=1, token__range=(first, last)
-            ).delete()
+            rows = UnsentPublication.objects.using(alias).filter(subject__in=subject_names, items=1)
+            # Not by a range of tokens, because MariaDB sorts them by their ends.
+            tokens = [token for token in rows.values_list("token", flat=True) if token]
+            own = [token for token in tokens if token.hex.startswith(start)]
+            if own:
+                rows.filter(token__in=own).delete()
 
     def withdraw() -> None:
         fail_open(scripts.run_all, [], *calls)

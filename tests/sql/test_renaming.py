@@ -131,3 +131,9 @@ def test_a_name_that_stays_the_same_loses_nothing(database: str) -> None:
     renaming.rename_subject("shop.page:same", "shop.page:same")
     renaming.rename_model(OLD, OLD, pks=())
     assert found() == {"shop.page:same": {5}}
+
+
+def test_a_key_that_changes_in_case_only_loses_nothing(database: str) -> None:
+    write("shop.page:Hello")
+    renaming.rename_subject("shop.page:Hello", "shop.page:hello")
+    assert found() == {"shop.page:hello": {5}}
