@@ -12,30 +12,30 @@ from readtrack.unread import outbox
 
 
 def mark_unread(objs: Iterable[Model]) -> None:
-    """Makes the categories unread for all, in one trip for 1,000. Raises TypeError without read
-    state.
+    """Makes the categories unread for everybody, in one round trip for each 1,000 categories.
+
+    Raises TypeError for an object without read state, and redis.RedisError.
     """
-    outbox.send(
-        [
-            UnsentPublication(subject=subject, token=None)
-            for subject in subjects.category_subjects(objs)
-        ]
-    )
+    publications = [
+        UnsentPublication(subject=subject, token=None)
+        for subject in subjects.category_subjects(objs)
+    ]
+    outbox.send(publications)
 
 
 def publish(
     posts: Iterable[Model], *, using: str | None = None, links: Collection[str] | None = None
 ) -> None:
-    """Makes the categories of the posts unread on commit; with `links`, those of these fields
-    alone.
+    """Makes the categories of the posts unread on commit.
 
     Call it where `save()` is not called: after bulk_create and update, in imports, when a scheduled
-    post is due. In the transaction of the posts, no crash can lose it. `using` is the database of
-    the posts. Raises TypeError for a model that can be news for nothing: neither its `news_for` nor
-    that of MODELS says for what.
+    post is due. If it is called in the transaction of the posts, no crash can lose it. `using` is
+    the alias of the posts' database. With `links`, it takes only the categories that these fields
+    lead to. Raises TypeError for a model that has neither read state nor fields that lead to
+    categories (`news_for`, of the model or in MODELS).
     """
     posts_by_category: dict[str, list[Model]] = {}
-    publications: list[UnsentPublication] = []
+    own_publications: list[UnsentPublication] = []  # of posts that have read state themselves
     for post in subjects.listed(posts):
         has_read_state = subjects.has_read_state(type(post))
         if not has_read_state and not subjects.news_links(type(post)):
@@ -45,33 +45,37 @@ def publish(
         for subject in categories_of(post, using=using, links=links):
             posts_by_category.setdefault(subject, []).append(post)
         if has_read_state and links is None:
+            subject = subjects.subject_of(post)
             author = subjects.author_of(post)
-            publications.append(
-                UnsentPublication(
-                    subject=subjects.subject_of(post), author=author, is_own=bool(author)
-                )
+            own_publications.append(
+                UnsentPublication(subject=subject, author=author, is_own=bool(author))
             )
-    outbox.send_on_commit([*_publications(posts_by_category), *publications], using=using)
+    publications = [*_publications(posts_by_category), *own_publications]
+    outbox.send_on_commit(publications, using=using)
 
 
 def publish_to(objs: Iterable[Model], posts: Sequence[Model], *, using: str | None = None) -> None:
-    """Makes these categories unread on commit, because the posts are new in them; other categories
-    stay as they are.
+    """Makes the categories `objs` unread on commit, because the posts are new in them. Other
+    categories stay as they are.
 
     The posts may be of any model. Raises TypeError for a category without read state.
     """
     news = list(subjects.listed(posts))
-    categories = dict.fromkeys(subjects.category_subjects(objs), news)
-    outbox.send_on_commit(_publications(categories), using=using)
+    posts_by_category = dict.fromkeys(subjects.category_subjects(objs), news)
+    outbox.send_on_commit(_publications(posts_by_category), using=using)
 
 
 def _publications(posts_by_category: Mapping[str, Sequence[Model]]) -> list[UnsentPublication]:
-    """Returns one publication for each category."""
+    """Returns one publication for each category.
+
+    `posts_by_category` has the new posts by the subject of the category.
+    """
     publications = []
     for subject, posts in posts_by_category.items():
-        # If all posts are by one author, the author gets no dot.
         authors = {subjects.author_of(post) for post in posts}
-        author = authors.pop() if len(authors) == 1 else ""
+        author = ""
+        if len(authors) == 1:  # a single author of all posts gets no dot
+            author = authors.pop()
         publication = UnsentPublication(subject=subject, items=len(posts), author=author)
         if len(posts) == 1 and posts[0].pk is not None:
             publication.token = outbox.token_of(subjects.subject_of(posts[0]))
@@ -110,15 +114,18 @@ def categories_of(
 ) -> Iterator[str]:
     """Yields the subjects of the post's categories, with one query for each many-to-many field.
 
-    With `links` they are those of these fields alone.
+    With `links` it yields only the categories that these fields lead to.
     """
     for field in subjects.news_links(type(post)):
         if links is not None and field.name not in links:
             continue
         if isinstance(field, ManyToManyField):
-            yield from map(subjects.subject_of, getattr(post, field.name).using(using).only("pk"))
+            categories = getattr(post, field.name).using(using).only("pk")
+            yield from map(subjects.subject_of, categories)
             continue
-        key = getattr(post, field.attname)
-        if key is not None:
-            pk = key if field.target_field.primary_key else getattr(post, field.name).pk
-            yield subjects.subject_of_row(field.related_model, pk)
+        pk = getattr(post, field.attname)
+        if pk is None:
+            continue
+        if not field.target_field.primary_key:  # the foreign key has a `to_field`
+            pk = getattr(post, field.name).pk
+        yield subjects.subject_of_row(field.related_model, pk)

@@ -27,7 +27,7 @@ class Nothing(models.Manager):
 
 def hide(model: type[models.Model], monkeypatch: pytest.MonkeyPatch) -> None:
     """Gives the model a base manager that hides all rows, as `base_manager_name` does."""
-    manager = Nothing()
+    manager: Any = Nothing()
     manager.model = model
     monkeypatch.setattr(model._meta, "base_manager", manager)
     assert not model._base_manager.exists()

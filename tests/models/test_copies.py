@@ -22,7 +22,8 @@ def version_model() -> Any:
     body: dict[str, Any] = {"__module__": __name__, "version": models.AutoField(primary_key=True)}
     body["Meta"] = type("Meta", (), {"app_label": "site"})
     for name in ("title", "view_count", "visitor_count"):
-        body[name] = Post._meta.get_field(name).clone()
+        field: Any = Post._meta.get_field(name)
+        body[name] = field.clone()
     body["post_id"] = models.IntegerField()
     return type("PostVersion", (models.Model,), body)
 
@@ -70,7 +71,7 @@ def test_a_copy_of_the_row_itself_starts_at_nothing_still() -> None:
     assert stored(post) == 0
 
 
-class TranslationCharField(models.CharField):  # type: ignore[type-arg]  # generic in the stubs only
+class TranslationCharField(models.CharField):
     """A column for one language, as django-modeltranslation adds it."""
 
     def __init__(self, translated_field: Any, **options: Any) -> None:

@@ -69,7 +69,7 @@ def settle(subject: str, views: int) -> None:
         if answer[1].tag == keys.tag(subject)
     ]
     stored = {subject: counters.Stored({"": views})}
-    scripts.run(counters.settle(stored, epoch=epoch, known=None))
+    scripts.run(counters.settle(stored, epoch=epoch, sql_epoch=None))
 
 
 def names(redis: Redis) -> set[str]:
