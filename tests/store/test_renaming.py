@@ -173,15 +173,23 @@ def test_the_hashes_and_hours_of_both_names_add_up(redis: Redis, partitions: int
     assert views == {"site.article": 4}
 
 
-def test_a_total_that_is_no_number_stands_in_the_way_of_nothing(
-    redis: Redis, partitions: int
+@pytest.mark.parametrize("command", [("SET", "rubbish"), ("LPUSH", "x"), ("SADD", "x")])
+def test_what_others_wrote_stands_in_the_way_of_nothing(
+    partitions: int, command: tuple[str, str]
 ) -> None:
-    record(OLD, 2)
-    record("site.post:8", 2)
-    scripts.run(scripts.Call("SET", [keys.total(OLD)], ("rubbish",)))
+    for number in range(7, 10):
+        record(f"site.post:{number}", 2)
+        read(1, f"site.post:{number}")
     record(NEW)
+    for row in (keys.total, keys.read_bits):
+        name, value = command
+        scripts.run_all(
+            scripts.Call("UNLINK", [row(OLD)]), scripts.Call(name, [row(OLD)], (value,))
+        )
     move()
-    assert total("site.article:8") == Total(2, is_settled=False)
+    for number in (8, 9):
+        assert total(f"site.article:{number}") == Total(2, is_settled=False)
+        assert unread(1, f"site.article:{number}") == 0
     assert total(NEW) == Total(1, is_settled=False)
 
 

@@ -57,6 +57,17 @@ local function unite(command, key, new_key)
   end
 end
 
+local function merge(how, key, new_key)
+  if how == 'add' then
+    add_counts(key, new_key)
+  elseif how == 'highest' then
+    keep_highest(key, new_key)
+  elseif how ~= 'keep' then
+    unite(how, key, new_key)
+  end
+  call('UNLINK', key)
+end
+
 for index = 1, (#KEYS - 1) / 2 do
   local key, new_key = KEYS[2 * index], KEYS[2 * index + 1]
   local how, name, new_name, state = unpack(ARGV, 4 * index - 3, 4 * index)
@@ -68,14 +79,7 @@ for index = 1, (#KEYS - 1) / 2 do
       local new_lacks_sql = is_marked(new_name)
       if name ~= '' and not lacks_sql and not new_lacks_sql then how = 'highest' end
       if not lacks_sql and new_lacks_sql then call('ZREM', unsettled, new_name) end
-      if how == 'add' then
-        add_counts(key, new_key)
-      elseif how == 'highest' then
-        keep_highest(key, new_key)
-      elseif how ~= 'keep' then
-        unite(how, key, new_key)
-      end
-      call('UNLINK', key)
+      pcall(merge, how, key, new_key)  -- of two keys of different types the old one stays where it is
     end
     if name ~= '' then call('ZREM', unsettled, name) end
     moved = moved + 1

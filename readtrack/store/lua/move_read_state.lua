@@ -44,9 +44,7 @@ local function move_numbers(key, new_key)
   call('BITFIELD', new_key, 'INCRBY', 'u32', 0, others)
 end
 
-for first = 1, #KEYS, 2 * PER_NAME do
-  local last = first + PER_NAME - 1
-  moved = moved + call('EXISTS', unpack(KEYS, first, last))
+local function move(first, last)
   local bits, ordinal_bits, numbers, ordinal_numbers, published, sent = unpack(KEYS, first, last)
   local new_bits, new_ordinal_bits, new_numbers, new_ordinal_numbers, new_published, new_sent
     = unpack(KEYS, last + 1, last + PER_NAME)
@@ -60,5 +58,11 @@ for first = 1, #KEYS, 2 * PER_NAME do
     call('ZUNIONSTORE', new_sent, 2, new_sent, sent, 'AGGREGATE', 'MIN')
     call('UNLINK', sent)
   end
+end
+
+for first = 1, #KEYS, 2 * PER_NAME do
+  local last = first + PER_NAME - 1
+  moved = moved + call('EXISTS', unpack(KEYS, first, last))
+  pcall(move, first, last)  -- a key of another type stops its category, and no other
 end
 return moved
