@@ -31,7 +31,15 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
     "tracker": (
         tracker,
         [
-            *("publish", "publish_to", "unpublish", "mark_unread", "mark_read", "mark_all_read"),
+            *(
+                "publish",
+                "publish_to",
+                "unpublish",
+                "unpublish_from",
+                "mark_unread",
+                "mark_read",
+                "mark_all_read",
+            ),
             *(
                 "view",
                 "visitor",

@@ -1,6 +1,7 @@
 """Migration operations for the site's own tables, and for models with another name."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from django.db import router
@@ -114,17 +115,16 @@ class FollowRename(Operation):
         if getattr(schema_editor, "collect_sql", False):
             return
         alias = schema_editor.connection.alias
-        model = state.apps.get_model(self.after)
-        is_here = self.allow_migrate_model(alias, model) and router.db_for_write(model) == alias
+        pks: Iterable[Any] = ()
+        # The state may have gone on to a further name by then.
+        with suppress(LookupError):
+            model = state.apps.get_model(self.after)
+            if not self.allow_migrate_model(alias, model) or router.db_for_write(model) != alias:
+                return
+            pks = model._base_manager.using(alias).values_list("pk", flat=True)
         # Without its tables readtrack has counted nothing yet.
-        if is_here and renaming.has_tables():
-            rows = model._base_manager.using(alias)
-            renames.rename_model(
-                before.lower(),
-                after.lower(),
-                pks=rows.values_list("pk", flat=True),
-                using=alias,
-            )
+        if renaming.has_tables():
+            renames.rename_model(before.lower(), after.lower(), pks=pks, using=alias)
 
     def describe(self) -> str:
         return f"Move what readtrack has about {self.before} to {self.after}"

@@ -130,7 +130,7 @@ def before_save(
         for field in links:
             if field.name in changed:
                 old = _category_at(field, (stored or {}).get(field.attname), using=using)
-                publishing.unpublish_from(old, [instance], using=using)
+                publishing.withdraw(old, [instance], using=using)
         if not instance.is_news(created=created, changed=changed):
             return
         link_names = {field.name for field in links}
@@ -187,7 +187,7 @@ def on_link(
     posts = linked if is_category else [instance]
     categories = [instance] if is_category else linked
     if action == "post_remove":
-        publishing.unpublish_from(map(subject_of, categories), posts, using=using)
+        publishing.withdraw(map(subject_of, categories), posts, using=using)
         return
     news = [post for post in posts if _is_news_when_linked(post, name)]
     if news:

@@ -27,6 +27,7 @@ from readtrack.unread.publishing import mark_unread as mark_unread
 from readtrack.unread.publishing import publish as publish
 from readtrack.unread.publishing import publish_to as publish_to
 from readtrack.unread.publishing import unpublish as unpublish
+from readtrack.unread.publishing import unpublish_from as unpublish_from
 
 
 def skip(

@@ -84,29 +84,38 @@ def _publications(posts_by_category: Mapping[str, Sequence[Model]]) -> list[Unse
 
 
 def unpublish(posts: Iterable[Model], *, using: str | None = None) -> None:
-    """Takes the news of these posts back on commit, as their deletion does: nobody is told of them
-    any more.
+    """Takes the news of the posts back on commit, as their deletion does.
 
-    Call it where a post is hidden, and not deleted. It needs READ_STATE "sequence", because a
-    bitmap forgets what a reader had read before; and news of the last 24 hours that was one post
-    alone. What else was published stays new.
+    Call it where a post is hidden, and not deleted. A reader who has not seen the post has one less
+    that is new; what else was published stays new. It needs READ_STATE "sequence", because a bitmap
+    forgets what a reader had read before; and posts that were news each by itself, in the last 24
+    hours. `using` is the alias of the posts' database.
     """
     if not read_state.strategy_of("").has_numbers:
         return
     for post in subjects.listed(posts):
         own = using or router.db_for_write(type(post), instance=post)
-        unpublish_from(categories_of(post, using=own), [post], using=own)
+        withdraw(categories_of(post, using=own), [post], using=own)
 
 
 def unpublish_from(
-    categories: Iterable[str], posts: Iterable[Model], *, using: str | None = None
+    objs: Iterable[Model], posts: Sequence[Model], *, using: str | None = None
 ) -> None:
-    """Takes the news of these posts in the categories with these subjects back on commit."""
+    """Takes back on commit what `publish_to` published for these categories, like `unpublish`.
+
+    Raises TypeError for a category without read state.
+    """
+    withdraw(subjects.category_subjects(objs), subjects.listed(posts), using=using)
+
+
+def withdraw(categories: Iterable[str], posts: Iterable[Model], *, using: str | None) -> None:
+    """Takes the news of the posts in the categories with these subjects back on commit."""
     if not read_state.strategy_of("").has_numbers:
         return
     names = list(categories)
-    withdrawn = {subjects.subject_of(post): names for post in posts}
-    outbox.withdraw_on_commit(withdrawn if names else {}, using=using)
+    if names:
+        withdrawn = {subjects.subject_of(post): names for post in posts}
+        outbox.withdraw_on_commit(withdrawn, using=using)
 
 
 def categories_of(

@@ -10,6 +10,7 @@ from redis import Redis
 
 from readtrack import receivers, reports, tracker
 from readtrack.models import UnsentPublication
+from readtrack.store.circuit import circuit
 from tests.conftest import Start
 from tests.site.models import Article, Category, Gadget, Page, Post, Shelf, Topic
 from tests.support import factories
@@ -160,6 +161,19 @@ def test_a_hidden_post_is_taken_back_by_a_call(category: Category, users: list[A
     assert unread(users[0], category) == 1
 
 
+def test_what_was_published_to_another_category_is_taken_back_from_it(users: list[Any]) -> None:
+    board = factories.category()
+    tracker.mark_read(users[0], [board])
+    reply = factories.post()
+    other = factories.post()
+    tracker.publish_to([board], [reply])
+    tracker.publish_to([board], [other])
+    tracker.unpublish_from([board], [reply])
+    assert unread(users[0], board) == 1
+    with pytest.raises(TypeError):
+        tracker.unpublish_from([reply], [reply])
+
+
 def test_a_deletion_that_is_rolled_back_takes_nothing_back(
     category: Category, users: list[Any]
 ) -> None:
@@ -205,6 +219,7 @@ def test_a_number_that_redis_lost_does_not_fall_below_nothing(
     post = factories.post(category=category)
     redis.delete(f"category:site.category:{category.pk}:seen")
     post.delete()
+    assert circuit.opened is None
     tracker.mark_read(users[0], [category])
     assert unread(users[0], category) == 0
 
