@@ -287,7 +287,7 @@ def judge(
     if activity.has_anything and _is_excluded(request, user):
         verdict = _excluded(verdict)
     if page.has_script:
-        verdict = verdict._replace(activity=_without_reported(verdict.activity, page))
+        verdict = _without_reported(verdict, page)
     return verdict
 
 
@@ -299,13 +299,14 @@ def _excluded(verdict: Verdict) -> Verdict:
     return Verdict(Activity(reads=activity.reads), verdict.reason or "excluded")
 
 
-def _without_reported(activity: Activity, page: ShownPage) -> Activity:
-    """Returns the activity without the views and reads that the page's script reports later."""
+def _without_reported(verdict: Verdict, page: ShownPage) -> Verdict:
+    """Returns the verdict without the views and reads that the page's script reports later."""
+    activity = verdict.activity
     if conf.COUNT_BY == "script":
-        return activity._replace(views=(), reads=())
+        return verdict._replace(activity=activity._replace(views=(), reads=()))
     if conf.READ_WHEN == "read" and TEXT_MARK in (page.content or b""):
-        return activity._replace(reads=())
-    return activity
+        return verdict._replace(activity=activity._replace(reads=()))
+    return verdict
 
 
 def _refusal_of_views(

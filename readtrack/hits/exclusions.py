@@ -46,8 +46,11 @@ def _rule(key: str, value: Any) -> Any:
 
     Raises ValueError or re.error for a value that cannot be used.
     """
-    expected_type = bool if key == "staff" else str
-    if not isinstance(value, expected_type):
+    if key == "staff":
+        if not isinstance(value, bool):
+            raise ValueError(value)
+        return value
+    if not isinstance(value, str):
         raise ValueError(value)
     if key == "permissions" and "." not in value:
         raise ValueError(value)

@@ -99,7 +99,7 @@ def token_of(name: str, elements: Sequence[Sequence[Any]], text: Sequence[Any] =
     `name` is that of the page. `elements` are its placeholders of counts and dots. `text` is the
     subject of a marked text and its number of words.
     """
-    has_subjects = not name.endswith("||")
+    has_subjects = not name.endswith("||")  # the last fields are the subjects of views and reads
     is_counted_by_script = conf.COUNT_BY != "server" and has_subjects
     if not (is_counted_by_script or elements or text):
         return ""

@@ -1,7 +1,7 @@
 """The newest epochs of Redis that SQL knows. If Redis is in an older epoch, it was restored.
 
 An epoch is the name of a settling. Each list of unsettled counters in Redis has epochs of its own,
-and a name, its `origin`. docs/explanation/flush.md says why.
+and a name, its `origin`.
 """
 
 from collections.abc import Iterable
