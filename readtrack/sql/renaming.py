@@ -97,7 +97,8 @@ def rename_subject(before: str, after: str) -> None:
             continue
         for model in TABLES:
             rows = databases.rows(model).filter(subject=old)
-            if new.casefold() == old.casefold() and databases.of(model).vendor == "mysql":
+            vendor = vendors.vendor_of(databases.of(model))
+            if vendor.ignores_case and new.casefold() == old.casefold():
                 _rename_in_place(model, rows, subject=new, full_subject=after)
             else:
                 _move(model, rows, subject=Value(new), full_subject=Value(after))
