@@ -59,6 +59,7 @@ CHECKS: tuple[Check, ...] = (
     models.check_parents,
     models.check_count_fields,
     migrations.check_migrations,
+    migrations.check_moves,
     unique_visitors.check_strategies,
     unique_visitors.check_reader_numbers,
 )

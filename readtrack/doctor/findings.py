@@ -293,17 +293,30 @@ def of_locks(locks: Locks) -> list[Finding]:
 
 
 def of_totals(totals: Totals) -> list[Finding]:
-    """Judges whether all totals are numbers."""
-    if not totals.broken:
-        return [_ok(f"{counted(totals.count, 'total')} looked at, and all of them are numbers.")]
-    return [
-        _error(
-            f"Not a number in Redis: {counted(len(totals.broken), 'total')},"
-            f" such as {_examples(totals.broken)}.",
-            "Its views do not count, and pages show SQL's."
-            " Delete the key in Redis: it then goes on from SQL's.",
+    """Judges whether all totals are numbers, and of models that the site counts."""
+    findings = []
+    if totals.broken:
+        findings.append(
+            _error(
+                f"Not a number in Redis: {counted(len(totals.broken), 'total')},"
+                f" such as {_examples(totals.broken)}.",
+                "Its views do not count, and pages show SQL's."
+                " Delete the key in Redis: it then goes on from SQL's.",
+            )
         )
-    ]
+    else:
+        message = f"{counted(totals.count, 'total')} looked at, and all of them are numbers."
+        findings.append(_ok(message))
+    if totals.unknown:
+        findings.append(
+            _warning(
+                f"Redis has totals of models that are not counted: {_examples(totals.unknown)}.",
+                "If such a model was renamed or moved to another app, add"
+                " readtrack.operations.FollowRename(old, new) to a migration. If it is gone for"
+                f" good, delete the keys that match '*:{totals.unknown[0]}*'.",
+            )
+        )
+    return findings
 
 
 def of_drift(drift: Drift | None) -> list[Finding]:

@@ -5,7 +5,7 @@ if a server fails or refuses, unless they say otherwise.
 """
 
 import timeit
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
@@ -19,7 +19,13 @@ from readtrack.models import FlushRun, UnsentPublication
 from readtrack.sql import databases, row_counts, runs
 from readtrack.store import connection, counters, keys, scripts, skips
 from readtrack.store.cluster import Cluster
-from readtrack.subjects import rows_by_model, tracked_models
+from readtrack.subjects import (
+    counted_models,
+    label_in,
+    label_of,
+    rows_by_model,
+    tracked_models,
+)
 from readtrack.unread import outbox as unsent
 
 PINGS = 5
@@ -129,6 +135,7 @@ class Totals:
 
     count: int  # totals that were checked
     broken: Collection[str]  # keys of totals that are no numbers
+    unknown: Sequence[str]  # labels of models that this site does not count
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,13 +280,16 @@ def totals() -> Totals:
     client: Any = connection.connect(patient=True)
     count = 0
     broken = []
+    labels: set[str] = set()
     for subject, total in _some_totals(MOST_TOTALS):
         count += 1
+        labels.add(label_in(subject))
         if total is None:
             key = keys.total(subject)
             if client.exists(key):  # otherwise the total was removed meanwhile
                 broken.append(key)
-    return Totals(count, broken)
+    known = {label_of(model) for model in counted_models()}
+    return Totals(count, broken, sorted(labels - known))
 
 
 def drift() -> Drift | None:

@@ -17,6 +17,9 @@ from readtrack.store.scripts import Call
 
 PUBLISHED_FOR = keys.published.ttl * 1_000_000  # µs that the time of a publication is kept
 
+# Bytes of the longest read state that a publication is taken back in: of 250,000 readers.
+TAKEN_BACK_IN = 1_000_000
+
 
 class Publication(NamedTuple):
     """Something new in a category."""
@@ -139,6 +142,10 @@ class Strategy:
             key_names.append(keys.readers(tag))
         return Call(f"publish_{self.name}", key_names, arguments, int)
 
+    def unpublish(self, subjects: Sequence[str], *, token_start: str) -> list[Call[int]]:
+        """Takes publications whose tokens begin so back. Returns no calls if the form cannot."""
+        return []
+
     def fill(self, subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
         """Marks the categories read for all readers up to the position `highest`.
 
@@ -193,6 +200,13 @@ class Sequences(Strategy):
     erases = "slot"
     by_id = keys.seen_counters
     by_ordinal = keys.ordinal_seen_counters
+
+    def unpublish(self, subjects: Sequence[str], *, token_start: str) -> list[Call[int]]:
+        state = self.key()
+        names = []
+        for subject in subjects:
+            names += [state(subject), keys.sent(subject)]
+        return [Call("unpublish_sequence", names, (TAKEN_BACK_IN, token_start), int)]
 
     def count_readers(self, subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
         state_row = self.key()
