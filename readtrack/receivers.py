@@ -10,12 +10,13 @@ from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import Model
-from django.db.models.signals import m2m_changed, post_delete, post_save, pre_delete
+from django.db.models.expressions import DatabaseDefault
+from django.db.models.signals import m2m_changed, post_delete, post_save, pre_delete, pre_save
 
 from readtrack.conf import conf, logger
-from readtrack.models import ReaderHistory, Tracked, tracked
-from readtrack.sql import archive
-from readtrack.store import read_state, removal, scripts
+from readtrack.models import ReaderHistory, Tracked, UnsentPublication, tracked
+from readtrack.sql import archive, deletions
+from readtrack.store import read_state
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import (
     has_read_state,
@@ -41,6 +42,8 @@ def connect() -> None:
         is_owner = model._meta.concrete_model is owner(model)
         if is_owner and (is_counted(model) or has_read_state(model)):
             post_delete.connect(on_delete, sender=model, dispatch_uid="readtrack.on_delete")
+        if is_owner and is_counted(model):
+            pre_save.connect(before_insert, sender=model, dispatch_uid="readtrack.before_insert")
 
 
 def _connect_news(model: type[Model]) -> None:
@@ -85,11 +88,11 @@ def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any
 
     def delete() -> None:
         if is_counted(sender):
-            # While Redis is down its keys stay; a flush finds them as an orphan.
-            fail_open(scripts.run, 0, removal.remove([subject]))
-            archive.delete([subject])
+            deletions.remove([subject])
         if has_read_state(sender):
-            fail_open(read_state.remove, None, subject)
+            if not fail_open(read_state.remove, False, subject):  # noqa: FBT003 - the default result
+                # It waits in the outbox, so that a new row with this key is unread for all.
+                UnsentPublication.objects.create(subject=subject)
             archive.delete([subject], models=[ReaderHistory])
 
     transaction.on_commit(delete, using=using, robust=True)
@@ -98,6 +101,25 @@ def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any
 def before_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:
     """Receives pre_delete of a post, while its links are there, and takes its news back on commit."""
     publishing.unpublish([instance], using=using)
+
+
+def before_insert(
+    sender: type[Model], instance: Any, *, raw: bool, using: str, **kwargs: Any
+) -> None:
+    """Receives pre_save. If a new row is given its key, what Redis still has of a deleted row with
+    this key is removed on commit.
+    """
+    is_new = instance._state.adding and not raw
+    # A key that the database will give, or that is random, was no other row's.
+    is_given = instance._is_pk_set() and not isinstance(instance.pk, DatabaseDefault)
+    if not is_new or not is_given or instance._meta.pk.has_default() or not is_counted(sender):
+        return
+    subject = subject_of(instance)
+
+    def make_way() -> None:
+        fail_open(deletions.make_way, None, subject)
+
+    transaction.on_commit(make_way, using=using, robust=True)
 
 
 def on_create(

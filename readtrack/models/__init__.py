@@ -96,6 +96,9 @@ class FlushRun(models.Model):
     lifted = models.PositiveBigIntegerField(_("lifted"), default=0)
     orphans = models.PositiveBigIntegerField(_("orphans"), default=0)
     locked = models.PositiveBigIntegerField(_("locked"), default=0)
+    # Rows, and models as a whole, that could not be read or written. The others are stored.
+    failed = models.PositiveBigIntegerField(_("failed"), default=0)
+    faults = models.TextField(_("not stored"), blank=True)  # a line for each model and error
     error = models.TextField(_("error"), blank=True)
 
     class Meta:
@@ -214,13 +217,15 @@ class BreakdownHistory(SubjectRow):
 
 
 class Reset(SubjectRow):
-    """A subject that was set to zero. Its earlier views must not come back, even if Redis is
-    restored from an older snapshot.
+    """A subject that was set to zero, or whose row was deleted. Its earlier views must not come
+    back, even if Redis was gone then, or is restored from an older snapshot.
     """
 
     subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
-    redis_time = models.BigIntegerField()  # of the reset (µs)
+    # Of the reset or the deletion (µs). Each flush asks for the latest.
+    redis_time = models.BigIntegerField(db_index=True)
     full_subject = models.TextField()  # `subject` is cut, see `subjects.subject_column`
+    is_deletion = models.BooleanField(default=False)
 
 
 class KnownEpoch(models.Model):

@@ -27,7 +27,12 @@ from readtrack.conf import conf
 from readtrack.store.circuit import Circuit, Page, SilentError, present_page
 
 TRIES = 3  # of a page's command that the cluster redirects, or cannot serve for now
-PATIENCE = 10.0  # seconds in which long work tries again, so that a replica can take over
+# Seconds that long work waits for one answer, before it asks the other servers who has the slot by
+# now. No script takes as long.
+ANSWER = 5.0
+# Seconds in which long work tries again, so that a replica can take over: by default it does so 15 s
+# after its primary fell silent.
+PATIENCE = 20.0
 PAUSE = 0.1  # seconds between two of its tries
 ASKED_EVERY = 0.25  # seconds after which a process may ask again where the slots are
 
@@ -150,6 +155,7 @@ class Cluster(Redis):
         except ResponseError:
             raise
         except FAILURES as error:
+            circuit.opened = monotonic()  # only so that other servers are asked before it
             raise _silent(circuit, error) from error
 
     def _follow(self, error: RedisError) -> bool:
@@ -286,9 +292,12 @@ class Cluster(Redis):
 
         while unasked_servers:  # those after a server that failed before it called `meanwhile`
             ask_next()
+        if self.is_patient and any(isinstance(answer, SilentError) for answer in answers):
+            self.refresh()  # a replica may have taken over
+        silent: dict[Address | None, RedisError] = {}
         for index, answer in enumerate(answers):
             if isinstance(answer, REDIRECTED):
-                answers[index] = self._repeated(commands[index])
+                answers[index] = self._repeated(commands[index], silent)
         return answers
 
     def _by_server(
@@ -309,16 +318,23 @@ class Cluster(Redis):
                 answers[index] = error
         return list(groups.items())
 
-    def _repeated(self, command: Command) -> Any:
+    def _repeated(self, command: Command, silent: dict[Address | None, RedisError]) -> Any:
         """Returns the answer to a command that is sent again, or its error.
 
-        Raises SilentError for long work, so that no further command waits as long.
+        Long work waits for each server once. `silent` has the errors of those for which it has
+        waited, and at None of slots without a server.
         """
+        address: Address | None = None
+        with suppress(SilentError):
+            address = self.address(_key_of(command))
+        if address in silent:
+            return silent[address]
         try:
             return self.execute_command(*command)
         except RedisError as error:
-            if self.is_patient and isinstance(error, SilentError):
-                raise
+            # A server that answers may serve other commands, though this one's slot is on its way.
+            if self.is_patient and (address is None or self._failed_at(address)):
+                silent[address] = error
             return error
 
     def disconnect(self, *, inuse_connections: bool = True) -> None:
@@ -353,6 +369,12 @@ class Cluster(Redis):
                 return position._replace(cursor=next_cursor), key_names
             return ScanPosition(position.done | {address}), key_names
 
+    def scan_of(self, names: Sequence[str]) -> ScanPosition:
+        """Returns the beginning of a scan of the servers that have these keys."""
+        self.clients()  # refreshes the primaries
+        needed = {self.address(name) for name in names}
+        return ScanPosition(frozenset(self._primaries) - needed)
+
     def _next_to_scan(self, done: frozenset[Address]) -> Address | None:
         """Returns a primary that is not among the done ones; None if all are done."""
         self.clients()  # refreshes the primaries
@@ -369,6 +391,8 @@ class Cluster(Redis):
         ahead = []
         self.address(None)  # learns the primaries; raises SilentError if none is known
         for address in self._primaries:
+            if self.is_patient and self._failed_at(address):
+                continue  # or each question would wait for it again
             with suppress(SilentError):
                 seconds, microseconds = self.at(address, lambda client: client.time(**options))
                 ahead.append((seconds * 1_000_000 + microseconds) * 1_000 - perf_counter_ns())

@@ -23,7 +23,7 @@ from redis.sentinel import SentinelConnectionPool
 
 from readtrack.conf import conf
 from readtrack.store.circuit import circuit, kernel_limit, within_page
-from readtrack.store.cluster import Address, Cluster
+from readtrack.store.cluster import ANSWER, Address, Cluster
 
 PATIENCE = 60.0  # seconds that long work, such as a flush, waits for one answer
 # What code raises that reads an answer of another type than it expects.
@@ -235,14 +235,17 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
         """
         if conf.PARTITIONS == 1:
             raise UnusableError(ONE_PARTITION)
+        is_patient = timeout == PATIENCE
 
         def client_of(address: Address) -> Redis:
             host, port = address
             pool = _pool(self, url, timeout)
             pool.connection_kwargs.update(host=host, port=port)
+            if is_patient:
+                pool.connection_kwargs.update(socket_timeout=ANSWER, socket_connect_timeout=ANSWER)
             return Redis(connection_pool=pool)
 
-        return Cluster(seeds, client_of, is_patient=timeout == PATIENCE)
+        return Cluster(seeds, client_of, is_patient=is_patient)
 
 
 def _cluster_like(client: Any, timeout: float) -> Cluster:

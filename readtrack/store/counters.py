@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from readtrack import buckets
 from readtrack.store import keys, scripts, uniques
+from readtrack.store.cluster import Cluster
 from readtrack.store.connection import connect, server_time
 from readtrack.store.scripts import Call
 
@@ -209,15 +210,23 @@ def subject_hours(hours: Sequence[int], *, subject: str) -> list[int]:
 
 def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
     """Yields the subjects of all totals in no order. SCAN may return a subject twice."""
+    client: Any = connect(patient=True)
     wanted_tags = frozenset(tags)
     start = len(keys.prefix() + keys.total.family)
     pattern = keys.matching(f"{keys.total.family}:*")
-    for key in connect(patient=True).scan_iter(match=pattern, count=SCAN_COUNT):
-        name = key.decode()
-        tag = keys.tag_in(name)  # with more than 256 partitions, tags differ in length
-        if not wanted_tags or tag in wanted_tags:
-            after_tag = start + len(tag)
-            yield name[after_tag + 1 :]  # behind a colon
+    cursor: Any = 0
+    if wanted_tags and isinstance(client, Cluster):
+        cursor = client.scan_of([keys.unsettled(tag) for tag in tags])
+    while True:
+        cursor, found = client.scan(cursor, match=pattern, count=SCAN_COUNT)
+        for key in found:
+            name = key.decode()
+            tag = keys.tag_in(name)  # with more than 256 partitions, tags differ in length
+            if not wanted_tags or tag in wanted_tags:
+                after_tag = start + len(tag)
+                yield name[after_tag + 1 :]  # behind a colon
+        if not cursor:
+            return
 
 
 def changed(minutes: Sequence[str], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:

@@ -233,6 +233,7 @@ reading_pass = Key("reading:pass:{visitor}:{subject}", "string", "WINDOW", "seco
 read_pass = Key("reading:read:{visitor}:{subject}", "string", "WINDOW", "1: the visitor has read the text")
 unsettled = Key("views:unsettled", "sorted set", 0, "counters that lack SQL's count, by when they began (µs); epoch")
 reset = Key("views:reset", "sorted set", DAY, "subjects set to zero, by when (µs)")
+purged = Key("views:purged", "sorted set", DAY, "subjects whose counts went with a deleted row, or were from before a reset, by when (µs)")
 window = Key("viewed:{visitor}:{subject}", "string", "WINDOW", "1: counted; a new cookie's: p, or 0 if refused")
 robots = Key("robots", "string", HOUR, "new marks of the honeypot; after 5,000 an hour there are no more")
 honeypot_visits = Key("robots:address:{visitor}", "string", HOUR, "visits of an address to the honeypot, by a hash of the day")

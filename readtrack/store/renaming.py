@@ -206,7 +206,7 @@ def _run_categories(
             tag = keys.tag_in(keys.total(new))
             names += [arrived.get((old, row)) or row.placed(own, tag=tag) for row in OF_CATEGORY]
             names += [row(new) for row in OF_CATEGORY]
-        calls.append(Call("move_read_state", names, (), int))
+        calls.append(Call("rename_read_state", names, (), int))
     return sum(scripts.run_all(*calls, patient=True))
 
 

@@ -46,7 +46,8 @@ class Call(Generic[Result]):
     keys: Sequence[str]
     args: Sequence[str | int | bytes] = ()
     decode: Callable[[Any], Result] = lambda answer: answer  # makes the result out of the answer
-    # The result if the server of a cluster is silent. Without one, reading the result raises.
+    # The result if the server of a cluster is silent. Without one, and for long work, reading the
+    # result raises.
     absent: Any = ...
     # The result, or the error that reading it raises.
     outcome: Any = field(default=_NOT_RUN, repr=False, compare=False)
@@ -199,6 +200,10 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
     answers = ask(commands)
     if any(isinstance(answer, exceptions.NoScriptError) for answer in answers):
         _send_sources(ask, calls, commands, answers)
+    if patient:
+        # Or a flush would take a silent server for an empty one.
+        for call in calls:
+            call.absent = ...
     try:
         for call, answer in zip(calls, answers, strict=True):
             call.take(answer)

@@ -1,68 +1,36 @@
--- Moves the read state of categories to other names. Where the new name has some already, the two become one.
--- Guarantees: what was published under either name is unread. What a reader has read under the new name only may be
--- unread once more.
--- KEYS: per category: its bitmaps, by id and by ordinal, its numbers, by id and by ordinal, the time of its last
---       publication, and its publications by token; then the same six under the new name
--- ARGV: none. Returns: number of keys moved
+-- Gives a category that moves to another partition the read state that is right there, after processes with the old and
+-- with the new number of partitions were both at work.
+-- Guarantees: whatever was published last, by either, stays unread for everybody who has not read it since; a dot may
+-- come on once too often. To move again, with the same or a later state, keeps these.
+-- KEYS: since when this partition knows publications; when the category was published to; its states, in each form
+-- ARGV: since when the old partition knows publications ('' for never); when the category was published to there (µs, 0
+--       for never or long ago); lifetime of that time (s); for each form the old state as DUMP gave it, or '' for none
+--       that can be used here
+-- Returns: number of states that were taken from the old partition
 local call = redis.call
-local PER_NAME = 6
-local moved = 0
+local began, published = call('GET', KEYS[1]) or '', tonumber(call('GET', KEYS[2]) or 0)
+local old_began, old_published, life = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local FIRST_STATE, FIRST_OLD_STATE = 3, 4
+local time = call('TIME')
+local now = time[1] * 1000000 + time[2]
+-- The move copies the time, too, so a time of its own shows that processes with the new number were here.
+local is_used = began ~= '' and began ~= old_began
 
-local function time_of(key)
-  return tonumber(call('GET', key) or 0)
-end
+if published > old_published then return 0 end
 
--- A publication removes a bitmap, so of two the one with the later publication is right.
-local function move_bits(key, new_key, published, new_published)
-  if published < new_published then
-    call('UNLINK', key)
-  elseif call('EXISTS', key) == 0 then
-    if published > new_published then call('UNLINK', new_key) end
-  elseif published > new_published then
-    call('RENAME', key, new_key)
-  else
-    call('BITOP', 'OR', new_key, new_key, key)
-    call('UNLINK', key)
+-- What was read here may have been read before the last publication there.
+local is_outdated = is_used and old_published >= tonumber(began)
+-- Times of publications that are older than that are not known any more.
+local is_unknown = is_used and old_published == 0 and now - began >= life * 1000000
+
+local taken = 0
+for index = 0, #KEYS - FIRST_STATE do
+  local state, old_state = KEYS[FIRST_STATE + index], ARGV[FIRST_OLD_STATE + index]
+  if is_outdated or is_unknown then call('UNLINK', state) end
+  if old_state ~= '' and not is_unknown and call('EXISTS', state) == 0 then
+    call('RESTORE', state, 0, old_state)
+    taken = taken + 1
   end
 end
-
-local function publications(key)
-  return call('BITFIELD', key, 'GET', 'u32', 0)[1]
-end
-
--- The one with more in it has the readers. What was read in the other one only is new again.
-local function move_numbers(key, new_key)
-  if call('EXISTS', key) == 0 or call('RENAMENX', key, new_key) == 1 then return end
-  local old, new = publications(key), publications(new_key)
-  local others = old
-  if call('BITCOUNT', key) > call('BITCOUNT', new_key) then
-    others = new
-    call('RENAME', key, new_key)
-  else
-    call('UNLINK', key)
-  end
-  call('BITFIELD', new_key, 'INCRBY', 'u32', 0, others)
-end
-
-local function move(first, last)
-  local bits, ordinal_bits, numbers, ordinal_numbers, published, sent = unpack(KEYS, first, last)
-  local new_bits, new_ordinal_bits, new_numbers, new_ordinal_numbers, new_published, new_sent
-    = unpack(KEYS, last + 1, last + PER_NAME)
-  local time, new_time = time_of(published), time_of(new_published)
-  move_bits(bits, new_bits, time, new_time)
-  move_bits(ordinal_bits, new_ordinal_bits, time, new_time)
-  move_numbers(numbers, new_numbers)
-  move_numbers(ordinal_numbers, new_ordinal_numbers)
-  if time > new_time then call('RENAME', published, new_published) else call('UNLINK', published) end
-  if call('EXISTS', sent) == 1 and call('RENAMENX', sent, new_sent) == 0 then
-    call('ZUNIONSTORE', new_sent, 2, new_sent, sent, 'AGGREGATE', 'MIN')
-    call('UNLINK', sent)
-  end
-end
-
-for first = 1, #KEYS, 2 * PER_NAME do
-  local last = first + PER_NAME - 1
-  moved = moved + call('EXISTS', unpack(KEYS, first, last))
-  pcall(move, first, last)  -- a key of another type stops its category, and no other
-end
-return moved
+if old_published > 0 then call('SET', KEYS[2], string.format('%.0f', old_published), 'EX', life) end
+return taken

@@ -144,10 +144,13 @@ def begin(at: int) -> None:
     scripts.run_all(*calls, patient=True)
 
 
-def remove(subject: str) -> None:
-    """Removes all read state of the category, in every form. Raises redis.RedisError."""
+def remove(subject: str) -> bool:
+    """Removes all read state of the category, in every form. Returns True, so that a caller with
+    `fail_open` knows that it did not fail. Raises redis.RedisError.
+    """
     states = [row(subject) for row in ROWS]
     scripts.run(Call("UNLINK", [*states, keys.published(subject), keys.sent(subject)], (), int))
+    return True
 
 
 def _by_strategy(subjects: Sequence[str]) -> dict[Strategy, list[str]]:
