@@ -17,6 +17,7 @@ from readtrack.checks import (
     tenants,
     unique_visitors,
     urls,
+    users,
 )
 
 Check = Callable[[], list[CheckMessage]]
@@ -30,6 +31,7 @@ TYPE_CHECKS: tuple[Check, ...] = (
 )
 CHECKS: tuple[Check, ...] = (
     *TYPE_CHECKS,
+    users.check_user_model,
     cache.check_cache,
     cache.check_key_prefix,
     tenants.check_tenants,

@@ -15,7 +15,6 @@ from typing import Any, Literal, NamedTuple
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.cache import patch_cache_control
 from django.utils.encoding import force_bytes
@@ -111,7 +110,7 @@ def _loader_of(user: Any) -> str | None:
     return getattr(state.get("_setupfunc"), "__module__", "")
 
 
-def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, named: bool = True) -> Visitor:
+def visitor(request: HttpRequest, user: Any | None, *, named: bool = True) -> Visitor:
     """Returns the visitor of the request, with a new cookie if the site uses cookies and the
     request brings none.
 
@@ -258,7 +257,7 @@ def logged(address: str, agent: str, *, at: datetime) -> Visitor:
     return Visitor(digest("visitor", f"{at.date()}:{always}"), fallback_id=always, kind="hash")
 
 
-def reader(request: HttpRequest, user: AbstractBaseUser | None) -> readers.Reader | None:
+def reader(request: HttpRequest, user: Any | None) -> readers.Reader | None:
     """Returns the reader of the request, or None without read state."""
     if user is not None:
         return readers.or_none(user.pk)
