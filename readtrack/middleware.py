@@ -6,22 +6,19 @@ looks at it, `record` that in Redis, `fill_in` the page.
 """
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
-from django.utils.translation import override
-from django.views.generic import DetailView
 
 from readtrack import tracker
-from readtrack.conf import cached_setting, conf, patterns
-from readtrack.hits import bots, dimensions, exclusions, readers, visitors
+from readtrack.conf import cached_setting, conf, logger, patterns
+from readtrack.hits import bots, dimensions, exclusions, origins, readers, visitors
 from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, Reason, refusal
 from readtrack.hits.reading import Reading
-from readtrack.page import contents, panel, shown, stream
+from readtrack.page import contents, panel, shown, stream, tags
 from readtrack.page.filling import Filling
 from readtrack.page.placeholders import (
     MAY_QUERY,
@@ -32,7 +29,8 @@ from readtrack.page.placeholders import (
     TEXT_MARK,
     placeholders_in,
 )
-from readtrack.request import Recorder, Told, TrackedRequest
+from readtrack.page.rendering import ScriptTag, in_language
+from readtrack.request import Recorder, Told, TrackedRequest, shows_an_object
 from readtrack.store import clock, keys, recording, uniques
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import Page, fail_open
@@ -65,6 +63,7 @@ class ReadTrackMiddleware:
             if page is not None:
                 user = visitors.signed_in(request) if _needs_user(page, response) else None
                 _finish(request, response, page, user)
+        _close(request, response)
         return response
 
     async def _acall(self, request: TrackedRequest) -> HttpResponseBase:
@@ -79,7 +78,14 @@ class ReadTrackMiddleware:
                 await stream.in_thread(
                     _finish, request, response, page, user, is_sensitive=is_sensitive
                 )
+        _close(request, response)
         return response
+
+
+def _close(request: TrackedRequest, response: HttpResponseBase) -> None:
+    """Lets tags fill in at once from now on, in a page that a middleware around this one makes."""
+    # A stream may render templates until its end.
+    request.readtrack.is_closed = not response.streaming
 
 
 def _has_shared_path(request: HttpRequest) -> bool:
@@ -136,6 +142,7 @@ def _finish(
     verdict = judge(request, response, page, user)
     outcome = _skip(request, page, verdict)
     answer = None
+    is_counted = False
     if verdict.has_anything:
         identity = identify(request, response, page, verdict, user)
         hit = _hit_of(request, page, verdict, identity)
@@ -150,13 +157,15 @@ def _finish(
         if recorded is None:
             recorded = tracker.skip(hit.views, "error")
         else:
+            is_counted = bool(verdict.views)
             _give_cookie(request, response, verdict, identity, recorded)
         if verdict.reason:
             recorded = recorded._replace(skipped={**outcome.skipped, **recorded.skipped})
         outcome = recorded
     if _explains():
         explain(request, response, page, outcome)
-    fill_in(request, response, page, user, answer)
+    tag = ScriptTag(partial(tags.nonce_of, request), is_counted)
+    fill_in(request, response, page, user, answer, tag=tag)
 
 
 # 1. Collect
@@ -177,14 +186,18 @@ def collect(request: TrackedRequest, response: HttpResponseBase) -> ShownPage | 
     page = _shown_by(recorder, content)
     if not (page.has_anything or page.has_script or page.told):
         page = _with_cached(page, path=request.path)
-    if _belongs_to_script(page):
+    if _belongs_to_script(page, request):
         page = page._replace(views=(), reads=(), is_left_to_script=True)
     return page
 
 
-def _belongs_to_script(page: ShownPage) -> bool:
-    """Returns True for a page that is the same for everybody, so that its script counts."""
-    return page.is_shared and page.has_anything and conf.COUNT_BY != "server"
+def _belongs_to_script(page: ShownPage, request: HttpRequest) -> bool:
+    """Returns True for a page that its script counts: one that is the same for everybody, or that
+    was fetched and may never be looked at.
+    """
+    if conf.COUNT_BY == "server" or not page.has_anything:
+        return False
+    return page.is_shared or (page.has_script and origins.may_be_ahead(request.META))
 
 
 def _shown_by(recorder: Recorder, content: bytes | None) -> ShownPage:
@@ -420,7 +433,7 @@ def _explains() -> bool:
 
 
 def explain(
-    request: HttpRequest, response: HttpResponseBase, page: ShownPage, outcome: Outcome
+    request: TrackedRequest, response: HttpResponseBase, page: ShownPage, outcome: Outcome
 ) -> None:
     """Says in a header what became of the page's views, reads and steps, or why it has none."""
     text = str(outcome)
@@ -429,13 +442,29 @@ def explain(
         text = "left to the script" if page.has_script else "no script"
     elif not text and not is_ours and _looks_like_a_view(request, response):
         text = "no subject"
+    if page.content is None and _has_lost_placeholders(request, response):
+        text = f"{text}, not filled in" if text else "not filled in"
     if text:
         response["X-Readtrack"] = text
 
 
+def _has_lost_placeholders(request: TrackedRequest, response: HttpResponseBase) -> bool:
+    """Returns True, and logs it, if tags have left placeholders that the page does not have."""
+    is_page = response.status_code == 200 and request.method == "GET"
+    if not (is_page and request.readtrack.has_placeholders):
+        return False
+    logger.warning(
+        "Tags have left placeholders of counts or dots for %s, but its response has none that can"
+        " be filled in. Was a mail, a PDF or another file rendered with the request? Render it"
+        " without the request. Was the page packed, or its text changed?",
+        request.path,
+    )
+    return True
+
+
 def _looks_like_a_view(request: HttpRequest, response: HttpResponseBase) -> bool:
     view = getattr(getattr(request.resolver_match, "func", None), "view_class", None)
-    is_detail_view = isinstance(view, type) and issubclass(view, DetailView)
+    is_detail_view = isinstance(view, type) and shows_an_object(view)
     return is_detail_view and request.method == "GET" and response.status_code == 200
 
 
@@ -448,16 +477,19 @@ def fill_in(
     page: ShownPage,
     user: Any | None,
     answer: Filling | None,
+    *,
+    tag: ScriptTag,
 ) -> None:
     """Fills in the counts, the dots and the panel of the page.
 
-    `answer` is that to the page's script if its question was asked already.
+    `answer` is that to the page's script if its question was asked already. `tag` is what the tag
+    of that script says.
     """
     if page.content is None:
         return
     find_reader = _reader_finder(request, page, user)
-    if response.streaming:
-        stream.fill(response, find_reader)
+    if response.streaming and not page.content:
+        stream.fill(response, find_reader, tag=tag)
         return
     filling = answer
     if filling is None:
@@ -468,11 +500,11 @@ def fill_in(
             content = panel.placed(response, content, user)
         filling = Filling(content, find_reader)
         filling.question.ask()
-    with _language_of(page):
+    with in_language(page.told.language if page.told else ""):
         filled = filling.filled(
-            is_json=contents.is_json(response), charset=contents.charset_of(response)
+            is_json=contents.is_json(response), charset=contents.charset_of(response), tag=tag
         )
-    contents.put(response, filled)
+    contents.put(response, filled, request)
     if filling.dots and not page.is_shared:
         contents.keep_apart(response, is_personal=filling.reader is not None)
 
@@ -483,10 +515,3 @@ def _reader_finder(
     if page.is_shared:  # its dots are left to the script
         return lambda: None
     return partial(visitors.reader, request, user)
-
-
-def _language_of(page: ShownPage) -> AbstractContextManager[None]:
-    """Returns the context of the language in which the page was made that a script tells of."""
-    if page.told and page.told.language:
-        return override(page.told.language)
-    return nullcontext()

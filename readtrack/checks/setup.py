@@ -41,6 +41,8 @@ CHECKS: tuple[Check, ...] = (
     middleware.check_site_cache,
     urls.check_script,
     middleware.check_conditional_get,
+    middleware.check_page_makers,
+    middleware.check_csp,
     setting_values.check_at_least_one,
     setting_values.check_partitions,
     setting_values.check_flush_tasks,

@@ -216,6 +216,20 @@ def digest(purpose: str, text: str) -> str:
     return _keyed(text, _key(purpose))
 
 
+def earlier_digests(purpose: str, text: str) -> list[str]:
+    """Returns the digests of the text by the keys that the site had before."""
+    return [_keyed(text, key) for key in _earlier_keys(purpose)]
+
+
+@cached_setting("SECRET_KEY", "SECRET_KEY_FALLBACKS", maxsize=1024)
+def _earlier_keys(purpose: str) -> list[blake2b]:
+    """Returns the keys that SECRET_KEY_FALLBACKS, and SECRET_KEY before there was a SECRET, made."""
+    secret_keys = list(settings.SECRET_KEY_FALLBACKS)
+    if conf.SECRET:
+        secret_keys.append(settings.SECRET_KEY)
+    return [_derived(key, purpose, 12) for key in secret_keys]
+
+
 @cached_setting(
     "SECRET_KEY", maxsize=1024
 )  # of an agent, which many visitors have, most of the hash is computed once

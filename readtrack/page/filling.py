@@ -8,17 +8,16 @@ from collections.abc import Callable
 from functools import cached_property
 
 from readtrack.hits import readers
+from readtrack.page import branches
 from readtrack.page.placeholders import (
     ELSE,
-    END,
     IF,
     OF_COUNTS,
     OF_DOTS,
-    PATTERN,
-    Placeholder,
-    placeholders_in,
+    spots_in,
+    without_strangers,
 )
-from readtrack.page.rendering import rendered
+from readtrack.page.rendering import NO_SCRIPT_TAG, ScriptTag, rendered
 from readtrack.reports.page_state import PageQuestion
 
 FindReader = Callable[[], readers.Reader | None]
@@ -27,23 +26,12 @@ FindReader = Callable[[], readers.Reader | None]
 class Filling:
     """A content with its placeholders: first its `question` is asked, then it is `filled`."""
 
-    def __init__(
-        self,
-        content: bytes,
-        find_reader: FindReader,
-        *,
-        branches: list[bool] | None = None,
-        salt: str = "",
-    ) -> None:
-        """Looks for the placeholders.
-
-        `branches` are those of `if_unread` open since earlier parts of a stream, and are kept up to
-        date. `salt` is as in `placeholders_in`.
-        """
+    def __init__(self, content: bytes, find_reader: FindReader, *, salt: str = "") -> None:
+        """Looks for the placeholders. `salt` is as in `spots_in`."""
         self._content = content
         self._find_reader = find_reader
-        self._branches = [] if branches is None else branches  # for each, whether it is shown
-        self._placeholders = placeholders_in(content, salt)
+        self._spots = spots_in(content, salt)
+        self._placeholders = {spot.text: spot.placeholder for spot in self._spots}
 
     @cached_property
     def dots(self) -> list[str]:
@@ -71,55 +59,57 @@ class Filling:
             counts[entry.subject] = entry.stored if count is None else max(count, entry.stored or 0)
         return counts
 
-    def filled(self, *, is_json: bool = False, charset: str = "utf-8") -> bytes:
-        """Returns the content with the answers to the question in place of all placeholders."""
-        if not (self._placeholders or self._branches):
-            return self._content
+    def filled(
+        self,
+        *,
+        is_json: bool = False,
+        charset: str = "utf-8",
+        tag: ScriptTag = NO_SCRIPT_TAG,
+    ) -> bytes:
+        """Returns the content with the answers to the question in place of all placeholders.
+
+        What only looks like a placeholder is removed.
+        """
         state = self.question.state()
-        html = rendered(self._placeholders, state)
+        html = rendered(self._placeholders, state, tag=tag)
+        paired = branches.paired(self._spots)
         parts: list[bytes] = []
+        are_shown: list[bool] = []  # the parts of `if_unread` that are open, the innermost last
         end = 0  # of the last placeholder
-        for match in PATTERN.finditer(self._content):
-            text = match[0] + match[1]
-            placeholder = self._placeholders.get(text)
-            if placeholder is None or match.start() < end:
-                continue
-            if self._is_shown:
-                parts.append(self._content[end : match.start()])
-                shown = json.dumps(html[text])[1:-1] if is_json else html[text]
+        for place, spot in enumerate(self._spots):
+            if all(are_shown):
+                parts.append(without_strangers(self._content[end : spot.start]))
+                shown = json.dumps(html[spot.text])[1:-1] if is_json else html[spot.text]
                 parts.append(shown.encode(charset, "xmlcharrefreplace"))
-            end = match.start() + len(text)
-            self._turn(placeholder, is_unread=state.unread.get(placeholder.subject, 0) > 0)
-        if self._is_shown:
-            parts.append(self._content[end:])
+            end = spot.end
+            if place in paired:
+                is_unread = state.unread.get(spot.placeholder.subject, 0) > 0
+                _turn(are_shown, kind=spot.placeholder.kind, is_unread=is_unread)
+        parts.append(without_strangers(self._content[end:]))
         return b"".join(parts)
 
-    @property
-    def _is_shown(self) -> bool:
-        """False within a hidden branch of `if_unread`."""
-        return all(self._branches)
 
-    def _turn(self, placeholder: Placeholder, *, is_unread: bool) -> None:
-        """Goes into a branch of `if_unread`, into the other one, or out of it."""
-        if placeholder.kind == IF:
-            self._branches.append(is_unread)
-        elif placeholder.kind == ELSE and self._branches:
-            self._branches[-1] = not self._branches[-1]
-        elif placeholder.kind == END and self._branches:
-            self._branches.pop()
+def _turn(are_shown: list[bool], *, kind: str, is_unread: bool) -> None:
+    """Goes into a part of `if_unread`, into the other one, or out of it."""
+    if kind == IF:
+        are_shown.append(is_unread)
+    elif kind == ELSE:
+        are_shown[-1] = not are_shown[-1]
+    else:
+        are_shown.pop()
 
 
 def filled(
     content: bytes,
     find_reader: FindReader,
     *,
-    branches: list[bool] | None = None,
     salt: str = "",
+    tag: ScriptTag = NO_SCRIPT_TAG,
 ) -> bytes:
     """Returns the content with all placeholders replaced, in one round trip.
 
     The parameters are those of Filling.
     """
-    filling = Filling(content, find_reader, branches=branches, salt=salt)
+    filling = Filling(content, find_reader, salt=salt)
     filling.question.ask()
-    return filling.filled()
+    return filling.filled(tag=tag)

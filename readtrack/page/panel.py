@@ -12,6 +12,7 @@ from readtrack.conf import conf
 from readtrack.hits.reading import READ
 from readtrack.page.contents import keep_apart
 from readtrack.page.placeholders import PANEL, placeholders_in
+from readtrack.page.rendering import in_language
 from readtrack.reports import access
 from readtrack.reports.hashes import hashes
 from readtrack.reports.page_state import page_state
@@ -37,7 +38,7 @@ def placed(response: Any, content: bytes, user: Any | None) -> bytes:
     placeholder, entry = panels[0]
     subject, author = entry.subject.split("|")
     panel = ""
-    with suppress(Error):  # the page does without
+    with suppress(Error), in_language(entry.language):  # the page does without
         panel = _panel(subject, unquote(author), user)
     keep_apart(response, is_personal=bool(panel))
     return content.replace(placeholder, panel.encode(), 1)

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from typing import NamedTuple
 
 from django.template.loader import render_to_string
-from django.utils.html import format_html
-from django.utils.translation import ngettext
+from django.utils.html import escape, format_html
+from django.utils.translation import ngettext, override
 
 from readtrack import numerals
 from readtrack.hits import reading
@@ -19,6 +21,7 @@ from readtrack.page.placeholders import (
     PAGE,
     TEXT,
     UNREAD,
+    WITH_NONCE,
     WORDS,
     Placeholder,
 )
@@ -29,26 +32,51 @@ from readtrack.store.read_state import strategy_of
 START_OF_ELEMENT = re.compile(r"\A<[\w-]+")
 
 
-def rendered(placeholders: Mapping[bytes, Placeholder], state: PageState) -> dict[bytes, str]:
+class ScriptTag(NamedTuple):
+    """What the tag of a page's script says of the request that gets the page."""
+
+    nonce: Callable[[], str] = str  # of its content security policy, "" without one
+    is_counted: bool = False  # the server has counted the page's views
+
+
+NO_SCRIPT_TAG = ScriptTag()
+
+
+def rendered(
+    placeholders: Mapping[bytes, Placeholder], state: PageState, *, tag: ScriptTag = NO_SCRIPT_TAG
+) -> dict[bytes, str]:
     """Returns the HTML of each placeholder by its text; "" for the marks of `if_unread`."""
     has_page = any(placeholder.kind == PAGE for placeholder in placeholders.values())
-    dots = cache(new_items)  # a template is rendered once a page
-    html = {}
-    for text, placeholder in placeholders.items():
-        shown = ""
-        if placeholder.kind in OF_COUNTS:
-            shown = _count(state.views[placeholder.subject], kind=placeholder.kind)
-        elif placeholder.kind in {DOT, UNREAD}:
-            items = state.unread.get(placeholder.subject, 0)
-            shown = _dot(items, placeholder, dots=dots)
-        elif placeholder.kind == TEXT:
-            shown = _seconds(placeholder)
-        if has_page and placeholder.kind in OF_ELEMENTS:
-            shown = _with_key(shown, key=text[KEY].decode())
-        html[text] = shown
+    html: dict[bytes, str] = {}
+    for language in {placeholder.language for placeholder in placeholders.values()}:
+        with in_language(language):
+            dots = cache(new_items)  # a template is rendered once a page
+            for text, placeholder in placeholders.items():
+                if placeholder.language != language:
+                    continue
+                element = _element(placeholder, state, dots=dots)
+                if has_page and placeholder.kind in OF_ELEMENTS:
+                    element = _with_key(element, key=text[KEY].decode())
+                html[text] = element
     if has_page:
-        html.update(_page(placeholders))
+        html.update(_page(placeholders, tag))
     return html
+
+
+def in_language(language: str) -> AbstractContextManager[None]:
+    """Returns the context of that language, "" for the one that is active."""
+    return override(language) if language else nullcontext()
+
+
+def _element(placeholder: Placeholder, state: PageState, *, dots: Callable[[int], str]) -> str:
+    if placeholder.kind in OF_COUNTS:
+        return _count(state.views[placeholder.subject], kind=placeholder.kind)
+    if placeholder.kind in {DOT, UNREAD}:
+        items = state.unread.get(placeholder.subject, 0)
+        return _dot(items, placeholder, dots=dots)
+    if placeholder.kind == TEXT:
+        return _seconds(placeholder)
+    return ""
 
 
 def _count(views: int, *, kind: str) -> str:
@@ -86,9 +114,9 @@ def _with_key(html: str, *, key: str) -> str:
     return named if is_element else f"<span{attribute}>{html}</span>"
 
 
-def _page(placeholders: Mapping[bytes, Placeholder]) -> dict[bytes, str]:
-    """Returns what the page's script gets: its version and the page's token, and of the token the
-    end in the mark of the first text.
+def _page(placeholders: Mapping[bytes, Placeholder], tag: ScriptTag) -> dict[bytes, str]:
+    """Returns what the page's script gets: its version, the nonce and the page's token, and of the
+    token the end in the mark of the first text.
     """
     pages = {text: page for text, page in placeholders.items() if page.kind == PAGE}
     texts = {text: mark for text, mark in placeholders.items() if mark.kind == TEXT}
@@ -96,14 +124,17 @@ def _page(placeholders: Mapping[bytes, Placeholder]) -> dict[bytes, str]:
     if page.subject == ANSWER:
         return {}
     elements = [entry for entry in placeholders.values() if entry.kind in OF_ELEMENTS]
+    nonce = tag.nonce() if page.stored == WITH_NONCE else ""
     # The HTML goes on from one attribute to the next.
+    start = f'" nonce="{escape(nonce)}" data-page="' if nonce else '" data-page="'
     if not texts:
-        token = token_of(page.subject, elements)
-        return {page_text: f'{VERSIONS[0]}" data-page="{token}'}
+        token = token_of(page.subject, elements, is_counted=tag.is_counted)
+        return {page_text: f"{VERSIONS[0]}{start}{token}"}
     mark_text, mark = next(iter(texts.items()))
-    token = token_of(page.subject, elements, (mark.subject, mark.stored))
+    text = (mark.subject, mark.stored)
+    token = token_of(page.subject, elements, text, is_counted=tag.is_counted)
     return {
-        page_text: f'{VERSIONS[1]}" data-page="{token}',
+        page_text: f"{VERSIONS[1]}{start}{token}",
         # A visitor may type a mark, but cannot know the end of the token.
         mark_text: f'{_seconds(mark)}" data-of="{token[END_OF_TOKEN]}',
     }

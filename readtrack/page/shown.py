@@ -54,6 +54,7 @@ class ToldPage(NamedTuple):
     language: str
     places: Sequence[Sequence[Any]]  # the fields of each placeholder
     text: Sequence[Any]  # subject and number of words of a marked text; empty without one
+    is_counted: bool  # by the server, when it sent the page
     made: int  # seconds since 1970
 
 
@@ -85,11 +86,17 @@ def _subjects_in(text: str) -> tuple[str, ...]:
     return tuple(text.split(",")) if text else ()
 
 
-def token_of(name: str, places: Sequence[Sequence[Any]], text: Sequence[Any] = ()) -> str:
+def token_of(
+    name: str,
+    places: Sequence[Sequence[Any]],
+    text: Sequence[Any] = (),
+    *,
+    is_counted: bool = False,
+) -> str:
     """Returns the token for the page's script, "" with nothing to tell.
 
     `places` are placeholders of counts and dots. `text` has the subject of a marked text and its
-    number of words.
+    number of words. `is_counted` says that the server has counted the page's views.
     """
     has_subjects = conf.COUNT_BY != "server" and not name.endswith("||")
     if not (has_subjects or places or text):
@@ -99,6 +106,7 @@ def token_of(name: str, places: Sequence[Sequence[Any]], text: Sequence[Any] = (
         language=get_language() or "",
         places=places[:MOST_PLACES],  # further ones stay as they are
         text=text,
+        is_counted=is_counted,
         made=int(time()),
     )
     return signing.dumps(page, salt=keys.salt("page"), compress=True)
