@@ -1,7 +1,7 @@
-"""The parts of `if_unread`: which marks belong together.
+"""The branches of `if_unread`: which placeholders belong together.
 
-A mark without its partner hides nothing. Somebody may have found it in a mail, where no middleware
-fills it in, and pasted it into a comment.
+A placeholder without its partner hides nothing. Somebody may have found it in a mail, where no
+middleware fills it in, and pasted it into a comment.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ class Block(NamedTuple):
     """An `if_unread` whose end has not come yet."""
 
     subject: str
-    places: list[int]  # of its marks
+    places: list[int]  # of its placeholders in the list of all
 
 
 def paired(spots: Sequence[Spot]) -> set[int]:
-    """Returns the places in the list of all marks that belong to a whole `if_unread`."""
+    """Returns the places in the list of the placeholders that belong to a whole `if_unread`."""
     whole: set[int] = set()
     begun: list[Block] = []
     for place, spot in enumerate(spots):
@@ -33,17 +33,17 @@ def paired(spots: Sequence[Spot]) -> set[int]:
 
 
 def _divide(begun: list[Block], subject: str, place: int) -> None:
-    """Adds the mark between the two parts to its block."""
+    """Adds the placeholder between the two branches to its block."""
     number = _innermost(begun, subject)
     if number is None:
         return
-    del begun[number + 1 :]  # which have no end within this part
+    del begun[number + 1 :]  # which have no end within this branch
     if len(begun[number].places) == 1:
         begun[number].places.append(place)
 
 
 def _ended(begun: list[Block], subject: str, place: int) -> list[int]:
-    """Removes the block that ends at the place. Returns the places of its marks."""
+    """Removes the block that ends at the place. Returns the places of its placeholders."""
     number = _innermost(begun, subject)
     if number is None:
         return []

@@ -1,4 +1,4 @@
-"""The content of a response: taken out to be filled in, packed or not, and put back."""
+"""The content of a response: read to be filled in, unpacked if it is packed, and written back."""
 
 import codecs
 import re
@@ -22,8 +22,10 @@ WIDE = re.compile("utf-(?:16|32)")  # names of charsets in which a letter is no 
 
 
 def text_of(response: Any) -> bytes | None:
-    """Returns the response's text if a template has left placeholders in it, b"" for a stream, else
-    None.
+    """Returns the content to fill in: the text of a response with placeholders, b"" for a stream.
+
+    The text is in UTF-8, or in a charset that has the letters of ASCII. Returns None for a response
+    without placeholders.
     """
     if response.streaming:
         return _text_of_stream(response)
@@ -96,10 +98,10 @@ def is_json(response: Any) -> bool:
 
 
 def charset_of(response: Any) -> str:
-    """Returns the charset to fill in by.
+    """Returns the charset for what is filled in: "utf-8", or "ascii" for another charset.
 
-    Of other charsets than UTF-8 it is the letters that all have in common, and numbers in place of
-    the other letters.
+    All charsets have the letters of ASCII in common. References such as `&#233;` stand for other
+    letters.
     """
     content_type = response.get("Content-Type", "")
     is_utf_8 = content_type.endswith("utf-8") or response.charset.lower() == "utf-8"
@@ -125,7 +127,7 @@ def _sent(content: bytes, response: Any, request: HttpRequest) -> bytes:
             del response["Content-Encoding"]
             return content
         response["Content-Encoding"] = "gzip"
-        # As Django's GZipMiddleware does against BREACH.
+        # With random bytes against the attack BREACH, as Django's GZipMiddleware does.
         return compress_string(content, max_random_bytes=100)
     if MARK in response.content:
         return content
@@ -133,15 +135,17 @@ def _sent(content: bytes, response: Any, request: HttpRequest) -> bytes:
 
 
 def keep_apart(response: Any, *, is_personal: bool) -> None:
-    """Tells caches that each reader gets another page, and drops the view's validators, which know
-    no dots.
+    """Sets the headers that keep caches from giving one reader's page to another reader.
+
+    The view's validators (ETag, Last-Modified) are removed, because they do not change with dots. A
+    page `is_personal` if it has dots or numbers of its reader; no cache may keep it.
     """
     patch_vary_headers(response, ["Cookie"])
-    headers = ["ETag", "Last-Modified"]
+    headers_to_remove = ["ETag", "Last-Modified"]
     if is_personal:
-        # The view may let browsers keep the page, as cache_page does, and then they would keep its
-        # dots lit as long.
+        # The view may let browsers keep the page, as cache_page does. Then its dots would stay lit
+        # as long.
         patch_cache_control(response, private=True, max_age=0)
-        headers += ["Expires", *visitors.headers_for_cdns(response)]
-    for header in headers:
+        headers_to_remove += ["Expires", *visitors.headers_for_cdns(response)]
+    for header in headers_to_remove:
         del response[header]

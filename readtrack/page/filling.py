@@ -1,6 +1,7 @@
-"""Filling in: the placeholders of a finished content give way to counts and dots.
+"""Filling in: counts and dots take the place of the placeholders in a finished content.
 
-In two phases, so that the questions of a page can go to Redis with other calls, in one round trip.
+There are two phases, so that the question of a page can go to Redis with other calls, in one round
+trip: first the content is searched for placeholders, then the answers are filled in.
 """
 
 import json
@@ -24,10 +25,13 @@ FindReader = Callable[[], readers.Reader | None]
 
 
 class Filling:
-    """A content with its placeholders: first its `question` is asked, then it is `filled`."""
+    """A content with placeholders. Its `question` has to be asked before it can be `filled`."""
 
     def __init__(self, content: bytes, find_reader: FindReader, *, salt: str = "") -> None:
-        """Looks for the placeholders. `salt` is as in `spots_in`."""
+        """Looks for the placeholders.
+
+        `find_reader` is called only if there are dots. `salt` is as in `spots_in`.
+        """
         self._content = content
         self._find_reader = find_reader
         self._spots = spots_in(content, salt)
@@ -46,17 +50,26 @@ class Filling:
 
     @cached_property
     def question(self) -> PageQuestion:
-        """What the content asks Redis, in one round trip. Raises django.db.Error."""
+        """The question to Redis, and to SQL for counts that no placeholder carries.
+
+        Raises django.db.Error.
+        """
         return PageQuestion(counts=self._counts(), dots=self.dots, reader=self.reader)
 
     def _counts(self) -> dict[str, int | None]:
-        """Returns the highest of the stored counts of each subject; None for one without."""
+        """Returns SQL's counts by subject, as the placeholders carry them; None if none does.
+
+        Placeholders of one subject may carry several, of which the highest is taken.
+        """
         counts: dict[str, int | None] = {}
         for entry in self._placeholders.values():
             if entry.kind not in OF_COUNTS:
                 continue
             count = counts.get(entry.subject)
-            counts[entry.subject] = entry.stored if count is None else max(count, entry.stored or 0)
+            if count is None:
+                counts[entry.subject] = entry.stored
+            else:
+                counts[entry.subject] = max(count, entry.stored or 0)
         return counts
 
     def filled(
@@ -64,33 +77,35 @@ class Filling:
         *,
         is_json: bool = False,
         charset: str = "utf-8",
-        tag: ScriptTag = NO_SCRIPT_TAG,
+        script_tag: ScriptTag = NO_SCRIPT_TAG,
     ) -> bytes:
-        """Returns the content with the answers to the question in place of all placeholders.
+        """Returns the content with counts and dots in the place of all placeholders.
 
         What only looks like a placeholder is removed.
         """
         state = self.question.state()
-        html = rendered(self._placeholders, state, tag=tag)
+        html = rendered(self._placeholders, state, script_tag=script_tag)
         paired = branches.paired(self._spots)
-        parts: list[bytes] = []
-        are_shown: list[bool] = []  # the parts of `if_unread` that are open, the innermost last
+        pieces: list[bytes] = []
+        are_shown: list[bool] = []  # of each `if_unread` that has begun, whether its branch is
         end = 0  # of the last placeholder
         for place, spot in enumerate(self._spots):
             if all(are_shown):
-                parts.append(without_strangers(self._content[end : spot.start]))
-                shown = json.dumps(html[spot.text])[1:-1] if is_json else html[spot.text]
-                parts.append(shown.encode(charset, "xmlcharrefreplace"))
+                pieces.append(without_strangers(self._content[end : spot.start]))
+                replacement = html[spot.text]
+                if is_json:
+                    replacement = json.dumps(replacement)[1:-1]  # without the quotes
+                pieces.append(replacement.encode(charset, "xmlcharrefreplace"))
             end = spot.end
             if place in paired:
                 is_unread = state.unread.get(spot.placeholder.subject, 0) > 0
-                _turn(are_shown, kind=spot.placeholder.kind, is_unread=is_unread)
-        parts.append(without_strangers(self._content[end:]))
-        return b"".join(parts)
+                _change_branch(are_shown, kind=spot.placeholder.kind, is_unread=is_unread)
+        pieces.append(without_strangers(self._content[end:]))
+        return b"".join(pieces)
 
 
-def _turn(are_shown: list[bool], *, kind: str, is_unread: bool) -> None:
-    """Goes into a part of `if_unread`, into the other one, or out of it."""
+def _change_branch(are_shown: list[bool], *, kind: str, is_unread: bool) -> None:
+    """Begins the first branch of an `if_unread`, changes to the second, or ends the tag."""
     if kind == IF:
         are_shown.append(is_unread)
     elif kind == ELSE:
@@ -104,12 +119,12 @@ def filled(
     find_reader: FindReader,
     *,
     salt: str = "",
-    tag: ScriptTag = NO_SCRIPT_TAG,
+    script_tag: ScriptTag = NO_SCRIPT_TAG,
 ) -> bytes:
-    """Returns the content with all placeholders replaced, in one round trip.
+    """Returns the content with all placeholders filled in, in one round trip to Redis.
 
     The parameters are those of Filling.
     """
     filling = Filling(content, find_reader, salt=salt)
     filling.question.ask()
-    return filling.filled(tag=tag)
+    return filling.filled(script_tag=script_tag)

@@ -1,7 +1,7 @@
 """Placeholders: the signed text that a tag leaves where a count or a dot belongs.
 
-It names its object, so loops, includes, template engines and cached fragments all work. Visitors
-cannot sign one. What cannot be verified is removed from the page.
+A placeholder names its object, so loops, includes, template engines and cached fragments all work.
+Visitors cannot sign one. What cannot be verified is removed from the page.
 """
 
 import re
@@ -19,59 +19,61 @@ from readtrack.hits.visitors import digest, earlier_digests
 from readtrack.reports.page_state import loaded
 from readtrack.store import keys
 
-COUNT = "count"
-EXACT = "exact"
-WORDS = "words"
+# The kinds of placeholders.
+COUNT = "count"  # an element with the short count
+EXACT = "exact"  # the exact count as text
+WORDS = "words"  # an element with the count in words, such as `1.2k views`
 DOT = "dot"
-UNREAD = "unread"
-IF = "if"
+UNREAD = "unread"  # the number of new items
+IF = "if"  # the three tags of `if_unread`
 ELSE = "else"
 END = "end"
-PAGE = "page"
-WITH_NONCE = 1  # what the placeholder of a page has stored if its script needs a nonce
-TEXT = "text"
+PAGE = "page"  # the page's token and the version of its script
+WITH_NONCE = 1  # what the placeholder of a page has stored if the tag of its script needs a nonce
+TEXT = "text"  # the mark behind a text whose reading counts
 PANEL = "panel"
 
 OF_COUNTS = {COUNT, EXACT, WORDS}
 OF_DOTS = {DOT, UNREAD, IF}
 OF_ELEMENTS = {COUNT, WORDS, DOT, UNREAD}  # the script replaces these
 
-MARK = b"!rt!"
+MARK = b"!rt!"  # the beginning of each placeholder
 PAGE_MARK = b"!rt!page!"
 TEXT_MARK = b"!rt!text!"
 PANEL_MARK = b"!rt!panel!"
-READER_MARK = re.compile(rb"!rt!(dot|unread|if|panel)!")
-# May query: a count of an object that does not carry SQL's, or a panel.
+READER_MARK = re.compile(rb"!rt!(dot|unread|if|panel)!")  # placeholders that need the reader
+# Placeholders that may need a query: a count without SQL's count in it, or a panel.
 MAY_QUERY = re.compile(rb"!rt!(?:(?:count|exact|words)![^!\s]{1,4000}!(?:@|!)|panel!)")
 LANGUAGE = re.compile("[a-z0-9-]{2,20}")
-# What a placeholder says. No character of a subject, or of a page's name, ends an attribute, an
-# element or a text of JSON, so a part of a page that only looks like a placeholder can be removed.
-SAYS = rb"[a-z]{2,6}![\w.~%:|/,\x80-\xff-]{1,4000}!\d{0,19}(?:@[a-z0-9-]{2,20})?"
-# A lookahead, because the text that a visitor types must not swallow the first byte of our
+# The signed body. No character of a subject, or of a page's name, ends an attribute, an element or
+# a text of JSON. So what only looks like a placeholder can be removed.
+BODY = rb"[a-z]{2,6}![\w.~%:|/,\x80-\xff-]{1,4000}!\d{0,19}(?:@[a-z0-9-]{2,20})?"
+# A whole placeholder. Its groups are all behind "!rt", the signed body, and the signature. It is a
+# lookahead, because the text that a visitor types must not swallow the first byte of our
 # placeholder behind it.
-PATTERN = re.compile(rb"!rt(?=(!(%s)!([\w-]{16})!))" % SAYS)
-# As `escapejs` leaves it, too.
-LIKE_A_PLACEHOLDER = re.compile(rb"!rt!%s!(?:[\w-]|\\u002D){16}!" % SAYS)
-# Half of the signature in a placeholder's text, by which the page's script finds the element.
+PATTERN = re.compile(rb"!rt(?=(!(%s)!([\w-]{16})!))" % BODY)
+# What looks like a placeholder, also if the filter `escapejs` has changed its signature.
+LIKE_A_PLACEHOLDER = re.compile(rb"!rt!%s!(?:[\w-]|\\u002D){16}!" % BODY)
+# Where the first half of the signature is in a placeholder's text. By it the page's script finds
+# the element.
 KEY = slice(-17, -9)
 
 
 class Placeholder(NamedTuple):
-    """The place of a count or a dot, or the start of a branch of `if_unread` that reaches to the
-    next ELSE or END.
-    """
+    """The place of a count or a dot, or a tag of `if_unread`, whose branch ends at the next tag."""
 
     kind: str
-    subject: str  # of a panel with its author behind it, of a page its name
-    # SQL's count, if the object carries it: shown without a query while Redis is down. Of a text
-    # its number of words.
+    subject: str  # of a panel with its author behind it; of a page its name, see `shown.name_of`
+    # SQL's count, if the object carries it: shown without a query while Redis is down. In a
+    # placeholder of a text it is the number of words.
     stored: int | None = None
-    language: str = ""  # that of a {% language %} around it; "" for the page's
+    language: str = ""  # that of a `{% language %}` block around the tag; "" for the page's
 
     @classmethod
-    def of(cls, kind: str, obj: Any, *, words: int = 0) -> "Placeholder | None":
-        """Returns the object's placeholder; None for an object without counts, never unread, or not
-        saved.
+    def of(cls, kind: str, obj: Any, *, number_of_words: int = 0) -> "Placeholder | None":
+        """Returns the object's placeholder; None for an object without counts or read state.
+
+        Also returns None for an object that is not saved. With DEBUG the reason is logged.
         """
         is_dot = kind in OF_DOTS
         is_saved = isinstance(obj, Model) and obj.pk is not None
@@ -83,19 +85,21 @@ class Placeholder(NamedTuple):
         if is_dot:
             return cls(kind, subject)
         if kind == TEXT:
-            return cls(kind, subject, words)
+            return cls(kind, subject, number_of_words)
         if kind == PANEL:
             author = quote(subjects.author_of(obj, of_counts=True))
             subject = f"{subject}|{author}"
         return cls(kind, subject, loaded(obj))
 
     def __str__(self) -> str:
+        """Returns the signed text."""
         return self._signed(digest(keys.salt("placeholder"), self._body))
 
     @property
     def element_keys(self) -> list[str]:
-        """The names by which the page's script may find the element: one for each key of the site,
-        because the page may be older than the present one.
+        """Returns the names by which the page's script may find the element.
+
+        There is one for each key of the site, because the page may be older than the present key.
         """
         salt = keys.salt("placeholder")
         signatures = [digest(salt, self._body), *earlier_digests(salt, self._body)]
@@ -112,6 +116,7 @@ class Placeholder(NamedTuple):
 
 
 def _can_have(obj: Model, *, is_dot: bool) -> bool:
+    """Returns True if the object can have a dot, or else a count."""
     if is_dot:
         return subjects.can_be_unread(obj)
     return subjects.is_counted(obj.__class__)
@@ -145,7 +150,7 @@ class Spot(NamedTuple):
 def spots_in(content: bytes, salt: str = "") -> list[Spot]:
     """Returns the placeholders in the content, in their order. Text with a wrong signature is none.
 
-    `salt` is that of the page's tenant where the running thread may know another tenant.
+    `salt` is that of the page's tenant, if the running thread may have another tenant.
     """
     salt = salt or keys.salt("placeholder")
     found: dict[bytes, Placeholder | None] = {}
@@ -170,10 +175,10 @@ def placeholders_in(content: bytes, salt: str = "") -> dict[bytes, Placeholder]:
     return {spot.text: spot.placeholder for spot in spots_in(content, salt)}
 
 
-def _verified(said: bytes, signature: bytes, *, salt: str) -> Placeholder | None:
-    """Returns the placeholder that says this; None with a signature that is not the site's."""
-    body = said.decode("utf-8", "replace")
-    # The signature comes first, because the body may be anything that a visitor typed.
+def _verified(signed_body: bytes, signature: bytes, *, salt: str) -> Placeholder | None:
+    """Returns the placeholder with that body; None with a signature that is not the site's."""
+    body = signed_body.decode("utf-8", "replace")
+    # The signature is checked first, because the body may be anything that a visitor typed.
     if not _is_signed(body, signature, salt=salt):
         return None
     kind, subject, number = body.split("!")

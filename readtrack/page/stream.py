@@ -1,4 +1,4 @@
-"""Streamed responses, which are filled in part by part."""
+"""Streamed responses: they come in chunks, which are filled in one by one."""
 
 import re
 import zlib
@@ -20,7 +20,7 @@ from readtrack.store import keys
 
 Result = TypeVar("Result")
 
-# The beginning of a placeholder whose end is in the next part of a stream.
+# The beginning of a placeholder whose end is in the next chunk of a stream.
 BEGUN = re.compile(
     rb"!(?:r(?:t(?:!(?:[a-z]{1,6}(?:![^!\s]{0,4000}(?:![\da-z@-]{0,40}(?:![\w-]{0,16})?)?)?)?)?)?)?\Z"
 )
@@ -28,111 +28,121 @@ BEGUN = re.compile(
 LONGEST_WAIT = 2**18
 
 
-def fill(response: Any, find_reader: FindReader, *, tag: ScriptTag = NO_SCRIPT_TAG) -> None:
-    """Has the parts of a streamed response filled in, each in one round trip."""
+def fill(response: Any, find_reader: FindReader, *, script_tag: ScriptTag = NO_SCRIPT_TAG) -> None:
+    """Has the chunks of a streamed response filled in, each in one round trip to Redis."""
     if response.has_header("Content-Length"):
         del response["Content-Length"]
     is_packed = contents.packed_by(response) == "gzip"
-    stream = Stream(cache(find_reader), tag=tag, is_packed=is_packed)
-    replace = stream.afilled if response.is_async else stream.filled
-    response.streaming_content = replace(response.streaming_content)
+    stream = Stream(cache(find_reader), script_tag=script_tag, is_packed=is_packed)
+    fill_chunks = stream.afilled if response.is_async else stream.filled
+    response.streaming_content = fill_chunks(response.streaming_content)
 
 
 class Stream:
-    """A streamed response. The beginning of a placeholder, or of an `if_unread`, waits for the next
-    part.
+    """A streamed response. A placeholder that a chunk cuts, and an `if_unread`, wait for the next
+    chunk.
     """
 
     def __init__(
-        self, find_reader: FindReader, *, tag: ScriptTag = NO_SCRIPT_TAG, is_packed: bool = False
+        self,
+        find_reader: FindReader,
+        *,
+        script_tag: ScriptTag = NO_SCRIPT_TAG,
+        is_packed: bool = False,
     ) -> None:
-        """`is_packed` says that the parts are those of gzip's data, and are to be."""
-        self._waiting = b""
+        """`is_packed` says that the chunks are those of gzip's data, and are to be."""
+        self._waiting = b""  # the beginning of what the last chunk cut
         self._unpacker = zlib.decompressobj(packing.GZIP) if is_packed else None
         self._packer = zlib.compressobj(wbits=packing.GZIP) if is_packed else None
-        # Parts of an asynchronous stream are looked through in a thread that knows no tenant.
+        # Asynchronous streams are searched in a thread that knows no tenant.
         self._salt = keys.salt("placeholder")
-        fill_in = partial(filled, find_reader=find_reader, salt=self._salt, tag=tag)
-        # In the page's context, so that it still waits for Redis no longer than the page has left.
+        fill_in = partial(filled, find_reader=find_reader, salt=self._salt, script_tag=script_tag)
+        # In the page's context, so that it waits for Redis no longer than the page may.
         self._fill_in: Callable[[bytes], bytes] = partial(copy_context().run, fill_in)
 
-    def filled(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        for part in parts:
-            whole = self._whole(part)
-            if MARK in whole:
-                whole = self._fill_in(whole)
-            if whole:
-                yield self._packed(whole)
+    def filled(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """Yields the chunks, filled in."""
+        for chunk in chunks:
+            content = self._content_up_to(chunk)
+            if MARK in content:
+                content = self._fill_in(content)
+            if content:
+                yield self._packed(content)
         yield from self._last(self._fill_in(self._waiting))
 
-    async def afilled(self, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        async for part in parts:
-            whole = await self._afilled(self._whole(part))
-            if whole:
-                yield self._packed(whole)
+    async def afilled(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Yields the chunks, filled in. It waits for Redis and SQL in a thread."""
+        async for chunk in chunks:
+            content = await self._afilled(self._content_up_to(chunk))
+            if content:
+                yield self._packed(content)
         for last in self._last(await self._afilled(self._waiting)):
             yield last
 
-    async def _afilled(self, whole: bytes) -> bytes:
-        if MARK not in whole:
-            return whole
-        # A tenant is that of the connection to SQL of Django's own thread.
-        is_sensitive = bool(keys.tenant_function() or MAY_QUERY.search(whole))
-        return await in_thread(self._fill_in, whole, is_sensitive=is_sensitive)
+    async def _afilled(self, content: bytes) -> bytes:
+        if MARK not in content:
+            return content
+        # The tenant may be that of the connection to SQL in Django's own thread.
+        is_sensitive = bool(keys.tenant_function() or MAY_QUERY.search(content))
+        return await in_thread(self._fill_in, content, is_sensitive=is_sensitive)
 
-    def _whole(self, part: bytes) -> bytes:
-        """Returns what came so far without what has only begun, which is kept."""
-        content = self._waiting + self._unpacked(part)
+    def _content_up_to(self, chunk: bytes) -> bytes:
+        """Returns the content to fill in: what was kept, and the chunk up to what it cuts.
+
+        The beginning of that is kept for the next chunk.
+        """
+        content = self._waiting + self._unpacked(chunk)
         self._waiting = b""
-        start = self._start_of_waiting(content)
+        start = self._start_of_cut(content)
         if start is None:
             return content
         self._waiting = content[start:]
         return content[:start]
 
-    def _start_of_waiting(self, content: bytes) -> int | None:
+    def _start_of_cut(self, content: bytes) -> int | None:
         """Returns where a placeholder or an `if_unread` begins that has no end yet, or None."""
         if MARK in content:
             start = branches.first_without_end(spots_in(content, self._salt))
             if start is not None and len(content) - start <= LONGEST_WAIT:
                 return start
-        last = content[max(0, content.rfind(MARK)) :]
-        if last in placeholders_in(last, self._salt):
-            return None
-        begun = BEGUN.search(content)
+        from_last_mark = content[max(0, content.rfind(MARK)) :]
+        is_whole = from_last_mark in placeholders_in(from_last_mark, self._salt)
+        begun = None if is_whole else BEGUN.search(content)
         return begun.start() if begun else None
 
-    def _unpacked(self, part: bytes) -> bytes:
+    def _unpacked(self, chunk: bytes) -> bytes:
         if self._unpacker is None:
-            return part
+            return chunk
         text = b""
-        while part:
+        while chunk:
             if self._unpacker.eof:
                 self._unpacker = zlib.decompressobj(packing.GZIP)
             try:
-                text += self._unpacker.decompress(part)
+                text += self._unpacker.decompress(chunk)
             except zlib.error:  # the header is wrong
                 self._unpacker = self._packer = None
-                return text + part
-            part = self._unpacker.unused_data
+                return text + chunk
+            chunk = self._unpacker.unused_data
         return text
 
-    def _packed(self, part: bytes) -> bytes:
+    def _packed(self, chunk: bytes) -> bytes:
         if not self._packer:
-            return part
-        return self._packer.compress(part) + self._packer.flush(zlib.Z_SYNC_FLUSH)
+            return chunk
+        return self._packer.compress(chunk) + self._packer.flush(zlib.Z_SYNC_FLUSH)
 
-    def _last(self, part: bytes) -> Iterator[bytes]:
+    def _last(self, chunk: bytes) -> Iterator[bytes]:
         """Yields what is left at the end."""
-        if part:
-            yield self._packed(part)
+        if chunk:
+            yield self._packed(chunk)
         if self._packer:
             yield self._packer.flush()
 
 
 async def in_thread(work: Callable[..., Result], *args: Any, is_sensitive: bool) -> Result:
-    """Returns the result of the work in Django's own thread, which closes its connections to SQL,
-    or in any other.
+    """Returns the result of the work, which runs in a thread.
+
+    If it `is_sensitive`, that is Django's own thread, whose connections to SQL Django closes.
+    Otherwise it is any thread, and its connections are closed here.
     """
     run = work if is_sensitive else partial(closing, work)
     return await sync_to_async(run, thread_sensitive=is_sensitive)(*args)

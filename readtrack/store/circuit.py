@@ -19,32 +19,38 @@ Result = TypeVar("Result")
 
 
 class SilentError(RedisError):
-    """A server of a cluster does not serve a command; the others may."""
+    """One server of a cluster does not serve a command. Other servers may still answer."""
 
 
 class Circuit:
-    """Opens when Redis fails. While it is open no caller waits; after CIRCUIT seconds one caller
-    tries Redis again.
+    """Opens when Redis fails. While it is open, callers do not ask Redis. After CIRCUIT seconds one
+    caller tries Redis again.
     """
 
     def __init__(self, name: str = "Redis") -> None:
-        self.name = name
+        self.name = name  # for the log
         self._lock = Lock()
-        self.opened: float | None = None  # seconds of the monotonic clock
-        self.slow_since: float | None = (
-            None  # end of the first of the slow pages; None after a quick one
-        )
+        # When it opened (seconds of the monotonic clock); None while it is closed.
+        self.opened: float | None = None
+        # When the first of the slow pages ended (the same clock); None after a quick page.
+        self.slow_since: float | None = None
 
     def lets_pass(self) -> bool:
+        """Returns True if the caller may ask Redis."""
         with self._lock:
-            if self.opened is None or time.monotonic() - self.opened < conf.CIRCUIT:
-                return self.opened is None
-            self.opened = time.monotonic()  # this caller tries, the others still do without
+            if self.opened is None:
+                return True
+            if time.monotonic() - self.opened < conf.CIRCUIT:
+                return False
+            # This caller tries Redis. Other callers wait for CIRCUIT seconds more.
+            self.opened = time.monotonic()
             return True
 
     def open(self, error: Exception) -> None:
+        """Opens the circuit because of this error. Says so in the log and by a signal."""
         with self._lock:
-            was_closed, self.opened = self.opened is None, time.monotonic()
+            was_closed = self.opened is None
+            self.opened = time.monotonic()
         if was_closed:
             logger.warning(
                 "%s failed, pages go on without it: %s: %s", self.name, type(error).__name__, error
@@ -52,11 +58,11 @@ class Circuit:
             redis_failed.send_robust(sender=None, error=error)
 
     def note_wait(self, waited: float) -> None:
-        """Notes how long a page waited (s). Opens once all pages wait half of TIMEOUT or more, for
-        longer than that.
+        """Notes how long a page waited for Redis (s).
 
-        One slow moment, such as a fork of Redis, opens nothing, because views would be lost for
-        CIRCUIT seconds.
+        Opens the circuit if all pages of the last TIMEOUT seconds waited for more than half of
+        TIMEOUT. One slow moment, such as a fork of Redis, does not open it, because views would be
+        lost for CIRCUIT seconds.
         """
         now = time.monotonic()
         if waited <= conf.TIMEOUT / 2:
@@ -69,14 +75,15 @@ class Circuit:
 
 @dataclass(slots=True)
 class Page:
-    """The making of a page: everything in the block together waits for Redis no longer than `left`
-    seconds.
+    """A context in which a page is made.
+
+    All waiting for Redis in it takes `seconds_left` at most.
     """
 
     request: Any
-    left: float  # at first TIMEOUT
-    elsewhere: float = 0.0
-    # seconds that it waited for single servers of a cluster, which have circuits of their own
+    seconds_left: float  # seconds that the page may still wait; TIMEOUT at first
+    # Seconds that the page waited for single servers of a cluster, which have their own circuits.
+    seconds_elsewhere: float = 0.0
     _token: Any = None
 
     def __enter__(self) -> None:
@@ -84,53 +91,55 @@ class Page:
 
     def __exit__(self, *error: object) -> None:
         present_page.reset(self._token)
-        if self.left < conf.TIMEOUT:
-            circuit.note_wait(conf.TIMEOUT - self.left - self.elsewhere)
+        if self.seconds_left < conf.TIMEOUT:
+            circuit.note_wait(conf.TIMEOUT - self.seconds_left - self.seconds_elsewhere)
 
 
 circuit = Circuit()
-present_page: ContextVar[Page | None] = ContextVar(
-    "page", default=None
-)  # the page that is being made
+# The page that is being made; None outside of a request.
+present_page: ContextVar[Page | None] = ContextVar("page", default=None)
 
 
 def within_page(
-    limit: Callable[[float], object],
-    most: float,
+    set_timeout: Callable[[float], object],
+    timeout: float,
     wait: Callable[Args, Result],
     *args: Args.args,
     **kwargs: Args.kwargs,
 ) -> Result:
-    """Returns the result of `wait` within `most` seconds, or as many as the page has left. Raises
-    TimeoutError.
+    """Returns the result of `wait`, which gets `timeout` seconds, or what the page has left.
+
+    `set_timeout` takes the seconds that `wait` waits at most: before and after they are `timeout`.
+    Raises TimeoutError.
     """
     page = present_page.get()
-    seconds = most if page is None else min(most, page.left)
+    seconds = timeout if page is None else min(timeout, page.seconds_left)
     if seconds <= 0:
         raise TimeoutError("the page has waited for Redis as long as it may")
-    is_short = (
-        seconds < most * 0.98
-    )  # a little less is as good as all, because each change of a limit takes time
+    # If nearly all seconds are left, the time-out stays, because each change of it takes time.
+    is_short = seconds < timeout * 0.98
     if is_short:
-        limit(seconds)
+        set_timeout(seconds)
     began = time.perf_counter()
     try:
         result = wait(*args, **kwargs)
-    except BlockingIOError as error:  # by `kernel_limit`
+    except BlockingIOError as error:  # the kernel raises it after a `kernel_limit`
         raise TimeoutError("Redis did not answer in time") from error
     finally:
         if page is not None:
-            page.left -= time.perf_counter() - began
+            page.seconds_left -= time.perf_counter() - began
     if is_short:
-        limit(most)
+        set_timeout(timeout)
     return result
 
 
 def kernel_limit(sock: socket, seconds: float) -> None:
-    """Limits how long a blocking socket waits. With Python's own time-outs, other threads run
-    before it asks.
+    """Limits how long the kernel lets a blocking socket wait.
+
+    Python's own time-outs cost a page more, because other threads run before the socket is read.
     """
-    value = pack("ll", int(seconds), max(1, int(seconds % 1 * 1_000_000)))  # 0 would be no limit
+    microseconds = int(seconds % 1 * 1_000_000)
+    value = pack("ll", int(seconds), max(1, microseconds))  # 0 would be no limit
     for option in (SO_RCVTIMEO, SO_SNDTIMEO):
         sock.setsockopt(SOL_SOCKET, option, value)
 
@@ -138,17 +147,18 @@ def kernel_limit(sock: socket, seconds: float) -> None:
 def fail_open(
     call: Callable[Args, Result], default: Result, *args: Args.args, **kwargs: Args.kwargs
 ) -> Result:
-    """Returns the call's result, or `default` if Redis fails or has just failed. For the edges of a
-    request only.
+    """Returns the result of the call; `default` if Redis fails, or while the circuit is open.
+
+    Only for the edges of a request. Elsewhere errors surface.
     """
-    if circuit.opened is None or circuit.lets_pass():
-        try:
-            result = call(*args, **kwargs)
-        except SilentError:  # of a server with a circuit of its own
-            pass
-        except (RedisError, OSError) as error:
-            circuit.open(error)
-        else:
-            circuit.opened = None
-            return result
-    return default
+    if circuit.opened is not None and not circuit.lets_pass():
+        return default
+    try:
+        result = call(*args, **kwargs)
+    except SilentError:  # the server of a cluster has its own circuit
+        return default
+    except (RedisError, OSError) as error:
+        circuit.open(error)
+        return default
+    circuit.opened = None
+    return result

@@ -1,4 +1,4 @@
-"""The page's script, and the address to which it tells that a page is looked at."""
+"""The address of the page's script, to which the script also reports that a page is looked at."""
 
 import re
 from time import time
@@ -15,20 +15,30 @@ from readtrack.hits import origins, visitors
 from readtrack.hits.reading import Reading
 from readtrack.page import shown
 from readtrack.page.placeholders import PAGE, Placeholder
-from readtrack.request import Recorder, Told
+from readtrack.request import Recorder, ScriptReport
 from readtrack.views import errors
 from readtrack.views.bodies import body_of
 
 LONGEST_REFERRER = 2_048  # characters
-# Bytes of what a script tells; browsers send no more than 65,536 once a page is left.
-LONGEST_BODY = 60_000
+LONGEST_BODY = 60_000  # bytes of a report; browsers send no more than 65,536 once a page is left
+
 MILLISECONDS = re.compile("[0-9]{1,12}")
-# Seconds that a page, and what its script tells, may take between the server and the browser.
+# Seconds that a page, and the report on it, may take between the server and the browser.
 LONGEST_WAY = 5
 
 
+class Report(NamedTuple):
+    """What a page's script sends: four lines."""
+
+    token: str  # of the page
+    referrer: str  # of the page; the browser's own header names the page itself
+    state: str  # of the page's text, see `shown.STATE`; "" in the first report
+    since: int  # milliseconds since the browser asked for the page, or shows it again
+
+
 @login_not_required
-# because pages in caches have no token of a session; only pages of this site are heard
+# Exempt, because a page in a cache cannot have the CSRF token of each session. Reports of other
+# sites' pages are refused by their origin.
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest) -> HttpResponse:
@@ -36,10 +46,10 @@ def page(request: HttpRequest) -> HttpResponse:
     counts and dots.
     """
     if request.method == "POST":
-        return _told(request)
+        return _answer_report(request)
     script = shown.SCRIPTS.get(request.META.get("QUERY_STRING", ""))
-    # While servers are updated one by one, a page of a new one asks an old one. A cache must not
-    # keep today's script by the address of tomorrow's.
+    # While servers are updated one by one, a page of a new server may ask an old one, which does
+    # not have that version. A cache must not keep the old script by the new script's address.
     keeping = "public, max-age=31536000, immutable" if script else "no-cache"
     return HttpResponse(
         script or shown.PLAIN,
@@ -49,20 +59,23 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 @never_cache
-def _told(request: HttpRequest) -> HttpResponse:
-    """Answers a page's script: hands what it tells to the middleware, which counts and fills in."""
+def _answer_report(request: HttpRequest) -> HttpResponse:
+    """Returns the answer to a script: placeholders, which the middleware fills in.
+
+    The middleware also records what the script reports.
+    """
     recorder: Recorder | None = getattr(request, "readtrack", None)  # None without the middleware
     if recorder is None or origins.is_foreign(request.META):
         return errors.not_our_page()
-    message = _message_of(request)
-    page = shown.told(message.token) if message.token else None
+    report = _report_of(request)
+    page = shown.page_of(report.token) if report.token else None
     if page is None:
         return errors.not_our_page()
-    _hand_over(request, recorder, page, message)
-    request.META["HTTP_REFERER"] = message.referrer[:LONGEST_REFERRER]
+    _hand_over(request, recorder, page, report)
+    request.META["HTTP_REFERER"] = report.referrer[:LONGEST_REFERRER]
     html: dict[str, str] = {}
-    for place in page.places:
-        placeholder = Placeholder(*place)
+    for fields in page.elements:
+        placeholder = Placeholder(*fields)
         html.update(dict.fromkeys(placeholder.element_keys, str(placeholder)))
     answer = {
         "html": html,
@@ -72,49 +85,42 @@ def _told(request: HttpRequest) -> HttpResponse:
     return JsonResponse(answer)
 
 
-class Message(NamedTuple):
-    """What a page's script says."""
-
-    token: str  # of the page
-    referrer: str
-    state: str  # of the page's text; "" in a message that the page is looked at
-    since: int  # milliseconds since the browser asked for the page, or shows it again
-
-
-def _message_of(request: HttpRequest) -> Message:
+def _report_of(request: HttpRequest) -> Report:
+    """Returns what the script sends, with "" for lines that are missing."""
     body = body_of(request, most=LONGEST_BODY) or b""
     lines = body.decode(errors="replace").split("\n", 3)
     token, referrer, state, since = [*lines, "", "", ""][:4]
     milliseconds = MILLISECONDS.match(since)
-    return Message(token, referrer, state, int(milliseconds[0]) if milliseconds else 0)
+    return Report(token, referrer, state, int(milliseconds[0]) if milliseconds else 0)
 
 
 def _hand_over(
-    request: HttpRequest, recorder: Recorder, page: shown.ToldPage, message: Message
+    request: HttpRequest, recorder: Recorder, page: shown.TokenPage, report: Report
 ) -> None:
-    """Makes the request that of the page itself, and says what of the page is to be recorded."""
+    """Gives the request the path of the page, and the middleware what it is to record."""
     named = shown.parse(page.name)
-    state = message.state
+    state = report.state
     reading = shown.reading(state, page.text, made=page.made)
     request.path = named.path
-    recorder.told = Told(named.as_of, page.language, reading)
+    recorder.script_report = ScriptReport(named.as_of, page.language, reading)
     recorder.is_shared = False
-    if _is_view(state) and not _is_counted(page, since=message.since):
+    if _is_view(state) and not _is_counted(page, since=report.since):
         recorder.views.update(dict.fromkeys(named.views))
     if _is_read(state, reading, has_text=bool(page.text)):
         recorder.reads.update(dict.fromkeys(named.reads))
 
 
 def _is_view(state: str) -> bool:
-    """Returns True if a script tells of a view: its first message does, unless the server counts."""
-    return not state and conf.COUNT_BY != "server"
+    """Returns True if the report is of a view: the first one is, unless the server counts."""
+    is_first = not state
+    return is_first and conf.COUNT_BY != "server"
 
 
-def _is_counted(page: shown.ToldPage, *, since: int) -> bool:
+def _is_counted(page: shown.TokenPage, *, since: int) -> bool:
     """Returns True for a tab that was opened in the background and is looked at after WINDOW: the
     server has counted it.
 
-    Within WINDOW Redis knows it, and tells apart readers with one address.
+    Within WINDOW Redis knows that, and tells apart readers with one address.
     """
     age = int(time()) - page.made
     # A page that the browser has kept, or shows again, is older than that.
@@ -123,16 +129,24 @@ def _is_counted(page: shown.ToldPage, *, since: int) -> bool:
 
 
 def _is_read(state: str, reading: Reading | None, *, has_text: bool) -> bool:
-    """Returns True if a script's message puts dots out."""
-    if has_text and (conf.READ_WHEN == "read") != bool(state):
+    """Returns True if the report puts dots out.
+
+    With READ_WHEN = "read", a page with a text is read once its text is read; then only reports on
+    the text can put dots out. Otherwise only the first report can.
+    """
+    is_about_text = bool(state)
+    has_to_be_about_text = conf.READ_WHEN == "read"
+    if has_text and is_about_text != has_to_be_about_text:
         return False
-    return reading.is_read if reading else _is_view(state)
+    if reading is not None:
+        return reading.is_read
+    return _is_view(state)
 
 
 def _has_new_cookie(request: HttpRequest) -> bool:
-    """Returns True if the script is to tell again.
+    """Returns True if the script is to report the page again, with the cookie that it gets now.
 
-    A cookie proves itself by coming back: only then its owner is told apart from visitors with the
+    A cookie proves itself by coming back. Only then is its owner told apart from visitors with the
     same address.
     """
     visitor = visitors.visitor(request, visitors.signed_in(request))
