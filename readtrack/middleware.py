@@ -161,7 +161,7 @@ def _finish(
         if recorded is None:  # Redis failed
             recorded = tracker.skip(hit.views, "error")
         else:
-            is_counted = bool(verdict.activity.views)
+            is_counted = bool(recorded.counted or recorded.queued)
             _give_cookie(request, response, verdict, identity, recorded)
         if verdict.reason:
             recorded = recorded._replace(skipped={**outcome.skipped, **recorded.skipped})

@@ -340,6 +340,17 @@ def test_a_tab_in_the_background_counts_late_if_the_server_has_not_counted_it(
     assert views(post) == 1
 
 
+def test_a_repeat_in_the_background_counts_once_it_is_looked_at_after_the_window(
+    post: Post, clock: Clock
+) -> None:
+    browser = factories.browser()
+    browser.get(f"/read/{post.pk}/")
+    repeat = browser.get(f"/read/{post.pk}/")
+    clock.go_on(HOUR)
+    tell_late(browser, token(repeat), seconds=HOUR)
+    assert views(post) == 2
+
+
 def test_the_script_fills_in_a_page_that_is_older_than_the_secret_key(
     settings: Settings, post: Post
 ) -> None:
