@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any
 
 from django.apps import apps
-from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import Model
 from django.db.models.expressions import DatabaseDefault
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_delete, pre_save
 
 from readtrack.conf import conf, logger
+from readtrack.hits import readers
 from readtrack.models import ReaderHistory, Tracked, UnsentPublication, tracked
 from readtrack.sql import archive, deletions
 from readtrack.store import read_state
@@ -34,8 +34,9 @@ def connect() -> None:
     """Connects the receivers to the users, and to every model of the site that has counts or read
     state.
     """
+    users = readers.user_model()
     for model in apps.get_models():
-        if model._meta.concrete_model is get_user_model():  # a proxy of it sends its own signal
+        if model._meta.concrete_model is users:  # a proxy of it sends its own signal
             post_save.connect(on_sign_up, sender=model, dispatch_uid="readtrack.on_sign_up")
         _connect_news(model)
         # Not a child that shares its parent's subject, because it may be deleted alone.
