@@ -346,7 +346,8 @@ def identify(
         stand_in_id = visitor.fallback_id or visitors.address_id(request)
         visitor = visitors.Visitor(stand_in_id, kind="address")
     stand_in = ""
-    if page.told and visitor.kind == "cookie" and not visitor.new_cookie:
+    is_known = visitor.kind == "cookie" and not visitor.new_cookie
+    if page.told and is_known and visitors.has_recent_cookie(request):
         stand_in = visitors.address_id(request)
     reader = None
     if verdict.reads or uniques.needs_readers():
