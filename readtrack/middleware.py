@@ -35,7 +35,7 @@ from readtrack.page.placeholders import (
 from readtrack.request import Recorder, Told, TrackedRequest
 from readtrack.store import clock, keys, recording, uniques
 from readtrack.store.buffer import hit_buffer
-from readtrack.store.circuit import Page, fail_open
+from readtrack.store.circuit import BusyError, Page, fail_open
 from readtrack.store.scripts import Call
 
 
@@ -389,7 +389,15 @@ def _queue(hit: Hit) -> Outcome | None:
 
 def record(hit: Hit, *others: Call[Any]) -> Outcome | None:
     """Records the hit; other calls go along. Returns None if Redis fails."""
-    return fail_open(recording.record, None, hit.named, *others)
+    return fail_open(_record, None, hit.named, *others)
+
+
+def _record(hit: Hit, *others: Call[Any]) -> Outcome:
+    """Returns the outcome of the hit, also where no connection was free."""
+    try:
+        return recording.record(hit, *others)
+    except BusyError:
+        return tracker.skip(hit.views, "busy")
 
 
 def _give_cookie(

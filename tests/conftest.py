@@ -45,7 +45,7 @@ SerieConfig.__dir__ = lambda self: names_of_settings
 prefix_of_a_sites_tests = keys.test_prefix
 keys.test_prefix = lambda: ""  # the tests look for keys by their plain names
 Conf.TIMEOUT = 10.0  # a busy machine may be slow; tests of time-outs set their own
-buffer.LAST = 60.0
+buffer.GRACE = 60.0
 
 Start = Callable[..., Valkey]
 
@@ -70,7 +70,7 @@ def _client() -> Iterator[Redis]:
 def redis(_client: Redis) -> Redis:
     """Empties Redis. Returns a plain client, apart from readtrack's own."""
     _client.flushdb()
-    circuit.opened = circuit.slow_since = None
+    circuit.close()
     skip_buffer.clear()
     vars(watch).update(vars(Watch()))
     clock.learn(

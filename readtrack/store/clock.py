@@ -1,11 +1,15 @@
 """Redis's clock, computed from the last answer, without a round trip."""
 
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from math import ceil
 from time import perf_counter, time
+from typing import Any
 
 from readtrack.conf import conf
-from readtrack.store.connection import server_time
+from readtrack.store import scripts
+from readtrack.store.cluster import Cluster
+from readtrack.store.connection import connect, server_time
 from readtrack.store.scripts import Call
 
 EVERY = 60.0  # seconds after which a process asks for Redis's time again
@@ -61,20 +65,22 @@ def recent() -> int:
 
 def ask() -> None:
     """Learns Redis's time, in one round trip. Raises redis.RedisError."""
-    learn(server_time())
+    if isinstance(connect(), Cluster):
+        learn(server_time())  # the earliest of its servers
+    else:
+        learn(scripts.run(Call("TIME", (), (), _microseconds)))
 
 
 def question() -> Call[None]:
     """Compares the clocks by the answer to a call that goes along with others, and so may come
     late.
     """
-    return Call(
-        "TIME",
-        (),
-        (),
-        lambda answer: learn(int(answer[0]) * 1_000_000 + int(answer[1]), is_late=True),
-        None,
-    )
+    return Call("TIME", (), (), lambda answer: learn(_microseconds(answer), is_late=True), None)
+
+
+def _microseconds(answer: Sequence[Any]) -> int:
+    seconds, microseconds = answer
+    return int(seconds) * 1_000_000 + int(microseconds)
 
 
 def learn(server: int, *, is_late: bool = False) -> None:

@@ -24,7 +24,8 @@ from redis.exceptions import (
 from redis.utils import str_if_bytes
 
 from readtrack.conf import conf
-from readtrack.store.circuit import Circuit, Page, SilentError, present_page
+from readtrack.store.circuit import BusyError, Circuit, Page, SilentError, present_page
+from readtrack.store.pools import close_idle, is_shortage
 
 TRIES = 3  # of a page's command that the cluster redirects, or cannot serve for now
 PATIENCE = 10.0  # seconds in which long work tries again, so that a replica can take over
@@ -122,6 +123,8 @@ class Cluster(Redis):
             is_answer = isinstance(error, ResponseError)
             if is_answer and not REFUSAL.search(str(error)):
                 raise
+            if is_shortage(error):
+                raise BusyError(f"{circuit.name}: {error}") from error
             # A server that had little time, because another one hangs, is not to blame.
             had_time = seconds_left > conf.TIMEOUT / 2
             if had_time or is_answer or isinstance(error, exceptions.ConnectionError):
@@ -190,7 +193,7 @@ class Cluster(Redis):
         """Closes the connections to the servers that are in the cluster no more."""
         for address in set(self._servers) - {*servers}:
             client, _ = self._servers.pop(address, (self, None))  # another thread may do the same
-            client.connection_pool.disconnect(inuse_connections=False)
+            close_idle(client.connection_pool)
 
     def server(self, address: Address) -> tuple[Redis, Circuit]:
         """Returns the client of one server, and its circuit."""
@@ -279,7 +282,8 @@ class Cluster(Redis):
                 groups[self.address(name or first_name)].append(place)
             except SilentError as error:
                 answers[place] = error
-        return list(groups.items())
+        # In one order, so that no two threads wait for the connection that the other one has.
+        return sorted(groups.items())
 
     def _repeated(self, command: Command) -> Any:
         try:
@@ -289,10 +293,10 @@ class Cluster(Redis):
                 raise  # without the others, each of which would wait as long
             return error
 
-    def disconnect(self, *, inuse_connections: bool = True) -> None:
-        """Closes the connections to all servers."""
+    def disconnect(self) -> None:
+        """Closes the connections to all servers that nobody uses."""
         for client, _ in list(self._servers.values()):  # other threads may meet new ones
-            client.connection_pool.disconnect(inuse_connections)
+            close_idle(client.connection_pool)
 
     def scan(self, cursor: Any = 0, *args: Any, **options: Any) -> Any:
         """Returns a cursor and keys of one server. Those of one that fails come again, from the one
@@ -364,7 +368,8 @@ def _asked_within(
     """
     if page is None:
         result = ask(client)
-        circuit.opened = None
+        if circuit.opened is not None:
+            circuit.close()
         return result
     # `ask` may wait for other servers, too, which note their own part of the time.
     before = page.left + page.elsewhere
@@ -374,7 +379,7 @@ def _asked_within(
     finally:
         waited = before - page.left - page.elsewhere
         page.elsewhere += waited
-        circuit.note_wait(waited)
+    circuit.note_wait(waited)
     return result
 
 

@@ -7,8 +7,8 @@ from math import inf
 from time import perf_counter
 from typing import Any
 
+from django.conf import settings
 from django.core.cache import caches
-from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django_redis.client import SentinelClient
 from django_redis.pool import ConnectionFactory, SentinelConnectionFactory
@@ -24,6 +24,7 @@ from redis.sentinel import SentinelConnectionPool
 from readtrack.conf import conf
 from readtrack.store.circuit import circuit, kernel_limit, within_page
 from readtrack.store.cluster import Address, Cluster
+from readtrack.store.pools import close_idle
 
 PATIENCE = 60.0  # seconds that long work, such as a flush, waits for one answer
 WRONG_TYPE = (
@@ -115,37 +116,37 @@ class _Limited:
         self._until = perf_counter() + seconds
 
 
-class _LimitedQueue:
-    """The queue for a connection of a pool that blocks."""
-
-    def get(self, block: bool, timeout: float) -> Any:  # noqa: FBT001 - as redis-py calls it
-        seconds = [timeout]
-
-        def wait() -> Any:
-            return super(_LimitedQueue, self).get(block, seconds[-1])  # type: ignore[misc]
-
-        return within_page(seconds.append, timeout, wait)
-
-
 @cache
-def _limited(kind: type, by: type) -> type:
-    return type(f"Limited{kind.__name__}", (by, kind), {})
+def _limited(kind: type) -> type:
+    return type(f"Limited{kind.__name__}", (_Limited, kind), {})
 
 
 def make(timeout: float) -> Redis:
     """Returns a client of the cache's write server that waits at most `timeout` s for a connection
-    or an answer.
+    or an answer. Raises UnusableError for a cache that cannot be used.
     """
-    cache: Any = caches[conf.CACHE]
+    try:
+        return _made(_cache(), timeout)
+    except RedisError:
+        raise
+    except Exception as error:  # of Django, or of any library
+        raise UnusableError(f"{type(error).__name__}: {error}") from error
+
+
+def _cache() -> Any:
+    """Returns the cache that CACHE names. Raises UnusableError if CACHES lacks it."""
+    if conf.CACHE not in settings.CACHES:
+        raise UnusableError(f"CACHES has no alias '{conf.CACHE}'")
+    return caches[conf.CACHE]
+
+
+def _made(cache: Any, timeout: float) -> Redis:
     factory = _factory_of(cache)
     if isinstance(factory, ClusterFactory):
         return _cluster_of(cache, factory, timeout)
     if isinstance(factory, ConnectionFactory):
         return _own_client(cache, factory, timeout)
-    try:
-        client = getattr(cache, "client", cache).get_client(write=True)
-    except Exception as error:  # of any library
-        raise UnusableError(f"{type(error).__name__}: {error}") from error
+    client = getattr(cache, "client", cache).get_client(write=True)
     if hasattr(client, "nodes_manager"):  # the cluster client of redis-py or of valkey-py
         return _like(client, timeout)
     _check_client_class(type(client))
@@ -177,6 +178,7 @@ def _own_client(cache: Any, factory: Any, timeout: float) -> Redis:
         raise UnusableError(
             "SentinelClient needs CONNECTION_FACTORY = 'django_redis.pool.SentinelConnectionFactory'"
         )
+    pool.connection_class(**pool.connection_kwargs)  # so that a wrong option is found here
     return client_class(connection_pool=pool, **factory.redis_client_cls_kwargs)  # type: ignore[no-any-return]
 
 
@@ -216,6 +218,7 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
             host, port = address
             pool = _pool(self, url, timeout)
             pool.connection_kwargs.update(host=host, port=port)
+            pool.connection_class(**pool.connection_kwargs)  # as in `_own_client`
             return Redis(connection_pool=pool)
 
         return Cluster(seeds, client_of, is_patient=timeout == PATIENCE)
@@ -241,25 +244,17 @@ def _like(found: Any, timeout: float) -> Cluster:
 def misconfiguration() -> str:
     """Returns why CACHES cannot be used; "" if it can. Asks no server."""
     try:
-        cache: Any = caches[conf.CACHE]
+        cache = _cache()
         if not (hasattr(cache, "client") or hasattr(cache, "get_client")):
             return f"it is a {type(cache).__module__}.{type(cache).__name__}, and readtrack needs django-redis"
         if isinstance(_factory_of(cache), ConnectionFactory):
-            pool = make(1).connection_pool
-            pool.connection_class(**pool.connection_kwargs)
+            make(1)
         # Clients of other libraries would ask the servers.
         elif "Cluster" in type(cache).__name__ and conf.PARTITIONS == 1:
             return ONE_PARTITION
     except UnusableError as error:
         return str(error)
-    except (
-        AttributeError,  # of a cache that has no client
-        ImproperlyConfigured,
-        ImportError,
-        TypeError,
-        ValueError,
-        RedisError,
-    ) as error:
+    except Exception as error:  # as in `make`
         return f"{type(error).__name__}: {error}"
     return ""
 
@@ -286,12 +281,10 @@ def _pool(factory: Any, url: str, timeout: float) -> ConnectionPool:
     if timeout != PATIENCE and isinstance(pool, SentinelConnectionPool):
         limited += [sentinel.connection_pool for sentinel in pool.sentinel_manager.sentinels]
     for limited_pool in limited:
-        limited_pool.connection_class = _limited(limited_pool.connection_class, _Limited)
+        limited_pool.connection_class = _limited(limited_pool.connection_class)
     if hasattr(pool, "queue_class"):
-        pool.timeout = timeout  # by default it waits 20 s for a connection
-        if timeout != PATIENCE:
-            pool.queue_class = _limited(pool.queue_class, _LimitedQueue)
-            pool.reset()
+        # By default it waits 20 s for a connection. For a page `Connections` waits in its place.
+        pool.timeout = timeout if timeout == PATIENCE else 0
     return pool  # type: ignore[no-any-return]
 
 
@@ -346,9 +339,11 @@ def _close(*, setting: str, **kwargs: Any) -> None:
         _caches.clear()
         while _clients:
             client = _clients.popitem()[1]
-            pool: Any = client if isinstance(client, Cluster) else client.connection_pool
-            pool.disconnect(inuse_connections=False)
-        circuit.opened = circuit.slow_since = None
+            if isinstance(client, Cluster):
+                client.disconnect()
+            else:
+                close_idle(client.connection_pool)
+        circuit.close()
 
 
 setting_changed.connect(_close)

@@ -7,17 +7,17 @@ from functools import cache, partial
 from hashlib import sha1
 from importlib.resources import files
 from itertools import chain
+from threading import Lock
 from typing import Any, Generic, TypeVar
 
-from hiredis import pack_command
-from redis import ConnectionPool, Redis, exceptions
-from redis.sentinel import MasterNotFoundError
+from redis import Redis, exceptions
 
 from readtrack.conf import cached_setting, conf, register_at_fork
 from readtrack.store import keys
 from readtrack.store.circuit import SilentError
 from readtrack.store.cluster import Cluster, Command
-from readtrack.store.connection import WRONG_TYPE, AnswerError, closers, connect
+from readtrack.store.connection import PATIENCE, WRONG_TYPE, AnswerError, closers, connect
+from readtrack.store.pools import Connections
 
 SLICE = 1000  # keys in one call: a script blocks the server, and Lua can unpack some 8,000 values
 # Scripts whose second answer would be that nothing is new.
@@ -84,90 +84,6 @@ class Call(Generic[Result]):
             self.outcome = self.absent
         else:
             self.outcome = answer
-
-
-class Connections:
-    """A pool, and connections of it that scripts keep: to check one out and in costs a hit more
-    than its command.
-    """
-
-    def __init__(self, pool: Any) -> None:
-        self.pool = pool
-        # The others are left to all else. A pool by Sentinel must have its connections back, to
-        # close those to an earlier primary.
-        self.most = pool.max_connections // 10 if type(pool) is ConnectionPool else 0
-        self.idle: list[Any] = []
-
-    def close(self) -> None:
-        """Closes the connections that nobody uses, those of the pool too."""
-        while self.idle:
-            self.pool.release(self.idle.pop())
-        self.pool.disconnect(inuse_connections=False)
-
-    def answers(
-        self, commands: Sequence[Command], meanwhile: Callable[[], None] | None = None
-    ) -> list[Any]:
-        """Returns the server's answer to each command, errors too. `meanwhile` is called once they
-        are sent.
-        """
-        packed = b"".join(map(pack_command, commands))
-        try:
-            return self._exchange(packed, len(commands), meanwhile)
-        except MasterNotFoundError:
-            raise  # every Sentinel was asked, and none will know better at once
-        except exceptions.ConnectionError:
-            # A server that restarted leaves broken connections in the pool. Sending again is
-            # harmless: each view comes after a window that only the first one enters, and
-            # everything else sets or merges.
-            return self._exchange(packed, len(commands), meanwhile, is_again=True)
-
-    def _exchange(
-        self,
-        packed: bytes,
-        count: int,
-        meanwhile: Callable[[], None] | None,
-        *,
-        is_again: bool = False,
-    ) -> list[Any]:
-        # On the bare connection, because execute_command of redis-py costs a hit as much as the
-        # server does.
-        try:
-            connection = self.pool.get_connection() if is_again else self.idle.pop()
-        except IndexError:
-            connection = self.pool.get_connection()
-        try:
-            connection.send_packed_command([packed], check_health=False)
-            if meanwhile:
-                meanwhile()
-            answers = _read(connection, count)
-        except BaseException:
-            # A late answer would be taken for the answer to the next question. Connections by
-            # Sentinel would also stay open to a primary that hangs after another one took over.
-            connection.disconnect()
-            self.pool.release(connection)
-            raise
-        # Redis Enterprise announces that a server moves, and redis-py then marks its connections.
-        # Older ones do not listen.
-        if len(self.idle) < self.most and not getattr(connection, "should_reconnect", bool)():
-            self.idle.append(connection)
-        else:
-            self.pool.release(connection)
-        return answers
-
-
-def _read(connection: Any, count: int) -> list[Any]:
-    """Returns that many answers, errors too. Raises redis.ConnectionError if a replica answers."""
-    answers: list[Any] = []
-    while len(answers) < count:
-        try:
-            answers.append(connection.read_response())
-        except exceptions.ResponseError as error:
-            # Of a server that became a replica; a new connection leads to its successor. Redis
-            # before 7 wraps the error of a refused command in one of its own.
-            if isinstance(error, exceptions.ReadOnlyError) or "-READONLY" in str(error):
-                raise exceptions.ConnectionError(str(error)) from error
-            answers.append(error)  # the answers after it have to be read all the same
-    return answers
 
 
 def run(call: Call[Result], *, patient: bool = False) -> Result:
@@ -240,12 +156,30 @@ def sender(patient: bool, server: Redis | None = None) -> Callable[..., list[Any
         return partial(
             client.spread, ask=lambda one, some, others: sender(patient, one)(some, others)
         )
-    connections = Connections(client.connection_pool)
+    with _making:
+        return _connections_of(client.connection_pool, patient=patient).answers
+
+
+_making = Lock()  # because a cached function runs for each of several threads that come at once
+
+
+@cached_setting("CACHES")
+def _connections_of(pool: Any, *, patient: bool) -> Connections:
+    """Returns the only connections of the pool, so that a caller knows which are in use."""
+    connections = Connections(pool, patience=PATIENCE if patient else conf.TIMEOUT)
     closers.append(connections.close)
-    return connections.answers
+    return connections
 
 
-register_at_fork(after_in_child=sender.cache_clear)  # type: ignore[attr-defined]  # the parent uses them
+def _begin_anew() -> None:
+    """Forgets all connections after a fork, because the parent uses them."""
+    global _making
+    _making = Lock()
+    _connections_of.cache_clear()  # type: ignore[attr-defined]
+    sender.cache_clear()  # type: ignore[attr-defined]
+
+
+register_at_fork(after_in_child=_begin_anew)
 
 
 def sliced(items: Sequence[Item], size: int = 0) -> list[Sequence[Item]]:

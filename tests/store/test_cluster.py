@@ -540,7 +540,7 @@ def test_the_client_of_another_library_lends_its_password_and_tls(settings: Sett
 
     settings.READTRACK = {"PARTITIONS": COUNT}
     pool: Any = connection._like(Found(), 0.5).connection_pool
-    assert pool.connection_class is connection._limited(SSLConnection, connection._Limited)
+    assert pool.connection_class is connection._limited(SSLConnection)
     wanted = {"username": "site", "ssl_ca_certs": "ca.pem", "socket_timeout": 0.5}
     assert wanted.items() <= pool.connection_kwargs.items()
 
