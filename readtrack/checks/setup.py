@@ -40,6 +40,7 @@ CHECKS: tuple[Check, ...] = (
     urls.check_script,
     middleware.check_conditional_get,
     setting_values.check_at_least_one,
+    setting_values.check_seconds,
     setting_values.check_partitions,
     setting_values.check_flush_tasks,
     setting_values.check_patterns,
