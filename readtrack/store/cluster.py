@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
 from operator import methodcaller
-from time import monotonic, perf_counter_ns, sleep
+from threading import Lock
+from time import monotonic, perf_counter, perf_counter_ns, sleep
 from typing import Any, NamedTuple, TypeVar
 
 from redis import Redis, exceptions
@@ -79,6 +80,7 @@ class Cluster(Redis):
         self._slots: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         self._primaries: list[Address] = []
         self._asked = -ASKED_EVERY  # by the monotonic clock
+        self._beginning = Lock()
 
     def clients(self) -> list[Redis]:
         """Returns a client of each server that has slots. Raises SilentError if no server of the
@@ -94,7 +96,7 @@ class Cluster(Redis):
         knows one.
         """
         if not self._primaries:
-            self.refresh()
+            self._begin()
         if key is None:
             address = min(self._primaries, key=self._failed_at, default=None)
         else:
@@ -104,6 +106,21 @@ class Cluster(Redis):
         if self._primaries:
             raise SilentError("no server of the cluster has the slot")
         raise SilentError("no server of the cluster answers")
+
+    def _begin(self) -> None:
+        """Asks where the slots are, unless another thread does: a pool may have one connection."""
+        page = present_page.get()
+        seconds = PATIENCE if page is None else max(0.0, page.left)
+        began = perf_counter()
+        has_turn = self._beginning.acquire(timeout=seconds)
+        if page is not None:
+            page.wait_for_connection(perf_counter() - began)
+        try:
+            if not self._primaries:
+                self.refresh()
+        finally:
+            if has_turn:
+                self._beginning.release()
 
     def at(self, address: Address, ask: Callable[[Redis], Result]) -> Result:
         """Returns the answer of that server. Raises SilentError, at once if the server failed a
@@ -120,14 +137,9 @@ class Cluster(Redis):
             result = _asked_within(page, client, circuit, ask)
             _raise_refusal(result)
         except FAILURES as error:
-            is_answer = isinstance(error, ResponseError)
-            if is_answer and not REFUSAL.search(str(error)):
+            if isinstance(error, ResponseError) and not REFUSAL.search(str(error)):
                 raise
-            if is_shortage(error):
-                raise BusyError(f"{circuit.name}: {error}") from error
-            # A server that had little time, because another one hangs, is not to blame.
-            had_time = seconds_left > conf.TIMEOUT / 2
-            if had_time or is_answer or isinstance(error, exceptions.ConnectionError):
+            if _is_to_blame(error, seconds_left):
                 _give_up(page, circuit, error)
             raise _silent(circuit, error) from error
         return result
@@ -166,7 +178,6 @@ class Cluster(Redis):
         """Asks a server where the slots are, unless this process did so a moment ago. Returns True
         if one answered.
         """
-        # Each of a process's first threads asks.
         if self._primaries and monotonic() - self._asked < ASKED_EVERY:
             return False
         self._asked = monotonic()
@@ -383,6 +394,13 @@ def _asked_within(
     return result
 
 
+def _is_to_blame(error: Exception, seconds_left: float) -> bool:
+    """Returns True if the server failed, and did not just have little time because another one hangs."""
+    if isinstance(error, exceptions.ConnectionError):
+        return not is_shortage(error)
+    return isinstance(error, ResponseError) or seconds_left > conf.TIMEOUT / 2
+
+
 def _give_up(page: Page | None, circuit: Circuit, error: Exception) -> None:
     """Opens the circuit of a server, and lets the page take the answers of the other servers."""
     circuit.open(error)
@@ -400,7 +418,8 @@ def _raise_refusal(result: Any) -> None:
 
 
 def _silent(circuit: Circuit, error: Exception) -> SilentError:
-    return SilentError(f"{circuit.name} failed: {type(error).__name__}: {error}")
+    kind = BusyError if is_shortage(error) else SilentError
+    return kind(f"{circuit.name} failed: {type(error).__name__}: {error}")
 
 
 def _layout_of(answer: Any, *, asked: Address) -> Layout:

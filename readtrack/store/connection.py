@@ -7,6 +7,7 @@ from math import inf
 from time import perf_counter
 from typing import Any
 
+import redis.cluster
 from django.conf import settings
 from django.core.cache import caches
 from django.core.signals import setting_changed
@@ -33,6 +34,8 @@ WRONG_TYPE = (
     TypeError,
     ValueError,
 )  # raised by code that reads an answer of another type
+# Knows MOVED and ASK; in later versions of redis-py every parser does.
+CLUSTER_PARSER = getattr(redis.cluster, "ClusterParser", None)
 CLUSTER_FACTORY = f"{__name__}.ClusterFactory"
 ONE_PARTITION = "a cluster needs READTRACK['PARTITIONS'], such as 64"
 
@@ -218,6 +221,8 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
             host, port = address
             pool = _pool(self, url, timeout)
             pool.connection_kwargs.update(host=host, port=port)
+            if CLUSTER_PARSER:
+                pool.connection_kwargs["parser_class"] = CLUSTER_PARSER
             pool.connection_class(**pool.connection_kwargs)  # as in `_own_client`
             return Redis(connection_pool=pool)
 
