@@ -32,32 +32,38 @@ from readtrack.store.connection import RedisError
 from readtrack.subjects import author_of, counted_subject_of, has_read_state, news_links
 from readtrack.texts import address_of, name_of, title_of
 
-SLICE = 500  # rows that are changed at a time, of millions perhaps
+SLICE = 500  # rows that an action changes at a time, because there may be millions
 
 
 def may_reset_counts(user: Any) -> bool:
-    """Returns True if the user may set counts to zero, of rows that the user may change."""
+    """Returns True if the user may set counts to zero. The row has to be one to change, too."""
     return bool(user.has_perm("readtrack.reset_counts"))
+
+
+def _is_allowed_to_all(user: Any) -> bool:
+    return True
 
 
 def _action(
     name: str,
     description: Any,
+    *,
     loss: Any,
     change: Callable[[Any], object],
-    *,
-    is_allowed: Callable[[Any], bool] = lambda user: True,
+    is_allowed: Callable[[Any], bool] = _is_allowed_to_all,
 ) -> Any:
-    """Returns an admin action that says what is lost, and waits for a confirmation.
+    """Returns an admin action that first shows what is lost, and waits for a confirmation.
 
-    It is for users who may change the rows and for whom `is_allowed` returns True.
+    `loss` is the text about that, `change` the function that changes a list of rows. The action is
+    for users who may change the rows and for whom `is_allowed` returns True.
     """
 
     @admin.action(permissions=["change"], description=description)
     def act(
         modeladmin: Any, request: HttpRequest, queryset: QuerySet[Any]
     ) -> TemplateResponse | None:
-        # Here, because Django wants any one of the permissions of an action, and this needs two.
+        # Checked here, because Django wants one of the permissions of an action, and this needs
+        # two.
         if not is_allowed(request.user):
             raise PermissionDenied
         title = description % utils.model_format_dict(queryset)
@@ -86,14 +92,17 @@ def _action(
         modeladmin.message_user(request, done, messages.SUCCESS)
         return None
 
-    act.__name__ = name  # by which the form knows it
+    act.__name__ = name  # the form has it as the value of the action
     return act
 
 
 def _change_all(
     rows: QuerySet[Any], change: Callable[[Any], object], *, user: Any, title: str
 ) -> None:
-    """Changes the rows, in the order of their keys, and logs who did it. Raises RedisError."""
+    """Changes the rows in the order of their keys, and logs the change by the user.
+
+    `rows` are ordered by their keys. Raises RedisError.
+    """
     batch = [*rows[:SLICE]]
     while batch:
         change(batch)
@@ -101,40 +110,46 @@ def _change_all(
         batch = [*rows.filter(pk__gt=batch[-1].pk)[:SLICE]]
 
 
+def _reset(rows: list[Any]) -> None:
+    resets.reset([counted_subject_of(row) for row in rows])
+
+
 reset_counts = _action(
     "reset_counts",
     _("Reset the counts of selected %(verbose_name_plural)s"),
-    _(
+    loss=_(
         "Views, visitors, reads and their history are deleted, in Redis and in the database, and "
         "begin at 0."
     ),
-    lambda rows: resets.reset([counted_subject_of(row) for row in rows]),
+    change=_reset,
     is_allowed=may_reset_counts,
 )
 mark_unread = _action(
     "mark_unread",
     _("Mark selected %(verbose_name_plural)s unread for everybody"),
-    _("It is forgotten who has read them: everybody gets a dot."),
-    tracker.mark_unread,
+    loss=_("It is forgotten who has read them: everybody gets a dot."),
+    change=tracker.mark_unread,
 )
 publish_again = _action(
     "publish_again",
     _("Publish selected %(verbose_name_plural)s again"),
-    _(
+    loss=_(
         "It is forgotten who has read what they are new in, such as their category: everybody gets "
         "a dot there."
     ),
-    tracker.publish,
+    change=tracker.publish,
 )
 
 
 class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     """Base or mixin for a site's own admin, as in `class PostAdmin(TrackedAdmin)`.
 
-    It adds a sortable column of views. Counts that `fields` or `fieldsets` name are shown, and
-    cannot be edited. It adds the actions `reset_counts`, and where they apply `mark_unread` and
-    `publish_again`, unless `actions` is None.
+    It adds a sortable column of views. Counts in `fields` or `fieldsets` are shown, and cannot be
+    edited. Unless `actions` is None, it adds the action `reset_counts`, and `mark_unread` and
+    `publish_again` for models that they apply to.
     """
+
+    change_form_template = "admin/readtrack/numbers_form.html"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -142,15 +157,15 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
         if self.fieldsets:
             form_fields = utils.flatten_fieldsets(self.fieldsets)
         counts = {"view_count", "visitor_count"}.intersection(form_fields)
-        editable = counts.difference(self.readonly_fields)
+        editable_counts = counts.difference(self.readonly_fields)
         # A ClassVar in the stubs.
-        self.readonly_fields = [*self.readonly_fields, *editable]  # type: ignore[misc]
+        self.readonly_fields = [*self.readonly_fields, *editable_counts]  # type: ignore[misc]
         if self.actions is not None:
-            more = [action for action in self._own_actions() if action not in self.actions]
-            self.actions = [*self.actions, *more]
+            added = [action for action in self._actions_of_model() if action not in self.actions]
+            self.actions = [*self.actions, *added]
 
-    def _own_actions(self) -> list[Any]:
-        """Returns the actions that apply to the model."""
+    def _actions_of_model(self) -> list[Any]:
+        """Returns the actions of readtrack that apply to the model."""
         actions = [reset_counts]
         if has_read_state(self.model):
             actions.append(mark_unread)
@@ -158,10 +173,8 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
             actions.append(publish_again)
         return actions
 
-    change_form_template = "admin/readtrack/numbers_form.html"
-
     def get_actions(self, request: HttpRequest) -> Any:
-        """Returns the actions without that for which the user lacks the permission."""
+        """Returns the actions, without `reset_counts` if the user lacks the permission."""
         actions = super().get_actions(request)
         if not may_reset_counts(request.user):
             actions.pop(reset_counts.__name__, None)
@@ -169,10 +182,12 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
     @admin.display(description=_("views"), ordering="view_count")
     def stored_views(self, obj: Tracked) -> str:
+        """Returns the views of the last flush."""
         return exact(obj.view_count)
 
     @admin.display(description=_("views"), ordering="view_count")
     def linked_views(self, obj: Tracked) -> str:
+        """Returns the views of the last flush, with a link to the object's numbers."""
         return format_html(
             '<a href="{}">{}</a>',
             numbers_url(obj, site=self.admin_site.name),
@@ -183,14 +198,18 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
         columns = super().get_list_display(request)
         if not issubclass(self.model, Tracked):
             return [*columns]
-        own_column = "linked_views" if may_view_numbers(request.user) else "stored_views"
-        return [*columns, own_column]
+        views_column = "linked_views" if may_view_numbers(request.user) else "stored_views"
+        return [*columns, views_column]
 
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        app = self.opts.app_label
-        folders = (f"{app}/{self.opts.model_name}/", f"{app}/", "")
+        """Adds the link to the object's numbers, which `numbers_form.html` shows.
+
+        That template extends the one that Django would take for the model.
+        """
+        app_label = self.opts.app_label
+        folders = (f"{app_label}/{self.opts.model_name}/", f"{app_label}/", "")
         context["readtrack_base"] = select_template(
             [f"admin/{folder}change_form.html" for folder in folders]
         )
@@ -202,7 +221,7 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """An admin of rows that only the app writes."""
+    """The admin of a model whose rows only readtrack writes."""
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -243,6 +262,7 @@ class FlushRunAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("took"))
     def time_taken(self, run: FlushRun) -> str | None:
+        """Returns the time in seconds; None for a flush that has not ended."""
         if run.took is None:
             return None
         seconds = number_format(round(run.took.total_seconds(), 2), decimal_pos=2)
@@ -252,7 +272,7 @@ class FlushRunAdmin(ReadOnlyAdmin):
 
 @admin.register(Dashboard)
 class DashboardAdmin(ReadOnlyAdmin):
-    """The dashboard, in place of a list of rows."""
+    """The dashboard. It takes the place of the list of rows, because its model has no rows."""
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return may_view_numbers(request.user)
@@ -271,8 +291,9 @@ class DashboardAdmin(ReadOnlyAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> Any:
+        """Returns the dashboard of the whole site, or redirects to the page of a chosen object."""
         subject = Scope.parse(request.GET).chosen.get("object", "")
-        if subject and self.has_view_permission(request):  # all about one object is on its page
+        if subject and self.has_view_permission(request):
             parameters = request.GET.copy()
             del parameters["object"]
             return redirect(f"{self._url('readtrack_object', subject)}?{parameters.urlencode()}")
@@ -280,51 +301,55 @@ class DashboardAdmin(ReadOnlyAdmin):
         return self._page(request, {}, may_see=False, **context)
 
     def object_view(self, request: HttpRequest, subject: str) -> Any:
-        """Returns the dashboard of one object.
+        """Returns the dashboard of one object, with links to its page and to its author's report.
 
-        It has links to the object's page on the site and to the report of its author.
+        `subject` comes from the address, so it may be invalid. Raises Http404 then, or
+        PermissionDenied for a user who may not see all numbers.
         """
         scope = Scope.parse({"object": subject})
-        name = scope.chosen.get("object", "")
-        obj = scope.rows(scope.models[0]).first() if name else None
+        valid_subject = scope.chosen.get("object", "")
+        obj = None
+        if valid_subject:
+            obj = scope.rows(scope.models[0]).first()
         may_see = obj is not None and may_view_numbers(request.user, obj)
         if not (may_see or self.has_view_permission(request)):
-            raise PermissionDenied  # and not 404, which would tell whether the object exists
+            raise PermissionDenied  # not Http404, which would tell whether the object exists
         if obj is None:
             raise Http404
-        here = Scope.parse(request.GET, fixed={"object": name})
+        fixed = {"object": valid_subject}
+        scope_of_page = Scope.parse(request.GET, fixed=fixed)
         links = [
             (gettext("View on site"), address_of(obj)),
-            (gettext("All by this author"), self._report_url(request, obj, here)),
+            (gettext("All by this author"), self._report_url(request, obj, scope_of_page)),
         ]
         return self._page(
             request,
-            {"object": name},
+            fixed,
             may_see=may_see,
             obj=obj,
             title=title_of(obj),
             links=[(label, url) for label, url in links if url],
         )
 
-    def _report_url(self, request: HttpRequest, obj: Model, here: Scope) -> str:
-        """Returns the address of the numbers of the object's author.
+    def _report_url(self, request: HttpRequest, obj: Model, scope: Scope) -> str:
+        """Returns the address of the numbers of the object's author, in the period of the scope.
 
         It is "" if the user may not see them.
         """
         author = author_of(obj, of_counts=True)
         if author and self.has_view_permission(request):
-            return self._url("readtrack_dashboard_changelist") + here.address(author=author)
+            return self._url("readtrack_dashboard_changelist") + scope.address(author=author)
         if may_view_report_of(request.user, author):
-            return self._url("readtrack_author") + here.address()
+            return self._url("readtrack_author") + scope.address()
         return ""
 
-    def _url(self, name: str, *args: str) -> str:
-        return reverse(f"admin:{name}", args=args, current_app=self.admin_site.name)
+    def _url(self, view_name: str, *args: str) -> str:
+        return reverse(f"admin:{view_name}", args=args, current_app=self.admin_site.name)
 
     def author_view(self, request: HttpRequest) -> Any:
         """Returns the dashboard of what the user has written.
 
-        Where the site has a rule of its own, that decides.
+        Whether the user may see it is decided by `readtrack.reports.access`.
         """
         title = gettext("Numbers of %(author)s") % {"author": name_of(request.user)}
         author = str(request.user.pk)
@@ -342,8 +367,9 @@ class DashboardAdmin(ReadOnlyAdmin):
     ) -> HttpResponseBase:
         """Returns the page of the scope in the address, or one of its tables as a file.
 
-        `fixed` are filters that the page has by itself, such as `{"object": "blog.post:42"}`. It is
-        for users who may see all numbers, and with `may_see` for others.
+        `fixed` are the filters that the page sets by itself, such as `{"object": "blog.post:42"}`.
+        With `may_see` the user may see the page. Otherwise it is for users who may see all numbers:
+        raises PermissionDenied for other users.
         """
         sees_all = self.has_view_permission(request)
         if not (sees_all or may_see):

@@ -1,4 +1,4 @@
-"""The app: what it registers, it registers here."""
+"""The app's configuration, which registers the checks and the receivers of signals."""
 
 from django.apps import AppConfig
 from django.core import checks
@@ -15,8 +15,8 @@ class ReadTrackConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def import_models(self) -> None:
-        # Before any app is ready, because the admin, which may come first, then makes the site's
-        # TrackedAdmins.
+        # The settings are loaded before any app is ready: the admin may be ready before this app,
+        # and then makes the site's TrackedAdmins, which need them.
         from readtrack.conf import conf
 
         conf.load()
@@ -27,7 +27,7 @@ class ReadTrackConfig(AppConfig):
         from readtrack.checks.setup import check_setup
         from readtrack.flush import resets
 
-        # Until the middleware sets a recorder.
+        # For requests that do not come through the middleware, which sets a recorder.
         HttpRequest.readtrack = request.MissingRecorder()  # type: ignore[attr-defined]
         checks.register(check_setup)
         receivers.connect()

@@ -17,13 +17,15 @@ from readtrack.renamed import current_names
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 logger = logging.getLogger("readtrack")
-register_at_fork: Any = getattr(
-    os, "register_at_fork", dict
-)  # Windows has no fork, and `dict` does nothing
+# Windows has no fork. `dict` takes the same keywords, and does nothing.
+register_at_fork: Any = getattr(os, "register_at_fork", dict)
 
 
 class Conf:
-    """The site's settings over the defaults. Plain attributes, because each hit looks up about ten of them."""
+    """The site's settings, and the defaults of all others.
+
+    They are plain attributes, because each hit looks up about ten of them.
+    """
 
     # One line for each setting, with its comment.
     # fmt: off
@@ -102,7 +104,7 @@ class Conf:
     # fmt: on
 
     def load(self) -> None:
-        """Loads the site's settings."""
+        """Loads the site's settings. Must run again after each change of READTRACK."""
         overrides = getattr(settings, "READTRACK", {})
         self.__dict__.clear()
         if isinstance(overrides, dict):  # a system check reports any other type
@@ -110,15 +112,17 @@ class Conf:
 
 
 conf = Conf()
-_caches: list[tuple[set[str], Any]] = []  # names of settings, and the function that depends on them
+_caches: list[tuple[set[str], Any]] = []  # names of settings, and the cache that depends on them
 
 
-def cached_setting(*names: str, maxsize: int | None = 256) -> Callable[[Function], Function]:
-    """Caches a function's results until Django reports a change of READTRACK or of one of the named settings."""
+def cached_setting(
+    *setting_names: str, maxsize: int | None = 256
+) -> Callable[[Function], Function]:
+    """Caches a function's results until READTRACK or one of the named settings changes."""
 
     def decorate(function: Function) -> Function:
         cached: Any = lru_cache(maxsize=maxsize)(function)
-        _caches.append(({"READTRACK", *names}, cached))
+        _caches.append(({"READTRACK", *setting_names}, cached))
         return cached  # type: ignore[no-any-return]
 
     return decorate
@@ -126,16 +130,20 @@ def cached_setting(*names: str, maxsize: int | None = 256) -> Callable[[Function
 
 @receiver(setting_changed)
 def _apply_change(*, setting: str, **kwargs: Any) -> None:
+    """Reloads the settings after a change of READTRACK, and clears the caches that depend on it."""
     if setting == "READTRACK":
         conf.load()
-    for names, cached in _caches:
-        if setting in names:
+    for setting_names, cached in _caches:
+        if setting in setting_names:
             cached.cache_clear()
 
 
 @cached_setting()
 def patterns(name: str) -> tuple[list[re.Pattern[str]], list[tuple[str, str, str]]]:
-    """Returns the setting's valid regular expressions; and the setting, pattern and error of each invalid one."""
+    """Returns the valid and the invalid regular expressions of the setting.
+
+    An invalid one is a tuple of the setting, the pattern, and what is wrong with it.
+    """
     valid = []
     invalid = []
     for pattern in getattr(conf, name):
@@ -149,20 +157,20 @@ def patterns(name: str) -> tuple[list[re.Pattern[str]], list[tuple[str, str, str
 def function_problem(path: Any) -> str:
     """Returns the reason why a dotted path names no function; "" if it names one."""
     try:
-        return "" if callable(import_string(path)) else f"{path} is not callable"
-    except (
-        ImportError,
-        AttributeError,
-        TypeError,
-        ValueError,
-    ) as error:  # no such function, or no path
+        function = import_string(path)
+    # There is no such function, or the value of the setting is no path.
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         return str(error)
+    return "" if callable(function) else f"{path} is not callable"
 
 
 def says_true(name: str, ask: Callable[[], Any], *, otherwise: str) -> bool:
-    """Returns True if the site's function, known by that name, does. If it fails, the log says what happens instead."""
+    """Returns True if `ask`, which calls a function of the site, returns True.
+
+    If it raises, the log says that `name` failed, and what happens `otherwise`.
+    """
     try:
-        # Nothing but True, because a coroutine and the text "no" are true as well.
+        # Only True itself, because a coroutine and the text "no" are true as well.
         return ask() is True
     except Exception as error:  # the page is made already
         log_failure(name, otherwise, type(error))
@@ -170,12 +178,16 @@ def says_true(name: str, ask: Callable[[], Any], *, otherwise: str) -> bool:
 
 
 @cached_setting()
-def log_failure(name: str, otherwise: str, kind: type[Exception]) -> None:
-    """Logs the error that is being handled, once for each function and type of error."""
+def log_failure(name: str, otherwise: str, error_type: type[Exception]) -> None:
+    """Logs the error that is being handled, once for each function and type of error.
+
+    `name` is what failed, and `otherwise` is what happens instead.
+    """
     logger.exception("%s failed; %s.", name, otherwise)
 
 
-# Memory of a reader in the read state of one category (bits), by READ_STATE. It bounds user ids.
+# Memory of a reader in the read state of one category (bits), by READ_STATE. By it, MAX_READER
+# bounds the positions of readers.
 READER_BITS = {"bitmap": 1, "sequence": 32}
 
 

@@ -36,34 +36,40 @@ class ReadTrackExtension(Extension):
         )
 
     def parse(self, parser: Parser) -> nodes.Node:
-        line = next(parser.stream).lineno
+        """Returns the node of `if_unread`: a call of `_branches` with the branches as its block.
+
+        The block has a parameter, so that `_branches` can render either branch.
+        """
+        line_number = next(parser.stream).lineno
         obj = parser.parse_expression()
         unread = parser.parse_statements(("name:else", "name:endif_unread"))
         read = []
         if next(parser.stream).value == "else":
             read = parser.parse_statements(("name:endif_unread",), drop_needle=True)
-        # A block with a parameter, so that `_branches` can render it both ways.
-        branch = nodes.If(nodes.Name("_is_unread", "load"), unread, [], read)
+        branches = nodes.If(nodes.Name("_is_unread", "load"), unread, [], read)
         call = self.call_method("_branches", [nodes.ContextReference(), obj])
-        block = nodes.CallBlock(call, [nodes.Name("_is_unread", "param")], [], [branch])
-        return block.set_lineno(line)
+        block = nodes.CallBlock(call, [nodes.Name("_is_unread", "param")], [], [branches])
+        return block.set_lineno(line_number)
 
     def _branches(self, context: Context, obj: Any, caller: Callable[..., str]) -> SafeString:
+        """Returns both branches. `caller` renders the block of the tag."""
         unread = partial(caller, _is_unread=True)
         read = partial(caller, _is_unread=False)
         return tags.branches(obj, context, unread=unread, read=read)
 
 
 def _placing(*options: str) -> Callable[..., SafeString]:
-    """Returns the function for `{{ unread_dot(category) }}`, or `{{ view_count(post, "words") }}`
-    with several options. The first option is the default.
+    """Returns the function that leaves an object's placeholder, such as `unread_dot(category)`.
+
+    `options` are kinds of placeholders. The first one is the default; another one can be given
+    behind the object, as in `view_count(post, "words")`.
     """
-    default, *others = options
+    default, *other_options = options
 
     @pass_context
     def place(context: Context, obj: Any, option: str = default) -> SafeString:
         if option not in options:
-            allowed = " or ".join(map(repr, others)) or "nothing"
+            allowed = " or ".join(map(repr, other_options)) or "nothing"
             raise ValueError(f"This takes {allowed} behind the object, not {option!r}.")
         return tags.left(Placeholder.of(option, obj), context)
 

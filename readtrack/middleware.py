@@ -32,7 +32,7 @@ from readtrack.page.placeholders import (
     TEXT_MARK,
     placeholders_in,
 )
-from readtrack.request import Recorder, Told, TrackedRequest
+from readtrack.request import Recorder, ScriptReport, TrackedRequest
 from readtrack.store import clock, keys, recording, uniques
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import BusyError, Page, fail_open
@@ -68,6 +68,7 @@ class ReadTrackMiddleware:
         return response
 
     async def _acall(self, request: TrackedRequest) -> HttpResponseBase:
+        """Does the same as `__call__` under ASGI."""
         with Page(request, conf.TIMEOUT):
             response: HttpResponseBase = await self.get_response(request)
             page = collect(request, response)
@@ -83,43 +84,45 @@ class ReadTrackMiddleware:
 
 
 def _has_shared_path(request: HttpRequest) -> bool:
+    """Returns True if SHARED_PATHS says that the page is the same for everybody."""
     expressions, _ = patterns("SHARED_PATHS")
     return any(expression.search(request.path) for expression in expressions)
+
+
+class Activity(NamedTuple):
+    """What a visitor does on a page, as far as it is tracked."""
+
+    views: tuple[str, ...] = ()  # subjects
+    reads: tuple[str, ...] = ()  # subjects
+    steps: tuple[tuple[str, str], ...] = ()  # subjects and stages of their funnels
+    reading: Reading | None = None  # of a text, as the page's script reports it
+
+    @property
+    def has_anything(self) -> bool:
+        """Returns True if there is anything to record."""
+        return bool(self.views or self.reads or self.steps or self.reading)
+
+
+NO_ACTIVITY = Activity()
 
 
 class ShownPage(NamedTuple):
     """What a page shows, once it is made."""
 
-    views: tuple[str, ...]  # subjects
-    reads: tuple[str, ...]  # subjects
-    steps: tuple[tuple[str, str], ...]  # subjects and stages
-    reading: Reading | None  # what the page's script tells of the text
-    content: bytes | None  # to fill in, by `contents.text_of`
-    is_shared: bool  # the same for everybody
-    has_script: bool  # which tells of the page again
-    told: Told | None  # the request is that of the page's script
+    activity: Activity
+    content: bytes | None  # b"" for a stream; None for a response that has nothing to fill in
+    is_shared: bool  # the page is the same for everybody
+    has_script: bool  # the page has the script, which reports the page again
+    script_report: ScriptReport | None  # what the script reports, if it sent this request
     as_of: int | None  # Redis's clock (µs) when the page was made, if that was an earlier request
-    is_left_to_script: bool = False  # its views and reads are those of whose browser runs it
-
-    @property
-    def has_anything(self) -> bool:
-        """Returns True if there is anything to record."""
-        return bool(self.views or self.reads or self.steps or self.reading)
+    is_left_to_script: bool = False  # only the script may record the views and reads of the page
 
 
 class Verdict(NamedTuple):
     """What of a page is to be recorded."""
 
-    views: tuple[str, ...] = ()
-    reads: tuple[str, ...] = ()
-    steps: tuple[tuple[str, str], ...] = ()
-    reading: Reading | None = None
+    activity: Activity
     reason: Reason | None = None  # why the page's views do not count
-
-    @property
-    def has_anything(self) -> bool:
-        """Returns True if there is anything to record."""
-        return bool(self.views or self.reads or self.steps or self.reading)
 
 
 class Identity(NamedTuple):
@@ -133,21 +136,22 @@ class Identity(NamedTuple):
 def _finish(
     request: TrackedRequest, response: HttpResponseBase, page: ShownPage, user: Any | None
 ) -> None:
+    """Takes the steps after `collect`: judges the page, records it, and fills it in."""
     verdict = judge(request, response, page, user)
     outcome = _skip(request, page, verdict)
-    answer = None
-    if verdict.has_anything:
+    filling = None
+    if verdict.activity.has_anything:
         identity = identify(request, response, page, verdict, user)
         hit = _hit_of(request, page, verdict, identity)
-        recorded = _queue(hit)
-        if recorded is None and page.told and page.content:
-            # What the script tells is recorded, and its answer's numbers are asked for, by one
-            # round trip.
-            answer = Filling(page.content, _reader_finder(request, page, user))
-            recorded = record(hit, *answer.question.calls)
+        recorded = _queue(hit)  # None for a hit that is recorded directly
+        if recorded is None and page.script_report and page.content:
+            # One round trip records what the script reports, and asks for the numbers of the
+            # response to the script.
+            filling = Filling(page.content, _reader_finder(request, page, user))
+            recorded = record(hit, *filling.question.calls)
         elif recorded is None:
             recorded = record(hit)
-        if recorded is None:
+        if recorded is None:  # Redis failed
             recorded = tracker.skip(hit.views, "error")
         else:
             _give_cookie(request, response, verdict, identity, recorded)
@@ -156,7 +160,7 @@ def _finish(
         outcome = recorded
     if _explains():
         explain(request, response, page, outcome)
-    fill_in(request, response, page, user, answer)
+    fill_in(request, response, page, user, filling)
 
 
 # 1. Collect
@@ -175,44 +179,54 @@ def collect(request: TrackedRequest, response: HttpResponseBase) -> ShownPage | 
     if content is None and not recorder.has_anything and not _explains():
         return None
     page = _shown_by(recorder, content)
-    if not (page.has_anything or page.has_script or page.told):
+    if not (page.activity.has_anything or page.has_script or page.script_report):
         page = _with_cached(page, path=request.path)
     if _belongs_to_script(page):
-        page = page._replace(views=(), reads=(), is_left_to_script=True)
+        activity = page.activity._replace(views=(), reads=())
+        page = page._replace(activity=activity, is_left_to_script=True)
     return page
 
 
 def _belongs_to_script(page: ShownPage) -> bool:
     """Returns True for a page that is the same for everybody, so that its script counts."""
-    return page.is_shared and page.has_anything and conf.COUNT_BY != "server"
+    return page.is_shared and page.activity.has_anything and conf.COUNT_BY != "server"
 
 
 def _shown_by(recorder: Recorder, content: bytes | None) -> ShownPage:
-    """Returns what the recorder was told of the page."""
-    told = recorder.told
+    """Returns the page with what the recorder has collected."""
+    script_report = recorder.script_report
+    as_of = None if script_report is None else script_report.as_of
     return ShownPage(
-        tuple(recorder.views),
-        tuple(recorder.reads),
-        tuple(recorder.steps),
-        told.reading if told else None,
+        _activity_of(recorder),
         content,
         recorder.is_shared,
         recorder.has_script,
-        told,
-        told.as_of if told else None,
+        script_report,
+        as_of,
     )
 
 
+def _activity_of(recorder: Recorder) -> Activity:
+    """Returns what the recorder has collected and the page's script has reported."""
+    if not recorder.has_anything:
+        return NO_ACTIVITY
+    script_report = recorder.script_report
+    reading = None if script_report is None else script_report.reading
+    return Activity(tuple(recorder.views), tuple(recorder.reads), tuple(recorder.steps), reading)
+
+
 def _with_cached(page: ShownPage, *, path: str) -> ShownPage:
-    """Returns the page with what it shows if it came out of `cache_page` and its view did not run."""
+    """Returns the page, with its views and reads if it came out of `cache_page`.
+
+    Its view did not run in that case, so the recorder knows nothing of it.
+    """
     if not page.content or PAGE_MARK not in page.content:
         return page
     cached = _cached_page(page.content, path=path)
     if cached is None:
         return page
     return page._replace(
-        views=cached.views,
-        reads=cached.reads,
+        activity=Activity(views=cached.views, reads=cached.reads),
         as_of=cached.as_of,
         is_shared=cached.is_shared,
         has_script=True,
@@ -220,7 +234,7 @@ def _with_cached(page: ShownPage, *, path: str) -> ShownPage:
 
 
 def _cached_page(content: bytes, *, path: str) -> shown.NamedPage | None:
-    """Returns what a page shows that came out of `cache_page`, so that its view did not run."""
+    """Returns what a page out of `cache_page` shows; None if the content does not say it."""
     for placeholder in placeholders_in(content).values():
         if placeholder.kind != PAGE:
             continue
@@ -235,7 +249,7 @@ def _needs_user(page: ShownPage, response: Any) -> bool:
     """Returns True if the reader is needed: to record, or to fill in dots."""
     if page.is_shared:
         return False
-    if page.has_anything:
+    if page.activity.has_anything:
         return True
     if page.content:
         return READER_MARK.search(page.content) is not None
@@ -261,45 +275,50 @@ def judge(
     request: HttpRequest, response: HttpResponseBase, page: ShownPage, user: Any | None
 ) -> Verdict:
     """Returns what of the page is to be recorded, and why its views do not count."""
-    if not page.has_anything:
-        return Verdict()
-    verdict = Verdict(page.views, page.reads, page.steps, page.reading)
+    activity = page.activity
+    if not activity.has_anything:
+        return Verdict(NO_ACTIVITY)
     reason = _refusal_of_views(request, response, page, user)
     if reason:
-        verdict = Verdict(steps=page.steps, reason=reason)
-    if verdict.steps and _refusal_of_steps(request, response, user):
-        verdict = verdict._replace(steps=())
-    if verdict.has_anything and _is_excluded(request, user):
-        verdict = _without_own(verdict)
+        activity = Activity(steps=activity.steps)
+    if activity.steps and _refusal_of_steps(request, response, user):
+        activity = activity._replace(steps=())
+    verdict = Verdict(activity, reason)
+    if activity.has_anything and _is_excluded(request, user):
+        verdict = _excluded(verdict)
     if page.has_script:
-        verdict = _without_what_script_tells(verdict, page)
+        verdict = _without_reported(verdict, page)
     return verdict
 
 
-def _without_own(verdict: Verdict) -> Verdict:
-    """Returns the verdict on the site's own people: what they read stays, so that dots go out."""
-    if not (verdict.views or verdict.steps or verdict.reading):
+def _excluded(verdict: Verdict) -> Verdict:
+    """Returns the verdict on an excluded hit: its reads stay, so that the reader's dots go out."""
+    activity = verdict.activity
+    if not (activity.views or activity.steps or activity.reading):
         return verdict
-    return Verdict(reads=verdict.reads, reason=verdict.reason or "excluded")
+    return Verdict(Activity(reads=activity.reads), verdict.reason or "excluded")
 
 
-def _without_what_script_tells(verdict: Verdict, page: ShownPage) -> Verdict:
-    """Returns the verdict on a page whose script tells of it again."""
+def _without_reported(verdict: Verdict, page: ShownPage) -> Verdict:
+    """Returns the verdict without the views and reads that the page's script reports later."""
+    activity = verdict.activity
     if conf.COUNT_BY == "script":
-        return verdict._replace(views=(), reads=())
+        return verdict._replace(activity=activity._replace(views=(), reads=()))
     if conf.READ_WHEN == "read" and TEXT_MARK in (page.content or b""):
-        return verdict._replace(reads=())
+        return verdict._replace(activity=activity._replace(reads=()))
     return verdict
 
 
 def _refusal_of_views(
     request: HttpRequest, response: HttpResponseBase, page: ShownPage, user: Any | None
 ) -> Reason | None:
-    if not (page.views or page.reads or page.reading):
+    """Returns why the page's views, reads and reading cannot count; None if they can."""
+    activity = page.activity
+    if not (activity.views or activity.reads or activity.reading):
         return None
     method = request.method
     status = response.status_code
-    if page.told and status < 400:  # what a script tells comes by POST
+    if page.script_report and status < 400:  # a script reports by POST
         method = "GET"
         status = 200
     return refusal(method, status, request.META, is_anonymous=user is None)
@@ -308,24 +327,29 @@ def _refusal_of_views(
 def _refusal_of_steps(
     request: HttpRequest, response: HttpResponseBase, user: Any | None
 ) -> Reason | None:
-    """Returns why a step cannot count. A form that redirects may be a step."""
+    """Returns why the page's steps cannot count; None if they can.
+
+    A step may be a form that redirects, so neither its method nor its status has to be a page's.
+    """
     if response.status_code >= 400:
         return "status"
     return refusal("GET", 200, request.META, is_anonymous=user is None)
 
 
 def _is_excluded(request: HttpRequest, user: Any | None) -> bool:
-    may_be_own = conf.EXCLUDE or getattr(user, "is_staff", False)
-    return bool(may_be_own) and exclusions.is_excluded(request, user)
+    """Returns True if EXCLUDE, or a link of the admin, leaves the hit out."""
+    may_be_excluded = conf.EXCLUDE or getattr(user, "is_staff", False)
+    return bool(may_be_excluded) and exclusions.is_excluded(request, user)
 
 
 def _skip(request: HttpRequest, page: ShownPage, verdict: Verdict) -> Outcome:
-    """Counts views that were refused, and returns them as an outcome."""
-    if not verdict.reason or page.told:  # of a script the page itself was skipped already
+    """Counts the page's views as skips if they were refused. Returns the outcome of these views."""
+    # The skips of a page that its script reports were counted when the page was made.
+    if not verdict.reason or page.script_report:
         return NO_OUTCOME
     agent = bots.user_agent_of(request)
-    is_alone = not verdict.has_anything
-    return tracker.skip(page.views, verdict.reason, is_alone=is_alone, agent=agent)
+    is_alone = not verdict.activity.has_anything
+    return tracker.skip(page.activity.views, verdict.reason, is_alone=is_alone, agent=agent)
 
 
 # 3. Identify
@@ -339,18 +363,20 @@ def identify(
     user: Any | None,
 ) -> Identity:
     """Returns who looks at the page."""
-    # The thread of the buffer names a new visitor, in a loop: within a request that takes four
-    # times as long.
+    # With BUFFER, the thread that sends the hits computes both ids of new visitors in a loop. In a
+    # request that takes four times as long.
     visitor = visitors.visitor(request, user, named=not conf.BUFFER)
     if visitor.new_cookie and (page.is_shared or visitors.may_be_shared(response)):
+        # A shared cache would give the new cookie to everybody, so none is set.
         stand_in_id = visitor.fallback_id or visitors.address_id(request)
         visitor = visitors.Visitor(stand_in_id, kind="address")
     stand_in = ""
     is_known = visitor.kind == "cookie" and not visitor.new_cookie
-    if page.told and is_known and visitors.has_recent_cookie(request):
+    # The view may have been counted by the id that stood in for the cookie before it came back.
+    if page.script_report and is_known and visitors.has_recent_cookie(request):
         stand_in = visitors.address_id(request)
     reader = None
-    if verdict.reads or uniques.needs_readers():
+    if verdict.activity.reads or uniques.needs_readers():
         reader = visitors.reader(request, user)
     return Identity(visitor, reader, stand_in)
 
@@ -359,22 +385,27 @@ def identify(
 
 
 def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity: Identity) -> Hit:
+    """Returns what is recorded of the page, at the present time of Redis's clock."""
     if not clock.due:  # once in a process
         fail_open(clock.ask, None)
+    activity = verdict.activity
+    reads = activity.reads
+    if identity.reader is None:
+        reads = ()
     values: tuple[tuple[str, str], ...] = ()
-    if conf.DIMENSIONS and verdict.views and not identity.visitor.opted_out:
+    if conf.DIMENSIONS and activity.views and not identity.visitor.opted_out:
         values = dimensions.values(request)
     began = request.readtrack.began if page.as_of is None else None
-    # By place, because twelve names take as long as the hash of an address.
+    # Positional, because twelve keyword arguments take as long as the hash of an address.
     return Hit(
         identity.visitor,
         clock.now(),
-        verdict.views,
-        verdict.reads if identity.reader is not None else (),
+        activity.views,
+        reads,
         values,
-        verdict.steps,
-        verdict.reading,
-        page.told is not None,
+        activity.steps,
+        activity.reading,
+        page.script_report is not None,
         identity.stand_in,
         identity.reader,
         began,
@@ -387,15 +418,18 @@ def _queue(hit: Hit) -> Outcome | None:
     return hit_buffer.add(hit) if conf.BUFFER else None
 
 
-def record(hit: Hit, *others: Call[Any]) -> Outcome | None:
-    """Records the hit; other calls go along. Returns None if Redis fails."""
-    return fail_open(_record, None, hit.named, *others)
+def record(hit: Hit, *extra_calls: Call[Any]) -> Outcome | None:
+    """Records the hit, and runs the extra calls in the same round trip.
+
+    Returns None if Redis fails.
+    """
+    return fail_open(_record, None, hit.named, *extra_calls)
 
 
-def _record(hit: Hit, *others: Call[Any]) -> Outcome:
+def _record(hit: Hit, *extra_calls: Call[Any]) -> Outcome:
     """Returns the outcome of the hit, also where no connection was free."""
     try:
-        return recording.record(hit, *others)
+        return recording.record(hit, *extra_calls)
     except BusyError:
         return tracker.skip(hit.views, "busy")
 
@@ -407,14 +441,17 @@ def _give_cookie(
     identity: Identity,
     outcome: Outcome,
 ) -> None:
-    """Sets a new visitor's cookie."""
+    """Sets the cookie of a new visitor who viewed something or took a step, and is no robot.
+
+    With ANONYMOUS_READERS, also that of one who read something.
+    """
     if not identity.visitor.new_cookie:
         return
-    # A refused person gets the cookie, too, and is told apart later. A robot with it would leave
-    # the honeypot.
+    # A person whose view was refused gets the cookie, too, and is a visitor of its own from then
+    # on. A robot with a cookie would lose the honeypot's mark.
     is_robot = "honeypot" in outcome.skipped.values()
-    is_person = bool(verdict.views or outcome.steps) and not is_robot
-    if is_person or (conf.ANONYMOUS_READERS and verdict.reads):
+    is_person = bool(verdict.activity.views or outcome.steps) and not is_robot
+    if is_person or (conf.ANONYMOUS_READERS and verdict.activity.reads):
         visitors.set_cookie(request, response, identity.visitor)
 
 
@@ -431,18 +468,26 @@ def _explains() -> bool:
 def explain(
     request: HttpRequest, response: HttpResponseBase, page: ShownPage, outcome: Outcome
 ) -> None:
-    """Says in a header what became of the page's views, reads and steps, or why it has none."""
-    text = str(outcome)
-    is_ours = page.has_anything
-    if not text and (page.is_left_to_script or (page.has_script and is_ours)):
-        text = "left to the script" if page.has_script else "no script"
-    elif not text and not is_ours and _looks_like_a_view(request, response):
-        text = "no subject"
+    """Sets the header X-Readtrack: the outcome of the page's views, reads and steps, or why it has
+    none.
+    """
+    text = str(outcome) or _why_nothing_recorded(request, response, page)
     if text:
         response["X-Readtrack"] = text
 
 
-def _looks_like_a_view(request: HttpRequest, response: HttpResponseBase) -> bool:
+def _why_nothing_recorded(request: HttpRequest, response: HttpResponseBase, page: ShownPage) -> str:
+    """Returns why a page without an outcome has none; "" if nobody would expect one."""
+    has_activity = page.activity.has_anything
+    if page.is_left_to_script or (page.has_script and has_activity):
+        return "left to the script" if page.has_script else "no script"
+    if not has_activity and _is_detail_page(request, response):
+        return "no subject"
+    return ""
+
+
+def _is_detail_page(request: HttpRequest, response: HttpResponseBase) -> bool:
+    """Returns True for the page of a DetailView, whose views a site may expect to count."""
     view = getattr(getattr(request.resolver_match, "func", None), "view_class", None)
     is_detail_view = isinstance(view, type) and issubclass(view, DetailView)
     return is_detail_view and request.method == "GET" and response.status_code == 200
@@ -456,11 +501,11 @@ def fill_in(
     response: HttpResponseBase,
     page: ShownPage,
     user: Any | None,
-    answer: Filling | None,
+    filling: Filling | None,
 ) -> None:
     """Fills in the counts, the dots and the panel of the page.
 
-    `answer` is that to the page's script if its question was asked already.
+    `filling` is given where the round trip of the hit has asked its question already.
     """
     if page.content is None:
         return
@@ -468,11 +513,10 @@ def fill_in(
     if response.streaming:
         stream.fill(response, find_reader)
         return
-    filling = answer
     if filling is None:
         content = page.content
         if PANEL_MARK in content and not page.is_shared:
-            # Once the page's own view is recorded, so that the panel and the page show the same
+            # After the page's own view is recorded, so that the panel and the page show the same
             # count.
             content = panel.placed(response, content, user)
         filling = Filling(content, find_reader)
@@ -489,13 +533,14 @@ def fill_in(
 def _reader_finder(
     request: HttpRequest, page: ShownPage, user: Any | None
 ) -> Callable[[], readers.Reader | None]:
+    """Returns a function that returns the reader whose dots the page shows, or None."""
     if page.is_shared:  # its dots are left to the script
         return lambda: None
     return partial(visitors.reader, request, user)
 
 
 def _language_of(page: ShownPage) -> AbstractContextManager[None]:
-    """Returns the context of the language in which the page was made that a script tells of."""
-    if page.told and page.told.language:
-        return override(page.told.language)
+    """Returns the context in which texts have the language of the page that the script reports."""
+    if page.script_report and page.script_report.language:
+        return override(page.script_report.language)
     return nullcontext()

@@ -1,4 +1,4 @@
-"""The setting MODELS: what a site says about models that are not its own to change."""
+"""The setting MODELS: options of models that are not the site's own, which it cannot change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,13 +10,16 @@ from readtrack.conf import cached_setting, conf
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """What MODELS says about one model. The fields are the keys that an entry may have."""
+    """The options of one model. The fields are the keys that an entry of MODELS may have."""
 
-    counted: bool = False  # its views count without Tracked; the counts are in our own table
-    news_for: tuple[str, ...] | None = (
-        None  # fields to what a new row makes unread; None: as its parent
-    )
-    read_state: bool | str = False  # it has dots, although no news_for points at it
+    # The views of its objects are counted although it does not extend Tracked. The counts are then
+    # in a table of readtrack.
+    counted: bool = False
+    # Names of the fields that lead to the objects that a new row makes unread. None: those of the
+    # parent model.
+    news_for: tuple[str, ...] | None = None
+    # Its objects have read state although no `news_for` leads to them.
+    read_state: bool | str = False
 
 
 KEYS = tuple(ModelOptions.__dataclass_fields__)
@@ -24,9 +27,9 @@ KEYS = tuple(ModelOptions.__dataclass_fields__)
 
 @cached_setting()
 def registry() -> Mapping[str, ModelOptions]:
-    """Returns the options by the label of the model, in lower case.
+    """Returns the options by the label of the model in small letters: "shop.product".
 
-    A check reports what has the wrong type; until it is corrected, it says nothing.
+    A value of a wrong type is left out; a check reports it.
     """
     return MappingProxyType(
         {str(label).lower(): _options(entry) for label, entry in conf.MODELS.items()}
@@ -37,9 +40,12 @@ def _options(entry: Any) -> ModelOptions:
     """Returns the options of one entry of MODELS."""
     if not isinstance(entry, dict):
         return ModelOptions()
-    fields = entry.get("news_for")
+    news_for = None
+    field_names = entry.get("news_for")
+    if isinstance(field_names, (list, tuple)):
+        news_for = tuple(field_names)
     return ModelOptions(
         counted=entry.get("counted") is True,
-        news_for=tuple(fields) if isinstance(fields, (list, tuple)) else None,
+        news_for=news_for,
         read_state=entry.get("read_state", False),
     )

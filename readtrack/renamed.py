@@ -1,71 +1,81 @@
 """Names that settings had before, and what takes their place.
 
-A setting is renamed with a deprecation by its new name in conf.py and an entry of `RENAMED` here:
-the old name goes on, and a check warns. `REMOVED` is for a name that is refused, with the line to
-write in its place.
+To rename a setting with a deprecation, give it the new name in conf.py and add an entry to
+`RENAMED` here. The old name still works, and a check warns. A name in `REMOVED` is refused; the
+check shows the line to write in its place.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-Own = Mapping[str, Any]  # the site's READTRACK
+SiteSettings = Mapping[str, Any]  # the dict READTRACK of a site
 
 # Old name -> new name, which takes the same values.
 RENAMED: dict[str, str] = {}
 
 
-def current_names(own: Own) -> dict[str, Any]:
-    """Returns the site's settings by their current names. If both names are given, the new one
-    counts.
+def current_names(site: SiteSettings) -> dict[str, Any]:
+    """Returns the site's settings by their current names.
+
+    If the site has both the old and the new name of a setting, the new one counts.
     """
-    settings = {RENAMED.get(name, name): value for name, value in own.items()}
-    given_by_current_name = {name: own[name] for name in settings if name in own}
+    settings = {RENAMED.get(name, name): value for name, value in site.items()}
+    given_by_current_name = {name: site[name] for name in settings if name in site}
     return {**settings, **given_by_current_name}
 
 
-def replacement(name: str, own: Own) -> str:
-    """Returns what a site writes in place of the removed setting, with the site's own values."""
-    instead = REMOVED[name]
-    return instead if isinstance(instead, str) else f"Write {instead(own)} in its place."
+def replacement(name: str, site: SiteSettings) -> str:
+    """Returns a sentence that says what to write in place of the removed setting.
+
+    It has the values of the site.
+    """
+    advice = REMOVED[name]
+    if isinstance(advice, str):
+        return advice
+    return f"Write {advice(site)} in its place."
 
 
-def _rate(own: Own) -> str:
-    rate = (own.get("RATE_LIMIT", 5), own.get("RATE_WINDOW", 10))
+def _rate(site: SiteSettings) -> str:
+    """Returns the line for RATE_LIMIT and RATE_WINDOW."""
+    rate = (site.get("RATE_LIMIT", 5), site.get("RATE_WINDOW", 10))
     return f'"RATE": {rate!r}'
 
 
-def _history(own: Own) -> str:
-    if own.get("HISTORY") is False:
+def _history(site: SiteSettings) -> str:
+    """Returns the line for HISTORY_DAYS and HISTORY_YEARS."""
+    if site.get("HISTORY") is False:
         return '"HISTORY": False alone'
-    kept = {"days": own.get("HISTORY_DAYS", 90), "years": own.get("HISTORY_YEARS", 0)}
-    return f'"HISTORY": {kept!r}'
+    history = {"days": site.get("HISTORY_DAYS", 90), "years": site.get("HISTORY_YEARS", 0)}
+    return f'"HISTORY": {history!r}'
 
 
-def _proxies(own: Own) -> str:
-    addresses = own.get("TRUSTED_PROXIES") or own.get("PROXY_COUNT", "auto")
-    return f'"PROXIES": {addresses!r}'
+def _proxies(site: SiteSettings) -> str:
+    """Returns the line for TRUSTED_PROXIES and PROXY_COUNT."""
+    addresses_or_count = site.get("TRUSTED_PROXIES") or site.get("PROXY_COUNT", "auto")
+    return f'"PROXIES": {addresses_or_count!r}'
 
 
-def _models(own: Own) -> str:
+def _models(site: SiteSettings) -> str:
+    """Returns the line for COUNTED_MODELS, NEWS_FOR and READ_STATE_MODELS."""
     entries: dict[str, dict[str, Any]] = {}
-    for label in _labels(own, "COUNTED_MODELS"):
+    for label in _labels(site, "COUNTED_MODELS"):
         entries.setdefault(label, {})["counted"] = True
-    for label in _labels(own, "NEWS_FOR"):
-        entries.setdefault(label, {})["news_for"] = own["NEWS_FOR"][label]
-    for label in _labels(own, "READ_STATE_MODELS"):
+    for label in _labels(site, "NEWS_FOR"):
+        entries.setdefault(label, {})["news_for"] = site["NEWS_FOR"][label]
+    for label in _labels(site, "READ_STATE_MODELS"):
         entries.setdefault(label, {})["read_state"] = True
     return f'"MODELS": {entries!r}'
 
 
-def _labels(own: Own, name: str) -> list[Any]:
-    """Returns the models that an old setting named; none if it had a wrong type."""
-    expected = dict if name == "NEWS_FOR" else (list, tuple)
-    given = own.get(name)
-    return list(given) if isinstance(given, expected) else []
+def _labels(site: SiteSettings, name: str) -> list[Any]:
+    """Returns the labels of models in an old setting; none if its type is wrong."""
+    expected_type = dict if name == "NEWS_FOR" else (list, tuple)
+    labels = site.get(name)
+    return list(labels) if isinstance(labels, expected_type) else []
 
 
-# Old name -> a sentence, or a function of the site's READTRACK that returns the line to write.
-REMOVED: Mapping[str, str | Callable[[Own], str]] = {
+# Old name -> a sentence, or a function of the site's settings that returns the line to write.
+REMOVED: Mapping[str, str | Callable[[SiteSettings], str]] = {
     "TEST_PREFIX": "Leave it out: keys of tests always begin with 'test:'.",
     "FLUSH_CHUNK": "Leave it out: a flush reads 10,000 totals at once.",
     "FLUSH_RUNS": "Leave it out: the records of 10,000 flushes are kept.",

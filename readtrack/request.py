@@ -21,12 +21,12 @@ from readtrack.subjects import (
 )
 
 
-class Told(NamedTuple):
-    """What a page's script tells of a page that was sent before."""
+class ScriptReport(NamedTuple):
+    """What a page's script reports about a page that was sent before."""
 
     as_of: int  # Redis's clock (µs) when the page was made
     language: str  # of the page
-    reading: Reading | None  # what it tells of the page's text
+    reading: Reading | None  # how far the page's text was read; None without a marked text
 
 
 class Recorder:
@@ -34,9 +34,11 @@ class Recorder:
     is made.
     """
 
-    has_script = False  # the page has the script, which tells of it again
-    is_shared = False  # the page is the same for everybody, and only its script tells who reads it
-    told: Told | None = None  # the request is that of a page's script
+    has_script = False  # the page has the script, which reports the page again
+    is_shared = (
+        False  # the page is the same for everybody, so that only its script knows the reader
+    )
+    script_report: ScriptReport | None = None  # set if a page's script sent the request
 
     def __init__(self) -> None:
         self.began = time.perf_counter()
@@ -47,7 +49,7 @@ class Recorder:
     @property
     def has_anything(self) -> bool:
         """Returns True if there is anything to record."""
-        has_reading = self.told is not None and self.told.reading is not None
+        has_reading = self.script_report is not None and self.script_report.reading is not None
         return bool(self.views or self.reads or self.steps) or has_reading
 
     def view(self, obj: Model) -> None:
@@ -74,7 +76,10 @@ class Recorder:
         self.steps[subject_of(obj), stage] = None
 
     def see(self, context: Any) -> None:
-        """Adds a view and a read of the object that a DetailView renders with this context."""
+        """Adds a view, and a read, of the object that a DetailView renders with this context.
+
+        Does nothing for the context of another view, and for an object that is not tracked.
+        """
         if not isinstance(context.get("view"), DetailView):
             return
         obj = context.get("object")
@@ -89,7 +94,7 @@ class Recorder:
 def shared_page(view: Callable[..., Any]) -> Callable[..., Any]:
     """Decorates a view whose page is the same for everybody, so that caches may keep it.
 
-    The page's script does the rest.
+    The page's script then counts the view, and fills in the reader's dots.
     """
 
     @wraps(view)

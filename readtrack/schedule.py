@@ -1,7 +1,7 @@
 """The schedule for Celery beat: `CELERY_BEAT_SCHEDULE = {**readtrack_schedule(READTRACK)}`.
 
-Plain data, for a settings module to make. A tick that waits for as long as its interval expires,
-because the next tick does its work.
+It is plain data, so that a settings module can import it. A task that was not started within its
+interval expires, because the next task does its work.
 """
 
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from typing import Any
 from readtrack.conf import DEFAULTS
 
 FULL_FLUSH = 3600.0  # seconds between two flushes of everything
-TRENDING = 30.0  # seconds between two makings of the trending lists
+TRENDING = 30.0  # seconds between two refreshes of the trending lists
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def readtrack_schedule(own: Mapping[str, Any] = NOTHING) -> dict[str, dict[str, Any]]:
-    """Returns the entries for beat by their names. `own` is the site's READTRACK."""
+    """Returns the entries of CELERY_BEAT_SCHEDULE, by name. `own` is the site's READTRACK."""
     flush_interval = own.get("FLUSH_INTERVAL", DEFAULTS["FLUSH_INTERVAL"])
     return {
         "readtrack-flush-changed": _entry("readtrack.flush_changed", flush_interval),

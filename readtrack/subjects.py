@@ -1,4 +1,4 @@
-"""Subjects, the names of objects in Redis and SQL (`blog.post:42`), and models that have them."""
+"""Subjects: the names of objects in Redis and SQL (`blog.post:42`), and the objects' models."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,10 +29,12 @@ def subject_of(obj: Model) -> str:
 
 
 def subject_of_row(model: type[Model], pk: Any) -> str:
-    """Returns the subject of a row. Characters that could break a key or a glob are
-    percent-encoded.
+    """Returns the subject of the row of the model with that primary key.
+
+    Characters that could break a key or a glob are percent-encoded.
     """
-    return f"{label_of(model)}:{pk if type(pk) is int else quote(str(pk), safe='')}"
+    encoded = pk if type(pk) is int else quote(str(pk), safe="")
+    return f"{label_of(model)}:{encoded}"
 
 
 def label_in(subject: str) -> str:
@@ -41,8 +43,9 @@ def label_in(subject: str) -> str:
 
 
 def listed(objs: Iterable[AnyModel]) -> Iterable[AnyModel]:
-    """Returns the objects. Raises TypeError for a single object, because a loop over single objects
-    would cost a round trip for each.
+    """Returns the objects as they are. Raises TypeError for a single object.
+
+    A site that passed single objects in a loop would make a round trip for each.
     """
     if isinstance(objs, Model):
         raise TypeError(
@@ -52,9 +55,7 @@ def listed(objs: Iterable[AnyModel]) -> Iterable[AnyModel]:
 
 
 def parse_subject(subject: str) -> tuple[type[Model], Any] | None:
-    """Returns the model and primary key of the subject, or None if this site has no such model or
-    key.
-    """
+    """Returns the model and primary key of the subject; None if no row of this site can have it."""
     label, _, encoded = subject.partition(":")
     model = model_with_label(label)
     if model is None:
@@ -65,27 +66,27 @@ def parse_subject(subject: str) -> tuple[type[Model], Any] | None:
 
 
 def rows_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
-    """Returns the subjects by primary key, for each counted model; subjects of other models are
-    left out.
+    """Returns the subjects by counted model, then by primary key.
+
+    Subjects of other models, and those that no row can have, are left out.
     """
     subjects_by_label: defaultdict[str, list[str]] = defaultdict(list)
     for subject in subjects:
         subjects_by_label[subject[: subject.find(":")]].append(subject)
     rows: dict[type[Model], dict[Any, str]] = {}
-    for label, subject_names in subjects_by_label.items():
+    for label, subjects_of_model in subjects_by_label.items():
         model = model_with_label(label)
         if model is None or not is_counted(model):
             continue
         subjects_by_pk: dict[Any, str] = {}
         pk: Any = model._meta.pk
         if isinstance(getattr(pk, "target_field", pk), IntegerField):
-            # int() takes a tenth of parse_subject(). It fails if any of the keys is no number.
+            # int() takes a tenth of the time of parse_subject(), but fails if a key is no number.
+            start = len(label) + 1
             with suppress(ValueError):
-                subjects_by_pk = {
-                    int(subject[len(label) + 1 :]): subject for subject in subject_names
-                }
+                subjects_by_pk = {int(subject[start:]): subject for subject in subjects_of_model}
         if not subjects_by_pk:
-            subjects_by_pk = _by_pk(subject_names)
+            subjects_by_pk = _by_pk(subjects_of_model)
         if subjects_by_pk:
             rows[model] = subjects_by_pk
     return rows
@@ -95,15 +96,17 @@ def _by_pk(subjects: Iterable[str]) -> dict[Any, str]:
     """Returns the subjects by primary key, without those that no row can have."""
     subjects_by_pk: dict[Any, str] = {}
     for subject in subjects:
-        row = parse_subject(subject)
-        if row is not None:
-            subjects_by_pk[row[1]] = subject
+        model_and_pk = parse_subject(subject)
+        if model_and_pk is not None:
+            _, pk = model_and_pk
+            subjects_by_pk[pk] = subject
     return subjects_by_pk
 
 
 def subject_column(subject: str) -> str:
-    """Returns the subject for a column of the app's own tables: the end of a long subject becomes a
-    hash.
+    """Returns the subject as the tables of readtrack store it.
+
+    The end of a subject that is too long for the column is replaced by a hash.
     """
     if len(subject) <= SUBJECT_LENGTH:
         return subject
@@ -126,45 +129,47 @@ def label_of(model: type[Model]) -> str:
 
 
 def owner(model: type[Model]) -> type[Model]:
-    """Returns the model that owns the counts or the read state; a proxy or a child shares its
-    parent's.
+    """Returns the model whose counts or read state the model has: its own, or those of a parent.
+
+    A proxy or a child shares those of its parent.
     """
     table = _counting_model(model)
     if issubclass(table, Tracked):
         return table
-    configured = _configured()
-    for labels in (configured.counted, configured.with_read_state):
+    models = _configured_models()
+    for labels in (models.counted, models.with_read_state):
         for parent in with_parents(table):
             if parent._meta.label_lower in labels:
                 return parent
     return table
 
 
-class _Configured(NamedTuple):
-    """The labels of models that MODELS, and `news_for`, name."""
+class _ConfiguredModels(NamedTuple):
+    """The labels of models that the setting MODELS, or a `news_for`, names."""
 
     counted: set[str]
     with_read_state: set[str]
 
 
 @cached_setting()
-def _configured() -> _Configured:
-    """Returns the labels of the models whose views are counted by MODELS, and of those with read
-    state.
-    """
+def _configured_models() -> _ConfiguredModels:
+    """Returns the labels of the models that MODELS counts, and of those with read state."""
     options_by_label = registry().items()
     with_read_state = {label for label, options in options_by_label if options.read_state}
     for model in apps.get_models():
         for field in news_links(model):
             with_read_state.add(_counting_model(field.related_model)._meta.label_lower)
-    return _Configured(
+    return _ConfiguredModels(
         counted={label for label, options in options_by_label if options.counted},
         with_read_state=with_read_state,
     )
 
 
 def _counting_model(model: type[Model]) -> type[Model]:
-    """Returns the model whose table has the counts, for a Tracked model; else that of the rows."""
+    """Returns the model whose table has the counts of a Tracked model.
+
+    For another model it is the model itself, or the model of a proxy.
+    """
     concrete = model._meta.concrete_model or model
     if issubclass(concrete, Tracked):
         return concrete._meta.get_field("view_count").model
@@ -172,7 +177,10 @@ def _counting_model(model: type[Model]) -> type[Model]:
 
 
 def with_parents(model: type[Model]) -> Iterator[type[Model]]:
-    """Yields the model, or that of a proxy, and each parent whose primary key it shares."""
+    """Yields the model, and each parent whose primary key it shares, the nearest first.
+
+    In place of a proxy, it begins with the model of the proxy.
+    """
     model = model._meta.concrete_model or model
     yield model
     pk: Any = model._meta.pk
@@ -182,17 +190,20 @@ def with_parents(model: type[Model]) -> Iterator[type[Model]]:
 
 @cached_setting(maxsize=None)
 def is_counted(model: type[Model]) -> bool:
-    """Returns True for a model whose views are counted: it extends Tracked, or MODELS counts it or
-    a parent.
+    """Returns True if the views of the model's objects are counted.
+
+    The model then extends Tracked, or MODELS counts it or a parent.
     """
-    return issubclass(model, Tracked) or label_of(model) in _configured().counted
+    return issubclass(model, Tracked) or label_of(model) in _configured_models().counted
 
 
 def counted_subject_of(obj: Any) -> str:
-    """Returns the subject of an object with counts. Raises TypeError for any other, and ValueError
-    if unsaved.
+    """Returns the subject of an object that has counts.
+
+    Raises TypeError for an object that has none, and ValueError for one that is not saved.
     """
-    if problem := why_not_counted(obj.__class__):
+    problem = why_not_counted(obj.__class__)
+    if problem:
         raise TypeError(problem)
     return subject_of(obj)
 
@@ -223,41 +234,46 @@ def counted_models() -> list[type[Model]]:
 
 
 def tracked_models() -> list[type[Tracked]]:
-    """Returns those of the counted models that have the columns of Tracked."""
+    """Returns the counted models that have the columns of Tracked."""
     return [model for model in counted_models() if issubclass(model, Tracked)]
 
 
 @cached_setting(maxsize=None)
 def has_read_state(model: type[Model]) -> bool:
     """Returns True for a category: `news_for` leads to it, or MODELS gives it read state."""
-    return label_of(model) in _configured().with_read_state
+    return label_of(model) in _configured_models().with_read_state
 
 
 def can_be_unread(obj: Model) -> bool:
-    """Returns True for an object with read state, unless its `has_news` (a method or a value) is
-    false, because it is empty.
+    """Returns True if a dot may be shown for the object.
+
+    It then has read state, and no `has_news` (a method or a value) that is false because the
+    object is empty.
     """
     if not has_read_state(obj.__class__):
         return False
     has_news = getattr(obj, "has_news", True)
-    return bool(has_news() if callable(has_news) else has_news)
+    if callable(has_news):
+        has_news = has_news()
+    return bool(has_news)
 
 
 def category_subjects(objs: Iterable[Model]) -> list[str]:
-    """Returns the subjects of the objects. Raises TypeError for one without read state, or for a
-    single object.
+    """Returns the subjects of the objects, each once.
+
+    Raises TypeError for an object without read state, and for a single object in place of many.
     """
     objs = list(listed(objs))
     for obj in objs:
-        if problem := why_no_read_state(obj.__class__):
+        problem = why_no_read_state(obj.__class__)
+        if problem:
             raise TypeError(problem)
-    return list({obj: subject_of(obj) for obj in objs}.values())
+    subjects_by_object = {obj: subject_of(obj) for obj in objs}
+    return list(subjects_by_object.values())
 
 
 def why_no_read_state(model: type[Any]) -> str:
-    """Returns the reason why objects of the class are never unread; "" for a model with read
-    state.
-    """
+    """Returns the reason why objects of the class have no dots; "" for a model with read state."""
     if issubclass(model, Model) and has_read_state(model):
         return ""
     label = model._meta.label if issubclass(model, Model) else model.__name__
@@ -271,8 +287,10 @@ def read_state_models() -> list[type[Model]]:
 
 
 def news_links(model: type[Model]) -> list[Any]:
-    """Returns the foreign keys and many-to-many fields whose objects news of the model makes
-    unread.
+    """Returns the fields that lead to the objects that a new row of the model makes unread.
+
+    They are foreign keys and many-to-many fields. Other names in `news_for` are left out; a check
+    reports them.
     """
     field_names = model.news_for if issubclass(model, Tracked) else _news_for_of_registry(model)
     links = []
@@ -285,7 +303,7 @@ def news_links(model: type[Model]) -> list[Any]:
 
 
 def _news_for_of_registry(model: type[Model]) -> Sequence[str]:
-    """Returns the names of fields that MODELS has for the model or its nearest parent."""
+    """Returns the `news_for` in MODELS of the model, or of its nearest parent that has one."""
     for parent in with_parents(model):
         options = registry().get(parent._meta.label_lower)
         if options is not None and options.news_for is not None:
@@ -294,10 +312,11 @@ def _news_for_of_registry(model: type[Model]) -> Sequence[str]:
 
 
 def author_of(obj: Model, *, of_counts: bool = False) -> str:
-    """Returns the primary key of the object's author, or of that of its counts, as text; "" without
-    one.
+    """Returns the primary key of the object's author as text; "" without an author.
+
+    With `of_counts` it is the author of the object's counts.
     """
-    # A child shares its parent's numbers, and so their author.
+    # A child shares the counts of its parent, so their author is the one that the parent names.
     model = owner(obj.__class__) if of_counts else obj.__class__
     field = author_field(model)
     pk = getattr(obj, field.attname) if field else None
@@ -305,9 +324,7 @@ def author_of(obj: Model, *, of_counts: bool = False) -> str:
 
 
 def author_field(model: type[Model]) -> Any:
-    """Returns the foreign key that the model's `news_author` names; None without one, or if it does
-    not lead to users.
-    """
+    """Returns the foreign key to users that the model's `news_author` names; None without one."""
     if not issubclass(model, Tracked) or not model.news_author:
         return None
     field: Any = model._meta.get_field(model.news_author)

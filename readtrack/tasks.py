@@ -10,7 +10,10 @@ from readtrack.store import keys
 
 @shared_task(name="readtrack.flush_views", ignore_result=True)
 def flush_views(only_changed: bool = False) -> None:  # noqa: FBT001, FBT002 - as Celery sends it
-    """Sends the publications in the outbox, and writes the live counts to SQL."""
+    """Sends the publications in the outbox, and writes the live counts to SQL.
+
+    With FLUSH_TASKS above 1 it starts so many tasks, each of which flushes some of the partitions.
+    """
     tracker.resend()
     if conf.FLUSH_TASKS == 1:
         flush(only_changed=only_changed)
@@ -28,7 +31,7 @@ def flush_changed() -> None:
 
 @shared_task(name="readtrack.flush_part", ignore_result=True)
 def flush_part(part: str, only_changed: bool) -> None:  # noqa: FBT001 - as Celery sends it
-    """Writes the counts of a part of the partitions, such as "2/8", to SQL."""
+    """Writes the counts of some partitions to SQL: "2/8" is every eighth from the second one on."""
     flush(only_changed=only_changed, part=part)
 
 

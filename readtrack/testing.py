@@ -1,17 +1,19 @@
-"""For a site's own tests."""
+"""What a site's own tests can use."""
 
 from readtrack.store import keys, read_state, scanning
 from readtrack.store.skips import skip_buffer
 
 
 def clear() -> None:
-    """Removes the keys of tests, which begin with `test:`. Where several processes run tests,
-    each removes its own keys.
+    """Removes the keys that tests have made in Redis, which begin with `test:`. If several
+    processes run tests, each process removes its own keys.
 
-    Raises RuntimeError where these would be a live site's keys, and redis.RedisError.
+    Raises RuntimeError outside tests, where the keys would be those of a live site, and
+    redis.RedisError.
     """
     if not keys.test_prefix():
         raise RuntimeError("This is for tests: set up Django's test environment first.")
     skip_buffer.clear()
     scanning.clear()
-    read_state.begin(0)  # otherwise the first page would mark nothing read
+    # Otherwise Redis would count as emptied, and the first page would mark nothing as read.
+    read_state.begin(0)

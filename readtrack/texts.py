@@ -1,4 +1,4 @@
-"""How a site's objects are shown: their titles, and links to them. None of it raises."""
+"""How the objects of a site are shown: their titles, and links to them. No function here raises."""
 
 import re
 from typing import Any
@@ -8,9 +8,10 @@ from django.db.models import Model
 
 from readtrack.conf import log_failure
 
-LONGEST_URL = 2_048  # characters; Django redirects to no longer one
-# Browsers leave some of these out, so that `java\nscript:` would be `javascript:`. Neither XML nor
-# a page can hold all of them, and in files some separate lines and cells.
+LONGEST_URL = 2_048  # characters; Django redirects to no longer URL
+# Characters that are replaced in texts. Browsers leave some of them out, so that `java\nscript:`
+# would be `javascript:`. XML and HTML cannot hold all of them, and in files some of them divide
+# lines and cells.
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 
@@ -20,9 +21,9 @@ def plain(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Returns the text as one line for terminals and logs.
+    """Returns the text as one line for terminals and logs, with spaces for unprintable characters.
 
-    It has no control and no bidirectional characters.
+    Those are control characters, line breaks and bidirectional characters.
     """
     return "".join(char if char.isprintable() else " " for char in text)
 
@@ -39,10 +40,9 @@ def is_web(url: str) -> bool:
 
 
 def address_of(obj: Any) -> str:
-    """Returns the address of the object's page on the site.
+    """Returns the address of the object's page on the site, by its `get_absolute_url`.
 
-    It is "" if there is none, if the site's method fails, or if a browser would not open it as a
-    page.
+    Returns "" if it has no such method, if the method fails, or if the address is no web address.
     """
     if not hasattr(obj, "get_absolute_url"):
         return ""
@@ -59,7 +59,7 @@ def address_of(obj: Any) -> str:
 
 
 def title_of(obj: Any) -> str:
-    """Returns the object as plain text; its model and key if the site's method fails."""
+    """Returns the object as plain text, by its `__str__`; its model and key if that fails."""
     try:
         title = str(obj)
     except Exception as error:
@@ -69,6 +69,6 @@ def title_of(obj: Any) -> str:
 
 
 def name_of(user: Any) -> str:
-    """Returns the user's full name; the user as text where there is none."""
+    """Returns the full name of the user; the user as plain text if there is no full name."""
     full_name = user.get_full_name() if hasattr(user, "get_full_name") else ""
     return title_of(full_name or user)

@@ -35,14 +35,16 @@ def skip(
     at: datetime | None = None,
     agent: str | None = None,
 ) -> Outcome:
-    """Counts refused views, with `agent` robots by name, too; unless `is_alone` they wait for the
-    request's hit.
+    """Counts the views of these subjects as skips, and returns them as an outcome.
+
+    With `agent`, robots are also counted by name. Skips that are due are sent at once. Without
+    `is_alone`, they are left to the round trip of the request's hit.
     """
     skipped = dict.fromkeys(views, reason)
-    fields: list[str] = [reason]
+    fields_of_view: list[str] = [reason]
     if reason == "bot" and agent is not None:
-        fields.append(NAMED + bots.name_of(agent))
-    skip_buffer.add(key_of(at or clock.now()), fields * len(skipped))
+        fields_of_view.append(NAMED + bots.name_of(agent))
+    skip_buffer.add(key_of(at or clock.now()), fields_of_view * len(skipped))
     if is_alone and perf_counter() >= skip_buffer.due:
         _send_skips()
     return Outcome((), skipped)
@@ -56,17 +58,18 @@ def _send_skips() -> None:
 
 
 def visitor(request: HttpRequest) -> visitors.Visitor:
-    """Returns the request's visitor, for `step` outside of it, in one trip at most. Raises
-    redis.RedisError.
+    """Returns the request's visitor, to call `view` or `step` outside of the request.
+
+    Takes one round trip at most. Raises redis.RedisError.
     """
     visitor = visitors.visitor(request, visitors.signed_in(request))
     return day_keys.resolve(visitor, at=buckets.now())
 
 
 def view(obj: Model, *, visitor: visitors.Visitor) -> bool:
-    """Records a view of the object outside of the site's pages: over a socket, by GraphQL, in an app.
+    """Records a view of the object outside of the site's pages: by a socket, by GraphQL, in an app.
 
-    Rate and window hold as for a page; robots are for the caller to leave out. Takes one round
+    RATE and WINDOW hold as for a page, but the caller has to leave robots out. Takes one round
     trip. Returns True if the view counted. Raises TypeError for an object whose views are not
     counted, and redis.RedisError.
     """
@@ -76,10 +79,10 @@ def view(obj: Model, *, visitor: visitors.Visitor) -> bool:
 
 
 def step(obj: Model, stage: str, *, visitor: visitors.Visitor) -> bool:
-    """Records a stage of the object's funnel, in one round trip. Returns True if it was new within
-    the hour.
+    """Records a step to a stage of the object's funnel, in one round trip.
 
-    Raises ValueError for a stage that FUNNEL lacks, and redis.RedisError.
+    Returns True if the visitor had not reached the stage within the last hour. Raises ValueError
+    for a stage that FUNNEL lacks, and redis.RedisError.
     """
     subjects.check_stage(stage)
     hit = Hit(visitor, clock.now(), steps=((subjects.subject_of(obj), stage),))
@@ -87,13 +90,12 @@ def step(obj: Model, stage: str, *, visitor: visitors.Visitor) -> bool:
 
 
 def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> None:
-    """Marks the categories read for the user, in one round trip for every 1,000. Does nothing for
-    anonymous users.
+    """Marks the categories read for the user, in one round trip for every 1,000 categories.
 
-    `as_of` is the result of `reports.as_of()` from before the content was fetched: categories that
-    were published to since then stay unread. Raises redis.RedisError, readers.ReaderError for a
-    user id out of bounds, and TypeError for an object that is no user of this site, or for one
-    without read state.
+    Does nothing for anonymous users. `as_of` is the result of `reports.as_of()` from before the
+    content was fetched: categories that were published to since then stay unread. Raises
+    redis.RedisError, readers.ReaderError for a user id out of bounds, and TypeError for an object
+    that is no user of this site, or for one without read state.
     """
     pk = readers.id_of(user)
     categories = subjects.category_subjects(objs)
@@ -104,7 +106,7 @@ def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> 
 def mark_all_read(
     user: Any, objs: type[Model] | Iterable[Model], *, as_of: int | None = None
 ) -> None:
-    """Marks every row of a model or of a queryset read, like `mark_read`, without loading the rows."""
+    """Marks all rows of a model or of a queryset read, like `mark_read`, without loading them."""
     if isinstance(objs, type):
         objs = objs._default_manager.all()
     if not isinstance(objs, QuerySet):
@@ -122,15 +124,18 @@ def mark_all_read(
 
 
 def mark_subjects_read(
-    reader: readers.Reader, names: Sequence[str], *, as_of: int | None = None
+    reader: readers.Reader, categories: Sequence[str], *, as_of: int | None = None
 ) -> list[str]:
-    """Marks the subjects read, like `mark_read`. Returns the subjects that are read now."""
-    read: list[str] = []
-    for portion in scripts.sliced(names):
+    """Marks the categories with these subjects read for the reader, like `mark_read`.
+
+    Returns the subjects of the categories that are read now.
+    """
+    read_categories: list[str] = []
+    for portion in scripts.sliced(categories):
         marks = read_state.marks(reader, portion, as_of=as_of)
-        for subjects_read in scripts.run_all(*marks):
-            read += subjects_read
-    return read
+        for marked in scripts.run_all(*marks):
+            read_categories += marked
+    return read_categories
 
 
 aview = sync_to_async(view)
@@ -141,12 +146,11 @@ apublish = sync_to_async(publish)
 
 
 def reset_views(obj: Model) -> None:
-    """Sets the object's counts to zero in Redis, in SQL and in the instance. Other instances keep
-    those they have.
+    """Sets the object's counts to zero in Redis, in SQL and in the instance.
 
-    Raises redis.RedisError or django.db.Error; then call it again. If the transaction is rolled
-    back, SQL keeps its counts until the next flush sets them to zero. Raises TypeError for an
-    object that has no counts.
+    Other instances of the row keep the counts that they have loaded. Raises redis.RedisError or
+    django.db.Error; then call it again. If the transaction is rolled back, SQL keeps its counts
+    until the next flush sets them to zero. Raises TypeError for an object that has no counts.
     """
     resets.reset([subjects.counted_subject_of(obj)])
     if isinstance(obj, Tracked):

@@ -1,4 +1,4 @@
-"""Checks of the cache that leads to Redis, in `CACHES`."""
+"""Checks of the entry in `CACHES` that leads to Redis."""
 
 from django.conf import settings
 from django.core import checks
@@ -8,7 +8,7 @@ from readtrack.store import connection
 
 
 def check_cache() -> list[checks.CheckMessage]:
-    """Checks that the cache is of django-redis, and leads to servers that readtrack can use."""
+    """Checks that the cache is one of django-redis, with servers that readtrack can use."""
     problem = connection.misconfiguration()
     if not problem:
         return []

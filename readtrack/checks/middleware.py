@@ -9,11 +9,14 @@ MIDDLEWARE = "readtrack.middleware.ReadTrackMiddleware"
 AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
 UPDATE_CACHE = "django.middleware.cache.UpdateCacheMiddleware"
 CONDITIONAL_GET = "django.middleware.http.ConditionalGetMiddleware"
-COMPRESSOR = re.compile("gzip|brotli|compress|zstd", re.IGNORECASE)
+COMPRESSOR = re.compile("gzip|brotli|compress|zstd", re.IGNORECASE)  # in the name of a middleware
 
 
 def _precedes(first: str, second: str) -> bool:
-    """Returns True if both are in MIDDLEWARE, in that order: the second sees a response first."""
+    """Returns True if both are in MIDDLEWARE, in that order.
+
+    Then the first sees a request before the second, and a response after it.
+    """
     order = settings.MIDDLEWARE
     if first not in order:
         return False
@@ -37,7 +40,7 @@ def check_presence() -> list[checks.CheckMessage]:
 
 
 def check_authentication() -> list[checks.CheckMessage]:
-    """Checks that AuthenticationMiddleware comes first, so that the visitor's user is known."""
+    """Checks that AuthenticationMiddleware comes first, because it sets the visitor's user."""
     if not _precedes(MIDDLEWARE, AUTHENTICATION):
         return []
     return [

@@ -13,26 +13,28 @@ from readtrack.models.tracked import COUNTS
 
 def check_migrations() -> list[checks.CheckMessage]:
     """Checks that the migrations of a tracked model add its columns."""
-    if sys.argv[1:2] == ["makemigrations"]:  # it is about to add them
+    if sys.argv[1:2] == ["makemigrations"]:  # which is about to add what is missing
         return []
     models = subjects.tracked_models()
     try:
-        # As makemigrations does, before the app of a custom user has its first migration.
+        # An app, such as that of a custom user, may not have its first migration yet. Like
+        # makemigrations, this ignores that.
         loader = MigrationLoader(None, ignore_no_migrations=True)
         state = _state(loader, models)
     except Exception:
-        # Django's own commands report broken migrations, and have to be able to merge them.
+        # Django's own commands report broken migrations. A check that fails would keep them from
+        # merging these.
         return []
     messages: list[checks.CheckMessage] = []
     for model in models:
-        app = model._meta.app_label
+        app_label = model._meta.app_label
         missing = _missing_fields(model, state)
-        if not missing or app not in loader.migrated_apps:
+        if not missing or app_label not in loader.migrated_apps:
             continue
         messages.append(
             checks.Warning(
                 f"{model._meta.label} counts views, but no migration adds {' and '.join(missing)}.",
-                hint=f"Run: manage.py makemigrations {app} && manage.py migrate",
+                hint=f"Run: manage.py makemigrations {app_label} && manage.py migrate",
                 id="readtrack.W011",
             )
         )
@@ -48,8 +50,8 @@ def _state(loader: MigrationLoader, models: list[type[Tracked]]) -> ProjectState
 
 
 def _missing_fields(model: type[Tracked], state: ProjectState) -> list[str]:
-    """Returns the names of the fields of counts that the model does not have in that state."""
+    """Returns the names of the count fields that the migrations do not give the model."""
     model_state = state.models.get((model._meta.app_label, model._meta.model_name or ""))
     if model_state is None:
         return list(COUNTS)
-    return [name for name in COUNTS if name not in model_state.fields]
+    return [field_name for field_name in COUNTS if field_name not in model_state.fields]

@@ -14,7 +14,7 @@ from readtrack.models.tracked import COUNTS
 
 
 def check_names() -> list[checks.CheckMessage]:
-    """Checks that the models which MODELS names exist."""
+    """Checks that MODELS names models that exist."""
     labels = [model._meta.label for model in apps.get_models()]
     return [
         checks.Error(
@@ -31,7 +31,7 @@ def check_options() -> list[checks.CheckMessage]:
     """Checks that each entry of MODELS has known options with values of their types."""
     return [
         checks.Error(
-            f"READTRACK['MODELS']['{label}'] {problem.words}.",
+            f"READTRACK['MODELS']['{label}'] {problem.predicate}.",
             hint=(
                 f"{problem.guess}Give a dict with one or more of 'counted': True,"
                 " 'news_for': ['field'] and 'read_state': True."
@@ -44,10 +44,10 @@ def check_options() -> list[checks.CheckMessage]:
 
 
 class _Problem(NamedTuple):
-    """What is wrong with an entry, in words that follow its name, and what was meant."""
+    """What is wrong with an entry of MODELS."""
 
-    words: str
-    guess: str = ""
+    predicate: str  # the sentence about the entry, from the verb on: "is 1 and no dict"
+    guess: str = ""  # a question such as "Did you mean 'counted'? "
 
 
 def _problems(entry: Any) -> Iterator[_Problem]:
@@ -64,18 +64,19 @@ def _problems(entry: Any) -> Iterator[_Problem]:
     read_state = entry.get("read_state", False)
     if isinstance(read_state, bool) or read_state == conf.READ_STATE:
         return
-    # Models share one form of read state, that of the setting.
+    # All models have the one form of read state that the setting names.
     yield _Problem(
         f"has 'read_state': {read_state!r}, but READTRACK['READ_STATE'] is {conf.READ_STATE!r}",
         _did_you_mean(str(read_state), [conf.READ_STATE]),
     )
 
 
-def _did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Returns the question whether the nearest of the names was meant; "" if none resembles it."""
-    by_lower_case = {known.lower(): known for known in names}
-    nearest = get_close_matches(name.lower(), by_lower_case, n=1)
-    return f"Did you mean '{by_lower_case[nearest[0]]}'? " if nearest else ""
+def _did_you_mean(name: str, valid_names: Iterable[str]) -> str:
+    """Returns the question whether the nearest valid name was meant; "" if none resembles it."""
+    by_lower_case = {valid_name.lower(): valid_name for valid_name in valid_names}
+    for nearest in get_close_matches(name.lower(), by_lower_case, n=1):
+        return f"Did you mean '{by_lower_case[nearest]}'? "
+    return ""
 
 
 def check_primary_keys() -> list[checks.CheckMessage]:
@@ -95,7 +96,7 @@ def check_primary_keys() -> list[checks.CheckMessage]:
 
 
 def check_parents() -> list[checks.CheckMessage]:
-    """Checks that a child has the same primary key as the parent that has its counts."""
+    """Checks that a child model has the primary key of the parent whose row has its counts."""
     messages: list[checks.CheckMessage] = []
     for model in apps.get_models():
         if not issubclass(model, Tracked):
@@ -120,10 +121,10 @@ def check_parents() -> list[checks.CheckMessage]:
 
 
 def check_count_fields() -> list[checks.CheckMessage]:
-    """Checks that the columns of counts are those of Tracked, which save() does not write."""
+    """Checks that no model has a count field of its own: save() skips those of Tracked only."""
     return [
         checks.Warning(
-            f"{model._meta.label}.{name} is a field of the model's own,"
+            f"{model._meta.label}.{field_name} is a field of the model's own,"
             " so save() can write an old count back.",
             hint=(
                 "Delete its line from the model, because Tracked has the field,"
@@ -133,6 +134,6 @@ def check_count_fields() -> list[checks.CheckMessage]:
             id="readtrack.W019",
         )
         for model in subjects.tracked_models()
-        for name in COUNTS
-        if not isinstance(model._meta.get_field(name), CountField)
+        for field_name in COUNTS
+        if not isinstance(model._meta.get_field(field_name), CountField)
     ]

@@ -1,4 +1,4 @@
-"""Checks of what makes a category unread: fields and relations that models and `MODELS` name."""
+"""Checks of the fields and relations, named by models and `MODELS`, that make a category unread."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -14,11 +14,11 @@ from readtrack.models import Tracked
 
 
 class Declaration(NamedTuple):
-    """The names of the relations by which rows of a model are news for others."""
+    """A `news_for`: the relations of a model to the objects that its rows make unread."""
 
-    where: str  # an attribute of the model, or a key of the setting
+    where: str  # the attribute of the model, or the key of the setting
     model: type[Model]
-    names: Any
+    relation_names: Any  # a list, unless the site made a mistake
 
 
 def check_fields() -> list[checks.CheckMessage]:
@@ -41,9 +41,9 @@ def check_fields() -> list[checks.CheckMessage]:
     return messages
 
 
-def _has_field(model: type[Model], name: str) -> bool:
+def _has_field(model: type[Model], field_name: str) -> bool:
     try:
-        model._meta.get_field(name)
+        model._meta.get_field(field_name)
     except FieldDoesNotExist:
         return False
     return True
@@ -55,9 +55,9 @@ def check_relations() -> list[checks.CheckMessage]:
         checks.Error(
             f"{declaration.where} {problem}, so it makes nothing unread.",
             hint=(
-                f"{_guess(declaration)}List relations of the model itself. For others, such as 'category__parent' or"
-                " the tags of taggit, call tracker.publish_to(objects, [post]) in the transaction"
-                " that saves the post."
+                f"{_guess(declaration)}List relations of the model itself. For others, such as"
+                " 'category__parent' or the tags of taggit, call"
+                " tracker.publish_to(objects, [post]) in the transaction that saves the post."
             ),
             id="readtrack.E044",
         )
@@ -67,7 +67,10 @@ def check_relations() -> list[checks.CheckMessage]:
 
 
 def _declarations() -> Iterator[Declaration]:
-    """Yields what the site's models and MODELS declare; another check reports unknown models."""
+    """Yields each `news_for` of the site's models and of MODELS.
+
+    Models that do not exist are left out, because another check reports them.
+    """
     for tracked in subjects.tracked_models():
         # A model may lack the fields that Tracked names by default.
         if tracked.news_for is not Tracked.news_for:
@@ -87,22 +90,24 @@ def _relations(model: type[Model]) -> list[str]:
 
 def _guess(declaration: Declaration) -> str:
     """Returns the question whether other relations were meant; "" if no name resembles one."""
-    if not isinstance(declaration.names, (list, tuple)):
+    if not isinstance(declaration.relation_names, (list, tuple)):
         return ""
     relations = _relations(declaration.model)
-    wrong = [str(name) for name in declaration.names if name not in relations]
-    meant = [nearest for name in wrong for nearest in get_close_matches(name, relations, n=1)]
+    meant = []
+    for name in declaration.relation_names:
+        if name not in relations:
+            meant += get_close_matches(str(name), relations, n=1)
     return f"Did you mean: {', '.join(meant)}? " if meant else ""
 
 
 def _problems(declaration: Declaration) -> list[str]:
-    """Returns what is wrong with a declaration, in words that follow `where`."""
-    names = declaration.names
-    if not isinstance(names, (list, tuple)):
-        return [f"is {names!r} and no list, such as [{names!r}]"]
+    """Returns what is wrong with a declaration: sentences about `where`, from the verb on."""
+    relation_names = declaration.relation_names
+    if not isinstance(relation_names, (list, tuple)):
+        return [f"is {relation_names!r} and no list, such as [{relation_names!r}]"]
     relations = _relations(declaration.model)
     return [
         f"names {name!r}, which is no foreign key or many-to-many field of the model"
-        for name in names
+        for name in relation_names
         if name not in relations
     ]

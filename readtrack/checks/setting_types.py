@@ -1,4 +1,4 @@
-"""Checks of `READTRACK` as a whole: it is a dict of known settings with values of their types."""
+"""Checks of `READTRACK` itself: a dict of settings that exist, with values of their types."""
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -12,10 +12,10 @@ from readtrack.renamed import REMOVED, RENAMED, replacement
 
 
 class Expected(NamedTuple):
-    """What the value of a setting has to be, in words for a hint, and the test of it."""
+    """What the value of a setting has to be."""
 
-    words: str
-    fits: Callable[[Any], bool]
+    description: str  # for a hint
+    fits: Callable[[Any], bool]  # returns True for a value that can be used
 
 
 class WrongType(NamedTuple):
@@ -34,14 +34,27 @@ def _is_positive_number(value: Any) -> bool:
     return type(value) in (int, float) and value > 0
 
 
+def _is_boolean(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_dict(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
 def _is_list_of_strings(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
+    return isinstance(value, (list, tuple)) and all(map(_is_string, value))
 
 
 def _is_rate(value: Any) -> bool:
-    return (
-        isinstance(value, (list, tuple)) and len(value) == 2 and all(map(_is_whole_number, value))
-    )
+    """Returns True for a pair of hits and seconds."""
+    if not isinstance(value, (list, tuple)):
+        return False
+    return len(value) == 2 and all(map(_is_whole_number, value))
 
 
 def _counts_or_lists_proxies(value: Any) -> bool:
@@ -49,22 +62,23 @@ def _counts_or_lists_proxies(value: Any) -> bool:
 
 
 def _is_history(value: Any) -> bool:
+    """Returns True for False, and for a dict with some of the default's keys and whole numbers."""
     if not isinstance(value, dict):
         return value is False
-    has_known_names = value.keys() <= DEFAULTS["HISTORY"].keys()
-    return bool(value) and has_known_names and all(map(_is_whole_number, value.values()))
+    has_valid_keys = value.keys() <= DEFAULTS["HISTORY"].keys()
+    return bool(value) and has_valid_keys and all(map(_is_whole_number, value.values()))
 
 
-# By the annotations in `conf.py`. Those of `Literal` list their values themselves.
+# By the annotation of a setting in `conf.py`. An annotation of `Literal` lists its values itself.
 EXPECTED: Mapping[Any, Expected] = {
     int: Expected("a whole number, at least 0", _is_whole_number),
     float: Expected("a number above 0", _is_positive_number),
-    bool: Expected("True or False", lambda value: isinstance(value, bool)),
-    str: Expected("a string", lambda value: isinstance(value, str)),
+    bool: Expected("True or False", _is_boolean),
+    str: Expected("a string", _is_string),
     Sequence: Expected("a list of strings", _is_list_of_strings),
-    Mapping: Expected("a dict", lambda value: isinstance(value, dict)),
+    Mapping: Expected("a dict", _is_dict),
 }
-# Of settings with a form of their own.
+# By the name of a setting whose values have a form of their own.
 EXPECTED_OF: Mapping[str, Expected] = {
     "RATE": Expected("hits and seconds, such as (5, 10), as whole numbers, at least 0", _is_rate),
     "PROXIES": Expected(
@@ -96,7 +110,7 @@ def wrong_types() -> list[WrongType]:
             continue
         expected = _expected(name)
         if not expected.fits(value):
-            wrong.append(WrongType(name, value, expected.words))
+            wrong.append(WrongType(name, value, expected.description))
     return wrong
 
 
@@ -134,33 +148,33 @@ def check_renamed() -> list[checks.CheckMessage]:
             hint=f"Write '{RENAMED[name]}' in its place, with the same value.",
             id="readtrack.W047",
         )
-        for name in _own_settings()
+        for name in _site_settings()
         if name in RENAMED
     ]
 
 
 def check_removed() -> list[checks.CheckMessage]:
-    """Checks that no setting is given that another one has replaced."""
-    own = _own_settings()
+    """Checks that the site gives no setting that another one has replaced."""
+    site_settings = _site_settings()
     return [
         checks.Error(
             f"READTRACK['{name}'] is no setting any more.",
-            hint=f"{replacement(name, own)}",
+            hint=f"{replacement(name, site_settings)}",
             id="readtrack.E048",
         )
-        for name in own
+        for name in site_settings
         if name in REMOVED
     ]
 
 
-def _own_settings() -> Mapping[Any, Any]:
-    """Returns READTRACK as the site wrote it; none of its settings if it is no dict."""
+def _site_settings() -> Mapping[Any, Any]:
+    """Returns READTRACK as the site wrote it; an empty dict if it is no dict."""
     given = getattr(settings, "READTRACK", {})
     return given if isinstance(given, dict) else {}
 
 
 def check_names() -> list[checks.CheckMessage]:
-    """Checks that readtrack knows each setting."""
+    """Checks that READTRACK has no setting that does not exist."""
     messages: list[checks.CheckMessage] = []
     for name in vars(conf):
         if name in TYPES or name in REMOVED:

@@ -9,20 +9,23 @@ from readtrack.hits import addresses, dimensions, exclusions
 from readtrack.models import KIND_LENGTH
 from readtrack.store import keys
 
+# Names of settings.
 AT_LEAST_ONE = ("FLUSH_TASKS",)
 # Seconds beyond which a setting was probably meant in milliseconds.
 MOST_SECONDS = {"TIMEOUT": 30, "CIRCUIT": 600, "BUFFER": 300, "FLUSH_INTERVAL": 43_200}
 PATTERNS = ("BOTS", "NOT_BOTS", "SHARED_PATHS")
 FUNCTIONS = ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
+
 COOKIE_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
 SCRIPT_NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
 LONGEST_DIMENSION = KIND_LENGTH - len("views:")  # characters
-FEWEST_PARTITIONS = 16  # of a cluster
+# Partitions of a cluster; a single Redis has one.
+FEWEST_PARTITIONS = 16
 MOST_PARTITIONS = 1024
 
 
 def check_at_least_one() -> list[checks.CheckMessage]:
-    """Checks that numbers by which something is divided are not 0."""
+    """Checks that numbers are not 0 where 0 would do nothing."""
     return [
         checks.Error(
             f"READTRACK['{name}'] is 0, and nothing would work.",
@@ -193,8 +196,8 @@ def _dimension_problem(path: str) -> str:
     problem = dimensions.problem(path)
     if problem:
         return problem
-    names = [dimensions.name_of(dimension) for dimension in conf.DIMENSIONS]
-    if names.count(name) > 1:
+    all_names = [dimensions.name_of(dimension) for dimension in conf.DIMENSIONS]
+    if all_names.count(name) > 1:
         return f"another one is also called '{name}'"
     return ""
 
@@ -217,7 +220,7 @@ def check_exclusions() -> list[checks.CheckMessage]:
 
 
 def check_anonymous_readers() -> list[checks.CheckMessage]:
-    """Checks that anonymous readers, who have no user id, get a number."""
+    """Checks that READERS gives numbers to anonymous readers, who have no user id."""
     if not conf.ANONYMOUS_READERS or conf.READERS != "id":
         return []
     return [
@@ -231,14 +234,14 @@ def check_anonymous_readers() -> list[checks.CheckMessage]:
 
 
 def check_functions() -> list[checks.CheckMessage]:
-    """Checks that the functions which settings name exist."""
+    """Checks that settings name functions that exist."""
     messages: list[checks.CheckMessage] = []
     for name in FUNCTIONS:
         path = getattr(conf, name)
         if not path:
             continue
         if name == "PREFIX" and not keys.PATH.fullmatch(path):
-            continue  # it is the prefix itself
+            continue  # the value is the prefix itself
         problem = function_problem(path)
         if problem:
             messages.append(

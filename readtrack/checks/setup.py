@@ -66,8 +66,11 @@ CHECKS: tuple[Check, ...] = (
 
 
 def check_setup(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """Returns all problems. While a setting has a wrong type, only the types are checked."""
-    # Because the other checks read the settings as values of their types.
+    """Returns the messages of all checks.
+
+    While a setting has a value of a wrong type, only the types are checked, because the other
+    checks rely on them.
+    """
     checks = TYPE_CHECKS if setting_types.wrong_types() else CHECKS
     messages = []
     for check in checks:

@@ -9,8 +9,8 @@ from readtrack.store import keys
 
 
 def check_tenants() -> list[checks.CheckMessage]:
-    """Checks that tenants, whose rows have the same ids, have tables and keys of their own."""
-    # Both django-tenants and django-tenant-schemas have these settings.
+    """Checks that each tenant has tables and keys of its own, because rows have the same ids."""
+    # The settings of django-tenants and of django-tenant-schemas.
     if not hasattr(settings, "TENANT_MODEL"):
         return []
     tenant_apps = {str(app).partition(".apps.")[0] for app in getattr(settings, "TENANT_APPS", ())}

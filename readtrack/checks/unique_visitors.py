@@ -12,14 +12,14 @@ from readtrack.store.uniques import STRATEGIES
 
 
 class Choice(NamedTuple):
-    """The name of a strategy, and where it is named."""
+    """A strategy that the site or a model has chosen."""
 
-    where: str
-    strategy: str
+    where: str  # the setting, or the attribute of the model
+    strategy: str  # its name
 
 
 def _choices() -> list[Choice]:
-    """Returns the site's choice and those of its models."""
+    """Returns the choice of the site, and the choices of its models."""
     choices = [Choice("READTRACK['UNIQUE']", conf.UNIQUE)]
     for model in subjects.tracked_models():
         if model.unique_strategy:
@@ -28,8 +28,8 @@ def _choices() -> list[Choice]:
     return choices
 
 
-def _quoted(names: Iterable[str]) -> str:
-    return ", ".join(map(repr, names))
+def _quoted(strategy_names: Iterable[str]) -> str:
+    return ", ".join(map(repr, strategy_names))
 
 
 def check_strategies() -> list[checks.CheckMessage]:
@@ -46,18 +46,18 @@ def check_strategies() -> list[checks.CheckMessage]:
 
 
 def check_reader_numbers() -> list[checks.CheckMessage]:
-    """Checks that a strategy that counts users by their numbers has numbers to count."""
+    """Checks that users have numbers if a strategy counts users by their numbers."""
     if readers.has_whole_ids():
         return []
-    by_number = [name for name, strategy in STRATEGIES.items() if strategy.needs_reader]
-    others = [name for name in STRATEGIES if name not in by_number]
+    counting_numbers = [name for name, strategy in STRATEGIES.items() if strategy.needs_reader]
+    usable = [name for name in STRATEGIES if name not in counting_numbers]
     return [
         checks.Warning(
             f"{choice.where} is {choice.strategy!r},"
             " which counts nobody here, because user ids are not whole numbers.",
-            hint=f"Choose one of {_quoted(others)}.",
+            hint=f"Choose one of {_quoted(usable)}.",
             id="readtrack.W034",
         )
         for choice in _choices()
-        if choice.strategy in by_number
+        if choice.strategy in counting_numbers
     ]

@@ -1,4 +1,4 @@
-"""Checks of the URLconf."""
+"""A check of the URLconf."""
 
 from django.core import checks
 from django.urls import NoReverseMatch, reverse
@@ -7,7 +7,7 @@ from readtrack.conf import conf
 
 
 def check_script() -> list[checks.CheckMessage]:
-    """Checks that the script has an address to call if it counts pages."""
+    """Checks that the URLconf has the address of the script if the script counts pages."""
     if conf.SHARED_PATHS:
         setting = "SHARED_PATHS"
     elif conf.COUNT_BY == "script":

@@ -1,6 +1,4 @@
-"""Django REST framework: fields for counts and dots that ask once for a whole list, and a mixin
-that counts views.
-"""
+"""Django REST framework: fields for counts and dots, and a mixin that counts views."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -12,28 +10,29 @@ from readtrack import reports
 
 
 class NumberField(Field):  # type: ignore[misc]  # the framework has no types
-    """Base of the fields. In a serializer with `many=True` the first object asks for all of the
-    list.
+    """Base of the fields. In a serializer with `many=True`, one question gets the numbers of all
+    objects of the list.
 
-    `source` names the object that the number is of, as in `UnreadField(source="category")`; by
-    default it is the one that the serializer shows. In a serializer within another one each object
-    asks for itself.
+    `source` names the object whose number it is, as in `UnreadField(source="category")`. By default
+    it is the object that the serializer shows. In a serializer within another one, each object asks
+    for itself.
     """
 
-    numbers: Callable[..., Mapping[Any, Any]]  # returns the number of each object
+    numbers: Callable[..., Mapping[Any, Any]]  # takes objects, returns the number of each
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"source": "*", **options, "read_only": True})
         self._numbers_by_object: dict[Any, Any] = {}
 
     def to_representation(self, value: Any) -> Any:
+        """Returns the number of the object `value`. The first call gets those of the whole list."""
         if value not in self._numbers_by_object:
             objs = {value, *self._objects_of_list()}
             self._numbers_by_object.update(self.numbers(objs - {None}))
         return self._numbers_by_object[value]
 
     def _objects_of_list(self) -> Iterable[Any]:
-        """Returns the objects of the whole list, in a serializer with `many=True`; else none."""
+        """Returns the objects of all rows in a serializer with `many=True`; else none."""
         serializer = self.parent.parent
         if not isinstance(serializer, ListSerializer):
             return ()
@@ -73,5 +72,5 @@ class CountViewsMixin:
 
     def get_object(self) -> Any:
         obj = super().get_object()  # type: ignore[misc]
-        self.request.readtrack.view(obj)  # of other methods than GET nothing counts
+        self.request.readtrack.view(obj)  # counts only if the method is GET
         return obj

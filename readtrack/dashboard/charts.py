@@ -15,10 +15,10 @@ from readtrack.texts import plain
 
 
 def load_pygal() -> Any:
-    """Returns pygal, which is imported once a chart is drawn.
+    """Returns the module pygal. It is imported when the first chart is drawn.
 
-    Its import leaves a finder of modules on `sys.meta_path` that lacks `find_spec`. Other importers
-    fail at it, such as pytest's `--import-mode=importlib`, and we need none of its maps.
+    Importing it leaves a finder for its maps on `sys.meta_path`, which lacks `find_spec`. Other
+    importers fail at that finder, such as pytest's `--import-mode=importlib`, so it is removed.
     """
     before = [*sys.meta_path]
     import pygal
@@ -30,7 +30,7 @@ def load_pygal() -> Any:
 
 
 class Shape(NamedTuple):
-    """The size of a chart, in units of its own: the page scales it, and its text with it."""
+    """The size of a chart in units of the SVG. The page scales the chart, its text included."""
 
     name: str
     width: int
@@ -40,8 +40,11 @@ class Shape(NamedTuple):
 
 WIDE = Shape("wide", 900, 260, 13)
 NARROW = Shape("narrow", 420, 300, 14)  # for a phone
-POINTS_SHARE = 0.85  # of the width; the axis takes the remainder
-LEAST_MAXIMUM = 4  # of the axis
+POINTS_SHARE = 0.85  # share of the width that the points take; the axis takes the remainder
+LEAST_MAXIMUM = 4  # least value at the top of the axis
+#: Widths of letters in font sizes: of a letter of Chinese, Japanese or Korean, and of another.
+WIDE_LETTER = 1.0
+NARROW_LETTER = 0.62
 
 
 def lines(
@@ -55,39 +58,44 @@ def lines(
 ) -> SafeString:
     """Returns a line chart as an `<svg>` element.
 
-    It has neither script nor style, for a strict content security policy. Screen readers read
-    `title` and `description`. None is no point; a point with a note has a line down. The last label
-    is written out, and before it as many as there is room for. A narrow chart is for a phone.
+    `labels` and `notes` have a text for each point, `series` a value for each point, by name. Where
+    the value is None the line has no point. A point with a note has a vertical line. The last label
+    is written out, and as many labels before it as there is room for. Screen readers read `title`
+    and `description`. A narrow chart is for a phone.
+
+    The element has neither script nor style, for a strict content security policy.
     """
     shape = NARROW if is_narrow else WIDE
-    if len(labels) == 1:  # no line has a single point
+    if len(labels) == 1:  # a line needs two points
         labels = [*labels, ""]
         series = {name: [*values, *values] for name, values in series.items()}
     pygal = load_pygal()
     chart = _new_chart(pygal, shape, highest=_highest(series))
     step = _label_step(labels, shape)
     chart.x_labels = [*labels]
-    chart.x_labels_major = [*labels[::-1][::step]]  # pygal knows them by their text
+    from_last = labels[::-1]
+    chart.x_labels_major = [*from_last[::step]]  # pygal writes out those with these texts
     for name, values in series.items():
         chart.add(name, [*values])
     if any(notes):
+        # A series of dots on the axis, which tells where the points are; see _draw_notes.
         chart.add("notes", [0] * len(labels), show_dots=True)
     root = chart.render_tree()
-    etree = pygal.etree.etree  # of lxml where that is installed, as all of pygal's
-    groups = _series_groups(root)  # with the dots, which are removed as decoration
+    etree = pygal.etree.etree  # lxml's where lxml is installed, because pygal then uses it
+    groups = _series_groups(root)  # before the groups of dots are removed as decoration
     _remove_decoration(root)
     if any(notes):
         _draw_notes(groups, notes, new_element=etree.SubElement)
     root.set("role", "img")
     for tag, text in (("desc", description), ("title", title)):
         element = etree.Element(tag)
-        element.text = plain(text)  # XML holds no control characters
+        element.text = plain(text)  # because XML cannot hold control characters
         root.insert(0, element)
-    return SafeString(etree.tostring(root, encoding="unicode"))  # an XML writer has escaped it
+    return SafeString(etree.tostring(root, encoding="unicode"))  # the XML writer escapes texts
 
 
 def _highest(series: Mapping[str, Sequence[int | None]]) -> int:
-    """Returns the highest value of the axis."""
+    """Returns the value at the top of the axis."""
     highest = LEAST_MAXIMUM
     for values in series.values():
         for value in values:
@@ -96,6 +104,7 @@ def _highest(series: Mapping[str, Sequence[int | None]]) -> int:
 
 
 def _new_chart(pygal: Any, shape: Shape, *, highest: int) -> Any:
+    """Returns pygal's line chart without any data, with an axis from 0 to `highest`."""
     return pygal.Line(
         width=shape.width,
         height=shape.height,
@@ -113,24 +122,33 @@ def _new_chart(pygal: Any, shape: Shape, *, highest: int) -> Any:
         style=pygal.style.Style(
             label_font_size=shape.font_size, major_label_font_size=shape.font_size
         ),
-        value_formatter=lambda value: exact(int(value)),
+        value_formatter=_axis_label,
     )
+
+
+def _axis_label(value: float) -> str:
+    return exact(int(value))
 
 
 def _label_step(labels: Sequence[str], shape: Shape) -> int:
     """Returns the number of points from one written label to the next."""
-    room = POINTS_SHARE * shape.width / max(1, len(labels))  # of a point
+    width_of_point = POINTS_SHARE * shape.width / max(1, len(labels))
     widest = max((_text_width(label) for label in labels), default=0)
-    return int((widest + 1) * shape.font_size // room) + 1
+    width_of_label = (widest + 1) * shape.font_size  # with space beside it
+    return int(width_of_label // width_of_point) + 1
 
 
 def _text_width(label: str) -> float:
     """Returns the width of a text in font sizes."""
-    return sum(1.0 if east_asian_width(letter) in "WF" else 0.62 for letter in label)
+    width = 0.0
+    for letter in label:
+        is_wide = east_asian_width(letter) in "WF"
+        width += WIDE_LETTER if is_wide else NARROW_LETTER
+    return width
 
 
 def _remove_decoration(root: Any) -> None:
-    """Removes style and script ("defs"), comments, pygal's own title and the empty id."""
+    """Removes style and script ("defs"), comments, overlays, pygal's own title and the empty id."""
     root.attrib.pop("id")
     for parent in [*root.iter()]:
         parent.attrib.pop("style", None)
@@ -147,26 +165,27 @@ def _is_decoration(element: Any) -> bool:
 
 
 def _series_groups(root: Any) -> list[Any]:
-    """Returns the groups of the series' lines, and behind them those of their dots."""
+    """Returns the groups of the lines of all series, and behind them the groups of their dots."""
     return [group for group in root.iter() if str(group.get("class")).startswith("series ")]
 
 
 def _draw_notes(
     groups: Sequence[Any], notes: Sequence[str], *, new_element: Callable[..., Any]
 ) -> None:
-    """Draws a line down at each point with a note.
+    """Draws a vertical line at each point with a note.
 
     The last series is there for the notes alone. Its own line is removed, and its dots tell where
-    the points are.
+    the points are. `new_element` makes an element within another one.
     """
-    last_class = groups[-1].get("class")
-    of_last_series = [group for group in groups if group.get("class") == last_class]
-    line, dots = of_last_series[:2]
-    line.set("class", "readtrack-marks")
-    line[:] = []
+    class_of_notes = groups[-1].get("class")
+    groups_of_notes = [group for group in groups if group.get("class") == class_of_notes]
+    marks, dots = groups_of_notes[:2]  # the group of the line, and the group of its dots
+    marks.set("class", "readtrack-marks")
+    marks[:] = []  # without the line itself
     circles = [element for element in dots.iter() if element.get("cx")]
     # A chart of a single point has a second dot, which has no note.
     for note, dot in zip(notes, circles, strict=False):
         if note:
-            mark = new_element(line, "path", {"d": f"M{dot.get('cx')} 0V{dot.get('cy')}"})
+            down_to_dot = f"M{dot.get('cx')} 0V{dot.get('cy')}"
+            mark = new_element(marks, "path", {"d": down_to_dot})
             new_element(mark, "title").text = plain(note)

@@ -13,7 +13,8 @@ from readtrack.dashboard.scope import Scope
 from readtrack.models import FlushRun
 from readtrack.reports.funnels import Stage
 
-#: Counts of one kind and subject, by a value of a dimension, a stage or a time of reading.
+#: The hashes of counts, by kind (`views:country`, `funnel`, `reading`) and subject. Each counts by
+#: a value of the dimension, by a stage of the funnel or by a time of reading.
 Hashes = Mapping[tuple[str, str], Counter[str]]
 
 
@@ -25,6 +26,14 @@ class Counts(NamedTuple):
     reads: int = 0
 
 
+class GainedByPoint(NamedTuple):
+    """What an object gained in each point. The keys are indexes of `Bounds.first_hours`."""
+
+    views: Mapping[int, int]
+    visitors: Mapping[int, int]
+    reads: Mapping[int, int]
+
+
 class Entry(NamedTuple):
     """The numbers of one object in the period and in the one before."""
 
@@ -32,15 +41,14 @@ class Entry(NamedTuple):
     now: Counts
     before: Counts
     growth: int  # how many views more there were than in the period before
-    # Views, new visitors and reads by index among the bounds of the chart.
-    gained: Sequence[Mapping[int, int]]
+    gained: GainedByPoint
 
 
 @dataclass(frozen=True, slots=True)
 class ChartData:
     """The numbers of the whole scope by point, and what the page says beside them."""
 
-    points_before: Sequence[Counts]  # none if the periods are not compared
+    points_before: Sequence[Counts]  # empty if the periods are not compared
     points: Sequence[Counts]
     total_before: Counts | None  # None if the periods are not compared
     total: Counts
@@ -48,7 +56,21 @@ class ChartData:
     known_until: datetime  # later points are not known while Redis does not answer
     notes: Mapping[date, str]  # editors' notes in the period, first day first
     last_flush: FlushRun | None
-    summed_until: int  # the last full flush's time (µs)
+    summed_until: int  # the time of the last full flush (µs), 0 for none
+
+
+class PeriodHashes(NamedTuple):
+    """Hashes of the period, and of the one before; None if the two are not compared."""
+
+    now: Hashes
+    before: Hashes | None
+
+
+class PeriodStages(NamedTuple):
+    """Stages of the period, and of the one before; None if the two are not compared."""
+
+    now: Sequence[Stage]
+    before: Sequence[Stage] | None
 
 
 class SectionReaders(NamedTuple):
@@ -61,25 +83,25 @@ class SectionReaders(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DashboardData:
-    """The numbers of a scope for some tables. What none of these tables needs is empty."""
+    """The numbers of a scope for some tables. A field that none of these tables needs is empty."""
 
-    asked: Scope
-    scope: Scope  # that of all time begins with the first hour of history
+    asked: Scope  # the scope as the address has it
+    scope: Scope  # the same, but "all time" begins with the first hour of history
     objects: Objects  # the objects of the scope by subject
-    shown: int | None  # rows that a table needs; None for all
+    row_limit: int | None  # rows of objects that a table needs; None for all
     is_compared: bool  # True if there is a period before
     has_gains: bool  # True if breakdowns are of the period, False if they are of all time
     starts: Sequence[datetime]  # of the chart's points
-    gap: int  # the number of the points of the period before; -1 if there is none
+    gap_index: int  # see `Bounds`
     is_live: bool  # False if Redis does not answer
     is_whole: bool  # False if Redis, or a server of a cluster, does not answer
-    skips: Sequence[Counter[Any]]  # refused hits by reason, the latest hour first
+    skips: Sequence[Counter[Any]]  # refused hits by reason, one counter an hour, latest hour first
     trending: Sequence[tuple[str, int]]  # subjects, and their views of the last hour
     entries: Sequence[Entry]  # best first
     hashes: Hashes  # of all time
-    gains: Sequence[Hashes]  # of the period and, if compared, of the one before
-    stages: Sequence[Sequence[Stage]]  # of the funnel, likewise
+    gains: PeriodHashes  # what breakdowns and funnels show; of all time without `has_gains`
+    stages: PeriodStages  # of the funnel, by the gains
     recent: int | None  # visitors (or views) of the last minutes; None if not known
     chart: ChartData | None
     sections: Sequence[SectionReaders]  # fewest readers first
-    accounts: int  # active ones
+    accounts: int  # number of active accounts

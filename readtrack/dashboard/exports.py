@@ -16,28 +16,34 @@ from readtrack.dashboard.page import tables_by_tab
 from readtrack.dashboard.scope import Scope
 from readtrack.texts import title_of
 
-# A spreadsheet may take another separator than the file's, and then a cell begins after each `;`.
-# The last four are full-width.
+# The beginning of a cell that a spreadsheet may take for a formula. Spreadsheets that do not take
+# the file's separator begin a cell after each `;`. The last four characters are the full-width
+# forms of the first four.
 FORMULA = re.compile(r"""(^|;)([\s"]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])""")
 
 
-def export(scope: Scope, name: str, kind: str, **options: Any) -> StreamingHttpResponse:
+def export(
+    scope: Scope, table_name: str, file_format: str, **options: Any
+) -> StreamingHttpResponse:
     """Returns a table of the page as a CSV or JSON file, in the page's units.
 
     Shares and changes are in per cent, times in seconds. Columns have the headings of the page, and
-    in JSON also names that are the same in all languages. A text in CSV cannot be a formula. A file
-    that lacks what a silent Redis knows says so in its name, in a header, and in JSON. Rows are
-    sent one by one. `options` are those of `load`. Raises Http404 for a table that the page lacks.
+    in JSON also names that are the same in all languages. A text in CSV cannot be a formula. If
+    Redis does not answer, the file says in its name, in a header and in JSON that it is incomplete.
+    Rows are sent one by one. `options` are those of `load`. Raises Http404 for a table that the
+    page lacks.
     """
-    if not any(name in names for names in tables_by_tab(scope).values()):
+    if not any(table_name in table_names for table_names in tables_by_tab(scope).values()):
         raise Http404
-    data = load(scope, [name], **options)
-    table = tables.table_named(name, data)
-    file_name = f"{name}.{kind}" if data.is_whole else f"{name}-incomplete.{kind}"
-    headers = {"Content-Disposition": f'attachment; filename="{file_name}"'}
+    data = load(scope, [table_name], **options)
+    table = tables.table_named(table_name, data)
+    headers = {}
+    file_name = f"{table_name}.{file_format}"
     if not data.is_whole:
+        file_name = f"{table_name}-incomplete.{file_format}"
         headers["X-Readtrack-Complete"] = "false"
-    if kind == "json":
+    headers["Content-Disposition"] = f'attachment; filename="{file_name}"'
+    if file_format == "json":
         lines = _json_lines(table, is_complete=data.is_whole)
         return StreamingHttpResponse(lines, headers=headers, content_type="application/json")
     return StreamingHttpResponse(
@@ -50,12 +56,19 @@ def _headings(table: tables.Table) -> list[str]:
 
 
 def _rounded_rows(table: tables.Table) -> Iterator[list[Any]]:
-    """Yields the values of each row, shares with two digits."""
+    """Yields the values of each row, with numbers rounded to two decimal places."""
     for row in table.rows:
-        yield [round(value, 2) if isinstance(value, float) else value for value in row.values]
+        yield [_rounded(value) for value in row.values]
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 2)
+    return value
 
 
 def _json_lines(table: tables.Table, *, is_complete: bool) -> Iterator[str]:
+    """Yields the parts of a JSON object: its members but the rows, then each row."""
     content = {
         "table": table.name,
         "is_complete": is_complete,
@@ -63,16 +76,18 @@ def _json_lines(table: tables.Table, *, is_complete: bool) -> Iterator[str]:
         "headings": _headings(table),
     }
     yield json.dumps(content).removesuffix("}") + ', "rows": ['
-    for number, row in enumerate(_rounded_rows(table)):
-        separator = ", " if number else ""
+    for index, row in enumerate(_rounded_rows(table)):
+        separator = ", " if index else ""
         yield separator + json.dumps(row, default=title_of)
     yield "]}"
 
 
 def _csv_lines(table: tables.Table) -> Iterator[str]:
-    line: Any = SimpleNamespace(write=str)  # a file that gives back what is written into it
+    """Yields the headings and each row as lines of CSV."""
+    # `writerow` returns what the file's `write` returns, which is here the line itself.
+    file: Any = SimpleNamespace(write=str)
     # Numbers have no quotes, so that they stay numbers.
-    writer = csv.writer(line, quoting=csv.QUOTE_NONNUMERIC)
+    writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC)
     rows: Iterable[list[Any]] = chain([_headings(table)], _rounded_rows(table))
     for row in rows:
         yield writer.writerow([_cell(value) for value in row])

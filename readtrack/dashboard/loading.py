@@ -2,11 +2,11 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import lru_cache
-from itertools import chain, islice, product
+from itertools import product
 from time import monotonic
 from typing import Any
 
@@ -21,13 +21,15 @@ from readtrack.dashboard.data import (
     Counts,
     DashboardData,
     Entry,
+    GainedByPoint,
     Hashes,
+    PeriodHashes,
+    PeriodStages,
     SectionReaders,
 )
-from readtrack.dashboard.objects import CANDIDATES, MOST, Objects, Order
+from readtrack.dashboard.objects import CANDIDATES, MOST, Objects, Order, PeriodViews
 from readtrack.dashboard.scope import MOMENT, Scope
 from readtrack.reports import funnels
-from readtrack.reports.funnels import Stage
 from readtrack.reports.hashes import hashes as merged_hashes
 from readtrack.reports.page_state import page_state
 from readtrack.reports.time_series import merged
@@ -38,8 +40,10 @@ from readtrack.subjects import enters_funnel, label_of, subject_column
 
 SKIP_HOURS = 48  # for which Redis keeps skips
 RECENT_MINUTES = 5
+ACCOUNTS_AGE = 300  # seconds for which the number of accounts is kept
 #: Tables of objects in another order than by views; the first table of a tab decides.
 ORDERS: Mapping[str, Order] = {"grew-most": "growth", "really-read": "reads", "funnel": "reads"}
+#: Tables that have a row for each object.
 OF_OBJECTS = {"most-viewed", "grew-most", "really-read"}
 
 
@@ -52,128 +56,147 @@ class Needs:
 
     @property
     def order(self) -> Order:
-        """The order of the objects."""
+        """Returns the order of the objects."""
         return ORDERS.get(self.tables[0], "views")
 
     @property
     def has_chart(self) -> bool:
-        """True if numbers are shown by point."""
+        """Returns True if numbers are shown by point."""
         return "over-time" in self.tables
 
     @property
     def has_model_points(self) -> bool:
-        """True if the chart's points are of whole models."""
+        """Returns True if the chart's points are of whole models."""
         return self.has_chart and not self.scope.is_listed
 
     @property
     def has_entries(self) -> bool:
-        """True if single objects are compared, or the chart's points are those of its objects."""
-        of_objects = not OF_OBJECTS.isdisjoint(self.tables)
-        return of_objects or (self.has_chart and self.scope.is_listed)
+        """Returns True if single objects are compared, or the chart adds up their points."""
+        has_table_of_objects = not OF_OBJECTS.isdisjoint(self.tables)
+        return has_table_of_objects or (self.has_chart and self.scope.is_listed)
 
     @property
     def has_gains(self) -> bool:
-        """True if breakdowns are what whole models gained, which is stored by the hour.
+        """Returns True if breakdowns show what whole models gained in the period.
 
-        Of each object only the count of all time is stored.
+        That is stored by the hour. For single objects only the counts of all time are stored.
         """
         return bool(conf.HISTORY) and not self.scope.is_listed
 
     @property
     def model_kinds(self) -> list[str]:
-        """Kinds of hashes whose gains are read of whole models."""
+        """Returns the kinds of hashes whose gains are read for whole models."""
         return _breakdown_kinds(self.tables) if self.has_gains else []
 
     @property
     def object_kinds(self) -> list[str]:
-        """Kinds of hashes that are read of each object."""
-        kinds = [f"views:{name}" for name in self.scope.values]
+        """Returns the kinds of hashes that are read for each object."""
+        hash_kinds = [f"views:{dimension}" for dimension in self.scope.values]
         if "really-read" in self.tables:
-            kinds.append("reading")
+            hash_kinds.append("reading")
         if not self.has_gains:
-            kinds += _breakdown_kinds(self.tables)
-        return kinds
+            hash_kinds += _breakdown_kinds(self.tables)
+        return hash_kinds
 
     @property
     def is_chosen_by_trend(self) -> bool:
-        """True if objects of whole models are needed: some are chosen as they are trending."""
+        """Returns True if objects of whole models are needed, which include trending objects."""
         if self.scope.is_listed:
             return False
         return self.has_entries or "trending" in self.tables or bool(self.object_kinds)
 
     @property
     def has_views_outside(self) -> bool:
-        """True if gains of a funnel begin with the views of a model that does not enter it."""
+        """Returns True if the funnel begins with the views of models that do not enter it."""
         if not (self.has_gains and "funnel" in self.tables):
             return False
         return not all(enters_funnel(model) for model in self.scope.models)
 
     @property
     def has_points(self) -> bool:
-        """True if numbers are divided among points of time."""
+        """Returns True if numbers are divided among points of time."""
         return self.has_chart or self.has_entries or self.has_views_outside
 
     @property
     def has_live_counts(self) -> bool:
-        """True if the counts of all time of single objects are needed."""
+        """Returns True if the counts of all time of single objects are needed."""
         is_until_now = self.scope.is_present or self.scope.before is None
         return bool(self.object_kinds) or (self.has_entries and is_until_now)
 
 
 def _breakdown_kinds(tables: Sequence[str]) -> list[str]:
-    """Returns the kinds of hashes that tables of dimensions and of the funnel add up."""
-    kinds = []
-    for name in tables:
-        if name == "funnel":
-            kinds.append("funnel")
-        elif name.startswith("by-"):
-            kinds.append("views:" + name.removeprefix("by-"))
-    return kinds
+    """Returns the kinds of hashes that the tables of dimensions and of the funnel add up."""
+    hash_kinds = []
+    for table in tables:
+        if table == "funnel":
+            hash_kinds.append("funnel")
+        elif table.startswith("by-"):
+            hash_kinds.append("views:" + table.removeprefix("by-"))
+    return hash_kinds
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The points of time among which numbers are divided."""
+    """The points of time among which numbers are divided.
 
-    # The first hours of the points of the period before, of what is between the two, and of the
-    # chart's points.
-    hours: list[int]
+    A point has an index: the points of the period before come first, then one point for the hours
+    between the two periods (the gap), then the points of the period. Without a period before there
+    are only the points of the period.
+    """
+
+    first_hours: list[int]  # the first hour (since 1970) of each point
     until: int  # the hour in which the period ends, exclusive
-    starts: list[datetime]  # of the chart's points
+    starts: list[datetime]  # the starts of the period's points, for the chart
 
     @classmethod
     def of(cls, scope: Scope) -> "Bounds":
         """Returns the bounds of the two periods of a scope."""
-        before = scope.before
-        end = before.hours.stop if before else 0
-        hours = [*before.first_hours(scope.by), end] if before else []
-        hours += [max(end, hour) for hour in scope.span.first_hours(scope.by)]
-        return cls(hours, scope.span.hours.stop, scope.span.starts(scope.by))
+        first_hours: list[int] = []
+        end_of_before = 0
+        if scope.before:
+            end_of_before = scope.before.hours.stop
+            first_hours = [*scope.before.first_hours(scope.by), end_of_before]
+        first_hours += [max(end_of_before, hour) for hour in scope.span.first_hours(scope.by)]
+        return cls(first_hours, scope.span.hours.stop, scope.span.starts(scope.by))
 
     @property
-    def gap(self) -> int:
-        """Returns the number of the points of the period before; -1 if there is none."""
-        return len(self.hours) - len(self.starts) - 1
+    def gap_index(self) -> int:
+        """Returns the index of the gap; -1 if there is no period before."""
+        return len(self.first_hours) - len(self.starts) - 1
 
     @property
-    def last(self) -> int:
+    def last_index(self) -> int:
         """Returns the index of the last point."""
-        return len(self.hours) - 1
+        return len(self.first_hours) - 1
 
     @property
-    def ends(self) -> list[int]:
-        """Returns the last places of the period before, of the gap and of the period."""
-        return [index for index in (self.gap - 1, self.gap, self.last) if index >= 0]
+    def indexes_before(self) -> range:
+        """Returns the indexes of the points of the period before."""
+        return range(self.gap_index)
+
+    @property
+    def indexes(self) -> range:
+        """Returns the indexes of the points of the period."""
+        return range(self.gap_index + 1, len(self.first_hours))
+
+    @property
+    def closing_indexes(self) -> list[int]:
+        """Returns the indexes of the gap, of the point before it and of the last point."""
+        closing = (self.gap_index - 1, self.gap_index, self.last_index)
+        return [index for index in closing if index >= 0]
 
 
 @dataclass(frozen=True, slots=True)
 class FirstAnswers:
-    """Redis's answers of the first round trip; empty without Redis."""
+    """The results of the first round trip to Redis; empty without Redis.
 
-    skips: list[Any]  # None if the server does not answer, as below
-    trending_heads: list[Any]
-    recent: list[Any]
-    model_hours: list[Any]
+    A result is None if its server of a cluster does not answer.
+    """
+
+    skips: list[Any]  # one result: a counter for each hour, latest hour first
+    trending_heads: list[Any]  # one result for each partition
+    recent: list[Any]  # one result for each partition: a number, or a sketch of visitors
+    model_hours: list[Any]  # the last hours of models
 
     @property
     def is_live(self) -> bool:
@@ -188,33 +211,41 @@ class FirstAnswers:
 
 @dataclass(frozen=True, slots=True)
 class LiveCounts:
-    """The counts of all time of the scope's objects."""
+    """The counts of all time of the scope's objects, from the second round trip."""
 
-    stored: Mapping[str, int]  # SQL's views
-    views: Mapping[str, int]  # Redis's views
+    stored: Mapping[str, int]  # SQL's views by subject
+    views: Mapping[str, int]  # the live views by subject
     hashes: Mapping[counters.Name, counters.Hash]
-    answers: list[Any]  # to the other calls of the round trip
+    other_results: list[Any]  # of the other calls that went along
 
 
 @dataclass(frozen=True, slots=True)
-class ModelNames:
-    """The names that history has of whole models."""
+class ModelColumns:
+    """The names under which history has the numbers of whole models."""
 
-    views: list[str]  # one for each partition
-    visitors: list[str]
-    reads: list[str]
+    views: list[str]  # one for each model and partition
+    visitors: list[str]  # one for each model
+    reads: list[str]  # one for each model
 
     @classmethod
-    def of(cls, objects: Objects) -> "ModelNames":
+    def of(cls, objects: Objects) -> "ModelColumns":
         """Returns the names of the models of the objects."""
         visitors = [history.of_visitors(label) for label in objects.labels]
         reads = [history.of_reads(label) for label in objects.labels]
-        return cls(objects.names, visitors, reads)
+        return cls(objects.model_columns, visitors, reads)
 
-    @property
-    def all(self) -> list[list[str]]:
-        """Returns the names in the order of Counts."""
-        return [self.views, self.visitors, self.reads]
+
+@dataclass(frozen=True, slots=True)
+class ScopeNumbers:
+    """What SQL and Redis answered about the whole scope. The chart is made of it."""
+
+    asked: Scope
+    scope: Scope  # the same, but "all time" begins with the first hour of history
+    bounds: Bounds
+    columns: ModelColumns
+    sums: Mapping[str, history.Sums]  # by name; empty without points of whole models
+    entries: Sequence[Entry]
+    answers: FirstAnswers
 
 
 def load(
@@ -222,13 +253,14 @@ def load(
     tables: Sequence[str],
     *,
     has_notes: bool = True,
-    shown: int = 0,
+    row_limit: int = 0,
     obj: Model | None = None,
 ) -> DashboardData:
     """Returns the numbers that the tables need, in at most two round trips to Redis.
 
-    `shown` is the number of rows that a table needs of many, 0 for all; `obj` the only object,
-    where it is known. With `has_notes` the chart has the notes of the whole site.
+    `row_limit` is the number of rows of objects that a table needs, 0 for all. `obj` is the only
+    object of the scope, where the caller has loaded it. With `has_notes` the chart has the notes of
+    the whole site.
 
     SQL's counts are read before Redis's, because what is settled and written in between would
     count twice.
@@ -237,59 +269,61 @@ def load(
     objects = Objects(scope, needs.order, obj)
     if scope.is_listed:
         objects.choose()
-    dated = _dated(scope, objects) if needs.has_points else scope
-    bounds = Bounds.of(dated)
-    names = ModelNames.of(objects)
-    sums = _model_sums(needs, names=names, bounds=bounds)
+    scope_with_start = _with_first_day(scope, objects) if needs.has_points else scope
+    bounds = Bounds.of(scope_with_start)
+    columns = ModelColumns.of(objects)
+    sums = _model_sums(needs, columns=columns, bounds=bounds)
 
-    first = _first_answers(needs, objects)
-    hot = _trending(needs, objects, first=first)
+    answers = _first_answers(needs, objects)
+    trending_now = _trending(needs, objects, answers=answers)
     if needs.is_chosen_by_trend:
-        objects.choose(subject for subject, _ in hot)
+        objects.choose(subject for subject, _ in trending_now)
 
     steps = _steps(needs, objects, bounds=bounds)
-    union = _union(scope, first)
-    counts = _live_counts(needs, objects, others=union)
+    union_calls = _union_calls(scope, answers)
+    counts = _live_counts(needs, objects, other_calls=union_calls)
     hashes = _hashes(needs, objects, counts=counts)
     gains = _gains(needs, objects, hashes=hashes)
-
     entries = _entries(needs, objects, bounds=bounds, steps=steps, counts=counts)
     chart = None
     if needs.has_chart:
-        points = _points(scope, names, bounds=bounds, entries=entries, sums=sums, first=first)
-        chart = _chart(
-            scope,
-            dated,
-            names=names,
+        numbers = ScopeNumbers(
+            asked=scope,
+            scope=scope_with_start,
             bounds=bounds,
-            points=points,
-            entries=entries,
+            columns=columns,
             sums=sums,
-            is_live=first.is_live,
-            has_notes=has_notes,
+            entries=entries,
+            answers=answers,
         )
-    sections = _sections(scope, is_whole=first.is_whole) if "sections" in tables else []
+        chart = _chart(numbers, has_notes=has_notes)
+    sections: list[SectionReaders] = []
+    if "sections" in tables:
+        sections = _sections(scope, is_whole=answers.is_whole)
+    accounts = 0
+    if sections:
+        accounts = _accounts(keys.prefix(), monotonic() // ACCOUNTS_AGE)
     return DashboardData(
         asked=scope,
-        scope=dated,
+        scope=scope_with_start,
         objects=objects,
-        shown=shown or None,
+        row_limit=row_limit or None,
         is_compared=_is_compared(scope),
         has_gains=needs.has_gains,
         starts=bounds.starts,
-        gap=bounds.gap,
-        is_live=first.is_live,
-        is_whole=first.is_whole,
-        skips=next(filter(None, first.skips), []),
-        trending=hot,
+        gap_index=bounds.gap_index,
+        is_live=answers.is_live,
+        is_whole=answers.is_whole,
+        skips=next(filter(None, answers.skips), []),
+        trending=trending_now,
         entries=entries,
         hashes=hashes,
         gains=gains,
         stages=_stages(needs, objects, bounds=bounds, gains=gains, steps=steps, counts=counts),
-        recent=_recent(first, union, counts=counts) if "now" in tables else None,
+        recent=_recent(answers, union_calls, counts=counts) if "now" in tables else None,
         chart=chart,
         sections=sections,
-        accounts=_accounts(keys.prefix(), monotonic() // 300) if sections else 0,
+        accounts=accounts,
     )
 
 
@@ -297,81 +331,106 @@ def _is_compared(scope: Scope) -> bool:
     return scope.before is not None and len(scope.before.hours) > 0
 
 
-def _dated(scope: Scope, objects: Objects) -> Scope:
-    """Returns the scope; that of all time begins with the first hour of history.
+def _with_first_day(scope: Scope, objects: Objects) -> Scope:
+    """Returns the scope; if it is of all time, it begins on the first day of history.
 
-    It is the history of the scope's models, or of its one object.
+    That is the history of the scope's models, or of its one object.
     """
     if scope.before is not None:
         return scope
-    # That of a category is its models', because its objects have too many rows.
-    names = _columns(objects) if "object" in scope.chosen else objects.names
-    ranking = () if scope.is_listed else objects.ranking
-    first = ranking[0][-1] if ranking else history.first_hour(names).first()
-    if not first:
+    first_hour = _first_hour(scope, objects)
+    if not first_hour:
         return scope
-    day = timezone.localtime(buckets.hour_start(first)).date()
+    day = timezone.localtime(buckets.hour_start(first_hour)).date()
     since = min(buckets.day_start(day), scope.span.since)
     return replace(scope, span=scope.span._replace(since=since))
 
 
-def _columns(objects: Objects) -> list[str]:
-    """Returns the names that history has of the objects, each followed by that of its reads."""
+def _first_hour(scope: Scope, objects: Objects) -> int | None:
+    """Returns the first hour (since 1970) of the scope's history; None without history."""
+    if not scope.is_listed and objects.ranking:
+        return objects.ranking[0].first_hour
+    columns = objects.model_columns
+    # Of a category's or an author's objects it is that of their models, because they are too many.
+    if "object" in scope.chosen:
+        columns = _columns(objects)
+    return history.first_hour(columns).first()
+
+
+def _columns(objects: Objects, *, has_reads: bool = True) -> list[str]:
+    """Returns the names under which history has the objects, and the reads of the objects."""
     columns = []
     for subject in objects.stored:
         columns.append(subject_column(subject))
-        columns.append(subject_column(history.of_reads(subject)))
+        if has_reads:
+            columns.append(subject_column(history.of_reads(subject)))
     return columns
 
 
-def _model_sums(needs: Needs, *, names: ModelNames, bounds: Bounds) -> dict[str, history.Sums]:
-    """Returns the sums of whole models in SQL's history, by bounds and by the last hours."""
-    if not needs.has_model_points or not names.visitors:  # which are none without models
+def _model_sums(needs: Needs, *, columns: ModelColumns, bounds: Bounds) -> dict[str, history.Sums]:
+    """Returns the sums of whole models in SQL's history, by name.
+
+    They are those at the bounds of the points, and those of each of the last hours, to which
+    Redis's counters are added hour by hour.
+    """
+    has_models = bool(columns.visitors)
+    if not needs.has_model_points or not has_models:
         return {}
-    ends = [max(history.BASELINE + 1, hour) for hour in (*bounds.hours, bounds.until)]
-    oldest = buckets.hour_index(buckets.now()) + 1 - counters.MODEL_HOURS
-    recent = range(max(ends[0], oldest), ends[-1])
-    return history.sums_between([*chain(*names.all)], sorted({*ends, *recent}))
+    first_hour = history.BASELINE + 1
+    bound_hours = [max(first_hour, hour) for hour in (*bounds.first_hours, bounds.until)]
+    first_live_hour = buckets.hour_index(buckets.now()) + 1 - counters.MODEL_HOURS
+    live_hours = range(max(bound_hours[0], first_live_hour), bound_hours[-1])
+    return history.sums_between(
+        [*columns.views, *columns.visitors, *columns.reads],
+        sorted({*bound_hours, *live_hours}),
+    )
 
 
 def _first_answers(needs: Needs, objects: Objects) -> FirstAnswers:
-    """Returns skips, the heads of the trending lists, what is now, and the last hours of models."""
+    """Returns Redis's answers about skips, trending objects, people now and hours of models."""
     scope = needs.scope
     at = buckets.now()
-    groups: list[list[Any]] = [
-        [replace(skips.by_hour(SKIP_HOURS, at=at), absent=None)],
-        trending.lists(_trending_limit(scope)),
-    ]
+    skip_calls = [replace(skips.by_hour(SKIP_HOURS, at=at), absent=None)]
+    trending_calls = trending.lists(_trending_limit(scope))
+    recent_calls: list[scripts.Call[Any]] = []
     if scope.is_listed:
-        groups.append(trending.recent([*objects.stored], RECENT_MINUTES, at=at))
+        recent_calls += trending.recent([*objects.stored], RECENT_MINUTES, at=at)
     else:
-        groups.append(uniques.of_minutes(objects.labels, RECENT_MINUTES, at=at))
+        recent_calls += uniques.of_minutes(objects.labels, RECENT_MINUTES, at=at)
+    hour_calls: list[scripts.Call[Any]] = []
     if needs.has_model_points:
         end = buckets.hour_index(at) + 1
         hours = range(end - counters.MODEL_HOURS, end)
-        groups.append(counters.model_hours(objects.labels, hours))
-    else:
-        groups.append([])
-    answers = iter(fail_open(scripts.run_all, [], *chain(*groups)))
-    refused, heads, recent, model_hours = ([*islice(answers, len(calls))] for calls in groups)
-    return FirstAnswers(refused, heads, recent, model_hours)
+        hour_calls += counters.model_hours(objects.labels, hours)
+    calls: list[scripts.Call[Any]] = [*skip_calls, *trending_calls, *recent_calls, *hour_calls]
+    has_answered = bool(fail_open(scripts.run_all, [], *calls))
+    if not has_answered:
+        return FirstAnswers([], [], [], [])
+    return FirstAnswers(
+        skips=[call.result for call in skip_calls],
+        trending_heads=[call.result for call in trending_calls],
+        recent=[call.result for call in recent_calls],
+        model_hours=[call.result for call in hour_calls],
+    )
 
 
 def _trending_limit(scope: Scope) -> int:
     """Returns the number of trending subjects to read: filters leave out most of them."""
-    return scripts.SLICE if scope.is_listed or "model" in scope.chosen else CANDIDATES
+    if scope.is_listed or "model" in scope.chosen:
+        return scripts.SLICE
+    return CANDIDATES
 
 
-def _trending(needs: Needs, objects: Objects, *, first: FirstAnswers) -> list[tuple[str, int]]:
-    """Returns trending subjects of the scope's models, and their views of the last hour.
+def _trending(needs: Needs, objects: Objects, *, answers: FirstAnswers) -> list[tuple[str, int]]:
+    """Returns the trending subjects of the scope's models, and their views of the last hour.
 
     Some of them may be deleted.
     """
     if not (needs.is_chosen_by_trend or "trending" in needs.tables):
         return []
     limit = _trending_limit(needs.scope)
-    best = trending.best(first.trending_heads, limit)
-    if None in first.trending_heads:  # nobody has computed the list yet
+    best = trending.best(answers.trending_heads, limit)
+    if None in answers.trending_heads:  # nobody has computed the list yet
         best = fail_open(trending.top_subjects, [], limit, at=buckets.now())
     return [
         (subject, views) for subject, views in best if subject.partition(":")[0] in objects.labels
@@ -379,76 +438,90 @@ def _trending(needs: Needs, objects: Objects, *, first: FirstAnswers) -> list[tu
 
 
 def _steps(needs: Needs, objects: Objects, *, bounds: Bounds) -> Mapping[str, period_steps.Steps]:
-    """Returns views and visitors by name in history and index among the bounds.
+    """Returns the views and new visitors of each point, by name in history.
 
-    "Reading" shows no points, so those of a period are at one index. What grew most has points,
-    but no reads.
+    The names are those of objects, of their reads and of models, as far as they are needed.
     """
-    columns = _columns(objects) if needs.has_entries else []
-    if needs.order == "growth":
-        columns = columns[::2]
-    names = [*columns, *objects.names] if needs.has_views_outside else columns
-    if not names:
+    columns: list[str] = []
+    if needs.has_entries:
+        # The table of what grew most shows no reads.
+        columns += _columns(objects, has_reads=needs.order != "growth")
+    if needs.has_views_outside:
+        columns += objects.model_columns
+    if not columns:
         return {}
-    is_of_ends = needs.order == "reads" and not needs.has_chart
-    indexes = bounds.ends if is_of_ends else None
-    return period_steps.steps(names, bounds.hours, until=bounds.until, places=indexes)
+    indexes = None
+    if needs.order == "reads" and not needs.has_chart:
+        # These tables show no points, so the numbers of a whole period may be at its last point.
+        indexes = bounds.closing_indexes
+    return period_steps.steps(columns, bounds.first_hours, until=bounds.until, only_periods=indexes)
 
 
-def _union(scope: Scope, first: FirstAnswers) -> list[scripts.Call[int]]:
-    """Returns the call that counts the people of several partitions together.
+def _union_calls(scope: Scope, answers: FirstAnswers) -> list[scripts.Call[int]]:
+    """Returns the call that counts the visitors of several partitions together, by their sketches.
 
-    It is for the second round trip. There is none if one partition has all, or no server answers.
+    It goes along in the second round trip. The list is empty if no union is needed.
     """
-    answers = zip(keys.tags(), first.recent, strict=False)  # no answer: nothing was asked
-    sketches = {tag: answer for tag, answer in answers if answer is not None}
-    if scope.is_listed or conf.PARTITIONS == 1 or not sketches:
+    if scope.is_listed or conf.PARTITIONS == 1:
         return []
-    name = keys.minute_visitors(next(iter(sketches)), "", "")
-    return [replace(uniques.count_together(name, [*sketches.values()]), absent=None)]
+    # Without Redis there are no answers.
+    sketch_of_tag = zip(keys.tags(), answers.recent, strict=False)
+    sketches = {tag: sketch for tag, sketch in sketch_of_tag if sketch is not None}
+    if not sketches:
+        return []
+    tag_that_answers = next(iter(sketches))
+    key = keys.minute_visitors(tag_that_answers, "", "")
+    return [replace(uniques.count_together(key, [*sketches.values()]), absent=None)]
 
 
 def _live_counts(
-    needs: Needs, objects: Objects, *, others: Sequence[scripts.Call[Any]]
+    needs: Needs, objects: Objects, *, other_calls: Sequence[scripts.Call[Any]]
 ) -> LiveCounts | None:
-    """Returns the counts of all time of each object, from one round trip.
+    """Returns the counts of all time of each object, from one round trip with the other calls.
 
-    That has other calls, too. It is None if no table needs the counts.
+    It is None if no table needs the counts; then nothing is asked.
     """
     if not needs.has_live_counts:
         return None
-    kinds = needs.object_kinds
-    unknown = [subject for subject, views in objects.stored.items() if views is None]
-    rows = row_counts.by_subject(unknown)
+    hash_kinds = needs.object_kinds
+    not_loaded = [subject for subject, views in objects.stored.items() if views is None]
+    rows = row_counts.by_subject(not_loaded)
     stored = {}
     for subject, views in objects.stored.items():
-        stored[subject] = rows[subject].views if subject in rows else views or 0
-    reads = counters.hashes(objects.first, kinds) if kinds else []
-    state = page_state(counts=stored, others=[*reads, *others])
-    hashes = _known_hashes(state.others[: len(reads)])
-    return LiveCounts(stored, state.views, hashes, state.others[len(reads) :])
+        stored[subject] = views or 0
+        if subject in rows:
+            stored[subject] = rows[subject].views
+    hash_calls = counters.hashes(objects.first, hash_kinds) if hash_kinds else []
+    state = page_state(counts=stored, extra_calls=[*hash_calls, *other_calls])
+    # Without Redis there are no results.
+    hash_results = state.extra_results[: len(hash_calls)]
+    other_results = state.extra_results[len(hash_calls) :]
+    return LiveCounts(stored, state.views, _hashes_with_counts(hash_results), other_results)
 
 
-def _known_hashes(answers: Sequence[Any]) -> dict[counters.Name, counters.Hash]:
-    """Returns the hashes that Redis has, out of its answers."""
-    in_redis = {}
-    for answer in answers:
-        in_redis.update({name: answered for name, answered in answer.items() if answered.counts})
-    return in_redis
+def _hashes_with_counts(
+    results: Iterable[Mapping[counters.Name, counters.Hash]],
+) -> dict[counters.Name, counters.Hash]:
+    """Returns the hashes that Redis has; of a missing one the result is empty."""
+    hashes: dict[counters.Name, counters.Hash] = {}
+    for result in results:
+        hashes.update({name: counted for name, counted in result.items() if counted.counts})
+    return hashes
 
 
 def _recent(
-    first: FirstAnswers, union: list[scripts.Call[int]], *, counts: LiveCounts | None
+    answers: FirstAnswers, union_calls: list[scripts.Call[int]], *, counts: LiveCounts | None
 ) -> int | None:
-    """Returns the different visitors of the last minutes. None if not known.
+    """Returns the number of different visitors of the last minutes; None if it is not known.
 
-    Of objects that filters name it is the number of views.
+    If filters name the objects, it is the number of views.
     """
-    answers = first.recent
-    if union:
-        answers = counts.answers if counts else fail_open(scripts.run_all, [], *union)
-    counted = [count for count in answers if count is not None]
-    return sum(counted) if counted else None
+    numbers = answers.recent
+    if union_calls:
+        # The numbers of partitions are sketches here, of which the call makes one number.
+        numbers = counts.other_results if counts else fail_open(scripts.run_all, [], *union_calls)
+    known_numbers = [number for number in numbers if number is not None]
+    return sum(known_numbers) if known_numbers else None
 
 
 def _hashes(needs: Needs, objects: Objects, *, counts: LiveCounts | None) -> Hashes:
@@ -458,21 +531,26 @@ def _hashes(needs: Needs, objects: Objects, *, counts: LiveCounts | None) -> Has
     return merged_hashes(objects.first, needs.object_kinds, counts.hashes)
 
 
-def _gains(needs: Needs, objects: Objects, *, hashes: Hashes) -> Sequence[Hashes]:
-    """Returns the gains of whole models in the period and in the one before.
+def _gains(needs: Needs, objects: Objects, *, hashes: Hashes) -> PeriodHashes:
+    """Returns the breakdowns and funnels of the two periods.
 
-    The latter is left out if the two are not compared. Without gains it has the hashes of all time.
+    If no gains are stored, they are the hashes of all time.
     """
     if not needs.has_gains:
-        return [hashes]
+        return PeriodHashes(hashes, None)
     if not needs.model_kinds:
-        return []
+        return PeriodHashes({}, None)
     scope = needs.scope
-    hours = scope.span.hours
-    spans = [hours if scope.before else range(hours.stop)]
-    if scope.before and _is_compared(scope):
-        spans.append(scope.before.hours)
-    return breakdown_history.gains(objects.labels, needs.model_kinds, spans)
+    if scope.before is None:
+        all_time = range(scope.span.hours.stop)
+        [now] = breakdown_history.gains(objects.labels, needs.model_kinds, [all_time])
+        return PeriodHashes(now, None)
+    if not _is_compared(scope):
+        [now] = breakdown_history.gains(objects.labels, needs.model_kinds, [scope.span.hours])
+        return PeriodHashes(now, None)
+    periods = [scope.span.hours, scope.before.hours]
+    now, before = breakdown_history.gains(objects.labels, needs.model_kinds, periods)
+    return PeriodHashes(now, before)
 
 
 def _stages(
@@ -480,44 +558,58 @@ def _stages(
     objects: Objects,
     *,
     bounds: Bounds,
-    gains: Sequence[Hashes],
+    gains: PeriodHashes,
     steps: Mapping[str, period_steps.Steps],
     counts: LiveCounts | None,
-) -> list[list[Stage]]:
-    """Returns the stages of all funnels together, for each of the gains.
+) -> PeriodStages:
+    """Returns the stages of all funnels together.
 
-    Where views do not enter the funnel, the views themselves are its first stage.
+    For models whose views do not enter the funnel, their views are the first stage.
     """
     if "funnel" not in needs.tables:
-        return []
-    labels = [label_of(model) for model in needs.scope.models if not enters_funnel(model)]
+        return PeriodStages([], None)
+    labels_outside = [label_of(model) for model in needs.scope.models if not enters_funnel(model)]
     if needs.has_gains:
-        viewed = _viewed_in_periods(labels, bounds=bounds, steps=steps)
+        views_outside = _views_in_periods(labels_outside, bounds=bounds, steps=steps)
     else:
-        views = counts.views if counts else {}
-        outside = [subject for subject in objects.first if subject.partition(":")[0] in labels]
-        viewed = [Counter({subject: views[subject] for subject in outside})]
-    stages = []
-    for hashes, views_outside in zip(gains, viewed, strict=False):  # there may be no period before
-        stages.append(funnels.stages(_funnels(hashes), views_outside))
-    return stages
+        live_views = counts.views if counts else {}
+        views_of_objects: dict[str, int] = {}
+        for subject in objects.first:
+            label, _, _ = subject.partition(":")
+            if label in labels_outside:
+                views_of_objects[subject] = live_views[subject]
+        views_outside = PeriodViews(views_of_objects, {})
+    stages = funnels.stages(_funnels(gains.now), views_outside.now)
+    if gains.before is None:
+        return PeriodStages(stages, None)
+    stages_before = funnels.stages(_funnels(gains.before), views_outside.before)
+    return PeriodStages(stages, stages_before)
 
 
 def _funnels(hashes: Hashes) -> dict[tuple[str, str], Counter[str]]:
-    return {name: counts for name, counts in hashes.items() if name[0] == "funnel"}
+    """Returns those of the hashes that are funnels."""
+    return {
+        (hash_kind, subject): counts
+        for (hash_kind, subject), counts in hashes.items()
+        if hash_kind == "funnel"
+    }
 
 
-def _viewed_in_periods(
+def _views_in_periods(
     labels: Sequence[str], *, bounds: Bounds, steps: Mapping[str, period_steps.Steps]
-) -> list[Counter[str]]:
-    """Returns the views of the models in the period and in the one before."""
+) -> PeriodViews:
+    """Returns the views of models by label."""
     now = Counter[str]()
     before = Counter[str]()
     for label, tag in product(labels, keys.past_tags()):
         for index, views in steps[f"{label}{tag}"].views.items():
-            period = before if index < bounds.gap else now
-            period[label] += 0 if index == bounds.gap else views
-    return [now, before]
+            if index < bounds.gap_index:
+                before[label] += views
+            elif index > bounds.gap_index:
+                now[label] += views
+            else:
+                now[label] += 0  # views of the gap are in neither period
+    return PeriodViews(now, before)
 
 
 def _entries(
@@ -528,7 +620,7 @@ def _entries(
     steps: Mapping[str, period_steps.Steps],
     counts: LiveCounts | None,
 ) -> list[Entry]:
-    """Returns the objects of the scope with their numbers, those with the highest first."""
+    """Returns the objects of the scope with their numbers, the best first in the needed order."""
     if not needs.has_entries:
         return []
     entries = [
@@ -537,7 +629,10 @@ def _entries(
     ]
 
     def rank(entry: Entry) -> int:
-        return entry.growth if needs.order == "growth" else int(getattr(entry.now, needs.order))
+        if needs.order == "growth":
+            return entry.growth
+        number: int = getattr(entry.now, needs.order)
+        return number
 
     return sorted(entries, key=rank, reverse=True)
 
@@ -550,104 +645,124 @@ def _entry(
     steps: Mapping[str, period_steps.Steps],
     counts: LiveCounts | None,
 ) -> Entry:
+    """Returns the numbers of an object in the period and in the one before."""
     viewed = steps[subject_column(subject)]
-    of_reads = steps.get(subject_column(history.of_reads(subject)))
+    read = steps.get(subject_column(history.of_reads(subject)))
     views: Mapping[int, int] = viewed.views
     if counts and scope.is_present:
+        # Views that no flush has written yet belong to the last point.
         unflushed = counts.views.get(subject, 0) - counts.stored.get(subject, 0)
         if unflushed:
-            views = {**views, bounds.last: views.get(bounds.last, 0) + unflushed}
-    gained = (views, viewed.visitors, of_reads.views if of_reads else {})
-    now = Counts(*(_sum_after(bounds.gap, counted) for counted in gained))
-    before = Counts(*(_sum_before(bounds.gap, counted) for counted in gained))
-    if counts and scope.before is None:  # with what came before history, which is in no point
+            last = bounds.last_index
+            views = {**views, last: views.get(last, 0) + unflushed}
+    gained = GainedByPoint(
+        views=views,
+        visitors=viewed.visitors,
+        reads=read.views if read else {},
+    )
+    now = _counts_at(bounds.indexes, gained)
+    before = _counts_at(bounds.indexes_before, gained)
+    if counts and scope.before is None:
+        # All time includes views from before history began, which are in no point.
         now = now._replace(views=max(now.views, counts.views.get(subject, 0)))
-    return Entry(subject, now, before, now.views - before.views, gained)
+    return Entry(
+        subject=subject,
+        now=now,
+        before=before,
+        growth=now.views - before.views,
+        gained=gained,
+    )
 
 
-def _sum_after(gap: int, counted: Mapping[int, int]) -> int:
-    return sum(count for index, count in counted.items() if index > gap)
+def _counts_at(indexes: range, gained: GainedByPoint) -> Counts:
+    """Returns what was gained in the points with these indexes."""
+    return Counts(
+        views=_sum_at(indexes, gained.views),
+        visitors=_sum_at(indexes, gained.visitors),
+        reads=_sum_at(indexes, gained.reads),
+    )
 
 
-def _sum_before(gap: int, counted: Mapping[int, int]) -> int:
-    return sum(count for index, count in counted.items() if index < gap)
+def _sum_at(indexes: range, numbers: Mapping[int, int]) -> int:
+    return sum(number for index, number in numbers.items() if index in indexes)
 
 
-def _points(
-    scope: Scope,
-    names: ModelNames,
-    *,
-    bounds: Bounds,
-    entries: Sequence[Entry],
-    sums: Mapping[str, history.Sums],
-    first: FirstAnswers,
-) -> list[Counts]:
-    """Returns the numbers of the whole scope by index among the bounds."""
-    if scope.is_listed:
-        return _points_of_entries(bounds, entries)
-    sums_by_point = [[0, 0, 0] for _ in bounds.hours]
-    for number, named in enumerate(names.all):
-        recent = first.model_hours if number == 0 else []  # Redis has the views only
-        hours = merged({name: sums[name] for name in named}, recent)
-        for hour, count in hours.items():
-            if bounds.hours[0] <= hour < bounds.until:
-                sums_by_point[bisect_right(bounds.hours, hour) - 1][number] += count
-    return [Counts(*point_sums) for point_sums in sums_by_point]
-
-
-def _points_of_entries(bounds: Bounds, entries: Sequence[Entry]) -> list[Counts]:
-    """Returns the numbers of the objects together by index among the bounds."""
-    sums_by_point = [[0, 0, 0] for _ in bounds.hours]
-    for entry in entries:
-        for number, gained in enumerate(entry.gained):
-            for index, count in gained.items():
-                sums_by_point[index][number] += count
-    return [Counts(*point_sums) for point_sums in sums_by_point]
-
-
-def _chart(
-    scope: Scope,
-    dated: Scope,
-    *,
-    names: ModelNames,
-    bounds: Bounds,
-    points: Sequence[Counts],
-    entries: Sequence[Entry],
-    sums: Mapping[str, history.Sums],
-    is_live: bool,
-    has_notes: bool,
-) -> ChartData:
-    """Returns the numbers by point, their totals, and the notes and the last flush.
-
-    `dated` is the same scope, but all time begins with the day of the first hour of history.
-    """
-    is_compared = _is_compared(scope)
-    # The point at index `gap` is what lies between the two periods. Without a period before, the
-    # index is -1.
-    points_before = points[: max(0, bounds.gap)] if is_compared else []
-    points_now = points[bounds.gap + 1 :]
-    total = _total(points_now)
-    if scope.before is None:
-        total = _with_earlier(total, scope, names=names, entries=entries, sums=sums)
-    known_until = buckets.now()
-    if not is_live:
-        good = runs.last_good()
-        known_until = good.began if good else buckets.hour_start(0)
-    span = dated.span
+def _chart(numbers: ScopeNumbers, *, has_notes: bool) -> ChartData:
+    """Returns the numbers by point, their totals, and the notes and the last flush."""
+    all_points = _points(numbers)
+    gap_index = numbers.bounds.gap_index  # of the point that belongs to neither period
+    points = all_points[gap_index + 1 :]
+    points_before: list[Counts] = []
+    total_before = None
+    if _is_compared(numbers.asked):
+        points_before = all_points[:gap_index]
+        total_before = _total(points_before)
+    total = _total(points)
+    if numbers.asked.before is None:
+        total = _with_views_before_history(total, numbers)
+    span = numbers.scope.span
     first_day = timezone.localtime(span.since).date()
     last_day = timezone.localtime(span.until - MOMENT).date()
-    last_flush, notes, summed_until = runs.flush_and_notes(first_day, last_day)
+    flush_and_notes = runs.flush_and_notes(first_day, last_day)
     return ChartData(
         points_before=points_before,
-        points=points_now,
-        total_before=_total(points_before) if is_compared else None,
+        points=points,
+        total_before=total_before,
         total=total,
-        is_summed=_is_summed(scope, names, sums=sums, total=total),
-        known_until=known_until,
-        notes=_notes_by_day(notes) if has_notes else {},
-        last_flush=last_flush,
-        summed_until=summed_until,
+        is_summed=_is_summed(total, numbers),
+        known_until=_known_until(is_live=numbers.answers.is_live),
+        notes=_notes_by_day(flush_and_notes.notes) if has_notes else {},
+        last_flush=flush_and_notes.run,
+        summed_until=flush_and_notes.full_until,
     )
+
+
+def _points(numbers: ScopeNumbers) -> list[Counts]:
+    """Returns the numbers of the whole scope by index of the point, those of the gap included."""
+    if numbers.asked.is_listed:
+        return _points_of_entries(numbers)
+    columns = numbers.columns
+    views = _sums_by_point(columns.views, numbers, live=numbers.answers.model_hours)
+    # Redis has no hours of visitors and reads.
+    visitors = _sums_by_point(columns.visitors, numbers, live=[])
+    reads = _sums_by_point(columns.reads, numbers, live=[])
+    return [Counts(*counts) for counts in zip(views, visitors, reads, strict=True)]
+
+
+def _sums_by_point(
+    columns: Sequence[str], numbers: ScopeNumbers, *, live: Sequence[Any]
+) -> list[int]:
+    """Returns the sums of one number of whole models, such as views, by index of the point.
+
+    `columns` are the names of the number in history, `live` are Redis's counters of the last hours.
+    """
+    bounds = numbers.bounds
+    stored = {column: numbers.sums[column] for column in columns}
+    sums = [0] * len(bounds.first_hours)
+    for hour, count in merged(stored, live).items():
+        if bounds.first_hours[0] <= hour < bounds.until:
+            index = bisect_right(bounds.first_hours, hour) - 1
+            sums[index] += count
+    return sums
+
+
+def _points_of_entries(numbers: ScopeNumbers) -> list[Counts]:
+    """Returns the numbers of all objects together by index of the point."""
+    length = len(numbers.bounds.first_hours)
+    gained = [entry.gained for entry in numbers.entries]
+    views = _added_up((by_point.views for by_point in gained), length=length)
+    visitors = _added_up((by_point.visitors for by_point in gained), length=length)
+    reads = _added_up((by_point.reads for by_point in gained), length=length)
+    return [Counts(*counts) for counts in zip(views, visitors, reads, strict=True)]
+
+
+def _added_up(numbers_by_index: Iterable[Mapping[int, int]], *, length: int) -> list[int]:
+    """Returns the sums of the numbers at each index below `length`."""
+    sums = [0] * length
+    for numbers in numbers_by_index:
+        for index, number in numbers.items():
+            sums[index] += number
+    return sums
 
 
 def _total(points: Sequence[Counts]) -> Counts:
@@ -658,36 +773,46 @@ def _total(points: Sequence[Counts]) -> Counts:
     )
 
 
-def _with_earlier(
-    total: Counts,
-    scope: Scope,
-    *,
-    names: ModelNames,
-    entries: Sequence[Entry],
-    sums: Mapping[str, history.Sums],
-) -> Counts:
-    """Returns the total with what came before history, which is in no point."""
-    if scope.is_listed:
-        return total._replace(views=max(total.views, sum(entry.now.views for entry in entries)))
-    earlier = [sum(sums[name].before for name in named) for named in names.all]
+def _with_views_before_history(total: Counts, numbers: ScopeNumbers) -> Counts:
+    """Returns the total of all time with what came before history, which is in no point."""
+    if numbers.asked.is_listed:
+        views = sum(entry.now.views for entry in numbers.entries)
+        return total._replace(views=max(total.views, views))
+    columns = numbers.columns
     return Counts(
-        views=total.views + earlier[0],
-        visitors=total.visitors + earlier[1],
-        reads=total.reads + earlier[2],
+        views=total.views + _sum_before_history(columns.views, numbers),
+        visitors=total.visitors + _sum_before_history(columns.visitors, numbers),
+        reads=total.reads + _sum_before_history(columns.reads, numbers),
     )
 
 
-def _is_summed(
-    scope: Scope, names: ModelNames, *, sums: Mapping[str, history.Sums], total: Counts
-) -> bool:
+def _sum_before_history(columns: Sequence[str], numbers: ScopeNumbers) -> int:
+    return sum(numbers.sums[column].before for column in columns)
+
+
+def _is_summed(total: Counts, numbers: ScopeNumbers) -> bool:
     """Returns False until a full flush has added up visitors and reads of what was viewed."""
-    if scope.is_listed or not total.views:
+    if numbers.asked.is_listed or not total.views:
         return True
-    visitors = [sums[name] for name in names.visitors] if sums else []
-    return any(sum_of_model.rows or sum_of_model.before for sum_of_model in visitors)
+    for column in numbers.columns.visitors:
+        sums = numbers.sums.get(column)
+        if sums is not None and (sums.rows or sums.before):
+            return True
+    return False
+
+
+def _known_until(*, is_live: bool) -> datetime:
+    """Returns the time until which views are known: without Redis that of the last good flush."""
+    if is_live:
+        return buckets.now()
+    last_good = runs.last_good()
+    if last_good is None:
+        return buckets.hour_start(0)
+    return last_good.began
 
 
 def _notes_by_day(notes: Sequence[tuple[date, str]]) -> dict[date, str]:
+    """Returns one text for each day with notes."""
     texts: dict[date, list[str]] = {}
     for day, text in notes:
         texts.setdefault(day, []).append(text)
@@ -702,8 +827,10 @@ def _sections(scope: Scope, *, is_whole: bool) -> list[SectionReaders]:
             categories[subjects.subject_of(row)] = row
     if not categories:
         return []
-    # A form that counts waits long, for a server that does not answer, too.
-    readers = fail_open(read_state.count_readers, {}, [*categories]) if is_whole else {}
+    readers: Mapping[str, int] = {}
+    # A form of read state whose readers have to be counted waits long for a server that is silent.
+    if is_whole:
+        readers = fail_open(read_state.count_readers, {}, [*categories])
     if not readers:
         stored = history.newest_readers([subject_column(subject) for subject in categories])
         readers = {subject: stored.get(subject_column(subject), 0) for subject in categories}
@@ -719,11 +846,14 @@ def _section_models(scope: Scope) -> list[type[Model]]:
     if "model" not in scope.chosen:
         return models
     links = [link for model in scope.models for link in subjects.news_links(model)]
-    linked = {subjects.owner(link.related_model) for link in links}
-    return [model for model in models if model in linked]
+    linked_models = {subjects.owner(link.related_model) for link in links}
+    return [model for model in models if model in linked_models]
 
 
 @lru_cache(maxsize=100)  # because to count millions takes long
 def _accounts(tenant: str, five_minutes: float) -> int:
-    """Returns the number of active accounts, of one tenant and of five minutes."""
+    """Returns the number of active accounts.
+
+    The parameters only tell cached numbers apart: each tenant has its own, for five minutes.
+    """
     return get_user_model()._default_manager.filter(is_active=True).count()

@@ -1,13 +1,10 @@
-"""The objects of a scope whose numbers are computed.
-
-They are those that filters name, or the best of whole models.
-"""
+"""The objects of a scope: those that filters name, or the best objects of whole models."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from django.db.models import ForeignKey, Max, Model, Subquery
 from django.utils.functional import SimpleLazyObject
@@ -27,27 +24,44 @@ MOST = 1_000  # objects of a category or of an author whose numbers are added up
 LONGEST_DAY = 25  # hours
 
 
-class Objects:
-    """The objects of a scope, once `choose` was called.
+class Ranked(NamedTuple):
+    """A subject of a list of the most viewed, which `readtrack.sql.popular` keeps."""
 
-    Their rows are loaded when they are needed. `obj` is the only object, where it is all_views.
+    subject: str
+    views: int  # in one of the lists, so it has had as many at least
+    first_hour: int | None  # of the history of the models, in the list of all time; else None
+
+
+class PeriodViews(NamedTuple):
+    """Views by subject or label: of the period, and of the one before (empty if not compared)."""
+
+    now: dict[str, int]
+    before: dict[str, int]
+
+
+class Objects:
+    """The objects of a scope, once `choose` was called. Their rows are loaded when needed.
+
+    `obj` is the only object of the scope, where the caller has loaded it.
     """
 
     def __init__(self, scope: Scope, order: Order, obj: Model | None = None) -> None:
         self.scope = scope
         self.order = order
         self.labels = [label_of(model) for model in scope.models]
-        #: The names that history has of the views of whole models: one for each partition.
-        self.names = [f"{label}{tag}" for label in self.labels for tag in keys.past_tags()]
-        #: The days of the list that goes back to the first hour of the period.
+        #: The names under which history has the views of whole models: one for each partition.
+        self.model_columns = [f"{label}{tag}" for label in self.labels for tag in keys.past_tags()]
+        #: The days of the shortest list that goes back to the first hour of the period.
         self.days = _days_of_list(scope)
         #: The stored views of the objects by subject; None if they have to be read.
         self.stored: Mapping[str, int | None] = {}
-        self._large_models = scope.models  # those with too many objects for all of them
-        self._rows: dict[str, Any] = {subject_of(obj): obj} if obj else {}  # that are loaded
+        self._large_models = scope.models  # the models with too many objects to take all of them
+        self._rows: dict[str, Any] = {}  # the loaded rows by subject
+        if obj:
+            self._rows[subject_of(obj)] = obj
 
     def choose(self, trending: Iterable[str] = ()) -> None:
-        """Chooses the objects; those of whole models among the best and those that are trending."""
+        """Chooses the objects that filters name, or the best and the trending ones of models."""
         if not self.scope.is_listed:
             self._choose_best(trending)
         elif "object" in self.scope.chosen:
@@ -56,8 +70,9 @@ class Objects:
             self.stored = self._linked()
 
     def _choose_best(self, trending: Iterable[str]) -> None:
+        """Chooses CANDIDATES objects of a list, or else of all time, and as many trending ones."""
         best = self._best()[:CANDIDATES]
-        if not best:  # there is no list of longer times, nor of a site's first hour
+        if not best:  # a site has no list in its first hour, and long periods have none
             for model in self.scope.models:
                 viewed = row_counts.most_viewed(self.scope.rows(model), CANDIDATES)
                 self._rows.update((subject_of(row), row) for row, _ in viewed)
@@ -65,6 +80,7 @@ class Objects:
         self.stored = self._loaded_views()
 
     def _choose_one(self) -> None:
+        """Chooses the one object that the filter names; none if its row is deleted."""
         if not self._rows:
             for model in self.scope.models:
                 self._rows.update((subject_of(row), row) for row in self.scope.rows(model))
@@ -74,129 +90,144 @@ class Objects:
         return {subject: loaded(row) for subject, row in self._rows.items()}
 
     def _linked(self) -> dict[str, int | None]:
-        """Returns the stored views of a category's or an author's objects.
+        """Returns the stored views of a category's or an author's objects by subject.
 
-        Of too many these are the most viewed in the period, then those of all time.
+        Of a model with too many objects they are the most viewed of the period, then of all time.
         """
-        linked = self._most_viewed_linked()
-        self._large_models = [model for model, views in linked.items() if len(views) >= MOST]
+        views_by_model = self._most_viewed_linked()
+        self._large_models = [
+            model for model, views in views_by_model.items() if len(views) >= MOST
+        ]
         best_by_model = rows_by_model(self._best()) if self._large_models else {}
         for model in self._large_models:
             best = best_by_model.get(model, {})
-            linked[model] = self._with_best_first(model, linked[model], best)
+            views_by_model[model] = self._with_best_first(model, views_by_model[model], best)
         merged: dict[str, int | None] = {}
-        for views in linked.values():
+        for views in views_by_model.values():
             merged.update(views)
         return merged
 
     def _most_viewed_linked(self) -> dict[type[Model], dict[str, int | None]]:
         """Returns views of all time by model and subject, of the most viewed if there are many."""
-        rows = {model: self.scope.rows(model) for model in self.scope.models}
-        tracked = [rows[model] for model in rows if issubclass(model, Tracked)]
+        querysets = {model: self.scope.rows(model) for model in self.scope.models}
+        tracked = [querysets[model] for model in querysets if issubclass(model, Tracked)]
         stored = row_counts.stored_views(tracked)
-        linked: dict[type[Model], dict[str, int | None]] = {}
-        for model, queryset in rows.items():
-            linked[model] = {**stored.get(model, {})}
+        views_by_model: dict[type[Model], dict[str, int | None]] = {}
+        for model, queryset in querysets.items():
+            views_by_model[model] = {**stored.get(model, {})}
             if model in stored:
                 continue
             for row, views in row_counts.most_viewed(queryset, MOST):
                 self._rows[subject_of(row)] = row
-                linked[model][subject_of(row)] = views
-        return linked
+                views_by_model[model][subject_of(row)] = views
+        return views_by_model
 
     def _with_best_first(
         self, model: type[Model], views: dict[str, int | None], best: Mapping[Any, str]
     ) -> dict[str, int | None]:
-        """Returns MOST of the views of a model; first those of its best subjects.
+        """Returns the views of a model's subjects, MOST at most; those of `best` come first.
 
-        `best` has these subjects by primary key.
+        `best` has the best subjects of the period by primary key. A subject whose views have to be
+        read has None.
         """
-        unread: dict[str, int | None] = {}
-        if len(views) in (MOST, row_counts.FEW):  # some may be missing
+        not_in_views: dict[str, int | None] = {}
+        if len(views) in (MOST, row_counts.FEW):  # the views were cut, so subjects may be missing
             missing = [pk for pk, subject in best.items() if subject not in views]
             pks = self.scope.rows(model).filter(pk__in=missing).values_list("pk", flat=True)
-            unread = {best[pk]: None for pk in pks}
-        all_views = {**views, **unread}
+            not_in_views = {best[pk]: None for pk in pks}
+        all_views = {**views, **not_in_views}
         first = {subject: all_views[subject] for subject in best.values() if subject in all_views}
         return dict(islice({**first, **all_views}.items(), MOST))
 
     def _best(self) -> list[str]:
-        """Returns subjects with the most in the period, out of a list or of its history.
+        """Returns the subjects with the most views (or reads, or growth) in the period, best first.
 
-        Of long periods they are those of all time. By growth they are those with the most views, in
-        the order of their highest number in one list.
+        Of long periods they are those of all time. By growth the most viewed subjects are compared
+        with the period before.
         """
-        # Rows are sorted by all time already.
+        # Rows that filters name are sorted by all time already.
         is_sorted = self.days == popular.EVER and self.scope.is_listed
         if not self._large_models or is_sorted:
             return []
-        now, before = self._views_in_periods()
-        names = sorted(now, key=lambda name: now[name] - before.get(name, 0), reverse=True)
-        return [name.removeprefix(history.of_reads("")) for name in names[:MOST]]
+        views = self._views_in_periods()
 
-    def _views_in_periods(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Returns views by name in the period and in the one before, of a list or of history."""
+        def growth(column: str) -> int:
+            return views.now[column] - views.before.get(column, 0)
+
+        columns = sorted(views.now, key=growth, reverse=True)
+        return [column.removeprefix(history.of_reads("")) for column in columns[:MOST]]
+
+    def _views_in_periods(self) -> PeriodViews:
+        """Returns the views of the best subjects, out of a list if there is one, else of history."""
         hours = self.scope.span.hours
-        # The lists lack the running hour, which is in the trending one, but not for filters.
+        # The lists lack the running hour. The trending list has it, but knows no filters.
         is_short = self.scope.is_listed and len(hours) <= LONGEST_DAY
         if is_short:
             return self._summed()
-        now, before = self._rises()
-        if now or self.scope.is_present or len(hours) > model_sums.QUARTER:
-            return now, before
+        views = self._rises()
+        if views.now or self.scope.is_present or len(hours) > model_sums.QUARTER:
+            return views
         return self._summed()
 
     def _hours_before(self) -> range:
-        """Returns the hours of the period before, with which only growth is compared."""
+        """Returns the hours of the period before; none unless the order is by growth."""
         if self.order == "growth" and self.scope.before:
             return self.scope.before.hours
         return range(0)
 
-    def _rises(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Returns the least number of each name of the list in the period and in the one before."""
+    def _rises(self) -> PeriodViews:
+        """Returns the views of the subjects of the list of `days`, quickly.
+
+        Up to now they are lower bounds, out of the list itself.
+        """
         hours = self.scope.span.hours
         if self.scope.is_present:
-            now = {name: least for name, _, _, _, _, least, *_ in self.ranking}
+            now = {ranked.subject: ranked.views for ranked in self.ranking}
         else:
             now = popular.rises(
-                self._list_names, days=self.days, since=hours.start, until=hours.stop
+                self._list_labels, days=self.days, since=hours.start, until=hours.stop
             )
-        before = self._hours_before()
-        if not (now and before):
-            return now, {}
-        return now, popular.rises(
-            self._list_names, days=self.days, since=before.start, until=before.stop
+        hours_before = self._hours_before()
+        if not (now and hours_before):
+            return PeriodViews(now, {})
+        before = popular.rises(
+            self._list_labels, days=self.days, since=hours_before.start, until=hours_before.stop
         )
+        return PeriodViews(now, before)
 
-    def _summed(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Returns views by name in the period and in the one before, out of the whole history."""
+    def _summed(self) -> PeriodViews:
+        """Returns the views of the most viewed subjects, out of all history of the two periods."""
         hours = self.scope.span.hours
         rows = []
         if self.scope.is_listed:
             rows = [self.scope.rows(model) for model in self._large_models]
-        most = popular.most(self._list_names, since=hours.start, until=hours.stop, rows=rows)
-        now = {name: counts.views for name, counts in most}
-        before = self._hours_before()
-        gains = period_gains.gains(now, since=before.start, until=before.stop)
-        return now, {name: counts.views for name, counts in gains.items()}
+        most = popular.most(self._list_labels, since=hours.start, until=hours.stop, rows=rows)
+        now = {column: counts.views for column, counts in most}
+        hours_before = self._hours_before()
+        gains = period_gains.gains(now, since=hours_before.start, until=hours_before.stop)
+        before = {column: counts.views for column, counts in gains.items()}
+        return PeriodViews(now, before)
 
     @cached_property
-    def ranking(self) -> list[Any]:
-        """The list of so many days.
-
-        Entries of that of all time end with the first hour of history.
-        """
-        entries = popular.entries(*self._list_names, days=self.days, by="views")
-        # Not by the bound, which has what is in several lists several times, so what was viewed of
-        # late comes first.
+    def ranking(self) -> list[Ranked]:
+        """The subjects of the list of `days` and of shorter lists, most viewed first."""
+        entries = popular.entries(*self._list_labels, days=self.days, by="views")
+        # Not by the bound, which adds up the numbers of a subject in several lists, and so would
+        # put subjects first that were viewed of late.
         entries = entries.annotate(least=Max("views")).order_by("-least", "subject")
-        if self.days == popular.EVER:
-            entries = entries.annotate(start=Subquery(history.first_hour(self.names)))
-        return [*entries[:MOST]]
+        has_first_hour = self.days == popular.EVER
+        if has_first_hour:
+            entries = entries.annotate(start=Subquery(history.first_hour(self.model_columns)))
+        ranking = []
+        # Annotations come behind the columns of `popular.entries`.
+        for subject, _bound, _first, _end, _number, least, *start in entries[:MOST]:
+            first_hour = start[0] if has_first_hour else None
+            ranking.append(Ranked(subject, least, first_hour))
+        return ranking
 
     @property
-    def _list_names(self) -> list[str]:
-        """The labels of the models, or the names that history has of their reads."""
+    def _list_labels(self) -> list[str]:
+        """The labels of the models, or the names under which history has their reads."""
         labels = [label_of(model) for model in self._large_models]
         if self.order == "reads" and self.days != popular.EVER:
             return [history.of_reads(label) for label in labels]
@@ -206,8 +237,9 @@ class Objects:
     def is_cut(self) -> bool:
         """Returns True if objects are left out that may have views in the period."""
         if self.scope.is_listed:
-            return MOST in Counter(name.partition(":")[0] for name in self.stored).values()
-        # Whose order is that of the list.
+            objects_by_label = Counter(subject.partition(":")[0] for subject in self.stored)
+            return MOST in objects_by_label.values()
+        # By views of all time the list has the order of the objects, so it lacks none of the best.
         is_by_list = self.order == "views" and self.scope.before is None
         return self.days == popular.EVER and not is_by_list and len(self.stored) >= CANDIDATES
 
@@ -217,7 +249,7 @@ class Objects:
         return [*self.stored][:MOST]
 
     def load(self, subjects: Iterable[str]) -> None:
-        """Loads the rows of those of the subjects that are not loaded yet."""
+        """Loads the rows of the subjects, as far as they are not loaded yet."""
         missing = [subject for subject in dict.fromkeys(subjects) if subject not in self._rows]
         for model, pks in rows_by_model(missing).items():
             rows = self.scope.rows(model).filter(pk__in=pks)
@@ -227,7 +259,11 @@ class Objects:
             self._rows.update((subject_of(row), row) for row in rows)
 
     def __getitem__(self, subject: str) -> Any:
-        """Returns the object. Its row is loaded with those of all others, unless it is there."""
+        """Returns the object of a subject.
+
+        If its row is not loaded, the object is a lazy one. The first use of it loads the rows of
+        all objects of the scope.
+        """
 
         def load_row() -> Model:
             if subject not in self._rows:
@@ -239,7 +275,10 @@ class Objects:
         return self._rows.get(subject) or SimpleLazyObject(load_row)
 
     def _links(self, filter_name: str, model: type[Model]) -> list[Any]:
-        """Returns the foreign keys that a filter by category or author may be about."""
+        """Returns the model's foreign keys to what the filter `category` or `author` chooses.
+
+        There are none if the filter is not in force.
+        """
         if filter_name not in self.scope.chosen:
             return []
         fields: Sequence[Any] = news_links(model)
@@ -248,10 +287,9 @@ class Objects:
         return [field for field in fields if isinstance(field, ForeignKey)]
 
     def chosen(self, filter_name: str) -> Model | None:
-        """Returns the category or the author that the filter asks for, None if no loaded row links
-        to it.
+        """Returns the chosen category or author; None if no loaded row links to it.
 
-        A filter asks for a category by its subject, and for an author by the primary key.
+        A filter names a category by its subject, and an author by the primary key.
         """
         asked = self.scope.chosen[filter_name]
         for row in self._rows.values():
@@ -263,10 +301,14 @@ class Objects:
 
 
 def _days_of_list(scope: Scope) -> int:
-    """Returns the days of the shortest list that goes back to the first hour of the period."""
+    """Returns the days of the shortest list that goes back to the first hour of the period.
+
+    It is that of all time (EVER) if no other list is long enough.
+    """
+    if scope.before is None:
+        return popular.EVER
     hours_back = buckets.hour_index(buckets.now()) - scope.span.hours.start
-    if scope.before:
-        for days in popular.DAYS:
-            if days * 24 >= hours_back:
-                return days
+    for days in popular.DAYS:
+        if days * 24 >= hours_back:
+            return days
     return popular.EVER

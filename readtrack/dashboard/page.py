@@ -1,4 +1,4 @@
-"""The dashboard's page: which tables a tab has, and what the template needs of them."""
+"""The dashboard's page: the tables of each tab, and what the template shows."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,8 +33,33 @@ from readtrack.subjects import (
 )
 from readtrack.texts import address_of, name_of
 
-FILES = ("csv", "json")
+FILES = ("csv", "json")  # formats of exports
 NOTICED_HOURS = 24
+
+
+class Choice(NamedTuple):
+    """A link of the navigation to another period or tab."""
+
+    label: Any
+    address: str
+    is_chosen: bool
+
+
+class Chip(NamedTuple):
+    """A filter in force, and the address of the page without it."""
+
+    label: Any
+    value: str
+    address_without: str
+
+
+class PageRow(NamedTuple):
+    """A row of a table for the template."""
+
+    head: dict[str, Any]  # the first cell: its column and text, perhaps a file and its title
+    cells: list[dict[str, Any]]  # the other cells: column and text
+    link: str  # to the object's numbers, or to the dashboard with one more filter; "" for none
+    url: str  # of the object's page on the site; "" for none
 
 
 def _day_format() -> str:
@@ -49,11 +74,11 @@ def _day_format() -> str:
 
 _DAY = lazy(_day_format, str)()
 _MONTH = pgettext_lazy("format of a month", "N Y")
-#: Of the chart's axis, in the letters of Django's template filter `date` or by the name of a
-#: setting.
+#: The formats of the chart's axis by the length of a point: in the letters of Django's template
+#: filter `date`, or the name of a setting of Django's.
 FORMATS: Mapping[str, Any] = {"hour": "TIME_FORMAT", "day": _DAY, "week": _DAY, "month": _MONTH}
-#: Of the chart's values as a table.
-WITH_YEAR: Mapping[str, Any] = {**FORMATS, "day": "DATE_FORMAT", "week": "DATE_FORMAT"}
+#: The formats in the table of the chart's values.
+FORMATS_WITH_YEAR: Mapping[str, Any] = {**FORMATS, "day": "DATE_FORMAT", "week": "DATE_FORMAT"}
 
 TABS: Mapping[str, Any] = {
     "numbers": gettext_lazy("Numbers"),
@@ -66,7 +91,7 @@ TABS: Mapping[str, Any] = {
 
 
 def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
-    """Returns the names of the tables by tab, without tabs that would be empty.
+    """Returns the names of the tables by tab, without tabs that would have no table.
 
     The page of one object has a single tab.
     """
@@ -74,7 +99,7 @@ def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
     reading = ["really-read", "funnel"] if conf.FUNNEL else ["really-read"]
     if "object" in scope.chosen:
         return {"numbers": ["over-time", *dimensions, *reading, "now"]}
-    if scope.values:  # which nothing else can be filtered by
+    if scope.values:  # no other table can be filtered by a value of a dimension
         return {"numbers": ["most-viewed"]}
     by_tab: dict[str, Sequence[str]] = {
         "numbers": ["over-time", "most-viewed", "trending", "now"],
@@ -82,7 +107,7 @@ def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
         "sources": dimensions,
         "reading": reading,
     }
-    if not scope.fixed:  # else the reader may not see what is of the whole site
+    if not scope.fixed:  # a page with fixed filters may be for users who may not see the whole site
         by_tab["sections"] = ["sections"] if read_state_models() else []
         by_tab["refused"] = ["not-counted", "robots"]
     return {tab: names for tab, names in by_tab.items() if names}
@@ -91,40 +116,42 @@ def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
 def page_context(
     scope: Scope, tab: str = "numbers", *, site: str | None = None, **options: Any
 ) -> dict[str, Any]:
-    """Returns what the template needs of the scope. `options` are those of `load`.
+    """Returns the template's context for a tab of the scope. `options` are those of `load`.
 
-    Without Redis its live numbers are marked as not known.
+    `site` is the name of the admin site that the links lead to. Without Redis, live numbers are
+    marked as not known.
     """
     by_tab = tables_by_tab(scope)
     if tab not in by_tab:
         tab = "numbers"
-    data = load(scope, by_tab[tab], shown=tables.SHOWN, **options)
-    shown = {name: tables.table_named(name, data) for name in by_tab[tab]}
-    data.objects.load(_linked_objects(shown.values()))
-    if "funnel" in shown and not _is_funnel_in_use(scope, shown["funnel"]):
-        del shown["funnel"]
-    chart = shown.pop("over-time", None)
-    now = shown.pop("now", None)
+    data = load(scope, by_tab[tab], row_limit=tables.ROWS_ON_PAGE, **options)
+    tables_by_name = {name: tables.table_named(name, data) for name in by_tab[tab]}
+    data.objects.load(_linked_objects(tables_by_name.values()))
+    if "funnel" in tables_by_name and not _is_funnel_in_use(scope, tables_by_name["funnel"]):
+        del tables_by_name["funnel"]
+    # These two are shown in ways of their own.
+    over_time = tables_by_name.pop("over-time", None)
+    now = tables_by_name.pop("now", None)
     chart_context = {}
-    if data.chart and chart and now:
+    if data.chart and over_time and now:
         scope = data.scope
-        chart_context = _chart(data, data.chart, chart, now)
+        chart_context = _chart_context(data, data.chart, over_time=over_time, now=now)
     return {
         "scope": scope,
         "data": data,
         "files": FILES,
-        **_navigation(data, scope, tab, by_tab),
+        **_navigation(data, scope, tab=tab, tabs=list(by_tab)),
         **chart_context,
-        "tables": [_shown(table, scope, site) for table in shown.values()],
-        "has_period": tab != "sections",  # which is of now
+        "tables": [_table_context(table, scope, site=site) for table in tables_by_name.values()],
+        "has_period": tab != "sections",  # readers are those of now
         "notices": _notices(data),
     }
 
 
-def _linked_objects(shown: Iterable[tables.Table]) -> Iterable[str]:
-    """Yields the subjects of the rows that the page shows."""
-    for table in shown:
-        for row in table.rows[: table.shown]:
+def _linked_objects(shown_tables: Iterable[tables.Table]) -> Iterable[str]:
+    """Yields the subjects of the objects that the page shows."""
+    for table in shown_tables:
+        for row in table.rows[: table.row_limit]:
             if "object" in row.filters:
                 yield row.filters["object"]
 
@@ -136,31 +163,39 @@ def _is_funnel_in_use(scope: Scope, table: tables.Table) -> bool:
 
 
 def _navigation(
-    data: DashboardData, scope: Scope, tab: str, by_tab: Mapping[str, Any]
+    data: DashboardData, scope: Scope, *, tab: str, tabs: Sequence[str]
 ) -> dict[str, Any]:
-    """Returns the links to other periods, tabs and filters."""
-    here = {} if tab == "numbers" else {"tab": tab}
-    periods = [
-        (label, scope.address(period=period, **here), period == scope.period)
-        for period, label in PERIODS.items()
-    ]
-    tabs = []
-    for name in by_tab:
+    """Returns the links to other periods and tabs and to the page without each filter.
+
+    `tab` is the name of the page's own tab, `tabs` are the names of all tabs.
+    """
+    here = {} if tab == "numbers" else {"tab": tab}  # the parameter of the page's own tab
+    period_choices = []
+    for period, label in PERIODS.items():
+        address = scope.address(period=period, **here)
+        period_choices.append(Choice(label, address, is_chosen=period == scope.period))
+    tab_choices = []
+    for name in tabs:
         address = scope.address(tab="" if name == "numbers" else name)
-        tabs.append((TABS[name], address, name == tab))
+        tab_choices.append(Choice(TABS[name], address, is_chosen=name == tab))
+    address_without_period = scope.address(period="", **here)
     return {
-        "periods": periods,
-        "tabs": tabs,
+        "periods": period_choices,
+        "tabs": tab_choices,
         "last_day": scope.span.until - MOMENT,
-        "kept": parse_qsl(scope.address(period="", **here).removeprefix("?")),
+        "kept": parse_qsl(address_without_period.removeprefix("?")),  # for the form of two days
         "chips": _chips(data, scope, here),
     }
 
 
 def _notices(data: DashboardData) -> list[str]:
-    """Returns what web processes noticed about addresses in the last hours."""
+    """Returns what web processes noticed about visitors' addresses in the last hours, as texts."""
     recent = data.skips[:NOTICED_HOURS]
-    return [_(words) for notice, words in NOTICES.items() if sum(hour[notice] for hour in recent)]
+    notices = []
+    for notice, message in NOTICES.items():
+        if any(skips[notice] for skips in recent):
+            notices.append(_(message))
+    return notices
 
 
 class Figure(NamedTuple):
@@ -176,26 +211,30 @@ class Figure(NamedTuple):
 
 def _figures(data: DashboardData, chart: ChartData) -> list[Figure]:
     """Returns the totals of the period."""
-    before: list[int | None] = [None, None, None]
-    if chart.total_before:
-        before = [*chart.total_before]
-    as_of = ""
-    # All but the views are added up by full flushes.
-    if chart.is_summed and data.scope.is_present and not data.scope.is_listed:
-        as_of = _time_or_day(chart.summed_until)
-        if data.scope.by == "hour":
-            before = [before[0], None, None]
-    views = _figure(_("Views"), chart.total.views, before[0])
+    before = chart.total_before
+    views = _figure(_("Views"), chart.total.views, before.views if before else None)
     if not chart.is_summed:
         return [views]
+    visitors_before = before.visitors if before else None
+    reads_before = before.reads if before else None
+    as_of = ""
+    # Visitors and reads of whole models are added up by full flushes only.
+    if data.scope.is_present and not data.scope.is_listed:
+        as_of = _time_or_day(chart.summed_until)
+        if data.scope.by == "hour":
+            # In a period of a day, the time since the last flush is too much to be missing from a
+            # comparison.
+            visitors_before = None
+            reads_before = None
     return [
         views,
-        _figure(_("New visitors"), chart.total.visitors, before[1], as_of=as_of),
-        _figure(_("Reads"), chart.total.reads, before[2], as_of=as_of),
+        _figure(_("New visitors"), chart.total.visitors, visitors_before, as_of=as_of),
+        _figure(_("Reads"), chart.total.reads, reads_before, as_of=as_of),
     ]
 
 
 def _figure(label: str, total: int, before: int | None, *, as_of: str = "") -> Figure:
+    """Returns a total as texts. `before` is that of the period before, None if not compared."""
     change = ""
     trend = ""
     if before:
@@ -215,7 +254,7 @@ def _figure(label: str, total: int, before: int | None, *, as_of: str = "") -> F
 
 
 def _time_or_day(until: int) -> str:
-    """Returns the time of Redis's clock (µs), with its day unless that is today; "" for 0."""
+    """Returns a time of Redis's clock (µs) as text, with its day unless that is today; "" for 0."""
     if not until:
         return ""
     local = timezone.localtime(buckets.time_of(until))
@@ -228,7 +267,7 @@ def _day(moment: datetime) -> str:
 
 
 def _span_text(scope: Scope) -> str:
-    """Returns the first and the last day of the period."""
+    """Returns the first and the last day of the period as text."""
     first = _day(scope.span.since)
     last = _day(scope.span.until - MOMENT)
     if first == last:
@@ -236,12 +275,12 @@ def _span_text(scope: Scope) -> str:
     return pgettext("period", "%(first)s to %(last)s") % {"first": first, "last": last}
 
 
-def _chart(
-    data: DashboardData, chart: ChartData, table: tables.Table, now: tables.Table
+def _chart_context(
+    data: DashboardData, chart: ChartData, *, over_time: tables.Table, now: tables.Table
 ) -> dict[str, Any]:
-    """Returns the figures, and the chart for wide and for narrow screens.
+    """Returns the context for the figures, the last flush and the chart with its values.
 
-    The numbers of the chart are also in a table and in a text.
+    `over_time` is the table of the chart's values.
     """
     span = _span_text(data.scope)
     summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {
@@ -251,32 +290,33 @@ def _chart(
         "span": span,
     }
     views_before = chart.total_before.views if chart.total_before else None
-    headings = [str(column.heading) for column in table.columns[1:]]
-    values = {
+    headings = [str(column.heading) for column in over_time.columns[1:]]
+    values_for_script = {
         "labels": [_("Period"), *headings],
         "totals": [span, views_before, *chart.total],
-        "columns": [column.name for column in table.columns],
-        "rows": [row.values for row in table.rows],
+        "columns": [column.name for column in over_time.columns],
+        "rows": [row.values for row in over_time.rows],
     }
     return {
         "figures": _figures(data, chart),
         "now": now,
         "recent": tables.text(data.recent, "number"),
         **_last_flush(chart),
-        "charts": _drawings(data, table, summary),
+        "charts": _drawings(data, over_time, summary=summary),
         "summary": summary,
-        "chart": table,
-        **_chart_table(data, table),
-        "chart_values": json.dumps(values),
+        "chart": over_time,
+        **_values_table(data, over_time),
+        "chart_values": json.dumps(values_for_script),
         "notes": [(date_format(day, "DATE_FORMAT"), note) for day, note in chart.notes.items()],
     }
 
 
 def _last_flush(chart: ChartData) -> dict[str, Any]:
+    """Returns the last flush, its age as text, and True if no flush has run for too long."""
     run = chart.last_flush
     if run is None:
         return {"last_flush": None, "last_flush_when": "", "is_late": None}
-    # Beat or its worker may be down.
+    # It is late if Celery's beat or worker is down, or cron.
     is_late = buckets.now() - buckets.now(run.ended) > runs.late_after()
     when = naturaltime(run.ended) if run.ended else ""
     return {"last_flush": run, "last_flush_when": when, "is_late": is_late}
@@ -284,57 +324,66 @@ def _last_flush(chart: ChartData) -> dict[str, Any]:
 
 def _starts(data: DashboardData, formats: Mapping[str, Any]) -> list[str]:
     """Returns the start of each point as text."""
-    form = str(formats[data.scope.by])
-    return [date_format(timezone.localtime(start), form) for start in data.starts]
+    point_format = str(formats[data.scope.by])
+    return [date_format(timezone.localtime(start), point_format) for start in data.starts]
 
 
-def _drawings(data: DashboardData, table: tables.Table, summary: str) -> list[str]:
-    """Returns the chart for wide and for narrow screens."""
-    series = {name: table.values(name) for name in ("before", "views", "visitors", "reads")}
+def _drawings(data: DashboardData, over_time: tables.Table, *, summary: str) -> list[str]:
+    """Returns two drawings of the chart (SVG): for wide screens and for narrow ones."""
+    series = {name: over_time.values(name) for name in ("before", "views", "visitors", "reads")}
     starts = _starts(data, FORMATS)
     drawings: list[str] = []
     for is_narrow in (False, True):
         drawing = charts.lines(
-            table.title,
+            over_time.title,
             starts,
             series,
             description=summary,
-            notes=table.values("notes"),
+            notes=over_time.values("notes"),
             is_narrow=is_narrow,
         )
         drawings.append(drawing)
     return drawings
 
 
-def _chart_table(data: DashboardData, table: tables.Table) -> dict[str, Any]:
-    """Returns the columns and rows of the chart's values."""
+def _values_table(data: DashboardData, over_time: tables.Table) -> dict[str, Any]:
+    """Returns the columns and the rows of the chart's values.
+
+    A row is the start of its point and the texts of the other columns. Without a period before, the
+    column of its views is left out.
+    """
     indexes = []
-    for index, column in enumerate(table.columns):
+    for index, column in enumerate(over_time.columns):
         if column.name != "before" or data.is_compared:
             indexes.append(index)
+    columns = [over_time.columns[index] for index in indexes]
     rows = []
-    for start, row in zip(_starts(data, WITH_YEAR), table.rows, strict=True):
-        texts = [tables.text(row.values[index], table.columns[index].kind) for index in indexes[1:]]
+    for start, row in zip(_starts(data, FORMATS_WITH_YEAR), over_time.rows, strict=True):
+        texts = [
+            tables.text(row.values[index], over_time.columns[index].value_kind)
+            for index in indexes[1:]
+        ]
         rows.append((start, texts))
-    return {"chart_columns": [table.columns[index] for index in indexes], "chart_rows": rows}
+    return {"chart_columns": columns, "chart_rows": rows}
 
 
-def _shown(table: tables.Table, scope: Scope, site: str | None) -> dict[str, Any]:
+def _table_context(table: tables.Table, scope: Scope, *, site: str | None) -> dict[str, Any]:
     """Returns a table for the template: its first rows as texts and with links."""
     rows = []
-    for row in table.rows[: table.shown]:
+    for row in table.rows[: table.row_limit]:
         cells: list[dict[str, Any]] = []
         for column, value in zip(table.columns, row.values, strict=True):
-            cells.append({"column": column, "text": tables.text(value, column.kind)})
-        link = _link(row, scope, site)
+            cells.append({"column": column, "text": tables.text(value, column.value_kind)})
+        head, *other_cells = cells
+        link = _link(row, scope, site=site)
         if link and table.name == "grew-most":  # in other tables it is two clicks away already
-            cells[0].update(_sources_file(link))
-        rows.append((cells[0], cells[1:], link, address_of(row.values[0])))
+            head.update(_sources_file(link))
+        rows.append(PageRow(head, other_cells, link, url=address_of(row.values[0])))
     return {"table": table, "rows": rows}
 
 
-def _link(row: tables.Row, scope: Scope, site: str | None) -> str:
-    """Returns the address of the object's page, or of the dashboard with one more filter.
+def _link(row: tables.Row, scope: Scope, *, site: str | None) -> str:
+    """Returns the address of the object's numbers, or of the dashboard with one more filter.
 
     It is "" for a row that leads nowhere.
     """
@@ -348,49 +397,54 @@ def _link(row: tables.Row, scope: Scope, site: str | None) -> str:
 
 
 def _sources_file(link: str) -> dict[str, str]:
-    """Returns the file of an object's first dimension, and the file's title.
+    """Returns the address and title of a CSV file: where an object's views of all time came from.
 
-    It is empty on a site without dimensions.
+    It is the table of the first dimension. `link` is the address of the object's numbers. Empty on
+    a site without dimensions.
     """
-    names = dimension_names()
-    if not names:
+    dimensions = dimension_names()
+    if not dimensions:
         return {}
-    file = urlencode({"table": f"by-{names[0]}", "format": "csv"})
-    title, _heading = tables.words_of(names[0])
-    return {"file": f"{link}&{file}", "file_title": tables.of_all_time(title)}
+    parameters = urlencode({"table": f"by-{dimensions[0]}", "format": "csv"})
+    title = tables.labels_of(dimensions[0]).title
+    return {"file": f"{link}&{parameters}", "file_title": tables.of_all_time(title)}
 
 
-def _chips(
-    data: DashboardData, scope: Scope, here: Mapping[str, str]
-) -> list[tuple[str, str, str]]:
-    """Returns the filters in force: name, value, and the address of the page without each."""
+def _chips(data: DashboardData, scope: Scope, here: Mapping[str, str]) -> list[Chip]:
+    """Returns the filters in force. `here` is the parameter of the page's own tab."""
     labels = {"model": _("Model"), "category": _("Category"), "author": _("Author")}
     chips = []
-    for name, value in scope.chosen.items():
-        if name not in scope.fixed:
-            label = labels.get(name) or tables.words_of(name)[1]
-            chips.append(
-                (label, _value_text(data, name, value), scope.address(**{name: ""}, **here))
-            )
+    for filter_name, value in scope.chosen.items():
+        if filter_name in scope.fixed:
+            continue
+        chip = Chip(
+            label=labels.get(filter_name) or tables.labels_of(filter_name).heading,
+            value=_value_text(data, filter_name, value),
+            address_without=scope.address(**{filter_name: ""}, **here),
+        )
+        chips.append(chip)
     return chips
 
 
-def _value_text(data: DashboardData, name: str, value: str) -> str:
+def _value_text(data: DashboardData, filter_name: str, value: str) -> str:
     """Returns the value of a filter as people know it."""
-    if name in ("category", "author"):
-        return _name_of_chosen(data, name, value)
-    # A value of a dimension may be called like a model.
+    if filter_name in ("category", "author"):
+        return _name_of_chosen(data, filter_name, value)
+    # The filter `model` has labels of models. The value of a dimension that equals a label is shown
+    # as the model, too.
     for model in counted_models():
         if label_of(model) == value:
             return str(model._meta.verbose_name_plural)
     return value
 
 
-def _name_of_chosen(data: DashboardData, name: str, value: str) -> str:
+def _name_of_chosen(data: DashboardData, filter_name: str, value: str) -> str:
     """Returns the name of a category or an author; the value if there is no such row."""
     model: Any = get_user_model()
     pk: Any = value
-    if name == "category":
+    if filter_name == "category":
         model, pk = parse_subject(value) or (model, pk)
-    row = data.objects.chosen(name) or model._default_manager.filter(pk=pk).first()
+    row = data.objects.chosen(filter_name)
+    if row is None:
+        row = model._default_manager.filter(pk=pk).first()
     return name_of(row or value)

@@ -1,6 +1,6 @@
-"""The scope of the dashboard: a period and filters, out of the address.
+"""The scope of the dashboard: a period and filters, out of the address of the page.
 
-Tables, charts and exports take it.
+All tables, charts and exports are made for a scope.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,10 +23,10 @@ from readtrack.sql import databases
 
 LONGEST = 4_000  # characters of a value in the address; an object's key may be percent-encoded text
 MOMENT = timedelta(microseconds=1)
-FIRST_DAY = date(1990, 1, 1)  # of a range
+FIRST_DAY = date(1990, 1, 1)  # the earliest day that an address may give
 DEFAULT_PERIOD = "7"
 
-#: A number is that of the days up to today.
+#: The periods by their names in the address. A number is the number of days up to today.
 PERIODS: Mapping[str, Any] = {
     "today": _("Today"),
     "yesterday": _("Yesterday"),
@@ -38,7 +38,7 @@ PERIODS: Mapping[str, Any] = {
     "all": _("All time"),
 }
 FILTERS = ("model", "object", "category", "author")
-OTHERS = ("period", "from", "to", "tab", "table", "format")
+OTHER_PARAMETERS = ("period", "from", "to", "tab", "table", "format")
 
 
 class Span(NamedTuple):
@@ -49,10 +49,10 @@ class Span(NamedTuple):
 
     @property
     def hours(self) -> range:
-        """Returns the hours (since 1970) from the first whole one to the end.
+        """Returns the hours (since 1970) of the period, from its first whole hour on.
 
-        The last one begins before the end. An hour in two days (half-hour zones) is in the earlier
-        day.
+        The last hour begins before the end of the period. An hour in two days (half-hour zones) is
+        in the earlier day.
         """
         first = buckets.hour_index(self.since + buckets.HOUR - MOMENT)
         if self.since >= self.until:
@@ -71,10 +71,11 @@ class Span(NamedTuple):
         return [max(start, self.since) for start in starts]
 
     def first_hours(self, by: buckets.Period) -> list[int]:
-        """Returns the first hour of each start.
+        """Returns the first hour (since 1970) of each of the `starts`.
 
-        An hour in two periods (half-hour zones) is in the earlier one.
+        An hour that belongs to two of them (half-hour zones) is in the earlier one.
         """
+        # A start within an hour, such as 10:30 UTC, has the next hour as its first one.
         late_in_hour = buckets.HOUR - buckets.MINUTE
         hours = [buckets.hour_index(start + late_in_hour) for start in self.starts(by)[1:]]
         return [self.hours.start, *hours]
@@ -84,27 +85,28 @@ class Span(NamedTuple):
 class Scope:
     """A period, the period before it, and filters.
 
-    An invalid choice is left out, so that no address raises an error.
+    An invalid choice of the address is left out, so that no address raises an error.
     """
 
-    period: str
+    period: str  # a key of PERIODS, or "range" for two days of the address
     span: Span
     before: Span | None  # as long as the period has lasted until now; None for all time
-    chosen: Mapping[str, str]  # the filters: FILTERS, and dimensions by name
-    fixed: Mapping[str, str] = field(
-        default_factory=dict
-    )  # those that the page has by itself, which are in no address
+    chosen: Mapping[str, str]  # the values of filters by name: FILTERS and dimensions
+    # Those of the filters that the page sets by itself. Addresses do not contain them.
+    fixed: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def parse(
         cls, given: Mapping[str, Any], *, fixed: Mapping[str, str] = {}, at: datetime | None = None
     ) -> "Scope":
-        """Returns the scope of the address's parameters.
+        """Returns the scope of an address, whose parameters are `given`.
 
-        `fixed` filters come before those of the address. A page with fixed filters takes no other
-        author and no category, whose names it would tell; an object's page takes no filter at all.
+        The `fixed` filters replace those of the address. A page with fixed filters takes no other
+        author and no category from the address, because it would show their names; an object's page
+        takes no filter at all.
         """
-        texts = {name: _text(given, name) for name in (*FILTERS, *dimension_names(), *OTHERS)}
+        parameters = (*FILTERS, *dimension_names(), *OTHER_PARAMETERS)
+        texts = {parameter: _text(given, parameter) for parameter in parameters}
         chosen = _chosen(texts, fixed)
         now = timezone.localtime(buckets.now(at))
         days = _days(texts, today=now.date())
@@ -117,8 +119,8 @@ class Scope:
 
     @property
     def by(self) -> buckets.Period:
-        """Returns the length of a point of the chart: of at most some hundred points."""
-        # A day of 25 hours is one.
+        """Returns the length of one point of the chart: the longer the period, the longer."""
+        # An hour less, because a day of 25 hours is one day.
         days = (self.span.until - self.span.since - buckets.HOUR) / buckets.DAY
         if days <= 1:
             return "hour"
@@ -130,17 +132,14 @@ class Scope:
 
     @property
     def is_present(self) -> bool:
-        """Returns True if the period goes up to now.
-
-        Then what is not flushed belongs into it.
-        """
+        """Returns True if the period goes up to now, so that it includes what is not flushed."""
         return self.span.until + buckets.MINUTE > buckets.now()
 
     @property
     def is_listed(self) -> bool:
-        """Returns True if the filters name rows, whose numbers are added up.
+        """Returns True if filters name single rows, whose numbers are added up.
 
-        It is False for whole models.
+        It is False if the numbers are those of whole models.
         """
         return any(self.chosen.get(name) for name in ("object", "category", "author"))
 
@@ -151,9 +150,12 @@ class Scope:
 
     @property
     def models(self) -> list[type[Model]]:
-        """Returns the counted models that the filters leave."""
+        """Returns the counted models that have rows for the filters."""
+        models = subjects.counted_models()
         parsed = subjects.parse_subject(self.chosen.get("object", ""))
-        models = [subjects.owner(parsed[0])] if parsed else subjects.counted_models()
+        if parsed:
+            model, _ = parsed
+            models = [subjects.owner(model)]
         if "model" in self.chosen:
             models = [model for model in models if subjects.label_of(model) == self.chosen["model"]]
         if not self.is_listed:
@@ -161,19 +163,22 @@ class Scope:
         return [model for model in models if self._conditions(model) is not None]
 
     def rows(self, model: type[Model]) -> "QuerySet[Any]":
-        """Returns the rows of one of the models that the filters leave."""
-        # Where they are written, as history is, because replicas lag.
+        """Returns the rows of a model that fit the filters."""
+        # From the database that is written to, where history is as well: replicas lag.
         rows: QuerySet[Any] = model._default_manager.using(databases.of(model).alias)
         conditions = self._conditions(model)
         return rows.none() if conditions is None else rows.filter(conditions)
 
     def _conditions(self, model: Any) -> Q | None:
-        """Returns the condition of the filters.
+        """Returns the filters as a condition on the model's rows.
 
-        It is None for a model that lacks a field for one of them.
+        It is None for a model that lacks a field for one of the filters.
         """
+        condition = Q()
         parsed = subjects.parse_subject(self.chosen.get("object", ""))
-        condition = Q(pk=parsed[1]) if parsed else Q()
+        if parsed:
+            _, pk = parsed
+            condition = Q(pk=pk)
         if "category" in self.chosen:
             of_category = self._category_condition(model)
             if of_category is None:
@@ -187,7 +192,7 @@ class Scope:
         return condition
 
     def _category_condition(self, model: Any) -> Q | None:
-        """Returns the condition for a link to the category; None without such a link."""
+        """Returns the condition for a link to the chosen category; None without such a link."""
         category, pk = subjects.parse_subject(self.chosen["category"]) or (Model, None)
         links = [
             link.name
@@ -204,25 +209,25 @@ class Scope:
         return condition
 
     def _author_condition(self, model: Any) -> Q | None:
-        """Returns the condition for the author; None for a model without authors."""
+        """Returns the condition for the chosen author; None for a model without authors."""
         field = subjects.author_field(model)
         if field is None:
             return None
         return Q(**{f"{field.name}__pk": self.chosen["author"]})
 
     def address(self, **changes: str) -> str:
-        """Returns the query string of this scope with changes.
+        """Returns the query string of this scope with changed parameters.
 
-        An empty value removes a filter.
+        An empty value removes a parameter.
         """
-        named = {name: value for name, value in self.chosen.items() if name not in self.fixed}
-        values = {**self._period_parameters(), **named, **changes}
+        filters = {name: value for name, value in self.chosen.items() if name not in self.fixed}
+        parameters = {**self._period_parameters(), **filters, **changes}
         if "period" in changes:
-            values = {**named, **changes}
-        return "?" + urlencode({name: value for name, value in values.items() if value})
+            parameters = {**filters, **changes}  # without the two days of a range
+        return "?" + urlencode({name: value for name, value in parameters.items() if value})
 
     def _period_parameters(self) -> dict[str, str]:
-        """Returns the period as the address has it."""
+        """Returns the parameters of the address that stand for the period."""
         if self.period != "range":
             return {"period": self.period}
         last_day = self.span.until - MOMENT
@@ -230,62 +235,68 @@ class Scope:
 
 
 def dimension_names() -> list[str]:
-    """Returns the names of the site's dimensions that can be filters; sources come first."""
-    taken = (*FILTERS, *OTHERS)
-    names = [dimensions.name_of(path) for path in conf.DIMENSIONS]
-    free = [name for name in names if name not in taken]
-    return sorted(free, key=lambda name: name != "referrer")
+    """Returns the names of the site's dimensions that can be filters; sources come first.
+
+    A dimension that is called like another parameter of the address cannot be a filter.
+    """
+    names_of_parameters = (*FILTERS, *OTHER_PARAMETERS)
+    dimensions_of_site = [dimensions.name_of(path) for path in conf.DIMENSIONS]
+    filters = [name for name in dimensions_of_site if name not in names_of_parameters]
+    return sorted(filters, key=lambda name: name != "referrer")
 
 
-def _text(given: Mapping[str, Any], name: str) -> str:
-    """Returns a value of the address, cut to what any valid one has."""
-    return str(given.get(name, ""))[:LONGEST].replace("\0", "")
+def _text(given: Mapping[str, Any], parameter: str) -> str:
+    """Returns a value of the address, no longer than any valid value is."""
+    return str(given.get(parameter, ""))[:LONGEST].replace("\0", "")
 
 
 def _chosen(texts: Mapping[str, str], fixed: Mapping[str, str]) -> dict[str, str]:
     """Returns the valid filters of the address, without those that the page does not take."""
-    names = [*FILTERS, *dimension_names()]
+    accepted = [*FILTERS, *dimension_names()]
     if "object" in fixed:
-        names = []
+        accepted = []
     elif fixed:
-        names = [name for name in names if name not in ("author", "category")]
+        accepted = [name for name in accepted if name not in ("author", "category")]
     chosen = {}
-    for name in names:
+    for name in accepted:
         if texts[name] and _is_valid(name, texts[name]):
             chosen[name] = texts[name]
     parsed = subjects.parse_subject(chosen.get("object", ""))
     if parsed:
-        chosen["object"] = subjects.subject_of_row(*parsed)  # the one name of what has several
+        # An address may write a subject in several ways, such as with the label of a child.
+        chosen["object"] = subjects.subject_of_row(*parsed)
     return chosen
 
 
 def _days(texts: Mapping[str, str], *, today: date) -> list[date]:
-    """Returns the valid days of the address, the first one first."""
+    """Returns the valid days of the address, none to two, the earlier one first."""
     days = [_day(texts["from"], today), _day(texts["to"], today)]
     return sorted(day for day in days if day)
 
 
-def _is_valid(name: str, value: str) -> bool:
-    """Returns True for a valid choice.
-
-    Databases fail at a whole number that is too big for a key.
-    """
-    if name == "model":
+def _is_valid(filter_name: str, value: str) -> bool:
+    """Returns True for a value that the filter can have."""
+    if filter_name == "model":
         return value in map(subjects.label_of, subjects.counted_models())
-    if name not in FILTERS:
+    if filter_name not in FILTERS:  # a dimension, which may have any value
         return True
-    if name == "author":
+    if filter_name == "author":
         return _may_be_key(get_user_model(), value)
     parsed = subjects.parse_subject(value)
     if parsed is None:
         return False
     model, pk = parsed
-    is_of_kind = subjects.is_counted if name == "object" else subjects.has_read_state
-    return is_of_kind(model) and _may_be_key(model, pk)
+    can_be_chosen = subjects.has_read_state
+    if filter_name == "object":
+        can_be_chosen = subjects.is_counted
+    return can_be_chosen(model) and _may_be_key(model, pk)
 
 
 def _may_be_key(model: Any, pk: Any) -> bool:
-    """Returns True if the value may be a primary key of the model; big numbers may not."""
+    """Returns True if the value may be a primary key of the model.
+
+    Whole numbers of more than 64 bits may not, because databases fail at them.
+    """
     try:
         key = model._meta.pk.to_python(pk)
     except ValidationError:
@@ -296,6 +307,7 @@ def _may_be_key(model: Any, pk: Any) -> bool:
 
 
 def _day(text: str, today: date) -> date | None:
+    """Returns the day of a text, from FIRST_DAY to today; None for another text."""
     try:
         day = parse_date(text)
     except ValueError:  # the 31st of a shorter month
@@ -306,39 +318,46 @@ def _day(text: str, today: date) -> date | None:
 
 
 def _spans(period: str, now: datetime, days: Sequence[date]) -> tuple[Span, Span | None]:
-    """Returns the period, and the one before it for as long as the period has lasted.
+    """Returns the period, and the period before it; None for all time.
 
-    A range has two days.
+    `days` are the first and the last day of a range. Other periods do not look at them.
     """
     today = now.date()
     first_of_month = today.replace(day=1)
     first_of_year = today.replace(month=1, day=1)
-    last = {"yesterday": today - buckets.DAY, "range": days[-1]}.get(period, today)
-    length = int(period) if period.isdigit() else 1
-    begins = {"month": first_of_month, "year": first_of_year, "range": days[0]}
-    begin = begins.get(period, last - (length - 1) * buckets.DAY)
-    span = Span(buckets.day_start(begin), min(buckets.day_start(last + buckets.DAY), now))
+    last_days = {"yesterday": today - buckets.DAY, "range": days[-1]}
+    last_day = last_days.get(period, today)
+    length = int(period) if period.isdigit() else 1  # days
+    first_days = {"month": first_of_month, "year": first_of_year, "range": days[0]}
+    first_day = first_days.get(period, last_day - (length - 1) * buckets.DAY)
+    end_of_last_day = buckets.day_start(last_day + buckets.DAY)
+    span = Span(buckets.day_start(first_day), min(end_of_last_day, now))
     if period == "all":
         return span, None
-    earlier = {
+    first_days_before = {
         "month": (first_of_month - buckets.DAY).replace(day=1),
         "year": first_of_year.replace(year=first_of_year.year - 1),
     }
-    begin_before = earlier.get(period, begin - (last - begin + buckets.DAY))
-    return span, _span_before(span, begin, begin_before)
+    # Periods of a number of days follow one another without a gap.
+    adjacent = first_day - (last_day - first_day + buckets.DAY)
+    first_day_before = first_days_before.get(period, adjacent)
+    return span, _span_before(span, first_day=first_day, first_day_before=first_day_before)
 
 
-def _span_before(span: Span, begin: date, begin_before: date) -> Span:
-    """Returns the period that begins on a day before, for as long as the span has lasted."""
-    # Whole days and the time of the running one, so that a change of the clock is no hour more or
+def _span_before(span: Span, *, first_day: date, first_day_before: date) -> Span:
+    """Returns the period before, which ends once it has lasted as long as the span until now.
+
+    `first_day` is that of the span, `first_day_before` that of the period before.
+    """
+    # Whole days and a time of day, because days on which the clock changes have an hour more or
     # less.
     last_day = span.until.date()
-    whole_days = last_day - begin
+    whole_days = last_day - first_day
     time_of_day = span.until - buckets.day_start(last_day)
-    until = buckets.day_start(begin_before + whole_days) + time_of_day
-    # To the nearest hour, because a whole hour is no match for the first minutes of the running
-    # one.
+    until = buckets.day_start(first_day_before + whole_days) + time_of_day
+    # To the nearest hour: numbers are kept by the hour, and a whole hour would be compared with the
+    # first minutes of the running one.
     nearest = buckets.hour_start(buckets.hour_index(until + buckets.HOUR / 2))
     until = nearest.astimezone(span.since.tzinfo)
-    since = buckets.day_start(begin_before)
+    since = buckets.day_start(first_day_before)
     return Span(since, max(since, min(until, span.since)))

@@ -1,6 +1,6 @@
 """The tables of the dashboard: rows of plain values.
 
-The page shows them as text, and exports give them out as they are.
+The page shows the values as text. Exports have them as they are.
 """
 
 from bisect import bisect_left
@@ -27,11 +27,13 @@ from readtrack.sql import popular
 from readtrack.store.skips import NAMED, OTHER
 from readtrack.texts import title_of
 
-Kind = Literal["text", "number", "share", "change", "seconds", "trend", "time"]
+#: What the values of a column are; `text` shows each kind in its own way.
+ValueKind = Literal["text", "number", "share", "change", "seconds", "trend", "time"]
 
 NOT_KNOWN = "\N{EN DASH}"
-SHOWN = 10
+ROWS_ON_PAGE = 10
 
+#: The names of the reasons for which hits do not count, for people.
 REASONS: Mapping[Reason, Any] = {
     "bot": gettext_lazy("robot, by its name"),
     "honeypot": gettext_lazy("robot, by a link that people do not see"),
@@ -54,10 +56,10 @@ class Column(NamedTuple):
 
     name: str
     heading: Any
-    kind: Kind = "number"
+    value_kind: ValueKind = "number"
 
 
-#: The columns, by their names or, where two tables have different headings for one, by others.
+#: The columns by key. The key is the name, unless two tables have one column under two headings.
 COLUMNS: Mapping[str, Column] = {
     "since": Column("since", gettext_lazy("Since"), "time"),
     "title": Column("title", gettext_lazy("Title"), "text"),
@@ -86,14 +88,16 @@ COLUMNS: Mapping[str, Column] = {
     "by_hour": Column("trend", gettext_lazy("By the hour"), "trend"),
     "notes": Column("notes", gettext_lazy("Notes"), "text"),
 }
+#: Keys of the columns that compare a number with the period before.
 COMPARED = ("before", "change")
+#: Keys of the columns about refused hits.
 REFUSED = ("hits", "share", "yesterday", "by_hour")
 
 
 class Row(NamedTuple):
-    """A row: its values, and filters that name it.
+    """A row: its values in the order of the columns, and the filters that choose what it shows.
 
-    An object is the first value; to show its title may cost queries.
+    In a table of objects the first value is the object, whose title may cost queries.
     """
 
     values: Sequence[Any]
@@ -101,7 +105,7 @@ class Row(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table. `caption` says what is counted, and `empty` stands in the place of no rows."""
+    """A table. `caption` says what is counted. `empty` is shown in the place of no rows."""
 
     name: str
     title: str
@@ -109,116 +113,142 @@ class Table(NamedTuple):
     columns: Sequence[Column]
     rows: Sequence[Row]
     empty: str = ""
-    shown: int = SHOWN  # rows on the page
+    row_limit: int = ROWS_ON_PAGE  # rows that the page shows; an export has all
 
-    def values(self, name: str) -> list[Any]:
-        """Returns the values of a column."""
-        names = [column.name for column in self.columns]
-        index = names.index(name)
+    def values(self, column_name: str) -> list[Any]:
+        """Returns the values of a column, one for each row."""
+        column_names = [column.name for column in self.columns]
+        index = column_names.index(column_name)
         return [row.values[index] for row in self.rows]
+
+
+class ObjectRows(NamedTuple):
+    """The rows of a table of objects, its columns, and which objects were compared."""
+
+    columns: list[Column]
+    rows: list[Row]
+    among: str  # a sentence for the caption; "" if all objects of the scope were compared
+
+
+class DimensionLabels(NamedTuple):
+    """The names of a dimension for people."""
+
+    title: Any  # of its table, such as "Countries"
+    heading: Any  # of its column, such as "Country"
 
 
 def change(now: int, before: int) -> int | None:
     """Returns the change in per cent; None where there was nothing before."""
-    return round(100 * (now - before) / before) if before else None
+    if not before:
+        return None
+    return round(100 * (now - before) / before)
 
 
-def _percent(part: int | None, whole: int) -> float | None:
-    return 100 * part / whole if whole and part is not None else None
+def _percent(number: int | None, whole: int) -> float | None:
+    """Returns the number's share of the whole in per cent; None if one of the two is not known."""
+    if not whole or number is None:
+        return None
+    return 100 * number / whole
 
 
-def _columns(*names: str) -> list[Column]:
-    return [COLUMNS[name] for name in names]
+def _columns(*column_keys: str) -> list[Column]:
+    return [COLUMNS[key] for key in column_keys]
 
 
-def text(value: Any, kind: Kind) -> str:
+def text(value: Any, value_kind: ValueKind) -> str:
     """Returns a value as the page shows it."""
     if value is None:
         return NOT_KNOWN
-    if kind == "number":
+    if value_kind == "number":
         return exact(value)
-    if kind == "share":
+    if value_kind == "share":
         return _("%(number)s %%") % {"number": exact(round(value))}
-    if kind == "change":
+    if value_kind == "change":
         sign = "+" if value > 0 else ""
         return _("%(number)s %%") % {"number": f"{sign}{exact(round(value))}"}
-    if kind == "seconds":
+    if value_kind == "seconds":
         return _("%(seconds)s s") % {"seconds": exact(value)}
-    if kind == "trend":
+    if value_kind == "trend":
         return _small_line(value)
     return title_of(value)
 
 
 def _small_line(values: Sequence[int]) -> str:
-    """Returns the points of a small line, 60 by 16."""
-    most = max([1, *values])
-    last = max(1, len(values) - 1)
+    """Returns the points of an SVG polyline, within 60 by 16 units."""
+    highest = max([1, *values])
+    last_index = max(1, len(values) - 1)
     points = []
     for index, value in enumerate(values):
-        points.append(f"{60 * index / last:.1f},{15 - 14 * value / most:.1f}")
+        x = 60 * index / last_index
+        y = 15 - 14 * value / highest  # SVG counts from the top; the line stays 1 off both edges
+        points.append(f"{x:.1f},{y:.1f}")
     return " ".join(points)
 
 
 def over_time(data: DashboardData) -> Table:
-    """Returns the numbers of the chart by point, with the views before."""
+    """Returns the numbers of the chart by point, with the views of the period before."""
     assert data.chart is not None  # noqa: S101 - it is loaded for this table
-    not_known = (None, None, None)
     views_before: list[int | None] = [point.views for point in data.chart.points_before]
+    # The period before may have fewer points, such as the days of a shorter month.
     views_before += [None] * len(data.starts)
     notes = _notes_by_point(data)
     rows = []
     for index, (start, point) in enumerate(zip(data.starts, data.chart.points, strict=False)):
-        counts = point if start <= data.chart.known_until else not_known
+        counts: Sequence[int | None] = point
+        if start > data.chart.known_until:
+            counts = (None, None, None)
         values = (start.isoformat(), *counts, views_before[index], "; ".join(notes[index]))
         rows.append(Row(values))
     columns = _columns("since", "views", "visitors", "reads", "views_before", "notes")
-    return Table("over-time", _("Views over time"), "", columns, rows, shown=len(rows))
+    return Table("over-time", _("Views over time"), "", columns, rows, row_limit=len(rows))
 
 
 def _notes_by_point(data: DashboardData) -> list[list[str]]:
-    """Returns the notes at the first hour of their day, or at the week or month of it."""
+    """Returns the notes of each point: those of a day are at the point in which the day begins."""
     assert data.chart is not None  # noqa: S101
     days = [timezone.localtime(start).date() for start in data.starts]
     notes: list[list[str]] = [[] for _ in days]
     for day, note in data.chart.notes.items():
-        index = bisect_left(days, day)
+        index = bisect_left(days, day)  # of the first hour of the day, if points are hours
         if day not in days:
-            index -= 1
+            index -= 1  # the day lies within the week or month that begins before it
         notes[index].append(note)
     return notes
 
 
 def _of_objects(
-    data: DashboardData, entries: Iterable[Entry], *names: str, compared: str = "views"
-) -> tuple[str, list[Column], list[Row]]:
-    """Returns which objects were looked at (if not all), the columns and the rows.
+    data: DashboardData, entries: Iterable[Entry], *column_keys: str, compared: str = "views"
+) -> ObjectRows:
+    """Returns rows with an object and the values of these columns.
 
-    `compared` is the number that is compared with the period before.
+    `compared` is the number (a field of Counts) that is compared with the period before.
     """
     if not data.is_compared:
-        names = tuple(name for name in names if name not in COMPARED)
+        column_keys = tuple(key for key in column_keys if key not in COMPARED)
     rows = []
-    for entry in islice(entries, data.shown):
-        numbers = _numbers_of(data, entry, compared)
-        values = [numbers[name] for name in names]
+    for entry in islice(entries, data.row_limit):
+        numbers = _numbers_of(entry, data, compared=compared)
+        values = [numbers[key] for key in column_keys]
         rows.append(Row((data.objects[entry.subject], *values), {"object": entry.subject}))
-    among = _("Among the objects with the most views of all time.") if data.objects.is_cut else ""
-    return among, _columns("title", *names), rows
+    among = ""
+    if data.objects.is_cut:
+        among = _("Among the objects with the most views of all time.")
+    return ObjectRows(_columns("title", *column_keys), rows, among)
 
 
-def _numbers_of(data: DashboardData, entry: Entry, compared: str) -> dict[str, Any]:
-    """Returns the numbers of an object by column."""
+def _numbers_of(entry: Entry, data: DashboardData, *, compared: str) -> dict[str, Any]:
+    """Returns the numbers of an object by the keys of their columns."""
     now = getattr(entry.now, compared)
     before = getattr(entry.before, compared)
     reading = data.hashes.get(("reading", entry.subject), Counter())
-    first_point = data.gap + 1
-    points = range(first_point, first_point + len(data.starts))
+    first_index = data.gap_index + 1
+    indexes = range(first_index, first_index + len(data.starts))
     return {
         **entry.now._asdict(),
         "growth": entry.growth,
         "before": before,
         "change": change(now, before),
-        "trend": [entry.gained[0].get(index, 0) for index in points],
+        "trend": [entry.gained.views.get(index, 0) for index in indexes],
         "ratio": _percent(min(entry.now.reads, entry.now.views), entry.now.views),
         "median": median(reading) if reading[ENGAGED] else None,
     }
@@ -231,23 +261,27 @@ def most_viewed(data: DashboardData) -> Table:
     """
     if data.asked.values:
         return _most_viewed_with_values(data)
-    viewed = (entry for entry in data.entries if entry.now.views)
-    caption, columns, rows = _of_objects(
-        data, viewed, "views", *COMPARED, "visitors", "reads", "trend"
-    )
+    viewed = [entry for entry in data.entries if entry.now.views]
+    objects = _of_objects(data, viewed, "views", *COMPARED, "visitors", "reads", "trend")
     empty = _("No views in this period.")
-    return Table("most-viewed", _("Most viewed"), caption, columns, rows, empty)
+    return Table(
+        "most-viewed", _("Most viewed"), objects.among, objects.columns, objects.rows, empty
+    )
 
 
 def _most_viewed_with_values(data: DashboardData) -> Table:
+    """Returns the objects that were viewed with each of the chosen values of dimensions.
+
+    There is a column of views for each value. The first of them sorts the rows.
+    """
     values = data.asked.values
     columns = _columns("title")
-    columns += [Column(name, value) for name, value in values.items()]
+    columns += [Column(dimension, value) for dimension, value in values.items()]
     rows = []
     for entry in data.entries:
         counts = []
-        for name, value in values.items():
-            by_value = data.hashes.get((f"views:{name}", entry.subject), Counter())
+        for dimension, value in values.items():
+            by_value = data.hashes.get((f"views:{dimension}", entry.subject), Counter())
             counts.append(by_value[value])
         if all(counts):
             rows.append(Row((data.objects[entry.subject], *counts), {"object": entry.subject}))
@@ -262,9 +296,10 @@ def _most_viewed_with_values(data: DashboardData) -> Table:
 
 def grew_most(data: DashboardData) -> Table:
     """Returns the objects with the most views more than in the period before."""
-    grown = (entry for entry in data.entries if entry.growth > 0)
-    caption, columns, rows = _of_objects(data, grown, "growth", "views", *COMPARED, "trend")
-    # The list of all time has no first day, and where it is not cut it has all objects.
+    grown = [entry for entry in data.entries if entry.growth > 0]
+    objects = _of_objects(data, grown, "growth", "views", *COMPARED, "trend")
+    caption = objects.among
+    # The list of all time has no first day. If it is not cut, it has all objects.
     is_of_list = not data.asked.is_listed and data.objects.days != popular.EVER
     if not caption and is_of_list:
         first_day = timezone.localtime(buckets.now() - data.objects.days * buckets.DAY)
@@ -273,46 +308,48 @@ def grew_most(data: DashboardData) -> Table:
             "since": date_format(first_day, "DATE_FORMAT"),
         }
     empty = _("Nothing was viewed more often than in the period before.")
-    return Table("grew-most", _("Grew most"), caption, columns, rows, empty)
+    return Table("grew-most", _("Grew most"), caption, objects.columns, objects.rows, empty)
 
 
-def by_dimension(name: str, data: DashboardData) -> Table:
+def by_dimension(dimension: str, data: DashboardData) -> Table:
     """Returns the table of a dimension: the views by its values."""
-    counts, *earlier = [_views_by_value(hashes, name) for hashes in data.gains]
-    total = counts.total()
-    title, heading = words_of(name)
-    compared = COMPARED if earlier else ()
-    columns = [Column(name, heading, "text"), *_columns("views", *compared, "share")]
+    views = _views_by_value(data.gains.now, dimension)
+    total = views.total()
+    compared_columns: Sequence[str] = ()
+    views_before: Counter[str] | None = None
+    if data.gains.before is not None:
+        compared_columns = COMPARED
+        views_before = _views_by_value(data.gains.before, dimension)
+    labels = labels_of(dimension)
+    columns = [
+        Column(dimension, labels.heading, "text"),
+        *_columns("views", *compared_columns, "share"),
+    ]
     rows = []
-    for value, count in counts.most_common():
-        before = _before_and_change(count, [views[value] for views in earlier])
-        values = (value, count, *before, _percent(count, total))
-        rows.append(Row(values, {name: value}))
-    return _summed(data, Table(f"by-{name}", title, "", columns, rows))
+    for value, count in views.most_common():
+        compared: Sequence[int | None] = ()
+        if views_before is not None:
+            compared = (views_before[value], change(count, views_before[value]))
+        values = (value, count, *compared, _percent(count, total))
+        rows.append(Row(values, {dimension: value}))
+    return _described(data, Table(f"by-{dimension}", labels.title, "", columns, rows))
 
 
 def _views_by_value(hashes: Hashes, dimension: str) -> Counter[str]:
     """Returns the views by the values of a dimension, of all subjects together."""
     views = Counter[str]()
-    for (kind, _subject), counts in hashes.items():
-        if kind == f"views:{dimension}":
+    for (hash_kind, _subject), counts in hashes.items():
+        if hash_kind == f"views:{dimension}":
             views += counts
     return views
 
 
-def _before_and_change(count: int, earlier: Sequence[int]) -> list[int | None]:
-    """Returns the count of the period before and the change.
+def _described(data: DashboardData, table: Table) -> Table:
+    """Returns the table of a dimension or a funnel with words about what it counts.
 
-    It is empty if there is no such period.
+    The title says if the counts are of all time. The caption says of which objects they are, and
+    ends with the table's own caption.
     """
-    values: list[int | None] = []
-    for before in earlier:
-        values += [before, change(count, before)]
-    return values
-
-
-def _summed(data: DashboardData, table: Table) -> Table:
-    """Returns the table of a breakdown or a funnel, with what its counts are about."""
     title = table.title
     caption = _("Of all objects in the period; the last minutes may be missing.")
     empty = _("No views in this period.")
@@ -338,57 +375,65 @@ def of_all_time(title: str) -> str:
 def really_read(data: DashboardData) -> Table:
     """Returns the objects with the most reads in the period.
 
-    Those that were only begun in it come last.
+    Objects that were only begun to be read come last.
     """
-    read = (entry for entry in data.entries if entry.now.reads or _is_begun(data, entry))
-    among, columns, rows = _of_objects(
+    read = [entry for entry in data.entries if entry.now.reads or _is_begun(entry, data)]
+    objects = _of_objects(
         data, read, "reads", *COMPARED, "views", "ratio", "median", compared="reads"
     )
     caption = _("In the period; the median time is that of all time.")
-    empty = _("No text was read in this period.")
     return Table(
-        "really-read", _("Really read"), f"{caption} {among}".rstrip(), columns, rows, empty
+        name="really-read",
+        title=_("Really read"),
+        caption=f"{caption} {objects.among}".rstrip(),
+        columns=objects.columns,
+        rows=objects.rows,
+        empty=_("No text was read in this period."),
     )
 
 
-def _is_begun(data: DashboardData, entry: Entry) -> bool:
-    """Returns True if somebody began to read the object.
+def _is_begun(entry: Entry, data: DashboardData) -> bool:
+    """Returns True if somebody began to read the object, and it was viewed in the period.
 
-    The time of a single object is worth a row in any period.
+    On the page of a single object its reading time is worth a row in any period.
     """
-    is_in_period = entry.now.views or "object" in data.asked.chosen
+    is_of_period = entry.now.views or "object" in data.asked.chosen
     reading = data.hashes.get(("reading", entry.subject), Counter())
-    return bool(is_in_period and reading[ENGAGED])
+    return bool(is_of_period and reading[ENGAGED])
 
 
 def funnel(data: DashboardData) -> Table:
     """Returns the stages of the funnels of all objects together.
 
-    A stage counts once in a visitor's pass.
+    A stage counts once in a visitor's pass. There are no rows if nobody has entered the funnel.
     """
-    stages, *earlier = data.stages
+    first_stage = data.stages.now[0]
+    stages = data.stages.now if first_stage.count else []
+    stages_before = data.stages.before
+    compared_columns = () if stages_before is None else COMPARED
     rows = []
     for index, stage in enumerate(stages):
-        if not stages[0].count:  # nobody has entered it
-            break
-        before = _before_and_change(stage.count, [period[index].count for period in earlier])
+        compared: Sequence[int | None] = ()
+        if stages_before is not None:
+            count_before = stages_before[index].count
+            compared = (count_before, change(stage.count, count_before))
         rates = (100 * stage.rate, 100 * stage.step_rate)
-        rows.append(Row((stage.name, stage.count, *before, *rates)))
-    compared = COMPARED if earlier else ()
-    columns = _columns("stage", "count", *compared, "rate", "step_rate")
+        rows.append(Row((stage.name, stage.count, *compared, *rates)))
+    columns = _columns("stage", "count", *compared_columns, "rate", "step_rate")
     caption = _("A visitor who comes again after an hour makes another pass.")
-    return _summed(data, Table("funnel", _("Funnel"), caption, columns, rows, shown=len(rows)))
+    table = Table("funnel", _("Funnel"), caption, columns, rows, row_limit=len(rows))
+    return _described(data, table)
 
 
 def sections(data: DashboardData) -> Table:
-    """Returns the categories with their readers.
+    """Returns the categories, each with its readers and the accounts that it is unread for.
 
-    With them is the number of accounts that a category is unread for.
+    The number of accounts is None where it is not known.
     """
     rows = []
     for section in data.sections:
         unread = None
-        # Readers may be visitors, or accounts that are inactive by now.
+        # Not known if readers may be visitors, or if some are accounts that are inactive by now.
         if not conf.ANONYMOUS_READERS and section.readers <= data.accounts:
             unread = data.accounts - section.readers
         share = _percent(unread, data.accounts)
@@ -400,24 +445,26 @@ def sections(data: DashboardData) -> Table:
         caption = f"{caption} {OF_THE_SITE}"
     columns = _columns("section", "readers", "unread", "share")
     empty = _("No model is a category.")
-    return Table("sections", _("Categories"), caption, columns, rows, empty, shown=50)
+    return Table("sections", _("Categories"), caption, columns, rows, empty, row_limit=50)
 
 
 def trending(data: DashboardData) -> Table:
     """Returns the objects with the most views in the last hour."""
     rows = []
     for subject, views in data.trending:
-        if subject in data.objects.stored:  # else it is deleted
+        if subject in data.objects.stored:  # otherwise it was deleted
             rows.append(Row((data.objects[subject], views), {"object": subject}))
     caption = _("Views of the last hour, up to 10 minutes old.")
-    empty = _("No views in the last hour.") if data.is_whole else _("Not known at the moment.")
+    empty = _("Not known at the moment.")
+    if data.is_whole:
+        empty = _("No views in the last hour.")
     return Table("trending", _("Trending now"), caption, _columns("title", "views"), rows, empty)
 
 
 def now(data: DashboardData) -> Table:
-    """Returns the number of people of the last minutes, which is shown alone.
+    """Returns a table of a single number: the people of the last minutes.
 
-    Of objects that filters name it is the number of views.
+    If filters name the objects, it is the number of their views.
     """
     title = _("People now")
     caption = _("visitors in the last five minutes")
@@ -430,7 +477,7 @@ def now(data: DashboardData) -> Table:
 def not_counted(data: DashboardData) -> Table:
     """Returns the hits of the period that did not count, by reason.
 
-    They are of the hours that Redis keeps.
+    Redis keeps them for SKIP_HOURS, so earlier ones are missing.
     """
     labels = {name: str(REASONS[name]) for name in _skip_names(data) if name in REASONS}
     return Table(
@@ -442,20 +489,20 @@ def not_counted(data: DashboardData) -> Table:
         empty=_empty_refused(
             data, _("No refused hit is known of this period. They are kept for 48 hours.")
         ),
-        shown=len(REASONS),
+        row_limit=len(REASONS),
     )
 
 
 def robots(data: DashboardData) -> Table:
     """Returns the hits of robots in the period, by the names in their user agents.
 
-    They are of the hours that Redis keeps.
+    Redis keeps them for SKIP_HOURS, so earlier ones are missing.
     """
-    titles = {OTHER: _("other robots"), f"{NAMED}none": _("without a name")}
+    special_labels = {OTHER: _("other robots"), f"{NAMED}none": _("without a name")}
     labels = {}
     for name in _skip_names(data):
         if name.startswith(NAMED):
-            labels[name] = titles.get(name, name.removeprefix(NAMED))
+            labels[name] = special_labels.get(name, name.removeprefix(NAMED))
     caption = _("By the names that they give themselves: some 50 names an hour.")
     return Table(
         name="robots",
@@ -466,85 +513,89 @@ def robots(data: DashboardData) -> Table:
         empty=_empty_refused(
             data, _("No refused robot is known of this period. They are kept for 48 hours.")
         ),
-        shown=2 * SHOWN,
+        row_limit=2 * ROWS_ON_PAGE,
     )
 
 
-def _empty_refused(data: DashboardData, words: str) -> str:
-    return words if data.skips else _("Not known at the moment.")
+def _empty_refused(data: DashboardData, empty: str) -> str:
+    """Returns the text of a table without rows: `empty`, unless Redis does not answer."""
+    return empty if data.skips else _("Not known at the moment.")
 
 
 def _skip_names(data: DashboardData) -> list[Any]:
-    """Returns reasons, names of robots and notices of the period, latest hour first."""
-    return [*dict.fromkeys(name for hour in _skips_of_period(data) for name in hour)]
+    """Returns the keys of the skips of the period: reasons, `bot:` names of robots, and notices."""
+    skip_names: dict[Any, None] = {}
+    for skips in _skips_of_period(data):
+        skip_names.update(dict.fromkeys(skips))
+    return list(skip_names)
 
 
 def _skips_of_period(data: DashboardData) -> list[Counter[Any]]:
-    """Returns the skips of the hours of the period that Redis keeps, the latest hour first."""
+    """Returns the skips of each hour of the period that Redis keeps, the latest hour first."""
     this_hour = buckets.hour_index(buckets.now())
     hours = data.asked.span.hours if data.asked.before else range(this_hour + 1)
     return _skips_in(data, hours)
 
 
 def _skips_in(data: DashboardData, hours: range) -> list[Counter[Any]]:
+    """Returns the skips of each of these hours (since 1970), the latest hour first."""
     this_hour = buckets.hour_index(buckets.now())
-    return [skips for back, skips in enumerate(data.skips) if this_hour - back in hours]
+    return [skips for age, skips in enumerate(data.skips) if this_hour - age in hours]
 
 
 def _refused(data: DashboardData, labels: Mapping[Any, str]) -> list[Row]:
     """Returns a row for each skip that has a label, the most hits first.
 
-    It has the hits, their share, the hits of yesterday and those of each hour.
+    It has the label, the hits, their share, the hits of yesterday and the hits of each hour.
     """
-    hours = _skips_of_period(data)
+    skips_by_hour = _skips_of_period(data)
+    hits = sum(skips_by_hour, Counter[Any]())
     yesterday = Scope.parse({"period": "yesterday"}).span.hours
-    hits = sum(hours, Counter[Any]())
     hits_yesterday = sum(_skips_in(data, yesterday), Counter[Any]())
-    names = [name for name in labels if labels[name]]
-    total = sum(hits[name] for name in names)
+    labelled = [name for name in labels if labels[name]]
+    labelled.sort(key=lambda name: (-hits[name], labels[name]))
+    total = sum(hits[name] for name in labelled)
     rows = []
-    for name in sorted(names, key=lambda name: (-hits[name], labels[name])):
-        # A day without any was lost with Redis, most likely.
+    for name in labelled:
+        # A day without a single skip was lost with Redis, most likely.
         before = hits_yesterday[name] if hits_yesterday else None
-        by_hour = [hour[name] for hour in reversed(hours)]
+        by_hour = [skips[name] for skips in reversed(skips_by_hour)]  # oldest first
         share = _percent(hits[name], total)
         rows.append(Row((labels[name], hits[name], share, before, by_hour)))
     return rows
 
 
-DIMENSIONS: Mapping[str, tuple[Any, Any]] = {
-    "referrer": (gettext_lazy("Sources"), gettext_lazy("Source")),
-    "country": (gettext_lazy("Countries"), gettext_lazy("Country")),
-    "device": (gettext_lazy("Devices"), gettext_lazy("Device")),
-    "browser": (gettext_lazy("Browsers"), gettext_lazy("Browser")),
-    "os": (gettext_lazy("Systems"), gettext_lazy("System")),
+#: The dimensions that readtrack has functions for. A site's own dimensions have their names only.
+DIMENSIONS: Mapping[str, DimensionLabels] = {
+    "referrer": DimensionLabels(gettext_lazy("Sources"), gettext_lazy("Source")),
+    "country": DimensionLabels(gettext_lazy("Countries"), gettext_lazy("Country")),
+    "device": DimensionLabels(gettext_lazy("Devices"), gettext_lazy("Device")),
+    "browser": DimensionLabels(gettext_lazy("Browsers"), gettext_lazy("Browser")),
+    "os": DimensionLabels(gettext_lazy("Systems"), gettext_lazy("System")),
 }
 
-#: The functions of the tables: `over_time` makes `over-time`.
+#: The functions of the tables by the names of the tables in addresses.
 TABLES: Mapping[str, Callable[[DashboardData], Table]] = {
-    make.__name__.replace("_", "-"): make
-    for make in (
-        over_time,
-        most_viewed,
-        grew_most,
-        trending,
-        now,
-        really_read,
-        funnel,
-        sections,
-        not_counted,
-        robots,
-    )
+    "over-time": over_time,
+    "most-viewed": most_viewed,
+    "grew-most": grew_most,
+    "trending": trending,
+    "now": now,
+    "really-read": really_read,
+    "funnel": funnel,
+    "sections": sections,
+    "not-counted": not_counted,
+    "robots": robots,
 }
 
 
 def table_named(name: str, data: DashboardData) -> Table:
-    """Returns one of TABLES, or the one of a dimension: `by-` and its name."""
+    """Returns the table of that name: one of TABLES, or `by-` and the name of a dimension."""
     if name in TABLES:
         return TABLES[name](data)
     return by_dimension(name.removeprefix("by-"), data)
 
 
-def words_of(dimension: str) -> tuple[Any, Any]:
-    """Returns the title of a dimension's table, and the dimension's name for people."""
-    return DIMENSIONS.get(dimension, (dimension, dimension))
+def labels_of(dimension: str) -> DimensionLabels:
+    """Returns the names of a dimension for people; its own name for one that the site adds."""
+    return DIMENSIONS.get(dimension, DimensionLabels(dimension, dimension))

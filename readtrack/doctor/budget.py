@@ -1,5 +1,6 @@
-"""Memory that readtrack would take of Redis for a site of another size, and what it takes now."""
+"""The memory of Redis that readtrack takes now, and would take for a site of another size."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, exp, prod
@@ -19,65 +20,66 @@ from readtrack.store.uniques import STRATEGIES, Strategy, strategy_of
 from readtrack.subjects import counted_models, enters_funnel, label_of, read_state_models
 from readtrack.unread.starting import highest_position
 
-SLOTS = {"minute": keys.MINUTE, "hour": keys.HOUR, "date": keys.DAY}  # seconds that share a key
-SMALL = 1_000  # bytes of a post, up to which counting exactly costs nothing worth saving
-FEW_BITS = 0.1  # share of the bits that are set, below which a bitmap is mostly empty
-MONTH = 30  # days within which the visitors of a new site are taken to come
+# The seconds whose views share a key, by the part of the pattern that names the time.
+SLOTS = {"minute": keys.MINUTE, "hour": keys.HOUR, "date": keys.DAY}
+SMALL = 1_000  # bytes of a post's visitors below which a smaller strategy is not worth choosing
+FEW_BITS = 0.1  # share of set bits below which a bitmap is mostly empty
+MONTH = 30  # days within which the visitors of a new site are assumed to come
 
-# Parts of the names of keys, as long as they are on a site.
+# Examples of the parts of patterns, as long as they are on a site.
 EXAMPLES = {"visitor": "v" * 16, "hour": "h" * 10, "minute": "m" * 12}
 
 
 @dataclass(frozen=True, slots=True)
 class SiteSize:
-    """Size of a site. Its keys depend on these numbers."""
+    """The numbers of a site that its keys depend on."""
 
     posts: int
     active: float  # share of the posts that have views, 0 to 1
-    visitors: int  # of a post with views
-    readers: int  # the highest number of one
+    visitors: int  # different visitors of a post with views
+    readers: int  # the highest number of a reader
     views: int  # a day
-    categories: int
+    categories: int  # objects with read state
 
     @property
     def viewed(self) -> int:
-        """Posts with views, and so with keys."""
+        """Returns the number of posts with views, which have keys."""
         return round(self.posts * self.active)
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The result of the command, as it is printed."""
+    """The result of the command. With --json it is printed with these names."""
 
-    kinds: Mapping[str, KeyKind]
-    numbers: SiteSize
-    projected: Mapping[str, KeyKind]  # largest first; without rows that the settings leave out
-    strategies: Mapping[str, KeyKind]  # by name: what counts the unique visitors of each post
+    kinds: Mapping[str, KeyKind]  # in Redis now, by pattern
+    numbers: SiteSize  # of the site that memory is estimated for
+    projected: Mapping[str, KeyKind]  # its keys by pattern, largest first, without unused ones
+    strategies: Mapping[str, KeyKind]  # keys of each way to count unique visitors, by its name
     advised: str  # name of a strategy; "" while there is nothing to choose by
     reason: str
 
 
 class Advice(NamedTuple):
-    """The strategy to choose, "" for none, and why."""
+    """The strategy to choose, and why."""
 
-    strategy: str
+    strategy: str  # its name, "" for none
     reason: str
 
 
 class Amount(NamedTuple):
-    """How many keys of a row there are at once, and how many members each of them has."""
+    """The number of keys that a row of the key table has at once, and the members of each key."""
 
     keys: float
     members: float
 
 
 def site_size() -> SiteSize:
-    """Returns the site's own size, from SQL, and its views of the last 24 hours, from Redis."""
+    """Returns the size of this site, from SQL; its views of the last 24 hours are from Redis."""
     posts = 0
     viewed = 0
     visitors = 0.0
     for model in counted_models():
-        viewed_rows = row_counts.held(model).filter(view_count__gt=0)
+        viewed_rows = row_counts.rows_with_counts(model).filter(view_count__gt=0)
         sums = viewed_rows.aggregate(viewed=Count("pk"), visitors=Avg("visitor_count"))
         posts += model._default_manager.count()
         viewed += sums["viewed"]
@@ -94,9 +96,9 @@ def site_size() -> SiteSize:
 
 def _views_of_a_day() -> int:
     """Returns the site's views of the last 24 hours."""
-    hour = buckets.hour_index(buckets.now())
+    this_hour = buckets.hour_index(buckets.now())
     labels = [label_of(model) for model in counted_models()]
-    calls = counters.model_hours(labels, range(hour - 23, hour + 1))
+    calls = counters.model_hours(labels, range(this_hour - 23, this_hour + 1))
     views = 0
     for totals in scripts.run_all(*calls, patient=True):
         views += sum(total.views for total in totals.values())
@@ -104,24 +106,25 @@ def _views_of_a_day() -> int:
 
 
 def budget(**given: Any) -> Budget:
-    """Returns the memory of Redis now, and for the site's size with the given numbers of it.
+    """Returns the memory that Redis takes now, and would take for a site with the given numbers.
 
-    Raises redis.RedisError.
+    `given` are fields of SiteSize. Fields that are not given are those of this site. Raises
+    redis.RedisError.
     """
     size = _size(given)
-    sizes = {row: _estimate(row, size) for row in keys.KEYS}
-    unused = _unused_rows()
-    used = [row for row in keys.KEYS if row not in unused]
-    used.sort(key=lambda row: sizes[row].total, reverse=True)
+    estimates = {row: _estimate(row, size) for row in keys.KEYS}
+    unused_rows = _unused_rows()
+    used_rows = [row for row in keys.KEYS if row not in unused_rows]
+    used_rows.sort(key=lambda row: estimates[row].total, reverse=True)
     strategies = {}
     for name, strategy in STRATEGIES.items():
-        total = sum(sizes[row].total for row in strategy.rows)
+        total = sum(estimates[row].total for row in strategy.rows)
         strategies[name] = KeyKind(size.viewed, round(total / max(1, size.viewed)), total)
     advice = _advice(size, strategies)
     return Budget(
         kinds=memory.key_kinds(),
         numbers=size,
-        projected={row.pattern: sizes[row] for row in used},
+        projected={row.pattern: estimates[row] for row in used_rows},
         strategies=strategies,
         advised=advice.strategy,
         reason=advice.reason,
@@ -129,10 +132,10 @@ def budget(**given: Any) -> Budget:
 
 
 def _size(given: Mapping[str, Any]) -> SiteSize:
-    """Returns the site's present size, with the given numbers in place of its own."""
+    """Returns the size of this site, with the given numbers in place of its own."""
     present = site_size()
     if not present.active and given.get("visitors"):
-        present = replace(present, active=1.0)  # on a new site, whose posts have no views yet
+        present = replace(present, active=1.0)  # because the posts of a new site have no views yet
     size = replace(present, **given)
     if not present.views and "views" not in given:
         size = replace(size, views=size.viewed * size.visitors // MONTH)
@@ -140,10 +143,13 @@ def _size(given: Mapping[str, Any]) -> SiteSize:
 
 
 def _unused_rows() -> set[keys.Key]:
-    """Returns the rows that the settings leave out, and those that no setting tells about."""
-    # There for a moment, or after a loss.
+    """Returns the rows of the key table that are left out of the estimate.
+
+    These are keys that the settings do without, and keys that no setting tells anything about.
+    """
+    # Keys for a moment, or after a loss.
     unused = {keys.scratch, keys.budget, keys.importing, keys.earlier, keys.honeypot_visits}
-    # Only of pages whose text is marked, which no setting tells.
+    # Keys of pages with a marked text, which may be few.
     unused |= {keys.reading, keys.reading_pass, keys.read_pass}
     for strategy in STRATEGIES.values():
         if strategy != strategy_of(""):
@@ -161,64 +167,81 @@ def _unused_rows() -> set[keys.Key]:
 
 
 def _advice(size: SiteSize, strategies: Mapping[str, KeyKind]) -> Advice:
-    """Returns the strategy that takes least for a site of that size."""
+    """Returns the strategy that takes the least memory for a site of that size.
+
+    `strategies` has the keys of each strategy by its name.
+    """
     if not size.visitors:
         return Advice(
             "", "no post has visitors that were flushed, so there is nothing to measure yet"
         )
-    # A strategy of signed-in readers suffices where nobody else is counted; but a bitmap with few
-    # of its bits set is mostly empty.
+    # A strategy that counts signed-in readers suffices if nobody else is counted, unless its bitmap
+    # would be mostly empty.
     readers_suffice = conf.ANONYMOUS == "none" and size.visitors >= FEW_BITS * size.readers
-    fitting = [
+    suitable = [
         strategy
         for strategy in STRATEGIES.values()
         if strategy.suits and (readers_suffice or not strategy.needs_reader)
     ]
 
     def cost(strategy: Strategy) -> tuple[float, bool, float]:
+        """Returns the memory; of strategies that take next to nothing, exact ones come first."""
         each = strategies[strategy.name].each
         return max(each, SMALL), not strategy.is_exact, each
 
-    least = min(fitting, key=cost)
-    return Advice(least.name, least.suits)
+    cheapest = min(suitable, key=cost)
+    return Advice(cheapest.name, cheapest.suits)
 
 
 def _estimate(row: keys.Key, size: SiteSize) -> KeyKind:
-    """Returns the keys of a row on a site of that size, by one that is written for a moment."""
+    """Returns the keys of a row on a site of that size.
+
+    Their size is that of one key, which is written for a moment.
+    """
     models = counted_models()
     label = label_of(models[0]) if models else "app.model"
-    parts = {**EXAMPLES, "subject": f"{label}:{size.posts}"}
-    pattern = keys.PART.sub(lambda part: parts.get(part[1], part[1]), row.pattern)
-    name = f"{keys.prefix()}{keys.tags()[0]}{pattern}"
+    examples = {**EXAMPLES, "subject": f"{label}:{size.posts}"}
+
+    def example(part: re.Match[str]) -> str:
+        """Returns an example of a part such as `{visitor}`, or its name if there is none."""
+        return examples.get(part[1], part[1])
+
+    name = f"{keys.prefix()}{keys.tags()[0]}{keys.PART.sub(example, row.pattern)}"
     amount = _amount(row, size)
     each = memory.weigh(row, length=len(name), members=amount.members)
     return KeyKind(round(amount.keys), round(each, 1), round(each * amount.keys))
 
 
 def _amount(row: keys.Key, size: SiteSize) -> Amount:
-    """Returns the keys of a row and their members, by its lifetime, its type and its pattern."""
-    parts = frozenset(keys.PART.findall(row.pattern))
+    """Returns the number of a row's keys and of their members, by lifetime, type and pattern.
+
+    A key gets the views of a slot of time, such as an hour. As many slots as fit into the lifetime
+    have keys at once. A key that stays gets all views, which are of different visitors.
+    """
+    part_names = frozenset(keys.PART.findall(row.pattern))
     lifetime = _lifetime(row)
-    slot = _slot(parts, lifetime)
+    slot = _slot(part_names, lifetime)
     subjects = size.categories if row.pattern.startswith("category:") else size.viewed
     if slot:
         views = size.views * slot / keys.DAY
-        touched = _touched(subjects, views)
+        viewed_subjects = _viewed_subjects(subjects, views)
         slots = max(1, ceil(lifetime / slot))
     else:
         views = size.viewed * max(1.0, size.visitors)
-        touched = subjects
+        viewed_subjects = subjects
         slots = 1
-    if "visitor" in parts:
-        count = views
-    elif "subject" in parts:
-        count = touched
+    if "visitor" in part_names:
+        keys_in_slot = views
+    elif "subject" in part_names:
+        keys_in_slot = viewed_subjects
     else:
-        count = 1
-    count *= _copies(parts)
-    views_of_each = views / count if count else 0
-    members = _members(row, parts, size=size, views=views_of_each, subjects=touched)
-    return Amount(count * slots, members)
+        keys_in_slot = 1
+    keys_in_slot *= _copies(part_names)
+    views_of_key = views / keys_in_slot if keys_in_slot else 0
+    members = _members(
+        row, part_names, size=size, views_of_key=views_of_key, viewed_subjects=viewed_subjects
+    )
+    return Amount(keys_in_slot * slots, members)
 
 
 def _lifetime(row: keys.Key) -> int:
@@ -229,48 +252,56 @@ def _lifetime(row: keys.Key) -> int:
         return rate_limit().seconds
     setting: int = getattr(conf, row.ttl)
     seconds = setting * keys.DAY if row.ttl.endswith("DAYS") else setting
-    return max(1, seconds)  # 0 is one second there
+    return max(1, seconds)  # a setting of 0 makes keys of one second
 
 
-def _slot(parts: frozenset[str], lifetime: int) -> int:
-    """Returns the time in which views enter the same key (seconds), 0 for a key that stays."""
-    for part, seconds in SLOTS.items():
-        if part in parts:
+def _slot(part_names: frozenset[str], lifetime: int) -> int:
+    """Returns the time whose views enter the same key (seconds), 0 for a key that stays."""
+    for part_name, seconds in SLOTS.items():
+        if part_name in part_names:
             return seconds
-    if parts & {"subject", "visitor"}:
+    if part_names & {"subject", "visitor"}:
         return lifetime
-    # A list of the whole site holds an hour's subjects at least, as trending does.
+    # A list of the whole site, such as the trending list, has the subjects of an hour at least.
     return max(lifetime, keys.HOUR)
 
 
-def _touched(subjects: int, views: float) -> float:
-    """Returns how many subjects get a view. Views fall on them by chance, so some get several."""
+def _viewed_subjects(subjects: int, views: float) -> float:
+    """Returns how many of the subjects get a view. Views come by chance, so some get several."""
     if not subjects:
         return 0
     return subjects * (1 - exp(-views / subjects))
 
 
-def _copies(parts: frozenset[str]) -> int:
-    """Returns how many keys there are for each model or dimension of the site."""
+def _copies(part_names: frozenset[str]) -> int:
+    """Returns how many keys there are because each model or dimension of the site has its own."""
     counts = {
         "model": len(counted_models()),
         "dimension": len(conf.DIMENSIONS),
     }
-    return prod(count for part, count in counts.items() if part in parts)
+    return prod(count for part_name, count in counts.items() if part_name in part_names)
 
 
 def _members(
-    row: keys.Key, parts: frozenset[str], *, size: SiteSize, views: float, subjects: float
+    row: keys.Key,
+    part_names: frozenset[str],
+    *,
+    size: SiteSize,
+    views_of_key: float,
+    viewed_subjects: float,
 ) -> float:
-    """Returns the members of a key that gets so many views, and of one of so many subjects."""
+    """Returns the number of members of a key: visitors, subjects, values, stages or bits."""
     if row.type == "HyperLogLog":
-        visitors = min(views, size.visitors) if "subject" in parts else views
-        return min(visitors, memory.MOST_MEMBERS)  # it grows no further
+        visitors = views_of_key
+        if "subject" in part_names:
+            visitors = min(views_of_key, size.visitors)
+        return min(visitors, memory.MOST_MEMBERS)  # a sketch grows no further
     if row.type == "set":
-        return min(views, size.visitors)
+        return min(views_of_key, size.visitors)
     if row.type == "sorted set":
-        return 1 if "subject" in parts else subjects
+        return 1 if "subject" in part_names else viewed_subjects
+    if row.type == "hash" and "dimension" in part_names:
+        return min(size.visitors, counters.VALUES)
     if row.type == "hash":
-        is_dimension = "dimension" in parts
-        return min(size.visitors, counters.VALUES) if is_dimension else len(conf.FUNNEL)
+        return len(conf.FUNNEL)
     return size.readers + 1

@@ -1,4 +1,4 @@
-"""What the doctor says about its measurements, and what to do. Nothing here asks a server."""
+"""The findings of the doctor: its judgements of measurements. Nothing here asks a server."""
 
 import re
 from collections.abc import Collection
@@ -32,9 +32,9 @@ from readtrack.texts import one_line
 
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
 OLDEST_VERSION = (6, 2)
-NEARLY_FULL = 0.9  # of the limit of memory
-EXAMPLES = 3  # of keys or subjects that a message names
-STATEMENT = 200  # characters of a statement that are shown
+NEARLY_FULL = 0.9  # share of the limit of memory
+EXAMPLES = 3  # keys or subjects that a message names
+STATEMENT = 200  # characters that are shown of a statement
 # What Redis says to SELECT: of a number too high, and in a cluster.
 NO_DATABASE = re.compile("DB index|SELECT is not allowed in cluster mode", re.IGNORECASE)
 
@@ -45,11 +45,11 @@ NO_SCHEDULE = (
 
 
 class Finding(NamedTuple):
-    """One result of an examination. The hint says what to do."""
+    """One result of an examination."""
 
     level: str  # ok, note, warning or error
     message: str
-    hint: str
+    hint: str  # what to do; "" if all is well
     name: str = ""  # of the examination
 
 
@@ -191,9 +191,9 @@ def of_persistence(persistence: Persistence) -> list[Finding]:
     return findings
 
 
-def _failed_write(what: str) -> Finding:
+def _failed_write(write: str) -> Finding:
     return _error(
-        f"The last {what} of Redis failed.", "Look into the log of Redis: is the disk full?"
+        f"The last {write} of Redis failed.", "Look into the log of Redis: is the disk full?"
     )
 
 
@@ -348,14 +348,14 @@ def of_drift(drift: Drift | None) -> list[Finding]:
     ]
 
 
-def _examples(names: Collection[str]) -> str:
-    return ", ".join(list(names)[:EXAMPLES])
+def _examples(keys_or_subjects: Collection[str]) -> str:
+    return ", ".join(list(keys_or_subjects)[:EXAMPLES])
 
 
 def failure(error: connection.RedisError | Error) -> Finding:
-    """Returns the finding for a server that does not answer or refuses to, or is not set up."""
+    """Returns the finding for a server that does not answer, refuses to answer or is not set up."""
     text = str(error).strip()
-    kind = type(error).__name__
+    error_name = type(error).__name__
     if isinstance(error, LayoutError):
         return _error(text, "Do it once no process has the old number any more.")
     if isinstance(error, connection.UnusableError):
@@ -366,12 +366,12 @@ def failure(error: connection.RedisError | Error) -> Finding:
         )
     if isinstance(error, connection.AuthenticationError):
         return _error(
-            f"Redis failed: {kind}: {text}",
+            f"Redis failed: {error_name}: {text}",
             f"Correct the user or the password in CACHES['{conf.CACHE}'].",
         )
     if isinstance(error, connection.RedisError):
         return _error(
-            f"Redis failed: {kind}: {text}",
+            f"Redis failed: {error_name}: {text}",
             f"CACHES['{conf.CACHE}'] points at {connection.address()}."
             " Is Redis running there, and can this machine reach it?",
         )
@@ -388,7 +388,7 @@ def names_no_database(error: connection.ResponseError) -> bool:
 
 
 def refusal(error: connection.ResponseError) -> Finding:
-    """Returns the finding for an examination that the server does not let the Redis user make."""
+    """Returns the finding for an examination whose commands the Redis user may not run."""
     if names_no_database(error):
         return _error(
             f"Redis has no database of that number, so nothing is counted: {error}",

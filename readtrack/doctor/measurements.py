@@ -1,7 +1,7 @@
 """What the doctor measures, as values with their units. `findings.py` judges them.
 
-Functions that take a client ask that server. All raise redis.RedisError or django.db.Error where a
-server fails or refuses, unless they say otherwise.
+A function with a client asks that server. All functions raise redis.RedisError or django.db.Error
+if a server fails or refuses, unless they say otherwise.
 """
 
 import timeit
@@ -27,8 +27,8 @@ PINGS = 5
 NOTICED = 24  # hours for which notices about addresses are read
 LOST = 24  # hours for which lost views are counted
 ONE = "return 1"  # a script
-MOST_TOTALS = 1_000_000  # totals that are looked at, at most, which takes two seconds
-SAMPLE = 1_000  # totals that are compared with SQL, at most
+MOST_TOTALS = 1_000_000  # totals that are checked at most, which takes two seconds
+SAMPLE = 1_000  # totals that are compared with SQL at most
 HOUR = timedelta(hours=1)
 
 
@@ -41,26 +41,26 @@ class Ping:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The version of a server; "" if it does not tell."""
+    """The version of a server."""
 
     product: str  # Redis or Valkey
-    number: str
+    number: str  # "" if the server does not tell
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a server is for others."""
+    """The role of a server: primary or replica, alone or in a cluster."""
 
     is_in_cluster: bool
     is_reached_as_cluster: bool  # CACHES names a cluster
     is_replica: bool
-    replicas: int  # connected ones
+    replicas: int  # that are connected to it
     needs_full_coverage: bool  # it refuses all commands while another server of the cluster is down
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The memory of a server, and what it does when that is full."""
+    """The memory of a server, and what the server does when the memory is full."""
 
     policy: str  # maxmemory-policy; "" if the server does not tell
     used: int  # bytes
@@ -97,7 +97,7 @@ class Shortage:
 class Addresses:
     """What web processes noticed about the addresses of new visitors in the last 24 hours."""
 
-    notices: Mapping[Notice, int]  # how often each was noticed; those that were not are left out
+    notices: Mapping[Notice, int]  # how often each was noticed, 1 at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,26 +105,26 @@ class Flushes:
     """When flushes ran, and how they ended."""
 
     has_run: bool
-    last_error: str  # of the last one; "" if it ended well
-    age: timedelta | None  # since the last good one began; None if there is none
-    took: timedelta | None  # by the last good one
+    last_error: str  # of the last flush; "" if it ended well
+    age: timedelta | None  # since the last good flush began; None without one
+    took: timedelta | None  # by the last good flush
 
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """Publications that Redis may not have."""
+    """Publications that were not sent to Redis yet."""
 
     publications: int
-    age: timedelta  # of the oldest
+    age: timedelta  # of the oldest publication
 
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """A session that has locked rows for a long time."""
+    """A session of the database that has locked rows for a long time."""
 
-    session: int
+    session: int  # its id
     age: timedelta
-    statement: str  # its last one
+    statement: str  # its last statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +139,8 @@ class Locks:
 class Totals:
     """The totals in Redis."""
 
-    count: int
-    broken: Collection[str]  # keys of those that are no numbers
+    count: int  # totals that were checked
+    broken: Collection[str]  # keys of totals that are no numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +170,12 @@ def version(client: Any) -> Version:
 
 
 def role(client: Any) -> Role:
-    """Asks whether the server is a primary, and of what."""
+    """Asks for the server's role."""
     info = client.info()
     is_in_cluster = int(info.get("cluster_enabled", 0)) > 0
-    coverage = _configured("cluster-require-full-coverage", client) if is_in_cluster else "no"
+    coverage: str | None = "no"
+    if is_in_cluster:
+        coverage = _configured("cluster-require-full-coverage", client)
     return Role(
         is_in_cluster=is_in_cluster,
         is_reached_as_cluster=isinstance(connection.connect(), Cluster),
@@ -194,7 +196,7 @@ def memory(client: Any) -> Memory:
 
 
 def persistence(client: Any) -> Persistence:
-    """Asks what is left after a restart of the server."""
+    """Asks what the server writes to its disk."""
     info = client.info()
     return Persistence(
         has_log=bool(info.get("aof_enabled")),
@@ -205,7 +207,7 @@ def persistence(client: Any) -> Persistence:
 
 
 def _configured(name: str, client: Any) -> str | None:
-    """Returns a directive of the server; None where the Redis user may not read it."""
+    """Returns the value of a directive of the server; None if the Redis user may not read it."""
     try:
         directives: dict[str, str] = client.config_get(name)
     except connection.ResponseError:  # hosted servers refuse CONFIG altogether
@@ -276,7 +278,7 @@ def outbox() -> Outbox:
 
 
 def locks() -> Locks:
-    """Reads how many rows the last good flush found locked. If any were, looks for the oldest lock."""
+    """Reads how many rows the last good flush found locked; if any, also the oldest lock now."""
     good_run = runs.last_good()
     if good_run is None or not good_run.locked:
         return Locks(rows=0, oldest=None)
@@ -290,7 +292,7 @@ def locks() -> Locks:
 
 
 def totals() -> Totals:
-    """Looks for totals that are no numbers, which flushes and pages skip."""
+    """Looks for totals that are no numbers. Flushes and pages skip those."""
     client: Any = connection.connect(patient=True)
     count = 0
     broken = []
@@ -298,17 +300,19 @@ def totals() -> Totals:
         count += 1
         if total is None:
             key = keys.total(subject)
-            if client.exists(key):  # otherwise it was removed meanwhile
+            if client.exists(key):  # otherwise the total was removed meanwhile
                 broken.append(key)
     return Totals(count, broken)
 
 
 def drift() -> Drift | None:
-    """Compares some totals with SQL; None unless a flush succeeded in the last hour.
+    """Compares some totals with SQL; returns None unless a flush succeeded in the last hour.
 
-    They may differ by the views since that flush, which the minute buckets hold for an hour.
+    A total may be higher than SQL's views by the views since that flush. The minute buckets know
+    for an hour which subjects were viewed.
     """
-    # Read first, because views from here on may be in the totals, and then are in the buckets.
+    # The flush is read before the totals, the buckets after them, so that the buckets have all
+    # views that the totals have and the flush lacks.
     now = buckets.now()
     good_run = runs.last_good()
     if good_run is None or now - good_run.began > HOUR:
@@ -329,11 +333,11 @@ def drift() -> Drift | None:
 
 
 def _some_totals(limit: int) -> Iterator[tuple[str, counters.Total | None]]:
-    """Yields some totals by subject, `limit` at most.
+    """Yields subjects and their totals, `limit` at most.
 
-    A total that is no number, or was removed meanwhile, is None.
+    The total is None if it is no number, or was removed meanwhile.
     """
-    subjects = dict.fromkeys(islice(counters.scan(), limit))  # SCAN may give one twice
+    subjects = dict.fromkeys(islice(counters.scan(), limit))  # SCAN may return a key twice
     for portion in scripts.parted(list(subjects)):
         totals_by_subject = scripts.run(counters.totals(portion), patient=True)
         for subject in portion:
@@ -350,11 +354,11 @@ def _stored_views(subjects: Collection[str]) -> dict[str, int]:
 
 
 def _viewed_since(began: datetime) -> set[str]:
-    """Returns the subjects that were viewed since then, an hour at most."""
-    # The clocks of the web servers, which name the buckets, may be fast.
+    """Returns the subjects that were viewed since then, which is an hour ago at most."""
+    # The web servers name the buckets, and their clocks may be fast.
     until = buckets.now() + buckets.MINUTE
-    count = int((until - began) / buckets.MINUTE) + 2
-    minutes = buckets.minute_buckets(count, until=until)
+    number_of_minutes = int((until - began) / buckets.MINUTE) + 2
+    minutes = buckets.minute_buckets(number_of_minutes, until=until)
     viewed: set[str] = set()
     for subjects in counters.changed(minutes):
         viewed.update(subjects)

@@ -1,4 +1,4 @@
-"""Memory of keys in Redis: of those that are there now, and of one that is written for a moment."""
+"""The memory that keys take in Redis: existing keys, and a key that is written for a moment."""
 
 import secrets
 from collections import defaultdict
@@ -11,101 +11,117 @@ from typing import Any, NamedTuple
 from readtrack.store import keys, scripts
 from readtrack.store.connection import connect, servers
 
-SAMPLE = 200  # keys of one kind that are weighed, at most
+SAMPLE = 200  # keys of one kind that are weighed at most
 STEP = 1_000  # keys in one SCAN, and members in one command
-MOST_MEMBERS = 20_000  # of a key that is written; larger ones grow evenly
-MOST_BITS = 8_000_000  # of a bitmap that is written, 1 MB; larger ones grow evenly
+# Larger keys are not written, because from here on their memory grows evenly.
+MOST_MEMBERS = 20_000
+MOST_BITS = 8_000_000  # of a bitmap, 1 MB
 
-BITS = {"bitmap": 1, "numbers": 32}  # of a member, by the type of a key
+BITS = {"bitmap": 1, "numbers": 32}  # bits of a member, by the type of the key
 
 
-class Member(NamedTuple):
-    """How a member is added to a key."""
+class Addition(NamedTuple):
+    """How members are added to a key."""
 
     command: str
-    arguments: Callable[[int], tuple[str | int, ...]]  # by the number of the member
+    arguments: Callable[[int], tuple[str | int, ...]]  # for the member with that number
 
 
 def _name(number: int) -> str:
     return f"{number:016}"
 
 
-# By the type of a key.
-MEMBERS = {
-    "HyperLogLog": Member("PFADD", lambda number: (_name(number),)),
-    "set": Member("SADD", lambda number: (_name(number),)),
-    "sorted set": Member("ZADD", lambda number: (number, _name(number))),
-    "hash": Member("HSET", lambda number: (_name(number), number)),
-    "hash of readers": Member("HSET", lambda number: (_name(number), number)),
+def _only_name(number: int) -> tuple[str | int, ...]:
+    return (_name(number),)
+
+
+def _score_and_name(number: int) -> tuple[str | int, ...]:
+    return (number, _name(number))
+
+
+def _field_and_value(number: int) -> tuple[str | int, ...]:
+    return (_name(number), number)
+
+
+# By the type of the key.
+ADDITIONS = {
+    "HyperLogLog": Addition("PFADD", _only_name),
+    "set": Addition("SADD", _only_name),
+    "sorted set": Addition("ZADD", _score_and_name),
+    "hash": Addition("HSET", _field_and_value),
+    "hash of readers": Addition("HSET", _field_and_value),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class KeyKind:
-    """Keys of one kind: their number, the average size of one and the size of all (bytes)."""
+    """The keys of one row of the key table."""
 
-    keys: int
-    each: float
-    total: int
+    keys: int  # their number
+    each: float  # the average size of a key (bytes)
+    total: int  # the size of all keys (bytes)
 
 
 def key_kinds(limit: int = 200_000) -> dict[str, KeyKind]:
-    """Returns the kinds of keys in Redis by pattern, largest first, and "other" for unknown ones.
+    """Returns the kinds of keys in Redis by pattern, largest first; "other" has unknown keys.
 
     They are estimated by a sample of `limit` keys at most. Raises redis.RedisError.
     """
     clients: Any = servers(patient=True)
     scans = [islice(client.scan_iter(count=STEP), limit // len(clients)) for client in clients]
-    names = dict.fromkeys(chain.from_iterable(scans))  # SCAN may return a key twice
-    if not names:
+    sample = dict.fromkeys(chain.from_iterable(scans))  # SCAN may return a key twice
+    if not sample:
         return {}
-    names_by_row: defaultdict[keys.Key | None, list[bytes]] = defaultdict(list)
-    for name in names:
-        row, _ = keys.parse(name.decode(errors="replace"))
-        names_by_row[row].append(name)
-    in_all = sum(client.dbsize() for client in clients)
-    scale = max(1.0, in_all / len(names))
+    keys_by_row: defaultdict[keys.Key | None, list[bytes]] = defaultdict(list)
+    for key in sample:
+        row, _ = keys.parse(key.decode(errors="replace"))
+        keys_by_row[row].append(key)
+    number_of_all = sum(client.dbsize() for client in clients)
+    scale = max(1.0, number_of_all / len(sample))
     kinds = {}
-    for row, group in names_by_row.items():
+    for row, keys_of_row in keys_by_row.items():
         pattern = row.pattern if row else "other"
-        each = _average_size(group[:SAMPLE])
+        each = _average_size(keys_of_row[:SAMPLE])
         if row:
             each += row.overhead
-        count = round(len(group) * scale)
+        count = round(len(keys_of_row) * scale)
         kinds[pattern] = KeyKind(count, round(each, 1), round(each * count))
     largest_first = sorted(kinds.items(), key=lambda item: item[1].total, reverse=True)
     return dict(largest_first)
 
 
-def _average_size(names: list[bytes]) -> float:
-    """Returns the average memory of keys (bytes), 0 if all of them expired meanwhile."""
-    calls = [scripts.Call[int | None]("MEMORY", ["USAGE"], (name,)) for name in names]
+def _average_size(sample: list[bytes]) -> float:
+    """Returns the average memory of the keys (bytes), 0 if all of them expired meanwhile."""
+    calls = [scripts.Call[int | None]("MEMORY", ["USAGE"], (key,)) for key in sample]
     sizes = [size for size in scripts.run_all(*calls, patient=True) if size]
     return fmean(sizes) if sizes else 0.0
 
 
 def weigh(row: keys.Key, *, length: int, members: float) -> float:
-    """Returns the memory of a key of the row (bytes), by writing one for a moment.
+    """Returns the memory of a key of the row with so many members (bytes).
 
-    The name of the key has that length. Raises redis.RedisError.
+    Writes such a key for a moment, whose name has the given length (characters). Raises
+    redis.RedisError.
     """
-    most = _most_members(row)
-    count = max(1, min(round(members), most))
-    name = keys.budget("", secrets.token_hex(4), row.type[0]).ljust(length, "0")
+    most_members = _most_members(row)
+    members_to_write = max(1, min(round(members), most_members))
+    nonce = secrets.token_hex(4)  # in the name, so that two commands at once do not meet
+    name = keys.budget("", nonce, row.type[0]).ljust(length, "0")
     writes = [
         scripts.Call[int]("write", [name], (keys.budget.ttl, *command))
-        for command in _commands(row, count)
+        for command in _commands(row, members_to_write)
     ]
-    usage = scripts.Call("MEMORY", ["USAGE"], (name, "SAMPLES", 0), lambda size: size or 0)
+    # With SAMPLES 0 Redis measures all members.
+    usage = scripts.Call[int | None]("MEMORY", ["USAGE"], (name, "SAMPLES", 0))
     try:
-        *_, size = scripts.run_all(*writes, usage, patient=True)
+        scripts.run_all(*writes, usage, patient=True)
     finally:
         connect(patient=True).unlink(name)
-    written = int(size) + row.overhead
-    has_members = row.type in BITS or row.type in MEMBERS
-    if has_members and members > most:
-        return written * members / most
-    return written
+    size = (usage.result or 0) + row.overhead
+    has_members = row.type in BITS or row.type in ADDITIONS
+    if has_members and members > most_members:
+        return size * members / most_members
+    return size
 
 
 def _most_members(row: keys.Key) -> int:
@@ -116,14 +132,20 @@ def _most_members(row: keys.Key) -> int:
 
 
 def _commands(row: keys.Key, count: int) -> list[tuple[str | int, ...]]:
-    """Returns commands, without the key, that write a key of the row with so many members."""
+    """Returns commands that write a key of the row with `count` members.
+
+    The name of the key, which comes behind the name of the command, is left out.
+    """
     if row.type in BITS:
-        return [("SETBIT", count * BITS[row.type] - 1, 1)]
-    if row.type not in MEMBERS:
+        last_bit = count * BITS[row.type] - 1
+        return [("SETBIT", last_bit, 1)]
+    if row.type not in ADDITIONS:
         return [("SET", 10**6)]
-    member = MEMBERS[row.type]
+    addition = ADDITIONS[row.type]
     commands: list[tuple[str | int, ...]] = []
-    for portion in scripts.sliced(range(count), STEP):
-        arguments = chain.from_iterable(member.arguments(number) for number in portion)
-        commands.append((member.command, *arguments))
+    for numbers in scripts.sliced(range(count), STEP):
+        command: list[str | int] = [addition.command]
+        for number in numbers:
+            command += addition.arguments(number)
+        commands.append(tuple(command))
     return commands

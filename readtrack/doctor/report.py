@@ -1,4 +1,4 @@
-"""The examinations in their order, and the report that goes through them."""
+"""The examinations of the doctor in their order, and the function that makes them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,19 +11,20 @@ from readtrack.doctor.findings import Finding
 from readtrack.store import connection
 from readtrack.store.cluster import Cluster
 
+# The sets of servers that an examination may ask.
 REDIS = frozenset({"redis"})
 SQL = frozenset({"sql"})
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """One thing that is measured and judged. Its findings have its name."""
+    """One thing that is measured and judged."""
 
-    name: str
-    measure: Callable[..., Any]
-    judge: Callable[[Any], list[Finding]]
+    name: str  # its findings have it, too
+    measure: Callable[..., Any]  # returns a value of `measurements`
+    judge: Callable[[Any], list[Finding]]  # takes that value
     asks: frozenset[str]  # REDIS, SQL or both; it is left out once one of them has failed
-    is_by_server: bool = False  # each server of a cluster has its own answer
+    is_by_server: bool = False  # True to ask each server of a cluster; `measure` takes its client
 
 
 EXAMINATIONS = (
@@ -46,7 +47,10 @@ EXAMINATIONS = (
 
 
 def examine() -> Iterator[Finding]:
-    """Yields the findings as they are made. A server that fails is reported, and not asked again."""
+    """Yields the findings, each as soon as it is made.
+
+    If Redis or SQL fails, that is a finding, and no further examination asks it.
+    """
     failed: frozenset[str] = frozenset()
     for examination in EXAMINATIONS:
         if failed & examination.asks:
@@ -68,10 +72,12 @@ def examine() -> Iterator[Finding]:
 
 
 def _results(examination: Examination) -> list[Finding]:
-    """Returns the findings of one examination. Raises redis.RedisError and django.db.Error."""
+    """Returns the findings of one examination. Raises redis.RedisError and django.db.Error.
+
+    A finding about several servers of a cluster comes once, with the addresses of these servers.
+    """
     if not examination.is_by_server:
         return examination.judge(examination.measure())
-    # A finding is reported once for all servers that have it.
     clients_by_finding: dict[Finding, list[Any]] = {}
     for client in connection.servers():
         for finding in examination.judge(examination.measure(client)):

@@ -2,20 +2,23 @@
 
 from datetime import timedelta
 
-UNITS = ((86_400, "days"), (3_600, "h"), (60, "min"))  # of durations, with their seconds
+UNITS = ((86_400, "days"), (3_600, "h"), (60, "min"))  # seconds and name, largest first
 
 
 def duration(time: timedelta) -> str:
-    """Returns `75 s`, `3 h`: rounded down, in the largest unit of which there are two or more."""
+    """Returns a duration such as `75 s` or `3 h`.
+
+    It is in the largest unit of which there are two or more, rounded down.
+    """
     seconds = max(0, round(time.total_seconds()))
-    for length, unit in UNITS:
-        if seconds >= 2 * length:
-            return f"{seconds // length} {unit}"
+    for seconds_of_unit, unit in UNITS:
+        if seconds >= 2 * seconds_of_unit:
+            return f"{seconds // seconds_of_unit} {unit}"
     return f"{seconds} s"
 
 
 def size(count: float) -> str:
-    """Returns a number of bytes as `89 B`, `12.0 KB`, `2.1 GB`."""
+    """Returns a number of bytes such as `89 B`, `12.0 KB` or `2.1 GB`."""
     if count < 1024:
         return f"{count:.0f} B"
     for unit in ("KB", "MB"):
@@ -26,7 +29,7 @@ def size(count: float) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Returns `1 key`, `2,000 keys`."""
+    """Returns a number and the noun in its singular or plural, such as `1 key` or `2,000 keys`."""
     if count == 1:
         return f"1 {noun}"
     return f"{count:,} {noun}s"

@@ -17,71 +17,76 @@ from readtrack.subjects import subject_column
 def archive_changed(live: Mapping[str, RowCounts], epoch: epochs.SqlEpoch, *, hour: int) -> int:
     """Archives the subjects that changed since they were archived, and removes idle ones.
 
-    `live` has what the subjects' rows store, `hour` is the present one (since 1970). Returns the
-    number of lost sketches that came back to Redis.
+    `live` has the counts by subject, which are the same in Redis and in the subjects' rows. `hour`
+    is the present hour (since 1970). Returns the number of lost sketches that came back to Redis.
     """
-    restored = 0
+    restored_sketches = 0
     for subjects in scripts.sliced(list(live)):
         archived = archive.archived(subjects, "views", "visitors", "hour")
         unchanged = {
             subject: row for subject, row in archived.items() if row.views == live[subject].views
         }
         changed = [subject for subject in subjects if subject not in unchanged]
-        # A sketch that Redis alone has lost must not replace a fuller one.
-        poorer = [
-            subject for subject in changed if _is_fuller(archived.get(subject), live[subject])
+        # If Redis lost a sketch, the archived one is fuller. It is merged into Redis first, so that
+        # it is not replaced by a sketch with fewer visitors.
+        with_lost_visitors = [
+            subject
+            for subject in changed
+            if subject in archived and archived[subject].visitors > live[subject].visitors
         ]
-        restored += _restore_sketches(poorer)
+        restored_sketches += _restore_sketches(with_lost_visitors)
         _archive(changed, live, epoch, hour=hour)
         if conf.IDLE_DAYS:
             _remove_idle(unchanged, live, epoch, hour=hour)
-    return restored
-
-
-def _is_fuller(row: Any, live: RowCounts) -> bool:
-    """Returns True if the archived row has more visitors than Redis. None is for no row."""
-    return row is not None and row.visitors > live.visitors
+    return restored_sketches
 
 
 def _restore_sketches(subjects: Sequence[str]) -> int:
-    """Merges the archived sketches into those in Redis. Returns the number of sketches."""
+    """Merges the archived sketches into the sketches in Redis. Returns the number of sketches."""
     sketches = archive.sketches(subjects)
-    fuller = {subject: Stored({}, sketch) for subject, sketch in sketches.items() if sketch}
-    scripts.run_all(*counters.lift(fuller), patient=True)
-    return len(fuller)
+    stored = {subject: Stored({}, sketch) for subject, sketch in sketches.items() if sketch}
+    scripts.run_all(*counters.lift(stored), patient=True)
+    return len(stored)
 
 
 def _archive(
     subjects: Sequence[str], live: Mapping[str, RowCounts], epoch: epochs.SqlEpoch, *, hour: int
 ) -> None:
-    """Stores the hashes and the sketches of the subjects."""
+    """Stores the hashes, the counts and the sketches of the subjects in SQL's archive."""
     breakdowns.store(subjects, epoch, hour=hour)
     calls = [counters.sketches(portion) for portion in scripts.parted(subjects)]
     sketches = ChainMap(*scripts.run_all(*calls, patient=True))
-    rows = (
-        (subject_column(subject), *live[subject], sketches[subject] or b"", hour)
-        for subject in subjects
-    )
+    rows = []
+    for subject in subjects:
+        counts = live[subject]
+        sketch = sketches[subject] or b""
+        rows.append((subject_column(subject), counts.views, counts.visitors, sketch, hour))
     databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=rows)
 
 
 def _remove_idle(
-    archived: Mapping[str, Any], live: Mapping[str, RowCounts], epoch: epochs.SqlEpoch, *, hour: int
+    unchanged: Mapping[str, Any],
+    live: Mapping[str, RowCounts],
+    epoch: epochs.SqlEpoch,
+    *,
+    hour: int,
 ) -> None:
-    """Removes subjects from Redis that were archived IDLE_DAYS ago, by the archived rows.
+    """Removes those subjects from Redis that had no view for IDLE_DAYS.
 
-    Subjects stay if SQL could not give their visitors back.
+    `unchanged` has the archived rows by subject, of subjects without a view since then. Subjects
+    with an exact strategy for unique visitors stay, because SQL does not store who their visitors
+    were.
     """
-    until = hour - conf.IDLE_DAYS * 24
-    idle = [
+    last_idle_hour = hour - conf.IDLE_DAYS * 24
+    idle_subjects = [
         subject
-        for subject, row in archived.items()
-        if row.hour <= until and not uniques.strategy_of(subject).is_exact
+        for subject, row in unchanged.items()
+        if row.hour <= last_idle_hour and not uniques.strategy_of(subject).is_exact
     ]
     # The hashes are stored first, because a funnel may gain steps without a view.
-    hashes = breakdowns.store(idle, epoch, hour=hour)
+    hashes = breakdowns.store(idle_subjects, epoch, hour=hour)
     calls = []
-    for portion in scripts.parted(idle):
+    for portion in scripts.parted(idle_subjects):
         views = {subject: live[subject].views for subject in portion}
         calls.append(removal.remove_idle(views, hashes))
     scripts.run_all(*calls, patient=True)

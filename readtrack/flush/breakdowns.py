@@ -1,4 +1,8 @@
-"""Merging the hashes of counts: funnels, reading, and the values of dimensions."""
+"""Merging the hashes of counts of Redis and SQL: funnels, reading, and values of dimensions.
+
+A hash has a name, which is its kind and its subject, and a count for each of its fields. `live` are
+the hashes in Redis, `stored` are those in SQL (the model Breakdown).
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,19 +17,20 @@ from readtrack.sql import archive, breakdown_history, databases, epochs, history
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, keys, scripts
 from readtrack.store.counters import Epoch, Hash, Name, Stored
-from readtrack.subjects import subject_column
+from readtrack.subjects import label_in, subject_column
 
-Hashes = Mapping[Name, Mapping[str, int]]  # counts by field, of each hash
+Hashes = Mapping[Name, Mapping[str, int]]  # counts by the name of the hash, then by field
 
-READING = "reading"  # the hash of a subject's reads
-OTHER = "other"  # the field that takes the counts of replaced values
+READING = "reading"  # the kind of hash that has a subject's reads
+OTHER = "other"  # the field for all values that a hash has no field of their own for
 
 
 def store(subjects: Sequence[str], epoch: epochs.SqlEpoch, *, hour: int) -> Hashes:
-    """Stores the counts of the subjects' hashes, with their gains under that hour (since 1970).
+    """Stores the counts of the subjects' hashes in SQL, and how much each model gained by that.
 
-    Raises hashes in Redis where SQL holds more. Returns the settled hashes, without counts where
-    Redis has none. If Redis has to be settled first, the next flush stores them.
+    The gains are stored under the given hour (since 1970). Where SQL has higher counts, it raises
+    the counts in Redis. Returns the settled hashes in Redis; a hash that Redis lacks is empty. If
+    Redis has to be settled first, nothing is stored, and the next flush stores the hashes.
     """
     hashes: dict[Name, Mapping[str, int]] = {}
     for portion in scripts.sliced(subjects):
@@ -34,16 +39,17 @@ def store(subjects: Sequence[str], epoch: epochs.SqlEpoch, *, hour: int) -> Hash
 
 
 def _store_portion(subjects: Sequence[str], epoch: epochs.SqlEpoch, *, hour: int) -> Hashes:
-    # SQL is read before Redis, so that _add_gains sees whether rows changed since then.
-    stored = archive.breakdowns(
-        [(kind, subject) for subject in subjects for kind in keys.hash_kinds()]
-    )
+    """Does what `store` does, for as many subjects as one call takes."""
+    hash_names = [(kind, subject) for subject in subjects for kind in keys.hash_kinds()]
+    # SQL is read before Redis, so that _store_with_gains sees whether rows changed since then.
+    stored = archive.breakdowns(hash_names)
     live, redis_epochs = _live_hashes(subjects)
     if not epoch.advance(redis_epochs):
         return live
     if conf.HISTORY and _gains(live, stored):
-        add_gains = partial(_add_gains, live, stored, hour=hour)
-        if not databases.retried(databases.of(Breakdown), add_gains):
+        store_with_gains = partial(_store_with_gains, live, stored, hour=hour)
+        is_stored = databases.retried(databases.of(Breakdown), store_with_gains)
+        if not is_stored:  # begins again, with the rows as they are now
             return {**live, **_store_portion(subjects, epoch, hour=hour)}
     else:
         _raise(live, stored, hour=hour)
@@ -52,7 +58,10 @@ def _store_portion(subjects: Sequence[str], epoch: epochs.SqlEpoch, *, hour: int
 
 
 def _live_hashes(subjects: Sequence[str]) -> tuple[Hashes, Sequence[Epoch]]:
-    """Returns the settled hashes, and the epochs of their partitions as of a moment later."""
+    """Returns the settled hashes in Redis, and the epochs of their partitions.
+
+    Redis reads the epochs after the hashes.
+    """
     hash_calls = counters.hashes(subjects, keys.hash_kinds())
     epoch_calls = [counters.epoch(tag) for tag in keys.by_tag(subjects)]
     scripts.run_all(*hash_calls, *epoch_calls, patient=True)
@@ -65,49 +74,57 @@ def _live_hashes(subjects: Sequence[str]) -> tuple[Hashes, Sequence[Epoch]]:
 
 
 def _lift(live: Hashes, stored: Hashes) -> None:
-    """Raises the hashes in Redis of which SQL holds more."""
-    ahead = [name for name in live if _higher(live[name], stored[name])]
-    if not ahead:
+    """Raises the counts in Redis that are below those in SQL."""
+    hash_names = [name for name in live if _higher_in_sql(live[name], stored[name])]
+    if not hash_names:
         return
     # SQL is read again after Redis, so that nothing comes back that was deleted in between.
-    stored = archive.breakdowns(ahead)
-    higher = {keys.member(*name): Stored(_higher(live[name], stored[name])) for name in ahead}
-    scripts.run_all(*counters.lift(higher), patient=True)
+    stored = archive.breakdowns(hash_names)
+    counts_by_member: dict[str, Stored] = {}
+    for name in hash_names:
+        higher_counts = _higher_in_sql(live[name], stored[name])
+        counts_by_member[keys.member(*name)] = Stored(higher_counts)
+    scripts.run_all(*counters.lift(counts_by_member), patient=True)
 
 
-def _higher(counts: Mapping[str, int], stored: Mapping[str, int]) -> Mapping[str, int]:
-    """Returns the stored counts that are higher than the live ones of a hash."""
-    # A value that Redis lacks was replaced if it counts no more than the floor. Otherwise Redis
-    # has lost it.
+def _higher_in_sql(counts: Mapping[str, int], stored: Mapping[str, int]) -> Mapping[str, int]:
+    """Returns the stored counts of a hash, by field, that are higher than its live `counts`."""
+    # A hash has a limited number of fields. If Redis lacks a field that counts no more than the
+    # floor, a new value has replaced it. If it counts more, Redis has lost it.
     floor = Hash(counts).floor
     return {field: count for field, count in stored.items() if count > counts.get(field, floor)}
 
 
 def _gains(live: Hashes, stored: Hashes) -> Counter[breakdown_history.Gain]:
-    """Returns how much more is live than stored, by model, kind of hash and field.
+    """Returns how much higher the live counts are, by the label of the model, kind and field.
 
-    Where new values have replaced others in a hash, the gain of each value is an estimate. The sum
-    of the hash is exact.
+    If new values have replaced other values in a hash, the gain of each value is an estimate. The
+    sum of the hash is exact.
     """
     gains: Counter[breakdown_history.Gain] = Counter()
     for (hash_kind, subject), counts in live.items():
         if hash_kind == READING:  # reads have a history of each object
             continue
-        label = subject.partition(":")[0]
+        label = label_in(subject)
         for field, rise in _rises(counts, stored[hash_kind, subject]).items():
             gains[label, hash_kind, field[: archive.FIELD_LENGTH]] += rise
-    return +gains  # without zeros
+    return +gains  # a Counter's plus sign leaves out the zeros
 
 
 def _rises(counts: Mapping[str, int], stored: Mapping[str, int]) -> dict[str, int]:
-    """Returns how much each field of a hash rose, without the counts that new values inherited."""
+    """Returns how much each field of a hash rose since SQL stored it, by field.
+
+    A new value that replaced another value in a full hash began with the other value's count. That
+    inherited count is no rise, so it is subtracted.
+    """
     rises = {
         field: count - stored.get(field, 0)
         for field, count in counts.items()
         if count > stored.get(field, 0)
     }
-    # A new value has the count of the one that it replaced.
     inherited = sum(stored[field] for field in _replaced(counts, stored))
+    # It is not known which value inherited which count. So the inherited counts are subtracted from
+    # OTHER first, and then from the new values, lowest first.
     heirs = rises.keys() - (stored.keys() - {OTHER})
     for field in sorted(heirs, key=lambda field: (field != OTHER, rises[field])):
         least = 0 if field == OTHER else 1  # a new value was seen at least once
@@ -118,58 +135,65 @@ def _rises(counts: Mapping[str, int], stored: Mapping[str, int]) -> dict[str, in
 
 
 def _replaced(counts: Mapping[str, int], stored: Mapping[str, int]) -> list[str]:
-    """Returns the stored values of a hash that others have replaced, not those that were lost."""
+    """Returns the stored fields of a hash that new values have replaced in Redis.
+
+    A missing field that counts more than the floor was lost and not replaced.
+    """
     floor = Hash(counts).floor
     return [field for field, count in stored.items() if field not in counts and count <= floor]
 
 
-def _add_gains(live: Hashes, before: Hashes, *, hour: int) -> bool:
-    """Stores the counts, and what they gained, in one transaction.
+def _store_with_gains(live: Hashes, stored_before: Hashes, *, hour: int) -> bool:
+    """Stores the live counts and their gains in one transaction.
 
-    Returns False if rows are not as they were `before` Redis was read, which has to be read again.
+    `stored_before` is what SQL had stored before Redis was read. If that has changed, nothing is
+    stored, and Redis has to be read again: returns False.
     """
     with transaction.atomic(using=databases.of(Breakdown).alias):
         epochs.lock_epoch()  # one flush at a time, because each of two would add the same gain
         stored = archive.breakdowns(live)
-        # The rows were stored, replaced, reset or deleted, maybe after Redis was read.
-        if any(stored[name] != before[name] for name in live):
+        # Another flush, a reset or a deletion may have changed rows after Redis was read.
+        if any(stored[name] != stored_before[name] for name in live):
             return False
         _raise(live, stored, hour=hour)
-        # Read again and not computed, because MySQL may store two values that differ in case as
-        # one.
-        breakdown_history.add_gains(_gains(archive.breakdowns(live), stored), hour=hour)
+        # The new counts are read from SQL, because MySQL may store two values that differ in case
+        # only in one row.
+        raised = archive.breakdowns(live)
+        breakdown_history.add_gains(_gains(raised, stored), hour=hour)
     return True
 
 
 def _raise(live: Hashes, stored: Hashes, *, hour: int) -> None:
-    """Stores counts that rose, and deletes values that were replaced."""
+    """Stores the counts that rose, and deletes the rows of values that were replaced."""
     live = _without_deleted(live, stored)
     if conf.HISTORY:
-        # The reads come before the counts, because a flush that is killed in between is done
-        # again.
+        # The reads are stored before the counts: if the flush is killed in between, the counts are
+        # still below Redis's, so the next flush stores the reads again.
         _store_reads(live, stored, hour=hour)
     databases.upsert(Breakdown, ("subject", "kind", "field"), ("count",), rows=_rows(live, stored))
     for name, counts in live.items():
-        if replaced := _replaced(counts, stored[name]):
-            archive.delete_fields(name, replaced, floor=Hash(counts).floor)
+        replaced_fields = _replaced(counts, stored[name])
+        if replaced_fields:
+            archive.delete_fields(name, replaced_fields, floor=Hash(counts).floor)
 
 
 def _without_deleted(live: Hashes, stored: Hashes) -> Hashes:
-    """Returns the live hashes without those that Redis holds of deleted rows.
+    """Returns the live hashes without the hashes of objects that are deleted.
 
-    Redis was down when the row was deleted, or was restored from before it. SQL has deleted the
-    hash, so its counts would be gained a second time.
+    Redis may still have such a hash, because it was down when the object was deleted, or was
+    restored from an older snapshot. SQL has deleted the hash, so all its counts would look like
+    gains, for the second time.
     """
-    new = [name for name, counts in live.items() if counts and not stored[name]]
-    # SQL deletes a hash after its row. So a row that is found here, after `stored` was read, had
-    # all its hashes in `stored`.
-    missing = row_counts.missing({subject for _hash_kind, subject in new})
-    deleted = {name for name in new if name[1] in missing}
+    not_in_sql = [name for name, counts in live.items() if counts and not stored[name]]
+    # SQL deletes an object's row before its hashes. So if the row exists now, after `stored` was
+    # read, `stored` had all its hashes.
+    missing_subjects = row_counts.missing({subject for _hash_kind, subject in not_in_sql})
+    deleted = {(kind, subject) for kind, subject in not_in_sql if subject in missing_subjects}
     return {name: counts for name, counts in live.items() if name not in deleted}
 
 
 def _store_reads(live: Hashes, stored: Hashes, *, hour: int) -> None:
-    """Stores the reads that rose in the history of their objects."""
+    """Stores the numbers of reads that rose, in the history of their objects."""
     risen: dict[str, RowCounts] = {}
     for (hash_kind, subject), counts in live.items():
         if hash_kind != READING:
@@ -181,12 +205,12 @@ def _store_reads(live: Hashes, stored: Hashes, *, hour: int) -> None:
 
 
 def _rows(live: Hashes, stored: Hashes) -> list[tuple[str, str, str, int]]:
-    """Returns the rows of Breakdown that are to be raised: subject, kind, field and count."""
+    """Returns the new rows of Breakdown, of counts that rose: subject, kind, field and count."""
     rows = []
     for (hash_kind, subject), counts in live.items():
         column = subject_column(subject)
-        before = stored[hash_kind, subject]
+        stored_counts = stored[hash_kind, subject]
         for field, count in counts.items():
-            if count > before.get(field, 0):
+            if count > stored_counts.get(field, 0):
                 rows.append((column, hash_kind, field[: archive.FIELD_LENGTH], count))
     return rows

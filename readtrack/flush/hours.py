@@ -1,4 +1,8 @@
-"""Merging the views of whole models by the hour: Redis and SQL both get the higher number."""
+"""Merging the views of whole models by the hour: Redis and SQL both get the higher number.
+
+Redis has the views of each of the last hours. SQL's history has absolute views, those of all time
+up to the end of an hour.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -17,10 +21,10 @@ HOUR = 3_600_000_000  # µs
 
 
 class Merged(NamedTuple):
-    """The last hours of one model, merged."""
+    """The last hours of one model, merged. Both mappings are by hour (since 1970)."""
 
-    raised: Mapping[int, int]  # absolute views at the end of each hour that SQL is to raise
-    behind: Mapping[int, int]  # views of each hour of which Redis has fewer
+    raised: Mapping[int, int]  # absolute views at the end of each hour that SQL has to raise
+    behind: Mapping[int, int]  # SQL's views of each hour of which Redis has fewer
 
 
 def hour_at(redis_time: int) -> int:
@@ -29,20 +33,24 @@ def hour_at(redis_time: int) -> int:
 
 
 def write_hours(run: FlushRun, epoch: epochs.SqlEpoch) -> None:
-    """Writes the hours of models, lifts those that SQL holds more of, and adds the numbers to the
-    run.
+    """Writes the last hours of all models to SQL, and raises those in Redis that have fewer views.
+
+    Adds the numbers of settled and of lifted counters to the run.
     """
-    present = hour_at(run.flushed_until)
-    while (behind := store_hours(present, tags=epoch.tags)) is None:
+    present_hour = hour_at(run.flushed_until)
+    behind = store_hours(present_hour, tags=epoch.tags)
+    while behind is None:
         run.settled += settle(epoch)
+        behind = store_hours(present_hour, tags=epoch.tags)
     run.lifted += sum(scripts.run_all(*counters.lift(behind), patient=True))
 
 
 def store_hours(present: int, *, tags: Sequence[str] = ()) -> dict[str, Stored] | None:
-    """Raises SQL's last hours up to the present one (since 1970) to those in Redis.
+    """Raises the last hours of all models in SQL, up to the present hour, to Redis's views.
 
-    Returns the stored hours that Redis has less of, by the names of their counters. Returns None if
-    Redis has to be settled first.
+    `present` is the present hour (since 1970). Without `tags` it does so for all partitions.
+    Returns SQL's views of the hours of which Redis has fewer, by the names of the counters in
+    Redis. Returns None if Redis has to be settled first; then nothing is stored.
     """
     first = present - MODEL_HOURS + 1
     tags = tags or keys.tags()
@@ -59,11 +67,15 @@ def store_hours(present: int, *, tags: Sequence[str] = ()) -> dict[str, Stored] 
 def _write(
     live: Mapping[str, Mapping[int, Total]], redis_epochs: Sequence[Epoch], *, since: int
 ) -> dict[str, Stored] | None:
-    # One writer at a time, because rows are computed from the rows before them.
+    """Merges SQL's hours with the `live` ones. Returns what `store_hours` returns.
+
+    `live` has the views by model and hour, from the hour `since` on.
+    """
     with transaction.atomic(using=databases.of(History).alias):
+        # One writer at a time, because rows are computed from the rows before them.
         epochs.lock_epoch()
         epoch = epochs.SqlEpoch()
-        epoch.known(redis_epochs)  # in one query
+        epoch.known(redis_epochs)  # so that `advance` needs no query for an epoch that SQL knows
         if not epoch.advance(redis_epochs):
             return None
         rows: list[tuple[str, int, int, int]] = []
@@ -79,21 +91,28 @@ def _write(
 
 
 def _merge(stored: history.Sums, live: Mapping[int, Total]) -> Merged:
-    """Merges the hours of one model. An unsettled hour in Redis raises nothing."""
-    stored_views = stored.by_hour()
+    """Returns what SQL has to raise, and where Redis is behind, for the last hours of one model.
+
+    An unsettled hour in Redis raises nothing.
+    """
+    stored_by_hour = stored.by_hour()
     raised: dict[int, int] = {}
     behind: dict[int, int] = {}
+    # Absolute views at the end of each hour, as SQL has them and as it will have them. If an hour
+    # rises, the absolute views of all later hours rise as well.
     old_total = stored.before
     new_total = stored.before
-    for hour in sorted({*stored_views, *live}):
-        least = stored_views.get(hour, 0)
-        count = live.get(hour, Total(0))
-        views = max(least, count.views) if count.is_settled else least
-        old_total += least
+    for hour in sorted({*stored_by_hour, *live}):
+        in_sql = stored_by_hour.get(hour, 0)
+        in_redis = live.get(hour, Total(0))
+        views = in_sql
+        if in_redis.is_settled:
+            views = max(in_sql, in_redis.views)
+        old_total += in_sql
         new_total += views
-        has_row = hour in stored_views
+        has_row = hour in stored_by_hour
         if new_total > old_total and (views or has_row):
             raised[hour] = new_total
-        if hour in live and count.is_settled and count.views < least:
-            behind[hour] = least
+        if hour in live and in_redis.is_settled and in_redis.views < in_sql:
+            behind[hour] = in_sql
     return Merged(raised, behind)

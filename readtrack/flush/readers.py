@@ -12,24 +12,26 @@ from readtrack.unread.starting import subjects_of_rows
 
 
 def store(*, at: datetime) -> int:
-    """Stores the numbers of readers that changed, for the hour of `at`.
+    """Stores how many readers each category has, where that number changed, for the hour of `at`.
 
     Returns how many numbers were stored. Raises redis.RedisError.
     """
     hour = buckets.hour_index(at)
-    has_target = databases.of(ReaderHistory).features.supports_update_conflicts_with_target
-    unique_fields = ["subject", "hour"] if has_target else None
+    # MySQL knows by itself which columns are unique, and Django refuses to be given them.
+    unique_fields = None
+    if databases.of(ReaderHistory).features.supports_update_conflicts_with_target:
+        unique_fields = ["subject", "hour"]
     stored = 0
     for subjects in _portions():
         counts = read_state.count_readers(subjects, patient=True)
-        by_column = {subject_column(subject): count for subject, count in counts.items()}
-        newest = history.newest_readers(list(by_column))
+        counts_by_column = {subject_column(subject): count for subject, count in counts.items()}
+        newest = history.newest_readers(list(counts_by_column))
         rows = [
             ReaderHistory(subject=column, hour=hour, readers=count)
-            for column, count in by_column.items()
+            for column, count in counts_by_column.items()
             if count != newest[column]
         ]
-        # Not databases.upsert, because the number may fall.
+        # Not by databases.upsert, which never lowers a number: the number of readers may fall.
         databases.rows(ReaderHistory).bulk_create(
             rows, update_conflicts=True, update_fields=["readers"], unique_fields=unique_fields
         )
@@ -38,7 +40,8 @@ def store(*, at: datetime) -> int:
 
 
 def _portions() -> Iterator[list[str]]:
-    """Yields the subjects of all categories, as many as one call takes at a time."""
-    # From the site's own rows, because SCAN would miss categories whose key a publication removed.
+    """Yields the subjects of all categories, in portions that one call can take."""
+    # They come from the site's rows and not from SCAN, because a publication removes the key of its
+    # category, which then has 0 readers.
     for model in read_state_models():
         yield from subjects_of_rows(model, scripts.SLICE)

@@ -36,31 +36,32 @@ from readtrack.subjects import (
 
 # docs/explanation/flush.md describes what may come after a reset: late flushes, restored snapshots.
 def reset(subjects: Sequence[str]) -> None:
-    """Sets the subjects to zero.
+    """Sets the counts of the subjects to zero, in Redis and in SQL.
 
     Raises redis.RedisError or django.db.Error; the reset then has to be done again.
     """
     for portion in scripts.parted(subjects):
-        time = scripts.run(resetting.reset(portion), patient=True)
+        reset_time = scripts.run(resetting.reset(portion), patient=True)
         for model, rows in rows_by_model(portion).items():
             raising.zero(model, rows)
         archive.delete(portion)
-        notes = [(subject_column(subject), time, subject) for subject in portion]
+        notes = [(subject_column(subject), reset_time, subject) for subject in portion]
         databases.upsert(Reset, ("subject",), ("redis_time", "full_subject"), rows=notes)
 
 
 def reset_model(
     model: type[Model], *, is_empty: bool = False, progress: Callable[[int], object] = int
 ) -> int:
-    """Sets all subjects of the model, and of children that share them, to zero, and removes their
-    read state.
+    """Sets the counts of all objects of the model to zero, and removes their read state.
 
-    With `is_empty`, for a table without rows, the subjects are removed as those of deleted rows
-    are. `progress` is called with numbers of subjects. Returns the number of subjects. Raises
+    A model that shares its counts with a parent is reset together with the parent. `is_empty` is
+    for a table that has no rows any more: the subjects are removed, as if their rows had been
+    deleted. `progress` is called with numbers of subjects. Returns the number of subjects. Raises
     redis.RedisError or django.db.Error; the reset then has to be done again.
     """
     owning_model = owner(model)
     is_counted = owning_model in counted_models()
+    # A dict and not a set, because it keeps the order. Redis may give a subject more than once.
     subjects = dict.fromkeys(scanning.subjects(owning_model._meta.label_lower))
     if is_counted:
         subjects |= dict.fromkeys(_stored_subjects(owning_model))
@@ -79,22 +80,24 @@ def reset_model(
 
 def _stored_subjects(model: type[Model]) -> list[str]:
     """Returns the subjects of the model that have counts in SQL."""
-    every_row = databases.rows(model)  # with those that the model's manager hides
-    counted = row_counts.held(model, every_row).filter(Q(view_count__gt=0) | Q(visitor_count__gt=0))
-    pks = counted.values_list("pk", flat=True)
+    every_row = databases.rows(model)  # also the rows that the model's own manager hides
+    rows = row_counts.rows_with_counts(model, every_row)
+    counted_rows = rows.filter(Q(view_count__gt=0) | Q(visitor_count__gt=0))
+    pks = counted_rows.values_list("pk", flat=True)
     if row_counts.table_of(model) is model:
         return [subject_of_row(model, pk) for pk in pks]
-    return list(pks)  # rows of SubjectCount have the subject as their key
+    return list(pks)  # a row of SubjectCount has the subject as its primary key
 
 
 def on_flush(sender: Any, *, using: str, **kwargs: Any) -> None:
-    """Receives post_migrate, which `manage.py flush` also sends, and resets the emptied models.
+    """Receives post_migrate, which `manage.py flush` also sends, and resets the models that the
+    command has emptied.
 
-    Otherwise new rows would get old ids, and the counts and dots of the rows that had them. Keys of
-    tests stay, because Django's test case flushes after each test; `readtrack.testing.clear`
-    removes them.
+    Without it, new rows with the old ids would get the counts and dots of the rows before them. In
+    tests it does nothing, because Django's TransactionTestCase flushes after each test;
+    `readtrack.testing.clear` removes the keys of tests.
     """
-    is_migration = "plan" in kwargs
+    is_migration = "plan" in kwargs  # only `manage.py migrate` sends a plan
     if is_migration or keys.test_prefix():
         return
     for model in dict.fromkeys([*counted_models(), *read_state_models()]):
@@ -104,28 +107,32 @@ def on_flush(sender: Any, *, using: str, **kwargs: Any) -> None:
 
 
 def finish(resets: Mapping[str, int], epoch: epochs.SqlEpoch, *, now: int) -> None:
-    """Lowers rows to the live counts if an older count was written to them after a reset.
+    """Lowers rows to the live counts if another flush wrote an older count to them after a reset.
 
-    `resets` has the times of the noted resets by subject. All times are Redis's (µs).
+    `resets` has the times of the noted resets by subject, `now` is the present time. All times are
+    of Redis's clock (µs).
     """
     locked: set[str] = set()
     for portion in scripts.sliced(list(resets)):
         for model, rows in rows_by_model(portion).items():
             locked |= _lower(model, rows)
-    oldest = now - keys.reset.ttl * 1_000_000  # no flush holds a chunk for that long
-    for subject, time in resets.items():
-        if time < oldest and subject not in locked:
+    # What a flush read before this time, it has written by now.
+    end_of_late_writes = now - keys.reset.ttl * 1_000_000
+    for subject, reset_time in resets.items():
+        if reset_time < end_of_late_writes and subject not in locked:
             _delete_late_rows(subject)
             breakdowns.store([subject], epoch, hour=hour_at(now))
-            resetting.delete_reset(subject, at=time)
+            resetting.delete_reset(subject, at=reset_time)
 
 
 def _lower(model: type[Model], rows: Mapping[Any, str]) -> set[str]:
-    """Lowers rows that store more than Redis. Returns the subjects whose rows are locked elsewhere.
+    """Lowers the rows that store more than Redis has.
 
-    `rows` has the subjects by primary key.
+    `rows` has the subjects by primary key. Returns the subjects of the rows that could not be
+    lowered, because another transaction has locked them.
     """
-    # SQL is read before Redis, so that a count that SQL rightly stores is live by then.
+    # SQL is read before Redis. In this order a count that SQL rightly stores is not above the live
+    # count, which may only have risen meanwhile.
     stored = row_counts.stored(model, list(rows))
     portions = scripts.parted([rows[pk] for pk in stored])
     total_calls = [counters.totals(portion) for portion in portions]
@@ -133,6 +140,7 @@ def _lower(model: type[Model], rows: Mapping[Any, str]) -> set[str]:
     scripts.run_all(*total_calls, *visitor_calls, patient=True)
     totals = ChainMap(*(call.result for call in total_calls))
     visitors = ChainMap(*(call.result for call in visitor_calls))
+    connection = databases.of(row_counts.table_of(model))
     locked = set()
     for pk, row in stored.items():
         subject = rows[pk]
@@ -141,19 +149,23 @@ def _lower(model: type[Model], rows: Mapping[Any, str]) -> set[str]:
         if lowest == row:
             continue
         write = partial(raising.lower, model, pk, to=lowest, stored=row)
-        if not databases.retried(databases.of(row_counts.table_of(model)), write):
+        is_unlocked = databases.retried(connection, write)
+        if not is_unlocked:
             locked.add(subject)
     return locked
 
 
 def _delete_late_rows(subject: str) -> None:
-    """Deletes what a flush that began before the reset may have written after it."""
+    """Deletes what a flush that began before the reset of the subject may have written after it.
+
+    That is its archived row, and each stored count of a hash that is above the live count.
+    """
     archive.delete([subject], models=[Archive])
     stored = archive.breakdowns([(kind, subject) for kind in keys.hash_kinds()])
-    hashes = ChainMap(
-        *scripts.run_all(*counters.hashes([subject], keys.hash_kinds()), patient=True)
-    )
+    calls = counters.hashes([subject], keys.hash_kinds())
+    hashes = ChainMap(*scripts.run_all(*calls, patient=True))
     for name, counts in stored.items():
         live = hashes[name].counts
-        late = [field for field, count in counts.items() if count > live.get(field, 0)]
-        archive.delete_fields(name, late, floor=max(counts.values(), default=0))
+        late_fields = [field for field, count in counts.items() if count > live.get(field, 0)]
+        highest = max(counts.values(), default=0)  # as the floor, so that all of them are deleted
+        archive.delete_fields(name, late_fields, floor=highest)

@@ -25,15 +25,16 @@ from readtrack.sql import databases, epochs, history_months, model_sums, popular
 from readtrack.store import counters, flush_notes, keys, resetting, scripts, uniques
 from readtrack.store.connection import server_time
 
-# Buckets are named by Redis's clock as the web servers compute it (see clock.py). If a machine's
-# clock is off by more than that, its changes stay hidden from this flush for a minute, and the next
-# full flush stores them.
-OVERLAP = timedelta(minutes=3)
-AHEAD = timedelta(minutes=2)
-# Buckets this old exist for sure.
+# A flush of what changed reads the buckets of all minutes since the last flush, and some minutes
+# before and after them. For the web servers name the buckets by Redis's time as each of them
+# computes it (see store/clock.py). The changes of a machine whose clock was off by more than that
+# are stored by the next full flush.
+OVERLAP = timedelta(minutes=3)  # before the last flush
+AHEAD = timedelta(minutes=2)  # after the present minute
+# No bucket of these last minutes has expired.
 REACH = timedelta(seconds=keys.trending_bucket.ttl) - timedelta(minutes=5)
 
-TOTALS_AT_ONCE = 10_000  # which are read and written before the next ones are read
+TOTALS_AT_ONCE = 10_000  # totals in a chunk, which is written before the next chunk is read
 RUNS_KEPT = 10_000  # records of past flushes: a week of one a minute
 # From one archive to the next. The full flushes between them archive what was viewed in the last
 # hour.
@@ -43,8 +44,8 @@ ARCHIVE_INTERVAL = timedelta(days=1)
 class Extent(NamedTuple):
     """What a flush has to look at."""
 
-    is_restored: bool  # Redis was restored from a snapshot, so hashes may be behind, too
-    minutes: Sequence[str]  # the minute buckets with the subjects that changed
+    is_restored: bool  # Redis was restored from a snapshot, so all hashes have to be compared, too
+    minutes: Sequence[str]  # names of the minute buckets with the subjects that changed
 
 
 def flush(
@@ -54,13 +55,15 @@ def flush(
     part: str = "",
     progress: Callable[[int], object] = int,
 ) -> FlushRun:
-    """Writes every total that Redis holds, or only those that changed.
+    """Writes all totals that Redis has to SQL, or with `only_changed` those that changed.
 
-    If the minute buckets do not reach back to the last good flush, or Redis was restored from a
-    snapshot, everything is written. With `must_archive` a full flush archives, although the next
-    archive is not due. A part such as "2/8" is every eighth of the partitions, from
-    the second one on. `progress` is called with numbers of totals. Returns the saved record of the
-    flush. Raises redis.RedisError or django.db.Error; the next flush then writes what is missing.
+    Writes all totals, too, if the minute buckets do not reach back to the last good flush, or if
+    Redis was restored from a snapshot. With `must_archive` a full flush archives, even if no
+    archive is due. `part` limits the flush to some partitions: "2/8" is every eighth partition from
+    the second one on, "" is all partitions. `progress` is called with numbers of totals.
+
+    Returns the saved record of the flush. Raises redis.RedisError or django.db.Error; the next
+    flush then writes what is missing.
     """
     run = FlushRun(started=django_timezone.now(), part=part)
     try:
@@ -76,9 +79,10 @@ def flush(
 
 
 def write_subjects(subjects: Iterable[str]) -> None:
-    """Writes these totals and the hours of models as a flush does, without a record.
+    """Writes the totals of the subjects and the hours of models as a flush does.
 
-    Raises redis.RedisError or django.db.Error, as `flush` does.
+    It saves no record of a flush, and keeps no history of the subjects. Raises redis.RedisError or
+    django.db.Error, as `flush` does.
     """
     now = server_time(patient=True)
     run = FlushRun(
@@ -95,6 +99,7 @@ def write_subjects(subjects: Iterable[str]) -> None:
 def _flush(
     run: FlushRun, *, only_changed: bool, must_archive: bool, progress: Callable[[int], object]
 ) -> None:
+    """Does what `flush` does, and sets the numbers of the run, which `flush` saves."""
     epoch = epochs.SqlEpoch(run.part)
     is_restored, minutes = _begin(run, epoch, only_changed=only_changed, must_archive=must_archive)
     hour = hour_at(run.flushed_until)
@@ -103,10 +108,12 @@ def _flush(
     for chunk in _chunks(changed):
         if counters.have_hashes(chunk):
             breakdowns.store(chunk, epoch, hour=hour)
-    archived = _recently_viewed(run, epoch)
-    subjects = changed if run.kind == run.Kind.CHANGED else _every_subject(run, epoch)
+    to_archive = _recently_viewed(run, epoch)
+    subjects: Iterable[str] = changed
+    if run.kind != run.Kind.CHANGED:
+        subjects = _every_subject(run, epoch)
     for chunk in _chunks(subjects):
-        write_chunk(chunk, run, epoch=epoch, changed=changed, archived=archived)
+        write_chunk(chunk, run, epoch=epoch, changed=changed, to_archive=to_archive)
         if is_restored:
             breakdowns.store(chunk, epoch, hour=hour)
         progress(len(chunk))
@@ -114,17 +121,23 @@ def _flush(
 
 
 def _changed(minutes: Sequence[str], epoch: epochs.SqlEpoch) -> Iterator[str]:
-    """Yields the subjects in these minute buckets."""
+    """Yields the subjects in these minute buckets, some of them more than once."""
     return chain.from_iterable(counters.changed(minutes, tags=epoch.tags))
 
 
 def _every_subject(run: FlushRun, epoch: epochs.SqlEpoch) -> Iterator[str]:
     """Yields the subjects of all totals in the partitions of this flush."""
-    return counters.scan(tags=epoch.tags if run.part else ())
+    if not run.part:
+        return counters.scan()
+    return counters.scan(tags=epoch.tags)
 
 
 def _recently_viewed(run: FlushRun, epoch: epochs.SqlEpoch) -> frozenset[str]:
-    """Returns the subjects with a sketch that were viewed in the last hour, for a full flush."""
+    """Returns the subjects of which a full flush archives the sketches: those viewed recently.
+
+    Recently is as far as the minute buckets reach back, about an hour. For flushes of another kind
+    it returns no subjects: an archiving flush archives all of them, any other flush none.
+    """
     if run.kind != run.Kind.FULL:
         return frozenset()
     until = buckets.time_of(run.flushed_until) + AHEAD
@@ -135,6 +148,7 @@ def _recently_viewed(run: FlushRun, epoch: epochs.SqlEpoch) -> frozenset[str]:
 
 
 def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
+    """Yields the subjects in lists of TOTALS_AT_ONCE, each list without duplicates."""
     source = iter(subjects)
     while chunk := list(dict.fromkeys(islice(source, TOTALS_AT_ONCE))):
         yield chunk
@@ -143,25 +157,26 @@ def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
 def _begin(
     run: FlushRun, epoch: epochs.SqlEpoch, *, only_changed: bool, must_archive: bool
 ) -> Extent:
-    """Enters the run in Redis and SQL, and decides how much it writes.
+    """Notes the run in Redis and in SQL, decides its kind, and returns what it has to look at.
 
-    A Redis that does not know the newest flush that SQL knows was restored from before it, so
-    everything has to be written. Redis is written first, so that a kill between the two does not
-    make a sound Redis look restored.
+    If Redis does not know the newest flush that SQL knows, Redis was restored from an older
+    snapshot, so everything has to be written. The run is noted in Redis first. If it is killed
+    before it is noted in SQL, Redis knows more than SQL, which is harmless.
     """
-    is_restored = _enter(run, epoch)
-    past = (
+    is_restored = _note_in_redis(run, epoch)
+    # The times until which earlier good flushes have read Redis (µs), newest first.
+    past_times = (
         runs.ended_well(part__in={"", run.part})
         .order_by("-pk")
         .values_list("flushed_until", flat=True)
     )
     now = buckets.time_of(run.flushed_until)
-    since = buckets.time_of(past.first() or 0)
-    # A time in the future comes from a clock that was set back since, and proves nothing.
+    since = buckets.time_of(past_times.first() or 0)
+    # If the last flush is in the future, the clock was set back since then.
     is_in_reach = now - REACH <= since <= now
     if only_changed and is_in_reach and not is_restored:
         run.kind = run.Kind.CHANGED
-    elif must_archive or _is_archive_due(run, past):
+    elif must_archive or _is_archive_due(run, past_times):
         run.kind = run.Kind.ARCHIVE
     else:
         run.kind = run.Kind.FULL
@@ -171,45 +186,54 @@ def _begin(
     if not is_in_reach:
         since = now - REACH
     until = now + AHEAD
+    # Two more, because the division leaves out parts of a minute at both ends.
     count = (until - since + OVERLAP) // buckets.MINUTE + 2
     return Extent(is_restored, buckets.minute_buckets(count, until=until))
 
 
-def _is_archive_due(run: FlushRun, past: "QuerySet[FlushRun, Any]") -> bool:
-    """Returns True if the last archive is ARCHIVE_INTERVAL old, or from the future.
+def _is_archive_due(run: FlushRun, past_times: "QuerySet[FlushRun, Any]") -> bool:
+    """Returns True if the last archive is ARCHIVE_INTERVAL old, or in the future.
 
-    `past` are the ends of the good flushes (µs), newest first.
+    `past_times` has the times of earlier good flushes (µs), newest first.
     """
-    # On a new site the first archive comes at the end of the first period.
-    last = past.filter(kind=run.Kind.ARCHIVE).first() or past.last() or run.flushed_until
+    last_archive = past_times.filter(kind=run.Kind.ARCHIVE).first()
+    if not last_archive:
+        # On a new site the first archive is due ARCHIVE_INTERVAL after the first flush.
+        last_archive = past_times.last() or run.flushed_until
     interval = ARCHIVE_INTERVAL // timedelta(microseconds=1)
-    return not 0 <= run.flushed_until - last < interval
+    is_recent = 0 <= run.flushed_until - last_archive < interval
+    return not is_recent
 
 
-def _enter(run: FlushRun, epoch: epochs.SqlEpoch) -> bool:
-    """Notes the run in Redis. Returns True if a partition was restored from before its last flush.
+def _note_in_redis(run: FlushRun, epoch: epochs.SqlEpoch) -> bool:
+    """Notes the run in Redis, and sets its times.
 
-    It starts over if Redis was restored meanwhile.
+    Returns True if a partition was restored from a snapshot that is older than its last flush, so
+    that a full flush is due. Starts over if Redis is restored meanwhile.
     """
     while True:
-        newest = _newest_flushes(epoch.tags)
-        last, is_restored = flush_notes.last_flushes(epoch.tags)
-        _purge(epoch.tags, since=min(last.values()))
+        newest_in_sql = _newest_flushes(epoch.tags)
+        last_in_redis, is_restored = flush_notes.last_flushes(epoch.tags)
+        _purge(epoch.tags, since=min(last_in_redis.values()))
         for tag in epoch.tags:
-            if last[tag] < newest[tag]:
-                flush_notes.begin_anew(tag, newest=newest[tag])
+            if last_in_redis[tag] < newest_in_sql[tag]:
+                flush_notes.begin_anew(tag, newest=newest_in_sql[tag])
                 is_restored = True
         run.flushed_until = server_time(patient=True)
-        # Keeps flushes in order even if the clock was set back.
-        run.redis_time = max(run.flushed_until, *(time + 1 for time in newest.values()))
-        if flush_notes.note_flush(run.redis_time, after=last):
+        # Later than all earlier flushes, even if the clock was set back.
+        run.redis_time = max(run.flushed_until, *(time + 1 for time in newest_in_sql.values()))
+        is_noted = flush_notes.note_flush(run.redis_time, after=last_in_redis)
+        if is_noted:
             return is_restored
 
 
 def _newest_flushes(tags: Sequence[str]) -> Mapping[str, int]:
-    """Returns the time of the newest flush (µs) that SQL knows of each partition, 0 for none."""
+    """Returns the time of the newest flush (µs) that SQL knows of each partition, 0 for none.
+
+    The times are by the tags of the partitions.
+    """
     newest = dict.fromkeys(tags, 0)
-    # Flushes of other parts, and whole ones, enter themselves in these partitions, too.
+    # The same partition may also have been flushed as one of another part, or of all partitions.
     by_part = databases.rows(FlushRun).order_by().values_list("part").annotate(Max("redis_time"))
     for part, time in by_part:
         for tag in epochs.SqlEpoch(part).tags:
@@ -219,21 +243,26 @@ def _newest_flushes(tags: Sequence[str]) -> Mapping[str, int]:
 
 
 def _purge(tags: Sequence[str], *, since: int) -> None:
-    """Removes counts from before resets since that time (µs). SQL holds only what came later."""
+    """Removes counts from Redis that are older than a reset which came after `since` (µs).
+
+    A Redis that was restored from an older snapshot may have them.
+    """
     resets_since = databases.rows(Reset).filter(redis_time__gt=since)
-    times = dict(resets_since.values_list("full_subject", "redis_time"))
-    subjects = [subject for subject in times if keys.tag(subject) in tags]
-    calls = [resetting.purge(portion, times) for portion in scripts.parted(subjects)]
+    reset_times = dict(resets_since.values_list("full_subject", "redis_time"))
+    subjects = [subject for subject in reset_times if keys.tag(subject) in tags]
+    calls = [resetting.purge(portion, reset_times) for portion in scripts.parted(subjects)]
     scripts.run_all(*calls, patient=True)
 
 
 def _finish(run: FlushRun, epoch: epochs.SqlEpoch, *, has_changes: bool) -> None:
-    """Does what comes after the totals: late writes, hours of models, and after a full flush the
-    lists and the cleaning up.
+    """Does what comes after the totals.
+
+    It lowers rows that were reset, and writes the hours of models. After a full flush it also
+    renews the lists of the most viewed, and deletes old records of flushes and old history.
     """
     is_full = run.kind != run.Kind.CHANGED
     at = buckets.time_of(run.flushed_until)
-    # The flush of the first partition does what belongs to the whole site.
+    # Of several flushes of parts, the one with the first partition does what concerns all of them.
     has_first = keys.tags()[0] in epoch.tags
     resets.finish(resetting.recent_resets(epoch.tags), epoch, now=run.redis_time)
     if conf.HISTORY and (is_full or has_changes or run.settled):
@@ -245,14 +274,17 @@ def _finish(run: FlushRun, epoch: epochs.SqlEpoch, *, has_changes: bool) -> None
         _delete_old_runs(run)
     if run.kind == run.Kind.ARCHIVE and has_first:
         thinning.thin(at=at)
-    # So that a snapshot taken during this run also counts as an old one.
+    # The end is noted as well as the start, so that a snapshot that was taken during this run is
+    # also recognized as an old one.
     end = max(server_time(patient=True), run.redis_time + 1)
     if flush_notes.note_flush(end, after=dict.fromkeys(epoch.tags, run.redis_time)):
         run.redis_time = end
 
 
 def _renew_lists(at: datetime) -> None:
-    """Stores the numbers of readers, and renews the lists of the most viewed and the sums."""
+    """Stores the numbers of readers, and renews the lists of the most viewed and the sums of
+    models.
+    """
     if not conf.HISTORY:
         return
     readers.store(at=at)
@@ -261,7 +293,11 @@ def _renew_lists(at: datetime) -> None:
 
 
 def _delete_old_runs(run: FlushRun) -> None:
-    """Deletes records of flushes, but the last RUNS_KEPT and the last good one of each kind."""
-    newest = runs.ended_well().order_by().values_list("kind", "part").annotate(newest=Max("pk"))
+    """Deletes the records of old flushes.
+
+    Keeps the last RUNS_KEPT records, and the last good one of each kind and part.
+    """
+    by_kind = runs.ended_well().order_by().values_list("kind", "part").annotate(newest=Max("pk"))
+    newest_pks = [pk for _kind, _part, pk in by_kind]
     old = databases.rows(FlushRun).filter(pk__lte=run.pk - RUNS_KEPT)
-    old.exclude(pk__in=[pk for _kind, _part, pk in newest]).delete()
+    old.exclude(pk__in=newest_pks).delete()

@@ -15,34 +15,40 @@ NOTHING = Stored({"": 0})  # what SQL stores of a row that is gone
 def settle(epoch: epochs.SqlEpoch) -> int:
     """Adds SQL's count to each unsettled counter, and lets a restored Redis join SQL's epochs.
 
-    Returns the number of counters that were settled.
+    Returns the number of counters that were settled. Counters that begin meanwhile are left to the
+    next flush.
     """
     settled = 0
     until = server_time(patient=True)
     while True:
+        # Of each partition the next names in `views:unsettled`, and its epoch.
         lists = counters.unsettled(until=until, tags=epoch.tags)
-        all_names = [name for unsettled, _ in lists for name in unsettled]
-        stored = stored_counters(all_names)
+        counter_names: list[str] = []
+        for unsettled_names, _ in lists:
+            counter_names += unsettled_names
+        stored = stored_counters(counter_names)
         # SQL's epochs are read after SQL's counts, so that all these counts were settled in these
         # epochs or in earlier ones.
         sql_epochs = epoch.known([redis_epoch for _, redis_epoch in lists])
-        calls = [
-            counters.settle(
-                {name: stored[name] for name in unsettled},
-                epoch=redis_epoch,
-                known=sql_epochs.get(redis_epoch.tag),
-            )
-            for unsettled, redis_epoch in lists
-        ]
+        # A partition without unsettled counters is called, too, because it may have been restored.
+        calls = []
+        for unsettled_names, redis_epoch in lists:
+            to_add = {name: stored[name] for name in unsettled_names}
+            known_epoch = sql_epochs.get(redis_epoch.tag)
+            calls.append(counters.settle(to_add, epoch=redis_epoch, sql_epoch=known_epoch))
         answers: list[tuple[int, Epoch]] = scripts.run_all(*calls, patient=True)
         epoch.advance([new_epoch for _, new_epoch in answers])
         settled += sum(count for count, _ in answers)
-        if not all_names:
+        if not counter_names:
             return settled
 
 
 def stored_counters(counter_names: Sequence[str]) -> dict[str, Stored]:
-    """Returns what SQL stores of each counter, by the names that `views:unsettled` has for them."""
+    """Returns what SQL stores of each counter, by the counter's name in `views:unsettled`.
+
+    Such a name is the subject for a total (`blog.post:42`), the kind and the subject for a hash
+    (`funnel:blog.post:42`), and the key without the prefix for an hour of a model.
+    """
     hours: list[str] = []
     hashes: list[Name] = []
     totals: list[str] = []
@@ -64,28 +70,34 @@ def stored_counters(counter_names: Sequence[str]) -> dict[str, Stored]:
 
 
 def _stored_hours(counter_names: Sequence[str]) -> Mapping[str, Stored]:
-    """Returns what SQL stores of each hour of a model, by the names of the counters."""
-    hours = {name: keys.parse_hour(name) for name in counter_names}
-    indexes = [hour for _, hour in hours.values()]
-    sums = history.sums(
-        {model for model, _ in hours.values()}, since=min(indexes), until=max(indexes) + 1
-    )
-    views = {model: stored.by_hour() for model, stored in sums.items()}
-    return {name: Stored({"": views[model].get(hour, 0)}) for name, (model, hour) in hours.items()}
+    """Returns SQL's views of each hour of a model, by the names of the counters."""
+    model_hours = {name: keys.parse_hour(name) for name in counter_names}
+    models = {model for model, _ in model_hours.values()}
+    hours = [hour for _, hour in model_hours.values()]
+    sums = history.sums(models, since=min(hours), until=max(hours) + 1)
+    views_by_hour = {model: stored.by_hour() for model, stored in sums.items()}
+    stored_hours = {}
+    for name, (model, hour) in model_hours.items():
+        views = views_by_hour[model].get(hour, 0)
+        stored_hours[name] = Stored({"": views})
+    return stored_hours
 
 
 def _stored_hashes(hashes: Sequence[Name]) -> Mapping[str, Stored]:
-    """Returns what SQL stores of each hash, by the names of the counters."""
+    """Returns SQL's counts of each hash, by the names of the counters."""
     breakdowns = archive.breakdowns(hashes)
     return {keys.member(*name): Stored(counts) for name, counts in breakdowns.items()}
 
 
 def _stored_totals(subjects: Sequence[str]) -> Mapping[str, Stored]:
-    """Returns what SQL stores of the subjects that have a row, and begins their history."""
+    """Returns SQL's counts and sketches of the subjects that have a row, by subject.
+
+    Also begins the history of those that have views but no history yet.
+    """
     stored: dict[str, Stored] = {}
     for model, rows in rows_by_model(subjects).items():
-        by_pk = row_counts.stored(model, list(rows))
-        counts = {rows[pk]: row for pk, row in by_pk.items()}
+        counts_by_pk = row_counts.stored(model, list(rows))
+        counts = {rows[pk]: row for pk, row in counts_by_pk.items()}
         if conf.HISTORY:
             history.begin({subject: row for subject, row in counts.items() if row.views})
         sketches = archive.sketches(counts)

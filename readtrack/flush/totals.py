@@ -18,10 +18,10 @@ from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, keys, removal, scripts, uniques
 from readtrack.subjects import rows_by_model
 
-# Rows locked at once. PostgreSQL raises so many in some 20 ms, for which the site's own saves of
-# these rows wait.
+# Rows that one transaction locks. PostgreSQL raises them in some 20 ms, for which the site's own
+# saves of these rows have to wait.
 ROWS_LOCKED = 2_000
-# Seconds from a flush that misses a row until a later flush, which misses it too, removes its keys.
+# Seconds for which the row of a subject has to be missing until a flush removes the subject's keys.
 ORPHAN_PATIENCE = keys.DAY
 
 
@@ -30,7 +30,7 @@ class Portion(NamedTuple):
 
     model: type[Model]
     rows: Mapping[Any, str]  # subjects by primary key
-    live: Mapping[str, RowCounts]  # by subject
+    live: Mapping[str, RowCounts]  # by subject, of these rows and of others in the chunk
 
     def subjects(self, pks: Sequence[Any]) -> list[str]:
         """Returns the subjects of the rows with these primary keys."""
@@ -43,17 +43,19 @@ def write_chunk(
     *,
     epoch: epochs.SqlEpoch,
     changed: Container[str],
-    archived: Container[str] = (),
+    to_archive: Container[str] = (),
 ) -> None:
-    """Writes one chunk of totals, lifts those that SQL holds more of, and adds the numbers to the
-    run.
+    """Writes one chunk of totals to SQL, raises totals in Redis where SQL has more, and adds the
+    numbers to the run.
 
-    History is kept of the subjects in `changed`, because of other subjects it is not known in which
-    hour they changed. Those in `archived` are archived, and all by an archiving flush.
+    Stores history for the subjects in `changed` only: when other subjects changed is not known.
+    Archives the subjects in `to_archive`; a flush of the kind "archive" archives all subjects.
     """
     live = _live(subjects, run, epoch)
     hour = hour_at(run.flushed_until)
-    # Subjects of no model stay orphans and are not removed, because an app may come back.
+    # At first all subjects are taken for orphans. Each portion takes off the subjects that have a
+    # row. Subjects of models that this site does not have are in no portion, so they stay orphans.
+    # Their keys stay, too, because an app may come back.
     run.orphans += len(live)
     for portion in _portions(live):
         write = partial(_write, portion, changed=changed, hour=hour)
@@ -61,34 +63,37 @@ def write_chunk(
         run.written += len(written.raised)
         run.lifted += _lift(portion.subjects(written.ahead))
         run.orphans -= len(portion.rows) - len(written.missing)
-        _remove_ripe(portion.subjects(written.missing))
+        _remove_ripe_orphans(portion.subjects(written.missing))
         locked = set(portion.subjects(written.locked))
         if locked:
             run.locked += len(locked)
-            counters.change(locked)
+            counters.change(locked)  # so that the next flush of what changed tries them again
         # These rows do not store what was read from Redis, so their archive would be stale.
         stale = {*locked, *portion.subjects([*written.ahead, *written.missing])}
-        due = {}
+        due_for_archive = {}
         for subject in portion.rows.values():
-            is_due = run.kind == run.Kind.ARCHIVE or subject in archived
+            is_due = run.kind == run.Kind.ARCHIVE or subject in to_archive
             if is_due and subject not in stale:
-                due[subject] = live[subject]
-        if due:
-            run.lifted += archive_changed(due, epoch, hour=hour)
+                due_for_archive[subject] = live[subject]
+        if due_for_archive:
+            run.lifted += archive_changed(due_for_archive, epoch, hour=hour)
 
 
 def _portions(live: Mapping[str, RowCounts]) -> Iterator[Portion]:
-    """Yields as many rows of one model as are locked at once."""
+    """Yields the rows of the subjects, ROWS_LOCKED rows of one model at most at a time."""
     for model, rows in rows_by_model(live).items():
-        # Neighbours share pages of the table. They are sorted by their subjects, because not every
-        # primary key has an order.
+        # Sorted, because rows that are neighbours share pages of the table. By subject, because
+        # not every primary key has an order.
         pks = sorted(rows, key=rows.__getitem__)
-        for some_pks in scripts.sliced(pks, ROWS_LOCKED):
-            yield Portion(model, {pk: rows[pk] for pk in some_pks}, live)
+        for pks_of_portion in scripts.sliced(pks, ROWS_LOCKED):
+            yield Portion(model, {pk: rows[pk] for pk in pks_of_portion}, live)
 
 
 def _live(subjects: list[str], run: FlushRun, epoch: epochs.SqlEpoch) -> dict[str, RowCounts]:
-    """Returns the views and visitors of the settled totals, and adds their number to the run."""
+    """Returns the live views and visitors of the subjects whose totals are settled, by subject.
+
+    Adds the number of totals that exist to the run.
+    """
     portions = scripts.parted(subjects)
     total_calls = [counters.settled_totals(portion) for portion in portions]
     visitor_calls = [uniques.visitors(portion) for portion in portions]
@@ -96,24 +101,24 @@ def _live(subjects: list[str], run: FlushRun, epoch: epochs.SqlEpoch) -> dict[st
     epoch_calls = [counters.epoch(tag) for tag in tags]
     calls: list[scripts.Call[Any]] = [*total_calls, *visitor_calls, *epoch_calls]
     scripts.run_all(*calls, patient=True)
-    # SQL has to know the epoch of what it stores, or it could not tell this Redis from one that is
-    # restored from before it.
+    # SQL has to know the epoch of the counts before it stores them. Otherwise it would not notice
+    # if Redis is restored later from a snapshot that is older than these counts.
     while not epoch.advance([call.result for call in epoch_calls]):
         run.settled += settle(epoch)
         scripts.run_all(*calls, patient=True)
     totals: dict[str, bytes | None] = {}
     visitors: dict[str, int] = {}
     for portion, total_call, visitor_call in zip(portions, total_calls, visitor_calls, strict=True):
-        existing, answer = total_call.result
-        run.read += existing
-        totals.update(zip(portion, answer, strict=True))
+        existing_count, totals_of_portion = total_call.result
+        run.read += existing_count
+        totals.update(zip(portion, totals_of_portion, strict=True))
         visitors.update(visitor_call.result)
     numbers = _numbers(totals)
     return {subject: RowCounts(total, visitors[subject]) for subject, total in numbers.items()}
 
 
 def _numbers(totals: Mapping[str, bytes | None]) -> dict[str, int]:
-    """Returns the totals that exist, and logs a warning of those that are no numbers."""
+    """Returns the totals that are numbers, by subject. Logs a warning about all other totals."""
     numbers: dict[str, int] = {}
     broken: list[str] = []
     for subject, total in totals.items():
@@ -132,30 +137,32 @@ def _numbers(totals: Mapping[str, bytes | None]) -> dict[str, int]:
 
 
 def _write(portion: Portion, *, changed: Container[str], hour: int) -> Written:
-    """Raises the rows, and stores the history of the raised ones in `changed`."""
+    """Raises the rows, and stores the history of those raised rows that are in `changed`."""
     model, rows, live = portion
-    # One transaction where both are in one database, so that a kill cannot come between count and
-    # history.
+    # In one transaction, so that a kill cannot come between count and history. (If they are in
+    # different databases, it can: then this transaction is that of the count.)
     with transaction.atomic(using=databases.of(row_counts.table_of(model)).alias):
         written = raising.write(model, {pk: live[subject] for pk, subject in rows.items()})
         if conf.HISTORY:
             raised = portion.subjects(written.raised)
-            history.store(
-                {subject: live[subject] for subject in raised if subject in changed}, hour=hour
-            )
+            raised_counts = {subject: live[subject] for subject in raised if subject in changed}
+            history.store(raised_counts, hour=hour)
     return written
 
 
 def _lift(subjects: Sequence[str]) -> int:
-    """Raises totals in Redis to SQL's counts. Returns how many were below these."""
+    """Raises totals in Redis to SQL's counts. Returns how many totals were below them."""
     if not subjects:
         return 0
     stored = stored_counters(subjects)
     return sum(scripts.run_all(*counters.lift(stored), patient=True))
 
 
-def _remove_ripe(subjects: Sequence[str]) -> None:
-    """Removes subjects without a row if their row was already missing ORPHAN_PATIENCE ago."""
+def _remove_ripe_orphans(subjects: Sequence[str]) -> None:
+    """Removes those of the subjects whose row was already missing ORPHAN_PATIENCE ago.
+
+    The subjects have no row now.
+    """
     for portion in scripts.parted(subjects):
         ripe = scripts.run(removal.ripe_orphans(portion, age=ORPHAN_PATIENCE), patient=True)
         if ripe:

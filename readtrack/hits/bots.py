@@ -1,4 +1,4 @@
-"""Robots, by their user agents."""
+"""Robots: who is one, and by what name, by the user agent."""
 
 import re
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from is_bot import Bots
 from readtrack.conf import cached_setting, conf, function_problem, log_failure, patterns
 
 LONGEST = 512  # characters of a user agent that are read; a visitor may send any number
+LONGEST_NAME = 30  # characters of a robot's name
 
 ADDRESS = re.compile(r"(?<!\S)\S*(?:://|@|www\.)\S*")
 WORD = re.compile(r"[a-z][\w.-]*", re.IGNORECASE | re.ASCII)
@@ -22,7 +23,7 @@ _sections.read_string(files("readtrack.hits").joinpath("agents.ini").read_text(e
 
 
 def _pattern(section: str) -> re.Pattern[str]:
-    """Returns the pattern that any of the section's lines in agents.ini matches."""
+    """Returns a pattern that matches what any line of the section in agents.ini matches."""
     _, *lines = _sections[section]["patterns"].split("\n")
     return re.compile("|".join(lines), re.IGNORECASE)
 
@@ -42,11 +43,12 @@ def user_agent_of(request: HttpRequest) -> str:
     return str(request.META.get("HTTP_USER_AGENT", ""))[:LONGEST]
 
 
-# Of agents of at most LONGEST characters: 290 µs for a new one, 0.05 µs for a cached one.
+# Takes 290 µs for a new agent of LONGEST characters, and 0.05 µs for a cached one.
 @cached_setting(maxsize=4096)
 def is_bot(user_agent: str, is_anonymous: bool = True) -> bool:  # noqa: FBT001, FBT002 - a keyword would be slower
-    """Returns True for a robot's user agent, and for an empty one. An agent of a signed-in user is
-    a robot's only where the site's BOTS name it.
+    """Returns True for the user agent of a robot, and for an empty one.
+
+    The agent of a signed-in user is that of a robot only if the setting BOTS names it.
     """
     if is_anonymous and not user_agent.strip():
         return True
@@ -65,32 +67,43 @@ def is_bot(user_agent: str, is_anonymous: bool = True) -> bool:  # noqa: FBT001,
 
 
 def _matches(setting: str, user_agent: str) -> bool:
+    """Returns True if a regular expression of the setting BOTS or NOT_BOTS matches the agent."""
     valid, _ = patterns(setting)
     return any(pattern.search(user_agent) for pattern in valid)
 
 
 def _looks_like_bot(user_agent: str) -> bool:
+    """Returns True if is-bot, or the section "more bots" of agents.ini, knows the agent.
+
+    Names of devices and other harmless words are left out before, because is-bot would take some of
+    them for names of robots.
+    """
     if PEOPLE.search(user_agent):
         return False
-    telling = HARMLESS.sub("", ANDROID.sub("(Linux; Android)", user_agent))
-    return bool(_bots.is_bot(telling) or MORE_BOTS.search(telling))
+    without_device = ANDROID.sub("(Linux; Android)", user_agent)
+    telling_text = HARMLESS.sub("", without_device)
+    return bool(_bots.is_bot(telling_text) or MORE_BOTS.search(telling_text))
 
 
 @lru_cache(maxsize=1024)
 def name_of(user_agent: str) -> str:
-    """Returns the robot's name in its agent: 30 letters, digits and `_.-` at most. Without a name
-    it is "other", without an agent "none".
+    """Returns the robot's name in its agent: LONGEST_NAME letters, digits and `_.-` at most.
+
+    For an agent without a name it is "other", for an empty agent "none".
     """
     text = ADDRESS.sub(" ", ANDROID.sub("", user_agent))
     candidates = [word for word in WORD.findall(text) if not BROWSERS.fullmatch(word)]
     if not candidates:
         return "other" if user_agent.strip() else "none"
-    return _best_name(candidates, text)[:30].rstrip(".-")
+    name = _best_name(candidates, text)[:LONGEST_NAME]
+    return name.rstrip(".-")
 
 
 def _best_name(candidates: Sequence[str], text: str) -> str:
-    """Returns the first word of a robot, else the first product with a version in the text, else
-    the first word.
+    """Returns the word that names the robot best.
+
+    It is the first word that looks like a robot, else the first word with a version in the text,
+    else the first word.
     """
     for word in candidates:
         if ROBOTS.search(word):

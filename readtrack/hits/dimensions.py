@@ -1,5 +1,5 @@
-"""Dimensions: device, browser, system, country and referrer of a view, and functions of the site's
-own.
+"""Dimensions, by which views are broken down: device, browser, system, country and referrer, and
+functions of the site.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,6 +17,7 @@ from readtrack.hits import addresses
 from readtrack.hits.bots import user_agent_of
 
 LENGTH = 64  # characters of a value that are stored
+# Systems that `ua_parser` reports for computers.
 DESKTOPS = frozenset(
     {
         "Windows",
@@ -33,12 +34,15 @@ DESKTOPS = frozenset(
 
 
 def values(request: HttpRequest) -> tuple[tuple[str, str], ...]:
-    """Returns the names of the request's dimensions, and their values, each a short printable line.
-    Never raises.
+    """Returns the name and value of each dimension that the request has.
+
+    A value is one line of at most LENGTH printable characters. A dimension that fails is left out
+    and logged.
     """
     pairs = []
     for path in conf.DIMENSIONS:
-        # A site's own function may fail, and an extra may be missing; the page is made already.
+        # A function of the site may fail, or a package may be missing. The page must not suffer,
+        # because it is made already.
         try:
             function = BUILT_IN.get(path) or import_string(path)
             line = _printable_line(function(request))
@@ -52,7 +56,9 @@ def values(request: HttpRequest) -> tuple[tuple[str, str], ...]:
 
 def _printable_line(value: Any) -> str:
     """Returns the value as text of at most LENGTH printable characters; "" for None."""
-    text = "" if value is None else str(value)[: LENGTH * 4]
+    if value is None:
+        return ""
+    text = str(value)[: LENGTH * 4]  # a visitor may have chosen a very long one
     printable = "".join(char if char.isprintable() else " " for char in text)
     return " ".join(printable.split())[:LENGTH].rstrip()
 
@@ -63,7 +69,7 @@ def name_of(path: str) -> str:
 
 
 def problem(path: str) -> str:
-    """Returns the reason why the dimension cannot be used, for the system check; "" if it can."""
+    """Returns why the dimension cannot be used, for the system check; "" if it can be used."""
     if path == "referrer" or (path == "country" and conf.COUNTRY_HEADER):
         return ""
     error = function_problem(NEEDED.get(path, path))
@@ -73,8 +79,10 @@ def problem(path: str) -> str:
 
 
 def country(request: HttpRequest) -> str:
-    """Returns two letters, out of COUNTRY_HEADER or by address; the latter needs
-    `readtrack[dimensions]`. Returns "" for an unknown country.
+    """Returns the country as two letters, "DE"; "" for an unknown one.
+
+    It is what COUNTRY_HEADER says, or is found by the address, which needs the extra
+    `readtrack[dimensions]`.
     """
     if conf.COUNTRY_HEADER:
         code = request.headers.get(conf.COUNTRY_HEADER, "").strip().upper()
@@ -85,40 +93,62 @@ def country(request: HttpRequest) -> str:
 
 
 def referrer(request: HttpRequest) -> str:
-    """Returns the host of the page that links here, `internal` for one of this host, or `direct`;
-    "" for an address without a host.
+    """Returns the host of the page that links here: `news.example`.
+
+    Returns `internal` for a page of this host, `direct` without a referrer, and "" for a referrer
+    without a host.
     """
     header = request.headers.get("Referer", "")
     try:
-        host = (urlsplit(header).hostname or "") if header else "direct"
-        is_internal = host and host == urlsplit(f"//{request.get_host()}").hostname
+        host = urlsplit(header).hostname or ""
+        own_host = urlsplit(f"//{request.get_host()}").hostname
     except (ValueError, DisallowedHost):
         return ""
-    return "internal" if is_internal else host
+    if not header:
+        return "direct"
+    if host and host == own_host:
+        return "internal"
+    return host
 
 
 @lru_cache(maxsize=4096)  # 13 µs for a new agent
 def _client(agent: str) -> dict[str, str]:
-    """Returns device, browser and system by a user agent; "" for what it does not name."""
+    """Returns "device", "browser" and "os" of a user agent; "" for what it does not name."""
     parsed = import_module("ua_parser").parse(agent)
-    family = parsed.os.family if parsed.os else ""
-    browser = parsed.user_agent.family if parsed.user_agent else ""
-    device = "desktop" if family in DESKTOPS else ""
-    if family == "Android":
-        device = "phone" if "Mobile" in agent else "tablet"  # as Google asks makers of browsers to
-    elif family == "iOS":
-        device = "tablet" if "iPad" in agent else "phone"
-    return {"device": device, "browser": browser, "os": family}
+    system = parsed.os.family if parsed.os else ""
+    browser_name = parsed.user_agent.family if parsed.user_agent else ""
+    kind_of_device = "desktop" if system in DESKTOPS else ""
+    if system == "Android":
+        # Google asks the makers of browsers to write "Mobile" for phones only.
+        kind_of_device = "phone" if "Mobile" in agent else "tablet"
+    elif system == "iOS":
+        kind_of_device = "tablet" if "iPad" in agent else "phone"
+    return {"device": kind_of_device, "browser": browser_name, "os": system}
+
+
+def device(request: HttpRequest) -> str:
+    """Returns `phone`, `tablet` or `desktop`; "" for an unknown device."""
+    return _client(user_agent_of(request))["device"]
+
+
+def browser(request: HttpRequest) -> str:
+    """Returns the name of the browser: `Firefox`, `Mobile Safari`; "" for an unknown one."""
+    return _client(user_agent_of(request))["browser"]
+
+
+def operating_system(request: HttpRequest) -> str:
+    """Returns the name of the operating system: `Windows`, `iOS`; "" for an unknown one."""
+    return _client(user_agent_of(request))["os"]
 
 
 BUILT_IN: Mapping[str, Callable[[HttpRequest], Any]] = {
-    "device": lambda request: _client(user_agent_of(request))["device"],  # phone, tablet or desktop
-    "browser": lambda request: _client(user_agent_of(request))["browser"],  # Firefox, Mobile Safari
-    "os": lambda request: _client(user_agent_of(request))["os"],  # Windows, iOS
+    "device": device,
+    "browser": browser,
+    "os": operating_system,
     "country": country,
     "referrer": referrer,
 }
-# Functions of packages that are no dependencies of this one.
+# Functions of packages that are not installed with readtrack itself.
 NEEDED = {
     **dict.fromkeys(("device", "browser", "os"), "ua_parser.parse"),
     "country": "iptocc.country_code",

@@ -1,5 +1,5 @@
-"""Exclusions: hits of the site's own people and machines, which EXCLUDE leaves out, and hits by
-links of the admin.
+"""Exclusions: hits that do not count, because the setting EXCLUDE names them, or because a staff
+member followed a link of the admin.
 """
 
 import re
@@ -18,9 +18,9 @@ from readtrack.hits import addresses
 
 
 class Rules(NamedTuple):
-    """What EXCLUDE leaves out."""
+    """The rules of the setting EXCLUDE."""
 
-    by_key: dict[str, list[Any]]  # "staff", "groups" and so on
+    by_key: dict[str, list[Any]]  # the rules by the keys of EXCLUDE: "staff", "groups" and so on
     problems: list[tuple[str, Any]]  # key and value of each rule that cannot be used
 
 
@@ -42,11 +42,15 @@ def rules() -> Rules:
 
 
 def _rule(key: str, value: Any) -> Any:
-    """Returns the value as a rule: a pattern of a path, a network, or the value itself. Raises
-    ValueError or re.error for a value that cannot be used.
+    """Returns the value as a rule: a pattern of a path, a network, or the value itself.
+
+    Raises ValueError or re.error for a value that cannot be used.
     """
-    has_type = isinstance(value, bool if key == "staff" else str)
-    if not has_type:
+    if key == "staff":
+        if not isinstance(value, bool):
+            raise ValueError(value)
+        return value
+    if not isinstance(value, str):
         raise ValueError(value)
     if key == "permissions" and "." not in value:
         raise ValueError(value)
@@ -60,8 +64,9 @@ def _rule(key: str, value: Any) -> Any:
 
 
 def _network(text: str) -> IPv4Network | IPv6Network:
-    """Returns the network, at least as wide as a household's, because a visitor's IPv6 address is
-    known as that.
+    """Returns the network; one of IPv6 at least as wide as that of a household.
+
+    Of a visitor's IPv6 address, only the network of the household is known.
     """
     network = ip_network(text, strict=False)
     if network.version == 6 and network.prefixlen > addresses.HOUSEHOLD:
@@ -70,21 +75,19 @@ def _network(text: str) -> IPv4Network | IPv6Network:
 
 
 def is_excluded(request: HttpRequest, user: Any | None) -> bool:
-    """Returns True if the site leaves this hit out, or if a staff member came by a link of the
-    admin.
-    """
+    """Returns True if EXCLUDE names this hit, or if a staff member followed a link of the admin."""
     if getattr(user, "is_staff", False) and _comes_from_admin(request):
         return True
     if not conf.EXCLUDE:
         return False
-    # The page is made already, so an error of the site's function or of the database must not reach
-    # it.
-    return says_true(
-        "EXCLUDE", partial(_is_excluded_by_rule, request, user), otherwise="the hit counts"
-    )
+    # `says_true` keeps errors of the site's function and of the database from the page, which is
+    # made already.
+    is_excluded_by_rule = partial(_is_excluded_by_rule, request, user)
+    return says_true("EXCLUDE", is_excluded_by_rule, otherwise="the hit counts")
 
 
 def _comes_from_admin(request: HttpRequest) -> bool:
+    """Returns True if the referrer is a page of Django's admin."""
     with suppress(ValueError, Resolver404):
         path = urlsplit(request.META.get("HTTP_REFERER", "")).path
         match = resolve(path.removeprefix(request.META.get("SCRIPT_NAME", "")))
@@ -93,7 +96,7 @@ def _comes_from_admin(request: HttpRequest) -> bool:
 
 
 def is_excluded_line(path: str, address: str) -> bool:
-    """Returns True if the site leaves out a line in a log with that path or address."""
+    """Returns True if EXCLUDE names the path or the address of a line of a log."""
     by_key = rules().by_key
     if any(pattern.search(path) for pattern in by_key["paths"]):
         return True
@@ -104,6 +107,7 @@ def is_excluded_line(path: str, address: str) -> bool:
 
 
 def _is_excluded_by_rule(request: HttpRequest, user: Any | None) -> bool:
+    """Returns True if any rule of EXCLUDE holds for the request. Raises what a function raises."""
     by_key = rules().by_key
     if user is not None and _is_excluded_user(user):
         return True
@@ -116,10 +120,11 @@ def _is_excluded_by_rule(request: HttpRequest, user: Any | None) -> bool:
 
 
 def _is_excluded_user(user: Any) -> bool:
+    """Returns True if a rule of EXCLUDE holds for the user. Permissions and groups take queries."""
     by_key = rules().by_key
     if True in by_key["staff"] and getattr(user, "is_staff", False):
         return True
-    if any(user.has_perm(permission) for permission in by_key["permissions"]):  # a query or two
+    if any(user.has_perm(permission) for permission in by_key["permissions"]):
         return True
     groups = by_key["groups"]
     return bool(groups) and user.groups.filter(name__in=groups).exists()

@@ -1,4 +1,4 @@
-"""Hits: what one request views and reads, what became of it, and why it may not count."""
+"""Hits: what one request views and reads, what became of that, and why it may not count."""
 
 import re
 from collections import Counter
@@ -13,8 +13,8 @@ from readtrack.hits.readers import Reader
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
 
-# Reasons for a skip. The reasons up to "excluded" are found before Redis is asked, Redis finds the
-# next three; "busy" is a hit for which no connection was free.
+# Reasons for a skip. The reasons up to "excluded" are found before Redis is asked. The next three
+# are found by Redis. "busy" is a hit for which no connection was free.
 Reason = Literal[
     "method",
     "status",
@@ -31,10 +31,10 @@ Reason = Literal[
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
-# Chromium and Firefox 115 send Sec-Purpose (prefetch, prefetch;prerender,
-# prefetch;anonymous-client-ip, ...), Chromium's <link rel=prefetch> and Safari send Purpose, older
-# Safari X-Purpose: preview, older Firefox X-Moz. Under a pointer that hovers, Turbo sends
-# X-Sec-Purpose: prefetch, and htmx's preload extension HX-Preloaded: true.
+# Sec-Purpose (prefetch, prefetch;prerender, prefetch;anonymous-client-ip, ...) is sent by Chromium
+# and Firefox 115, Purpose by Safari and by Chromium for <link rel=prefetch>, X-Purpose: preview by
+# older Safari, X-Moz by older Firefox. X-Sec-Purpose: prefetch is sent by Turbo while the pointer
+# is over a link, and HX-Preloaded: true by htmx's preload extension.
 PREFETCH_HEADERS = (
     "HTTP_SEC_PURPOSE",
     "HTTP_PURPOSE",
@@ -44,7 +44,7 @@ PREFETCH_HEADERS = (
 )
 PREFETCH = re.compile("prefetch|prerender|preview", re.IGNORECASE)
 
-# Values of Sec-Fetch-Dest (Fetch standard) of parts of a page. Scripts fetch with "empty".
+# Values of Sec-Fetch-Dest (Fetch standard) for a part of a page. A script's fetch has "empty".
 PARTS = re.compile(
     "audio(?:worklet)?|font|image|json|manifest|paintworklet|report|script|style|text|track|video|webidentity|xslt"
     "|(?:service|shared)?worker"
@@ -58,38 +58,38 @@ class Hit(NamedTuple):
     at: datetime
     views: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
-    # Name and value: the views are broken down by them.
+    # Names and values, by which the views are broken down.
     dimensions: tuple[tuple[str, str], ...] = ()
-    steps: tuple[tuple[str, str], ...] = ()  # subject and stage of its funnel
+    steps: tuple[tuple[str, str], ...] = ()  # subjects and stages of their funnels
     reading: Reading | None = None
-    # A page's script tells of it, mostly a second time; repeats are expected.
+    # A page's script reports the hit, mostly for the second time, so repeats are expected.
     by_script: bool = False
-    # The id that stood in for the visitor's cookie, if the script tells of a visitor with a cookie.
+    # If the script reports a visitor with a cookie: the id that stood in for the cookie before.
     stand_in: str = ""
     reader: Reader | None = None
-    # The reader has not seen what is published after this time; without either it is now.
+    # What is published after the page began stays unread. If both are None, it began now.
     began: float | None = None  # `time.perf_counter` before the page's first query
-    as_of: int | None = None  # Redis's clock, in microseconds
+    as_of: int | None = None  # µs by Redis's clock
 
     @property
     def named(self) -> "Hit":
-        """The hit of the visitor with both ids."""
+        """The hit, with the visitor's fallback_id computed where only the caller was known."""
         visitor = self.visitor
         if visitor.caller is None:
             return self
-        return self._replace(
-            visitor=visitor._replace(fallback_id=visitors.id_of(visitor.caller), caller=None)
-        )
+        fallback_id = visitors.id_of(visitor.caller)
+        named_visitor = visitor._replace(fallback_id=fallback_id, caller=None)
+        return self._replace(visitor=named_visitor)
 
 
 class Outcome(NamedTuple):
-    """The outcome of a hit, by subject."""
+    """What became of the views, reads and steps of a hit."""
 
-    counted: tuple[str, ...] = ()
-    skipped: Mapping[str, Reason] = MappingProxyType({})
-    read: tuple[str, ...] = ()
-    steps: tuple[tuple[str, str], ...] = ()  # subjects and their new stages
-    queued: tuple[str, ...] = ()  # will be recorded within BUFFER seconds
+    counted: tuple[str, ...] = ()  # subjects of views that counted
+    skipped: Mapping[str, Reason] = MappingProxyType({})  # by subject of the view
+    read: tuple[str, ...] = ()  # subjects that are read now
+    steps: tuple[tuple[str, str], ...] = ()  # subjects and stages that are new
+    queued: tuple[str, ...] = ()  # subjects of views that are recorded within BUFFER seconds
 
     def __str__(self) -> str:
         """Returns the X-Readtrack header: `counted, skipped; reason=repeat; subjects=2`."""
@@ -98,10 +98,10 @@ class Outcome(NamedTuple):
         entries += ["read"] * len(self.read)
         entries += ["step"] * len(self.steps)
         entries += ["queued"] * len(self.queued)
-        shown = []
+        texts = []
         for entry, number in Counter(entries).items():
-            shown.append(f"{entry}; subjects={number}" if number > 1 else entry)
-        return ", ".join(shown)
+            texts.append(f"{entry}; subjects={number}" if number > 1 else entry)
+        return ", ".join(texts)
 
 
 NO_OUTCOME = Outcome()
@@ -110,19 +110,22 @@ NO_OUTCOME = Outcome()
 def refusal(
     method: str | None, status: int, meta: Mapping[str, Any], *, is_anonymous: bool = True
 ) -> Reason | None:
-    """Returns the reason why a request with these headers cannot count, or None. An agent of None
-    is unknown.
+    """Returns the reason why a request with these headers cannot count; None if it can.
+
+    `meta` is that of a request, or of a line of a log, whose HTTP_USER_AGENT is None if the log has
+    no agents.
     """
     if method != "GET":
         return "method"
-    if not 200 <= status < 300 and status != 304:  # with 304 the browser shows the page that it has
+    # After a 304 the browser shows the page that it has.
+    if not 200 <= status < 300 and status != 304:
         return "status"
     if _is_prefetch(meta):
         return "prefetch"
     if _is_embedded(meta):
         return "embed"
     agent = meta.get("HTTP_USER_AGENT", "")
-    # Whoever is signed in is a person: apps and scripts of users have agents of their own.
+    # Signed-in users count as people, also by an app or a script, which have agents of their own.
     if agent is not None and bots.is_bot(agent[: bots.LONGEST], is_anonymous):
         return "bot"
     if is_anonymous and conf.ANONYMOUS == "none":
@@ -140,8 +143,8 @@ def _is_prefetch(meta: Mapping[str, Any]) -> bool:
 
 
 def _is_embedded(meta: Mapping[str, Any]) -> bool:
-    """Returns True for a page that a browser fetches as an image, a script or the like, or for
-    another site's page.
+    """Returns True for a page that a browser fetches as a part of a page, such as an image, or that
+    a page of another site fetches or frames.
     """
     destination = meta.get("HTTP_SEC_FETCH_DEST", "document")
     if destination != "document" and PARTS.fullmatch(destination):

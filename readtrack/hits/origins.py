@@ -1,4 +1,4 @@
-"""Whose page made a browser send a request: one of this site, or one of another origin."""
+"""Origins: was a request sent by a page of this site, or by a page of another origin?"""
 
 import re
 from collections.abc import Mapping
@@ -12,23 +12,23 @@ from django.utils.http import is_same_domain
 
 from readtrack.conf import cached_setting
 
-# Values of Sec-Fetch-Site. No page sends "none": an address that is typed, a bookmark.
+# Values of Sec-Fetch-Site. "none" is for a typed address or a bookmark, which no page sends.
 OWN_SITES = frozenset({"same-origin", "none"})
-# Values of Sec-Fetch-Dest (Fetch standard) of pages within a page.
+# Values of Sec-Fetch-Dest (Fetch standard) for pages within a page.
 FRAMES = frozenset({"iframe", "frame", "embed", "object", "fencedframe"})
-# What <img>, <link rel=stylesheet>, <audio> and <video> accept.
+# How the Accept header of <img>, <link rel=stylesheet>, <audio> and <video> begins.
 ACCEPTED_BY_PARTS = ("image/", "text/css", "audio/", "video/")
-# Chrome and Firefox since 100, and what is built on them; Safari since 11.
+# Chrome and Firefox since version 100, and browsers that are built on them; Safari since 11.
 CURRENT_BROWSER = re.compile(r"(?:Chrome|Firefox)/[1-9]\d\d|Safari/60[4-9]")
-LONGEST_AGENT = 512
+LONGEST_AGENT = 512  # characters of a user agent that are looked at
 
 
 def is_foreign(meta: Mapping[str, Any]) -> bool:
-    """Returns True if a page of another origin sent the request, and CSRF_TRUSTED_ORIGINS does not
-    name it.
+    """Returns True if a page of another origin sent the request, unless CSRF_TRUSTED_ORIGINS names
+    the origin.
 
-    Returns False without `Sec-Fetch-Site` and `Origin`: apps send neither. A browser sends one of
-    them with each POST, and no page can forge them.
+    A request with neither `Sec-Fetch-Site` nor `Origin` is not foreign, because apps send neither.
+    A browser sends one of them with each POST, and no page can forge them.
     """
     site = meta.get("HTTP_SEC_FETCH_SITE")
     if site in OWN_SITES:
@@ -42,13 +42,14 @@ def is_foreign(meta: Mapping[str, Any]) -> bool:
 
 
 def is_foreign_part(meta: Mapping[str, Any]) -> bool:
-    """Returns True for what a page of another origin fetches or frames. A tab that follows a link is
-    no part of a page, wherever the link stands.
+    """Returns True for a request by which a page of another origin fetches or frames this page.
+
+    A tab that follows a link is no part of a page, on whatever page the link is.
     """
     if "HTTP_SEC_FETCH_SITE" not in meta:
         return _is_foreign_part_on_plain_http(meta)
-    # A service worker of the site that hands a navigation on says `Sec-Fetch-Dest: empty`, of a tab
-    # and of a frame.
+    # A service worker that passes a navigation on sends `Sec-Fetch-Dest: empty`, both for a tab and
+    # for a frame.
     is_navigation = meta.get("HTTP_SEC_FETCH_MODE") == "navigate"
     if is_navigation and meta.get("HTTP_SEC_FETCH_DEST") not in FRAMES:
         return False
@@ -56,8 +57,11 @@ def is_foreign_part(meta: Mapping[str, Any]) -> bool:
 
 
 def _is_foreign_part_on_plain_http(meta: Mapping[str, Any]) -> bool:
-    """Judges a request without `Sec-Fetch-Site`: on plain http, or of Safari before 16.4."""
-    # Browsers say it with each navigation, and no script of another origin can.
+    """Returns True for the same kind of request, judged without `Sec-Fetch-Site`.
+
+    Browsers leave that header out on plain http, and Safari did so before 16.4.
+    """
+    # Browsers send this header with each navigation, and no script of another origin can send it.
     if "HTTP_UPGRADE_INSECURE_REQUESTS" in meta:
         return False
     if "HTTP_ORIGIN" in meta:
@@ -68,32 +72,37 @@ def _is_foreign_part_on_plain_http(meta: Mapping[str, Any]) -> bool:
 
 
 def _is_browser(meta: Mapping[str, Any]) -> bool:
-    """Returns True for a current browser; False for a program that has the agent of one, such as
-    Django's test client or a server that passes its visitor's agent on.
+    """Returns True for a current browser.
+
+    Returns False for a program with the user agent of a browser, such as Django's test client, or a
+    server that passes the agent of its visitor on.
     """
     # A page's script can change these two headers, but not leave them out.
     if "HTTP_ACCEPT_LANGUAGE" not in meta or "HTTP_ACCEPT_ENCODING" not in meta:
         return False
-    # Node's `fetch` says the mode without the site. A browser's POST has an Origin.
+    # Node's `fetch` sends Sec-Fetch-Mode without Sec-Fetch-Site. A browser's POST has an Origin.
     if "HTTP_SEC_FETCH_MODE" in meta or meta.get("REQUEST_METHOD") == "POST":
         return False
     return bool(CURRENT_BROWSER.search(meta.get("HTTP_USER_AGENT", "")[:LONGEST_AGENT]))
 
 
 def _is_own_host(url: str, meta: Mapping[str, Any]) -> bool:
-    """Returns True if the URL is of the host that the request asks. The scheme may differ, because
-    a proxy that speaks TLS may not say so.
+    """Returns True if the URL has the host that the request asks for.
+
+    The scheme may differ, because a proxy that speaks TLS may not say so.
     """
     try:
         host = urlsplit(url).netloc
     except ValueError:
         return False
-    # Django's answer takes 12 µs, and differs behind a proxy only (USE_X_FORWARDED_HOST).
-    return bool(host) and (host == meta.get("HTTP_HOST") or host == _host_of(meta))
+    if not host:
+        return False
+    # `_host_of` takes 12 µs, and differs only behind a proxy (USE_X_FORWARDED_HOST).
+    return host == meta.get("HTTP_HOST") or host == _host_of(meta)
 
 
 def _host_of(meta: Mapping[str, Any]) -> str:
-    """Returns the host that the request asks, as Django reads it; "" if Django refuses it."""
+    """Returns the host that the request asks for, by Django's rules; "" if Django refuses it."""
     request = HttpRequest()
     request.META = dict(meta)
     try:
@@ -103,7 +112,7 @@ def _host_of(meta: Mapping[str, Any]) -> str:
 
 
 def _is_trusted(origin: str) -> bool:
-    """Returns True if CSRF_TRUSTED_ORIGINS names the origin, as Django reads that setting."""
+    """Returns True if CSRF_TRUSTED_ORIGINS names the origin, by Django's rules."""
     exact, subdomains = _trusted_origins()
     if origin in exact:
         return True
@@ -117,6 +126,6 @@ def _is_trusted(origin: str) -> bool:
 
 @cached_setting("CSRF_TRUSTED_ORIGINS")
 def _trusted_origins() -> tuple[set[str], Mapping[str, list[str]]]:
-    """Returns the exact origins; and by scheme the hosts whose subdomains are trusted."""
+    """Returns the trusted origins, and by scheme the hosts all of whose subdomains are trusted."""
     django = CsrfViewMiddleware(lambda request: HttpResponse())
     return django.allowed_origins_exact, django.allowed_origin_subdomains

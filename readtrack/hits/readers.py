@@ -8,11 +8,12 @@ from django.db.models import IntegerField
 
 from readtrack.conf import cached_setting, conf, logger, reader_bits
 
-# A position, or the name that Redis finds the position by. With READERS "id" a position is the user
-# id; with "ordinal" it is the next free one, for UUIDs and ids far apart.
+# A position (a number), or a name by which Redis finds the position. With READERS "id" the position
+# is the user id; with "ordinal" Redis gives the next free one, for UUIDs and ids far apart.
 Reader = int | str
 
-ANONYMOUS = "anon:"  # begins the name of a reader by cookie; names of users have no colon
+# The beginning of the name of a reader who is known by a cookie. Names of users have no colon.
+ANONYMOUS = "anon:"
 
 
 class ReaderError(ValueError):
@@ -20,8 +21,10 @@ class ReaderError(ValueError):
 
 
 def id_of(user: Any) -> Any | None:
-    """Returns the key of a user, None for nobody. Raises TypeError for no user of this site,
-    ValueError if unsaved.
+    """Returns the primary key of the user; None for an anonymous user and for None.
+
+    Raises TypeError for an object that is no user of this site, and ValueError for a user that is
+    not saved.
     """
     if user is None or getattr(user, "is_authenticated", None) is False:
         return None
@@ -35,8 +38,9 @@ def id_of(user: Any) -> Any | None:
 
 
 def reader_by_id(pk: Any) -> Reader:
-    """Returns the reader with that user id. Raises ReaderError for an id out of bounds, or for
-    none.
+    """Returns the reader with that user id.
+
+    Raises ReaderError for an id out of bounds, and for None.
     """
     if has_ordinals() and pk is not None:
         return quote(str(pk), safe="")
@@ -50,10 +54,10 @@ def reader_by_id(pk: Any) -> Reader:
 
 @cached_setting("AUTH_USER_MODEL", maxsize=1024)
 def or_none(pk: Any) -> Reader | None:
-    """Returns the reader with that user id, or None for an id out of bounds.
+    """Returns the reader with that user id; None for an id out of bounds.
 
-    A user with such an id gets no dots, the marks of what is unread. A warning says so; the cache
-    keeps most calls from repeating it.
+    A user with such an id gets no dots, and a warning says so. Because of the cache, it does so
+    only once in a while.
     """
     try:
         return reader_by_id(pk)
@@ -63,10 +67,10 @@ def or_none(pk: Any) -> Reader | None:
 
 
 def number_of(reader: Reader | None) -> int | None:
-    """Returns the user id of the reader if it is a whole number within bounds, else None."""
+    """Returns the user id of the reader if it is a whole number within bounds; else None."""
     if not isinstance(reader, str):
         return reader
-    # An ordinal is no substitute, because it changes owners when `readers` is lost.
+    # The ordinal would not do, because it belongs to somebody else after Redis has lost `readers`.
     is_id = reader.isdecimal() and has_whole_ids() and int(reader) <= highest()
     return int(reader) if is_id else None
 
@@ -90,8 +94,8 @@ def has_ordinals() -> bool:
 
 
 def highest() -> int:
-    """Returns the highest position, which bounds the memory of a category's read state.
+    """Returns the highest position of a reader, which bounds the memory of a category's read state.
 
-    It is that of the site's form of read state.
+    It depends on the setting READ_STATE, because a reader takes 1 bit or 32 bits.
     """
     return conf.MAX_READER // reader_bits()

@@ -1,7 +1,7 @@
 """Really read: how long it takes to read a text, and what a page's script reports about the text.
 
-The numbers are those of Site Kit's event `read_article` (google/site-kit-wp#13287). There must be
-trusted signs of two kinds, because crawlers scroll and do nothing else (discourse/discourse#42498).
+The numbers are those of Site Kit's event `read_article` (google/site-kit-wp#13287). The script
+waits for trusted events of two kinds, because crawlers only scroll (discourse/discourse#42498).
 """
 
 import re
@@ -10,18 +10,18 @@ from math import ceil
 from typing import NamedTuple
 
 WORDS_A_MINUTE = 238
-SHARE = 0.85  # of the time that a text takes, after which it counts as read
+SHARE = 0.85  # the share of the reading time after which a text counts as read
 LEAST = 5  # seconds that any text takes
-# Seconds of engagement that are counted: a view that has reached one of them has reached those
-# before it.
+# Seconds of engagement that are counted. A view that has reached a bin has reached all lower bins.
 BINS = (5, 8, 12, 18, 27, 40, 60, 90, 135, 200, 300, 450, 675, 1000, 1500)
-# Fields beside the bins.
+# Fields of the hash `reading:…` beside the bins.
 ENGAGED = "engaged"
 READ = "read"
-TEXTS = 10_000  # whose words a process remembers
-_counts: dict[int, int] = {}  # of words, by the hash of the text
+TEXTS = 10_000  # texts whose number of words a process remembers
+_counts: dict[int, int] = {}  # numbers of words, by the hash of the text
 
-# Scripts without spaces, with the letters of a word as ICU's dictionaries divide prose.
+# Letters of scripts without spaces, and how many of them make a word, as ICU's dictionaries divide
+# prose.
 UNSPACED = (
     (re.compile("[\u3005\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"), 1.5),
     (re.compile("[\u3040-\u30ff\u31f0-\u31ff]"), 1.9),
@@ -36,17 +36,19 @@ CODE_END = re.compile(r"</(?:script|style)", re.IGNORECASE)
 
 
 class Reading(NamedTuple):
-    """The engagement with a subject's text, as far as a page's script can have seen it."""
+    """How far a visitor has read the text of a subject, as a page's script reports it."""
 
     subject: str
-    least: int  # the shortest time in which the text can be read (s)
-    seconds: int  # in which the page was visible, in focus and in use
+    least: int  # the shortest time in which the text can be read (seconds)
+    seconds: int  # how long the page was visible, in focus and in use
     is_read: bool
 
 
 def words(html: str) -> int:
-    """Returns the number of words, by Unicode's rules for scripts with spaces, and by letters for
-    those without.
+    """Returns the number of words of a text.
+
+    In writing systems with spaces, words are divided by Unicode's rules. In the others, such as
+    Chinese, their number is estimated by that of the letters.
     """
     # Remembered by its hash, because 1,000 words take half a millisecond.
     key = hash(html)
@@ -67,6 +69,7 @@ def _text_of(html: str) -> str:
 
 
 def _count_words(text: str) -> int:
+    """Returns the number of words of a text without tags."""
     unspaced_words = 0.0
     for letters, letters_a_word in UNSPACED:
         text, count = letters.subn(" ", text)
@@ -75,5 +78,5 @@ def _count_words(text: str) -> int:
 
 
 def least_seconds(word_count: int) -> int:
-    """Returns the shortest time in which so many words can be read (s)."""
+    """Returns the shortest time in which so many words can be read (seconds)."""
     return max(LEAST, int(word_count / WORDS_A_MINUTE * 60 * SHARE))

@@ -1,5 +1,7 @@
-"""Visitors and readers of a request: a user, a signed cookie, or a keyed hash of the address. Ids
-are hashes, too.
+"""The visitor and the reader of a request.
+
+A visitor is known by the user, by a signed cookie, or by a hash of address and browser. All ids of
+visitors are keyed hashes.
 """
 
 import re
@@ -27,40 +29,48 @@ from readtrack.hits import addresses, bots, readers
 
 AUTHENTICATION = "django.contrib.auth.middleware"
 URL_SAFE = bytes.maketrans(b"+/", b"-_")
-AT_ONCE = 24  # new cookies that are signed together
+AT_ONCE = 24  # new cookies that are made together
 RANDOM = 22  # random characters in a cookie
-MOST_OF_COOKIE = 200  # characters that are looked at, because ours have fewer
-# Where Django keeps headers by their names in small letters. Without it, Django's functions are used.
+MOST_OF_COOKIE = 200  # characters of a cookie that are looked at; our cookies have fewer
+# The attribute in which Django keeps headers by their names in small letters. If a version of
+# Django has no such attribute, Django's public functions are used, which are slower.
 HEADERS = "_store"
-SHARED = re.compile("public|s-maxage", re.IGNORECASE)  # in a Cache-Control
-UNSHARED = re.compile("private|no-store", re.IGNORECASE)  # in a header for CDNs
+SHARED = re.compile(
+    "public|s-maxage", re.IGNORECASE
+)  # in Cache-Control: shared caches may store it
+UNSHARED = re.compile("private|no-store", re.IGNORECASE)  # in a header for CDNs: they may not
 
-# What a browser without a cookie is told apart by: address of the connection, X-Forwarded-For, user
-# agent. A plain tuple, which the garbage collector stops looking at.
+# By what a browser without a cookie is known: the address of its connection, X-Forwarded-For, and
+# its user agent. A plain tuple, which the garbage collector stops looking at.
 Caller = tuple[str, str, str]
 
 Kind = Literal["user", "cookie", "hash", "day", "address"]
 
 
 class Visitor(NamedTuple):
-    """A visitor, whose repeats are found by both ids."""
+    """A visitor. A view is a repeat if it was seen by either of the two ids."""
 
     id: str
-    # Before the cookie comes back the hash of address and browser; of a user, the cookie.
+    # For a new cookie, the hash of address and browser until the cookie comes back. For a user, the
+    # id of the cookie.
     fallback_id: str = ""
-    new_cookie: str = ""
-    # A "hash" is the same on every day, and never stored: store/day_keys.py makes it the id of a
-    # "day". An "address" is known by the hash that stands in for a cookie.
+    new_cookie: str = ""  # the value of the cookie to set; "" for none
+    # The id of a "hash" is the same on every day, and never stored: store/day_keys.py replaces it
+    # by that of a "day". The id of an "address" is the hash that stands in for a cookie.
     kind: Kind = "cookie"
-    opted_out: bool = False  # no cookie is set, and views are not broken down
-    caller: Caller | None = None  # whose id `Hit.named` makes the fallback_id
+    opted_out: bool = False  # gets no cookie, and the views are not broken down
+    caller: Caller | None = None  # if the fallback_id is still to be computed, by `Hit.named`
 
     @property
     def rate_id(self) -> str:
-        """The id whose hits RATE limits: a new cookie has no hits yet, a user who signed in
-        is no robot.
+        """The id whose hits are limited by RATE.
+
+        That is not a new cookie, which has no hits yet, and not the cookie of a user, because a
+        signed-in user is no robot.
         """
-        return self.id if self.kind == "user" else self.fallback_id or self.id
+        if self.kind == "user":
+            return self.id
+        return self.fallback_id or self.id
 
     @property
     def identities(self) -> list[str]:
@@ -72,9 +82,9 @@ def signed_in(request: HttpRequest) -> Any | None:
     """Returns the signed-in user, or None."""
     user = getattr(request, "user", None)
     if _loader_of(user) == AUTHENTICATION:
-        # A user who is not loaded was not replaced either, as logging in and out do. Without a
-        # session cookie none is loaded, because that would add `Vary: Cookie` to a page whose view
-        # never looked at the user.
+        # The view has not looked at the user, and has not logged anybody in or out. Without a
+        # session cookie nobody is signed in. To load the user would then add `Vary: Cookie` to the
+        # page.
         loaded = getattr(request, "_acached_user", None)
         if loaded:
             user = loaded
@@ -86,7 +96,7 @@ def signed_in(request: HttpRequest) -> Any | None:
 
 
 async def asigned_in(request: HttpRequest) -> Any | None:
-    """Returns the signed-in user, or None; awaits the query that loads a user."""
+    """Returns the signed-in user, or None, like `signed_in`, but awaits the query that loads it."""
     loader = _loader_of(getattr(request, "user", None))
     if loader not in {None, AUTHENTICATION}:
         return await sync_to_async(signed_in)(request)
@@ -97,14 +107,15 @@ async def asigned_in(request: HttpRequest) -> Any | None:
 
 @cached_setting("SESSION_COOKIE_NAME")
 def _session_cookie() -> str:
+    """Returns the name of the session cookie."""
     return str(settings.SESSION_COOKIE_NAME)
 
 
 def _loader_of(user: Any) -> str | None:
-    """Returns the module of the function that will load a lazy user; None for a user who is loaded."""
+    """Returns the module of the function that will load a lazy user; None for a loaded user."""
     if not isinstance(user, LazyObject):
         return None
-    # The object's own function takes five times as long.
+    # Past the methods of LazyObject, which take five times as long.
     state = object.__getattribute__(user, "__dict__")
     if state.get("_wrapped") is not empty:
         return None
@@ -112,10 +123,10 @@ def _loader_of(user: Any) -> str | None:
 
 
 def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, named: bool = True) -> Visitor:
-    """Returns the visitor of the request, with a new cookie if the site uses cookies and the
-    request brings none.
+    """Returns the visitor of the request; a new one with a new cookie if the site uses cookies.
 
-    With `named` False a visitor with a new cookie may lack the fallback_id (see `Hit.named`).
+    Without `named`, a new visitor has the caller in place of the fallback_id, which takes time to
+    compute (see `Hit.named`).
     """
     opted_out = conf.HONOUR_OPT_OUT and _asks_to_opt_out(request.META)
     has_cookies = not opted_out and _may_have_cookie(request)
@@ -155,38 +166,44 @@ def _may_have_cookie(request: HttpRequest) -> bool:
 
 
 def _new_cookie() -> tuple[str, str]:
-    """Returns a signed cookie with 22 random URL-safe characters (132 bits) and its minute, and the
-    visitor's id.
+    """Returns a signed cookie and the id of its visitor.
+
+    The cookie has 22 random URL-safe characters (132 bits), the minute in which it was made, and
+    the signature.
     """
     while True:
         try:
             present_key = _signing_keys()[0]
-            return _drawn(present_key, int(time.time()) // 60).pop()
-        except IndexError:  # all are given out
-            _drawn.cache_clear()
+            return _stock_of_cookies(present_key, int(time.time()) // 60).pop()
+        except IndexError:  # the stock is used up
+            _stock_of_cookies.cache_clear()
 
 
-# Several are made at once, which takes a third of the time. Other threads run while one waits for
-# random bytes.
+# To make many cookies at once takes a third of the time. While one thread waits for random bytes,
+# other threads run.
 @lru_cache(maxsize=1)
-def _drawn(key: blake2b, minute: int) -> list[tuple[str, str]]:
-    """Returns new cookies of that minute (since 1970), each with its visitor's id."""
+def _stock_of_cookies(key: blake2b, minute: int) -> list[tuple[str, str]]:
+    """Returns new cookies of that minute (since 1970), each with the id of its visitor."""
     random_text = secrets.token_urlsafe(RANDOM * AT_ONCE)
-    made = []
+    stock = []
     for start in range(0, RANDOM * AT_ONCE, RANDOM):
         body = f"{random_text[start : start + RANDOM]}:{minute + 1:x}"
         signature, visitor_id = _signed(body, key)
-        made.append((f"{body}:{signature}", visitor_id))
-    return made
+        stock.append((f"{body}:{signature}", visitor_id))
+    return stock
 
 
 def _signed(body: str, key: blake2b) -> tuple[str, str]:
-    """Returns the signature of a cookie and the visitor's id, neither of which tells the other."""
+    """Returns the signature of a cookie, and the visitor's id: the two halves of a keyed hash.
+
+    Neither can be computed from the other.
+    """
     hashed = _keyed(body, key)
     return hashed[:16], hashed[16:]
 
 
-register_at_fork(after_in_child=_drawn.cache_clear)  # because the parent gives them out
+# Because the parent gives out the cookies of its stock.
+register_at_fork(after_in_child=_stock_of_cookies.cache_clear)
 
 
 def address_id(request: HttpRequest) -> str:
@@ -195,32 +212,33 @@ def address_id(request: HttpRequest) -> str:
 
 
 def network_id(request: HttpRequest) -> str:
-    """Returns the id of the request's address, whatever the browser. Never stored as it is."""
+    """Returns the id of the request's address, for all browsers. It is never stored as it is."""
     return digest("network", addresses.network(*addresses.hops(request.META)))
 
 
 def id_of(caller: Caller) -> str:
-    """Returns the id that stands in for the caller's cookie, and shows the caller's address to the
-    watch.
+    """Returns the id that stands in for the caller's cookie.
+
+    Also shows the caller's address to the watch over addresses.
     """
     address, forwarded, agent = caller
     return _keyed(addresses.network(address, forwarded, agent=agent), _key("visitor", agent))
 
 
-@cached_setting(
-    "SECRET_KEY", maxsize=1024
-)  # 3 µs for a new text, 0.1 µs for a cached one; 1.5 µs without the cache
+# 3 µs for a new text, 0.1 µs for a cached one; 1.5 µs without the cache.
+@cached_setting("SECRET_KEY", maxsize=1024)
 def digest(purpose: str, text: str) -> str:
-    """Returns 16 URL-safe characters for the text, different for each purpose and key (keyed
-    BLAKE2b, RFC 7693). A purpose may be a salt: `store.keys.salt(purpose)`.
+    """Returns a keyed hash of the text: 16 URL-safe characters (BLAKE2b, RFC 7693).
+
+    It differs for each purpose and secret. A purpose may be a salt: `store.keys.salt(purpose)`.
     """
     return _keyed(text, _key(purpose))
 
 
-@cached_setting(
-    "SECRET_KEY", maxsize=1024
-)  # of an agent, which many visitors have, most of the hash is computed once
+# Many visitors have the same agent, so that its part of the hash is computed once.
+@cached_setting("SECRET_KEY", maxsize=1024)
 def _key(purpose: str, agent: str | None = None) -> blake2b:
+    """Returns a keyed hash for that purpose that has already taken in the agent."""
     key = _derived(conf.SECRET or settings.SECRET_KEY, purpose, 12)
     if agent is not None:
         key.update(f"address:{agent}:".encode("utf-8", "replace"))
@@ -228,14 +246,20 @@ def _key(purpose: str, agent: str | None = None) -> blake2b:
 
 
 def _derived(secret: str | bytes, purpose: str, size: int) -> blake2b:
-    """Returns a hash that has taken in its key; copies of it take less than hashes that begin."""
+    """Returns a keyed hash for that purpose, of `size` bytes, that has not taken in any text.
+
+    It is copied for each text, which takes less time than to begin a hash.
+    """
     name, _, tenant = purpose.partition(":")
-    salt = blake2b(tenant.encode(), digest_size=16).digest() if tenant else b""
+    salt = b""
+    if tenant:
+        salt = blake2b(tenant.encode(), digest_size=16).digest()
     key = blake2b(force_bytes(secret), digest_size=32, person=name.encode(), salt=salt).digest()
     return blake2b(key=key, digest_size=size)
 
 
 def _keyed(text: str, key: blake2b) -> str:
+    """Returns the keyed hash of the text, as URL-safe characters."""
     hashed = key.copy()
     hashed.update(text.encode("utf-8", "replace"))
     return b2a_base64(hashed.digest(), newline=False).translate(URL_SAFE).decode()
@@ -247,25 +271,26 @@ def user_id(pk: Any) -> str:
 
 
 def logged(address: str, agent: str, *, at: datetime) -> Visitor:
-    """Returns the visitor of a line in a log; `fallback_id` is the same on every day. The address
-    may be any name.
+    """Returns the visitor of a line in a log. The address may be the name of a host, or any text.
+
+    The `fallback_id` is the same on every day.
     """
-    always = _keyed(
-        addresses.network_of(address) or address, _key("visitor", agent[: bots.LONGEST])
-    )
+    network = addresses.network_of(address) or address
+    permanent_id = _keyed(network, _key("visitor", agent[: bots.LONGEST]))
     if conf.ANONYMOUS == "cookie" and conf.COOKIE:
-        return Visitor(always, fallback_id=always)
-    return Visitor(digest("visitor", f"{at.date()}:{always}"), fallback_id=always, kind="hash")
+        return Visitor(permanent_id, fallback_id=permanent_id)
+    id_of_day = digest("visitor", f"{at.date()}:{permanent_id}")
+    return Visitor(id_of_day, fallback_id=permanent_id, kind="hash")
 
 
 def reader(request: HttpRequest, user: AbstractBaseUser | None) -> readers.Reader | None:
-    """Returns the reader of the request, or None without read state."""
+    """Returns the reader of the request; None for a visitor who has no dots."""
     if user is not None:
         return readers.or_none(user.pk)
     if not conf.ANONYMOUS_READERS:
         return None
-    # A new cookie is no reader before it comes back, because each page without one would get a new
-    # position.
+    # A visitor with a new cookie is no reader until the cookie comes back. Otherwise each page for
+    # a browser without cookies would take a new position.
     anonymous = visitor(request, None)
     if anonymous.kind != "cookie" or anonymous.new_cookie:
         return None
@@ -278,11 +303,13 @@ def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visito
     cookie = _Cookie.__new__(_Cookie)
     blank, _ = _blank_cookie(request.is_secure())
     dict.update(cookie, blank)
-    # As copies and pickles are made; `set` would check the name each time.
+    # The attributes of a Morsel are set in the way that pickle does it. Its method `set` would
+    # check the name each time.
     cookie.__dict__.update(_key=conf.COOKIE, _value=value, _coded_value=value)
     response.cookies[conf.COOKIE] = cookie
-    # Because a shared cache would give it to everybody. Most pages lack the header, and to look for
-    # it and set it by Django's functions takes as long as all else here.
+    # Cache-Control is private, because a shared cache would give the cookie to everybody. Most
+    # pages lack the header, and to find and set it by Django's functions takes as long as
+    # everything else here.
     headers = getattr(response.headers, HEADERS, None)
     if headers is None or "cache-control" in headers:
         patch_cache_control(response, private=True)
@@ -291,9 +318,7 @@ def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visito
 
 
 def may_be_shared(response: HttpResponseBase) -> bool:
-    """Returns True if shared caches may store the response, and a new cookie with it, and send it
-    to others.
-    """
+    """Returns True if shared caches may store the response, with a new cookie, for all visitors."""
     headers = getattr(response.headers, HEADERS, None)
     if headers is None:
         control = response.get("Cache-Control", "")
@@ -301,33 +326,38 @@ def may_be_shared(response: HttpResponseBase) -> bool:
         _, control = headers.get("cache-control", ("", ""))
     if control and SHARED.search(control):
         return True
-    for_cdns = (response[name] for name in headers_for_cdns(response))
-    return any(value.strip() and not UNSHARED.search(value) for value in for_cdns)
+    for name in headers_for_cdns(response):
+        value = response[name]
+        if value.strip() and not UNSHARED.search(value):
+            return True
+    return False
 
 
 def headers_for_cdns(response: HttpResponseBase) -> list[str]:
-    """Returns the names of the headers that CDNs obey in place of Cache-Control (RFC 9213).
+    """Returns the names of the response's headers that CDNs obey in place of Cache-Control.
 
-    They are `CDN-Cache-Control`, `Surrogate-Control`, and what a vendor calls its own, such as
-    `Cloudflare-CDN-Cache-Control`.
+    They are `CDN-Cache-Control` (RFC 9213), `Surrogate-Control`, and those of single vendors, such
+    as `Cloudflare-CDN-Cache-Control`. The names are in small letters.
     """
     headers = getattr(response.headers, HEADERS, None)
-    names = [name.lower() for name in response.headers] if headers is None else headers
+    header_names = [name.lower() for name in response.headers] if headers is None else headers
     # Most pages have none, and one search is faster than a look at each name.
-    together = " ".join(names)
-    if "-cache-control" not in together and "surrogate-control" not in together:
+    joined_names = " ".join(header_names)
+    if "-cache-control" not in joined_names and "surrogate-control" not in joined_names:
         return []
     return [
-        name for name in names if name.endswith("-cache-control") or name == "surrogate-control"
+        name
+        for name in header_names
+        if name.endswith("-cache-control") or name == "surrogate-control"
     ]
 
 
 class _Cookie(Morsel[str]):
-    """A visitor's cookie. Its attributes are those of all, and so is their text, unless somebody
-    changes them.
-    """
+    """A visitor's cookie. The text of its attributes is computed once for all visitors."""
 
     def OutputString(self, attrs: Any = None) -> str:  # noqa: N802 - as Python calls it
+        """Returns the cookie as the header Set-Cookie has it."""
+        # The common text holds unless a middleware of the site has changed an attribute.
         attributes, text = _blank_cookie(bool(self["secure"]))
         if attrs is None and dict.__eq__(self, attributes):
             return f"{self._key}={self._value}{text}"  # type: ignore[attr-defined]
@@ -338,22 +368,23 @@ class _Cookie(Morsel[str]):
 def _blank_cookie(is_secure: bool) -> tuple["Morsel[str]", str]:  # noqa: FBT001 - a keyword would slow the cache down
     """Returns the cookie without its value, and the text of its attributes.
 
-    They are the same for all visitors, and to copy both takes less time than to make them.
+    Both are the same for all visitors. To copy them takes less time than to make them.
     """
-    made = HttpResponse()
-    made.set_cookie(
+    response = HttpResponse()
+    response.set_cookie(
         conf.COOKIE, max_age=conf.COOKIE_AGE, secure=is_secure, httponly=True, samesite="Lax"
     )
-    blank = made.cookies[conf.COOKIE]
+    blank = response.cookies[conf.COOKIE]
     blank["expires"] = ""  # which max-age overrides
-    return blank, ";" + blank.OutputString().partition(";")[2]
+    _, _, attributes = blank.OutputString().partition(";")
+    return blank, f";{attributes}"
 
 
-# Not by Django's signer, which derives its keys again for each cookie, and takes twenty times as
-# long.
+# Not by Django's signer, which takes twenty times as long, because it derives its keys again for
+# each cookie.
 @cached_setting("SECRET_KEY", "SECRET_KEY_FALLBACKS")
 def _signing_keys() -> list[blake2b]:
-    """Returns the key that signs cookies, and behind it those of SECRET_KEY_FALLBACKS."""
+    """Returns the key that signs cookies, followed by those of SECRET_KEY_FALLBACKS."""
     site_secret = force_bytes(conf.SECRET)
     secret_keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     return [_derived(site_secret + force_bytes(key), "cookie", 24) for key in secret_keys]
@@ -369,13 +400,13 @@ def has_recent_cookie(request: HttpRequest) -> bool:
 
 
 def _opened(cookie: str) -> str:
-    """Returns the visitor's id by a cookie; "" for a foreign cookie, and for one that is too old."""
-    body, _, sent = cookie.rpartition(":")
-    sent_bytes = sent.encode(errors="replace")
+    """Returns the visitor's id of a cookie; "" for a cookie that is not ours, or too old."""
+    body, _, given_signature = cookie.rpartition(":")
+    given_bytes = given_signature.encode(errors="replace")
     for key in _signing_keys():
         signature, visitor_id = _signed(body, key)
-        if secrets.compare_digest(signature.encode(), sent_bytes):
-            minute = int(body.rpartition(":")[2], 16)
-            is_fresh = time.time() - minute * 60 <= conf.COOKIE_AGE
-            return visitor_id if is_fresh else ""
+        if secrets.compare_digest(signature.encode(), given_bytes):
+            _, _, minute = body.rpartition(":")  # in hexadecimal digits
+            age = time.time() - int(minute, 16) * 60
+            return visitor_id if age <= conf.COOKIE_AGE else ""
     return ""

@@ -1,3 +1,3 @@
-"""Moving in: the views that a web server's log or another app has counted, each taken over exactly
-once.
+"""Imports: views in a web server's logs, or those that another app has counted. Each view is taken
+over exactly once.
 """

@@ -1,5 +1,9 @@
-"""Records how far an import has come: each batch counts once, after any kill."""
-# The steps: docs/explanation/flush.md
+"""Adding views by the batch, and recording how far an import has come, so that each batch counts
+exactly once, even if the import is killed and repeated.
+
+A position is a number of bytes of a log, or a primary key of a table.
+"""
+# The five steps of a batch: docs/explanation/flush.md
 
 import json
 from collections import Counter, defaultdict
@@ -16,21 +20,24 @@ from readtrack.flush import run, settling
 from readtrack.models import Import
 from readtrack.sql import databases, epochs, past_hours
 from readtrack.store import counters, keys, scripts, uniques
+from readtrack.subjects import label_in
 
-VIEWS = 2_000  # in a batch: a script that adds more would keep Redis from serving pages
+VIEWS = 2_000  # views in a batch: a script that adds more would keep Redis from serving pages
 # The highest total of an object that an import makes. No object has as many views, so a higher
-# number is damage. Lua's numbers are exact up to 2^53, and SQL adds the totals of a model up.
+# number comes from damaged data. It also leaves room: Lua's numbers are exact up to 2^53, and SQL
+# adds up the totals of a model.
 MOST_VIEWS = 10**12
-NOT_ADDED = -1  # apply.lua's total of a subject that would pass MOST_VIEWS, or that is no number
-NAMED_REFUSALS = 20  # in a report, because a damaged table may have millions of such rows
-# Hours of models that an import adds to Redis. The two oldest that Redis keeps may expire before
-# the next flush, so they are added to history itself, as all earlier ones are.
+# What apply.lua answers in place of a total, if it would be above MOST_VIEWS or is no number.
+NOT_ADDED = -1
+NAMED_REFUSALS = 20  # refusals that a report names, because a damaged table may have millions
+# The hours of models that an import adds to Redis: the last ones, but not the oldest that Redis
+# has, because these may expire before the next flush. All earlier hours are added to SQL's history.
 LIVE_HOURS = counters.MODEL_HOURS - 3
 
 # Answers of apply.lua.
-REFUSED = 0  # this Redis, as it is now, has no announcement of the batch
+REFUSED = 0  # Redis does not have the announcement of the batch, so it may have lost its data
 APPLIED = 1
-UNSETTLED = 2  # a counter lacks SQL's count, so settle, then try again
+UNSETTLED = 2  # a counter does not include SQL's count: settle it, then try again
 
 # Returns the digest of a source up to a position, None if the source ends sooner.
 Digest = Callable[[int], str | None]
@@ -38,20 +45,20 @@ Digest = Callable[[int], str | None]
 
 @dataclass(slots=True)
 class Report:
-    """Numbers of the lines or rows that were read, and of the views (or reads of categories) that
-    were counted.
-    """
+    """What an import has done."""
 
-    read: int = 0
-    counted: int = 0
-    # By reason: that of a live hit, or one of the import.
+    read: int = 0  # lines of a log, or rows of a table
+    counted: int = 0  # views, or categories that were marked as read
+    # By reason: one of a live hit, or one of the import.
     skipped: Counter[str] = field(default_factory=Counter)
     not_resolved: Counter[str] = field(default_factory=Counter)  # paths of a log, by pattern
     notes: list[str] = field(default_factory=list)
     _refusals: int = field(default=0, compare=False, repr=False)
 
     def refuse(self, reason: str, *, views: int = 1) -> None:
-        """Counts a row, or views of a log, as refused. Notes the reasons of the first refusals."""
+        """Counts a row, or so many views of a log, as refused. Notes the reason, for the first
+        refusals.
+        """
         self.skipped["refused"] += views
         self._refusals += 1
         if self._refusals <= NAMED_REFUSALS:
@@ -61,27 +68,31 @@ class Report:
 
 
 class ImportRefusedError(RuntimeError):
-    """There is nothing to import, another import of the same source came first, or Redis lost its
-    data meanwhile.
+    """The import cannot be done: there is nothing to import, another import of the same source came
+    first, or Redis lost its data meanwhile.
     """
 
 
 @dataclass(slots=True)
 class Batch:
-    """Views by subject, and by subject and hour (since 1970), and the ids of the visitors."""
+    """Views that are added together, and their visitors."""
 
-    views: Counter[str] = field(default_factory=Counter)
-    hours: Counter[tuple[str, int]] = field(default_factory=Counter)
+    views: Counter[str] = field(default_factory=Counter)  # by subject
+    hours: Counter[tuple[str, int]] = field(default_factory=Counter)  # by subject and hour
+    # Ids of visitors by subject.
     visitors: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    present: int = field(default_factory=lambda: buckets.hour_index(buckets.now()))
+    # The hour (since 1970) in which the batch was begun.
+    present_hour: int = field(default_factory=lambda: buckets.hour_index(buckets.now()))
 
     def add(self, subject: str, *, visitor: str, at: datetime) -> None:
-        """Adds one view. A log may hold times out of range: before 1970 a view counts in the first
-        hour, in the future in the present hour.
+        """Adds one view.
+
+        A log may have impossible times. A view before 1970 is added to the first hour, a view in
+        the future to the present hour.
         """
         hour = max(buckets.hour_index(at), 0)
         self.views[subject] += 1
-        self.hours[subject, min(hour, self.present)] += 1
+        self.hours[subject, min(hour, self.present_hour)] += 1
         self.visitors[subject].add(visitor)
 
 
@@ -96,25 +107,26 @@ class SubjectHour(NamedTuple):
 class Part(NamedTuple):
     """The views of a batch, as the record of the import keeps them until the batch is confirmed."""
 
-    views: dict[str, int]
+    views: dict[str, int]  # by subject
     hours: list[SubjectHour]
-    first_live_hour: int  # of a model that is added to Redis; earlier ones go into history
+    # The first hour of models that is added to Redis. Earlier hours are added to SQL's history.
+    first_live_hour: int
 
     @property
     def present_hour(self) -> int:
-        """The hour in which the part was made, since 1970."""
+        """The hour (since 1970) in which the part was made."""
         return self.first_live_hour + LIVE_HOURS
 
 
 def part_of(batch: Batch, *, at: datetime) -> str:
-    """Returns the batch as JSON, for the record."""
+    """Returns the batch as the JSON of a Part, for the record of the import."""
     hours = [SubjectHour(*key, count) for key, count in batch.hours.items()]
     first_live_hour = buckets.hour_index(at) - LIVE_HOURS
     return json.dumps(Part(batch.views, hours, first_live_hour)._asdict())
 
 
 def _parsed(part: str) -> Part:
-    """Returns the part that the record keeps as JSON; an empty one for ""."""
+    """Returns the part that the record keeps as JSON. For "" it is empty."""
     if not part:
         return Part({}, [], 0)
     values = json.loads(part)
@@ -123,29 +135,27 @@ def _parsed(part: str) -> Part:
 
 
 class ImportState(NamedTuple):
-    """The positions that a partition knows of an import: up to where it was announced, and up to
-    where it was added. None where this Redis does not know the import.
-    """
+    """What a partition of Redis knows of an import. Positions are None if it knows nothing."""
 
-    begun: int | None
-    done: int | None
-    # Of the last batch's subjects, right after the batch was added. NOT_ADDED for a subject that
-    # could not take its views.
+    begun: int | None  # the position up to which batches were announced
+    done: int | None  # the position up to which batches were added
+    # Of each subject of the last batch, right after the batch was added. NOT_ADDED for a subject
+    # whose views could not be added.
     totals: list[int]
 
 
 def states_of(source: str, tags: Collection[str]) -> dict[str, ImportState]:
-    """Returns the state of the import in each of the partitions, by tag."""
-    calls = [
-        scripts.Call(
-            "HMGET", [keys.importing(tag, source)], ("begun", "done", "totals"), _decoded_state
-        )
-        for tag in tags
-    ]
+    """Returns the state of the import in each of these partitions, by tag."""
+    fields = ("begun", "done", "totals")
+    calls = []
+    for tag in tags:
+        key = keys.importing(tag, source)
+        calls.append(scripts.Call("HMGET", [key], fields, _decoded_state))
     return dict(zip(tags, scripts.run_all(*calls, patient=True), strict=True))
 
 
 def _decoded_state(values: Sequence[bytes | None]) -> ImportState:
+    """Returns the state of an import by the values of its hash."""
     begun, done, totals = values
     return ImportState(
         begun=None if begun is None else int(begun),
@@ -155,8 +165,9 @@ def _decoded_state(values: Sequence[bytes | None]) -> ImportState:
 
 
 def totals_after(source: str, subjects: Iterable[str], *, position: int) -> dict[str, int]:
-    """Returns the totals right after the batch up to that position was added. Subjects of a
-    partition that lacks the batch are left out.
+    """Returns the total of each subject right after the batch that ends at the position was added.
+
+    Subjects of a partition that does not have that batch are left out.
     """
     subjects_by_tag = keys.by_tag(subjects)
     totals: dict[str, int] = {}
@@ -170,7 +181,8 @@ def intend(
     source: str, subjects: Iterable[str], *, before: int, after: int
 ) -> list[scripts.Call[bool]]:
     """Returns the calls that announce the batch between the two positions, one for each partition.
-    Each answers False if another import of the source has gone further.
+
+    The result of a call is False if another import of the source has gone further.
     """
     args = (before, after, keys.importing.ttl)
     return [
@@ -183,28 +195,31 @@ class _Increment(NamedTuple):
     """Views to add to one counter in Redis."""
 
     key: str
-    name: str  # in `views:unsettled`; "" for the hour of a subject, which SQL does not keep
+    name: str  # in `views:unsettled`; "" for the hour of a subject, which SQL does not have
     views: int
     end: int  # when the counter expires (s since 1970); 0 for a total, which does not
 
 
 def apply(source: str, part: str, *, before: int, after: int) -> list[scripts.Call[int]]:
     """Returns the calls that add the views of the batch to the counters in Redis, one for each
-    partition. Each answers REFUSED, APPLIED or UNSETTLED.
+    partition. The result of a call is REFUSED, APPLIED or UNSETTLED.
+
+    `part` is the batch as JSON, between the two positions.
     """
     batch = _parsed(part)
     hours_by_tag: defaultdict[str, list[SubjectHour]] = defaultdict(list)
-    for entry in batch.hours:
-        hours_by_tag[keys.tag(entry.subject)].append(entry)
+    for subject_hour in batch.hours:
+        hours_by_tag[keys.tag(subject_hour.subject)].append(subject_hour)
     calls = []
     for tag, subjects in keys.by_tag(batch.views).items():
-        # The totals come first, because the script answers with them in the order of subjects.
+        hours = hours_by_tag[tag]
+        # The totals come first, because the script stores them in the order of the subjects.
         increments = [
             _Increment(keys.total(subject), subject, batch.views[subject], end=0)
             for subject in subjects
         ]
-        increments += _subject_increments(hours_by_tag[tag], present=batch.present_hour)
-        increments += _model_increments(hours_by_tag[tag], tag, first_live=batch.first_live_hour)
+        increments += _subject_increments(hours, present_hour=batch.present_hour)
+        increments += _model_increments(hours, tag, first_live=batch.first_live_hour)
         script_keys = [keys.importing(tag, source), keys.unsettled(tag)]
         script_keys += [increment.key for increment in increments]
         args: list[Any] = [before, after, MOST_VIEWS]
@@ -214,12 +229,15 @@ def apply(source: str, part: str, *, before: int, after: int) -> list[scripts.Ca
     return calls
 
 
-def _subject_increments(hours: Iterable[SubjectHour], *, present: int) -> list[_Increment]:
-    """Returns the increments of hours of subjects, of those hours that have not expired."""
+def _subject_increments(hours: Iterable[SubjectHour], *, present_hour: int) -> list[_Increment]:
+    """Returns the increments for the hours of subjects that have not expired in the present hour.
+
+    Hours are since 1970.
+    """
     increments = []
     for subject, hour, views in hours:
         end = hour * keys.HOUR + keys.hour.ttl
-        if end > present * keys.HOUR:
+        if end > present_hour * keys.HOUR:
             bucket = buckets.hour_bucket(buckets.hour_start(hour))
             increments.append(_Increment(keys.hour(bucket, subject), "", views, end))
     return increments
@@ -228,15 +246,17 @@ def _subject_increments(hours: Iterable[SubjectHour], *, present: int) -> list[_
 def _model_increments(
     hours: Iterable[SubjectHour], tag: str, *, first_live: int
 ) -> list[_Increment]:
-    """Returns the increments of hours of models in that partition, from the first live hour on."""
-    views_by_model: Counter[tuple[str, int]] = Counter()
+    """Returns the increments for the hours of models in that partition, from `first_live` on.
+
+    All subjects in `hours` are of that partition. Hours are since 1970.
+    """
+    views_by_model: Counter[tuple[str, int]] = Counter()  # by label and hour
     for subject, hour, views in hours:
         if hour >= first_live:
-            model = subject.partition(":")[0]
-            views_by_model[model, hour] += views
+            views_by_model[label_in(subject), hour] += views
     increments = []
-    for (model, hour), views in views_by_model.items():
-        name = keys.hour_name(model + tag, hour)
+    for (label, hour), views in views_by_model.items():
+        name = keys.hour_name(label + tag, hour)
         end = hour * keys.HOUR + keys.model_hour.ttl
         increments.append(_Increment(keys.prefix() + name, name, views, end))
     return increments
@@ -246,14 +266,18 @@ class Resumed(NamedTuple):
     """Where an import goes on."""
 
     position: int
-    lost: int  # how much of the source before the position is passed over: its batch is lost
+    # How much of the source before the position is passed over, because its batch may or may not
+    # have been counted: Redis has lost it.
+    lost: int
 
 
 def resume(
     record: Import, *, digest: Digest = lambda position: "", dry_run: bool = False
 ) -> Resumed:
-    """Finishes a batch that Redis has, and returns where to go on. A dry run only looks."""
-    if record.pk is None:
+    """Returns where the import goes on. First finishes a batch that was added to Redis and is not
+    confirmed yet, which a dry run does not do.
+    """
+    if record.pk is None:  # a new import
         return Resumed(0, lost=0)
     states = states_of(record.source, keys.tags())
     done = max(record.position, *(state.done or 0 for state in states.values()))
@@ -264,78 +288,92 @@ def resume(
         return Resumed(record.position, lost=0)
     resumed = Resumed(record.intended, lost=record.intended - record.position)
     if not dry_run:
-        digest_there = digest(resumed.position)
-        if digest_there is not None:
-            _confirm(record, resumed.position, digest=digest_there)
+        new_digest = digest(resumed.position)
+        if new_digest is not None:  # None for an older copy of the log, which ends sooner
+            _confirm(record, resumed.position, digest=new_digest)
     return resumed
 
 
-def _shares(record: Import, states: Mapping[str, ImportState]) -> list[ImportState]:
-    """Returns the states of the partitions that have subjects of the announced batch, or of all."""
+def _states_of_batch(record: Import, states: Mapping[str, ImportState]) -> list[ImportState]:
+    """Returns the states of those partitions that have subjects of the announced batch.
+
+    If the record does not know its subjects, it returns the states of all partitions.
+    """
     tags = keys.by_tag(_parsed(record.part).views) or states
     return [states[tag] for tag in tags]
 
 
 def _is_lost(record: Import, states: Mapping[str, ImportState]) -> bool:
-    """Returns True if a batch was announced to a Redis that has lost its data since."""
+    """Returns True if a batch was announced to a Redis that has lost its data since then."""
     if record.intended <= record.position:
         return False
-    announced = (record.intended, record.position)
-    return any((state.begun, state.done) != announced for state in _shares(record, states))
+    return any(
+        state.begun != record.intended or state.done != record.position
+        for state in _states_of_batch(record, states)
+    )
 
 
 def _finish(record: Import, states: Mapping[str, ImportState], *, done: int, digest: Digest) -> int:
-    """Confirms a batch that Redis has. Returns how much of the source is lost, because a partition
-    lost its share of the batch.
+    """Finishes the batch up to the position `done`, which Redis has and SQL has not confirmed.
+
+    Adds it to the partitions that do not have it, writes the totals to SQL, and confirms it.
+    Returns how much of the source is lost, because a partition has lost its part of the batch.
     """
-    digest_there = digest(done)
-    if digest_there is None:
+    new_digest = digest(done)
+    if new_digest is None:  # this log ends before that position, so it is an older copy
         return 0
     before = record.position
-    # A database that was restored from a backup may not know the batch any more.
+    # If the database was restored from a backup, the record has no batch, or an older one.
     part = record.part if done == record.intended else ""
     lost = 0
     totals: dict[str, int] = {}
-    # An import may have been killed between two of several partitions.
-    is_partial = part and any(state.done != done for state in _shares(record, states))
+    # The import may have been killed after it had added the batch to some of the partitions.
+    is_partial = part and any(state.done != done for state in _states_of_batch(record, states))
     if is_partial and not _add_to_redis(record.source, part, before=before, after=done):
         lost = done - before
     run.flush()
     if part:
         totals = totals_after(record.source, _parsed(part).views, position=done)
-    _confirm(record, done, digest=digest_there, part=part, totals=totals)
+    _confirm(record, done, digest=new_digest, part=part, totals=totals)
     return lost
 
 
 def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> dict[str, int]:
-    """Adds the batch to the counts and moves the import to the position. After any error,
-    importing again goes on from there.
+    """Adds the batch to the counts, and moves the import to the position.
 
-    Returns the views that were not added, by subject, because the total would pass MOST_VIEWS.
-    Raises ImportRefusedError if another import of the source came first, or Redis lost its data.
+    `digest` is that of the source up to the position. After any error, the next import goes on from
+    the right position. Returns the views by subject that were not added, because the total would be
+    above MOST_VIEWS. Raises ImportRefusedError if another import of the source came first, or if
+    Redis lost its data.
     """
     if not batch.views:
         _confirm(record, position, digest=digest)
         return {}
     before = record.position
     _add_visitors(batch.visitors)
-    announced = intend(record.source, batch.views, before=before, after=position)
-    _check(all(scripts.run_all(*announced, patient=True)))
+    # 1. Redis announces the batch.
+    announcements = intend(record.source, batch.views, before=before, after=position)
+    _check(all(scripts.run_all(*announcements, patient=True)))
+    # 2. SQL notes the batch.
     part = part_of(batch, at=buckets.now())
     unchanged = Import.objects.filter(pk=record.pk, position=before)
     _check(unchanged.update(intended=position, part=part))
+    # 3. Redis adds the views.
     _check(_add_to_redis(record.source, part, before=before, after=position))
+    # 4. SQL's counts are raised.
     run.write_subjects(batch.views)
     totals = totals_after(record.source, batch.views, position=position)
     _check(len(totals) == len(batch.views))
+    # 5. SQL moves the position, and fills in the history.
     _confirm(record, position, digest=digest, part=part, totals=totals)
     not_added = [subject for subject, total in totals.items() if total == NOT_ADDED]
     return {subject: batch.views[subject] for subject in not_added}
 
 
 def _add_visitors(visitors_by_subject: Mapping[str, Collection[str]]) -> None:
-    """Adds the visitors of subjects whose strategy can add them later. It adds each visitor once,
-    so this may be repeated.
+    """Adds the visitors to those subjects whose strategy can count visitors of the past.
+
+    Each visitor counts once, so this may be repeated.
     """
     calls: list[scripts.Call[int]] = []
     for subject, visitors in visitors_by_subject.items():
@@ -346,8 +384,9 @@ def _add_visitors(visitors_by_subject: Mapping[str, Collection[str]]) -> None:
 
 
 def _add_to_redis(source: str, part: str, *, before: int, after: int) -> bool:
-    """Adds the batch to the counts of each partition that lacks it. Returns False if a partition
-    refuses it.
+    """Adds the batch to the counts in each partition that does not have it yet.
+
+    Returns False if a partition refuses it, because Redis lost its data.
     """
     calls = apply(source, part, before=before, after=after)
     answers = scripts.run_all(*calls, patient=True)
@@ -360,8 +399,10 @@ def _add_to_redis(source: str, part: str, *, before: int, after: int) -> bool:
 def _confirm(
     record: Import, position: int, *, digest: str, part: str = "", totals: Mapping[str, int] = {}
 ) -> None:
-    """Moves the position and fills in the history in one transaction, once, whoever else tries it.
-    Raises ImportRefusedError if another import has moved the position.
+    """Moves the position and fills in the history, in one transaction.
+
+    `part` is the batch as JSON, `totals` are the totals of its subjects right after it was added.
+    Raises ImportRefusedError if another import has moved the position meanwhile.
     """
     columns = {
         "position": position,
@@ -386,9 +427,9 @@ def _confirm(
     record.position = record.intended = position
 
 
-def _check(is_ours: object) -> None:
-    """Raises ImportRefusedError for False and for no rows."""
-    if not is_ours:
+def _check(succeeded: object) -> None:
+    """Raises ImportRefusedError unless a step succeeded: for False, and for an update of no row."""
+    if not succeeded:
         raise ImportRefusedError(
             "Another import of this came first, or Redis lost its data meanwhile. Import again."
         )

@@ -1,5 +1,5 @@
-"""Takes over tables: the counts of django-hitcount 1.3, which need not be installed, and a table of
-reads.
+"""Imports tables: the counts of django-hitcount 1.3, which need not be installed, and a table of
+what users have read.
 """
 
 from collections import Counter, defaultdict
@@ -28,15 +28,18 @@ from readtrack.sql import databases, row_counts
 from readtrack.store import connection, read_state, scripts
 from readtrack.subjects import has_read_state, is_counted, model_with_label, subject_of_row
 
-ROWS = 500  # of django-hitcount's counts in a batch
+ROWS = 500  # rows of django-hitcount in a batch
 
 
 class HitCountRow(models.Model):  # noqa: DJ008 - nobody looks at one
-    """Row of django-hitcount, in a registry of its own, so that this site has no such model."""
+    """A row of django-hitcount: the count of an object.
+
+    The model is in a registry of its own, so that it is no model of this site.
+    """
 
     hits = models.PositiveIntegerField()
     content_type_id = models.IntegerField()
-    object_pk = models.TextField()  # a number or text: whatever the site's version has
+    object_pk = models.TextField()  # in the database a number or text, by django-hitcount's version
 
     class Meta:
         apps = Apps()
@@ -44,7 +47,7 @@ class HitCountRow(models.Model):  # noqa: DJ008 - nobody looks at one
 
 
 class HitRow(models.Model):  # noqa: DJ008
-    """One hit of django-hitcount."""
+    """A row of django-hitcount: one of the last hits."""
 
     hitcount_id = models.IntegerField()
     ip = models.TextField()
@@ -60,11 +63,11 @@ class HitRow(models.Model):  # noqa: DJ008
 def take_hitcount(
     *, using: str = "default", dry_run: bool = False, progress: Callable[[int], object] = int
 ) -> Report:
-    """Adds the counts of that database, each row once, and calls `progress` with numbers of rows.
-    The next run adds later rows.
+    """Adds the counts of django-hitcount in the database `using`, each row once. A later import
+    adds only the rows that are new.
 
-    Returns the report. Raises ImportRefusedError if the database has no table of django-hitcount,
-    or if another import came first.
+    `progress` is called with numbers of rows. Returns the report. Raises ImportRefusedError if the
+    database has no table of django-hitcount, or if another import came first.
     """
     table = HitCountRow._meta.db_table
     if table not in connections[using].introspection.table_names():
@@ -78,7 +81,8 @@ def take_hitcount(
     position, lost = resume(record, dry_run=dry_run)
     if not dry_run:
         record.save()
-        flush()  # a Redis that was restored from before the last flush catches up with SQL first
+        # If Redis was restored from an older snapshot, it first gets SQL's counts.
+        flush()
     rows = HitCountRow._base_manager.using(using).order_by("pk")
     imported_before = rows.filter(pk__lte=position).count()
     report = Report(read=imported_before, skipped=Counter({"imported before": imported_before}))
@@ -97,7 +101,7 @@ def take_hitcount(
 
 
 def _note_excluded_groups(report: Report) -> None:
-    """Notes groups that django-hitcount is set to leave out, and this site's EXCLUDE is not."""
+    """Notes if django-hitcount leaves out groups of users that EXCLUDE does not leave out."""
     groups = getattr(settings, "HITCOUNT_EXCLUDE_USER_GROUP", None)
     if not groups or set(groups) <= set(exclusions.rules().by_key["groups"]):
         return
@@ -109,7 +113,9 @@ def _note_excluded_groups(report: Report) -> None:
 
 
 def _add(record: Import, batch: Batch, report: Report, *, position: int) -> None:
-    """Adds the batch to the counts. Reports the hits that an object could not take."""
+    """Adds the batch to the counts, up to the row at the position. Reports hits that could not be
+    added.
+    """
     refused = add(record, batch, position=position)
     for subject, hits in refused.items():
         report.counted -= hits
@@ -120,22 +126,22 @@ def _add(record: Import, batch: Batch, report: Report, *, position: int) -> None
 
 
 def _batch(rows: Sequence[HitCountRow], report: Report, *, using: str) -> Batch:
-    """Returns the views of rows whose objects exist and have counts, and the visitors that are
-    still on record. Reports the other rows.
+    """Returns a batch with the views of those rows whose objects exist and have counts, and with
+    the visitors of the hits that are still stored. Reports all other rows.
     """
     report.read += len(rows)
     batch = Batch()
-    subjects: dict[int, str] = {}  # by primary key of the row
+    subject_by_row: dict[int, str] = {}  # by the primary key of the row
     for row, subject, stored_views in _tracked_rows(rows, report):
         reason = _refusal(row, subject, total=stored_views + batch.views[subject])
         if reason:
             report.refuse(reason)
             continue
-        subjects[row.pk] = subject
+        subject_by_row[row.pk] = subject
         if row.hits > 0:
             batch.views[subject] += row.hits
             report.counted += row.hits
-    _add_visitors(batch, subjects, report, using=using)
+    _add_visitors(batch, subject_by_row, report, using=using)
     return batch
 
 
@@ -148,7 +154,7 @@ class _TrackedRow(NamedTuple):
 
 
 def _tracked_rows(rows: Sequence[HitCountRow], report: Report) -> Iterator[_TrackedRow]:
-    """Yields the rows whose objects exist and have counts. Reports the other rows."""
+    """Yields the rows whose objects exist and have counts. Reports all other rows as skipped."""
     rows_by_type: defaultdict[Any, list[HitCountRow]] = defaultdict(list)
     for row in rows:
         rows_by_type[row.content_type_id].append(row)
@@ -168,11 +174,14 @@ def _tracked_rows(rows: Sequence[HitCountRow], report: Report) -> Iterator[_Trac
 def _rows_of_objects(
     model: type[models.Model], rows: Sequence[HitCountRow], report: Report
 ) -> Iterator[_TrackedRow]:
-    """Yields those of the rows whose objects, of that model, exist. Reports the other rows."""
-    pks = {row.pk: _pk_of(model, row.object_pk) for row in rows}
-    stored = row_counts.stored(model, [pk for pk in pks.values() if pk is not None])
+    """Yields the rows whose objects exist. Reports all other rows as skipped.
+
+    The rows are about objects of the model.
+    """
+    object_pks = {row.pk: _pk_of(model, row.object_pk) for row in rows}
+    stored = row_counts.stored(model, [pk for pk in object_pks.values() if pk is not None])
     for row in rows:
-        pk = pks[row.pk]
+        pk = object_pks[row.pk]
         if pk in stored:
             yield _TrackedRow(row, subject_of_row(model, pk), stored[pk].views)
         else:
@@ -180,7 +189,7 @@ def _rows_of_objects(
 
 
 def _pk_of(model: type[models.Model], value: Any) -> Any:
-    """Returns the value as a primary key of the model; None for a value that no field takes."""
+    """Returns the value as a primary key of the model. None for a value that is none."""
     if "\0" in str(value):  # PostgreSQL refuses a query with such a text
         return None
     # to_python() does not turn every error into a ValidationError: infinity is an OverflowError.
@@ -190,7 +199,7 @@ def _pk_of(model: type[models.Model], value: Any) -> Any:
 
 
 def _refusal(row: HitCountRow, subject: str, *, total: int) -> str:
-    """Returns the reason why the row cannot be added to that total; "" if it can."""
+    """Returns the reason why the row's hits cannot be added to the total of the subject, or ""."""
     start = f"Row {row.pk} of {row._meta.db_table} is refused:"
     hits: Any = row.hits  # SQLite stores text and fractions in columns of numbers, too
     if not isinstance(hits, int) or not 0 <= hits <= MOST_VIEWS:
@@ -200,27 +209,35 @@ def _refusal(row: HitCountRow, subject: str, *, total: int) -> str:
     return ""
 
 
-def _add_visitors(batch: Batch, subjects: Mapping[int, str], report: Report, *, using: str) -> None:
-    """Adds the visitors of the rows, whose subjects are given by primary key. Reports visitors
-    without a user and without a time from 1970 on.
+def _add_visitors(
+    batch: Batch, subject_by_row: Mapping[int, str], report: Report, *, using: str
+) -> None:
+    """Adds the visitors of the rows to the batch.
+
+    `subject_by_row` has the subjects by the primary key of the row. A visitor without a user is
+    known by address, agent and day; without a possible time the hit is reported as skipped.
     """
-    hits = HitRow._base_manager.using(using).filter(hitcount_id__in=list(subjects)).order_by()
-    # The time as text, because drivers raise for times beyond datetime, such as PostgreSQL's
-    # infinity.
+    hits = HitRow._base_manager.using(using).filter(hitcount_id__in=list(subject_by_row)).order_by()
+    # The time is read as text, because drivers raise an error for a time that datetime does not
+    # have, such as PostgreSQL's infinity.
     columns = ("hitcount_id", "ip", "user_agent", "user_id", Cast("created", models.TextField()))
-    for row, address, agent, user, time in hits.values_list(*columns).iterator():
+    for row_pk, address, agent, user_pk, time in hits.values_list(*columns).iterator():
+        subject = subject_by_row[row_pk]
         at = _time(time, using=using)
-        if user is not None:
-            batch.visitors[subjects[row]].add(visitors.user_id(user))
+        if user_pk is not None:
+            batch.visitors[subject].add(visitors.user_id(user_pk))
         elif at is not None:
             visitor = visitors.logged(address or "", agent or "", at=at)
-            batch.visitors[subjects[row]].add(visitor.id)
+            batch.visitors[subject].add(visitor.id)
         else:
             report.skipped["visitor without a time"] += 1
 
 
 def _time(text: str | None, *, using: str) -> datetime | None:
-    """Returns the database's text of a time as aware UTC; None for a text or a year of damage."""
+    """Returns the time that the database wrote as this text, aware UTC.
+
+    Returns None for any other text, and for an impossible year.
+    """
     with suppress(ValueError, OverflowError):
         at = parse_datetime(text or "")
         if at is None:
@@ -236,12 +253,13 @@ def _time(text: str | None, *, using: str) -> datetime | None:
 def take_reads(
     label: str, *, user: str, category: str, dry_run: bool, progress: Callable[[int], object]
 ) -> Report:
-    """Marks categories as read for users, as the rows of a model say. Categories that were
-    published to since the first start of the import stay unread. May be started again.
+    """Marks categories as read for users, by the rows of a model that say who has read what.
 
-    `label` names the model, `user` and `category` its foreign keys. Calls `progress` with numbers
-    of rows. Returns the report. Raises ImportRefusedError if the model has no such foreign keys, or
-    if the first start is so long ago that importing again could hide what is new.
+    A category stays unread if something was published in it since the import was first started. The
+    import may be started again. `label` is the label of the model, `user` and `category` are the
+    names of its foreign keys. `progress` is called with numbers of rows. Returns the report. Raises
+    ImportRefusedError if the model has no such foreign keys, or if the first start is so long ago
+    that importing again could hide what is new.
     """
     model = model_with_label(label)
     if model is None:
@@ -261,13 +279,13 @@ def take_reads(
     while chunk := list(islice(rows, scripts.SLICE)):
         subjects_by_reader: defaultdict[Any, list[str]] = defaultdict(list)
         for reader_pk, category_pk in chunk:
-            reader = readers.or_none(reader_pk)
+            reader = readers.or_none(reader_pk)  # None for an id out of bounds
             subjects_by_reader[reader].append(subject_of_row(category_model, category_pk))
         report.skipped["id out of bounds"] += len(subjects_by_reader.pop(None, ()))
-        wanted = sum(map(len, subjects_by_reader.values()))
-        marked = wanted if dry_run else _mark(subjects_by_reader, as_of=as_of)
+        to_mark = sum(map(len, subjects_by_reader.values()))
+        marked = to_mark if dry_run else _mark(subjects_by_reader, as_of=as_of)
         report.counted += marked
-        report.skipped["published to since the import began"] += wanted - marked
+        report.skipped["published to since the import began"] += to_mark - marked
         report.read += len(chunk)
         progress(len(chunk))
     return report
@@ -276,23 +294,28 @@ def take_reads(
 def _category_model(
     model: type[models.Model], *, user: str, category: str
 ) -> type[models.Model] | None:
-    """Returns the model that the foreign key `category` points at; None if it has no read state,
-    or if `user` does not point at the users of this site.
+    """Returns the model that the foreign key `category` points at.
+
+    Returns None if that model has no read state, or if the foreign key `user` does not point at the
+    users of this site.
     """
-    related: dict[str, Any] = {
+    related_models: dict[str, Any] = {
         field.name: field.related_model for field in model._meta.fields if field.remote_field
     }
-    category_model = related.get(category)
-    if not issubclass(get_user_model(), related.get(user, ())) or category_model is None:
+    # issubclass() is False for an empty tuple, which stands for no such foreign key.
+    points_at_users = issubclass(get_user_model(), related_models.get(user, ()))
+    category_model = related_models.get(category)
+    if not points_at_users or category_model is None:
         return None
     return category_model if has_read_state(category_model) else None
 
 
 def _first_start(source: str) -> int:
-    """Returns Redis's time (µs) at the first start of the import. Raises ImportRefusedError if the
-    times of publications since then are not kept.
+    """Returns Redis's time (µs) when this import was first started.
+
+    It is stored at the first start, because the table does not say what was read of later
+    publications. Raises ImportRefusedError if Redis has already forgotten publications since then.
     """
-    # What was published after the first start of this import is not in the table.
     now = connection.server_time(patient=True)
     read_state.begin(now)
     record, _ = databases.rows(Import).get_or_create(
@@ -307,10 +330,11 @@ def _first_start(source: str) -> int:
 
 
 def _mark(subjects_by_reader: Mapping[Any, Sequence[str]], *, as_of: int) -> int:
-    """Marks the subjects as read, unless they were published to since that time (µs). Returns how
-    many were marked.
+    """Marks categories as read for each reader, unless something was published in them since that
+    time (µs of Redis's clock). Returns how many were marked.
     """
     calls: list[scripts.Call[Any]] = []
     for reader, subjects in subjects_by_reader.items():
         calls += read_state.marks(reader, list(set(subjects)), as_of=as_of)
-    return sum(map(len, scripts.run_all(*calls, patient=True)))
+    marked_subjects = scripts.run_all(*calls, patient=True)  # of each call
+    return sum(map(len, marked_subjects))

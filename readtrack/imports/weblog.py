@@ -1,5 +1,5 @@
-"""Takes over the views in a web server's logs. Lines are judged as live hits are, by the times of
-the log.
+"""Imports the views in a web server's logs. Lines are judged as live hits are, at the times that
+the log has.
 """
 
 import re
@@ -36,22 +36,25 @@ from readtrack.models import FlushRun, Import
 from readtrack.store.counting import rate_limit
 from readtrack.subjects import is_counted, subject_of, subject_of_row
 
-LINES = 1_000  # between two looks at the progress
-PATIENCE = 200_000  # lines after which the position is stored even if little counted
-LIMIT = 500_000  # visits in windows: they take some 100 MB
-PATTERNS = 1_000  # of paths that did not resolve, counted one by one
-OTHERS = "(others)"
-OVERLAP = 60  # s; pieces of a rotated log share less, because requests end in another order
-# A log of that many lines with so few addresses may have those of proxies in place of the
-# visitors'.
+LINES = 1_000  # lines that are judged before the progress is reported
+PATIENCE = 200_000  # lines after which the position is stored even if few views counted
+LIMIT = 500_000  # windows that are remembered; they take some 100 MB
+PATTERNS = 1_000  # patterns of paths without an object that are counted one by one
+OTHERS = "(others)"  # all further patterns
+# Seconds that two logs must have in common before a note says so. Pieces of one rotated log have
+# fewer in common, because requests do not end in the order in which they began.
+OVERLAP = 60
+# If a log has that many lines from so few addresses, these may be the addresses of proxies and not
+# of visitors.
 MANY_LINES = 1_000
 FEW_ADDRESSES = 10
 
+# UUIDs and numbers in a path.
 _NUMBERS = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9]+")
 
 
-# Errors of a site's function for a path that fits no object. A log holds any path, so they must not
-# end the import.
+# The errors that a site's function may raise for a path without an object. A log has all kinds of
+# paths, so these errors must not end the import.
 _NO_OBJECT = (
     ObjectDoesNotExist,
     MultipleObjectsReturned,
@@ -64,15 +67,17 @@ _NO_OBJECT = (
 
 
 def subject_at(path: str) -> str | None:
-    """Returns the subject that the path shows; "" if that object does not exist, None if no view
-    says which object it shows.
+    """Returns the subject of the object that the page at that path shows.
+
+    Returns "" if the object does not exist, and None if it is not known which object it shows.
     """
     with override(get_language_from_path(path) or settings.LANGUAGE_CODE):
         try:
             match = resolve("/" + path.removeprefix(get_script_prefix()))
         except Resolver404:
             return None
-    # A function, `"app.Model"` or `("app.Model", "argument"[, "field"])`.
+    # The site's setting for the view: a function, `"app.Model"`, `("app.Model", "argument")`, or
+    # `("app.Model", "argument", "field")`.
     rule: Any = conf.IMPORT_VIEWS.get(match.view_name) or conf.IMPORT_VIEWS.get(match._func_path)
     if callable(rule):
         return _subject_by_function(rule, path, match)
@@ -84,7 +89,10 @@ def subject_at(path: str) -> str | None:
 def _subject_by_function(
     function: Callable[..., Any], path: str, match: ResolverMatch
 ) -> str | None:
-    """Returns the subject of the object that the site's function returns for the path."""
+    """Returns the subject of the object that the site's function returns for the path.
+
+    Returns "" if the object does not exist, and None for anything but a counted object.
+    """
     try:
         obj = function(path, *match.args, **match.kwargs)
     except _NO_OBJECT:
@@ -95,7 +103,11 @@ def _subject_by_function(
 
 
 def _subject_by_model(rule: str | Sequence[str], match: ResolverMatch) -> str | None:
-    """Returns the subject of the model's row that an argument of the URL names."""
+    """Returns the subject of the row that an argument of the URL names.
+
+    The rule is the label of a model, or a tuple: the label, the name of the argument, and the field
+    that has its value. Both are "pk" by default.
+    """
     argument = "pk"
     field = "pk"
     if isinstance(rule, str):
@@ -115,7 +127,7 @@ def _subject_by_view(match: ResolverMatch) -> str | None:
         return None
     view: Any = view_class(**getattr(match.func, "view_initkwargs", {}))
     if view.queryset is None and view.model is None:
-        return None  # it finds its objects by code, with a request that we do not have
+        return None  # get_object() or get_queryset() may need a request, which we do not have
     rows = SingleObjectMixin.get_queryset(view)
     pk = match.kwargs.get(view.pk_url_kwarg)
     if pk is not None:
@@ -124,16 +136,18 @@ def _subject_by_view(match: ResolverMatch) -> str | None:
 
 
 def _subject_in(queryset: "models.QuerySet[Any]", *, field: str, value: Any) -> str | None:
-    """Returns the subject of the first row whose field has the value; "" without such a row, None
-    for a value that no column of that kind can hold.
+    """Returns the subject of the first row whose field has the value.
+
+    Returns "" if there is no such row, and None for a value that the field cannot have.
     """
     model = queryset.model
     if value is None or not is_counted(model) or "\0" in str(value):
         return None
     try:
-        with suppress(FieldDoesNotExist):  # a field of a related model
-            column: Any = model._meta.pk if field == "pk" else model._meta.get_field(field)
-            value = column.clean(value, None)
+        # There is no such field if `field` leads to a related model, such as `author__name`.
+        with suppress(FieldDoesNotExist):
+            model_field: Any = model._meta.pk if field == "pk" else model._meta.get_field(field)
+            value = model_field.clean(value, None)
         pk = queryset.filter(**{field: value}).values_list("pk", flat=True).first()
     except (ValidationError, ValueError):
         return None
@@ -141,7 +155,7 @@ def _subject_in(queryset: "models.QuerySet[Any]", *, field: str, value: Any) -> 
 
 
 def _client_of(line: logs.Line) -> str:
-    """Returns the address of the client, behind proxies too; "" if the log has none."""
+    """Returns the address of the client, also behind trusted proxies; "" if the log has none."""
     if line.forwarded:
         return addresses.network(line.address, line.forwarded) or line.address
     return line.address
@@ -149,53 +163,60 @@ def _client_of(line: logs.Line) -> str:
 
 @dataclass
 class Recent:
-    """Counts hits in windows of `life` seconds, of which it remembers LIMIT."""
+    """Counts hits in windows of `life` seconds. It remembers LIMIT windows."""
 
     life: float
-    forgotten: int = 0  # entries dropped within their window, because there were too many
-    # Start (seconds since 1970) and hits of each window, the oldest first. Plain tuples, because
-    # each line of a log makes two.
+    forgotten: int = 0  # windows that were removed before they were over, because of LIMIT
+    # Start (s since 1970) and number of hits of each window, by the hash of who hit what. The
+    # oldest window is first. A plain tuple, because each line of a log makes two of them.
     _windows: OrderedDict[int, tuple[float, int]] = field(default_factory=OrderedDict)
 
     def hit(self, *parties: str, at: float) -> int:
-        """Counts a hit of a visitor, or of a visitor and a subject, at that time (seconds since
-        1970). Returns the number of hits in their window, which their first hit begins.
+        """Counts a hit at that time (s since 1970), and returns the number of hits in its window.
+
+        `parties` are a visitor, or a visitor and a subject. Their first hit begins a window.
         """
-        name = hash(parties)  # 8 bytes for a pair: two in a million million are taken for one
-        self._forget(name, at=at)
-        started, hits = self._windows.get(name, (at, 0))
+        # 8 bytes in place of the texts. It is very unlikely that two of them have the same hash.
+        window = hash(parties)
+        self._make_room(window, at=at)
+        started, hits = self._windows.get(window, (at, 0))
         if abs(at - started) >= self.life:
-            del self._windows[name]  # so that the new window goes to the end
+            del self._windows[window]  # so that the new window goes to the end
             started = at
             hits = 0
-        self._windows[name] = (started, hits + 1)
+        self._windows[window] = (started, hits + 1)
         return hits + 1
 
-    def _forget(self, name: int, *, at: float) -> None:
-        """Removes windows that are over, and the oldest one if there is no room for that name."""
+    def _make_room(self, window: int, *, at: float) -> None:
+        """Removes windows that are over, and the oldest one if there is no room for the window."""
         while self._windows:
-            started, _ = next(iter(self._windows.values()))
-            # Servers write a line when its response ends, so a time may be a little before the last
-            # one. A time long before it is in another log, which began later.
+            started, _hits = next(iter(self._windows.values()))
+            # The time of a line may be a little before that of the line before it, because servers
+            # write a line when the response ends. It is long before it where the next log starts
+            # that began before the last one ended. So the distance counts, in both directions.
             is_over = abs(at - started) >= self.life
-            has_room = name in self._windows or len(self._windows) < LIMIT
+            has_room = window in self._windows or len(self._windows) < LIMIT
             if has_room and not is_over:
                 return
             self._windows.popitem(last=False)
-            self.forgotten += not is_over
+            if not is_over:
+                self.forgotten += 1
 
 
 @dataclass(kw_only=True)
 class Importer:
-    """One run over one or more files, which share windows and subjects."""
+    """One import of one or more files, as if they were one log.
 
-    form: str = "combined"
-    fields: Mapping[str, str] = field(default_factory=dict)  # for JSON: where the log keeps what
+    A visitor's windows reach from one file into the next one.
+    """
+
+    form: str = "combined"  # "combined", "common" or "json"
+    fields: Mapping[str, str] = field(default_factory=dict)  # see `logs.parser`
     since: datetime | None = None
     until: datetime | None = None
-    count_robots: bool = False  # counts lines of a log without user agents, whoever asked
+    count_robots: bool = False  # counts lines without a user agent, which may be those of robots
     dry_run: bool = False
-    progress: Callable[[int], object] = int  # called with the bytes just read
+    progress: Callable[[int], object] = int  # called with numbers of bytes read
 
     def __post_init__(self) -> None:
         self.report = ledger.Report()
@@ -204,7 +225,7 @@ class Importer:
         self._rates = Recent(rate_limit().seconds)
         self._views = Recent(conf.WINDOW or 1)
         self._batch = ledger.Batch()
-        # Of new lines that show an object, as long as there are few.
+        # New lines that show an object, by address. It stops counting at too many addresses.
         self._addresses: Counter[str] = Counter()
 
     def run(self, paths: Sequence[str]) -> ledger.Report:
@@ -230,20 +251,21 @@ class Importer:
         return self.report
 
     def _in_order(self, files: Iterable[logs.LogFile]) -> list[logs.LogFile]:
-        """Returns the files by the times of their first lines, those without such a time last.
+        """Returns the files in the order of the times of their first lines. A file without such a
+        time comes last.
 
-        A shell sorts access.log before access.log.1, but windows reach from an older file into the
-        next one.
+        The command line may have the newest file first: a shell sorts access.log before
+        access.log.1.
         """
 
-        def begin(file: logs.LogFile) -> float:
+        def first_time(file: logs.LogFile) -> float:
             line = self._parse(file.first.strip())
             return line.at.timestamp() if line else float("inf")
 
-        return sorted(files, key=begin)
+        return sorted(files, key=first_time)
 
     def _identify(self, file: logs.LogFile) -> None:
-        """Finds out where the import of the file goes on."""
+        """Finds out where the import of the file goes on. Notes if lines are passed over."""
         file.identify(dry_run=self.dry_run)
         if file.lost:
             self.report.notes.append(
@@ -252,12 +274,17 @@ class Importer:
             )
 
     def _finished(self, files: Sequence[logs.LogFile]) -> int:
-        """Returns the number of the first files that need not be read, and notes them: those with
-        nothing new, but for the last one, whose windows reach into the first new file.
+        """Returns how many files at the start of the list need not be read, and notes that number.
+
+        These are the files before the first one with new lines, but not the last of them: its
+        windows reach into the new lines. If no file has new lines, they are all files.
         """
-        new = (index for index, file in enumerate(files) if file.digest_at(file.position + 1))
-        first_new = next(new, None)
-        finished = len(files) if first_new is None else max(0, first_new - 1)
+        finished = len(files)
+        for index, file in enumerate(files):
+            has_new_lines = file.digest_at(file.position + 1) is not None
+            if has_new_lines:
+                finished = max(0, index - 1)
+                break
         if finished:
             self.report.notes.append(
                 f"{counted(finished, 'log')} imported before, with nothing new."
@@ -265,8 +292,11 @@ class Importer:
             self.progress(sum(file.read() for file in files[:finished]))
         return finished
 
-    def _take(self, file: logs.LogFile, others: Mapping[str, Import]) -> None:
-        """Takes over one file. Notes other files that have lines of the same times."""
+    def _take(self, file: logs.LogFile, records: Mapping[str, Import]) -> None:
+        """Imports one file. Notes earlier imports that have lines of the same times.
+
+        `records` has the records of all imports of logs, by source.
+        """
         lines = file.lines()
         position = 0
         bytes_read = 0
@@ -286,15 +316,15 @@ class Importer:
                 unsaved_lines = 0
         if file.is_damaged:
             self.report.notes.append(f"{file.name} is damaged after what was read.")
-        for source, record in others.items():
+        for source, record in records.items():
             if source != file.record.source:
                 self._note_overlap(file, record)
 
     def _judge_all(self, file: logs.LogFile, lines: Iterable[tuple[bytes, int]]) -> int:
-        """Judges lines, each given with the position where it ends.
+        """Judges lines, and counts the reasons why lines do not count.
 
-        Returns the end of the last line, 0 without lines. A line up to the position of its file
-        was imported before.
+        Each line is given with the position of its end. Returns the position after the last line, 0
+        without lines.
         """
         end = 0
         for raw, end in lines:
@@ -303,14 +333,16 @@ class Importer:
                 if reason:
                     self.report.skipped[reason] += 1
             else:
-                # Its window may reach into the new lines, and a repeat there must not count.
+                # The line was imported before. It is judged again for its windows: a repeat in a
+                # new line must not count.
                 self._judge(file, raw, is_new=False)
                 self.report.skipped["imported before"] += 1
         return end
 
     def _save(self, file: logs.LogFile, *, position: int) -> None:
-        """Adds the batch to the counts, and begins another one. Reports the views that an object
-        could not take.
+        """Adds the batch to the counts, and begins a new one.
+
+        `position` is where the batch ends in the log. Reports views that could not be added.
         """
         batch = self._batch
         self._batch = ledger.Batch()
@@ -327,7 +359,7 @@ class Importer:
             self.report.refuse(reason, views=views)
 
     def _note_overlap(self, file: logs.LogFile, other: Import) -> None:
-        """Notes another import that has lines of the same times."""
+        """Notes the other import if it has lines of the same times as the file."""
         since = max(file.record.since, other.since)
         until = min(file.record.until, other.until)
         if until - since < OVERLAP:
@@ -341,8 +373,11 @@ class Importer:
         )
 
     def _judge(self, file: logs.LogFile, raw: bytes, *, is_new: bool) -> str:
-        """Puts a new line into the batch if it counts. Returns the reason why it does not count, or
-        "".
+        """Puts a new line into the batch if it is a view. Returns the reason why it does not count,
+        or "".
+
+        A line that was imported before only enters its windows. If no view says what a path shows,
+        the path is counted in the report, and there is no reason.
         """
         line = self._parse(raw)
         if line is None:
@@ -366,11 +401,14 @@ class Importer:
         return ""
 
     def _is_outside(self, at: datetime) -> bool:
+        """Returns True for a time before `since`, or not before `until`."""
         is_before = self.since is not None and at < self.since
         return is_before or (self.until is not None and at >= self.until)
 
     def _count_not_resolved(self, path: str) -> None:
-        """Counts a path without its numbers, and without characters that a terminal obeys."""
+        """Counts the pattern of a path: without its numbers, and without characters that control a
+        terminal.
+        """
         pattern = _NUMBERS.sub("…", path)[:80]
         if not pattern.isprintable():
             pattern = "".join(char if char.isprintable() else "?" for char in pattern)
@@ -398,12 +436,17 @@ class Importer:
         return reason
 
     def _count_address(self, address: str) -> None:
+        """Counts a line of the address, unless there are so many addresses that no proxy is meant.
+
+        `_note_doubts` looks at the numbers.
+        """
         if len(self._addresses) <= FEW_ADDRESSES:
             self._addresses[address] += 1
 
     def _repeat(self, visitor: str, subject: str, *, at: float) -> str:
-        """Returns the reason why the visitor's view does not count at that time, as record.lua
-        decides it for live hits; "" if it counts.
+        """Returns "rate" or "repeat" if the visitor's view does not count for that reason, or "".
+
+        It decides as record.lua does for live hits. `at` is the time (s since 1970).
         """
         if self._rates.hit(visitor, at=at) > rate_limit().hits:
             return "rate"
@@ -412,7 +455,7 @@ class Importer:
         return ""
 
     def _note_doubts(self, files: Sequence[logs.LogFile]) -> None:
-        """Notes what may make the counts wrong."""
+        """Notes signs that the counts may be wrong. `files` are the files that were read."""
         notes = self.report.notes
         lines = self._addresses.total()
         if lines >= MANY_LINES and len(self._addresses) <= FEW_ADDRESSES:
@@ -430,7 +473,7 @@ class Importer:
             self._note_live_counting(files)
 
     def _note_live_counting(self, files: Sequence[logs.LogFile]) -> None:
-        """Notes a log that goes on after the first flush, whose views may have counted live."""
+        """Notes a log that goes on after the first flush: its views may have counted live, too."""
         first = FlushRun.objects.order_by("started").first()
         if first is None:
             return

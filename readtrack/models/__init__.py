@@ -24,7 +24,7 @@ KIND_LENGTH = 40  # characters of the kind of a hash, such as `views:country`
 
 
 class SubjectRow(models.Model):
-    """A row about one subject, which only the app writes and reads."""
+    """The base of the app's own tables: a row about one subject."""
 
     subject = models.CharField(max_length=SUBJECT_LENGTH)
 
@@ -37,17 +37,17 @@ class SubjectRow(models.Model):
 
 
 class UnsentPublication(SubjectRow):
-    """A publication that Redis may not have. It is written with the post, and deleted once Redis
-    has it.
+    """A publication that Redis may not have. It is written in the transaction of the post, and
+    deleted once Redis has it.
     """
 
-    # Made here, so that a row can be deleted without reading it first. Unlike a number of the
-    # database it is never used again.
+    # Made by Python and not by the database, so that a row can be deleted without reading it first.
+    # It is never used again for another publication.
     token = models.UUIDField(primary_key=True, default=uuid4)
     subject = models.TextField()
     items = models.PositiveIntegerField(default=1)
     author = models.TextField(default="")  # primary key of the user who gets no dot
-    is_own = models.BooleanField(default=False)
+    is_own = models.BooleanField(default=False)  # the category is the author's own text
     written = models.DateTimeField(default=timezone.now)
 
 
@@ -55,7 +55,7 @@ class FlushRun(models.Model):
     """The record of one flush."""
 
     class Kind(models.TextChoices):
-        """What a flush reads and writes."""
+        """What a flush writes."""
 
         CHANGED = "changed", _("what changed")
         FULL = "full", _("everything")
@@ -66,11 +66,12 @@ class FlushRun(models.Model):
     part = models.CharField(max_length=10, default="", editable=False)
     started = models.DateTimeField(_("started"))
     ended = models.DateTimeField(_("ended"), null=True)
-    # Redis's time at the end, or at least at the start (µs): tells a Redis that was restored from a
-    # snapshot.
+    # Redis's time (µs) at the end of the flush, or at its start until then. Redis notes it, too: if
+    # Redis has an earlier one, it was restored from an older snapshot.
     redis_time = models.BigIntegerField(default=0, editable=False)
-    # Redis's time at the start (µs): everything recorded before it is stored if this run ends well.
+    # Redis's time (µs) at the start. If the flush ends well, SQL has all views from before it.
     flushed_until = models.BigIntegerField(default=0, editable=False)
+    # Numbers of totals.
     read = models.PositiveBigIntegerField(_("read"), default=0)
     written = models.PositiveBigIntegerField(_("written"), default=0)
     settled = models.PositiveBigIntegerField(_("settled"), default=0)
@@ -91,41 +92,45 @@ class FlushRun(models.Model):
 
     @property
     def began(self) -> datetime:
-        """Returns the start as aware UTC, with and without USE_TZ."""
+        """Returns the start as aware UTC, also on a site without USE_TZ."""
         return buckets.now(self.started)
 
     @property
     def took(self) -> timedelta | None:
-        """Returns the time from start to end; None while it runs or if it was killed."""
-        return self.ended - self.started if self.ended else None
+        """Returns the time from start to end. None while the flush runs, or if it was killed."""
+        if self.ended is None:
+            return None
+        return self.ended - self.started
 
 
 class Archive(SubjectRow):
-    """The counts and the sketch of a subject, which outlive a key that Redis lost or removed as
-    idle.
+    """The counts and the sketch of a subject, in case that Redis loses its keys or removes them
+    because the subject is idle.
     """
 
     subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
     views = models.PositiveBigIntegerField()
     visitors = models.PositiveBigIntegerField()
     sketch = models.BinaryField()
-    # Since 1970; the last hour in which a change of views was seen.
+    # The last hour (since 1970) in which a flush saw that the views had changed.
     hour = models.PositiveIntegerField()
 
 
 class SubjectCount(SubjectRow):
-    """The counts of a row whose own table has no columns for them: of a model that MODELS
-    names.
+    """The counts of an object whose own table has no columns for them, because its model is counted
+    by MODELS and does not extend Tracked.
     """
 
     subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
-    # Named as in Tracked, so that a query fits both.
+    # Named as in Tracked, so that the same queries work for both.
     view_count = models.PositiveBigIntegerField(db_column="views")
     visitor_count = models.PositiveBigIntegerField(db_column="visitors")
 
 
 class Breakdown(SubjectRow):
-    """One count of a subject's hashes: a stage of the funnel, or a value of a dimension."""
+    """One field of a subject's hashes: the count of a stage of the funnel, of a value of a
+    dimension, or of the reading.
+    """
 
     pk = models.CompositePrimaryKey("subject", "kind", "field")
     kind = models.CharField(max_length=KIND_LENGTH)
@@ -134,36 +139,40 @@ class Breakdown(SubjectRow):
 
 
 class History(SubjectRow):
-    """The absolute counts at the end of an hour in which they changed. The views of a range are the
-    difference of two rows.
+    """The absolute counts of a subject at the end of an hour in which they changed. The views of a
+    range of hours are the difference of two rows.
 
-    `subject` is that of an object, or the label of a model (`blog.post`). With `reads:` before it
-    `views` are the reads of the object. Hour 0 holds what a subject had before its history began.
+    `subject` is that of an object, or the label of a model (`blog.post`). If it begins with
+    `reads:`, `views` are reads; if it begins with `visitors:`, they are new visitors. Hour 0 has
+    what a subject had before its history began.
     """
 
     pk = models.CompositePrimaryKey("subject", "hour")
-    # Since 1970, UTC: half the size of a time, and the same in all databases.
+    # The number of hours since 1970, UTC. It takes half the space of a time, and is the same in all
+    # databases.
     hour = models.PositiveIntegerField()
     views = models.PositiveBigIntegerField()
     visitors = models.PositiveBigIntegerField()
 
 
 class Popular(SubjectRow):
-    """One of the most viewed subjects of the last days (`days`), and its counts in them. Full
-    flushes renew the rows.
+    """A subject in the list of the most viewed of the last days, and its counts in these days.
+
+    `days` is the number of days, which names the list. Full flushes renew the lists.
     """
 
     pk = models.CompositePrimaryKey("subject", "days")
     days = models.PositiveSmallIntegerField()
-    since = models.PositiveIntegerField()  # first of the hours (since 1970, UTC)
-    until = models.PositiveIntegerField()  # exclusive
+    since = models.PositiveIntegerField()  # the first hour of the list (since 1970, UTC)
+    until = models.PositiveIntegerField()  # the hour after the last one
     views = models.PositiveBigIntegerField()
     visitors = models.PositiveBigIntegerField()
 
 
 class ReaderHistory(SubjectRow):
-    """The number of readers of a category at the end of an hour in which it changed; a publication
-    sets it to 0.
+    """The number of readers of a category at the end of an hour in which it changed.
+
+    Readers are those who have read the category since its last publication.
     """
 
     pk = models.CompositePrimaryKey("subject", "hour")
@@ -172,10 +181,11 @@ class ReaderHistory(SubjectRow):
 
 
 class BreakdownHistory(SubjectRow):
-    """The gain of all objects of a model in an hour: of a value of a dimension, or of a stage of
-    the funnel.
+    """By how much one field of the hashes of all objects of a model rose in an hour: a value of a
+    dimension, or a stage of the funnel.
 
-    `subject` is the label of the model. The rows of a range add up, unlike those of History.
+    `subject` is the label of the model. Unlike the rows of History, the rows of a range of hours
+    are added up.
     """
 
     pk = models.CompositePrimaryKey("subject", "kind", "hour", "field")
@@ -186,24 +196,24 @@ class BreakdownHistory(SubjectRow):
 
 
 class Reset(SubjectRow):
-    """A subject that was set to zero. If an old snapshot of Redis is restored, its views must not
-    come back.
+    """A subject that was set to zero. Its earlier views must not come back, even if Redis is
+    restored from an older snapshot.
     """
 
     subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
-    redis_time = models.BigIntegerField()
-    full_subject = models.TextField()
+    redis_time = models.BigIntegerField()  # of the reset (µs)
+    full_subject = models.TextField()  # `subject` is cut, see `subjects.subject_column`
 
 
 class KnownEpoch(models.Model):
-    """The newest epoch that SQL knows of each list of unsettled counters that Redis ever began (see
-    sql/runs.py).
+    """The newest epoch that SQL knows of a list of unsettled counters in Redis (see sql/epochs.py).
+
+    There is a row for each list that Redis ever began, and one that writers of history lock.
     """
 
     pk = models.CompositePrimaryKey("tag", "origin")
-    # Of the partition, because lists of two partitions may begin in the same µs.
-    tag = models.CharField(max_length=10, default="", blank=True)
-    origin = models.BigIntegerField()
+    tag = models.CharField(max_length=10, default="", blank=True)  # of the partition
+    origin = models.BigIntegerField()  # the name of the list
     epoch = models.BigIntegerField(default=0)
     until = models.BigIntegerField(default=0)  # when the newest counter began that was settled (µs)
 
@@ -215,7 +225,9 @@ class KnownEpoch(models.Model):
 
 
 class Dashboard(FlushRun):
-    """The dashboard's name in the admin's app list, and the permissions of the app's own."""
+    """The dashboard as an entry in the admin's list of apps, and the app's own permissions. It has
+    no rows of its own.
+    """
 
     class Meta:
         proxy = True
@@ -231,7 +243,7 @@ class Dashboard(FlushRun):
 class Note(models.Model):
     """A note on the charts, such as "newsletter sent"."""
 
-    # Of TIME_ZONE, which Django makes the process's.
+    # The default is today in TIME_ZONE, which Django makes the time zone of the process.
     day = models.DateField(_("day"), default=date.today)
     text = models.CharField(_("text"), max_length=200)
 
@@ -247,16 +259,18 @@ class Note(models.Model):
 class Import(models.Model):
     """The progress of the import of one log or table."""
 
-    # Names the position in Redis. A primary key could be handed out again once this database was
-    # restored.
+    # The name by which Redis knows the import. Not the primary key, because a restored database
+    # could give the same key to another import.
     source = models.CharField(max_length=64, unique=True)
     name = models.CharField(max_length=255)
     first_line = models.CharField(max_length=32, blank=True, db_index=True)  # its digest
     digest = models.CharField(max_length=32, blank=True)  # of everything up to the position
-    position = models.PositiveBigIntegerField(default=0)  # what is before it is in SQL's counts
-    intended = models.PositiveBigIntegerField(default=0)  # what is between the two may be
-    part = models.TextField(blank=True)  # what that adds to history, as JSON
-    # First and last time of its lines (s since 1970); 0 without any.
+    # Everything before this position is in SQL's counts.
+    position = models.PositiveBigIntegerField(default=0)
+    # What is between the position and this one is the present batch, and may be in SQL's counts.
+    intended = models.PositiveBigIntegerField(default=0)
+    part = models.TextField(blank=True)  # the present batch as JSON, see imports/ledger.py
+    # First and last time of its lines (s since 1970); 0 without any line.
     since = models.PositiveBigIntegerField(default=0)
     until = models.PositiveBigIntegerField(default=0)
     started = models.DateTimeField(default=timezone.now)

@@ -17,15 +17,17 @@ from django.utils.translation import gettext_lazy as _
 
 COUNTS = ("view_count", "visitor_count")
 
-# Sent before the row of a model's own table is written. What a receiver returns is called after it,
-# in one transaction with it. Django's post_save comes after the commit.
+# Sent before the row of a model's own table is written. A receiver may return a function, which is
+# called after the row is written and in the same transaction. (Outside a transaction of the site,
+# Django sends post_save after the commit.)
 row_saving = Signal()
 
 
 @cache
 def news_columns(model: type[Tracked]) -> dict[str, str]:
-    """Returns the columns of the model's `news_fields`, and of the foreign keys in `news_for`, by
-    field name.
+    """Returns the attribute of each field that may make a save news, by the field's name.
+
+    These are the model's `news_fields`, and the foreign keys in `news_for`.
     """
     fields: list[Any] = []
     for name in (*model.news_fields, *model.news_for):
@@ -39,8 +41,9 @@ def news_columns(model: type[Tracked]) -> dict[str, str]:
 def stored_values(
     instance: Model, only: Collection[str] | None, *, using: str
 ) -> dict[str, Any] | None:
-    """Returns what the row stores of the news columns that a save of `only` these fields writes;
-    None without a row.
+    """Returns what SQL stores in the news columns that a save is about to write, by field name.
+
+    `only` are the fields that the save writes, None for all. Returns None if there is no row.
     """
     columns = {}
     for name, column in news_columns(type(instance)).items():
@@ -57,7 +60,7 @@ def stored_values(
 
 
 def changed_fields(instance: Model, stored: Mapping[str, Any]) -> set[str]:
-    """Returns the names of the stored values that differ from the instance's own."""
+    """Returns the names of the fields whose stored value differs from that of the instance."""
     columns = news_columns(type(instance))
     changed = set()
     for name, old in stored.items():
@@ -68,6 +71,7 @@ def changed_fields(instance: Model, stored: Mapping[str, Any]) -> set[str]:
 
 
 def _differ(old: Any, new: Any) -> bool:
+    """Returns True if two values of a field differ, also as text."""
     if old == new:
         return False
     if old is None or new is None:
@@ -76,33 +80,34 @@ def _differ(old: Any, new: Any) -> bool:
 
 
 class StoredCount(int):
-    """A count that is in a row. A new row that is given such a count is a copy of that row, and
-    starts at 0.
+    """A count that was read from a row, or written to one.
+
+    If a new row is inserted with such a count, it is a copy of the other row, and starts at 0.
     """
 
 
 class CountField(models.PositiveBigIntegerField):  # type: ignore[type-arg]  # generic in the stubs only
-    """The stored value of a count. Only the flush changes it: an UPDATE by `save()` sets it to
-    itself.
-    """
+    """The column of a count. Only the flush changes it: an UPDATE by `save()` sets it to itself."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"default": 0, "db_default": 0, "editable": False, **kwargs})
 
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:  # noqa: FBT001 - Django's signature
+        """Returns what `save()` writes: on an UPDATE the column itself, for a copy of a row 0."""
         if not add:
             return F(self.name)  # a stale instance cannot write an old count back
-        count = model_instance.__dict__.get(self.attname, StoredCount())  # a deferred one is stored
-        is_stored = isinstance(count, StoredCount)
-        # A row that is only saved in another database keeps its primary key, and its count.
-        if is_stored and (model_instance._state.adding or model_instance.pk is None):
+        # A deferred count is in no attribute, and was stored.
+        count = model_instance.__dict__.get(self.attname, StoredCount())
+        is_new_row = model_instance._state.adding or model_instance.pk is None
+        # A row that is saved in another database is no new row: it keeps its key and its count.
+        if is_new_row and isinstance(count, StoredCount):
             setattr(model_instance, self.attname, 0)
         return super().pre_save(model_instance, add)
 
 
 class TrackedQuerySet(models.QuerySet[Any]):
-    """A queryset for a model's own manager: `objects = TrackedQuerySet.as_manager()`. Tracked
-    brings no manager.
+    """A queryset that a site's model may use for its manager:
+    `objects = TrackedQuerySet.as_manager()`. Tracked itself has no manager.
     """
 
     def most_viewed(self) -> TrackedQuerySet:
@@ -138,7 +143,8 @@ class Tracked(models.Model):
         cls, db: str | None, *args: Any, **kwargs: Any
     ) -> Any:  # Self, which Python 3.10 lacks
         instance = super().from_db(db, *args, **kwargs)
-        loaded = instance.__dict__  # a list may have thousands of rows, so this calls no function
+        # Done here and not by a function, because a list may have thousands of rows.
+        loaded = instance.__dict__
         for name in COUNTS:
             if name in loaded:
                 loaded[name] = StoredCount(loaded[name])
@@ -157,28 +163,30 @@ class Tracked(models.Model):
         has_counts = self._meta.get_field("view_count").model is cls
         if raw and has_counts:
             _raise_to_stored_counts(self, using=using)
-        answers: list[Any] = []
+        functions: list[Any] = []  # to be called in one transaction with the save
         if not raw and cls is self._meta.concrete_model:
-            answers = _announce_save(
+            functions = _announce_save(
                 self, force_insert=force_insert, using=using, update_fields=update_fields
             )
-        # Not around the whole of save(), because receivers of post_save may count on a row that is
-        # committed.
-        with transaction.atomic(using=using, savepoint=False) if answers else nullcontext():
+        # Not around the whole of save(), because receivers of post_save may rely on it that the row
+        # is committed.
+        with transaction.atomic(using=using, savepoint=False) if functions else nullcontext():
             updated = bool(
                 table._save_table(raw, cls, force_insert, force_update, using, update_fields)
             )
             if has_counts:
                 _mark_counts_as_stored(self)
-            for answer in answers:
-                # as Django does it a moment later, for relations that a receiver looks at
+            for function in functions:
+                # Django sets it a moment later. A function may need it to follow relations.
                 self._state.db = using
-                answer(created=not updated)
+                function(created=not updated)
         return updated
 
     def is_news(self, *, created: bool, changed: Set[str]) -> bool:
-        """Returns True if a save is news. `changed` are the names of fields in `news_fields` and
-        `news_for` that the save changed.
+        """Returns True if a save is news.
+
+        `changed` has the names of those fields in `news_fields` and `news_for` that the save has
+        changed.
         """
         return created or bool(changed)
 
@@ -187,16 +195,14 @@ class Tracked(models.Model):
 
 
 def _announce_save(instance: Tracked, **options: Any) -> list[Any]:
-    """Returns the functions that receivers of `row_saving` want to be called after the row is
-    written.
-    """
+    """Sends `row_saving`. Returns the functions that are to be called after the row is written."""
     answers = row_saving.send(type(instance), instance=instance, **options)
-    return [answer for _, answer in answers if answer]
+    return [function for _receiver, function in answers if function]
 
 
 def _raise_to_stored_counts(instance: Tracked, *, using: str | None) -> None:
-    """Raises the counts to those of the row, because a fixture may be old, or from before the row
-    had counts.
+    """Raises the counts of an instance from a fixture to those of its row, because the fixture may
+    be older.
     """
     rows = type(instance)._base_manager.using(using).filter(pk=instance.pk)
     stored = rows.values(*COUNTS).first() or {}
@@ -205,6 +211,7 @@ def _raise_to_stored_counts(instance: Tracked, *, using: str | None) -> None:
 
 
 def _mark_counts_as_stored(instance: Tracked) -> None:
+    """Turns the counts of an instance that was just saved into StoredCount."""
     for name in COUNTS:
         count = instance.__dict__.get(name)
         if type(count) is int:

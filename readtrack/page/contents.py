@@ -1,4 +1,4 @@
-"""The content of a response: taken out to be filled in, packed by gzip or not, and put back."""
+"""The content of a response: read to be filled in, unpacked if gzip packed it, and written back."""
 
 import zlib
 from typing import Any
@@ -10,16 +10,17 @@ from readtrack.conf import cached_setting, logger
 from readtrack.hits import visitors
 from readtrack.page.placeholders import MARK
 
-GZIP = b"\x1f\x8b"  # the first bytes
-# Bytes of a packed page that are unpacked. A megabyte may hold a gigabyte, and a page is held in
+GZIP = b"\x1f\x8b"  # the first bytes of gzip's data
+# Bytes up to which a packed page is unpacked. A megabyte may hold a gigabyte, and a page is held in
 # memory twice while it is filled in.
 LONGEST_TEXT = 10 * 2**20
-MEMBERS = 16  # parts of gzip's data, each of which copies the data behind it
+MEMBERS = 16  # members (parts of gzip's data) to unpack; each of them copies the data behind it
 
 
 def text_of(response: Any) -> bytes | None:
-    """Returns the response's bytes if a template may have left placeholders in it, b"" for a
-    stream, else None.
+    """Returns the content to fill in: the bytes of a response with placeholders, b"" for a stream.
+
+    Returns None for a response that cannot have placeholders in it.
     """
     if response.streaming:
         # The server may send a file by itself.
@@ -27,7 +28,7 @@ def text_of(response: Any) -> bytes | None:
         return b"" if not is_file and _is_text(response) else None
     content: bytes = response.content
     is_packed = content.startswith(GZIP)
-    # Before the header, because to look that up takes longer than to look through a page.
+    # The content is searched first, because to look up the header takes longer.
     if MARK not in content and not is_packed:
         return None
     if not _is_text(response):
@@ -43,10 +44,10 @@ def _is_text(response: Any) -> bool:
 
 
 def unpacked(content: bytes) -> bytes:
-    """Returns the text of gzip's data; b"" for a text above LONGEST_TEXT, and for other data."""
+    """Returns the text in gzip's data; b"" for more than LONGEST_TEXT, and for broken data."""
     text = b""
     for _ in range(MEMBERS):  # not by the module gzip, which unpacks without a limit
-        member = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        member = zlib.decompressobj(zlib.MAX_WBITS | 16)  # 16 stands for gzip's format
         try:
             text += member.decompress(content, LONGEST_TEXT + 1 - len(text))
         except zlib.error:  # the header is wrong
@@ -75,10 +76,10 @@ def is_json(response: Any) -> bool:
 
 
 def charset_of(response: Any) -> str:
-    """Returns the charset to fill in by.
+    """Returns the charset for what is filled in: "utf-8", or "ascii" for another charset.
 
-    Of other charsets than UTF-8 it is the letters that all have in common, and numbers in place of
-    the other letters.
+    All charsets have the letters of ASCII in common. References such as `&#233;` stand for other
+    letters.
     """
     content_type = response.get("Content-Type", "")
     is_utf_8 = content_type.endswith("utf-8") or response.charset.lower() == "utf-8"
@@ -86,9 +87,9 @@ def charset_of(response: Any) -> str:
 
 
 def put(response: Any, content: bytes) -> None:
-    """Gives the response the content, packed as its own content was."""
+    """Sets the content of the response, packed by gzip if its own content was."""
     if response.get("Content-Encoding", "") == "gzip":
-        # As Django's GZipMiddleware does against BREACH.
+        # With random bytes against the attack BREACH, as Django's GZipMiddleware does.
         content = compress_string(content, max_random_bytes=100)
     response.content = content
     if response.has_header("Content-Length"):
@@ -96,15 +97,17 @@ def put(response: Any, content: bytes) -> None:
 
 
 def keep_apart(response: Any, *, is_personal: bool) -> None:
-    """Tells caches that each reader gets another page, and drops the view's validators, which know
-    no dots.
+    """Sets the headers that keep caches from giving one reader's page to another reader.
+
+    The view's validators (ETag, Last-Modified) are removed, because they do not change with dots. A
+    page `is_personal` if it has dots or numbers of its reader; no cache may keep it.
     """
     patch_vary_headers(response, ["Cookie"])
-    headers = ["ETag", "Last-Modified"]
+    headers_to_remove = ["ETag", "Last-Modified"]
     if is_personal:
-        # The view may let browsers keep the page, as cache_page does, and then they would keep its
-        # dots lit as long.
+        # The view may let browsers keep the page, as cache_page does. Then its dots would stay lit
+        # as long.
         patch_cache_control(response, private=True, max_age=0)
-        headers += ["Expires", *visitors.headers_for_cdns(response)]
-    for header in headers:
+        headers_to_remove += ["Expires", *visitors.headers_for_cdns(response)]
+    for header in headers_to_remove:
         del response[header]

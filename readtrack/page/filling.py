@@ -1,6 +1,7 @@
-"""Filling in: the placeholders of a finished content give way to counts and dots.
+"""Filling in: counts and dots take the place of the placeholders in a finished content.
 
-In two phases, so that the questions of a page can go to Redis with other calls, in one round trip.
+There are two phases, so that the question of a page can go to Redis with other calls, in one round
+trip: first the content is searched for placeholders, then the answers are filled in.
 """
 
 import json
@@ -25,7 +26,7 @@ FindReader = Callable[[], readers.Reader | None]
 
 
 class Filling:
-    """A content with its placeholders: first its `question` is asked, then it is `filled`."""
+    """A content with placeholders. Its `question` has to be asked before it can be `filled`."""
 
     def __init__(
         self,
@@ -37,12 +38,15 @@ class Filling:
     ) -> None:
         """Looks for the placeholders.
 
-        `branches` are those of `if_unread` open since earlier parts of a stream, and are kept up to
-        date. `salt` is as in `placeholders_in`.
+        `find_reader` is called only if there are dots. `branches` has an entry for each tag
+        `if_unread` that earlier parts of a stream have begun: True if its present branch is shown.
+        The list is kept up to date. `salt` is as in `placeholders_in`.
         """
         self._content = content
         self._find_reader = find_reader
-        self._branches = [] if branches is None else branches  # for each, whether it is shown
+        self._branches: list[bool] = []
+        if branches is not None:
+            self._branches = branches
         self._placeholders = placeholders_in(content, salt)
 
     @cached_property
@@ -58,49 +62,64 @@ class Filling:
 
     @cached_property
     def question(self) -> PageQuestion:
-        """What the content asks Redis, in one round trip. Raises django.db.Error."""
+        """The question to Redis, and to SQL for counts that no placeholder carries.
+
+        Raises django.db.Error.
+        """
         return PageQuestion(counts=self._counts(), dots=self.dots, reader=self.reader)
 
     def _counts(self) -> dict[str, int | None]:
-        """Returns the highest of the stored counts of each subject; None for one without."""
+        """Returns SQL's counts by subject, as the placeholders carry them; None if none does.
+
+        Placeholders of one subject may carry several, of which the highest is taken.
+        """
         counts: dict[str, int | None] = {}
         for entry in self._placeholders.values():
             if entry.kind not in OF_COUNTS:
                 continue
             count = counts.get(entry.subject)
-            counts[entry.subject] = entry.stored if count is None else max(count, entry.stored or 0)
+            if count is None:
+                counts[entry.subject] = entry.stored
+            else:
+                counts[entry.subject] = max(count, entry.stored or 0)
         return counts
 
     def filled(self, *, is_json: bool = False, charset: str = "utf-8") -> bytes:
-        """Returns the content with the answers to the question in place of all placeholders."""
+        """Returns the content with counts and dots in the place of all placeholders."""
         if not (self._placeholders or self._branches):
             return self._content
         state = self.question.state()
         html = rendered(self._placeholders, state)
-        parts: list[bytes] = []
+        pieces: list[bytes] = []
         end = 0  # of the last placeholder
         for match in PATTERN.finditer(self._content):
-            text = match[0] + match[1]
+            text = match[0] + match[1]  # "!rt", and what the lookahead has found behind it
             placeholder = self._placeholders.get(text)
             if placeholder is None or match.start() < end:
                 continue
             if self._is_shown:
-                parts.append(self._content[end : match.start()])
-                shown = json.dumps(html[text])[1:-1] if is_json else html[text]
-                parts.append(shown.encode(charset, "xmlcharrefreplace"))
+                pieces.append(self._content[end : match.start()])
+                replacement = html[text]
+                if is_json:
+                    replacement = json.dumps(replacement)[1:-1]  # without the quotes
+                pieces.append(replacement.encode(charset, "xmlcharrefreplace"))
             end = match.start() + len(text)
-            self._turn(placeholder, is_unread=state.unread.get(placeholder.subject, 0) > 0)
+            is_unread = state.unread.get(placeholder.subject, 0) > 0
+            self._change_branch(placeholder, is_unread=is_unread)
         if self._is_shown:
-            parts.append(self._content[end:])
-        return b"".join(parts)
+            pieces.append(self._content[end:])
+        return b"".join(pieces)
 
     @property
     def _is_shown(self) -> bool:
-        """False within a hidden branch of `if_unread`."""
+        """Returns False within a hidden branch of `if_unread`; tags may be within one another."""
         return all(self._branches)
 
-    def _turn(self, placeholder: Placeholder, *, is_unread: bool) -> None:
-        """Goes into a branch of `if_unread`, into the other one, or out of it."""
+    def _change_branch(self, placeholder: Placeholder, *, is_unread: bool) -> None:
+        """Begins the first branch of an `if_unread`, changes to the second, or ends the tag.
+
+        Other placeholders change nothing.
+        """
         if placeholder.kind == IF:
             self._branches.append(is_unread)
         elif placeholder.kind == ELSE and self._branches:
@@ -116,7 +135,7 @@ def filled(
     branches: list[bool] | None = None,
     salt: str = "",
 ) -> bytes:
-    """Returns the content with all placeholders replaced, in one round trip.
+    """Returns the content with all placeholders filled in, in one round trip to Redis.
 
     The parameters are those of Filling.
     """

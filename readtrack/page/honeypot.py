@@ -1,4 +1,4 @@
-"""The honeypot's link, which people do not see, and its address, which is another one every day."""
+"""The honeypot's link, which people do not see. Its address changes every day."""
 
 from datetime import datetime
 
@@ -23,16 +23,17 @@ def link() -> SafeString:
     except NoReverseMatch:
         hint = "<!-- readtrack_honeypot: include readtrack.urls in the URLconf -->"
         return SafeString(hint if settings.DEBUG else "")
-    # Without text, so that it needs no style, which a policy may forbid and robots look for.
+    # Without text it needs no style: a content security policy may forbid that, and robots look
+    # for it.
     return format_html('<a href="{}" rel="nofollow" aria-hidden="true" tabindex="-1"></a>', url)
 
 
 def is_current(name: str) -> bool:
-    """Returns True for the end of the address of today or of yesterday, whose pages may be cached."""
+    """Returns True for the end of the address of today, or yesterday: pages may be cached."""
     now = buckets.now()
     return name in {_name(now), _name(now - buckets.DAY)}
 
 
 def _name(at: datetime) -> str:
-    # It must not tell robots that it belongs to a honeypot.
+    """Returns the end of the address of that day. It does not look like that of a honeypot."""
     return digest(keys.salt("honeypot"), buckets.day_bucket(at))

@@ -1,4 +1,4 @@
-"""The panel: an object's numbers in its own page, for those who may see them."""
+"""The panel: an object's numbers in its own page, for users who may see them."""
 
 from contextlib import suppress
 from typing import Any
@@ -21,30 +21,29 @@ from readtrack.texts import title_of
 
 
 def placed(response: Any, content: bytes, user: Any | None) -> bytes:
-    """Returns the content with the first panel in it, if the user may see it.
+    """Returns the content with its panel filled in, or without one if the user may not see it.
 
-    Caches are told to keep it for nobody.
+    Sets the headers that keep caches from giving it to others. Only the first panel is filled in.
     """
     if "html" not in response.get("Content-Type", ""):
         return content
-    panels = [
-        (placeholder, entry)
-        for placeholder, entry in placeholders_in(content).items()
-        if entry.kind == PANEL
-    ]
-    if not panels:  # a visitor typed the mark
-        return content
-    placeholder, entry = panels[0]
-    subject, author = entry.subject.split("|")
-    panel = ""
-    with suppress(Error):  # the page does without
-        panel = _panel(subject, unquote(author), user)
-    keep_apart(response, is_personal=bool(panel))
-    return content.replace(placeholder, panel.encode(), 1)
+    for text, placeholder in placeholders_in(content).items():
+        if placeholder.kind != PANEL:
+            continue
+        subject, author = placeholder.subject.split("|")
+        panel = ""
+        with suppress(Error):  # without SQL, the page is shown without the panel
+            panel = _panel(subject, unquote(author), user)
+        keep_apart(response, is_personal=bool(panel))
+        return content.replace(text, panel.encode(), 1)
+    return content  # a visitor typed what looks like a panel's placeholder
 
 
 def _panel(subject: str, author: str, user: Any | None) -> str:
-    """Returns the panel as HTML; "" for a user who may not see it."""
+    """Returns the panel as HTML; "" for a user who may not see it.
+
+    `author` is the primary key of the object's author as text, "" without one.
+    """
     if user is None or not access.may_view_any_of(user, author):
         return ""
     parsed = subjects.parse_subject(subject)
@@ -54,43 +53,48 @@ def _panel(subject: str, author: str, user: Any | None) -> str:
     obj = model._base_manager.filter(pk=pk).first()
     if obj is None or not access.may_view_numbers(user, obj):
         return ""
-    is_staff = getattr(user, "is_staff", False)  # others cannot open the object's page
-    context = {
-        "object": obj,
-        "title": title_of(obj),
-        "url": access.numbers_url(obj) if is_staff else "",
-        **_numbers(subject),
-    }
+    url = ""
+    if getattr(user, "is_staff", False):  # others cannot open the page of the object's numbers
+        url = access.numbers_url(obj)
+    context = {"object": obj, "title": title_of(obj), "url": url, **_numbers(subject)}
     return render_to_string("readtrack/panel.html", context).strip()
 
 
 def _numbers(subject: str) -> dict[str, Any]:
-    """Returns the numbers as text, in one round trip.
+    """Returns the numbers of an object as texts for the template, in one round trip to Redis.
 
-    While Redis is down, they are those of the last flush.
+    A text is "" if the site does not keep the number. While Redis is down, the numbers are those of
+    the last flush.
     """
     column = subjects.subject_column(subject)
-    until = buckets.hour_index(buckets.now()) + 1
-    none = row_counts.RowCounts(0, 0)
-    # SQL comes first, because what is settled or written in between would count twice.
-    gained = period_gains.gains([column], since=until - 24, until=until).get(column, none)
-    stored = row_counts.by_subject([subject]).get(subject, none)
+    end_of_hour = buckets.hour_index(buckets.now()) + 1
+    zero = row_counts.RowCounts(0, 0)
+    # SQL is read before Redis, because what is settled or written in between would count twice.
+    gains = period_gains.gains([column], since=end_of_hour - 24, until=end_of_hour)
+    stored = row_counts.by_subject([subject]).get(subject, zero)
     reads = counters.hashes([subject], ["reading"])
-    state = page_state(counts={subject: stored.views}, others=(uniques.visitors([subject]), *reads))
-    is_live = bool(state.others and all(state.others))  # else their server is silent
-    views = state.views[subject]
+    state = page_state(
+        counts={subject: stored.views}, extra_calls=(uniques.visitors([subject]), *reads)
+    )
+    # An empty result is that of a silent server.
+    is_live = bool(state.extra_results and all(state.extra_results))
     live_visitors = 0
     reading: dict[counters.Name, counters.Hash] = {}
     if is_live:
-        visitors_by_subject, reading = state.others
+        visitors_by_subject, reading = state.extra_results
         live_visitors = visitors_by_subject[subject]
-    in_redis = {name: answer for name, answer in reading.items() if answer.counts}
+    in_redis = {name: counted for name, counted in reading.items() if counted.counts}
     read_counts = hashes([subject], ["reading"], in_redis)["reading", subject]
+    views = state.views[subject]
+    day_views = ""
+    if conf.HISTORY:
+        unflushed = views - stored.views
+        day_views = numerals.exact(gains.get(column, zero).views + unflushed)
     return {
         "is_live": is_live,
         "views": numerals.exact(views),
-        "day_views": numerals.exact(gained.views + views - stored.views) if conf.HISTORY else "",
-        # A sketch may be higher.
+        "day_views": day_views,
+        # A sketch is not exact, so it may be higher than the views.
         "visitors": numerals.exact(min(views, max(live_visitors, stored.visitors))),
         "reads": numerals.exact(read_counts[READ]) if read_counts else "",
     }

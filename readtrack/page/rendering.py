@@ -22,54 +22,64 @@ from readtrack.page.placeholders import (
     WORDS,
     Placeholder,
 )
-from readtrack.page.shown import ANSWER, END_OF_TOKEN, VERSIONS, token_of
+from readtrack.page.shown import (
+    ANSWER,
+    END_OF_TOKEN,
+    VERSION_WITH_TEXT,
+    VERSION_WITHOUT_TEXT,
+    token_of,
+)
 from readtrack.reports.page_state import PageState
 from readtrack.store.read_state import strategy_of
 
-START_OF_ELEMENT = re.compile(r"\A<[\w-]+")
+START_OF_ELEMENT = re.compile(r"\A<[\w-]+")  # up to the name of the tag
 
 
 def rendered(placeholders: Mapping[bytes, Placeholder], state: PageState) -> dict[bytes, str]:
-    """Returns the HTML of each placeholder by its text; "" for the marks of `if_unread`."""
-    has_page = any(placeholder.kind == PAGE for placeholder in placeholders.values())
-    dots = cache(new_items)  # a template is rendered once a page
-    html = {}
+    """Returns the HTML of each placeholder by its text; "" for the tags of `if_unread`."""
+    # A page with the script marks its elements, so that the script finds them.
+    has_script = any(placeholder.kind == PAGE for placeholder in placeholders.values())
+    render_items = cache(new_items)  # because many dots of a page are the same
+    html_by_text = {}
     for text, placeholder in placeholders.items():
-        shown = ""
+        html = ""
         if placeholder.kind in OF_COUNTS:
-            shown = _count(state.views[placeholder.subject], kind=placeholder.kind)
+            html = _count(state.views[placeholder.subject], placeholder)
         elif placeholder.kind in {DOT, UNREAD}:
             items = state.unread.get(placeholder.subject, 0)
-            shown = _dot(items, placeholder, dots=dots)
+            html = _dot(items, placeholder, render_items=render_items)
         elif placeholder.kind == TEXT:
-            shown = _seconds(placeholder)
-        if has_page and placeholder.kind in OF_ELEMENTS:
-            shown = _with_key(shown, key=text[KEY].decode())
-        html[text] = shown
-    if has_page:
-        html.update(_page(placeholders))
-    return html
+            html = _seconds(placeholder)
+        if has_script and placeholder.kind in OF_ELEMENTS:
+            html = _with_key(html, key=text[KEY].decode())
+        html_by_text[text] = html
+    if has_script:
+        html_by_text.update(_page(placeholders))
+    return html_by_text
 
 
-def _count(views: int, *, kind: str) -> str:
-    if views < 1000:  # needs no formatting, which takes longer than all else here
+def _count(views: int, placeholder: Placeholder) -> str:
+    """Returns the HTML of a count, or of EXACT the mere number."""
+    if views < 1000:  # without the formatting of numbers, which takes longest here
         exact = str(views)
-        shown = exact
+        shown_text = exact
     else:
         exact = numerals.exact(views)
-        shown = numerals.short(views)
-    if kind == EXACT:
+        shown_text = numerals.short(views)
+    if placeholder.kind == EXACT:
         return exact
-    if kind == WORDS:
-        shown = in_words(views)
-    return format_html('<span class="readtrack-count" title="{}">{}</span>', exact, shown)
+    if placeholder.kind == WORDS:
+        shown_text = in_words(views)
+    return format_html('<span class="readtrack-count" title="{}">{}</span>', exact, shown_text)
 
 
-def _dot(items: int, placeholder: Placeholder, *, dots: Callable[[int], str]) -> str:
+def _dot(items: int, placeholder: Placeholder, *, render_items: Callable[[int], str]) -> str:
+    """Returns the HTML of a number of new items, or of a dot; "" without new items."""
     if not items:
         return ""
-    has_number = placeholder.kind == UNREAD and strategy_of(placeholder.subject).has_numbers
-    return dots(items if has_number else 0)
+    if placeholder.kind == UNREAD and strategy_of(placeholder.subject).has_numbers:
+        return render_items(items)
+    return render_items(0)
 
 
 def _seconds(placeholder: Placeholder) -> str:
@@ -78,7 +88,10 @@ def _seconds(placeholder: Placeholder) -> str:
 
 
 def _with_key(html: str, *, key: str) -> str:
-    """Returns the element with the attribute by which the page's script finds it."""
+    """Returns the element with the attribute by which the page's script finds it.
+
+    Text that is no element gets an element around it; for no text it is a hidden element.
+    """
     attribute = f' data-rt="{key}"'
     if not html:
         return f"<span{attribute} hidden></span>"
@@ -87,25 +100,28 @@ def _with_key(html: str, *, key: str) -> str:
 
 
 def _page(placeholders: Mapping[bytes, Placeholder]) -> dict[bytes, str]:
-    """Returns what the page's script gets: its version and the page's token, and of the token the
-    end in the mark of the first text.
+    """Returns the HTML of the page's placeholder, and of the mark of the page's text if it has one.
+
+    It is the version of the script and the page's token. The mark has the end of the token. There
+    is none for the answer to a script, which has its token already.
     """
     pages = {text: page for text, page in placeholders.items() if page.kind == PAGE}
-    texts = {text: mark for text, mark in placeholders.items() if mark.kind == TEXT}
-    page_text, page = next(iter(pages.items()))
+    marks = {text: mark for text, mark in placeholders.items() if mark.kind == TEXT}
+    text_of_page, page = next(iter(pages.items()))
     if page.subject == ANSWER:
         return {}
     elements = [entry for entry in placeholders.values() if entry.kind in OF_ELEMENTS]
-    # The HTML goes on from one attribute to the next.
-    if not texts:
+    # A placeholder stands within an attribute. What takes its place ends that attribute and begins
+    # another one, which the quote behind the placeholder ends.
+    if not marks:
         token = token_of(page.subject, elements)
-        return {page_text: f'{VERSIONS[0]}" data-page="{token}'}
-    mark_text, mark = next(iter(texts.items()))
+        return {text_of_page: f'{VERSION_WITHOUT_TEXT}" data-page="{token}'}
+    text_of_mark, mark = next(iter(marks.items()))
     token = token_of(page.subject, elements, (mark.subject, mark.stored))
     return {
-        page_text: f'{VERSIONS[1]}" data-page="{token}',
-        # A visitor may type a mark, but cannot know the end of the token.
-        mark_text: f'{_seconds(mark)}" data-of="{token[END_OF_TOKEN]}',
+        text_of_page: f'{VERSION_WITH_TEXT}" data-page="{token}',
+        # A visitor may type such an element, but cannot know the end of the token.
+        text_of_mark: f'{_seconds(mark)}" data-of="{token[END_OF_TOKEN]}',
     }
 
 
@@ -115,7 +131,7 @@ def in_words(views: int) -> str:
 
 
 def new_items(items: int) -> str:
-    """Returns the number of new items as HTML; without a number (0) it is a dot."""
+    """Returns the number of new items as HTML; for 0 a dot, because the number is not known."""
     if not items:
         return render_to_string("readtrack/dot.html").strip()
     numbers = {"items": items, "exact": numerals.exact(items), "short": numerals.short(items)}

@@ -1,7 +1,7 @@
-"""The content of a page: a tag says it while the page is made, a signed token tells it to the
-page's script.
+"""What a page shows: the subjects whose views and reads it counts, its counts and dots, its text.
 
-The token says nothing about the reader, so whoever gets the page may give the token back, for
+The page's script gets it as a signed token, and gives the token back when it tells that the page
+was looked at. The token says nothing about the reader. Whoever gets the page may give it back, for
 SCRIPT_AGE seconds.
 """
 
@@ -27,57 +27,65 @@ LONGEST_NAME = 4_000  # characters of a page's name in its placeholder
 LONGEST_PATH = 500  # characters of a path in the name
 PLAIN = files("readtrack.page").joinpath("script.js").read_bytes()
 READING = files("readtrack.page").joinpath("reading.js").read_bytes()
-# The script by its version: for pages without a marked text, and for pages with one.
+# The versions of the script: for pages without a marked text, and for pages with one.
 VERSIONS = [sha256(script).hexdigest()[:8] for script in (PLAIN, PLAIN + READING)]
-SCRIPTS = dict(zip(VERSIONS, (PLAIN, PLAIN + READING), strict=True))
-MOST_PLACES = 200  # counts and dots of a page that its script keeps up to date
-END_OF_TOKEN = slice(-8, None)  # by which reading.js knows the mark of the page's text
-# What the script says of a text: seconds of engagement, and 1 if the text was read.
+VERSION_WITHOUT_TEXT, VERSION_WITH_TEXT = VERSIONS
+SCRIPTS = {VERSION_WITHOUT_TEXT: PLAIN, VERSION_WITH_TEXT: PLAIN + READING}
+MOST_ELEMENTS = 200  # counts and dots of a page that its script keeps up to date
+END_OF_TOKEN = slice(-8, None)  # by which reading.js recognizes the mark of the page's text
+# The script's report on a text: seconds of engagement, and 1 if the text was read.
 STATE = re.compile("(?P<seconds>[0-9]{1,5}) (?P<is_read>[01])")
-ANSWER = "-"  # in place of a name: the response answers the script
+ANSWER = "-"  # in place of a page's name in the answer to a script
 
 
 class NamedPage(NamedTuple):
-    """What a page shows, by its name."""
+    """What the name of a page says that the page shows. See `name_of`."""
 
     path: str  # its first LONGEST_PATH characters
-    is_shared: bool
-    as_of: int  # Redis's clock (µs) when the page was made
+    is_shared: bool  # the page is the same for everybody
+    as_of: int  # the time (µs of Redis's clock) from which on publications are not in the page
     views: tuple[str, ...]  # subjects
     reads: tuple[str, ...]  # subjects
 
 
-class ToldPage(NamedTuple):
-    """A page by its token."""
+class TokenPage(NamedTuple):
+    """What the token of a page says."""
 
     name: str  # see `name_of`
     language: str
-    places: Sequence[Sequence[Any]]  # the fields of each placeholder
+    elements: Sequence[Sequence[Any]]  # the fields of each Placeholder of a count or a dot
     text: Sequence[Any]  # subject and number of words of a marked text; empty without one
     made: int  # seconds since 1970
 
 
 def name_of(recorder: Recorder, *, path: str) -> str:
-    """Returns the name of the page with that path: what it shows, as far as the recorder knows now."""
+    """Returns the name of the page with that path, which `parse` understands.
+
+    It contains what the page shows, as far as the recorder knows that by now.
+    """
     as_of = 0
     if recorder.reads:
-        # What was published since then is not in the page.
+        # A page may show a state that is STALE_FOR seconds old.
         as_of = fail_open(clock.at, 0, recorder.began) - conf.STALE_FOR * 1_000_000
-    parts = (
+    fields = (
         quote(path[:LONGEST_PATH], safe="/", errors="replace"),
         f"{recorder.is_shared:d}",
         str(max(0, as_of)),
         ",".join(recorder.views),
         ",".join(recorder.reads),
     )
-    return "|".join(parts)
+    return "|".join(fields)
 
 
 def parse(name: str) -> NamedPage:
     """Returns what the page with that name shows."""
     path, is_shared, as_of, views, reads = name.split("|")
     return NamedPage(
-        unquote(path), is_shared == "1", int(as_of), _subjects_in(views), _subjects_in(reads)
+        path=unquote(path),
+        is_shared=is_shared == "1",
+        as_of=int(as_of),
+        views=_subjects_in(views),
+        reads=_subjects_in(reads),
     )
 
 
@@ -85,19 +93,20 @@ def _subjects_in(text: str) -> tuple[str, ...]:
     return tuple(text.split(",")) if text else ()
 
 
-def token_of(name: str, places: Sequence[Sequence[Any]], text: Sequence[Any] = ()) -> str:
-    """Returns the token for the page's script, "" with nothing to tell.
+def token_of(name: str, elements: Sequence[Sequence[Any]], text: Sequence[Any] = ()) -> str:
+    """Returns the token for the page's script; "" if the script would have nothing to do.
 
-    `places` are placeholders of counts and dots. `text` has the subject of a marked text and its
-    number of words.
+    `name` is that of the page. `elements` are its placeholders of counts and dots. `text` is the
+    subject of a marked text and its number of words.
     """
-    has_subjects = conf.COUNT_BY != "server" and not name.endswith("||")
-    if not (has_subjects or places or text):
+    has_subjects = not name.endswith("||")  # the last fields are the subjects of views and reads
+    is_counted_by_script = conf.COUNT_BY != "server" and has_subjects
+    if not (is_counted_by_script or elements or text):
         return ""
-    page = ToldPage(
+    page = TokenPage(
         name,
         language=get_language() or "",
-        places=places[:MOST_PLACES],  # further ones stay as they are
+        elements=elements[:MOST_ELEMENTS],  # the script does not update further ones
         text=text,
         made=int(time()),
     )
@@ -105,34 +114,36 @@ def token_of(name: str, places: Sequence[Sequence[Any]], text: Sequence[Any] = (
 
 
 def reading(state: str, text: Sequence[Any], *, made: int) -> Reading | None:
-    """Returns what the script says of the text, as far as there was time for it since the page was
-    made.
+    """Returns the reading that the script reports; None if it reports none.
+
+    `state` is its report, `text` and `made` are those of a TokenPage. No more seconds are believed
+    than have passed since the page was made.
     """
-    fields = STATE.fullmatch(state)
-    if not (fields and text):
+    report = STATE.fullmatch(state)
+    if not (report and text):
         return None
     subject, number_of_words = text
     seconds_since = int(time()) - made
-    seconds = max(0, min(int(fields["seconds"]), seconds_since))
+    seconds = max(0, min(int(report["seconds"]), seconds_since))
     least = least_seconds(number_of_words)
-    is_read = fields["is_read"] == "1" and seconds >= least
+    is_read = report["is_read"] == "1" and seconds >= least
     return Reading(subject, least, seconds, is_read)
 
 
-def told(token: str) -> ToldPage | None:
+def page_of(token: str) -> TokenPage | None:
     """Returns the page with that token; None for a token that is not ours, or too old."""
     try:
-        return ToldPage(*signing.loads(token, salt=keys.salt("page"), max_age=conf.SCRIPT_AGE))
+        return TokenPage(*signing.loads(token, salt=keys.salt("page"), max_age=conf.SCRIPT_AGE))
     except (signing.BadSignature, TypeError, ValueError):
-        # The last two for a token of another version.
+        # The last two for a token of another version of readtrack.
         return None
 
 
 def page_token(request: Any, *, views: Iterable[Model] = (), reads: Iterable[Model] = ()) -> str:
-    """Returns the token of a page that JavaScript shows: `readtrack.page(token)` tells that it is
-    looked at.
+    """Returns the token of a page that JavaScript shows, for `readtrack.page(token)`.
 
-    Raises TypeError for an object without counts, or without read state.
+    That call tells the server that the page is looked at. Raises TypeError for an object without
+    counts, or without read state.
     """
     recorder = Recorder()
     for obj in views:

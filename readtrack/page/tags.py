@@ -12,13 +12,15 @@ from django.utils.safestring import SafeString, mark_safe
 from readtrack.hits import readers, reading, visitors
 from readtrack.page.filling import filled
 from readtrack.page.placeholders import COUNT, ELSE, END, IF, PAGE, PANEL, TEXT, Placeholder
-from readtrack.page.shown import LONGEST_NAME, VERSIONS, name_of
+from readtrack.page.shown import LONGEST_NAME, VERSION_WITHOUT_TEXT, name_of
 from readtrack.reports.reads import reads
 
 
 def left(content: Placeholder | str | None, context: Any) -> SafeString:
-    """Returns the placeholders that a tag leaves; filled in if the request does not come through
-    the middleware.
+    """Returns the HTML that a tag leaves in the page, with its placeholders.
+
+    They are filled in at once if the request did not come through the middleware, which would do it
+    later.
     """
     text = str(content or "")
     if not hasattr(_request_of(context), "readtrack"):
@@ -34,11 +36,11 @@ def text(context: Any, content: str, obj: Any, selector: str = "") -> SafeString
     With `selector="article .body"` it may stand around more, and the end of that element is the end
     of the text.
     """
-    placeholder = Placeholder.of(TEXT, obj, words=reading.words(content))
+    placeholder = Placeholder.of(TEXT, obj, number_of_words=reading.words(content))
     if placeholder is None:
         return left(content, context)
-    element = format_html(' data-text="{}"', escape(selector)) if selector else ""
-    return left(f'{content}<span data-read="{placeholder}"{element}></span>', context)
+    attribute = format_html(' data-text="{}"', escape(selector)) if selector else ""
+    return left(f'{content}<span data-read="{placeholder}"{attribute}></span>', context)
 
 
 def panel(context: Any, obj: Any) -> SafeString:
@@ -55,14 +57,18 @@ def panel(context: Any, obj: Any) -> SafeString:
 
 def read_count(obj: Any) -> int | str:
     """`{% read_count post %}` shows how often the text was really read. Each asks Redis for itself."""
-    return reads(obj) if Placeholder.of(COUNT, obj) else ""
+    if not Placeholder.of(COUNT, obj):  # has no counts; with DEBUG that is logged
+        return ""
+    return reads(obj)
 
 
 def branches(
     obj: Any, context: Any, *, unread: Callable[[], str], read: Callable[[], str]
 ) -> SafeString:
-    """Returns both branches of `if_unread` between placeholders, or only `read` for an object
-    without read state.
+    """Returns both branches of `if_unread` between placeholders.
+
+    `unread` and `read` are functions that render the branches. For an object without read state
+    only `read` is rendered.
     """
     start = Placeholder.of(IF, obj)
     if start is None:
@@ -90,33 +96,36 @@ def script(context: Any) -> str:
     recorder.see(context)
     recorder.has_script = True
     name = name_of(recorder, path=request.path)
-    page: Placeholder | SafeString = Placeholder(PAGE, name)
+    # The placeholder gives way to the version of the script and the attribute with the token.
+    version_and_token: Placeholder | SafeString = Placeholder(PAGE, name)
     if len(name) > LONGEST_NAME:
-        page = SafeString(f'{VERSIONS[0]}" data-page="')
+        version_and_token = SafeString(f'{VERSION_WITHOUT_TEXT}" data-page="')  # an empty token
     nonce = _nonce_of(context, request, is_shared=recorder.is_shared)
     attribute = format_html(' nonce="{}"', nonce) if nonce else ""
-    return format_html('<script src="{}?{}"{} defer></script>', url, page, attribute)
+    return format_html('<script src="{}?{}"{} defer></script>', url, version_and_token, attribute)
 
 
 def _nonce_of(context: Any, request: Any, *, is_shared: bool) -> str:
-    """Returns the page's nonce of Django 6 or django-csp, "" without one."""
-    if is_shared:  # a nonce would make each copy of the page another one
+    """Returns the page's nonce of Django 6 or django-csp; "" without one."""
+    if is_shared:  # all copies of the page have to be the same, and a nonce is new each time
         return ""
     return str(context.get("csp_nonce", getattr(request, "csp_nonce", "")))
 
 
 def reader_of(context: Any) -> readers.Reader | None:
-    """Returns the reader of a template: the request's, or without a request the context's user."""
+    """Returns the reader of a template: that of the request, or without one the context's user."""
     request = _request_of(context)
     if request is None:
         user = context.get("user")
-        return readers.or_none(user.pk) if user is not None and user.is_authenticated else None
-    # The session's middleware then adds Vary: Cookie, for anonymous visitors too.
+        if user is None or not user.is_authenticated:
+            return None
+        return readers.or_none(user.pk)
     if hasattr(request, "session"):
+        # So that SessionMiddleware adds Vary: Cookie, for anonymous visitors too.
         request.session.accessed = True
     return visitors.reader(request, visitors.signed_in(request))
 
 
 def _request_of(context: Any) -> Any:
-    """Returns the request of a template; None for one that is rendered without."""
+    """Returns the request of a template; None for a template that is rendered without one."""
     return getattr(context, "request", None) or context.get("request")

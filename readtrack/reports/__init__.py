@@ -1,5 +1,5 @@
-"""Functions by which a site reads counts, visitors, read state, series, funnels and trends. Nothing
-here writes.
+"""The functions with which a site reads counts, visitors, read state, series, funnels and trends.
+Nothing here writes.
 
 `views` and `unread` are for pages: while Redis is down they return SQL's counts and no dots.
 """

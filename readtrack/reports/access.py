@@ -25,32 +25,37 @@ def may_view_numbers(user: Any, obj: Model | None = None) -> bool:
 
 
 def may_view_report_of(user: Any, author: str) -> bool:
-    """Returns True if the user may see the report of all objects of the author with that primary
-    key, because it is the user's own. A function in VIEW_NUMBERS decides about single objects, so
-    with one there is no report.
+    """Returns True if the user may see the report of all objects of an author, because the user is
+    that author.
+
+    `author` is the author's primary key as text. A function in VIEW_NUMBERS decides about single
+    objects, so with such a function there is no report.
     """
     return not conf.VIEW_NUMBERS and is_author(user, author)
 
 
 def may_view_any_of(user: Any, author: str) -> bool:
-    """Returns False if the user may see no object's numbers of the author with that primary key, so
-    that the object need not be loaded.
+    """Returns False if the user may see the numbers of none of the author's objects, so that no
+    object need be loaded.
+
+    `author` is the author's primary key as text.
     """
     return bool(conf.VIEW_NUMBERS) or is_author(user, author) or _has_permission(user)
 
 
 def is_author(user: Any, author: str) -> bool:
-    """Returns True if `author` is the user's primary key."""
+    """Returns True if `author` is the primary key of the signed-in user, as text."""
     return bool(author and user is not None and user.is_authenticated and str(user.pk) == author)
 
 
 def _has_permission(user: Any) -> bool:
-    # Users who are not of the staff cost no query.
+    """Returns True for staff with the permission to see the numbers of the whole site."""
+    # `is_staff` first, because has_perm() makes a query.
     return bool(getattr(user, "is_staff", False) and user.has_perm("readtrack.view_numbers"))
 
 
 def _is_allowed_by_site(user: Any, obj: Model | None) -> bool:
-    """Returns what the function in VIEW_NUMBERS says of the object, or of the whole site."""
+    """Returns True if the function in VIEW_NUMBERS allows the object, or else the whole site."""
     if user is None or not user.is_authenticated:
         return False
     if _answer_of_site(user, obj):
@@ -59,6 +64,7 @@ def _is_allowed_by_site(user: Any, obj: Model | None) -> bool:
 
 
 def _answer_of_site(user: Any, obj: Model | None) -> bool:
+    """Returns what the function in VIEW_NUMBERS answers, False if it raises an error."""
     rule = conf.VIEW_NUMBERS
     return says_true(
         rule, lambda: import_string(rule)(user, obj), otherwise="the numbers are not shown"
@@ -66,9 +72,9 @@ def _answer_of_site(user: Any, obj: Model | None) -> bool:
 
 
 def numbers_url(obj: Model, *, site: str | None = None) -> str:
-    """Returns the address of the object's page in the admin of that name.
+    """Returns the URL of the page with the object's numbers in the admin site of that name.
 
-    It is "" on a site without that admin.
+    Returns "" if there is no such admin site.
     """
     try:
         return reverse("admin:readtrack_object", args=[subject_of(obj)], current_app=site)

@@ -12,10 +12,10 @@ from readtrack.subjects import subject_of
 
 
 def breakdown(objs: Model | Iterable[Model], dimension: str) -> dict[str, int]:
-    """Returns the views by value of the dimension, of one object or of several together, most
-    frequent value first.
+    """Returns the views of one object, or of several together, by value of the dimension. The most
+    frequent value comes first.
 
-    Takes one round trip. Raises ValueError for a dimension that DIMENSIONS lacks.
+    Takes one round trip. Raises ValueError for a dimension that is not in DIMENSIONS.
     """
     configured = [dimensions.name_of(path) for path in conf.DIMENSIONS]
     if dimension not in configured:
@@ -24,4 +24,5 @@ def breakdown(objs: Model | Iterable[Model], dimension: str) -> dict[str, int]:
     objs = [objs] if isinstance(objs, Model) else objs
     subjects = [subject_of(obj) for obj in objs]
     counts = sum(hashes(subjects, [f"views:{dimension}"]).values(), Counter[str]())
-    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+    values = sorted(counts, key=lambda value: (-counts[value], value))
+    return {value: counts[value] for value in values}

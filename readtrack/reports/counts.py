@@ -19,23 +19,29 @@ from readtrack.subjects import AnyModel, counted_subject_of, listed, subject_of
 
 
 def views(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
-    """Returns the views of each object (live, one round trip), never less than SQL stores.
+    """Returns the live views of each object in one round trip, never less than SQL stores.
 
-    Makes one query for each table of objects that do not carry their count (deferred, or without
-    the columns of Tracked), and one for objects that SQL has views of and whose count Redis began
-    anew since the last flush. Makes no other query. A view that `request.readtrack.view` has
-    announced in the present request is included if it is going to count; that takes another round
-    trip. Raises TypeError for an object that has no counts.
+    Makes no query for objects that were loaded with their count. Otherwise it makes one query for
+    each table of objects without it (deferred, or without the columns of Tracked). It makes one
+    more query if Redis began a count anew since the last flush. If `request.readtrack.view` has
+    announced a view in the present request that is going to count, the view is included; that
+    takes another round trip. Raises TypeError for an object that has no counts.
     """
     subjects = {obj: counted_subject_of(obj) for obj in listed(objs)}
     state = page_state(counts={subject: loaded(obj) for obj, subject in subjects.items()})
     announced = _announced_views(subjects.values())
-    return {obj: state.views[subject] + (subject in announced) for obj, subject in subjects.items()}
+    views_by_obj: dict[AnyModel, int] = {}
+    for obj, subject in subjects.items():
+        views_by_obj[obj] = state.views[subject]
+        if subject in announced:
+            views_by_obj[obj] += 1
+    return views_by_obj
 
 
 def _announced_views(subjects: Iterable[str]) -> Collection[str]:
-    """Returns those of the subjects whose view by the present request will count, although it is
-    not recorded yet.
+    """Returns those of the subjects that the present request views, if the views will count.
+
+    Views are recorded after the page is made, so the counts do not include them yet.
     """
     page = present_page.get()
     request: Any = page.request if page else None
@@ -45,7 +51,7 @@ def _announced_views(subjects: Iterable[str]) -> Collection[str]:
     if not announced:
         return ()
     user = signed_in(request)
-    # There is no response yet. It is taken for a success.
+    # There is no response yet, so its status is taken to be 200.
     reason = refusal(request.method, 200, request.META, is_anonymous=user is None)
     if reason or exclusions.is_excluded(request, user):
         return ()
@@ -56,39 +62,42 @@ def _announced_views(subjects: Iterable[str]) -> Collection[str]:
 def visitors(
     objs: Iterable[AnyModel], *, days: int | None = None, at: datetime | None = None
 ) -> dict[AnyModel, int]:
-    """Returns the unique visitors of each object, in one round trip.
+    """Returns the number of unique visitors of each object, in one round trip.
 
-    All-time numbers are never less than SQL's; while Redis is down they are SQL's. That takes one
-    query if any object does not carry its count: a deferred one, or one without the columns of
-    Tracked. Numbers of the last `days` (UTC, today is one of them) are up to an hour old. Raises
-    UniquesError for days that are not kept, and TypeError for an object that has no counts.
+    The number of all time is never less than SQL's, and while Redis is down it is SQL's. It takes a
+    query if any object was loaded without its count (deferred, or without the columns of Tracked).
+    The number of the last `days`, which are days of UTC and include today, may be an hour old.
+    Raises UniquesError for days that are not kept, and TypeError for an object that has no counts.
     """
     subjects = {obj: counted_subject_of(obj) for obj in listed(objs)}
     if days is not None:
         recent = uniques.recent_visitors(list(subjects.values()), days=days, at=buckets.now(at))
         return {obj: recent[subject] for obj, subject in subjects.items()}
-    calls = [uniques.visitors(part) for part in scripts.parted(subjects.values())]
+    calls = [uniques.visitors(portion) for portion in scripts.parted(subjects.values())]
     live = ChainMap(*fail_open(scripts.run_all, [], *calls))
     stored = _stored_visitors(subjects)
     return {obj: max(live.get(subject, 0), stored[subject]) for obj, subject in subjects.items()}
 
 
 def _stored_visitors(subjects: Mapping[AnyModel, str]) -> dict[str, int]:
-    """Returns SQL's visitors by subject, of objects that are given with their subjects."""
-    carried = {subject: loaded(obj, "visitor_count") for obj, subject in subjects.items()}
-    stored = {subject: count or 0 for subject, count in carried.items()}
-    lacking = [subject for subject, count in carried.items() if count is None]
-    for subject, counts in row_counts.by_subject(lacking).items():
+    """Returns SQL's number of visitors by subject.
+
+    `subjects` has the subjects by object. Reads the numbers that the objects were not loaded with.
+    """
+    loaded_counts = {subject: loaded(obj, "visitor_count") for obj, subject in subjects.items()}
+    stored = {subject: count or 0 for subject, count in loaded_counts.items()}
+    not_loaded = [subject for subject, count in loaded_counts.items() if count is None]
+    for subject, counts in row_counts.by_subject(not_loaded).items():
         stored[subject] = counts.visitors
     return stored
 
 
 def visitors_together(objs: Iterable[Model]) -> int:
-    """Returns the number of different visitors of all the objects; a visitor of several objects
-    counts once.
+    """Returns the number of different visitors of all objects together. A visitor of several
+    objects counts once.
 
-    All-time numbers are never less than SQL's of any of the objects. Raises UniquesError if the
-    strategies do not know the number, and redis.RedisError.
+    It is never less than SQL's number for any of the objects. Raises UniquesError if the strategies
+    of the objects cannot tell, and redis.RedisError.
     """
     subjects = {obj: counted_subject_of(obj) for obj in listed(objs)}
     live = uniques.visitors_together(list(subjects.values()))
@@ -97,11 +106,11 @@ def visitors_together(objs: Iterable[Model]) -> int:
 
 
 def has_seen(user: Any, obj: Model, *, at: datetime | None = None) -> bool:
-    """Returns True if the signed-in user ever viewed the object; with "daily", on the day of `at`
-    (UTC, default today).
+    """Returns True if the signed-in user has viewed the object.
 
-    Raises UniquesError if the strategy does not know that: "set" and "bitmap" know no days, "daily"
-    knows today and yesterday, the other strategies know nothing. Raises redis.RedisError.
+    The strategies "set" and "bitmap" know whether the user ever viewed it; they know no days, so
+    `at` is not possible. "daily" knows about the day of `at` (UTC), which is today by default, or
+    may be yesterday. Raises UniquesError for anything else, and redis.RedisError.
     """
     if user is None or not user.is_authenticated:
         return False

@@ -10,20 +10,20 @@ from readtrack.subjects import AnyModel, can_be_unread, listed, subject_of
 
 
 def unread(user: Any, objs: Iterable[AnyModel]) -> set[AnyModel]:
-    """Returns the unread ones of the objects, in one round trip; none for anonymous users and ids
-    out of bounds.
+    """Returns those of the objects that are unread for the user, in one round trip.
 
-    Raises TypeError for an object that is no user of this site.
+    Returns none for an anonymous user, and for a user whose id is out of bounds. Raises TypeError
+    if `user` is no user of this site.
     """
     return {obj for obj, items in unread_counts(user, objs).items() if items}
 
 
 def unread_counts(user: Any, objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
-    """Returns the number of new items in each object, in one round trip; 0 for anonymous users and
-    ids out of bounds.
+    """Returns the number of new items in each object for the user, in one round trip.
 
-    With READ_STATE "bitmap" it is 0 or 1. It is 0 for an object without read state, or whose
-    `has_news` is false. Raises TypeError for an object that is no user of this site.
+    With READ_STATE "bitmap" it is 0 or 1. It is 0 for an anonymous user, for a user whose id is out
+    of bounds, and for an object without read state or whose `has_news` is false. Raises TypeError
+    if `user` is no user of this site.
     """
     subjects = {obj: subject_of(obj) for obj in listed(objs)}
     pk = readers.id_of(user)
@@ -36,7 +36,7 @@ def unread_counts(user: Any, objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
 
 
 def reader_counts(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
-    """Returns the number of readers of each object since its last publication. Raises
+    """Returns the number of readers who have read each object since its last publication. Raises
     redis.RedisError.
     """
     subjects = {obj: subject_of(obj) for obj in listed(objs)}
@@ -45,7 +45,7 @@ def reader_counts(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
 
 
 def as_of() -> int:
-    """Returns Redis's time (µs): take it before a query, and give it to `mark_read`. Raises
-    redis.RedisError.
+    """Returns Redis's time (µs since 1970). Take it before you query what a page shows, and give it
+    to `mark_read`. Raises redis.RedisError.
     """
     return clock.recent()

@@ -17,20 +17,18 @@ Item = TypeVar("Item")
 
 
 class PageState(NamedTuple):
-    """Views, and numbers of new items for one reader, by subject. A number that Redis does not have
-    is left out.
-    """
+    """The views of subjects, and their numbers of new items for one reader, both by subject."""
 
     views: dict[str, int]
-    unread: dict[str, int]
-    others: list[Any]  # the results of the calls that went along; none while Redis is down
+    unread: dict[str, int]  # without subjects of which Redis gave no answer
+    extra_results: list[Any]  # of the extra calls; empty while Redis is down
 
 
 class PageQuestion:
-    """What a page asks Redis: `calls` go to Redis in one round trip, then `state()` reads their
+    """What a page asks Redis: `ask()` sends the calls in one round trip, then `state()` has their
     results.
 
-    `ask()` makes that round trip; a caller that makes one anyway takes the calls along instead.
+    A caller that makes a round trip of its own can send the `calls` with it in place of `ask()`.
     """
 
     def __init__(
@@ -40,36 +38,36 @@ class PageQuestion:
         dots: Sequence[str] = (),
         reader: readers.Reader | None = None,
     ) -> None:
-        """Reads the counts that are None from SQL.
+        """Asks for the views of the subjects in `counts`, and for what is unread in `dots` for the
+        reader.
 
-        `counts` are SQL's by subject; those that are None are read, because a Redis that was
-        restored from an old snapshot may have less.
+        `counts` has SQL's views by subject, or None for views that are not loaded: these are read
+        from SQL now.
         """
-        # SQL is read before Redis, so that its count is not added to a total that is settled in
-        # between.
+        # SQL is read before Redis. In the other order, a total could be settled in between, and
+        # SQL's count would be added to it a second time.
         self._stored = _stored_views(counts)
-        self._totals = [counters.totals(part) for part in scripts.parted(self._stored)]
+        self._totals = [counters.totals(portion) for portion in scripts.parted(self._stored)]
         self._unread: list[scripts.Call[dict[str, int]]] = []
         if reader is not None:
             self._unread = read_state.unread(reader, dots)
 
     @property
     def calls(self) -> list[scripts.Call[Any]]:
-        """The calls, none for a page without counts and dots."""
+        """The calls to Redis; none for a page without counts and dots."""
         return [*self._totals, *self._unread]
 
-    def ask(self, *others: scripts.Call[Any]) -> None:
-        """Runs the calls, and other calls with them, in one round trip. Does not raise if Redis
-        fails.
-        """
-        calls = [*self.calls, *others]
+    def ask(self, *extra_calls: scripts.Call[Any]) -> None:
+        """Runs the calls and the extra calls in one round trip. Does not raise if Redis fails."""
+        calls = [*self.calls, *extra_calls]
         if calls:
             fail_open(scripts.run_all, [], *calls)
 
     def state(self) -> PageState:
-        """Returns what Redis answered; while Redis is down SQL's counts, and no read state.
+        """Returns what Redis answered. While Redis is down it has SQL's counts, and no read state.
 
-        An unsettled total takes another query.
+        It has no results of extra calls, which a caller reads from the calls. Makes another query
+        if a total is unsettled.
         """
         views = _merged_views(self._stored, _joined(self._totals))
         return PageState(views, _joined(self._unread), [])
@@ -80,21 +78,23 @@ def page_state(
     counts: Mapping[str, int | None] = {},
     dots: Sequence[str] = (),
     reader: readers.Reader | None = None,
-    others: Sequence[scripts.Call[Any]] = (),
+    extra_calls: Sequence[scripts.Call[Any]] = (),
 ) -> PageState:
-    """Returns views and read state, asked for in one round trip with the other calls.
+    """Returns views and read state, with one round trip that also runs the extra calls.
 
-    The parameters are those of PageQuestion.
+    The other parameters are those of PageQuestion. The results of the extra calls are in the order
+    of these calls; there are none if any of the calls has no result.
     """
     question = PageQuestion(counts=counts, dots=dots, reader=reader)
-    question.ask(*others)
-    results = [call.result for call in others if call.has_result]
-    is_complete = len(results) == len(others)
-    return question.state()._replace(others=results if is_complete else [])
+    question.ask(*extra_calls)
+    extra_results: list[Any] = []
+    if all(call.has_result for call in extra_calls):
+        extra_results = [call.result for call in extra_calls]
+    return question.state()._replace(extra_results=extra_results)
 
 
 def _joined(calls: Iterable[scripts.Call[dict[str, Item]]]) -> dict[str, Item]:
-    """Returns the results of the calls that have one."""
+    """Returns the results of the calls together. Leaves out calls without a result."""
     joined: dict[str, Item] = {}
     for call in calls:
         if call.has_result:
@@ -103,17 +103,24 @@ def _joined(calls: Iterable[scripts.Call[dict[str, Item]]]) -> dict[str, Item]:
 
 
 def loaded(obj: Any, name: str = "view_count") -> int | None:
-    """Returns the stored count that the object carries; None for a deferred one, and for an object
-    without the columns of Tracked.
+    """Returns the stored count that the object was loaded with.
+
+    Returns None if the field is deferred, or if the object does not have the columns of Tracked.
     """
-    count = obj.__dict__.get(name) if isinstance(obj, Tracked) else None
-    # The view may have put an F() expression there.
-    return count if isinstance(count, int) and count >= 0 else None
+    if not isinstance(obj, Tracked):
+        return None
+    count = obj.__dict__.get(name)
+    # The site may have assigned anything, such as an F() expression.
+    is_count = isinstance(count, int) and count >= 0
+    return count if is_count else None
 
 
 def is_sound(tag: str) -> bool:
-    """Returns True unless the Redis of the partition went back, so that SQL may hold what is
-    unsettled there.
+    """Returns True unless the Redis of the partition was restored from an older snapshot.
+
+    After such a restore SQL may already include what Redis has counted and not settled, so the two
+    must not be added up. Returns False as well if Redis or SQL cannot be asked: then the page shows
+    the higher one of the two counts, which is never too high.
     """
     epoch = fail_open(scripts.run, None, counters.epoch(tag))
     if epoch is None:
@@ -121,29 +128,32 @@ def is_sound(tag: str) -> bool:
     try:
         stored = epochs.SqlEpoch().known([epoch]).get(tag)
     except (Error, SynchronousOnlyOperation):
-        # Then the page shows the higher one of the two counts, which is never too high.
         return False
-    # Neither epoch of a Redis that went back is the one that SQL knows.
+    # SQL does not know the list of a Redis that was emptied. If Redis was restored, SQL knows a
+    # newer epoch than the last two of Redis.
     return stored is None or stored.current in (epoch.current, epoch.previous)
 
 
 def _stored_views(counts: Mapping[str, int | None]) -> dict[str, int]:
-    """Returns the counts, with those that are None read from SQL."""
+    """Returns the counts by subject. Reads those that are None from SQL; a missing one is 0."""
     stored = {subject: count or 0 for subject, count in counts.items()}
-    lacking = [subject for subject, count in counts.items() if count is None]
-    if lacking:
-        stored.update(_read(lacking))
+    not_loaded = [subject for subject, count in counts.items() if count is None]
+    if not_loaded:
+        stored.update(_read(not_loaded))
     return stored
 
 
 def _read(subjects: Sequence[str]) -> dict[str, int]:
-    """Returns SQL's counts by subject; none while SQL is down and Redis has all of them settled,
-    for a page out of a cache. Raises django.db.Error if Redis has not.
+    """Returns SQL's views by subject.
+
+    While SQL is down, it returns no views if the totals in Redis are enough, because all of them
+    are settled; so a page that comes from a cache can still show counts. Otherwise it raises
+    django.db.Error.
     """
     try:
         stored = row_counts.by_subject(subjects)
     except Error:
-        calls = [counters.totals(part) for part in scripts.parted(subjects)]
+        calls = [counters.totals(portion) for portion in scripts.parted(subjects)]
         fail_open(scripts.run_all, [], *calls)
         live = _joined(calls)
         if all(subject in live and live[subject].is_settled for subject in subjects):
@@ -155,12 +165,16 @@ def _read(subjects: Sequence[str]) -> dict[str, int]:
 def _merged_views(
     stored: Mapping[str, int], totals: Mapping[str, counters.Total]
 ) -> dict[str, int]:
-    """Returns the views by SQL's counts and by Redis's totals, never less than either."""
+    """Returns the views by subject, merged from SQL's counts and Redis's totals.
+
+    They are never less than either.
+    """
     views = dict(stored)
     is_partition_sound = cache(is_sound)
     for subject, total in totals.items():
         count = stored[subject]
-        # An unsettled total lacks SQL's count, which is added, unless Redis went back.
+        # An unsettled total does not include SQL's count, so both are added up. But if Redis was
+        # restored from an older snapshot, it may include it: then the higher one is taken.
         if total.is_settled or not count or not is_partition_sound(keys.tag(subject)):
             views[subject] = max(total.views, count)
         else:

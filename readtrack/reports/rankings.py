@@ -22,7 +22,15 @@ from readtrack.subjects import AnyModel
 
 AT_ONCE = 40  # candidates whose numbers are computed together
 
-Ranked = list[tuple[Any, int]]  # primary keys and numbers, highest first
+
+class RankedRow(NamedTuple):
+    """The primary key of a row, and its number of views, visitors or reads."""
+
+    pk: Any
+    number: int
+
+
+Ranked = list[RankedRow]  # highest number first
 
 
 def most_viewed(
@@ -34,15 +42,17 @@ def most_viewed(
     until: datetime | None = None,
     by: By = "views",
 ) -> "list[AnyModel] | QuerySet[AnyModel]":
-    """Returns the rows of a model or of a queryset with the most views, most viewed first; none
-    without views.
+    """Returns the rows of a model or of a queryset with the most views, most viewed first. Leaves
+    out rows without views.
 
-    Of all time it is a list, by the counts in SQL. With `days`, or with `since` and perhaps
-    `until`, it is a queryset of the most viewed of the last days or of these hours, with the number
-    as `in_period`; `by` may be "visitors", those who came for the first time, or "reads", as of the
-    last flush. 1, 7, 30 and 90 days are quick; other periods read all history of these hours,
-    unless the queryset has at most 1,000 rows. Raises ValueError for any other period or `by`, and
-    TypeError for a model whose views are not counted.
+    Without a period it returns a list, by the counts of all time in SQL. With `days` (the last
+    days), or with `since` and perhaps `until`, it returns a queryset, by the views in that period,
+    which each row has as `in_period`. With a period, `by` may also be "visitors" (who came for the
+    first time) or "reads"; both are as of the last flush.
+
+    Periods of 1, 7, 30 and 90 days are quick. For any other period it reads all history of these
+    hours, unless the queryset has at most 1,000 rows. Raises ValueError for an impossible period or
+    `by`, and TypeError for a model whose views are not counted.
     """
     rows = of._default_manager.all() if isinstance(of, type) else of
     if problem := subjects.why_not_counted(rows.model):
@@ -63,12 +73,12 @@ def views_in(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> dict[AnyModel, int]:
-    """Returns the views of each object in the last days (this hour is the last one), or in the
-    hours of a range.
+    """Returns the views of each object in the last `days`, which end with this hour, or in the
+    hours from `since` to `until`.
 
-    Takes one round trip and two queries for up to 1,000 objects, which read their rows of history
-    in these hours. Raises ValueError without a period, and TypeError for an object that has no
-    counts.
+    Takes one round trip and two queries for up to 1,000 objects. The queries read the objects' rows
+    of history in these hours. Raises ValueError without a period, and TypeError for an object that
+    has no counts.
     """
     subject_by_obj = {obj: subjects.counted_subject_of(obj) for obj in subjects.listed(objs)}
     views = _numbers([*subject_by_obj.values()], _hours(days, since, until), by="views")
@@ -76,9 +86,11 @@ def views_in(
 
 
 def _hours(days: int | None, since: datetime | None, until: datetime | None) -> range:
-    """Returns the hours of a period since 1970. Raises ValueError unless the period is given by
-    `days`, or by `since` and perhaps `until`.
+    """Returns the hours of a period (since 1970).
+
+    Raises ValueError unless the period is given by `days`, or by `since` and perhaps `until`.
     """
+    # `until` is exclusive: if it is 10:00, the hour from 9:00 is the last one.
     last = buckets.hour_index(buckets.now(until) - timedelta(microseconds=1))
     if since is not None and days is None:
         return range(buckets.hour_index(buckets.now(since)), last + 1)
@@ -88,19 +100,19 @@ def _hours(days: int | None, since: datetime | None, until: datetime | None) -> 
 
 
 def _in_order(rows: "QuerySet[AnyModel]", ranked: Ranked) -> "QuerySet[AnyModel]":
-    """Returns the ranked ones of the rows with their numbers as `in_period`, highest first."""
+    """Returns a queryset of the ranked rows with their numbers as `in_period`, highest first."""
     numbers = Case(
-        *(When(pk=pk, then=Value(number)) for pk, number in ranked),
+        *(When(pk=row.pk, then=Value(row.number)) for row in ranked),
         default=0,
         output_field=BigIntegerField(),
     )
-    best: Any = rows.filter(pk__in=[pk for pk, _ in ranked]).annotate(in_period=numbers)
+    best: Any = rows.filter(pk__in=[row.pk for row in ranked]).annotate(in_period=numbers)
     return best.order_by("-in_period", "-pk")  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """A question: which of the rows have the highest numbers in these hours."""
+    """What `most_viewed` is asked: which of the rows have the highest numbers in these hours."""
 
     rows: "QuerySet[Any]"
     limit: int
@@ -114,23 +126,29 @@ class Ranking:
 
     @property
     def name(self) -> str:
-        """The label under which history and lists have the numbers."""
-        return history.of_reads(self.label) if self.by == "reads" else self.label
+        """The name by which history and lists have the numbers: the label, or `reads:blog.post`."""
+        if self.by == "reads":
+            return history.of_reads(self.label)
+        return self.label
 
     @property
     def has_all_rows(self) -> bool:
-        """True if each subject that counts is one of the rows. The model of a child has fewer."""
+        """True if every object that counts under the label is one of the rows.
+
+        False for a model that shares the label with its parent, because it has fewer rows.
+        """
         model = self.rows.model
         is_owner = issubclass(model, Tracked) and subjects.owner(model) is model
-        return is_owner and not self.rows.query.where
+        has_filter = bool(self.rows.query.where)
+        return is_owner and not has_filter
 
 
 class Entry(NamedTuple):
-    """A subject in a list of the most viewed."""
+    """A subject in a list of the most viewed, as `popular.entries` has it."""
 
-    subject: str  # in a list of reads with `reads:` before it
-    bound: int  # the highest number that it may have by now, without fresh views
-    # The hours of the number in the list; each is None for a subject that only shorter lists have.
+    subject: str  # in a list of reads `reads:` comes before it
+    bound: int  # the highest number that it may have by now, without views since the last flush
+    # The hours of the list and the number in it; None for a subject that only shorter lists have.
     since: Any
     until: Any
     number: Any
@@ -145,21 +163,25 @@ class ListedNumber(NamedTuple):
 
 
 def _ranked(ranking: Ranking, *, days: int | None) -> Ranked:
-    """Returns the best rows: by a list where there is one, by all their history if they are few, or
-    else by the history of all rows of the model.
+    """Returns the best rows.
+
+    There are three ways: by the list of so many days, if there is one; by the history of the rows,
+    if these are few; or else by the history of all rows of the model.
     """
     best: Ranked = []
     if days in DAYS:
-        entries = [
-            Entry(*row)
-            for row in popular.entries(ranking.name, days=days, by=COLUMNS[ranking.by])[:LISTED]
-        ]
-        # The highest number that a row outside the list can have, without fresh views.
-        rest = entries[-1].bound if len(entries) == LISTED else 0
+        in_lists = popular.entries(ranking.name, days=days, by=COLUMNS[ranking.by])
+        entries = [Entry(*row) for row in in_lists[:LISTED]]
+        # The highest number that a row outside the list can have, without its fresh views.
+        bound_outside = 0
+        if len(entries) == LISTED:
+            bound_outside = entries[-1].bound
+        # Views of the last hour, which the last flush may not have stored.
         fresh = dict(fail_open(top_subjects, [], LISTED, at=buckets.now(), label=ranking.label))
-        best = _best(ranking, entries, rest=rest, fresh=fresh)
-        if not rest or len(best) == ranking.limit:
+        best = _best(ranking, entries, bound_outside=bound_outside, fresh=fresh)
+        if not bound_outside or len(best) == ranking.limit:
             return best
+    # There is no list, or too few of its rows are in the queryset.
     pks = list(ranking.rows.order_by().values_list("pk", flat=True)[: scripts.SLICE + 1])
     if len(pks) <= scripts.SLICE:
         return _best_of_few(ranking, pks)
@@ -169,71 +191,80 @@ def _ranked(ranking: Ranking, *, days: int | None) -> Ranked:
 
 
 def _best_of_few(ranking: Ranking, pks: Iterable[Any]) -> Ranked:
-    pk_of = {subjects.subject_of_row(ranking.rows.model, pk): pk for pk in pks}
-    numbers = _numbers([*pk_of], ranking.hours, by=ranking.by)
-    return _highest(
-        ((pk_of[subject], number) for subject, number in numbers.items()), ranking.limit
-    )
+    """Returns the best of the rows with these primary keys, by the history of each of them."""
+    pk_by_subject = {subjects.subject_of_row(ranking.rows.model, pk): pk for pk in pks}
+    numbers = _numbers([*pk_by_subject], ranking.hours, by=ranking.by)
+    rows = [RankedRow(pk_by_subject[subject], number) for subject, number in numbers.items()]
+    return _highest(rows, ranking.limit)
 
 
 def _best_of_history(ranking: Ranking) -> Ranked:
+    """Returns the best rows by the history of all rows of the model in these hours."""
     hours = ranking.hours
     entries = []
     for subject, counts in popular.most([ranking.name], since=hours.start, until=hours.stop):
         number = getattr(counts, COLUMNS[ranking.by])
         entries.append(Entry(subject, number, hours.start, hours.stop, number))
-    return _best(ranking, entries, rest=0, fresh={})
+    return _best(ranking, entries, bound_outside=0, fresh={})
 
 
 def _best(
-    ranking: Ranking, entries: Iterable[Entry], *, rest: int, fresh: Mapping[str, int]
+    ranking: Ranking, entries: Iterable[Entry], *, bound_outside: int, fresh: Mapping[str, int]
 ) -> Ranked:
-    """Returns the best rows among the entries of a list and the subjects with fresh views. A
-    subject outside the list has at most `rest` beside its fresh views.
+    """Returns the best rows among the entries of a list and the subjects with fresh views.
+
+    `fresh` has views by subject that the last flush may not have stored. A subject that is not in
+    the list has at most `bound_outside`, and its fresh views.
+
+    Exact numbers take queries. So they are computed for the candidates with the highest bounds
+    first, until no further candidate can be among the best.
     """
-    bounds = {subject: rest + views for subject, views in fresh.items()}
+    bounds = {subject: bound_outside + views for subject, views in fresh.items()}
     listed: dict[str, ListedNumber] = {}
     for entry in entries:
         subject = entry.subject.removeprefix(history.of_reads(""))
         bounds[subject] = entry.bound + fresh.get(subject, 0)
         if entry.since:
             listed[subject] = ListedNumber(entry.since, entry.until, entry.number)
-    pk_of = _rows_by_subject(ranking, bounds)
-    candidates = sorted(pk_of, key=bounds.__getitem__, reverse=True)
+    pk_by_subject = _pks_by_subject(ranking, bounds)
+    candidates = sorted(pk_by_subject, key=bounds.__getitem__, reverse=True)
     best: Ranked = []
     for chunk in scripts.sliced(candidates, max(ranking.limit, AT_ONCE)):
+        highest_bound = bounds[chunk[0]]
         is_full = len(best) == ranking.limit
-        if is_full and best[-1][1] > bounds[chunk[0]]:
-            break  # the following candidates have less
+        if is_full and best[-1].number > highest_bound:
+            break  # this candidate and all after it have less
         stored = None
         if ranking.has_all_rows:
-            # The query of the counts tells which rows exist. To ask for all takes most of a list's
-            # time.
+            # This query also shows which rows exist. To ask that for all candidates, as
+            # _pks_by_subject does otherwise, would take most of the time.
             stored = row_counts.by_subject(chunk)
             chunk = [*stored]
         numbers = _numbers(chunk, ranking.hours, by=ranking.by, listed=listed, stored=stored)
-        ranked = [(pk_of[subject], number) for subject, number in numbers.items()]
-        best = _highest([*best, *ranked], ranking.limit)
+        rows = [RankedRow(pk_by_subject[subject], number) for subject, number in numbers.items()]
+        best = _highest([*best, *rows], ranking.limit)
     return best
 
 
-def _rows_by_subject(ranking: Ranking, subject_names: Iterable[str]) -> dict[str, Any]:
-    """Returns the primary keys of the subjects, without those that are known to be none of the
-    rows.
+def _pks_by_subject(ranking: Ranking, subject_names: Iterable[str]) -> dict[str, Any]:
+    """Returns the primary key of each subject that is one of the rows.
+
+    If all objects are among the rows, it does not look whether they exist.
     """
-    pk_of: dict[str, Any] = {}
-    for subject_of in subjects.rows_by_model(subject_names).values():
-        pk_of.update((subject, pk) for pk, subject in subject_of.items())
+    pk_by_subject: dict[str, Any] = {}
+    for subject_by_pk in subjects.rows_by_model(subject_names).values():
+        pk_by_subject.update((subject, pk) for pk, subject in subject_by_pk.items())
     if ranking.has_all_rows:
-        return pk_of
-    rows = ranking.rows.order_by().filter(pk__in=pk_of.values())
+        return pk_by_subject
+    rows = ranking.rows.order_by().filter(pk__in=pk_by_subject.values())
     existing = set(rows.values_list("pk", flat=True))
-    return {subject: pk for subject, pk in pk_of.items() if pk in existing}
+    return {subject: pk for subject, pk in pk_by_subject.items() if pk in existing}
 
 
-def _highest(numbers: Iterable[tuple[Any, int]], limit: int) -> Ranked:
-    above_zero = ((pk, number) for pk, number in numbers if number)
-    return nlargest(limit, above_zero, key=lambda pair: pair[::-1])
+def _highest(rows: Iterable[RankedRow], limit: int) -> Ranked:
+    """Returns the rows with the highest numbers, highest first, without those that have 0."""
+    above_zero = [row for row in rows if row.number]
+    return nlargest(limit, above_zero, key=lambda row: (row.number, row.pk))
 
 
 def _numbers(
@@ -244,18 +275,18 @@ def _numbers(
     listed: Mapping[str, ListedNumber] = {},
     stored: Mapping[str, RowCounts] | None = None,
 ) -> dict[str, int]:
-    """Returns the number of each subject in these hours, with views that are not flushed if the
-    hours go up to now.
+    """Returns the number of each subject in these hours (since 1970), by subject.
 
-    `listed` are numbers of lists, `stored` SQL's counts where a caller has read them already.
+    If the hours go up to now, views that are not flushed yet are included. `listed` has the numbers
+    of lists by subject. `stored` has SQL's counts, if the caller has read them already.
     """
     numbers = _numbers_of_history(subject_names, hours, by=by, listed=listed)
-    if by == "views" and hours.stop > buckets.hour_index(buckets.now()):
+    ends_now = hours.stop > buckets.hour_index(buckets.now())
+    if by == "views" and ends_now:
         if stored is None:
             stored = row_counts.by_subject(subject_names)
-        counts = {
-            subject: stored[subject].views if subject in stored else 0 for subject in subject_names
-        }
+        no_counts = RowCounts(0, 0)
+        counts = {subject: stored.get(subject, no_counts).views for subject in subject_names}
         live = page_state(counts=counts).views
         for subject in numbers:
             numbers[subject] += live[subject] - counts[subject]
@@ -265,24 +296,32 @@ def _numbers(
 def _numbers_of_history(
     subject_names: Sequence[str], hours: range, *, by: By, listed: Mapping[str, ListedNumber]
 ) -> dict[str, int]:
-    """Returns the number of each subject in these hours by history: that of its list, without the
-    hours that are over and with the hours since; without a list the sum of all hours.
+    """Returns the number of each subject in these hours by SQL's history, by subject.
+
+    A list is some hours old. So the number of a listed subject is that of the list, minus its gain
+    in the hours of the list before `hours` begins, plus its gain in the hours since the end of the
+    list. The number of any other subject is its gain in all of `hours`.
     """
-    nothing = ListedNumber(hours.start, hours.start, 0)
+    not_listed = ListedNumber(hours.start, hours.start, 0)
     numbers: dict[str, int] = {}
-    names_by_span: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
+    # Subjects by the hours of their list, because one query can take all subjects of a list.
+    subjects_by_span: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
     for subject in subject_names:
-        since, until, numbers[subject] = listed.get(subject, nothing)
-        names_by_span[since, until].append(subject)
-    for (since, until), names_of_span in names_by_span.items():
-        columns = [_column_of(subject, by=by) for subject in names_of_span]
-        over = period_gains.gains(columns, since=since, until=hours.start)
-        later = period_gains.gains(columns, since=until, until=hours.stop)
-        for subject, column in zip(names_of_span, columns, strict=True):
-            numbers[subject] += getattr(later.get(column), COLUMNS[by], 0)
-            numbers[subject] -= getattr(over.get(column), COLUMNS[by], 0)
+        entry = listed.get(subject, not_listed)
+        numbers[subject] = entry.number
+        subjects_by_span[entry.since, entry.until].append(subject)
+    for (since, until), subjects_of_span in subjects_by_span.items():
+        columns = [_column_of(subject, by=by) for subject in subjects_of_span]
+        gains_before = period_gains.gains(columns, since=since, until=hours.start)
+        gains_after = period_gains.gains(columns, since=until, until=hours.stop)
+        for subject, column in zip(subjects_of_span, columns, strict=True):
+            # A subject without a gain is in neither of them.
+            numbers[subject] += getattr(gains_after.get(column), COLUMNS[by], 0)
+            numbers[subject] -= getattr(gains_before.get(column), COLUMNS[by], 0)
     return numbers
 
 
 def _column_of(subject: str, *, by: By) -> str:
-    return subjects.subject_column(history.of_reads(subject) if by == "reads" else subject)
+    """Returns the subject as the column of history has it, with `reads:` before it for reads."""
+    name = history.of_reads(subject) if by == "reads" else subject
+    return subjects.subject_column(name)

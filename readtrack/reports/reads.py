@@ -14,7 +14,7 @@ from readtrack.subjects import counted_subject_of, subject_of
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The reading of one text, or of those of several objects together."""
+    """How the text of an object was read, or the texts of several objects together."""
 
     views: int
     engaged: int  # views with signs of a person
@@ -24,34 +24,41 @@ class Reading:
 
 
 def reading(objs: Model | Iterable[Model]) -> Reading:
-    """Returns the reads, live, of one object or of several together, in at most two round trips.
+    """Returns the live reads of one object, or of several together, in at most two round trips.
 
-    Views are all views: a ratio is low where the text was marked after it was published, or the
-    script is blocked.
+    Views are all views. So the ratio is low if the text was marked some time after it was
+    published, or if the page's script is blocked.
     """
     objs = [objs] if isinstance(objs, Model) else list(objs)
-    counts = sum(hashes([subject_of(obj) for obj in objs], ["reading"]).values(), Counter[str]())
-    total = sum(views(objs).values())
+    subjects = [subject_of(obj) for obj in objs]
+    counts = sum(hashes(subjects, ["reading"]).values(), Counter[str]())
+    total_views = sum(views(objs).values())
+    ratio = 0.0
+    if total_views:
+        ratio = counts[READ] / total_views
     return Reading(
-        views=total,
+        views=total_views,
         engaged=counts[ENGAGED],
         reads=counts[READ],
-        ratio=counts[READ] / total if total else 0.0,
+        ratio=ratio,
         seconds=median(counts),
     )
 
 
 def reads(obj: Model) -> int:
-    """Returns the reads of an object, live; see `reading`. Raises TypeError for an object that has
+    """Returns the live reads of an object; see `reading`. Raises TypeError for an object that has
     no counts.
     """
     subject = counted_subject_of(obj)
-    return hashes([subject], ["reading"])["reading", subject][READ]
+    hashes_by_name = hashes([subject], ["reading"])
+    return hashes_by_name["reading", subject][READ]
 
 
 def median(counts: Counter[str]) -> int:
-    """Returns the seconds that half of the engaged views reached, by the numbers of views that
-    reached each bin; 0 without engaged views.
+    """Returns the median engagement: the seconds that half of the engaged views reached.
+
+    `counts` are those of a "reading" hash: how many views were engaged, and how many of them
+    reached each number of seconds in BINS. Returns 0 without engaged views.
     """
     half = counts[ENGAGED] / 2
     if not half:
@@ -60,10 +67,11 @@ def median(counts: Counter[str]) -> int:
     reached_before = counts[ENGAGED]
     for seconds in BINS:
         reached = counts[str(seconds)]
-        if reached < half:  # between two bins, as if views were spread evenly
+        if reached < half:
+            # The median is between two bins. Views are taken to be spread evenly between them.
             width = seconds - seconds_before
             beyond = width * (reached_before - half) / (reached_before - reached)
             return round(seconds_before + beyond)
         seconds_before = seconds
         reached_before = reached
-    return seconds_before
+    return seconds_before  # half of the views reached the last bin

@@ -11,8 +11,9 @@ from readtrack.store.skips import by_hour
 
 
 def skips(hours: int = 24, *, at: datetime | None = None) -> dict[Reason, int]:
-    """Returns the number of hits that did not count in the last hours (48 at most), by reason; 0 of
-    each while Redis is down.
+    """Returns the number of hits in the last hours (48 at most) that did not count, by reason.
+
+    It has every reason. While Redis is down all numbers are 0.
     """
     call = by_hour(hours, at=buckets.now(at))
     counts_by_hour: list[Counter[str]] = fail_open(scripts.run, [], call)

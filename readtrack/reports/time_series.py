@@ -1,4 +1,4 @@
-"""Numbers by period, out of SQL's history and live: views, reads and readers."""
+"""Numbers by period, from SQL's history and from Redis: views, reads and readers."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -44,16 +44,17 @@ def series(
     hours: int = 24,
     count: Literal["views", "reads"] = "views",
 ) -> list[Point]:
-    """Returns the views of an object, a model or (None) the whole site by period, without gaps,
-    oldest first.
+    """Returns the views of an object, of a model or (None) of the whole site by period, oldest
+    period first, also periods without views.
 
-    With `count="reads"` it returns the reads of an object, in the place of views.
+    With `count="reads"` it returns the reads of an object in place of its views.
 
-    Periods are hours, days, weeks or months of the current time zone. The first and the last are
-    whole, or go up to now. `until` is exclusive and defaults to now, `since` to `hours` before it;
-    naive times are of TIME_ZONE. Hours older than the days of HISTORY are in the last hour of their day.
-    While Redis is down, views that are not flushed are missing. Raises ValueError for an unknown
-    period, and TypeError for reads of more than an object.
+    Periods are hours, days, weeks or months of the current time zone. The first and the last one
+    are whole, or go up to now. `until` is exclusive and defaults to now, `since` defaults to
+    `hours` hours before it; naive times are of TIME_ZONE. Views that are older than the days of
+    HISTORY are all in the last hour of their day. While Redis is down, views that are not flushed
+    are missing. Raises ValueError for an unknown period, and TypeError for reads of anything but an
+    object.
     """
     periods = _periods(since, buckets.now(until), by=by, hours=hours)
     if not periods.starts:
@@ -63,7 +64,8 @@ def series(
     elif count == "reads":
         raise TypeError("Reads over time are known of an object only.")
     else:
-        numbers = _views_of_models([of] if of else subjects.counted_models(), periods.hours)
+        models = [of] if of else subjects.counted_models()
+        numbers = _views_of_models(models, periods.hours)
     sums = [0] * len(periods.starts)
     for hour, number in numbers.items():
         sums[_period_of(hour, periods.starts)] += number
@@ -79,26 +81,31 @@ def reader_series(
     hours: int = 24,
 ) -> list[ReaderPoint]:
     """Returns the number of readers of the category at the end of each period, as full flushes
-    stored it.
+    have stored it.
 
-    Periods are those of `series`. A period without a flush has the number of the one before, 0
-    before the first flush. The present period has the live number, or while Redis is down the
-    stored one.
+    Periods are those of `series`. A period without a flush has the number of the period before it,
+    and 0 before the first flush. The present period has the live number, or the stored number while
+    Redis is down.
     """
     now = buckets.now()
     end = buckets.now(until) if until else now
-    starts, within = _periods(since, end, by=by, hours=hours)
+    periods = _periods(since, end, by=by, hours=hours)
+    starts = periods.starts
     if not starts:
         return []
     subject = subjects.subject_of(category)
     column = subjects.subject_column(subject)
-    stored = history.sums([column], since=within.start, until=within.stop, model=ReaderHistory)
+    stored = history.sums(
+        [column], since=periods.hours.start, until=periods.hours.stop, model=ReaderHistory
+    )
     readers, readers_by_hour = stored[column]
+    # The last number of each period in which the number changed, by the index of the period.
     changes = {_period_of(hour, starts): number for hour, number in readers_by_hour.items()}
     if starts[0] <= now <= end:
         live = fail_open(read_state.count_readers, {}, [subject])
         if live:
-            changes[bisect_right(starts, now) - 1] = live[subject]
+            present_period = bisect_right(starts, now) - 1
+            changes[present_period] = live[subject]
     points = []
     for index, start in enumerate(starts):
         readers = changes.get(index, readers)
@@ -107,8 +114,10 @@ def reader_series(
 
 
 def merged(stored: Mapping[str, history.Sums], live: Sequence[Any]) -> Counter[int]:
-    """Merges SQL's history of models with Redis's counters of their last hours. Returns views by
-    hour index.
+    """Merges SQL's history of models with Redis's counters of their last hours.
+
+    `stored` is by the label of the model with the tag of a partition, `live` has the results of
+    `counters.model_hours`. Returns views by hour (since 1970), of all models together.
     """
     live_by_model = counters.by_model(live)
     views_by_hour = Counter[int]()
@@ -118,7 +127,9 @@ def merged(stored: Mapping[str, history.Sums], live: Sequence[Any]) -> Counter[i
         views_by_hour.update(stored_by_hour)
         for hour, count in live_by_model[model].items():
             in_sql = stored_by_hour.get(hour, 0)
-            # An unsettled count lacks SQL's, which are added, unless Redis went back.
+            # An unsettled count does not include SQL's views, so both are added up. But if Redis
+            # was restored from an older snapshot, it may include them: then the higher one is
+            # taken.
             if count.is_settled or not in_sql or not is_partition_sound(keys.tag_in(model)):
                 views_by_hour[hour] += max(0, count.views - in_sql)
             else:
@@ -127,13 +138,16 @@ def merged(stored: Mapping[str, history.Sums], live: Sequence[Any]) -> Counter[i
 
 
 class _Periods(NamedTuple):
+    """Periods without a gap between them."""
+
     starts: list[datetime]
-    hours: range  # since 1970, from the first start up to the end
+    hours: range  # since 1970, from the start of the first period up to the end of the last one
 
 
 def _periods(since: datetime | None, end: datetime, *, by: buckets.Period, hours: int) -> _Periods:
-    """Returns the periods from that time, or the last hours before the end, up to the end. Raises
-    ValueError for an unknown period.
+    """Returns the periods from `since` up to the end, by default those of the last `hours` hours.
+
+    Raises ValueError for an unknown period.
     """
     begin = buckets.now(since) if since else end - timedelta(hours=hours - 1)
     starts = buckets.period_starts(begin, end, by=by)
@@ -143,59 +157,69 @@ def _periods(since: datetime | None, end: datetime, *, by: buckets.Period, hours
 
 
 def _period_of(hour: int, starts: Sequence[datetime]) -> int:
-    """Returns the index of the hour's period. An hour in two periods (half-hour zones) is in the
-    earlier one.
+    """Returns the index of the period in which the hour (since 1970) begins.
+
+    In a time zone with half hours an hour may be in two periods; then it is in the earlier one.
     """
     return max(0, bisect_right(starts, buckets.hour_start(hour)) - 1)
 
 
-def _views_of_models(models: Sequence[type[Model]], within: range) -> Counter[int]:
-    """Returns the views of all objects of the models by hour index."""
+def _views_of_models(models: Sequence[type[Model]], hours: range) -> Counter[int]:
+    """Returns the views of all objects of the models by hour (since 1970)."""
     labels = [subjects.label_of(model) for model in models]
     stored_labels = [f"{label}{tag}" for label in labels for tag in keys.past_tags()]
-    # SQL comes first, because a count that is settled and written in between would count twice.
-    stored = history.sums(stored_labels, since=within.start, until=within.stop)
-    kept = range(max(within.start, within.stop - counters.MODEL_HOURS), within.stop)
-    live = fail_open(scripts.run_all, [], *counters.model_hours(labels, kept))
+    # SQL is read before Redis. In the other order, a count that is settled and written in between
+    # would be in both, and count twice.
+    stored = history.sums(stored_labels, since=hours.start, until=hours.stop)
+    hours_in_redis = range(max(hours.start, hours.stop - counters.MODEL_HOURS), hours.stop)
+    live = fail_open(scripts.run_all, [], *counters.model_hours(labels, hours_in_redis))
     return merged(stored, live)
 
 
-def _numbers_of_object(obj: Model, within: range, *, count: str) -> Counter[int]:
-    """Returns the views or reads of an object by hour index: those of history, and those that are
-    in no row of it yet.
+def _numbers_of_object(obj: Model, hours: range, *, count: str) -> Counter[int]:
+    """Returns the views or reads of an object by hour (since 1970).
+
+    They are those of SQL's history, and those that are not in history yet.
     """
     subject = subjects.subject_of(obj)
-    column = subjects.subject_column(history.of_reads(subject) if count == "reads" else subject)
-    sums = history.sums([column], since=within.start, until=within.stop)
+    name = history.of_reads(subject) if count == "reads" else subject
+    column = subjects.subject_column(name)
+    sums = history.sums([column], since=hours.start, until=hours.stop)
     stored = Counter(sums[column].by_hour())
-    last: Any = databases.rows(History).filter(subject=column).order_by("hour").last()
-    present = buckets.hour_index(buckets.now())
+    last_row: Any = databases.rows(History).filter(subject=column).order_by("hour").last()
+    present_hour = buckets.hour_index(buckets.now())
     if count == "reads":
-        stored_reads = last.views if last else 0
-        fresh = Counter({present: reads(obj) - stored_reads})
+        stored_reads = last_row.views if last_row else 0
+        # Redis has no reads by hour, so the new ones are in the present hour.
+        fresh = Counter({present_hour: reads(obj) - stored_reads})
     else:
-        fresh = _fresh_views(obj, last, present=present)
-    return stored + Counter({hour: number for hour, number in fresh.items() if hour in within})
+        fresh = _fresh_views(obj, last_row, present_hour=present_hour)
+    return stored + Counter({hour: number for hour, number in fresh.items() if hour in hours})
 
 
-def _fresh_views(obj: Model, last: Any, *, present: int) -> Counter[int]:
-    """Returns the views since the last row of the object's history, or None, by hour index. Redis
-    has the hours.
+def _fresh_views(obj: Model, last_row: Any, *, present_hour: int) -> Counter[int]:
+    """Returns the views of the object that are not in history yet, by hour (since 1970).
+
+    `last_row` is the last row of the object's history, or None. Redis has the object's views of
+    each of the last hours, which may include views that are in history already: so the latest ones
+    are taken, until they are as many as the total has risen since the last row.
     """
-    first = present - keys.hour.ttl // keys.HOUR
-    if last:
-        first = max(first, last.hour)
-    hours = range(first, present + 1)
+    first = present_hour - keys.hour.ttl // keys.HOUR
+    if last_row:
+        first = max(first, last_row.hour)
+    hours = range(first, present_hour + 1)
     counts = fail_open(
         counters.subject_hours, [0] * len(hours), hours, subject=subjects.subject_of(obj)
     )
-    # Without any history, views that are older than Redis's hours were counted before HISTORY was
-    # turned on.
-    remaining = views([obj])[obj] - last.views if last else sum(counts)
+    # Without history, views from before these hours are in no hour: they were counted before
+    # HISTORY was turned on.
+    remaining = sum(counts)
+    if last_row:
+        remaining = views([obj])[obj] - last_row.views
     fresh: Counter[int] = Counter()
     for hour, number in sorted(zip(hours, counts, strict=True), reverse=True):
         fresh[hour] = min(number, max(0, remaining))
         remaining -= fresh[hour]
-    if last and remaining > 0:
-        fresh[min(last.hour + 1, present)] += remaining
+    if last_row and remaining > 0:  # Redis has lost these hours
+        fresh[min(last_row.hour + 1, present_hour)] += remaining
     return fresh

@@ -14,7 +14,7 @@ from readtrack.store.trending import top_subjects
 
 
 class Trend(NamedTuple):
-    """A trending object, and its views in these hours."""
+    """A trending object, and its views in the hours that `trending` was asked for."""
 
     obj: Model
     views: int
@@ -27,11 +27,12 @@ def trending(
     model: type[Model] | None = None,
     at: datetime | None = None,
 ) -> list[Trend]:
-    """Returns the most viewed objects of the last hour, most viewed first; none that are deleted.
+    """Returns the most viewed objects of the last hour, of one model or of all models, most viewed
+    first. Leaves out deleted objects.
 
-    The list is some 30 seconds old, because a task computes it. With `hours` (24, 168, 720 or 2160)
-    they are those of `most_viewed` in the last days, of one model or of all. Raises ValueError for
-    any other number of hours.
+    The list may be 30 seconds old, because a task computes it. With `hours` (24, 168, 720 or 2160)
+    it has the objects that `most_viewed` returns for the same days. Raises ValueError for any other
+    number of hours.
     """
     if hours is not None:
         models = [model] if model else subjects.counted_models()
@@ -43,18 +44,22 @@ def trending(
 
 
 def _trending_of_days(models: Sequence[type[Model]], limit: int, *, hours: int) -> list[Trend]:
-    kept = [days * 24 for days in DAYS]
-    if hours not in kept:
-        raise ValueError(f"Trending is kept for {', '.join(map(str, kept))} hours, not {hours}.")
+    """Returns the most viewed objects of these models in the last hours, which are whole days."""
+    possible_hours = [days * 24 for days in DAYS]
+    if hours not in possible_hours:
+        listed = ", ".join(map(str, possible_hours))
+        raise ValueError(f"Trending is kept for {listed} hours, not {hours}.")
     trends: list[Trend] = []
     for model in models:
         objs: Any = most_viewed(model, limit, days=hours // 24)
-        trends += (Trend(obj, obj.in_period) for obj in objs)
+        trends += [Trend(obj, obj.in_period) for obj in objs]
     return sorted(trends, key=lambda trend: trend.views, reverse=True)[:limit]
 
 
 def _objects(subject_names: Sequence[str]) -> dict[str, Model]:
-    """Returns the objects that exist by their subjects, with one query for each model."""
+    """Returns the objects of the subjects, if they exist, by subject. Makes one query for each
+    model.
+    """
     objs: dict[str, Model] = {}
     for model, pks in subjects.rows_by_model(subject_names).items():
         for row in model._default_manager.filter(pk__in=pks):

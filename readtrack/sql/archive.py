@@ -1,4 +1,6 @@
-"""Data of subjects beside the counts in their rows: sketches, and the counts of hashes."""
+"""What the app's own tables have about subjects beside their counts: sketches, and the counts of
+hashes.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,19 +12,23 @@ from readtrack.sql import databases
 from readtrack.sql.history import of_reads
 from readtrack.subjects import subject_column
 
-FIELD_LENGTH = 100
+FIELD_LENGTH = 100  # characters of the name of a field; a longer name is cut
+# The models with rows about subjects, except that of readers.
 ALL: tuple[type[Model], ...] = (Archive, Breakdown, History, Popular, SubjectCount)
 
 
 def archived(subjects: Iterable[str], *fields: str) -> dict[str, Any]:
-    """Returns the archived rows of subjects, with these fields, by subject."""
-    by_column = {subject_column(subject): subject for subject in subjects}
-    rows = databases.rows(Archive).filter(subject__in=list(by_column))
+    """Returns the archived rows of those subjects that have one, by subject.
+
+    A row is a named tuple with the subject and these fields.
+    """
+    subject_by_column = {subject_column(subject): subject for subject in subjects}
+    rows = databases.rows(Archive).filter(subject__in=list(subject_by_column))
     # MySQL also returns keys that differ in case.
     return {
-        by_column[row.subject]: row
+        subject_by_column[row.subject]: row
         for row in rows.values_list("subject", *fields, named=True)
-        if row.subject in by_column
+        if row.subject in subject_by_column
     }
 
 
@@ -32,21 +38,25 @@ def sketches(subjects: Iterable[str]) -> dict[str, bytes]:
 
 
 def breakdowns(hashes: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, int]]:
-    """Returns the stored counts of each hash by field. Hashes are named by kind and subject."""
-    by_column = {(kind, subject_column(subject)): (kind, subject) for kind, subject in hashes}
-    counts: dict[tuple[str, str], dict[str, int]] = {name: {} for name in by_column.values()}
-    columns = {column for _, column in by_column}
+    """Returns the stored counts of each of the hashes, by kind and subject, then by field.
+
+    `hashes` are kinds and subjects. A hash that is not stored has no fields.
+    """
+    name_by_columns = {(kind, subject_column(subject)): (kind, subject) for kind, subject in hashes}
+    counts: dict[tuple[str, str], dict[str, int]] = {name: {} for name in name_by_columns.values()}
+    columns = {column for _, column in name_by_columns}
     rows = databases.rows(Breakdown).filter(subject__in=columns)
     for hash_kind, column, field, count in rows.values_list("kind", "subject", "field", "count"):
-        if name := by_column.get((hash_kind, column)):
+        name = name_by_columns.get((hash_kind, column))
+        if name is not None:
             counts[name][field] = count
     return counts
 
 
 def delete_fields(name: tuple[str, str], fields: Sequence[str], *, floor: int) -> None:
-    """Deletes those of the hash's fields that count at most `floor`.
+    """Deletes the rows of these fields of a hash, if they count at most `floor`.
 
-    The hash is named by kind and subject.
+    `name` is the kind of the hash, and the subject.
     """
     hash_kind, subject = name
     rows = databases.rows(Breakdown).filter(subject=subject_column(subject), kind=hash_kind)
@@ -54,7 +64,7 @@ def delete_fields(name: tuple[str, str], fields: Sequence[str], *, floor: int) -
 
 
 def delete(subjects: Iterable[str], *, models: Sequence[type[Model]] = ALL) -> None:
-    """Deletes what the app's own tables hold of the subjects and of their reads."""
+    """Deletes the rows about the subjects and about their reads from the tables of these models."""
     columns: list[str] = []
     for subject in subjects:
         columns += [subject_column(subject), subject_column(of_reads(subject))]

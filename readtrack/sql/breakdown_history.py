@@ -8,17 +8,18 @@ from django.db.models import Q, QuerySet, Sum
 from readtrack.models import BreakdownHistory
 from readtrack.sql import databases
 
-VALUES = 100  # values of a dimension that a model keeps of an hour, beside "other"
-OTHER = "other"
+VALUES = 100  # fields that one hour keeps of a model and a kind of hash, beside "other"
+OTHER = "other"  # the field for all further values
 
-Gain = tuple[str, str, str]  # the label of a model, the kind of a hash, and its field
-Gains = defaultdict[tuple[str, str], Counter[str]]  # by kind and label, then by field
+Gain = tuple[str, str, str]  # the label of a model, the kind of a hash, and a field of the hash
+Gains = defaultdict[tuple[str, str], Counter[str]]  # counts by kind and label, then by field
 
 
 def add_gains(new: Mapping[Gain, int], *, hour: int) -> None:
-    """Adds gains to that hour. Where a kind has too many fields, the least go to "other".
+    """Adds the new gains to the gains of that hour (since 1970).
 
-    The caller has locked the epoch.
+    If a model has too many fields of a kind, the least frequent ones are added up in "other". The
+    caller has to lock the epoch, because the stored gains are read and then replaced.
     """
     rows = databases.rows(BreakdownHistory).filter(
         hour=hour,
@@ -28,13 +29,15 @@ def add_gains(new: Mapping[Gain, int], *, hour: int) -> None:
     stored = _stored_gains(rows)
     counts = stored + Counter(new)
     for label, hash_kind in {(label, hash_kind) for label, hash_kind, _ in counts}:
-        excess = _excess(counts, label, hash_kind)
-        for gain in excess:
+        stored_fields = []
+        for field in _excess_fields(counts, label, hash_kind):
+            gain = (label, hash_kind, field)
             counts[label, hash_kind, OTHER] += counts.pop(gain)
-        # Only fields that have a row: MySQL would take a new one for another that differs in case,
-        # and delete that.
-        fields = [gain[2] for gain in excess if gain in stored]
-        rows.filter(subject=label, kind=hash_kind, field__in=fields).delete()
+            if gain in stored:
+                stored_fields.append(field)
+        # Only fields that have a row, because MySQL would also delete the row of a field that
+        # differs from a new one in case only.
+        rows.filter(subject=label, kind=hash_kind, field__in=stored_fields).delete()
     risen = [
         (label, hash_kind, hour, field, count)
         for (label, hash_kind, field), count in counts.items()
@@ -44,25 +47,27 @@ def add_gains(new: Mapping[Gain, int], *, hour: int) -> None:
 
 
 def _stored_gains(rows: "QuerySet[BreakdownHistory]") -> Counter[Gain]:
-    """Returns the counts of these rows."""
+    """Returns the gains that these rows have."""
     stored: Counter[Gain] = Counter()
     for label, hash_kind, field, count in rows.values_list("subject", "kind", "field", "count"):
         stored[label, hash_kind, field] = count
     return stored
 
 
-def _excess(counts: Counter[Gain], label: str, hash_kind: str) -> list[Gain]:
-    """Returns the fields of one hash that count too little to be kept."""
-    ranked = [
-        gain
-        for gain, _ in counts.most_common()
-        if gain[:2] == (label, hash_kind) and gain[2] != OTHER
-    ]
-    return ranked[VALUES:]
+def _excess_fields(counts: Counter[Gain], label: str, hash_kind: str) -> list[str]:
+    """Returns the fields of the model and kind beyond the VALUES most frequent ones."""
+    fields = []  # the most frequent one first
+    for (label_of_gain, kind_of_gain, field), _count in counts.most_common():
+        if (label_of_gain, kind_of_gain) == (label, hash_kind) and field != OTHER:
+            fields.append(field)
+    return fields[VALUES:]
 
 
 def gains(labels: Sequence[str], kinds: Sequence[str], spans: Sequence[range]) -> list[Gains]:
-    """Returns what the models gained in each of these ranges of hours, from one query."""
+    """Returns the gains of these models and kinds in each of these ranges of hours.
+
+    Makes one query. A kind and model with a row in any of the ranges has an entry for each of them.
+    """
     conditions = [Q(hour__gte=span.start, hour__lt=span.stop) for span in spans]
     sums = {
         f"sum_{number}": Sum("count", filter=condition)
@@ -71,11 +76,11 @@ def gains(labels: Sequence[str], kinds: Sequence[str], spans: Sequence[range]) -
     rows = databases.rows(BreakdownHistory).filter(
         Q(*conditions, _connector=Q.OR), subject__in=labels, kind__in=kinds
     )
-    by_field = rows.order_by().values_list("kind", "subject", "field").annotate(**sums)
-    by_span: list[Gains] = [defaultdict(Counter) for _ in spans]
-    for hash_kind, label, field, *counts in by_field:
-        for gained, count in zip(by_span, counts, strict=True):
-            fields = gained[hash_kind, label]  # the entry exists even if nothing was gained
+    sums_by_field = rows.order_by().values_list("kind", "subject", "field").annotate(**sums)
+    gains_of_spans: list[Gains] = [defaultdict(Counter) for _ in spans]
+    for hash_kind, label, field, *counts_of_spans in sums_by_field:
+        for gains_of_span, count in zip(gains_of_spans, counts_of_spans, strict=True):
+            fields = gains_of_span[hash_kind, label]  # makes the entry, even without a gain
             if count:
                 fields[field] += int(count)
-    return by_span
+    return gains_of_spans

@@ -1,7 +1,7 @@
-"""Connections and rows of models: by many keys, unlocked ones, upserts, and retried writes.
+"""Connections and rows of models: many rows by key, unlocked rows, upserts, and retried writes.
 
-Statements that Django cannot write are in `statements/`, with names in braces that the backend has
-quoted. What differs between vendors is in `vendors.py`.
+Statements that Django cannot write are in `statements/`. Names in braces are replaced by quoted
+names of tables and columns, and by expressions. What differs between vendors is in `vendors.py`.
 """
 
 import time
@@ -24,33 +24,35 @@ PAUSES = (0.05, 0.25)  # seconds before each further try
 
 
 class PreparedKeys(NamedTuple):
-    """Primary keys as the database knows them."""
+    """Primary keys, converted to the values that the database stores."""
 
-    originals: Mapping[Any, Any]  # the keys as they were given, by the database's values
-    array_type: str  # the type of their arrays in PostgreSQL
+    originals: Mapping[Any, Any]  # the keys before the conversion, by the database's values
+    array_type: str  # the type of an element if PostgreSQL takes them as an array
 
 
 class OldestLock(NamedTuple):
-    """The session that has locked rows of a table for the longest time."""
+    """The database session that has locked rows of a table for the longest time."""
 
-    session: int
+    session: int  # its number in the database
     age: timedelta
-    statement: str  # the last one of the session, "" where the database does not know it
+    statement: str  # the last statement of the session, "" if the database does not know it
 
 
 def of(model: type[models.Model]) -> BaseDatabaseWrapper:
-    """Returns the connection that the model is written by."""
+    """Returns the connection to the database that the model is written to."""
     return connections[router.db_for_write(model)]
 
 
 def rows(model: type[models.Model]) -> "models.QuerySet[Any]":
-    """Returns all rows of the model, read where they are written, because replicas lag."""
+    """Returns all rows of the model, from the database that it is written to: a replica may lag."""
     return model._base_manager.using(router.db_for_write(model))
 
 
 def with_keys(model: type[models.Model], keys: Sequence[Any]) -> "Iterator[models.QuerySet[Any]]":
-    """Yields the rows that have these primary keys, in portions, because databases limit the number
-    of parameters.
+    """Yields querysets of the rows that have these primary keys.
+
+    There are several querysets, because databases limit the number of parameters; PostgreSQL takes
+    all keys at once.
     """
     connection = of(model)
     originals, array_type = prepared(model, keys)
@@ -62,26 +64,29 @@ def with_keys(model: type[models.Model], keys: Sequence[Any]) -> "Iterator[model
         return
     quote: Any = connection.ops.quote_name
     column = f"{quote(model._meta.db_table)}.{quote(model._meta.pk.column)}"
-    # In one array, because psycopg takes longer to place a thousand parameters than PostgreSQL
-    # takes to answer.
+    # One parameter with an array, because to fill in a thousand parameters takes psycopg longer
+    # than PostgreSQL takes to answer.
     condition = f"{column} = ANY(%s::{array_type}[])"
     yield rows(model).extra(where=[condition], params=[array([*originals])])  # noqa: S610 - quoted names
 
 
 def prepared(model: type[models.Model], keys: Collection[Any]) -> PreparedKeys:
-    """Returns the primary keys as the database knows them. Numbers that no column can hold are left
-    out.
+    """Returns primary keys of the model, converted to the values that the database stores.
+
+    Leaves out numbers that no column can hold.
     """
     connection = of(model)
     pk = model._meta.pk
     array_type = _array_type(pk.rel_db_type(connection) or "")
-    if set(map(type, keys)) == {int}:  # as most keys are
-        return PreparedKeys({key: key for key in keys if abs(key) < 2**63}, array_type)
-    return PreparedKeys({pk.get_db_prep_value(key, connection): key for key in keys}, array_type)
+    if set(map(type, keys)) == {int}:  # a short cut, because most primary keys are numbers
+        originals = {key: key for key in keys if abs(key) < 2**63}
+    else:
+        originals = {pk.get_db_prep_value(key, connection): key for key in keys}
+    return PreparedKeys(originals, array_type)
 
 
 def _array_type(column_type: str) -> str:
-    """Returns the widest type of the column's kind.
+    """Returns a type of PostgreSQL for values of that column: one that takes any number or text.
 
     The column's own type would cut long texts, and raise for numbers out of its range.
     """
@@ -93,23 +98,24 @@ def _array_type(column_type: str) -> str:
 
 
 def unlocked(model: type[models.Model]) -> "models.QuerySet[Any]":
-    """Returns the rows that no other transaction has locked, and locks them. Call it in a
-    transaction.
+    """Returns a queryset that locks its rows, without the rows that another transaction has locked.
 
-    SQLite locks no rows, so it returns all.
+    It has to be evaluated in a transaction. On SQLite, which has no locks of rows, it has all rows.
     """
     features = of(model).features
     return rows(model).select_for_update(
         skip_locked=features.has_select_for_update_skip_locked,
-        # A new comment locks the key of its post, which does not keep counts from being written.
+        # A weaker lock of PostgreSQL. For example, it can be had while a new comment locks the key
+        # of its post.
         no_key=features.has_select_for_no_key_update,
     )
 
 
 def retried(connection: BaseDatabaseWrapper, write: Callable[[], Result]) -> Result:
-    """Returns the result of the write, which is tried again after a conflict.
+    """Calls the function, again after a conflict with another transaction, and returns its result.
 
-    In a transaction of the caller the conflict is raised at once.
+    Raises the conflict of the last try; any other error is raised at once. Inside a transaction of
+    the caller it does not try again, because the conflict has ended that transaction.
     """
     for pause in PAUSES:
         try:
@@ -122,12 +128,12 @@ def retried(connection: BaseDatabaseWrapper, write: Callable[[], Result]) -> Res
 
 
 def statement(model: type[models.Model], name: str, **expressions: Any) -> str:
-    """Returns the statement of that name for the model's table, with these expressions in it."""
+    """Returns the SQL statement of that name, with the model's table and these SQL expressions."""
     connection = of(model)
     ops = connection.ops
     return vendors.statement(connection, name).format(
         table=ops.quote_name(model._meta.db_table),
-        # An INSERT that ignores rows which exist.
+        # Start and end of an INSERT that leaves out rows whose key exists already.
         insert=ops.insert_statement(on_conflict=OnConflict.IGNORE),
         ignore=ops.on_conflict_suffix_sql([], OnConflict.IGNORE, [], []),
         **expressions,
@@ -156,25 +162,29 @@ def oldest_lock(model: type[models.Model]) -> OldestLock | None:
 
 
 def array(values: Sequence[Any]) -> Any:
-    """Returns the values as a parameter of `unnest()`: whole numbers as text, which takes a fifth
-    of the time.
+    """Returns the values as a parameter that PostgreSQL takes for an array.
+
+    Whole numbers are written as text, `{1,2,3}`, which takes psycopg a fifth of the time.
     """
     if set(map(type, values)) == {int}:
-        return f"{{{','.join(map(str, values))}}}"
+        numbers = ",".join(map(str, values))
+        return f"{{{numbers}}}"
     return list(values)
 
 
 def upsert(
     model: type[models.Model], keys: Sequence[str], values: Sequence[str], *, rows: Iterable[Any]
 ) -> None:
-    """Inserts rows, or replaces those whose first value is lower.
+    """Inserts rows. If a row with the same keys exists, replaces its values if the first of them is
+    lower than the new one.
 
-    `keys` and `values` are the names of fields. A row has the keys, then the values. Of rows with
-    equal keys only the last one is written.
+    `keys` and `values` are the names of fields. Each of the `rows` is a tuple of the keys and the
+    values. Of rows with equal keys only the last one is written.
     """
-    key = itemgetter(slice(len(keys)))
+    keys_of_row = itemgetter(slice(len(keys)))
     # Sorted, so that two flushers lock rows in the same order and cannot deadlock.
-    ordered = list({key(row): row for row in sorted(rows, key=key)}.values())
+    row_by_keys = {keys_of_row(row): row for row in sorted(rows, key=keys_of_row)}
+    ordered = list(row_by_keys.values())
     if not ordered:
         return
     connection = of(model)
@@ -211,6 +221,6 @@ def _execute_many(
 def _adapted(
     connection: BaseDatabaseWrapper, fields: Sequence[Any], rows: Iterable[Sequence[Any]]
 ) -> list[list[Any]]:
-    """Returns the values of the rows as the database knows them."""
+    """Returns the rows with their values converted to what the database stores."""
     adapters = [partial(field.get_db_prep_value, connection=connection) for field in fields]
     return [[adapt(value) for adapt, value in zip(adapters, row, strict=True)] for row in rows]

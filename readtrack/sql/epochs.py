@@ -1,4 +1,8 @@
-"""The newest epochs of Redis that SQL knows of, by which a restored Redis is known."""
+"""The newest epochs of Redis that SQL knows. If Redis is in an older epoch, it was restored.
+
+An epoch is the name of a settling. Each list of unsettled counters in Redis has epochs of its own,
+and a name, its `origin`.
+"""
 
 from collections.abc import Iterable
 
@@ -9,23 +13,29 @@ from readtrack.sql import databases
 from readtrack.store import keys
 from readtrack.store.counters import Epoch
 
-LOCK = 0  # origin of the row of KnownEpoch that belongs to no list
+LOCK = 0  # origin of the row of KnownEpoch that is for no list: writers of history lock it
 
 
 class SqlEpoch:
-    """The newest epochs of some partitions in SQL, as one flush knows them.
-
-    SQL's numbers only move forward.
-    """
+    """The newest epochs that SQL knows of some partitions, for the time of one flush."""
 
     def __init__(self, part: str = "") -> None:
-        """Takes the partitions of a part such as "2/8", every eighth from the second one on."""
-        first, step = map(int, part.split("/")) if part else (1, 1)
+        """Takes all partitions, or a part of them: "2/8" is every eighth from the second one on."""
+        first = 1
+        step = 1
+        if part:
+            first, step = map(int, part.split("/"))
         self.tags = keys.tags()[first - 1 :: step]
-        self._current: dict[str, int] = {}  # the newest epoch by tag
+        # The newest epoch by tag, as far as this flush has read or stored it.
+        self._current: dict[str, int] = {}
 
     def known(self, epochs: Iterable[Epoch]) -> dict[str, Epoch]:
-        """Returns what SQL knows of the lists of these epochs, by the tags of their partitions."""
+        """Returns the newest epoch that SQL knows of the list of each of these epochs, by the tag
+        of its partition.
+
+        A list that SQL does not know is left out.
+        """
+        # The origin is 0 for a list that is empty, or whose epoch is lost.
         origins = {epoch.tag: epoch.origin for epoch in epochs}
         stored: dict[str, Epoch] = {}
         if any(origins.values()):
@@ -36,7 +46,7 @@ class SqlEpoch:
         return stored
 
     def _of_lists(self, origins: dict[str, int]) -> dict[str, Epoch]:
-        """Returns the newest epochs of lists with an origin, by tag."""
+        """Returns the newest epochs of the lists that have an origin, by tag."""
         rows = databases.rows(KnownEpoch).filter(origin__in=[*filter(None, origins.values())])
         return {
             tag: Epoch(origin, epoch, until=until, tag=tag)
@@ -45,9 +55,10 @@ class SqlEpoch:
         }
 
     def _of_lost_lists(self, origins: dict[str, int]) -> dict[str, Epoch]:
-        """Returns epochs for lists that lost their own, by tag.
+        """Returns epochs for the lists without an origin, by tag.
 
-        What these lists hold may be as old as anything that was ever settled.
+        The counters on such a list may be as old as any counter that was ever settled in that
+        partition. So no epoch is given as the newest one, and `until` is the highest of all lists.
         """
         rows = databases.rows(KnownEpoch).values_list("tag").annotate(newest=Max("until"))
         return {
@@ -57,9 +68,10 @@ class SqlEpoch:
         }
 
     def advance(self, epochs: Iterable[Epoch]) -> bool:
-        """Stores epochs that follow the newest ones in SQL.
+        """Stores the present epochs of Redis, before counts are stored that were read in them.
 
-        Returns False if Redis has to be settled first.
+        Returns False if Redis has to be settled first, because an epoch is neither SQL's newest one
+        nor the one after it.
         """
         is_settled = True
         for epoch in epochs:
@@ -73,7 +85,7 @@ class SqlEpoch:
 
 
 def _store(epoch: Epoch) -> bool:
-    """Stores one epoch. Returns False if it does not follow the one that SQL has stored."""
+    """Stores one epoch of Redis. Returns False if it does not follow the epoch that SQL stores."""
     rows = databases.rows(KnownEpoch)
     stored = rows.filter(tag=epoch.tag, origin=epoch.origin)
     if not epoch.current:  # nothing was settled in this list yet
@@ -82,12 +94,18 @@ def _store(epoch: Epoch) -> bool:
     row, is_new = stored.get_or_create(tag=epoch.tag, origin=epoch.origin, defaults=values)
     if is_new or row.epoch == epoch.current:
         return True
-    return bool(stored.filter(epoch=epoch.previous).update(**values))
+    # In one statement with the condition, because another flush may store its epoch meanwhile.
+    changed_rows = stored.filter(epoch=epoch.previous).update(**values)
+    return bool(changed_rows)
 
 
 def lock_epoch() -> None:
-    """Locks a row until the transaction ends, so that other writers of history wait."""
+    """Locks the same row for all writers of history until the transaction ends, so that one of them
+    writes at a time.
+    """
     lock = databases.rows(KnownEpoch).filter(origin=LOCK)
-    if not lock.update(epoch=F("epoch")):
+    # An UPDATE that changes nothing also locks in SQLite, which has no SELECT FOR UPDATE.
+    locked_rows = lock.update(epoch=F("epoch"))
+    if not locked_rows:
         databases.rows(KnownEpoch).get_or_create(origin=LOCK)
         lock.update(epoch=F("epoch"))

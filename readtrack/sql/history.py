@@ -1,9 +1,10 @@
-"""Absolute counts by the hour: the views of a range are the difference of two, so they agree with
-the total.
+"""History: the absolute counts of subjects at the end of each hour in which they changed.
+
+The views of a range of hours are the difference of two absolute counts, so they agree with the
+total. Hours are numbers since 1970 (`buckets.hour_index`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from django.db.models import F, QuerySet, Window
@@ -14,71 +15,83 @@ from readtrack.sql import databases, vendors
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_column
 
-BASELINE = 0  # hour of a row with what a subject had before its history began, which is in no chart
-FOREVER = 2**31 - 1  # an hour (since 1970) that no row reaches
+# The "hour" of the row that has what a subject had counted before its history began. No chart shows
+# it.
+BASELINE = 0
+FOREVER = 2**31 - 1  # an hour that no row reaches
 
 
 class Sums(NamedTuple):
-    """An absolute number before a time, and at the end of each later hour that has a row."""
+    """The absolute number of a subject before a range of hours, and in the rows of that range."""
 
     before: int
-    rows: dict[int, int]  # by hour
+    rows: dict[int, int]  # by hour, in ascending order: the absolute number at the end of the hour
 
     def by_hour(self) -> dict[int, int]:
-        """Returns how much the number rose in each of these hours."""
+        """Returns how much the number rose from row to row, by the hour of the later row."""
         rises = {}
-        for (_, old), (hour, new) in pairwise([(0, self.before), *self.rows.items()]):
-            # A number that fell was reset in between.
-            rises[hour] = new - old if new >= old else new
+        old_number = self.before
+        for hour, number in self.rows.items():
+            if number < old_number:  # the subject was reset in between
+                old_number = 0
+            rises[hour] = number - old_number
+            old_number = number
         return rises
 
 
 def of_reads(subject: str) -> str:
-    """Returns the subject under which history has the reads of an object.
+    """Returns the name under which history has the reads of the subject: `reads:blog.post:42`.
 
-    With the label of a model it is the subject of the reads of all its objects.
+    For the label of a model it is the name of the reads of all its objects: `reads:blog.post`.
     """
     return f"reads:{subject}"
 
 
 def of_visitors(label: str) -> str:
-    """Returns the subject under which history has the new visitors of all objects of a model."""
+    """Returns the name under which history has the new visitors of all objects of the model."""
     return f"visitors:{label}"
 
 
 def store(live: Mapping[str, RowCounts], *, hour: int) -> None:
-    """Stores the present counts of subjects under that hour."""
-    rows = ((subject_column(subject), hour, *counts) for subject, counts in live.items())
+    """Stores the present absolute counts of the subjects as those at the end of the hour."""
+    rows = []
+    for subject, counts in live.items():
+        rows.append((subject_column(subject), hour, counts.views, counts.visitors))
     databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
 
 
 def begin(stored: Mapping[str, RowCounts]) -> None:
-    """Stores the counts of subjects without any row as their baseline."""
-    rows = []
+    """Stores the counts as the baseline of those subjects that have no row of history yet."""
+    parameters = []
     for subject, counts in sorted(stored.items()):
         column = subject_column(subject)
-        rows.append((column, *counts, column))
+        # The last one is for the condition of begin_history.sql that there is no row yet.
+        parameters.append((column, counts.views, counts.visitors, column))
     with databases.of(History).cursor() as cursor:
-        cursor.executemany(databases.statement(History, "begin_history"), rows)
+        cursor.executemany(databases.statement(History, "begin_history"), parameters)
 
 
 def sums(
     subjects: Collection[str], *, since: int, until: int, model: Any = History
 ) -> dict[str, Sums]:
-    """Returns the views of subjects before and in a range of hours, from one query.
+    """Returns the absolute views of each subject before and in a range of hours, by subject.
 
-    With ReaderHistory as the model it returns their numbers of readers.
+    `until` is exclusive. With ReaderHistory as the model, the numbers are numbers of readers. Makes
+    one query.
     """
     since = max(since, BASELINE + 1)
-    columns = ("subject", "hour", "views" if model is History else "readers")
+    number_field = "views" if model is History else "readers"
+    columns = ("subject", "hour", number_field)
     rows = databases.rows(model).filter(subject__in=subjects)
-    newest = Window(RowNumber(), partition_by="subject", order_by=F("hour").desc())
-    last = rows.filter(hour__lt=since).alias(rank=newest).filter(rank=1).values_list(*columns)
-    later = rows.filter(hour__gte=since, hour__lt=until).values_list(*columns)
+    rank = Window(RowNumber(), partition_by="subject", order_by=F("hour").desc())
+    earlier_rows = rows.filter(hour__lt=since)
+    last_before = earlier_rows.alias(rank=rank).filter(rank=1).values_list(*columns)
+    in_range = rows.filter(hour__gte=since, hour__lt=until).values_list(*columns)
     by_subject = {subject: Sums(0, {}) for subject in subjects}
-    # MySQL also returns subjects that differ in case.
-    asked = (row for row in later.union(last, all=True) if row[0] in by_subject)
-    for subject, hour, number in sorted(asked):
+    # Sorted, so that the last row before the range comes first, and the hours are ascending.
+    for subject, hour, number in sorted(in_range.union(last_before, all=True)):
+        if subject not in by_subject:  # MySQL also returns subjects that differ in case
+            continue
         if hour < since:
             by_subject[subject] = Sums(number, {})
         else:
@@ -87,10 +100,14 @@ def sums(
 
 
 def sums_between(subjects: Collection[str], hours: Sequence[int]) -> dict[str, Sums]:
-    """Returns the views of subjects before the first of these hours and before each later one.
+    """Returns the absolute views of each subject at the start of each of these hours, by subject.
 
-    The hours are in ascending order. The statement finds each number by the index. A later number
-    becomes a row, under the last hour that it includes, if it is higher than the one before it.
+    The hours are in ascending order. The number at the start of the first hour is `before` of the
+    Sums. The number at the start of each later hour is in their rows, under the hour just before
+    it, unless nothing was counted since the number before.
+
+    It answers as `sums` does, but for some hours only. The database looks up each number by the
+    index, which is quicker than to read all rows between hours that are far apart.
     """
     connection = databases.of(History)
     row = vendors.vendor_of(connection).row
@@ -102,10 +119,10 @@ def sums_between(subjects: Collection[str], hours: Sequence[int]) -> dict[str, S
     )
     with connection.cursor() as cursor:
         cursor.execute(statement, [*subjects])
-        # Sorted, so that the rows of each subject begin with the first hour.
+        # Sorted, so that each subject begins with the first hour. NULL is no row of history.
         rows = sorted((subject, hour, views or 0) for subject, hour, views in cursor.fetchall())
     by_subject = {subject: Sums(0, {}) for subject in subjects}
-    last_views = 0
+    last_views = 0  # of the row before
     for subject, hour, views in rows:
         if hour == hours[0]:
             by_subject[subject] = Sums(views, {})
@@ -116,14 +133,19 @@ def sums_between(subjects: Collection[str], hours: Sequence[int]) -> dict[str, S
 
 
 def first_hour(subjects: Collection[str]) -> "QuerySet[Any]":
-    """Returns the first hour that has a row of one of the subjects, as a query of one row or of
-    none.
+    """Returns the query for the first hour in which any of the subjects has a row.
+
+    It has one result, or none without history, and can be a subquery.
     """
     rows = databases.rows(History).filter(subject__in=subjects, hour__gt=BASELINE)
     return rows.order_by("hour").values_list("hour", flat=True)[:1]
 
 
 def newest_readers(columns: Sequence[str]) -> dict[str, int]:
-    """Returns the newest number of readers of each subject, 0 if it has none."""
+    """Returns the newest stored number of readers of each category, 0 if it has none.
+
+    `columns` are the subjects as columns have them, which are also the keys of the result.
+    """
+    # The newest number is the one before an hour that no row reaches.
     newest = sums(columns, since=FOREVER, until=FOREVER, model=ReaderHistory)
     return {column: numbers.before for column, numbers in newest.items()}

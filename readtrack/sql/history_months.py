@@ -1,7 +1,8 @@
-"""Dividing history by month, so that old months are dropped without deleting a row.
+"""Dividing the table of history by month on PostgreSQL, so that an old month is dropped as a table
+and not row by row.
 
-PostgreSQL calls such a part of a table a partition. Here it is called a month, because a partition
-is a part of Redis.
+PostgreSQL calls such a table a partition. Here it is called a month, because in readtrack a
+partition is a part of Redis.
 """
 
 import re
@@ -17,13 +18,18 @@ from readtrack import buckets
 from readtrack.models import History
 from readtrack.sql import databases, sql_view, vendors
 
-AHEAD = 2  # months after the present one that have a table: full flushes may be missing for so long
-FIRST = "_past"  # suffix of the table with all hours from before history was divided
-BOUND = "past"  # name of that table's constraint
+# Months after the present one that have a table. For so long no full flush may run, which makes
+# the tables.
+AHEAD = 2
+FIRST = "_past"  # the end of the name of the table that history was before it was divided
+BOUND = "past"  # the name of that table's constraint
 
 
 class Month(NamedTuple):
-    """A table with the hours of one month (since 1970, `until` is exclusive)."""
+    """A table with the hours of one month (since 1970, `until` is exclusive).
+
+    The first table has all hours from before history was divided, and is no month of its own.
+    """
 
     since: int
     until: int
@@ -32,16 +38,17 @@ class Month(NamedTuple):
 
 
 def divide(connection: BaseDatabaseWrapper, *, at: datetime) -> None:
-    """Makes the table of history the first partition of a new table.
+    """Makes the table of history the first partition of a new table, which is divided by month.
 
-    That partition takes all hours until the month after next. If no transaction is open, pages and
-    flushes wait no longer than a change of the catalogue takes.
+    That partition has all hours until the month after next. Call it outside a transaction: then
+    pages and flushes wait only while PostgreSQL changes its catalogue, and not while it checks the
+    rows and builds the index.
     """
     table = History._meta.db_table
     until = _month_start(at, AHEAD)
     concurrently = "" if connection.in_atomic_block else "CONCURRENTLY"
     with connection.cursor() as cursor:
-        # PostgreSQL checks the rows before the table is locked.
+        # In two steps, so that PostgreSQL checks the rows without an exclusive lock of the table.
         cursor.execute(
             f"ALTER TABLE {table} ADD CONSTRAINT {BOUND} CHECK (hour < {until}) NOT VALID"
         )
@@ -53,29 +60,31 @@ def divide(connection: BaseDatabaseWrapper, *, at: datetime) -> None:
                 divide_table.format(table=table, first=table + FIRST, until=until, bound=BOUND)
             )
             if sql_view.exists(cursor, connection):
-                # The view went along with the table that has a new name.
+                # The view still reads the old table, under its new name.
                 sql_view.create_view(connection)
 
 
 def add_months(*, at: datetime) -> None:
-    """Adds the months to come, if history is divided and they are missing."""
+    """Adds the tables of the months up to AHEAD months after `at`, if history is divided."""
     connection = databases.of(History)
     if not vendors.vendor_of(connection).has_ranges:
         return
-    last = _month_start(at, AHEAD)
+    last_start = _month_start(at, AHEAD)
     with connection.cursor() as cursor:
-        if _end(cursor) > last:
+        if _first_hour_without_month(cursor) > last_start:
             return
         with transaction.atomic(using=connection.alias):
             table = History._meta.db_table
-            # One process adds them.
+            # The lock makes other processes wait. Then they find the months and add none.
             cursor.execute(f"LOCK TABLE {table} IN SHARE UPDATE EXCLUSIVE MODE")
-            while (start := _end(cursor)) <= last:
+            start = _first_hour_without_month(cursor)
+            while start <= last_start:
                 _add_month(cursor, start)
+                start = _first_hour_without_month(cursor)
 
 
 def _add_month(cursor: Any, start: int) -> None:
-    """Adds the month that begins with this hour."""
+    """Adds the table of the month that begins with this hour (since 1970)."""
     table = History._meta.db_table
     month = buckets.hour_start(start)
     name = f"{table}_{month:%Y_%m}"
@@ -98,9 +107,9 @@ def old_months(*, before: int) -> list[Month]:
 
 
 def drop_months(months: Sequence[Month]) -> None:
-    """Drops the months, and those that a killed process had detached.
+    """Drops the tables of the months, and those that a killed process has detached and not dropped.
 
-    Readers and writers of history do not wait.
+    Readers and writers of history do not have to wait.
     """
     connection = databases.of(History)
     if not vendors.vendor_of(connection).has_ranges or connection.in_atomic_block:
@@ -122,20 +131,23 @@ def _months(cursor: Any) -> list[Month]:
     cursor.execute(list_months, [History._meta.db_table])
     months = []
     for name, bounds, is_pending in cursor.fetchall():
+        # The bounds are text: FOR VALUES FROM (490000) TO (490744). The first table begins with
+        # MINVALUE and not with a number, so its only number is taken for both.
         hours = [int(hour) for hour in re.findall(r"\d+", bounds)]
-        # The first one begins with MINVALUE, so it has one number only.
-        months.append(Month(hours[0], hours[-1], name, is_pending))
+        months.append(Month(since=hours[0], until=hours[-1], name=name, is_pending=is_pending))
     return sorted(months)
 
 
-def _end(cursor: Any) -> int:
-    """Returns the first hour that no month is for; one that never comes if history is a single
-    table.
+def _first_hour_without_month(cursor: Any) -> int:
+    """Returns the first hour (since 1970) after all months.
+
+    If history is not divided, it is an hour that never comes.
     """
     return max((month.until for month in _months(cursor)), default=sys.maxsize)
 
 
 def _month_start(at: datetime, later: int) -> int:
     """Returns the first hour (since 1970, UTC) of the month `later` months after that of `at`."""
-    months = at.year * 12 + at.month - 1 + later
-    return buckets.hour_index(datetime(months // 12, months % 12 + 1, 1, tzinfo=timezone.utc))
+    months = at.year * 12 + at.month - 1 + later  # since the year 0
+    year, month_index = divmod(months, 12)
+    return buckets.hour_index(datetime(year, month_index + 1, 1, tzinfo=timezone.utc))

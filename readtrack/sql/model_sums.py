@@ -1,4 +1,8 @@
-"""The new visitors and the reads of whole models by the hour, as sums of those of their objects."""
+"""The new visitors and the reads of whole models by the hour.
+
+The flush stores the views of whole models in history. The new visitors and the reads of a model are
+added up here, from the history of its objects.
+"""
 
 from datetime import datetime
 
@@ -16,31 +20,32 @@ from readtrack.subjects import counted_models, label_of
 
 # Hours whose sums are computed once more, because another flush may have written rows of them.
 HOURS_AGAIN = 2
-QUARTER = 92 * 24  # hours of history that one flush adds up at most
+QUARTER = 92 * 24  # hours of history that one transaction adds up at most
 
 
 def renew_sums(*, at: datetime) -> None:
-    """Brings the new visitors and the reads of each model by the hour up to now.
+    """Adds up the new visitors and the reads of each model, by the hour up to `at`, in history.
 
-    The first time it adds up all history.
+    It goes on from the last hour that it has added up before. The first time it adds up all
+    history.
     """
-    # A model has a subject in each partition, such as `blog.post:{rt00}`.
-    label_of_subject = {
-        f"{label}{tag}": label
-        for label in map(label_of, counted_models())
-        for tag in keys.past_tags()
-    }
-    rows = databases.rows(History).filter(subject__in=[*label_of_subject])
-    with_history = rows.order_by().values_list("subject", flat=True).distinct()
+    # History has the views of a model for each partition, such as `blog.post:{rt00}`.
+    label_by_subject: dict[str, str] = {}
+    for label in map(label_of, counted_models()):
+        for tag in keys.past_tags():
+            label_by_subject[f"{label}{tag}"] = label
+    rows = databases.rows(History).filter(subject__in=[*label_by_subject])
+    subjects_with_history = rows.order_by().values_list("subject", flat=True).distinct()
+    labels_with_history = {label_by_subject[subject] for subject in subjects_with_history}
     until = buckets.hour_index(at) + 1
-    for label in sorted({label_of_subject[subject] for subject in with_history}):
-        # Each call adds up one portion of the hours.
-        while _add_sums(label, until=until):
-            pass
+    for label in sorted(labels_with_history):
+        has_more = True
+        while has_more:
+            has_more = _add_sums(label, until=until)
 
 
 def _add_sums(label: str, *, until: int) -> bool:
-    """Adds up a quarter of a year at most. Returns False once everything is added up."""
+    """Adds up the next QUARTER of the model's history. Returns False if it has reached `until`."""
     with transaction.atomic(using=databases.of(History).alias):
         lock_epoch()  # because another flush may do the same
         first = _first_hour(label)
@@ -48,36 +53,42 @@ def _add_sums(label: str, *, until: int) -> bool:
             return False
         end = min(until, first + QUARTER)
         stored = sums([of_visitors(label), of_reads(label)], since=first, until=end)
-        visitors = gains_by_hour(f"{label}:%", since=first, until=end)
-        # An import adds the visitors of all its views at once, to one hour. So an hour has no more
-        # new visitors than views.
-        new_visitors = {hour: min(counts) for hour, counts in visitors.items()}
+        gains = gains_by_hour(f"{label}:%", since=first, until=end)
+        # An import adds the visitors of all its views to one hour. So the lower number is taken: an
+        # hour has no more new visitors than views.
+        new_visitors = {hour: min(gain.views, gain.visitors) for hour, gain in gains.items()}
         rows = _rows(of_visitors(label), stored, new_visitors, last=end - 1)
-        reads = gains_by_hour(f"{of_reads(label)}:%", since=first, until=end)
-        new_reads = {hour: counts.views for hour, counts in reads.items()}
+        # In the history of reads, views are reads.
+        gains_of_reads = gains_by_hour(f"{of_reads(label)}:%", since=first, until=end)
+        new_reads = {hour: gain.views for hour, gain in gains_of_reads.items()}
         rows += _rows(of_reads(label), stored, new_reads, last=end - 1)
         databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
     return end < until
 
 
 def _first_hour(label: str) -> int | None:
-    """Returns the first hour that is to be added up; None for a model without history."""
+    """Returns the first hour of the model that is to be added up; None without history."""
     past = databases.rows(History).filter(hour__gt=BASELINE)
-    last: int | None = past.filter(subject=of_visitors(label)).aggregate(hour=Max("hour"))["hour"]
-    if last:
-        return last - HOURS_AGAIN
+    sums_of_visitors = past.filter(subject=of_visitors(label))
+    last_added: int | None = sums_of_visitors.aggregate(hour=Max("hour"))["hour"]
+    if last_added:
+        return last_added - HOURS_AGAIN
     views = past.filter(subject__in=[f"{label}{tag}" for tag in keys.past_tags()])
-    first: int | None = views.aggregate(hour=Min("hour"))["hour"]
-    return first
+    first_viewed: int | None = views.aggregate(hour=Min("hour"))["hour"]
+    return first_viewed
 
 
 def _rows(
-    subject: str, stored: dict[str, Sums], risen: dict[int, int], *, last: int
+    subject: str, stored: dict[str, Sums], gains: dict[int, int], *, last: int
 ) -> list[tuple[str, int, int, int]]:
-    """Returns the rows of history with absolute sums, up to the last hour."""
+    """Returns the new rows of history for these gains by hour: subject, hour, absolute sum, and 0.
+
+    There is a row for the last hour even if nothing was gained in it, because the next call goes on
+    from there.
+    """
     rows = []
     total = stored[subject].before
-    for hour in sorted({*risen, last}):
-        total += risen.get(hour, 0)
+    for hour in sorted({*gains, last}):
+        total += gains.get(hour, 0)
         rows.append((subject, hour, total, 0))
     return rows

@@ -10,50 +10,61 @@ from readtrack.sql import databases, vendors
 from readtrack.sql.epochs import lock_epoch
 from readtrack.sql.history import FOREVER
 from readtrack.store import keys
-from readtrack.subjects import subject_column
+from readtrack.subjects import label_in, subject_column
 
 NO_LIMIT = 2**63 - 1  # views that no row reaches
 
 
 class Gain(NamedTuple):
-    """Views that are added to each row of a subject in a range of hours."""
+    """Views that are added to each row of a subject in a range of hours (since 1970).
+
+    The fields are in the order of the parameters of raise_hours.sql.
+    """
 
     views: int
     subject: str
     since: int
-    until: int
-    limit: int  # rows with so many views or more stay as they are
+    until: int  # exclusive
+    limit: int  # a row with so many views or more stays as it is
 
 
 def raise_hours(
     hours: Iterable[tuple[str, int, int]], limits: Mapping[str, int], *, first_live: int
 ) -> None:
-    """Adds views of the past to the rows of subjects below a limit, and to those of models.
+    """Adds views of the past to the history of subjects and of their models.
 
-    `hours` has a subject, an hour (since 1970) and a number of views in each entry, `limits` the
-    views that a row may have by subject. Subjects without a limit are left out. Models only get
-    what is before `first_live`, the first hour that Redis keeps. Call it in a transaction.
+    Each entry of `hours` has a subject, an hour (since 1970) and a number of views. `limits` has a
+    limit by subject: a row of history with so many views or more stays as it is, because it was
+    stored after the import had added its views. A subject without a limit is left out. The history
+    of models gets only the hours before `first_live`, because Redis has the later ones. Call it in
+    a transaction.
     """
+    # Views by hour, by the name in history and the limit of its rows.
     added: defaultdict[tuple[str, int], Counter[int]] = defaultdict(Counter)
-    for subject, hour, count in hours:
+    for subject, hour, views in hours:
         if subject not in limits:  # its partition lost the batch
             continue
-        added[subject_column(subject), limits[subject]][hour] += count
+        added[subject_column(subject), limits[subject]][hour] += views
         if hour < first_live:
-            model = subject.partition(":")[0] + keys.tag(subject)
-            added[model, NO_LIMIT][hour] += count
+            # History has the views of a model for each partition: `blog.post:{rt00}`.
+            model = label_in(subject) + keys.tag(subject)
+            added[model, NO_LIMIT][hour] += views
     gains: list[Gain] = []
-    for (column, limit), counts in sorted(added.items()):
-        gains += _gains(column, counts, limit=limit)
+    for (column, limit), views_by_hour in sorted(added.items()):
+        gains += _gains(column, views_by_hour, limit=limit)
     if gains:
         _write(gains)
 
 
-def _gains(subject: str, counts: Mapping[int, int], *, limit: int) -> list[Gain]:
-    """Returns what the rows of a subject gain. Each row has the views of all earlier hours."""
-    starts = sorted(counts)
+def _gains(subject: str, views_by_hour: Mapping[int, int], *, limit: int) -> list[Gain]:
+    """Returns what each row of a subject gains: the views of its hour and of all hours before it.
+
+    For rows are absolute. The gain is the same from one of the hours up to the next one, and after
+    the last one forever.
+    """
+    starts = sorted(views_by_hour)
     stops = [*starts[1:], FOREVER]
-    totals = accumulate(counts[hour] for hour in starts)
+    totals = accumulate(views_by_hour[hour] for hour in starts)
     return [
         Gain(views, subject, since, until, limit)
         for views, since, until in zip(totals, starts, stops, strict=True)
@@ -61,18 +72,19 @@ def _gains(subject: str, counts: Mapping[int, int], *, limit: int) -> list[Gain]
 
 
 def _write(gains: list[Gain]) -> None:
-    """Inserts the rows that are missing, and raises all."""
-    # Other writers of sums wait, because this would neither see nor raise a row that they insert
-    # meanwhile.
+    """Inserts a row for each hour that has none, and then adds the gains to all rows."""
+    # Other writers of history have to wait, because a row that they insert meanwhile would not be
+    # raised.
     lock_epoch()
     connection = databases.of(History)
     insert_hours = databases.statement(History, "insert_hours")
     raise_hours = databases.statement(History, "raise_hours")
     with connection.cursor() as cursor:
-        if vendors.vendor_of(connection).has_arrays:  # an import takes half the time
+        if vendors.vendor_of(connection).has_arrays:  # with arrays an import takes half the time
             views, subjects, starts, stops, limits = map(databases.array, zip(*gains, strict=True))
             cursor.execute(insert_hours, [subjects, starts])
             cursor.execute(raise_hours, [views, subjects, starts, stops, limits])
         else:
+            # The statement takes the subject and the hour three times.
             cursor.executemany(insert_hours, [(gain.subject, gain.since) * 3 for gain in gains])
             cursor.executemany(raise_hours, gains)

@@ -9,14 +9,16 @@ from readtrack.sql.history import BASELINE
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import scripts
 
-# The condition that leaves out rows of a model in a partition, such as `blog.post:{rt00}`.
+# The SQL condition for rows of objects. It leaves out the rows of a whole model in a partition,
+# such as `blog.post:{rt00}`.
 OF_OBJECTS = "subject NOT LIKE '%%:{rt%%'"
 
 
 def gains(columns: Collection[str], *, since: int, until: int) -> dict[str, RowCounts]:
-    """Returns the gains of those subjects that have rows in these hours (since 1970).
+    """Returns the views and new visitors of the subjects in these hours, by subject.
 
-    `columns` are the subjects as history's column holds them. The keys of the result are the same.
+    `columns` are the subjects as columns have them, which are also the keys of the result. A
+    subject without a row in these hours is left out. Hours are since 1970, `until` is exclusive.
     """
     by_column: dict[str, RowCounts] = {}
     if since >= until:
@@ -30,7 +32,10 @@ def gains(columns: Collection[str], *, since: int, until: int) -> dict[str, RowC
 
 
 def gains_by_hour(pattern: str, *, since: int, until: int) -> Mapping[int, RowCounts]:
-    """Returns the gains of all objects whose subject is LIKE the pattern, together, by hour."""
+    """Returns the views and new visitors of all objects together, by hour (since 1970).
+
+    The objects are those whose subject is LIKE the pattern.
+    """
     condition = f"subject LIKE %s AND {OF_OBJECTS}"
     statement = gains_statement(condition, since=since, until=until, subject="''", slot="hour")
     return {
@@ -42,10 +47,11 @@ def gains_by_hour(pattern: str, *, since: int, until: int) -> Mapping[int, RowCo
 def gains_statement(
     condition: str, *, since: int, until: int, subject: str = "subject", slot: str = "0"
 ) -> str:
-    """Returns the statement for the gains of the subjects that meet the condition.
+    """Returns the SQL statement for the gains of the subjects that meet the SQL condition.
 
-    Its rows have a subject, a slot, views and visitors. `subject` and `slot` are the
-    expressions that the rows are grouped by.
+    Its rows have `subject`, `slot`, views and new visitors. `subject` and `slot` are the SQL
+    expressions by which the gains are grouped: by default there is a row for each subject, and the
+    slot `hour` divides it by hour.
     """
     return databases.statement(
         History,
@@ -59,7 +65,7 @@ def gains_statement(
 
 
 def rows_of(statement: str, parameters: Sequence[Any]) -> Sequence[Sequence[Any]]:
-    """Returns the rows that the statement finds in history's database."""
+    """Returns the rows that the SQL statement finds in the database of history."""
     with databases.of(History).cursor() as cursor:
         cursor.execute(statement, parameters)
         rows: Sequence[Sequence[Any]] = cursor.fetchall()
@@ -67,9 +73,9 @@ def rows_of(statement: str, parameters: Sequence[Any]) -> Sequence[Sequence[Any]
 
 
 def among(columns: Sequence[str]) -> tuple[str, Sequence[Any]]:
-    """Returns the condition for rows of these subjects, and its parameters."""
+    """Returns the SQL condition for the rows of these subjects, and its parameters."""
     if vendors.vendor_of(databases.of(History)).has_arrays:
-        # In a subquery, because to estimate thousands of names for each month takes PostgreSQL
-        # longer than to find the rows.
+        # In a subquery. Otherwise PostgreSQL estimates thousands of subjects for the table of each
+        # month, which takes longer than to find the rows.
         return "subject = ANY(ARRAY(SELECT unnest(%s::text[])))", [[*columns]]
     return f"subject IN ({', '.join('%s' for _ in columns)})", columns

@@ -12,18 +12,21 @@ from readtrack.sql.period_gains import among, rows_of
 from readtrack.store import scripts
 
 AT_ONCE = 10_000  # subjects in one query
-DENSE = 12  # hours of two days with rows, above which the rows of a subject are not all read
-HOURS_BY_INDEX = 12  # hours of a period from which on its last row is looked up by the index
+# If a subject has rows in more than these hours of two days, PostgreSQL reads only the last row of
+# each period.
+DENSE = 12
+# From this average length of the periods (hours) PostgreSQL looks up rows by the index.
+HOURS_BY_INDEX = 12
 
 
 class Steps(NamedTuple):
-    """The views and the new visitors of a subject by number of the period.
+    """The views and the new visitors of a subject in each period, by the number of the period.
 
-    A period without a row of history has no entry.
+    Periods are numbered from 0. A period without a row of history has no entry.
     """
 
-    # No pair for each period, because tens of thousands of pairs wake the garbage collector, which
-    # looks at every object.
+    # Two mappings and no pair for each period, because the garbage collector would have to look at
+    # tens of thousands of pairs.
     views: dict[int, int]
     visitors: dict[int, int]
 
@@ -33,29 +36,35 @@ def steps(
     starts: Sequence[int],
     *,
     until: int,
-    places: Sequence[int] | None = None,
+    only_periods: Sequence[int] | None = None,
 ) -> dict[str, Steps]:
-    """Returns the steps of each subject, from one query for thousands of them.
+    """Returns the steps of each subject, with one query for each AT_ONCE subjects.
 
-    `starts` are the first hours of the periods, of which the last one ends before `until`. The
-    query is quicker with the most viewed subjects first. With `places`, the numbers of some periods
-    with the last one, a step may be the sum of all periods since the last number before it, which
-    takes half the time.
+    `columns` are the subjects as columns have them, which are also the keys of the result. The
+    query is quicker if the most viewed subjects come first. `starts` are the first hours of the
+    periods (since 1970); the last period ends before `until`.
+
+    `only_periods` are the numbers of some periods, the last one among them. With them the query
+    takes half the time, but a step may be the sum of its period and of the periods before it that
+    are left out.
     """
     by_subject = {column: Steps({}, {}) for column in columns}
     for portion in scripts.sliced(columns, AT_ONCE):
         condition, parameters = among(portion)
-        statement = _statement(starts, until=until, places=places, condition=condition)
-        for column, highest in _highest(statement, parameters):
+        statement = _statement(starts, until=until, only_periods=only_periods, condition=condition)
+        for column, highest_counts in _highest(statement, parameters):
             if column in by_subject:  # MySQL also returns keys that differ in case
-                _add_steps(by_subject[column], highest)
+                _add_steps(by_subject[column], highest_counts)
     return by_subject
 
 
 def _statement(
-    starts: Sequence[int], *, until: int, places: Sequence[int] | None, condition: str
+    starts: Sequence[int], *, until: int, only_periods: Sequence[int] | None, condition: str
 ) -> str:
-    """Returns the statement for the highest counts of each period: subject, period and counts."""
+    """Returns the SQL statement for the highest absolute counts of each period.
+
+    Its rows have the subject, the number of the period, the views and the visitors.
+    """
     vendor = vendors.vendor_of(databases.of(History))
     expressions: dict[str, Any] = {
         "since": max(starts[0], BASELINE + 1),
@@ -65,24 +74,28 @@ def _statement(
     is_long = until - starts[0] >= HOURS_BY_INDEX * len(starts)
     if not vendor.has_arrays or not is_long:
         return databases.statement(History, "steps", condition=condition, **expressions)
-    periods = range(len(starts)) if places is None else places
+    periods = range(len(starts)) if only_periods is None else only_periods
     ends_of_periods = (*starts[1:], until)
     expressions["periods"] = ", ".join(map(str, periods))
     expressions["ends"] = ", ".join(str(ends_of_periods[period]) for period in periods)
     expressions["resets"] = Reset._meta.db_table
-    if places is not None:
+    if only_periods is not None:
         return databases.statement(History, "steps_of_some", **expressions)
     expressions["dense"] = DENSE
-    expressions["earlier"] = max(starts[len(starts) // 2], until - 30 * 24)
+    # Besides the last two days, a subject has to be dense in two days about the middle, but no more
+    # than 30 days ago.
+    middle = starts[len(starts) // 2]
+    expressions["earlier"] = max(middle, until - 30 * 24)
     return databases.statement(History, "steps_of_dense", **expressions)
 
 
 def _highest(
     statement: str, parameters: Sequence[Any]
 ) -> Iterator[tuple[str, Iterable[tuple[int, Any, Any]]]]:
-    """Yields each subject with the period, views and visitors of its rows."""
+    """Yields each subject of the statement, and its rows: period, views and visitors."""
     if vendors.vendor_of(databases.of(History)).has_arrays:
-        # In arrays, because thousands of rows take longer to fetch than to find.
+        # One row with arrays for each subject, because to fetch thousands of rows takes longer than
+        # to find them.
         arrays = "array_agg(slot), array_agg(views), array_agg(visitors)"
         statement = f"SELECT subject, {arrays} FROM ({statement}) AS highest GROUP BY 1"
         for subject, *columns in rows_of(statement, parameters):
@@ -94,21 +107,22 @@ def _highest(
 
 
 def _add_steps(steps: Steps, highest: Iterable[tuple[int, Any, Any]]) -> None:
-    """Adds the differences of absolute counts to the steps of a subject.
+    """Adds the differences of the highest absolute counts to the steps of a subject.
 
-    The counts of period -1 are those from before the first period, None without an earlier row.
+    An entry of `highest` has the number of a period, the views and the visitors. Period -1 has the
+    counts from before the first period, which are None if there is no earlier row.
     """
-    (_, before_views, before_visitors), *later = sorted(highest)
-    old_views = before_views or 0
-    old_visitors = before_visitors or 0
-    for period, views, visitors in later:
-        if views < old_views:  # it was reset in between
+    (_, views_before, visitors_before), *periods = sorted(highest)
+    old_views = views_before or 0
+    old_visitors = visitors_before or 0
+    for period, views, visitors in periods:
+        if views < old_views:  # the subject was reset in between
             old_views = 0
             old_visitors = 0
-        risen = views - old_views
+        new_views = views - old_views
         new_visitors = visitors - old_visitors
-        steps.views[period] = risen
-        # No more visitors than views, because an import adds those of all its views at once.
-        steps.visitors[period] = max(0, min(new_visitors, risen))
+        steps.views[period] = new_views
+        # Not more visitors than views. An import adds the visitors of all its views to one hour.
+        steps.visitors[period] = max(0, min(new_visitors, new_views))
         old_views = views
         old_visitors = visitors

@@ -1,7 +1,7 @@
-"""Lists of the most viewed subjects of the last days.
+"""Lists of the most viewed subjects of the last 1, 7, 30 and 90 days, and of all time.
 
-A full flush renews the list of so many days once it is as many hours old. So each list costs the
-same: in an hour, to read the rows of history of one day.
+A full flush renews the list of 30 days once it is 30 hours old, and each other list of days
+likewise. So each list costs the same: in one hour, as much as to read the history of one day.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,29 +32,33 @@ from readtrack.sql.period_gains import OF_OBJECTS, gains_statement, rows_of
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import counted_models, label_of
 
-DAYS = (1, 7, 30, 90)  # that have a list
-EVER = 32_767  # days of the list of all time, which has views only
-LISTED = 1_000  # subjects of each model by views, and by visitors
+DAYS = (1, 7, 30, 90)  # the numbers of days that have a list
+EVER = 32_767  # the number of days under which the list of all time is stored
+LISTED = 1_000  # subjects of each model in a list: those with most views and with most visitors
 
 By = Literal["views", "visitors", "reads"]
+# The column of history and of the lists that has each number. Reads have rows of their own, under
+# the name `history.of_reads`, in which the views are reads.
 COLUMNS: dict[By, str] = {
     "views": "views",
     "visitors": "visitors",
     "reads": "views",
-}  # reads have rows of their own
+}
 
 
 def _listed(labels: Iterable[str], days: int) -> Any:
-    """Returns the rows of the lists of so many days and fewer."""
-    among = (Q(subject__startswith=f"{label}:") for label in labels)
-    return databases.rows(Popular).filter(Q(*among, _connector=Q.OR), days__lte=days)
+    """Returns the rows of Popular of these models, in the lists of so many days or fewer."""
+    conditions = [Q(subject__startswith=f"{label}:") for label in labels]
+    return databases.rows(Popular).filter(Q(*conditions, _connector=Q.OR), days__lte=days)
 
 
 def entries(*labels: str, days: int, by: str) -> Any:
-    """Returns listed subjects with upper bounds of their numbers by now, highest first.
+    """Returns a queryset of the subjects in the list of so many days and in shorter lists.
 
-    An entry has the subject, the bound, and the first hour, the end and the number of the subject
-    in the list of so many days.
+    A result is a tuple (subject, bound, first, end, number). `bound` is an upper bound of the
+    subject's number in the last days; the highest one comes first. `number` is its number in the
+    list of so many days, `first` and `end` are the hours of that list (since 1970). All three are
+    None for a subject that only shorter lists have. `by` is a column of the lists.
     """
     in_list = Q(days=days)
     subjects = _listed(labels, days).values("subject")
@@ -63,14 +67,16 @@ def entries(*labels: str, days: int, by: str) -> Any:
         end=Max("until", filter=in_list),
         number=Sum(by, filter=in_list),
     )
-    # Shorter lists end later, so they have what came after this one.
+    # Shorter lists are renewed more often, so they have the views since the end of this list. The
+    # sum of all lists counts some views several times, but it is never too low.
     ordered = subjects.annotate(bound=Sum(by)).order_by("-bound", "subject")
     return ordered.values_list("subject", "bound", "first", "end", "number")
 
 
 def renew(*, at: datetime) -> None:
-    """Computes the lists that are due anew, each by one query; that of all time by one for each
-    model.
+    """Computes the lists that are due anew.
+
+    Makes one query for each list, and for the list of all time one for each model.
     """
     if not counted_models():
         return
@@ -78,14 +84,15 @@ def renew(*, at: datetime) -> None:
     lists = databases.rows(Popular).values("days").annotate(end=Max("until"))
     end_of_list = dict(lists.values_list("days", "end"))
     has_lists = bool(end_of_list.keys() - {EVER})
-    for days in (EVER, *reversed(DAYS)):
-        age = until - end_of_list.get(days, 0)
-        if 0 <= age < min(days, DAYS[-1]):
+    for days in (EVER, *reversed(DAYS)):  # longest first
+        age = until - end_of_list.get(days, 0)  # hours
+        is_fresh = 0 <= age < min(days, DAYS[-1])
+        if is_fresh:
             continue
         since = max(BASELINE, until + 1 - days * 24)
         best = _best(days, since=since, until=until)
         if not best and days != EVER and not has_lists:
-            return  # a shorter list has none either
+            return  # nothing was viewed, so the shorter lists would be empty as well
         rows = [
             Popular(subject=subject, days=days, since=since, until=until, **counts._asdict())
             for subject, counts in best
@@ -97,10 +104,13 @@ def renew(*, at: datetime) -> None:
 
 
 def _best(days: int, *, since: int, until: int) -> list[tuple[str, RowCounts]]:
-    """Returns the subjects that the list of so many days is to have."""
+    """Returns the subjects for the list of so many days, and their counts in these hours."""
     models = counted_models()
     if days == EVER:
-        return [entry for model in models for entry in row_counts.highest(model, LISTED)]
+        best: list[tuple[str, RowCounts]] = []
+        for model in models:
+            best += row_counts.highest(model, LISTED)
+        return best
     labels: list[str] = []
     for label in map(label_of, models):
         labels += [label, of_reads(label)]
@@ -110,27 +120,31 @@ def _best(days: int, *, since: int, until: int) -> list[tuple[str, RowCounts]]:
 def most(
     labels: Sequence[str], *, since: int, until: int, rows: "Sequence[QuerySet[Any]]" = ()
 ) -> list[tuple[str, RowCounts]]:
-    """Returns each model's most viewed and most visited subjects in these hours.
+    """Returns the LISTED subjects of each model with most views in these hours, and those with most
+    visitors, with their counts in these hours.
 
-    It reads all history of these hours. With `rows`, some of each model, PostgreSQL reads the
-    history of these rows only, if it writes their keys as subjects do.
+    Hours are since 1970, `until` is exclusive. `labels` are labels of models, or `of_reads` of
+    them. It reads all history of these hours. `rows` may have a queryset for each label: if
+    PostgreSQL can join them, it reads the history of these rows only. Otherwise `rows` is ignored,
+    so the result may have other subjects.
     """
     patterns = [f"{label}:%" for label in labels]
     if _can_join(rows):
-        condition, parameters = _of_rows(labels, rows)
+        condition, parameters = _among_rows(labels, rows)
     else:
-        condition = f"({' OR '.join('subject LIKE %s' for _ in labels)}) AND {OF_OBJECTS}"
+        is_of_label = " OR ".join("subject LIKE %s" for _ in labels)
+        condition = f"({is_of_label}) AND {OF_OBJECTS}"
         parameters = list(patterns)
-    best: list[str] = []
+    selects: list[str] = []
     for pattern in patterns:
         for column in ("views", "visitors"):
-            best.append(
+            selects.append(
                 "SELECT * FROM (SELECT * FROM gains WHERE views > 0 AND subject LIKE %s"
                 f" ORDER BY {column} DESC LIMIT {LISTED}) best"
             )
             parameters.append(pattern)
     gains = gains_statement(condition, since=since, until=until)
-    statement = f"WITH gains AS ({gains}) {' UNION '.join(best)}"
+    statement = f"WITH gains AS ({gains}) {' UNION '.join(selects)}"
     return [
         (subject, RowCounts(int(views), int(visitors)))
         for subject, _, views, visitors in rows_of(statement, parameters)
@@ -138,37 +152,44 @@ def most(
 
 
 def _can_join(rows: "Sequence[QuerySet[Any]]") -> bool:
-    """Returns True if one statement can join history with these rows."""
+    """Returns True if one SQL statement can read history together with these rows.
+
+    They have to be in the same database, which is PostgreSQL.
+    """
     connection = databases.of(History)
     if not rows or not vendors.vendor_of(connection).has_arrays:
         return False
-    are_together = all(queryset.db == connection.alias for queryset in rows)
-    # PostgreSQL writes these keys as subjects do.
-    return are_together and all(
-        isinstance(queryset.model._meta.pk, (IntegerField, UUIDField)) for queryset in rows
-    )
+    for queryset in rows:
+        # PostgreSQL writes numbers and UUIDs as text in the same way as subjects have them.
+        has_plain_key = isinstance(queryset.model._meta.pk, (IntegerField, UUIDField))
+        if queryset.db != connection.alias or not has_plain_key:
+            return False
+    return True
 
 
-def _of_rows(labels: Sequence[str], rows: "Sequence[QuerySet[Any]]") -> tuple[str, list[Any]]:
-    """Returns the condition for the history of these rows, and its parameters.
+def _among_rows(labels: Sequence[str], rows: "Sequence[QuerySet[Any]]") -> tuple[str, list[Any]]:
+    """Returns the SQL condition for rows of history about these rows, and its parameters.
 
-    The condition reads the subjects of the rows in a subquery.
+    `rows` has a queryset for each of the labels. The condition is a subquery in which PostgreSQL
+    makes the subject of each row, `blog.post:42`, because there may be a million rows.
     """
-    first, *others = (
-        queryset.order_by().values_list(Concat(Value(f"{label}:"), Cast("pk", CharField())))
-        for queryset, label in zip(rows, labels, strict=True)
-    )
+    subject_queries = []
+    for queryset, label in zip(rows, labels, strict=True):
+        subject = Concat(Value(f"{label}:"), Cast("pk", CharField()))
+        subject_queries.append(queryset.order_by().values_list(subject))
+    first, *others = subject_queries
     query = first.union(*others, all=True).query
     compiler = query.get_compiler(using=databases.of(History).alias)
     subjects_statement, parameters = compiler.as_sql()
-    # One array for all models, because with two PostgreSQL reads the hours of all subjects.
+    # One array for all models, because with two arrays PostgreSQL reads the hours of all subjects.
     return f"subject = ANY(ARRAY({subjects_statement}))", [*parameters]
 
 
 def rises(labels: Sequence[str], *, days: int, since: int, until: int) -> dict[str, int]:
-    """Returns the views of listed subjects in these hours, from two rows of each.
+    """Returns how many views each subject in the lists gained in these hours, by subject.
 
-    A subject that was reset in between has fewer.
+    The lists are those of so many days or fewer. The gain is the difference of the absolute views
+    before `until` and before `since`. It is too low for a subject that was reset in between.
     """
     listed = _listed(labels, days).order_by()
     views = listed.values_list("subject", _views_before(since), _views_before(until)).distinct()
@@ -176,6 +197,6 @@ def rises(labels: Sequence[str], *, days: int, since: int, until: int) -> dict[s
 
 
 def _views_before(hour: int) -> Any:
-    """Returns the expression for the absolute views of a listed subject before that hour."""
+    """Returns the expression for the absolute views of the subject of a list before that hour."""
     past = databases.rows(History).filter(subject=OuterRef("subject"), hour__lt=hour)
     return Coalesce(Subquery(past.order_by("-hour").values("views")[:1]), 0)

@@ -13,39 +13,45 @@ from readtrack.sql.row_counts import RowCounts, keys_of, stored, table_of
 
 
 class Written(NamedTuple):
-    """The primary keys of rows, by what a write did or found."""
+    """The primary keys of rows, by what `write` did with them. A row may be in two lists."""
 
     raised: list[Any]
-    ahead: list[Any]  # that store more views
-    missing: list[Any]
-    locked: list[Any]  # by another transaction
+    ahead: list[Any]  # rows that store more views than the snapshot
+    missing: list[Any]  # there is no such row
+    locked: list[Any]  # rows that store less, but are locked by another transaction
 
 
 def write(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> Written:
-    """Raises the rows that store less than the snapshots, which are by primary key.
+    """Raises the rows that store less than the snapshots.
 
-    It waits for no row that is locked elsewhere. After a conflict the caller has to try again.
+    `snapshots` has the live counts by primary key. It does not wait for rows that another
+    transaction has locked. After a conflict the caller has to try again. Returns which rows were
+    raised, and why the other ones were not.
     """
-    # Sorted, so that two flushers lock rows in the same order and cannot deadlock.
-    pks = dict(sorted(zip(keys_of(model, snapshots), snapshots, strict=True)))
-    if table_of(model) is SubjectCount:
-        pks = _insert_missing(model, pks, snapshots)
-    risen = _raise(table_of(model), {key: snapshots[pk] for key, pk in pks.items()})
+    table = table_of(model)
+    # Primary keys of the model by the row's key in the table that has the counts. Sorted, so that
+    # two flushers lock rows in the same order and cannot deadlock.
+    pk_by_key = dict(sorted(zip(keys_of(model, snapshots), snapshots, strict=True)))
+    if table is SubjectCount:
+        pk_by_key = _insert_missing(model, pk_by_key, snapshots)
+    is_ahead_by_key = _raise(table, {key: snapshots[pk] for key, pk in pk_by_key.items()})
     written = Written(raised=[], ahead=[], missing=[], locked=[])
-    for key, is_ahead in risen.items():
-        written.raised.append(pks[key])
+    for key, is_ahead in is_ahead_by_key.items():
+        written.raised.append(pk_by_key[key])
         if is_ahead:
-            written.ahead.append(pks[key])
-    _sort_others(model, snapshots, written)
+            written.ahead.append(pk_by_key[key])
+    _sort_not_raised(model, snapshots, written)
     return written
 
 
-def _sort_others(model: type[Model], snapshots: Mapping[Any, RowCounts], written: Written) -> None:
-    """Finds out about the rows that were not raised, and adds them to what was written."""
+def _sort_not_raised(
+    model: type[Model], snapshots: Mapping[Any, RowCounts], written: Written
+) -> None:
+    """Finds out why rows were not raised, and adds them to the lists of `written`."""
     raised = set(written.raised)
-    others = [pk for pk in snapshots if pk not in raised]
-    rows = stored(model, others)
-    for pk in others:
+    not_raised = [pk for pk in snapshots if pk not in raised]
+    rows = stored(model, not_raised)
+    for pk in not_raised:
         row = rows.get(pk)
         if row is None:
             written.missing.append(pk)
@@ -57,35 +63,37 @@ def _sort_others(model: type[Model], snapshots: Mapping[Any, RowCounts], written
 
 
 def _insert_missing(
-    model: type[Model], pks: Mapping[str, Any], snapshots: Mapping[Any, RowCounts]
+    model: type[Model], pk_by_key: Mapping[str, Any], snapshots: Mapping[Any, RowCounts]
 ) -> dict[str, Any]:
-    """Inserts rows of SubjectCount where it has none, with zero counts.
+    """Inserts rows of SubjectCount, with zero counts, for objects that have none yet.
 
-    `pks` has the primary keys by the key in SubjectCount. Returns those of the rows that exist and
-    store less than the snapshots.
+    `pk_by_key` has the primary keys of the model by the key in SubjectCount. Returns those entries
+    of it whose object exists and has lower counts than its snapshot, which are to be raised.
     """
     existing = stored(model, list(snapshots))
-    lower = {}
-    new = []
-    for key, pk in pks.items():
+    to_raise = {}
+    new_rows = []
+    for key, pk in pk_by_key.items():
         row = existing.get(pk)
         if row is None or not _is_less(row, snapshots[pk]):
             continue
-        lower[key] = pk
-        if not any(row):
-            new.append(SubjectCount(subject=key, view_count=0, visitor_count=0))
-    databases.rows(SubjectCount).bulk_create(new, ignore_conflicts=True)
-    return lower
+        to_raise[key] = pk
+        if not any(row):  # zero counts, maybe because there is no row
+            new_rows.append(SubjectCount(subject=key, view_count=0, visitor_count=0))
+    databases.rows(SubjectCount).bulk_create(new_rows, ignore_conflicts=True)
+    return to_raise
 
 
 def _is_less(row: RowCounts, new: RowCounts) -> bool:
+    """Returns True if any count of the row is lower than the new one."""
     return row.views < new.views or row.visitors < new.visitors
 
 
 def _raise(table: type[Model], new: Mapping[Any, RowCounts]) -> dict[Any, bool]:
-    """Raises rows that store less and are not locked.
+    """Raises the rows of the table that store less than `new` and are not locked.
 
-    Returns the keys of the raised rows, with True for those that have more views than `new`.
+    `new` has the counts by primary key. Returns the raised rows by primary key: True for a row that
+    has more views than `new` has, and was raised because it had fewer visitors.
     """
     connection = databases.of(table)
     keys = databases.prepared(table, new)
@@ -95,17 +103,17 @@ def _raise(table: type[Model], new: Mapping[Any, RowCounts]) -> dict[Any, bool]:
     pk, views, visitors = (connection.ops.quote_name(field.column) for field in fields)
     columns = {"pk": pk, "views": views, "visitors": visitors}
     if vendors.vendor_of(connection).has_arrays:
-        return _raise_arrays(table, new, keys, columns)
+        return _raise_together(table, new, keys, columns)
     return _raise_each(table, new, keys, columns)
 
 
-def _raise_arrays(
+def _raise_together(
     table: type[Model],
     new: Mapping[Any, RowCounts],
     keys: databases.PreparedKeys,
     columns: Mapping[str, str],
 ) -> dict[Any, bool]:
-    """Raises the rows by one statement, which takes the counts as arrays."""
+    """Does what `_raise` does by one statement, which takes the counts as arrays."""
     originals = keys.originals
     counts = [new[key] for key in originals.values()]
     key_array = databases.array([*originals])
@@ -114,11 +122,11 @@ def _raise_arrays(
     statement = databases.statement(table, "raise_counts", pk_type=keys.array_type, **columns)
     with databases.of(table).cursor() as cursor:
         cursor.execute(statement, [key_array, views, visitors, key_array, len(originals)])
-        raised, ahead = cursor.fetchone()
-    if raised is None:  # all of them
-        raised = originals
-    is_ahead = dict.fromkeys((originals[key] for key in raised), False)
-    for key in ahead or ():
+        raised_keys, keys_ahead = cursor.fetchone()
+    if raised_keys is None:  # the statement's short answer if it raised all of them
+        raised_keys = originals
+    is_ahead = dict.fromkeys((originals[key] for key in raised_keys), False)
+    for key in keys_ahead or ():
         is_ahead[originals[key]] = True
     return is_ahead
 
@@ -129,14 +137,14 @@ def _raise_each(
     keys: databases.PreparedKeys,
     columns: Mapping[str, str],
 ) -> dict[Any, bool]:
-    """Raises the rows one by one, those that are not locked."""
+    """Does what `_raise` does with a statement for each row."""
     connection = databases.of(table)
     rows = stored(table, list(new))
-    lower = {key: row for key, row in rows.items() if _is_less(row, new[key])}
+    lower_rows = {key: row for key, row in rows.items() if _is_less(row, new[key])}
     statement = databases.statement(table, "raise_counts", **columns)
     with transaction.atomic(using=connection.alias, savepoint=False), connection.cursor() as cursor:
-        unlocked = _unlocked(table, lower)
-        raised = {key: row for key, row in lower.items() if key in unlocked}
+        unlocked = _unlocked(table, lower_rows)
+        raised = {key: row for key, row in lower_rows.items() if key in unlocked}
         changes = [
             {"pk": value, "views": new[key].views, "visitors": new[key].visitors}
             for value, key in keys.originals.items()
@@ -148,19 +156,19 @@ def _raise_each(
 
 
 def _unlocked(table: type[Model], keys: Collection[Any]) -> set[Any]:
-    """Locks those of the rows that are not locked elsewhere. Returns their keys."""
+    """Locks the rows that no other transaction has locked. Returns their primary keys."""
     if not databases.of(table).features.has_select_for_update:
-        # SQLite locks no rows, and refuses a write to a transaction that read before another one
-        # wrote.
+        # SQLite locks no rows. To read them here would do harm: SQLite refuses the write of a
+        # transaction that read before another transaction wrote.
         return {*keys}
     rows = databases.unlocked(table).filter(pk__in=list(keys))
     return {*rows.values_list("pk", flat=True)}
 
 
 def lower(model: type[Model], pk: Any, *, to: RowCounts, stored: RowCounts) -> bool:
-    """Lowers a row that was reset, unless it changed since it was read.
+    """Lowers the counts of a row that was reset, if they are still the `stored` ones.
 
-    Returns False if the row is locked elsewhere.
+    Returns False if another transaction has locked the row, so that it has to be tried again.
     """
     table = table_of(model)
     [key] = keys_of(model, [pk])

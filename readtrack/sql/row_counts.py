@@ -1,4 +1,6 @@
-"""The counts that SQL stores, in a Tracked model's own rows or in SubjectCount: reading them."""
+"""Reading the counts that SQL stores: in a Tracked model's own rows, or in SubjectCount for all
+other models.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import nlargest
@@ -14,7 +16,7 @@ from readtrack.sql import databases
 from readtrack.store import scripts
 from readtrack.subjects import label_of, rows_by_model, subject_column, subject_of_row
 
-FEW = 10_000  # rows of a filter whose counts are looked up one by one
+FEW = 10_000  # rows of a queryset up to which the counts of all its rows are read
 
 
 class RowCounts(NamedTuple):
@@ -24,10 +26,11 @@ class RowCounts(NamedTuple):
     visitors: int
 
 
-def held(model: type[Model], rows: "QuerySet[Any] | None" = None) -> "QuerySet[Any]":
-    """Returns the rows that hold the model's counts.
+def rows_with_counts(model: type[Model], rows: "QuerySet[Any] | None" = None) -> "QuerySet[Any]":
+    """Returns the rows that hold the model's counts, which have `view_count` and `visitor_count`.
 
-    Of a Tracked model these are the given rows, or those that its manager shows.
+    For a Tracked model they are the given rows, by default those of its manager. For any other
+    model they are rows of SubjectCount, whose primary key is the subject.
     """
     if not issubclass(model, Tracked):
         return SubjectCount.objects.filter(subject__startswith=f"{label_of(model)}:")
@@ -40,25 +43,35 @@ def table_of(model: type[Model]) -> type[Model]:
 
 
 def keys_of(model: type[Model], pks: Iterable[Any]) -> list[Any]:
-    """Returns the primary keys, in the table that holds the counts, of rows of the model."""
+    """Returns the primary keys by which `table_of(model)` has the counts of these rows.
+
+    `pks` are the primary keys of the rows of the model. The order is the same.
+    """
     if issubclass(model, Tracked):
         return [*pks]
     return [subject_column(subject_of_row(model, pk)) for pk in pks]
 
 
 def stored(model: type[Model], pks: Sequence[Any]) -> dict[Any, RowCounts]:
-    """Returns the counts of rows that exist, by primary key. The model may be SubjectCount."""
-    has_counts = issubclass(model, (Tracked, SubjectCount))
+    """Returns the stored counts of those rows that exist, by primary key.
+
+    The model may be SubjectCount itself.
+    """
+    has_own_counts = issubclass(model, (Tracked, SubjectCount))
     counts: dict[Any, RowCounts] = {}
     for rows in databases.with_keys(model, pks):
-        counts.update(_own_counts(rows) if has_counts else _separate_counts(model, rows))
+        if has_own_counts:
+            counts.update(_own_counts(rows))
+        else:
+            counts.update(_separate_counts(model, rows))
     # MySQL also returns keys that differ in case.
     return {pk: counts[pk] for pk in pks if pk in counts}
 
 
 def missing(subjects: Iterable[str]) -> set[str]:
-    """Returns those of the subjects that have no row. A subject of no counted model is not among
-    them, because an app may come back.
+    """Returns those of the subjects that have no row.
+
+    It leaves out subjects of models that this site does not count, because an app may come back.
     """
     without_row: set[str] = set()
     for model, rows in rows_by_model(subjects).items():
@@ -75,7 +88,10 @@ def _own_counts(rows: "QuerySet[Any]") -> dict[Any, RowCounts]:
 
 
 def _separate_counts(model: type[Model], rows: "QuerySet[Any]") -> dict[Any, RowCounts]:
-    """Returns the counts that SubjectCount has of these rows, zero for those without."""
+    """Returns the counts that SubjectCount has for these rows, by their primary keys.
+
+    A row without an entry in SubjectCount has zero counts.
+    """
     pks = [*rows.values_list("pk", flat=True)]
     keys = keys_of(model, pks)
     counts = stored(SubjectCount, keys)
@@ -84,43 +100,50 @@ def _separate_counts(model: type[Model], rows: "QuerySet[Any]") -> dict[Any, Row
 
 
 def by_subject(subjects: Iterable[str]) -> dict[str, RowCounts]:
-    """Returns the stored counts of subjects, with one query for each Tracked model and one for all
-    other models.
+    """Returns the stored counts of the subjects, by subject.
+
+    Makes one query for each Tracked model, and one for all other models together. A subject without
+    stored counts is left out.
     """
     counts: dict[str, RowCounts] = {}
-    by_column: dict[str, str] = {}  # subjects of which SubjectCount has the counts
+    subject_by_column: dict[str, str] = {}  # subjects whose counts are in SubjectCount
     for model, rows in rows_by_model(subjects).items():
         if issubclass(model, Tracked):
             for pk, row in stored(model, list(rows)).items():
                 counts[rows[pk]] = row
         else:
-            by_column.update((subject_column(subject), subject) for subject in rows.values())
-    for column, row in stored(SubjectCount, list(by_column)).items():
-        counts[by_column[column]] = row
+            for subject in rows.values():
+                subject_by_column[subject_column(subject)] = subject
+    for column, row in stored(SubjectCount, list(subject_by_column)).items():
+        counts[subject_by_column[column]] = row
     return counts
 
 
 def highest(model: type[Model], limit: int) -> list[tuple[str, RowCounts]]:
-    """Returns the subjects with the highest stored counts of views."""
-    best = _most_viewed_first(held(model)).values_list("pk", *COUNTS)[:limit]
-    has_own_rows = issubclass(model, Tracked)
+    """Returns the subjects with the most stored views, and their counts, most viewed first.
+
+    The subjects are as columns have them, which cut long subjects.
+    """
+    best = _most_viewed_first(rows_with_counts(model)).values_list("pk", *COUNTS)[:limit]
     subjects = []
-    for key, views, visitors in best:
-        # A row of SubjectCount has the subject as its key.
-        subject = subject_column(subject_of_row(model, key)) if has_own_rows else key
-        subjects.append((subject, RowCounts(views, visitors)))
+    for pk, views, visitors in best:
+        column = pk  # in SubjectCount the primary key is the subject
+        if issubclass(model, Tracked):
+            column = subject_column(subject_of_row(model, pk))
+        subjects.append((column, RowCounts(views, visitors)))
     return subjects
 
 
 def _most_viewed_first(rows: "QuerySet[Any]") -> "QuerySet[Any]":
-    """Returns the viewed ones of these rows."""
+    """Returns those of the rows that have views, most viewed first."""
     return rows.filter(view_count__gt=0).order_by("-view_count", "-pk")
 
 
 def stored_views(querysets: "Sequence[QuerySet[Any]]") -> dict[type[Model], dict[str, int]]:
-    """Returns the stored views of rows of Tracked models by subject, highest first and FEW at most.
+    """Returns the stored views of the rows of each queryset, by model and then by subject.
 
-    It sends one query to each database.
+    The querysets are of different Tracked models. Each model has FEW rows at most, most viewed
+    first. Makes one query in each database.
     """
     views_by_model: dict[type[Model], dict[str, int]] = {
         queryset.model: {} for queryset in querysets
@@ -137,53 +160,62 @@ def stored_views(querysets: "Sequence[QuerySet[Any]]") -> dict[type[Model], dict
 
 
 def _highest_of_each(querysets: "Sequence[QuerySet[Any]]", alias: str) -> tuple[str, list[Any]]:
-    """Returns the statement for the most viewed rows of each queryset, and its parameters.
+    """Returns the SQL statement for the most viewed rows of each queryset, and its parameters.
 
-    Its rows have the number of the queryset, the primary key as text, and the views.
+    Its rows have the index of the queryset, the primary key as text, and the views.
     """
-    parts: list[str] = []
+    selects: list[str] = []
     parameters: list[Any] = []
     for number, queryset in enumerate(querysets):
         rows = queryset.annotate(tracked_pk=Cast("pk", CharField()), tracked_views=F("view_count"))
         best = rows.order_by("-view_count", "-pk").values_list("tracked_pk", "tracked_views")[:FEW]
-        statement, given = best.query.get_compiler(using=alias, elide_empty=False).as_sql()
-        # Django has no union of parts that are cut, because SQLite has none without a subquery.
-        parts.append(f"SELECT {number}, tracked_pk, tracked_views FROM ({statement}) AS part")  # noqa: S608
-        parameters += given
-    return " UNION ALL ".join(parts), parameters
+        compiler = best.query.get_compiler(using=alias, elide_empty=False)
+        statement, parameters_of_queryset = compiler.as_sql()
+        # By hand, because Django's union() takes no slices on SQLite, which needs the subquery.
+        selects.append(f"SELECT {number}, tracked_pk, tracked_views FROM ({statement}) AS part")  # noqa: S608
+        parameters += parameters_of_queryset
+    return " UNION ALL ".join(selects), parameters
 
 
 def _subject_of_text(model: type[Model], pk: str) -> str:
-    """Returns the subject of the row whose primary key has this text in SQL."""
-    if isinstance(model._meta.pk, IntegerField):  # the quick way for thousands of rows
+    """Returns the subject of the row whose primary key SQL writes as this text."""
+    if isinstance(model._meta.pk, IntegerField):  # a short cut, because there are thousands of rows
         return f"{label_of(model)}:{pk}"
     return subject_of_row(model, model._meta.pk.to_python(pk))
 
 
 def most_viewed(queryset: "QuerySet[Any]", limit: int) -> list[tuple[Any, int]]:
-    """Returns those of the rows that have the highest stored counts, and their views, most viewed
+    """Returns the rows of the queryset with the most stored views, each with its views, most viewed
     first.
+
+    SubjectCount has no foreign key to the rows of other models, so these are not joined in SQL: if
+    a filter leaves few rows, all their counts are read. Otherwise the counts are read, highest
+    first, until enough of them have a row in the queryset.
     """
     if issubclass(queryset.model, Tracked):
         return [(row, row.view_count) for row in _most_viewed_first(queryset)[:limit]]
-    if queryset.query.where:
+    has_filter = bool(queryset.query.where)
+    if has_filter:
         pks = [*queryset.order_by().values_list("pk", flat=True)[: FEW + 1]]
         if len(pks) <= FEW:
             return _most_viewed_of(queryset, pks, limit=limit)
     best: list[tuple[Any, int]] = []
-    # In portions, because the queryset may leave most of them out.
-    for views in _portions_of_counts(queryset.model):
-        rows = _rows_of_subjects(queryset, views)
-        best += [(rows[subject], count) for subject, count in views.items() if subject in rows]
+    for views_by_subject in _portions_of_counts(queryset.model):
+        rows = _rows_of_subjects(queryset, views_by_subject)
+        for subject, views in views_by_subject.items():
+            if subject in rows:
+                best.append((rows[subject], views))
         if len(best) >= limit:
             break
     return best[:limit]
 
 
 def _rows_of_subjects(queryset: "QuerySet[Any]", subjects: Iterable[str]) -> dict[str, Any]:
-    """Returns those rows of the queryset that have one of the subjects, by subject."""
-    pks = {pk: subject for rows in rows_by_model(subjects).values() for pk, subject in rows.items()}
-    return {pks[row.pk]: row for row in queryset.filter(pk__in=list(pks))}
+    """Returns the rows of the queryset that have these subjects, by subject."""
+    subject_by_pk: dict[Any, str] = {}
+    for rows in rows_by_model(subjects).values():
+        subject_by_pk.update(rows)
+    return {subject_by_pk[row.pk]: row for row in queryset.filter(pk__in=list(subject_by_pk))}
 
 
 def _most_viewed_of(
@@ -194,20 +226,26 @@ def _most_viewed_of(
     `pks` are the primary keys of all rows of the queryset.
     """
     model = queryset.model
-    pk_of_subject = {subject_of_row(model, pk): pk for pk in pks}
-    views = {
-        pk_of_subject[subject]: counts.views
-        for subject, counts in by_subject(pk_of_subject).items()
-        if counts.views
-    }
-    best = nlargest(limit, views, key=lambda pk: (views[pk], subject_of_row(model, pk)))
-    rows = queryset.order_by().in_bulk(best)
-    return [(rows[pk], views[pk]) for pk in best if pk in rows]
+    pk_by_subject = {subject_of_row(model, pk): pk for pk in pks}
+    views_by_pk: dict[Any, int] = {}
+    for subject, counts in by_subject(pk_by_subject).items():
+        if counts.views:
+            views_by_pk[pk_by_subject[subject]] = counts.views
+
+    def rank(pk: Any) -> tuple[int, str]:
+        return views_by_pk[pk], subject_of_row(model, pk)
+
+    best_pks = nlargest(limit, views_by_pk, key=rank)
+    rows = queryset.order_by().in_bulk(best_pks)
+    return [(rows[pk], views_by_pk[pk]) for pk in best_pks if pk in rows]
 
 
 def _portions_of_counts(model: type[Model]) -> Iterator[dict[str, int]]:
-    """Yields the stored views of the model by subject, highest first, as many as one call takes."""
-    counts = _most_viewed_first(held(model)).values_list("pk", "view_count")
+    """Yields the stored views of a model without own counts, by subject, highest first.
+
+    Each portion has as many subjects as one call takes.
+    """
+    counts = _most_viewed_first(rows_with_counts(model)).values_list("pk", "view_count")
     start = 0
     while portion := dict(counts[start : start + scripts.SLICE]):
         yield portion

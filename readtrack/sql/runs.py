@@ -15,39 +15,45 @@ from readtrack.store import keys
 class FlushAndNotes(NamedTuple):
     """The last flush, and the notes of a range of days."""
 
-    run: FlushRun | None  # the last one that ended
-    notes: list[tuple[date, str]]  # by day
-    full_until: int  # until when the last good full flush has read (µs), 0 for none
+    run: FlushRun | None  # the last flush that ended, even with an error
+    notes: list[tuple[date, str]]  # day and text, in the order of the days
+    full_until: int  # Redis's time until which the last good full flush has read (µs), 0 for none
 
 
 def flush_and_notes(since: date, until: date) -> FlushAndNotes:
-    """Returns the last flush and the notes of these days, from one query."""
+    """Returns the last flush, and the notes of the days from `since` to `until`, with one query."""
     sql = databases.statement(
         FlushRun,
         "flush_and_notes",
         runs=FlushRun._meta.db_table,
         notes=Note._meta.db_table,
     )
+    # One row for each note, at least one. Each row has the columns of the same last flush; these
+    # are NULL without a flush.
     rows: Any = [*FlushRun.objects.raw(sql, [since, until])]
-    first = rows[0]
-    # Databases without dates give text.
+    run = rows[0]
+    # SQLite has no type for dates, and gives text.
     notes = [(date.fromisoformat(str(row.note_day)), row.note_text) for row in rows if row.note_day]
-    return FlushAndNotes(first if first.pk else None, notes, first.full_until or 0)
+    full_until = run.full_until or 0
+    if run.pk is None:  # there was no flush yet
+        return FlushAndNotes(None, notes, full_until)
+    return FlushAndNotes(run, notes, full_until)
 
 
 def last_good() -> FlushRun | None:
-    """Returns the last good flush; where parts are flushed, the oldest of their last good ones.
+    """Returns the last flush that ended without an error.
 
-    Returns None if a partition was never flushed.
+    If the partitions are flushed in parts, it is the last good flush of the part whose last good
+    flush is the oldest. Returns None if a partition was never flushed.
     """
-    last = ended_well().order_by().values("part").annotate(last=Max("pk")).values("last")
-    newest: dict[str, FlushRun] = {}  # by tag
-    for run in ended_well(pk__in=last):
+    last_of_part = ended_well().order_by().values("part").annotate(last=Max("pk")).values("last")
+    last_runs: dict[str, FlushRun] = {}  # by the tag of a partition
+    for run in ended_well(pk__in=last_of_part):  # newest first
         for tag in SqlEpoch(run.part).tags:
-            newest.setdefault(tag, run)
-    if len(newest) < len(keys.tags()):
+            last_runs.setdefault(tag, run)
+    if len(last_runs) < len(keys.tags()):
         return None
-    return min(newest.values(), key=lambda run: run.started)
+    return min(last_runs.values(), key=lambda run: run.started)
 
 
 def ended_well(**filters: Any) -> "QuerySet[FlushRun]":
@@ -56,7 +62,8 @@ def ended_well(**filters: Any) -> "QuerySet[FlushRun]":
 
 
 def late_after() -> timedelta:
-    """Returns the age after which a flush is late: three intervals, because one tick may be
-    dropped.
+    """Returns the age of the last flush from which on the next one is late.
+
+    That is three intervals, because a single tick of the scheduler may be dropped.
     """
     return timedelta(seconds=3 * conf.FLUSH_INTERVAL)

@@ -12,7 +12,7 @@ from readtrack.models import History
 from readtrack.sql import vendors
 
 VIEW = "readtrack_daily"
-# Hours whose distance from UTC is written into the view where the database knows no time zones.
+# If the database knows no time zones, the view has the offset from UTC of each of these hours.
 HOURS = range(buckets.bucket_index("2000010100"), buckets.bucket_index("2045010100"))
 
 
@@ -29,7 +29,7 @@ def create_view(connection: BaseDatabaseWrapper) -> None:
         create=vendor.create_view,
         view=VIEW,
         table=quote(History._meta.db_table),
-        reads=quote("reads"),  # a word of MySQL
+        reads=quote("reads"),  # a reserved word of MySQL
         day=day,
         position=vendor.position,
         integer=vendor.big_integer,
@@ -52,14 +52,20 @@ def exists(cursor: Any, connection: BaseDatabaseWrapper) -> bool:
 
 
 def _local_seconds() -> str:
-    """Returns the expression for the seconds of local time since 1970, at the start of `hour`."""
-    changes = [(next(hours), ahead) for ahead, hours in groupby(HOURS, key=_seconds_ahead)]
-    _, first_ahead = changes[0]
-    whens = "".join(f" WHEN hour >= {hour} THEN {ahead}" for hour, ahead in reversed(changes))
-    return f"hour * 3600 + CASE{whens} ELSE {first_ahead} END"
+    """Returns the SQL expression for the local time at the start of the column `hour`.
+
+    It is UTC's time (s since 1970) plus the offset that TIME_ZONE has in that hour.
+    """
+    # The first hour of each offset, and the offset (s). A zone changes it when summer time begins
+    # or ends.
+    changes = [(next(hours), offset) for offset, hours in groupby(HOURS, key=_utc_offset)]
+    _, first_offset = changes[0]
+    # The latest change comes first, because CASE takes the first condition that holds.
+    whens = "".join(f" WHEN hour >= {hour} THEN {offset}" for hour, offset in reversed(changes))
+    return f"hour * 3600 + CASE{whens} ELSE {first_offset} END"
 
 
-def _seconds_ahead(hour: int) -> int:
-    """Returns the seconds that the zone is ahead of UTC in an hour."""
+def _utc_offset(hour: int) -> int:
+    """Returns the seconds by which TIME_ZONE is ahead of UTC in an hour (since 1970)."""
     offset = buckets.hour_start(hour).astimezone(get_default_timezone()).utcoffset()
     return int(offset.total_seconds()) if offset else 0

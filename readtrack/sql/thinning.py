@@ -1,4 +1,6 @@
-"""Thinning history: one row a day after the days of HISTORY, none after its years."""
+"""Thinning history: HISTORY's `days` keep their hours, older days keep one row, and history that is
+older than its `years` is deleted.
+"""
 
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -15,16 +17,16 @@ from readtrack.sql.breakdown_history import add_gains
 from readtrack.sql.epochs import lock_epoch
 from readtrack.sql.history import BASELINE
 
-WHOLE_DAYS = 3  # that keep their hours, because the hours in Redis are compared with them
-# More days than needed are thinned, in case some runs were missed.
+WHOLE_DAYS = 3  # days that keep their hours in any case, because Redis's hours are merged with them
+# So many days before the last one to be thinned are thinned as well, in case some runs were missed.
 DAYS_AGAIN = timedelta(days=7)
 
 
 def thin(*, at: datetime) -> int:
-    """Leaves one row a day after the days of HISTORY, none after its years.
+    """Leaves one row a day after the days of HISTORY, and no row after its years.
 
-    What was stored before HISTORY was turned off is thinned by the defaults. Returns how many rows
-    it deleted.
+    Where HISTORY is turned off, old history is thinned by the default days and years. Returns how
+    many rows it deleted.
     """
     kept = {**DEFAULTS["HISTORY"], **(conf.HISTORY or {})}
     deleted = 0
@@ -33,13 +35,13 @@ def thin(*, at: datetime) -> int:
         deleted += _forget(before=buckets.hour_index(oldest))
     end = at - timedelta(days=max(kept["days"], WHOLE_DAYS))
     starts = buckets.period_starts(end - DAYS_AGAIN, end, by="day")
-    days = [buckets.hour_index(start) for start in starts]
+    days = [buckets.hour_index(start) for start in starts]  # the first hour of each day
     for model in (History, ReaderHistory, BreakdownHistory):
         rows = databases.rows(model)
         if not rows.filter(hour__gte=days[0], hour__lt=days[-1]).exists():
             continue
         for first, end_of_day in pairwise(days):
-            if model is BreakdownHistory:
+            if model is BreakdownHistory:  # it has gains; the other models have absolute numbers
                 day = rows.filter(hour__gte=first, hour__lt=end_of_day)
                 deleted += _add_up(day, hour=end_of_day - 1)
             else:
@@ -48,7 +50,10 @@ def thin(*, at: datetime) -> int:
 
 
 def _thin_day(model: Any, first: int, until: int) -> int:
-    """Leaves the last row of each subject in these hours. Returns how many rows it deleted."""
+    """Leaves only the last row of each subject in these hours (since 1970, `until` is exclusive).
+
+    The model has absolute numbers. Returns how many rows it deleted.
+    """
     with databases.of(model).cursor() as cursor:
         cursor.execute(databases.statement(model, "thin"), [first, until] * 2)
         deleted: int = cursor.rowcount
@@ -56,16 +61,17 @@ def _thin_day(model: Any, first: int, until: int) -> int:
 
 
 def _forget(*, before: int) -> int:
-    """Deletes earlier rows, or whole months that are over by then.
+    """Deletes the rows of hours before that hour, or drops the tables of the months before it.
 
-    The last of these rows become the baselines of charts. Returns how many rows it deleted, without
-    those of whole months.
+    The last deleted row of each subject becomes its baseline. Returns how many rows it deleted,
+    without the rows of dropped tables.
     """
     connection = databases.of(History)
     old_months = history_months.old_months(before=before)
-    until = before  # rows of earlier hours are deleted one by one
+    delete_until = before  # earlier rows are deleted by a DELETE
     if old_months:
-        until = old_months[0].since
+        # The rows of whole months go with their tables. Later rows are left to the next run.
+        delete_until = old_months[0].since
         before = old_months[-1].until
     replace = vendors.vendor_of(connection).replace_on_conflict(
         ("subject", "hour"), ("views", "visitors")
@@ -74,17 +80,22 @@ def _forget(*, before: int) -> int:
         with connection.cursor() as cursor:
             raise_baselines = databases.statement(History, "raise_baselines", replace=replace)
             cursor.execute(raise_baselines, [before, before])
-        rows = databases.rows(History).filter(hour__gt=BASELINE, hour__lt=until)
-        deleted = rows.delete()[0]
-    # The months go last, because a baseline that is raised again finds the same rows in them.
+        rows = databases.rows(History).filter(hour__gt=BASELINE, hour__lt=delete_until)
+        deleted, _ = rows.delete()
+    # The months are dropped after the transaction. If the process is killed in between, the next
+    # run finds the same rows in them and raises the baselines again.
     history_months.drop_months(old_months)
     for model in (ReaderHistory, BreakdownHistory):
-        deleted += databases.rows(model).filter(hour__lt=before).delete()[0]
+        deleted_rows, _ = databases.rows(model).filter(hour__lt=before).delete()
+        deleted += deleted_rows
     return deleted
 
 
 def _add_up(day: "QuerySet[Any]", *, hour: int) -> int:
-    """Adds up the gains of the day in that hour of it. Returns how many rows less there are."""
+    """Adds up the gains of a day in one of its hours. Returns by how many rows the day has fewer.
+
+    `day` are the rows of BreakdownHistory of that day.
+    """
     if not day.exclude(hour=hour).exists():
         return 0
     with transaction.atomic(using=databases.of(BreakdownHistory).alias):

@@ -1,7 +1,7 @@
 """What databases do differently. Everything else in `sql/` is the same for all of them.
 
-Another database needs a class here. A statement that it wants written in another way is
-`statements/NAME_VENDOR.sql`, beside `statements/NAME.sql` for the others.
+A further database needs a class here. If it needs a statement of its own, that is the file
+`statements/NAME_VENDOR.sql`; `statements/NAME.sql` is for all other databases.
 """
 
 import re
@@ -27,34 +27,42 @@ class Vendor:
     has_ranges = False  # tables that are divided by ranges of a column
     knows_zones = False  # `AT TIME ZONE`
     shows_locks = False  # there is a statement `oldest_lock`
-    row = "(%s)"  # one row of VALUES
-    position = "INSTR"  # function that returns where a text begins in another
-    big_integer = "BIGINT"  # as CAST names it
-    create_view = "CREATE OR REPLACE VIEW"  # the rights that were granted on the view stay
-    # The day of an hour, of `seconds` of local time since 1970, or of the `zone`.
+    row = "(%s)"  # a row with one value, in VALUES
+    position = "INSTR"  # function that returns where a text begins in another text
+    big_integer = "BIGINT"  # the type of a big integer in CAST
+    create_view = "CREATE OR REPLACE VIEW"  # keeps the rights that were granted on the view
+    # The expression for the local day of an hour of history. `{seconds}` is the expression of
+    # sql_view.py for the local time (s since 1970). A vendor that knows zones takes `{zone}`, the
+    # name of a time zone, and the column `hour`.
     day = "DATE({seconds}, 'unixepoch')"
 
     def raise_on_conflict(self, table: str, keys: Sequence[str], values: Sequence[str]) -> str:
-        """Returns the end of an INSERT that replaces the values of a row if its first one is lower.
+        """Returns the end of an INSERT, for rows that exist already: if the first of the values is
+        lower in the existing row, all values are replaced.
 
-        The names of columns are quoted.
+        `keys` and `values` are the quoted names of columns.
         """
-        is_lower = f"{table}.{values[0]} < EXCLUDED.{values[0]}"
+        first_value = values[0]
+        is_lower = f"{table}.{first_value} < EXCLUDED.{first_value}"
         return f"{self.replace_on_conflict(keys, values)} WHERE {is_lower}"
 
     def replace_on_conflict(self, keys: Sequence[str], values: Sequence[str]) -> str:
-        """Returns the end of an INSERT that replaces the values of a row which exists."""
+        """Returns the end of an INSERT, for rows that exist already: their values are replaced.
+
+        `keys` and `values` are the quoted names of columns.
+        """
         changes = ", ".join(f"{column} = EXCLUDED.{column}" for column in values)
         return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}"
 
     def period_of_hour(self, starts: Sequence[int], first: int = 0) -> str:
-        """Returns the expression for the number of the period that an hour is in.
+        """Returns the SQL expression for the number of the period that the column `hour` is in.
 
-        `starts` are the first hours of the periods, `first` is the number of the first period.
+        `starts` are the first hours of the periods (since 1970), `first` is the number of the first
+        period.
         """
         if len(starts) == 1:
             return str(first)
-        # Divided by halves, because a year has many periods.
+        # A binary search, because a year has many periods.
         half = len(starts) // 2
         earlier = self.period_of_hour(starts[:half], first)
         later = self.period_of_hour(starts[half:], first + half)
@@ -72,7 +80,7 @@ class PostgreSQL(Vendor):
     day = "CAST(TO_TIMESTAMP(hour * 3600.0) AT TIME ZONE '{zone}' AS date)"
 
     def period_of_hour(self, starts: Sequence[int], first: int = 0) -> str:
-        """Returns the expression for the number of the period that an hour is in."""
+        """Returns the SQL expression for the number of the period that the column `hour` is in."""
         return f"width_bucket(hour, ARRAY[{', '.join(map(str, starts))}]) - 1"
 
 
@@ -91,10 +99,11 @@ class MySQL(Vendor):
     day = "DATE(TIMESTAMPADD(SECOND, {seconds}, '1970-01-01'))"
 
     def raise_on_conflict(self, table: str, keys: Sequence[str], values: Sequence[str]) -> str:
-        """Returns the end of an INSERT that replaces the values of a row if its first one is
-        lower.
+        """Returns the end of an INSERT, for rows that exist already: if the first of the values is
+        lower in the existing row, all values are replaced.
         """
-        is_lower = f"VALUES({values[0]}) > {values[0]}"
+        first_value = values[0]
+        is_lower = f"VALUES({first_value}) > {first_value}"
         # MySQL assigns from left to right, so the column that the condition compares comes last.
         changes = [
             f"{column} = IF({is_lower}, VALUES({column}), {column})" for column in reversed(values)
@@ -102,7 +111,7 @@ class MySQL(Vendor):
         return f"ON DUPLICATE KEY UPDATE {', '.join(changes)}"
 
     def replace_on_conflict(self, keys: Sequence[str], values: Sequence[str]) -> str:
-        """Returns the end of an INSERT that replaces the values of a row which exists."""
+        """Returns the end of an INSERT, for rows that exist already: their values are replaced."""
         changes = [f"{column} = VALUES({column})" for column in values]
         return f"ON DUPLICATE KEY UPDATE {', '.join(changes)}"
 
@@ -125,12 +134,13 @@ def vendor_of(connection: BaseDatabaseWrapper) -> Vendor:
 
 
 def statement(connection: BaseDatabaseWrapper, name: str) -> str:
-    """Returns the statement of that name: the one for this vendor, or the one for all."""
+    """Returns the statement of that name: the vendor's own one, or the one for all databases."""
     return STATEMENTS.get(f"{name}_{connection.vendor}") or STATEMENTS[name]
 
 
 def is_conflict(error: OperationalError) -> bool:
     """Returns True if another transaction was in the way, so that a second try may succeed."""
-    state = getattr(error.__cause__, "sqlstate", None)
-    number = error.args[0] if error.args else None
-    return state in CONFLICTS or number in CONFLICTS or "database is locked" in str(error)
+    state = getattr(error.__cause__, "sqlstate", None)  # of PostgreSQL
+    number = error.args[0] if error.args else None  # of MySQL
+    is_locked_in_sqlite = "database is locked" in str(error)
+    return state in CONFLICTS or number in CONFLICTS or is_locked_in_sqlite

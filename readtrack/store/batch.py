@@ -1,8 +1,8 @@
 """Counting the views of many hits by one script: what lua/record_batch.lua takes.
 
-Hot path of BUFFER: a thread makes a batch of the views that waited, and what it makes for each
-view it makes beside the pages. So a view that waits is a plain tuple, and what the views of one
-model and minute have in common is looked up.
+Hot path of BUFFER: while other threads make pages, one thread makes a batch of the views that
+waited. So a view that waits is a plain tuple, and the keys that all views of one model and minute
+share are computed once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,14 +30,14 @@ from readtrack.subjects import label_in
 class PlainView(NamedTuple):
     """A hit with a single view and nothing else to count.
 
-    It waits as `tuple(view)`, which the garbage collector stops looking at: each named tuple that
-    waits costs a page 3 µs.
+    It waits as a plain tuple of these fields, which the garbage collector stops looking at. A named
+    tuple that waits would cost a page 3 µs.
     """
 
     visitor_id: str
     fallback_id: str
-    kind: Kind  # of the visitor
-    caller: Caller | None  # whose id becomes the fallback_id
+    visitor_kind: Kind
+    caller: Caller | None  # its id becomes the fallback_id
     has_new_cookie: bool
     at: datetime
     subject: str
@@ -45,15 +45,15 @@ class PlainView(NamedTuple):
     stand_in: str
 
     @staticmethod
-    def plain(hit: Hit) -> tuple[Any, ...] | None:
-        """Returns the hit as the tuple that waits; None for a hit that has more to count."""
+    def fields_of(hit: Hit) -> tuple[Any, ...] | None:
+        """Returns the fields of the hit as a plain tuple; None for a hit that has more to count."""
         if len(hit.views) != 1 or hit.dimensions:
             return None
         subject = hit.views[0]
         if effects.profile_of(label_in(subject)):
             return None
         visitor = hit.visitor
-        # In the order of the fields. A named tuple would take four times as long.
+        # In the order of the fields above. A named tuple would take four times as long.
         return (
             visitor.id,
             visitor.fallback_id,
@@ -68,20 +68,20 @@ class PlainView(NamedTuple):
 
     @property
     def named(self) -> "PlainView":
-        """The view of the visitor with both ids."""
+        """The view with the fallback_id computed, where only the caller was known."""
         if self.caller is None:
             return self
         return self._replace(fallback_id=id_of(self.caller), caller=None)
 
     @property
     def hit(self) -> Hit:
-        """The view as a hit of the visitor with both ids."""
+        """The view as a hit, with the fallback_id computed."""
         view = self.named
         visitor = Visitor(
             view.visitor_id,
             fallback_id=view.fallback_id,
             new_cookie="new" if view.has_new_cookie else "",
-            kind=view.kind,
+            kind=view.visitor_kind,
         )
         return Hit(
             visitor,
@@ -93,28 +93,31 @@ class PlainView(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What hits of one model, minute and kind have in common in a batch."""
+    """The keys and arguments that a run of similar hits in a batch has in common.
+
+    The hits have one view each, of one model and minute, and equal flags.
+    """
 
     keys: tuple[str, str, str, str]  # unsettled, bucket, model's hour, model's visitors
-    arguments: tuple[str, ...]  # behind the kind and the number of hits
+    arguments: tuple[str, ...]  # those of record_batch.lua after the number of hits
 
 
-class Part(NamedTuple):
-    """What a batch takes of one hit; `run` is None for a hit with several views or with options."""
+class Entry(NamedTuple):
+    """The keys and arguments of one hit in a batch."""
 
-    run: Run | None
-    keys: Sequence[str]
-    arguments: Sequence[str | int | bytes] = ()
+    run: Run | None  # None for a hit with several views or with options
+    keys: Sequence[str]  # without those of the run
+    arguments: Sequence[str | int | bytes] = ()  # none for a hit of a run
 
 
-def part_of_view(view: PlainView, *, prefix: str) -> Part:
-    """Returns what a batch takes of a view, without partitions."""
+def entry_of_view(view: PlainView, *, prefix: str) -> Entry:
+    """Returns the entry of a view in a batch. For sites without partitions."""
     minute = int(view.at.timestamp()) // keys.MINUTE
     starts = keys.of_minute(minute, prefix, "", label_in(view.subject))
     rate_id = view.visitor_id
-    if view.fallback_id and view.kind != "user":
+    if view.fallback_id and view.visitor_kind != "user":
         rate_id = view.fallback_id
-    names = [
+    view_keys = [
         starts.rate + rate_id,
         starts.total + view.subject,
         starts.hour + view.subject,
@@ -123,87 +126,98 @@ def part_of_view(view: PlainView, *, prefix: str) -> Part:
     ]
     second_id = view.fallback_id or view.stand_in
     if second_id:
-        names.append(f"{starts.window}{second_id}:{view.subject}")
-    run = _run(
+        view_keys.append(f"{starts.window}{second_id}:{view.subject}")
+    run = _run_of_view(
         starts,
-        0,
+        0,  # hits that rate.lua counted, which runs only with partitions
         prefix_length(prefix),
         newcomers_of(has_new_cookie=view.has_new_cookie),
         teller_of(by_script=view.by_script, has_stand_in=bool(view.stand_in)),
-        len(names),
+        len(view_keys),
     )
-    return Part(run, names)
+    return Entry(run, view_keys)
 
 
-def part_of_call(call: Call[Outcome]) -> Part:
-    """Returns what a batch takes of a call of `count_views`."""
-    common = len(common_arguments())
-    own: Sequence[Any] = call.args[common:]
-    hits, length, newcomers, teller, _, _, visitor, *subjects = own
-    if len(subjects) > 1:  # several views, or one with options
-        return Part(None, call.keys, own)
+def entry_of_call(call: Call[Outcome]) -> Entry:
+    """Returns the entry in a batch of the hit that a call of `count_views` would count."""
+    arguments: Sequence[Any] = call.args[len(common_arguments()) :]
+    counted_hits, length, newcomers, teller, _, _, visitor, *subjects = arguments
+    if len(subjects) > 1:  # several views, or options behind the subject
+        return Entry(None, call.keys, arguments)
     [subject] = subjects
     rate, unsettled, bucket, total, hour, model_hour, minute_visitors, hll, *windows = call.keys
-    own_keys = [rate, total, hour, hll, *windows]
-    total_start = total.removesuffix(subject)
-    window_start = windows[0].removesuffix(f"{visitor}:{subject}")
-    run = Run(
+    view_keys = [rate, total, hour, hll, *windows]
+    run = _run(
         (unsettled, bucket, model_hour, minute_visitors),
-        (
-            hits,
-            length,
-            newcomers,
-            teller,
-            str(len(own_keys)),
-            str(_bytes(total_start) + 1),
-            str(_bytes(window_start) + 1),
-        ),
+        (counted_hits, length, newcomers, teller, len(view_keys)),
+        total_start=total.removesuffix(subject),
+        window_start=windows[0].removesuffix(f"{visitor}:{subject}"),
     )
-    return Part(run, own_keys)
+    return Entry(run, view_keys)
 
 
 @lru_cache(maxsize=1024)
-def _run(starts: keys.ViewKeys, *numbers: int) -> Run:
-    places = (_bytes(starts.total) + 1, _bytes(starts.window) + 1)
-    return Run(
+def _run_of_view(starts: keys.ViewKeys, *numbers: int) -> Run:
+    """Returns the run of all views with these keys and numbers, the same object for each."""
+    return _run(
         (starts.unsettled, starts.bucket, starts.model_hour, starts.minute_visitors),
-        tuple(map(str, (*numbers, *places))),
+        numbers,
+        total_start=starts.total,
+        window_start=starts.window,
     )
 
 
+def _run(
+    run_keys: tuple[str, str, str, str],
+    numbers: Iterable[str | int],
+    *,
+    total_start: str,
+    window_start: str,
+) -> Run:
+    """Returns a run. The script cuts subject and visitor out of the keys that have these starts."""
+    subject_position = _bytes(total_start) + 1  # in Lua, the first byte is 1
+    visitor_position = _bytes(window_start) + 1
+    return Run(run_keys, tuple(map(str, (*numbers, subject_position, visitor_position))))
+
+
 def _bytes(text: str) -> int:
+    """Returns the length of the text in Redis (bytes)."""
     return len(text.encode())
 
 
-def count_batch(parts: Iterable[Part]) -> Call[list[Sequence[Reason]] | None]:
+def count_batch(entries: Iterable[Entry]) -> Call[list[Sequence[Reason]] | None]:
     """Counts hits of one partition by one script.
 
-    The result has, for each hit, the reasons why views of it do not count; it is None if the
-    server of the partition is silent.
+    The result has, for each hit, the reasons why its views do not count. It is None if the server
+    of the partition is silent.
     """
-    names: list[str] = []
+    key_names: list[str] = []
     arguments: list[Any] = [*common_arguments()]
-    last_keys: Sequence[str] = ()
-    for run, run_parts in groupby(parts, attrgetter("run")):
-        number_at = len(arguments) + 1  # the number of hits is known once they were looked at
+    keys_of_last_run: Sequence[str] = ()
+    for run, entries_of_run in groupby(entries, attrgetter("run")):
+        # The index of the number of hits, which is known only after the loop over them.
+        count_index = len(arguments) + 1
         if run is None:
             arguments += ("other", 0)
-        elif run.keys == last_keys:
+        elif run.keys == keys_of_last_run:
             arguments += ("same", 0, *run.arguments)
         else:
             arguments += ("alike", 0, *run.arguments)
-            names += run.keys
-            last_keys = run.keys
-        for part in run_parts:
-            arguments[number_at] += 1
-            names += part.keys
+            key_names += run.keys
+            keys_of_last_run = run.keys
+        for entry in entries_of_run:
+            arguments[count_index] += 1
+            key_names += entry.keys
             if run is None:
-                arguments += (len(part.keys), len(part.arguments), *part.arguments)
-    return Call("record_batch", names, arguments, _reasons, absent=None)
+                arguments += (len(entry.keys), len(entry.arguments), *entry.arguments)
+    return Call("record_batch", key_names, arguments, _reasons, absent=None)
 
 
 def _reasons(answers: Sequence[Any]) -> list[Sequence[Reason]]:
-    """Returns for each hit of an answer the reasons why views of it did not count."""
+    """Returns the reasons why views of each hit did not count.
+
+    The script answers with one code for a hit of a run, and with a list of codes for another hit.
+    """
     reasons: list[Sequence[Reason]] = []
     for answer in answers:
         codes = [answer] if isinstance(answer, int) else answer

@@ -1,8 +1,7 @@
 """Buffered recording: hits wait in the process, and one thread sends many of them by one script.
 
-With BUFFER above 0 a page does not wait for Redis to count its views. Pages that mark something
-read or take a step do, and so do all pages while the queue is full, and once the process ends:
-their hits are recorded directly.
+With BUFFER above 0 a page does not wait for Redis to count its views. Its hit is recorded directly
+if it marks something read or takes a step, while the queue is full, and once the process ends.
 """
 
 import signal
@@ -25,7 +24,7 @@ from readtrack.conf import conf, logger, register_at_fork
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, Reason
 from readtrack.store import batch, clock, day_keys, keys, recording, scripts
-from readtrack.store.batch import Part, PlainView
+from readtrack.store.batch import Entry, PlainView
 from readtrack.store.circuit import SilentError, ask_anyway, fail_open
 from readtrack.store.cluster import REFUSAL
 from readtrack.store.counting import count_views, rate_limit, set_hits
@@ -34,7 +33,7 @@ from readtrack.store.skips import key_of, skip_buffer
 
 MOST = 5_000  # hits that wait; some 2 kB each
 BATCH = 250  # hits of one script, because a script blocks the server
-EACH = 20  # while too many hits wait, each 20th page that comes sleeps for PAUSE
+EACH = 20  # while too many hits wait, each 20th page sleeps for PAUSE
 PAUSE = 0.00001  # seconds
 # Hits that are sent before BUFFER seconds are over, so that a busy process does not fill its queue.
 ENOUGH = 50 * EACH
@@ -47,59 +46,61 @@ LAST_PAUSE = 0.1  # seconds between two of these tries
 PATIENCE = 2.0
 NEVER = Event()
 
-NOTHING_ELSE = NO_OUTCOME[:-1]  # of an outcome, before what is queued
+EMPTY_FIELDS = NO_OUTCOME[:-1]  # the fields of an outcome before `queued`
 
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """A hit as calls, which may be sent again."""
+    """A hit in the form of its calls, which may be sent again."""
 
     at: datetime
-    parts: Sequence["ViewsOfPartition"]
+    view_groups: Sequence["ViewsOfPartition"]
     upkeep: Sequence[Call[Any]]
-    skips: str  # key of the counts of its skips; "" for a page's script, whose repeats are expected
-    # Counts the hit, where the rate is in another partition; None once it did.
+    # Key of the counts of its skips; "" for a hit by a page's script, whose repeats are expected.
+    skips_key: str
+    # Counts the hit where the rate is in another partition than the views; None once it was run.
     rate: Call[int] | None
-    back: Call[int] | None  # takes the hit back if none of its views counts
-    # Looks for a robot's mark, where the rate is that of an earlier time.
+    take_back: Call[int] | None  # takes the hit back if none of its views counts
+    # Looks for a robot's mark, if `rate` counts the hit at an earlier time.
     mark: Call[int] | None = None
-    sent: float = 0.0  # when it was sent first, by the monotonic clock; 0 for never
+    first_sent: float = 0.0  # seconds of the monotonic clock; 0 for a hit that was never sent
 
     @classmethod
     def of(cls, hit: Hit) -> "Waiting":
-        parts = [
-            ViewsOfPartition(len(part.views), count_views(part))
-            for part in recording.by_partition(hit)
+        """Returns the hit in the form of its calls."""
+        view_groups = [
+            ViewsOfPartition(len(portion.views), count_views(portion))
+            for portion in recording.by_partition(hit)
         ]
         return cls(
             at=hit.at,
-            parts=parts,
+            view_groups=view_groups,
             upkeep=day_keys.upkeep(hit.at) if hit.visitor.kind == "day" else (),
-            skips="" if hit.by_script else key_of(hit.at),
+            skips_key="" if hit.by_script else key_of(hit.at),
             rate=recording.rate(hit, 1) if conf.PARTITIONS > 1 else None,
-            back=recording.rate(hit, -1) if recording.takes_back(hit) else None,
+            take_back=recording.rate(hit, -1) if recording.takes_back(hit) else None,
         )
 
     @property
     def rate_calls(self) -> list[Call[int]]:
-        """The calls that ask for the visitor's hits; without the rate once it counted the hit.
+        """The calls that return the visitor's hits: `rate` until it was run, and `mark`.
 
-        The mark is last, because it outweighs the rate.
+        The mark is last, because its result replaces that of the rate.
         """
         return [call for call in (self.rate, self.mark) if call is not None]
 
     def set_hits(self, hits: int) -> None:
-        """Sets the number of the visitor's hits before this one, unless it is 0."""
+        """Tells the calls that count the views the number of the visitor's hits, unless it is 0."""
         if hits:
-            for part in self.parts:
-                set_hits(part.call, hits)
+            for views in self.view_groups:
+                set_hits(views.call, hits)
 
 
 class ViewsOfPartition(NamedTuple):
     """The views of a hit that are of one partition."""
 
-    number: int
-    call: Call[Outcome]
+    number: int  # how many views
+    call: Call[Outcome]  # counts them
 
 
 class Sent(NamedTuple):
@@ -110,30 +111,30 @@ class Sent(NamedTuple):
     reasons: Sequence[Reason] | None  # why views do not count; None where the server is silent
 
 
-# How a hit waits: as a plain tuple of the fields of PlainView where that suffices, as it came, or as
-# calls where it was sent before, or where its tenant is known only to its own request.
+# The forms in which a hit waits: the fields of a PlainView for a hit of one view; the hit itself;
+# or Waiting for a hit that was sent before, and for one whose tenant only its own request knows.
 Queued = tuple[Any, ...] | Hit | Waiting
 
 
 class HitBuffer:
     """The hits of this process that Redis does not have yet, and the thread that sends them."""
 
-    _earlier: Any = signal.SIG_DFL  # what handled SIGTERM before
+    _earlier_handler: Any = signal.SIG_DFL  # of SIGTERM
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Forgets all hits, as a forked process must, whose parent sends them."""
+        """Forgets all hits. For a process that was forked, because its parent sends them."""
         self._lock = Lock()
-        self._work = Event()
-        self._soon = Event()
+        self._work = Event()  # set while the thread has something to send
+        self._soon = Event()  # set if the thread is to send before BUFFER seconds are over
         self._is_closed = False
         self._has_ended = False  # the thread looks at the queue no more
         self._process = object()  # which the thread belongs to
         self._thread: Thread | None = None
         self._queue: deque[Queued] = deque()
-        self._batch: list[Any] = []  # is being sent, as it was queued or as Waiting
+        self._batch: list[Any] = []  # hits that are being sent, in any of the forms of `Queued`
 
     def add(self, hit: Hit) -> Outcome | None:
         """Queues a hit. Returns None for one that is to be recorded directly."""
@@ -144,58 +145,66 @@ class HitBuffer:
             return None
         if watch.notices:
             skip_buffer.add(key_of(hit.at), ())
-        waiting = _queued(identified)
+        queued = _queued(identified)
         with self._lock:
             if self._has_ended or len(self._queue) >= MOST:
                 return None
-            self._queue.append(waiting)
-            number = len(self._queue)
-        self._wake(number)
-        return tuple.__new__(Outcome, (*NOTHING_ELSE, hit.views))
+            self._queue.append(queued)
+            queue_length = len(self._queue)
+        self._wake(queue_length)
+        # This takes less time than `Outcome(queued=hit.views)`.
+        return tuple.__new__(Outcome, (*EMPTY_FIELDS, hit.views))
 
-    def _wake(self, number: int) -> None:
-        """Lets the thread send; at once where that number of hits waits."""
+    def _wake(self, queue_length: int) -> None:
+        """Lets the thread send the queue; at once if many hits wait."""
         if not self._work.is_set():
             self._work.set()
-        if number % EACH or number < ENOUGH:
+        if queue_length % EACH or queue_length < ENOUGH:
             return
         self._soon.set()
-        if number >= 2 * ENOUGH:
+        if queue_length >= 2 * ENOUGH:
             # CPython gives the GIL back to a thread that has just released it, as the only thread
             # of a server does for each request. Without the sleep the sending thread waits for up
             # to half a second, and the queue fills up.
             sleep(PAUSE)
 
     def send_skips(self) -> bool:
-        """Sends the skips within BUFFER seconds. Returns False if the process ends."""
+        """Lets the thread send the skips in BUFFER seconds. Returns False if the process ends."""
         if self._thread is None and not self._start():
             return False
         self._work.set()
         return not self._is_closed
 
     def close_on_sigterm(self) -> None:
-        """Sends all hits before the process handles SIGTERM, after which uvicorn, for one, calls no
-        exit handlers.
+        """Has all hits sent before the process handles SIGTERM, because some servers, such as
+        uvicorn, call no exit handlers after it.
         """
-        if signal.getsignal(signal.SIGTERM) != self._on_sigterm:
-            # Raised in another thread than the main one, and in a subinterpreter.
-            with suppress(ValueError):
-                self._earlier = signal.signal(signal.SIGTERM, self._on_sigterm) or signal.SIG_DFL
+        if signal.getsignal(signal.SIGTERM) == self._on_sigterm:
+            return
+        # ValueError is raised in another thread than the main one, and in a subinterpreter.
+        with suppress(ValueError):
+            handler = signal.signal(signal.SIGTERM, self._on_sigterm)
+            # None for a handler that was not set by Python.
+            self._earlier_handler = handler or signal.SIG_DFL
 
     def close(self) -> None:
-        """Sends all hits, and tries again for GRACE seconds. From then on hits are recorded directly."""
+        """Has all hits sent, and tried again for GRACE seconds. From then on hits are recorded
+        directly.
+        """
         self._end(PATIENCE)
-        if self._number and not self._has_ended:
-            logger.warning("%d queued views wait for Redis before the process ends.", self._number)
-        self._end(GRACE)
-        if self._number:
+        if self._waiting_hits and not self._has_ended:
             logger.warning(
-                "%d queued views were not recorded before the process ended.", self._number
+                "%d queued views wait for Redis before the process ends.", self._waiting_hits
+            )
+        self._end(GRACE)
+        if self._waiting_hits:
+            logger.warning(
+                "%d queued views were not recorded before the process ended.", self._waiting_hits
             )
 
     def _end(self, seconds: float) -> None:
         """Has the thread send all hits and end, and waits for it."""
-        # Without the lock, because a signal may interrupt the thread that has it.
+        # Without the lock, because a signal may interrupt the thread that holds it.
         self._is_closed = True
         self._work.set()
         self._soon.set()
@@ -203,19 +212,21 @@ class HitBuffer:
             self._thread.join(seconds)
 
     @property
-    def _number(self) -> int:
+    def _waiting_hits(self) -> int:
         """The number of hits that wait."""
         return len(self._batch) + len(self._queue)
 
     def _on_sigterm(self, number: int, frame: Any) -> None:
-        if self._earlier == signal.SIG_DFL:
+        """Has all hits sent, then hands the signal to the handler from before."""
+        if self._earlier_handler == signal.SIG_DFL:
             self.close()
         else:  # the server finishes its requests first, and the process sends the rest at its exit
             self._end(PATIENCE)
-        signal.signal(number, self._earlier)
+        signal.signal(number, self._earlier_handler)
         signal.raise_signal(number)
 
     def _start(self) -> bool:
+        """Starts the thread, unless it runs. Returns False if the interpreter ends."""
         with self._lock:
             if self._thread is None:
                 thread = Thread(
@@ -226,12 +237,13 @@ class HitBuffer:
                 except RuntimeError:  # no thread begins where the interpreter ends
                     return False
                 self._thread = thread
-                # Not atexit, which forks of multiprocessing, as granian's workers are, ignore
-                # before Python 3.13.
+                # Not atexit, which forks of multiprocessing ignore before Python 3.13. Workers of
+                # granian are such forks.
                 Finalize(None, self.close, exitpriority=0)
         return True
 
     def _run(self, process: object) -> None:
+        """Sends the queue every BUFFER seconds until the process ends. Runs in the thread."""
         while not self._is_closed:
             self._work.wait()
             self._soon.wait(AGAIN if self._batch else conf.BUFFER or 1)
@@ -252,7 +264,7 @@ class HitBuffer:
             # A request that has the lock adds a last hit. The timeout is for one that a signal
             # interrupted, whose handler waits for this thread.
             has_lock = self._lock.acquire(timeout=PATIENCE)
-            self._has_ended = not self._number or monotonic() > until
+            self._has_ended = not self._waiting_hits or monotonic() > until
             if has_lock:
                 self._lock.release()
             if self._has_ended:
@@ -261,8 +273,9 @@ class HitBuffer:
         skip_buffer.close()
 
     def _send_all(self) -> None:
-        """Sends the queue in batches, and at least what there is of skips."""
-        # Without those that come back meanwhile, because a server of a cluster is silent.
+        """Sends the queue in batches, and the skips, even if no hit waits."""
+        # Hits that are queued again meanwhile wait for the next time, because their server of a
+        # cluster is silent.
         remaining = len(self._queue)
         while True:
             try:
@@ -270,7 +283,7 @@ class HitBuffer:
                     size = min(BATCH, remaining)
                     remaining -= size
                     self._take(size)
-                # A view that is sent again counts once for as long as its window is open.
+                # A view that is sent again counts once only while its window is open.
                 self._give_up(monotonic() - (conf.WINDOW or 1) / 2)
                 if self._batch or skip_buffer.skips:
                     is_sent: bool = ask_anyway(self._send, False)  # noqa: FBT003
@@ -279,7 +292,7 @@ class HitBuffer:
                         return
             except Exception:  # the thread must not end
                 logger.exception("Queued views could not be recorded.")
-                with suppress(Exception):  # this may be what fails
+                with suppress(Exception):  # it may be these two lines that fail
                     self._batch = list(map(_waiting, self._batch))
                     self._give_up(inf)
             self._batch = []
@@ -287,7 +300,10 @@ class HitBuffer:
                 return
 
     def _take(self, size: int) -> None:
-        """Takes hits from the queue and sends them as they are; the batch has those to send again."""
+        """Takes hits from the queue into the batch, and sends them in the form in which they wait.
+
+        If that fails, the batch has them as Waiting, to be sent again. Otherwise it is empty.
+        """
         began = monotonic()
         self._batch = [self._queue.popleft() for _ in range(size)]
         if not self._batch:
@@ -295,27 +311,28 @@ class HitBuffer:
         is_sent: bool = ask_anyway(self._send_plain, False)  # noqa: FBT003
         if is_sent:
             self._batch = []
+            return
         self._batch = list(map(_waiting, self._batch))
         for waiting in self._batch:
-            waiting.sent = waiting.sent or began
+            waiting.first_sent = waiting.first_sent or began
 
     def _send_plain(self) -> bool:
-        """Sends hits as they were queued. Returns False if they have to be sent as Waiting.
+        """Sends the batch in the form in which it waited. Returns False if that cannot be done.
 
-        Makes nothing that lasts until all hits are sent, because the garbage collector would look
-        at it: with an object for each hit that took as long as all else that the thread does.
+        It keeps no object for each hit until all are sent, because the garbage collector would
+        look at these objects, which took as long as everything else that the thread does.
         """
         if not self._can_be_sent_plain():
             return False
         prefix = keys.prefix()
-        counting = batch.count_batch(_part(queued, prefix=prefix) for queued in self._batch)
+        counting = batch.count_batch(_entry(queued, prefix=prefix) for queued in self._batch)
         upkeep: list[Call[Any]] = []
         for queued in self._batch:
             if _is_of_a_day(queued):
                 upkeep += day_keys.upkeep(_view(queued).at)
         try:
             skip_buffer.send(counting, *upkeep, *_clock_question())
-        except ResponseError:  # because of one hit, perhaps
+        except ResponseError:  # perhaps because of one hit
             return False
         for queued, reasons in zip(self._batch, counting.result or (), strict=True):
             if reasons:
@@ -323,21 +340,26 @@ class HitBuffer:
         return True
 
     def _can_be_sent_plain(self) -> bool:
-        # Where one hit waits as calls, all do, and the first is the oldest.
+        """Returns True if no hit of the batch has to be sent as Waiting."""
+        # The first hit decides for all: if one is Waiting, all are, and the first is the oldest.
         first = self._batch[0]
         if conf.PARTITIONS > 1 or isinstance(first, Waiting):
             return False
+        # An older hit counts in the rate of its own time, which only Waiting can do.
         return _view(first).at >= _rate_window_ago()
 
     def _count_skips_of(self, view: PlainView | Hit, reasons: Sequence[Reason]) -> None:
-        """Has the skips of a view counted, but for those of a script, whose repeats are expected."""
+        """Adds the skips of a view, unless a script reported it, whose repeats are expected."""
         if not view.by_script:
             skip_buffer.add(key_of(view.at), reasons)
             self._work.set()
 
     def _send(self) -> bool:
-        """Sends the batch, and queues again what silent servers did not take. Returns True."""
-        self._rate()
+        """Sends the batch of Waiting, and queues again what silent servers did not take.
+
+        Returns True, in which it differs from the default that `fail_open` returns.
+        """
+        self._count_rates()
         counted: set[Waiting] = set()
         silent: defaultdict[Waiting, list[ViewsOfPartition]] = defaultdict(list)
         for sent in self._send_groups():
@@ -346,114 +368,131 @@ class HitBuffer:
                 continue
             if len(sent.reasons) < sent.views.number:
                 counted.add(sent.waiting)
-            if sent.reasons and sent.waiting.skips:
-                skip_buffer.add(sent.waiting.skips, sent.reasons)
+            if sent.reasons and sent.waiting.skips_key:
+                skip_buffer.add(sent.waiting.skips_key, sent.reasons)
                 self._work.set()
         self._queue_again(silent, counted)
         self._take_back(counted.union(silent))
         return True
 
     def _send_groups(self) -> list["Sent"]:
-        """Sends the batch, by one script for each partition, and returns what became of each hit."""
+        """Sends the batch by one script for each partition. Returns what became of each hit."""
         groups = self._by_partition()
         countings = []
         for group in groups:
-            parts = [batch.part_of_call(views.call) for _, views in group]
-            countings.append(batch.count_batch(parts))
+            entries = [batch.entry_of_call(views.call) for _, views in group]
+            countings.append(batch.count_batch(entries))
         upkeep = [call for waiting in self._batch for call in waiting.upkeep]
         try:
             skip_buffer.send(*countings, *upkeep, *_clock_question())
-        except ResponseError:  # because of one hit, perhaps
-            return [Sent(*pair, _count_alone(pair[1])) for pair in chain.from_iterable(groups)]
+        except ResponseError:  # perhaps because of one hit, so each is sent by its own script
+            return [
+                Sent(waiting, views, _count_alone(views))
+                for waiting, views in chain.from_iterable(groups)
+            ]
         sent = []
         for group, counting in zip(groups, countings, strict=True):
-            # None for a silent server.
-            answer = [None] * len(group) if counting.result is None else counting.result
-            for pair, reasons in zip(group, answer, strict=True):
-                sent.append(Sent(*pair, reasons))
+            # Without a result, the server of the group is silent.
+            no_reasons = [None] * len(group)
+            reasons_by_hit: Sequence[Sequence[Reason] | None] = counting.result or no_reasons
+            for (waiting, views), reasons in zip(group, reasons_by_hit, strict=True):
+                sent.append(Sent(waiting, views, reasons))
         return sent
 
     def _queue_again(
         self, silent: Mapping[Waiting, Sequence[ViewsOfPartition]], counted: Container[Waiting]
     ) -> None:
-        """Queues what silent servers did not take."""
-        for waiting, parts in silent.items():
-            back = None if waiting in counted else waiting.back
-            self._queue.append(replace(waiting, parts=parts, upkeep=(), back=back))
+        """Queues the views that silent servers did not take.
+
+        `counted` has the hits of which other servers have counted a view.
+        """
+        for waiting, view_groups in silent.items():
+            take_back = None if waiting in counted else waiting.take_back
+            self._queue.append(
+                replace(waiting, view_groups=view_groups, upkeep=(), take_back=take_back)
+            )
             self._work.set()
 
     def _take_back(self, kept: Container[Waiting]) -> None:
-        """Takes hits of the batch back that counted nothing."""
-        calls = [waiting.back for waiting in self._batch if waiting.back and waiting not in kept]
-        # Not sent again if it fails, because the batch would be.
+        """Takes hits of the batch back, but not the kept ones, which counted or are sent again."""
+        unkept = [waiting for waiting in self._batch if waiting not in kept]
+        calls = [waiting.take_back for waiting in unkept if waiting.take_back]
+        # Not tried again if it fails, because the batch would be sent again as well.
         fail_open(scripts.run_all, [], *calls)
 
     def _by_partition(self) -> Sequence[Sequence[tuple[Waiting, ViewsOfPartition]]]:
         """Returns the views of the batch in groups, one for each partition."""
-        parts = [(waiting, part) for waiting in self._batch for part in waiting.parts]
+        pairs = [(waiting, views) for waiting in self._batch for views in waiting.view_groups]
 
         def tag_of(pair: tuple[Waiting, ViewsOfPartition]) -> str:
-            unsettled = pair[1].call.keys[1]
+            _, views = pair
+            unsettled = views.call.keys[1]
             return keys.tag_in(unsettled)
 
-        return list(keys.by_tag(parts, tag_of).values())
+        return list(keys.by_tag(pairs, tag_of).values())
 
-    def _rate(self) -> None:
-        """Counts hits whose rate is in another partition, and looks for marks of robots in the rates
-        of hits that waited longer than a rate window.
+    def _count_rates(self) -> None:
+        """Counts the hits whose rate is in another partition than their views.
+
+        Also looks whether the visitors of hits that waited longer than a rate window are marked as
+        robots.
         """
-        before = _rate_window_ago()
+        window_ago = _rate_window_ago()
         for waiting in self._batch:
-            if waiting.at < before and not waiting.mark:
+            if waiting.at < window_ago and not waiting.mark:
                 _move_rate(waiting)
-        scripts.run_all(*(call for waiting in self._batch for call in waiting.rate_calls))
+        rate_calls = [call for waiting in self._batch for call in waiting.rate_calls]
+        scripts.run_all(*rate_calls)
         for waiting in self._batch:
             for call in waiting.rate_calls:
                 waiting.set_hits(call.result)
             waiting.rate = None
 
     def _give_up(self, before: float) -> None:
-        """Counts what was sent first before that time as errors."""
+        """Counts as errors the hits that were first sent before that time (monotonic clock)."""
         kept = []
         for waiting in self._batch:
-            if waiting.sent >= before:
+            if waiting.first_sent >= before:
                 kept.append(waiting)
-            elif waiting.skips:
-                views = sum(part.number for part in waiting.parts)
-                skip_buffer.add(waiting.skips, ["error"] * views)
+            elif waiting.skips_key:
+                number_of_views = sum(views.number for views in waiting.view_groups)
+                skip_buffer.add(waiting.skips_key, ["error"] * number_of_views)
         self._batch = kept
 
 
 def _with_ids_of_the_day(hit: Hit) -> Hit | None:
-    """Returns the hit with ids of the day for a hashed visitor; None if Redis does not tell them."""
+    """Returns the hit; that of a hashed visitor with ids of the day, or None if Redis fails."""
     if hit.visitor.kind != "hash":
         return hit
     resolve = partial(day_keys.resolve, hit.visitor, at=hit.at)
     visitor = resolve() if day_keys.is_known(hit.at) else fail_open(resolve, None)
-    return None if visitor is None else hit._replace(visitor=visitor)
+    if visitor is None:
+        return None
+    return hit._replace(visitor=visitor)
 
 
 def _queued(hit: Hit) -> Queued:
     """Returns the form in which the hit waits."""
     if keys.tenant_function() is not None:  # the thread knows no tenant
         return Waiting.of(hit.named)
-    return PlainView.plain(hit) or hit
+    return PlainView.fields_of(hit) or hit
 
 
-def _view(queued: Any) -> "PlainView | Hit":
-    """Returns a queued hit with names for its fields."""
+def _view(queued: Any) -> PlainView | Hit:
+    """Returns a queued hit that is not Waiting with names for its fields."""
     return queued if isinstance(queued, Hit) else PlainView._make(queued)
 
 
-def _part(queued: Any, *, prefix: str) -> Part:
-    """Returns what a batch takes of a queued hit."""
+def _entry(queued: Any, *, prefix: str) -> Entry:
+    """Returns the entry in a batch of a queued hit that is not Waiting."""
     view = _view(queued).named
     if isinstance(view, Hit):
-        return batch.part_of_call(count_views(view))
-    return batch.part_of_view(view, prefix=prefix)
+        return batch.entry_of_call(count_views(view))
+    return batch.entry_of_view(view, prefix=prefix)
 
 
 def _waiting(queued: Any) -> Waiting:
+    """Returns a queued hit of any form as Waiting."""
     if isinstance(queued, Waiting):
         return queued
     if isinstance(queued, Hit):
@@ -462,46 +501,55 @@ def _waiting(queued: Any) -> Waiting:
 
 
 def _is_of_a_day(queued: Any) -> bool:
-    """Returns True if a queued hit is that of a visitor whose ids are those of a day."""
+    """Returns True for a queued hit, not Waiting, of a visitor whose ids are those of a day."""
     view = _view(queued)
-    kind = view.visitor.kind if isinstance(view, Hit) else view.kind
-    return kind == "day"
+    if isinstance(view, Hit):
+        return view.visitor.kind == "day"
+    return view.visitor_kind == "day"
 
 
 def _clock_question() -> list[Call[None]]:
-    """Returns the question for Redis's clock where it is due."""
+    """Returns the call that asks for Redis's time if that is due; else none."""
     return [clock.question()] if perf_counter() >= clock.due else []
 
 
 def _rate_window_ago() -> datetime:
+    """Returns the time one rate window before now. The rate of an older hit is gone from Redis."""
     return clock.now() - timedelta(seconds=rate_limit().seconds)
 
 
 def _move_rate(waiting: Waiting) -> None:
-    """Counts the hit in the rate of the time when it came, because hits of minutes may be sent
-    together.
+    """Counts the hit in a rate of the window in which it came, in place of the present rate.
+
+    Otherwise the hits of several minutes would count as if they came at once.
     """
-    judge: Call[Any] | None = waiting.rate if conf.PARTITIONS > 1 else waiting.parts[0].call
-    if judge is None:
+    counting: Call[Any] | None = waiting.view_groups[0].call
+    if conf.PARTITIONS > 1:
+        counting = waiting.rate
+    if counting is None:  # the rate has counted the hit already
         return
-    waiting.mark = recording.mark(judge.keys[0])
+    waiting.mark = recording.mark(counting.keys[0])
     window = int(waiting.at.timestamp()) // rate_limit().seconds
-    for call in (judge, waiting.back):
+    for call in (counting, waiting.take_back):
         if call is not None:
-            rate, *others = call.keys
-            call.keys = [f"{rate}:{window}", *others]
+            rate_key, *other_keys = call.keys
+            call.keys = [f"{rate_key}:{window}", *other_keys]
 
 
-def _count_alone(part: ViewsOfPartition) -> Sequence[Reason] | None:
-    """Counts views by a script of their own. Returns why they do not count, None for a silent server."""
+def _count_alone(views: ViewsOfPartition) -> Sequence[Reason] | None:
+    """Counts the views by a script of their own.
+
+    Returns the reasons why views do not count; None for a silent server. Raises ResponseError if
+    the server refuses all scripts for now.
+    """
     try:
-        outcome = scripts.run(part.call)
+        outcome = scripts.run(views.call)
     except SilentError:
         return None
     except ResponseError as error:
-        if REFUSAL.search(str(error)):  # then the hits wait
+        if REFUSAL.search(str(error)):  # the caller keeps the hits for later
             raise
-        return ["error"] * part.number
+        return ["error"] * views.number
     return [*outcome.skipped.values()]
 
 

@@ -19,59 +19,63 @@ Args = ParamSpec("Args")
 Result = TypeVar("Result")
 
 
-FURTHER = 20  # failures, beyond which the pause before the next try grows no more
+MOST_FAILURES = 20  # further ones do not make the pause longer
 
 
 class SilentError(RedisError):
-    """A server of a cluster does not serve a command; the others may."""
+    """One server of a cluster does not serve a command. Other servers may still answer."""
 
 
 class BusyError(SilentError):
-    """No connection to Redis was free in time: a shortage, while Redis is well."""
+    """No connection to Redis was free in time. Redis itself may be well."""
 
 
 class Circuit:
-    """Opens when Redis fails. While it is open no caller waits, but for one that tries Redis again.
+    """Opens when Redis fails. While it is open, callers do not ask Redis, except one that tries again.
 
     After the first failure the next caller tries at once, because one slow answer is no outage.
     After each failed try the pause doubles, from TIMEOUT to CIRCUIT seconds.
     """
 
     def __init__(self, name: str = "Redis") -> None:
-        self.name = name
+        self.name = name  # for the log
         self._lock = Lock()
-        self.opened: float | None = (
-            None  # the last failure or try (monotonic clock); None if closed
-        )
-        self.pause = inf  # seconds from then to the next try; CIRCUIT at most
-        self._failures = 0  # since pages last were quick
+        # When Redis last failed or was tried again (seconds of the monotonic clock); None while the
+        # circuit is closed.
+        self.opened: float | None = None
+        self.pause = inf  # seconds from `opened` to the next try; CIRCUIT at most
+        self._failures = 0  # since pages were last quick
         self._is_trying = False
-        self.slow_since: float | None = (
-            None  # end of the first of the slow pages; None after a quick one
-        )
+        # When the first of the slow pages ended (the same clock); None after a quick page.
+        self.slow_since: float | None = None
 
     def lets_pass(self) -> bool:
-        """Returns True while it is closed, and to a caller that is to try Redis again."""
+        """Returns True if the caller may ask Redis."""
         with self._lock:
             if self.opened is None:
                 return True
-            now = time.monotonic()
-            if now - self.opened < min(self.pause, conf.CIRCUIT) or _has_little_time():
+            pause = min(self.pause, conf.CIRCUIT)
+            if time.monotonic() - self.opened < pause or _has_little_time():
                 return False
-            self.opened = now
-            self.pause = 2 * conf.TIMEOUT  # within which this caller knows
+            # This caller tries Redis. Other callers wait until it knows, which takes TIMEOUT.
+            self.opened = time.monotonic()
+            self.pause = 2 * conf.TIMEOUT
             self._is_trying = True
             return True
 
     def open(self, error: Exception, *, pause: float | None = None) -> None:
-        """Opens it after a failure, for that many seconds."""
+        """Opens the circuit because of this error. Says so in the log and by a signal.
+
+        The next caller tries after `pause` seconds, by default after a time that each failure
+        doubles.
+        """
         with self._lock:
             was_closed = self.opened is None
-            if not (was_closed or self._is_trying):
-                return  # the caller began before others failed
+            if not was_closed and not self._is_trying:
+                return  # the caller began before the circuit opened
             self.opened = time.monotonic()
             self.pause = conf.TIMEOUT * (2**self._failures - 1) if pause is None else pause
-            self._failures = min(self._failures + 1, FURTHER)
+            self._failures = min(self._failures + 1, MOST_FAILURES)
             self._is_trying = False
         if was_closed:
             logger.warning(
@@ -80,15 +84,17 @@ class Circuit:
             redis_failed.send_robust(sender=None, error=error)
 
     def close(self) -> None:
-        """Closes it, and forgets the failures."""
-        self.opened = self.slow_since = None
+        """Closes the circuit, and forgets all failures."""
+        self.opened = None
+        self.slow_since = None
         self._failures = 0
 
     def note_wait(self, waited: float) -> None:
-        """Notes how long a page waited (s) that had all answers in time. Opens for CIRCUIT seconds
-        once all pages wait half of TIMEOUT or more, for longer than that.
+        """Notes how long a page waited for Redis (s) that got all answers in time.
 
-        One slow moment, such as a fork of Redis, opens nothing, because views would be lost.
+        Opens the circuit for CIRCUIT seconds if all pages of the last TIMEOUT seconds waited for
+        more than half of TIMEOUT. One slow moment, such as a fork of Redis, does not open it,
+        because views would be lost.
         """
         now = time.monotonic()
         if waited <= conf.TIMEOUT / 2:
@@ -103,15 +109,16 @@ class Circuit:
 
 @dataclass(slots=True)
 class Page:
-    """The making of a page: everything in the block together waits for Redis no longer than `left`
-    seconds.
+    """A context in which a page is made.
+
+    All waiting for Redis in it takes `seconds_left` at most.
     """
 
     request: Any
-    left: float  # at first TIMEOUT
-    # Seconds of them that it waited for single servers of a cluster, which have circuits of their
-    # own, or for a free connection.
-    elsewhere: float = 0.0
+    seconds_left: float  # seconds that the page may still wait; TIMEOUT at first
+    # Seconds of them that the page waited for single servers of a cluster, which have their own
+    # circuits, or for a free connection.
+    seconds_elsewhere: float = 0.0
     _token: Any = None
 
     def __enter__(self) -> None:
@@ -119,93 +126,91 @@ class Page:
 
     def __exit__(self, *error: object) -> None:
         present_page.reset(self._token)
-        if 0 < self.left < conf.TIMEOUT:  # with 0 an answer was missing
-            circuit.note_wait(conf.TIMEOUT - self.left - self.elsewhere)
+        if 0 < self.seconds_left < conf.TIMEOUT:  # with 0 an answer was missing
+            circuit.note_wait(conf.TIMEOUT - self.seconds_left - self.seconds_elsewhere)
 
-    def wait_for_connection(self, seconds: float) -> None:
-        """Notes that it waited for a free connection, for which Redis is not to blame."""
-        self.left -= seconds
-        self.elsewhere += seconds
+    def note_wait_for_connection(self, seconds: float) -> None:
+        """Notes that the page waited for a free connection, for which Redis is not to blame."""
+        self.seconds_left -= seconds
+        self.seconds_elsewhere += seconds
 
 
 circuit = Circuit()
-present_page: ContextVar[Page | None] = ContextVar(
-    "page", default=None
-)  # the page that is being made
+# The page that is being made; None outside of a request.
+present_page: ContextVar[Page | None] = ContextVar("page", default=None)
 
 
 def within_page(
-    limit: Callable[[float], object],
-    most: float,
+    set_timeout: Callable[[float], object],
+    timeout: float,
     wait: Callable[Args, Result],
     *args: Args.args,
     **kwargs: Args.kwargs,
 ) -> Result:
-    """Returns the result of `wait` within `most` seconds, or as many as the page has left. Raises
-    TimeoutError.
+    """Returns the result of `wait`, which gets `timeout` seconds, or what the page has left.
+
+    `set_timeout` takes the seconds that `wait` waits at most: before and after they are `timeout`.
+    Raises TimeoutError.
     """
     page = present_page.get()
-    seconds = most if page is None else min(most, page.left)
+    seconds = timeout if page is None else min(timeout, page.seconds_left)
     if seconds <= 0:
         raise TimeoutError("the page has waited for Redis as long as it may")
-    is_short = (
-        seconds < most * 0.98
-    )  # a little less is as good as all, because each change of a limit takes time
+    # If nearly all seconds are left, the time-out stays, because each change of it takes time.
+    is_short = seconds < timeout * 0.98
     if is_short:
-        limit(seconds)
+        set_timeout(seconds)
     began = time.perf_counter()
     try:
         result = wait(*args, **kwargs)
-    except BlockingIOError as error:  # by `kernel_limit`
+    except BlockingIOError as error:  # the kernel raises it after a `kernel_limit`
         raise TimeoutError("Redis did not answer in time") from error
     finally:
         if page is not None:
-            page.left -= time.perf_counter() - began
+            page.seconds_left -= time.perf_counter() - began
     if is_short:
-        limit(most)
+        set_timeout(timeout)
     return result
 
 
 def kernel_limit(sock: socket, seconds: float) -> None:
-    """Limits how long a blocking socket waits. With Python's own time-outs, other threads run
-    before it asks.
+    """Limits how long the kernel lets a blocking socket wait.
+
+    Python's own time-outs cost a page more, because other threads run before the socket is read.
     """
-    value = pack("ll", int(seconds), max(1, int(seconds % 1 * 1_000_000)))  # 0 would be no limit
+    microseconds = int(seconds % 1 * 1_000_000)
+    value = pack("ll", int(seconds), max(1, microseconds))  # 0 would be no limit
     for option in (SO_RCVTIMEO, SO_SNDTIMEO):
         sock.setsockopt(SOL_SOCKET, option, value)
-
-
-def _has_little_time() -> bool:
-    """Returns True if the page has too little time left for its failure to prove anything."""
-    page = present_page.get()
-    return page is not None and page.left < conf.TIMEOUT / 2
 
 
 def fail_open(
     call: Callable[Args, Result], default: Result, *args: Args.args, **kwargs: Args.kwargs
 ) -> Result:
-    """Returns the call's result, or `default` if Redis fails or has just failed. For the edges of a
-    request only.
+    """Returns the result of the call; `default` if Redis fails, or while the circuit is open.
+
+    Only for the edges of a request. Elsewhere errors surface.
     """
-    if circuit.opened is None or circuit.lets_pass():
-        try:
-            result = call(*args, **kwargs)
-        except SilentError:  # of a server with a circuit of its own, or no connection was free
-            pass
-        except (RedisError, OSError) as error:
-            _note_failure(error)
-        else:
-            if circuit.opened is not None:
-                _note_success()
-            return result
-    return default
+    if circuit.opened is not None and not circuit.lets_pass():
+        return default
+    try:
+        result = call(*args, **kwargs)
+    except SilentError:  # the server of a cluster has its own circuit, or no connection was free
+        return default
+    except (RedisError, OSError) as error:
+        _note_failure(error)
+        return default
+    if circuit.opened is not None:
+        _note_success()
+    return result
 
 
 def ask_anyway(
     call: Callable[Args, Result], default: Result, *args: Args.args, **kwargs: Args.kwargs
 ) -> Result:
-    """Returns the call's result, or `default` if Redis fails. Asks it though it has just failed: for
-    what waits for Redis and for which no page waits.
+    """Returns the result of the call; `default` if Redis fails.
+
+    Asks Redis while the circuit is open, too. For what waits for Redis while no page waits for it.
     """
     try:
         result = call(*args, **kwargs)
@@ -223,14 +228,20 @@ def _note_failure(error: Exception) -> None:
     """Opens the circuit, unless the page had spent its time on waiting for a free connection."""
     page = present_page.get()
     is_late = isinstance(error, (TimeoutError, exceptions.TimeoutError))
-    if is_late and page is not None and page.elsewhere >= conf.TIMEOUT / 2:
+    if is_late and page is not None and page.seconds_elsewhere >= conf.TIMEOUT / 2:
         return
     circuit.open(error)
 
 
 def _note_success() -> None:
-    """Closes the circuit. The failures of a page are forgotten once it was quick in all."""
+    """Closes the circuit. In a page, failures are forgotten only once a whole page was quick."""
     if present_page.get() is None:
         circuit.close()
     else:
         circuit.opened = None
+
+
+def _has_little_time() -> bool:
+    """Returns True if the page has so little time left that its failure would prove nothing."""
+    page = present_page.get()
+    return page is not None and page.seconds_left < conf.TIMEOUT / 2

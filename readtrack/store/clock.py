@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from math import ceil
 from time import perf_counter, time
-from typing import Any
+from typing import Any, NamedTuple
 
 from readtrack.conf import conf
 from readtrack.store import scripts
@@ -13,40 +13,53 @@ from readtrack.store.connection import connect, server_time
 from readtrack.store.scripts import Call
 
 EVERY = 60.0  # seconds after which a process asks for Redis's time again
-FRESH = (
-    1.0  # seconds in which the two clocks drift apart by less than DRIFT; NTP slews half as fast
-)
+# Seconds in which the two clocks drift apart by less than DRIFT: NTP changes clocks half as fast.
+FRESH = 1.0
 DRIFT = 1_000  # µs
 
-# By cache alias: the difference between Redis's clock and `perf_counter` (µs), and when it was
-# learnt.
+# By cache alias: Redis's clock less `perf_counter` (µs).
 _offsets: dict[str, int] = {}
+# By cache alias: the `perf_counter` when the offset was learnt.
 _learnt: dict[str, float] = {}
 
 skew = 0.0  # Redis's clock less this machine's (seconds), which may be minutes off
-due = 0.0  # the `perf_counter` from which to ask again; 0 for never asked
-_second = 0, datetime.fromtimestamp(0, timezone.utc)  # the last that `now` returned
+due = 0.0  # the `perf_counter` from which to ask again; 0 if Redis was never asked
+
+
+class _Second(NamedTuple):
+    """One second of Redis's clock."""
+
+    number: int  # since 1970
+    start: datetime  # UTC
+
+
+# The last one that `now` returned. One value, because another thread may replace it at any time.
+_last_second = _Second(0, datetime.fromtimestamp(0, timezone.utc))
 
 
 def now() -> datetime:
-    """Returns the running second of Redis's clock, without a round trip. The time of a hit.
+    """Returns the present second of Redis's clock, without a round trip. It is the time of a hit.
 
-    Not of this machine's clock, because the flush looks into buckets by Redis's.
+    This machine's clock would not do, because the flush looks for buckets by Redis's clock.
     """
-    global _second
-    second = int(time() + skew)
-    if second != _second[0]:  # a new object for each hit takes 30 times as long
-        _second = second, datetime.fromtimestamp(second, timezone.utc)
-    return _second[1]
+    global _last_second
+    number = int(time() + skew)
+    second = _last_second
+    if second.number != number:
+        # Only once a second, because a new object for each hit takes 30 times as long.
+        second = _Second(number, datetime.fromtimestamp(number, timezone.utc))
+        _last_second = second
+    return second.start
 
 
 def at(began: float) -> int:
-    """Returns Redis's time (µs) at a reading of `time.perf_counter`.
+    """Returns Redis's time (µs) when `time.perf_counter` was `began`.
 
     It is too early by at most the time that an answer takes, and off by what either clock was set
-    since the last answer. Asks Redis once in a process, and with partitions, whose marks teach no
-    clock, once in EVERY seconds. Raises redis.RedisError.
+    since the last answer. Asks Redis once in a process; with partitions once in EVERY seconds.
+    Raises redis.RedisError.
     """
+    # Without partitions, each call that marks something read learns the time, too.
     if conf.CACHE not in _offsets or (
         conf.PARTITIONS > 1 and perf_counter() - _learnt[conf.CACHE] >= EVERY
     ):
@@ -55,8 +68,9 @@ def at(began: float) -> int:
 
 
 def recent() -> int:
-    """Returns Redis's time (µs), up to a millisecond too early and not too late. Raises
-    redis.RedisError.
+    """Returns Redis's time (µs), a millisecond too early at most, and never too late.
+
+    Raises redis.RedisError.
     """
     if perf_counter() - _learnt.get(conf.CACHE, -FRESH) >= FRESH:
         ask()
@@ -72,24 +86,31 @@ def ask() -> None:
 
 
 def question() -> Call[None]:
-    """Compares the clocks by the answer to a call that goes along with others, and so may come
-    late.
+    """Returns the call that learns Redis's time in the round trip of other calls.
+
+    Its answer may be late, because the other calls take time.
     """
-    return Call("TIME", (), (), lambda answer: learn(_microseconds(answer), is_late=True), None)
+
+    def decode(answer: Sequence[Any]) -> None:
+        learn(_microseconds(answer), is_late=True)
+
+    return Call("TIME", (), (), decode, absent=None)
 
 
 def _microseconds(answer: Sequence[Any]) -> int:
+    """Returns the time in an answer to TIME (µs)."""
     seconds, microseconds = answer
     return int(seconds) * 1_000_000 + int(microseconds)
 
 
-def learn(server: int, *, is_late: bool = False) -> None:
-    """Takes Redis's time (µs) from an answer that arrived just now; or `is_late`, and then only
-    tells the skew.
+def learn(redis_time: int, *, is_late: bool = False) -> None:
+    """Learns Redis's time (µs) from an answer that arrived just now.
+
+    A late answer only sets the skew.
     """
     global skew, due
-    skew = server / 1_000_000 - time()
+    skew = redis_time / 1_000_000 - time()
     due = perf_counter() + EVERY
     if not is_late:
         _learnt[conf.CACHE] = perf_counter()
-        _offsets[conf.CACHE] = server - ceil(_learnt[conf.CACHE] * 1_000_000)
+        _offsets[conf.CACHE] = redis_time - ceil(_learnt[conf.CACHE] * 1_000_000)

@@ -1,5 +1,5 @@
-"""Redis Cluster: a client that sends a command to the server of its key, and does without a server
-that fails.
+"""Redis Cluster: a client that sends each command to the server of its key. If one server fails,
+only the commands for that server do.
 """
 
 import re
@@ -26,23 +26,24 @@ from redis.utils import str_if_bytes
 
 from readtrack.conf import conf
 from readtrack.store.circuit import BusyError, Circuit, Page, SilentError, present_page
-from readtrack.store.pools import close_idle, is_shortage
+from readtrack.store.pools import Command, close_idle, is_shortage
 
 TRIES = 3  # of a page's command that the cluster redirects, or cannot serve for now
 PATIENCE = 10.0  # seconds in which long work tries again, so that a replica can take over
 PAUSE = 0.1  # seconds between two of its tries
-ASKED_EVERY = 0.25  # seconds between two questions of a process where the slots are
+ASKED_EVERY = 0.25  # seconds after which a process may ask again where the slots are
 
-# Of all scripts, or of all writes. redis-py drops some codes.
+# Errors by which a server refuses all scripts, or all writes. redis-py drops some of the codes.
 REFUSAL = re.compile(r"(^|-)(BUSY|MISCONF|NOREPLICAS|OOM) |'maxmemory'|Link with MASTER")
 REDIRECTED = (AskError, ClusterDownError, SilentError, TryAgainError)  # MovedError is an AskError
 
 Address = tuple[str, int]
-Command = tuple[Any, ...]
-# Errors of a server, and of the way to it.
+# Errors of a server, and of the connection to it.
 FAILURES = (ResponseError, exceptions.ConnectionError, exceptions.TimeoutError, OSError)
-MOMENT = 0.005  # seconds that a page gets to take what other servers have answered meanwhile
+# Seconds that a page without time gets, to read the answers that other servers have sent already.
+MOMENT = 0.005
 
+# Returns one server's answers: see `Cluster.spread`.
 Ask = Callable[[Redis, Sequence[Command], Callable[[], None]], Sequence[Any]]
 Result = TypeVar("Result")
 
@@ -64,23 +65,27 @@ class ScanPosition(NamedTuple):
 
 
 class Cluster(Redis):
-    """A client of all servers of a cluster, each with a circuit of its own. All keys of a command
-    are in one slot.
+    """A client of all servers of a cluster, each of which has its own circuit.
+
+    All keys of a command have to be in one slot.
     """
 
     def __init__(
         self, seeds: Sequence[Address], client_of: Callable[[Address], Redis], *, is_patient: bool
     ) -> None:
-        """Takes addresses of some servers, and a function that makes the client of one."""
+        """Takes the addresses of some servers, and a function that makes a client of one server.
+
+        A patient client is for long work: it tries again, and opens no circuit.
+        """
         super().__init__(connection_pool=client_of(seeds[0]).connection_pool)
         self.is_patient = is_patient
         self._client_of = client_of
-        self._known = deque(seeds)
+        self._addresses = deque(seeds)  # of all servers that are known, replicas included
         self._servers: dict[Address, tuple[Redis, Circuit]] = {}
         self._slots: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         self._primaries: list[Address] = []
         self._asked = -ASKED_EVERY  # by the monotonic clock
-        self._beginning = Lock()
+        self._beginning = Lock()  # of the thread that asks first where the slots are
 
     def clients(self) -> list[Redis]:
         """Returns a client of each server that has slots. Raises SilentError if no server of the
@@ -88,19 +93,22 @@ class Cluster(Redis):
         """
         if self.is_patient:
             self.refresh()
-        self.address(None)
-        return [self.server(address)[0] for address in self._primaries]
+        self.address(None)  # raises SilentError
+        servers = [self.server(address) for address in self._primaries]
+        return [client for client, _ in servers]
 
     def address(self, key: str | bytes | None) -> Address:
-        """Returns the server of the key; for None one that answers. Raises SilentError if nobody
-        knows one.
+        """Returns the address of the key's server. Raises SilentError if no server is known.
+
+        Without a key, it is the address of a primary, of one that has not failed if possible.
         """
         if not self._primaries:
             self._begin()
         if key is None:
             address = min(self._primaries, key=self._failed_at, default=None)
         else:
-            address = self._slots[key_slot(key.encode() if isinstance(key, str) else key)]
+            key_bytes = key.encode() if isinstance(key, str) else key
+            address = self._slots[key_slot(key_bytes)]
         if address is not None:
             return address
         if self._primaries:
@@ -108,13 +116,13 @@ class Cluster(Redis):
         raise SilentError("no server of the cluster answers")
 
     def _begin(self) -> None:
-        """Asks where the slots are, unless another thread does: a pool may have one connection."""
+        """Learns where the slots are. One thread asks, because a pool may have one connection."""
         page = present_page.get()
-        seconds = PATIENCE if page is None else max(0.0, page.left)
+        seconds = PATIENCE if page is None else max(0.0, page.seconds_left)
         began = perf_counter()
         has_turn = self._beginning.acquire(timeout=seconds)
         if page is not None:
-            page.wait_for_connection(perf_counter() - began)
+            page.note_wait_for_connection(perf_counter() - began)
         try:
             if not self._primaries:
                 self.refresh()
@@ -123,12 +131,13 @@ class Cluster(Redis):
                 self._beginning.release()
 
     def at(self, address: Address, ask: Callable[[Redis], Result]) -> Result:
-        """Returns the answer of that server. Raises SilentError, at once if the server failed a
-        moment ago.
+        """Returns what `ask` returns for the client of the server at that address.
+
+        Raises SilentError if the server fails; at once, without asking, if it failed a moment ago.
         """
         client, circuit = self.server(address)
         if self.is_patient:
-            return self._at_length(client, circuit, ask)
+            return self._at_patiently(client, circuit, ask)
         page = present_page.get()
         seconds_left = _seconds_left(page)
         if seconds_left <= 0 or not _lets_pass(circuit):
@@ -139,13 +148,15 @@ class Cluster(Redis):
         except FAILURES as error:
             if isinstance(error, ResponseError) and not REFUSAL.search(str(error)):
                 raise
-            if _is_to_blame(error, seconds_left):
+            if _has_failed(error, seconds_left):
                 _give_up(page, circuit, error)
             raise _silent(circuit, error) from error
         return result
 
-    def _at_length(self, client: Redis, circuit: Circuit, ask: Callable[[Redis], Result]) -> Result:
-        """Returns the answer of a server to long work, for which no circuit opens."""
+    def _at_patiently(
+        self, client: Redis, circuit: Circuit, ask: Callable[[Redis], Result]
+    ) -> Result:
+        """Returns what `ask` returns for that client. For long work, which opens no circuit."""
         page = present_page.get()
         try:
             return _asked_within(page, client, circuit, ask)
@@ -155,34 +166,41 @@ class Cluster(Redis):
             raise _silent(circuit, error) from error
 
     def _follow(self, error: RedisError) -> bool:
-        """Learns where slots are now. Returns True if it makes sense to send the command again."""
+        """Learns where slots are now. Returns True if the command may be sent again."""
         page = present_page.get()
-        if page and page.left <= 0:
+        if page and page.seconds_left <= 0:
             return False
         if isinstance(error, MovedError):
             self.refresh()
-            address = self._named(error)
+            # The server that answered may not know of the move yet, but the error does.
+            address = self._address_in(error)
             self._slots[error.slot_id] = address
             if address not in self._primaries:
                 self._primaries.append(address)
             return True
+        # The server is down. Another one may have taken its slots, or will.
         if self.is_patient:
             sleep(PAUSE)
-        return self.refresh() or self.is_patient
+        is_refreshed = self.refresh()
+        return is_refreshed or self.is_patient
 
-    def _named(self, error: AskError) -> Address:
-        # A server that does not know the other's name gives none: it is its own.
-        return error.host or self._known[0][0], error.port
+    def _address_in(self, error: AskError) -> Address:
+        """Returns the address of the server to which the error redirects."""
+        # A server that does not know the host of the other server leaves it out. It then is the
+        # host of the servers that are known.
+        known_host, _ = self._addresses[0]
+        return error.host or known_host, error.port
 
     def refresh(self) -> bool:
-        """Asks a server where the slots are, unless this process did so a moment ago. Returns True
-        if one answered.
+        """Asks a server where the slots are, unless this process did so a moment ago.
+
+        Returns True if a server answered.
         """
         if self._primaries and monotonic() - self._asked < ASKED_EVERY:
             return False
         self._asked = monotonic()
-        self._known.rotate()
-        for address in sorted(self._known, key=self._failed_at):
+        self._addresses.rotate()
+        for address in sorted(self._addresses, key=self._failed_at):
             try:
                 answer = self.at(address, methodcaller("execute_command", "CLUSTER", "SLOTS"))
             except RedisError:
@@ -191,17 +209,18 @@ class Cluster(Redis):
             if layout.primaries:
                 self._slots = layout.slots
                 self._primaries = layout.primaries
-                self._known = deque(layout.servers)
+                self._addresses = deque(layout.servers)
                 self._forget_others(layout.servers)
                 return True
         return False
 
     def _failed_at(self, address: Address) -> float:
         """Returns when the server failed (monotonic clock), 0 for a server that did not."""
-        return self.server(address)[1].opened or 0
+        _, circuit = self.server(address)
+        return circuit.opened or 0
 
     def _forget_others(self, servers: Sequence[Address]) -> None:
-        """Closes the connections to the servers that are in the cluster no more."""
+        """Closes the connections to all servers but these, which are those of the cluster now."""
         for address in set(self._servers) - {*servers}:
             client, _ = self._servers.pop(address, (self, None))  # another thread may do the same
             close_idle(client.connection_pool)
@@ -226,92 +245,105 @@ class Cluster(Redis):
             try:
                 return self._try_command(*args, **options)
             except REDIRECTED as error:
-                is_last = monotonic() > until if self.is_patient else tries == TRIES
+                is_last = tries == TRIES
+                if self.is_patient:
+                    is_last = monotonic() > until
                 if is_last or not self._follow(error):
                     raise SilentError(f"{type(error).__name__}: {error}") from error
                 tries += 1
 
     def _try_command(self, *args: Any, **options: Any) -> Any:
-        """Returns the answer of the server that should have the key, or of the one to which the
-        key's slot is on its way.
+        """Returns the answer of the key's server.
+
+        While the key's slot is moving to another server, the other server may answer.
         """
 
-        def redirected(client: Redis) -> Any:
+        def ask_new_server(client: Redis) -> Any:
             pipeline: Any = client.pipeline(transaction=False)
-            return pipeline.execute_command("ASKING").execute_command(*args, **options).execute()[1]
+            pipeline.execute_command("ASKING")  # without it, the server would redirect us back
+            pipeline.execute_command(*args, **options)
+            _, answer = pipeline.execute()
+            return answer
 
         try:
             address = self.address(_key_of(args))
             return self.at(address, methodcaller("execute_command", *args, **options))
-        except MovedError:
+        except MovedError:  # an AskError, too
             raise
         except AskError as error:
-            return self.at(self._named(error), redirected)
+            return self.at(self._address_in(error), ask_new_server)
 
     def spread(self, commands: Sequence[Command], ask: Ask) -> list[Any]:
-        """Returns the answers to the commands; an error is the answer to the command that it
-        concerns.
+        """Returns the answer to each command. If a command fails, its answer is the error.
 
-        `ask` takes a client of a server, the commands for it and a function that asks the other
-        servers, which it calls once it has sent them, so that all are sent before any answer is
-        waited for.
+        `ask` takes a client of a server, the commands for that server, and a function `meanwhile`.
+        It sends the commands, then calls `meanwhile`, then reads the answers. `meanwhile` does the
+        same with the next server, so that all commands are sent before any answer is read.
         """
         answers: list[Any] = [None] * len(commands)
-        waiting = self._by_server(commands, answers)
+        unasked_servers = self._by_server(commands, answers)
 
         def ask_next() -> None:
-            if not waiting:
+            """Puts the answers of the next server into `answers`."""
+            if not unasked_servers:
                 return
-            address, places = waiting.pop()
-            portion = [commands[place] for place in places]
+            address, indexes = unasked_servers.pop()
+            portion = [commands[index] for index in indexes]
             try:
-                answered = self.at(address, lambda client: ask(client, portion, ask_next))
+                server_answers = self.at(address, lambda client: ask(client, portion, ask_next))
             except SilentError as error:
-                answered = [error] * len(places)
-            for place, answer in zip(places, answered, strict=True):
-                answers[place] = answer
+                server_answers = [error] * len(indexes)
+            for index, answer in zip(indexes, server_answers, strict=True):
+                answers[index] = answer
 
-        while waiting:
+        while unasked_servers:  # those after a server that failed before it called `meanwhile`
             ask_next()
-        return [
-            self._repeated(command) if isinstance(answer, REDIRECTED) else answer
-            for command, answer in zip(commands, answers, strict=True)
-        ]
+        for index, answer in enumerate(answers):
+            if isinstance(answer, REDIRECTED):
+                answers[index] = self._repeated(commands[index])
+        return answers
 
     def _by_server(
         self, commands: Sequence[Command], answers: list[Any]
     ) -> list[tuple[Address, list[int]]]:
-        """Returns the places of the commands for each server. An error becomes the answer to a
-        command that no server can take.
+        """Returns the address of each server, with the indexes of the commands for it.
+
+        Puts an error into `answers` for each command that no server can take.
         """
         groups = defaultdict[Address, list[int]](list)
-        names = [_key_of(command) for command in commands]
-        first_name = next(filter(None, names), None)
-        for place, name in enumerate(names):
+        command_keys = [_key_of(command) for command in commands]
+        first_key = next(filter(None, command_keys), None)
+        for index, key in enumerate(command_keys):
             try:
-                # A command without a key goes where another one goes anyway.
-                groups[self.address(name or first_name)].append(place)
+                # A command without a key goes to a server that is asked anyway.
+                groups[self.address(key or first_key)].append(index)
             except SilentError as error:
-                answers[place] = error
-        # In one order, so that no two threads wait for the connection that the other one has.
+                answers[index] = error
+        # In one order, so that no two threads wait for a connection that the other thread has.
         return sorted(groups.items())
 
     def _repeated(self, command: Command) -> Any:
+        """Returns the answer to a command that is sent again, or its error.
+
+        Raises SilentError for long work, so that no further command waits as long.
+        """
         try:
             return self.execute_command(*command)
         except RedisError as error:
             if self.is_patient and isinstance(error, SilentError):
-                raise  # without the others, each of which would wait as long
+                raise
             return error
 
     def disconnect(self) -> None:
         """Closes the connections to all servers that nobody uses."""
-        for client, _ in list(self._servers.values()):  # other threads may meet new ones
+        for client, _ in list(self._servers.values()):  # a copy, because other threads may add some
             close_idle(client.connection_pool)
 
     def scan(self, cursor: Any = 0, *args: Any, **options: Any) -> Any:
-        """Returns a cursor and keys of one server. Those of one that fails come again, from the one
-        that takes over.
+        """Returns a cursor for the next call, and keys of one server. The last cursor is 0.
+
+        If a server fails, its keys come again, from the replica that takes over. Raises SilentError
+        if none does.
         """
         position = cursor if isinstance(cursor, ScanPosition) else ScanPosition()
         until = monotonic() + PATIENCE
@@ -329,22 +361,23 @@ class Cluster(Redis):
                 sleep(PAUSE)
                 position = ScanPosition(position.done)
                 continue
-            next_cursor, names = scanned
+            next_cursor, key_names = scanned
             if next_cursor:
-                return position._replace(cursor=next_cursor), names
-            return ScanPosition(position.done | {address}), names
+                return position._replace(cursor=next_cursor), key_names
+            return ScanPosition(position.done | {address}), key_names
 
     def _next_to_scan(self, done: frozenset[Address]) -> Address | None:
-        """Returns a server whose keys were not all returned; None if all were."""
+        """Returns a primary that is not among the done ones; None if all are done."""
         self.clients()  # refreshes the primaries
         return next((address for address in self._primaries if address not in done), None)
 
     def time(self, **options: Any) -> Any:
-        """Returns the earliest time of the servers that answer, so that no page seems to begin
-        after it did.
+        """Returns the earliest time of the servers that answer, in seconds and microseconds.
+
+        By a later time, a page would seem to begin after it did.
         """
-        # nanoseconds by which each clock is ahead of `perf_counter`: an answer ages while others
-        # are asked
+        # By how much each server's clock is ahead of `perf_counter` (ns). Not the time itself,
+        # because that passes while the next servers are asked.
         ahead = []
         self.address(None)
         for address in self._primaries:
@@ -358,58 +391,64 @@ class Cluster(Redis):
 
 def _key_of(command: Command) -> Any:
     """Returns the first key of a command; None for one without keys."""
-    place = {"EVAL": 3, "EVALSHA": 3, "MEMORY": 2}.get(command[0], 1)
-    return command[place] if len(command) > place else None
+    key_index = {"EVAL": 3, "EVALSHA": 3, "MEMORY": 2}.get(command[0], 1)
+    return command[key_index] if len(command) > key_index else None
 
 
 def _seconds_left(page: Page | None) -> float:
-    return inf if page is None else page.left
+    """Returns how long the page may still wait (s); without a page that is for ever."""
+    return inf if page is None else page.seconds_left
 
 
 def _lets_pass(circuit: Circuit) -> bool:
+    """Returns True if the server may be asked. A closed circuit takes no lock."""
     return circuit.opened is None or circuit.lets_pass()
 
 
 def _asked_within(
     page: Page | None, client: Redis, circuit: Circuit, ask: Callable[[Redis], Result]
 ) -> Result:
-    """Returns what the server answers, and closes its circuit.
+    """Returns what `ask` returns for the client, and closes the circuit of the server.
 
-    How long the page waited is noted in the circuit of the server, and nowhere else.
+    The time that the page waited is noted in the circuit of the server, not in that of the site.
     """
     if page is None:
         result = ask(client)
         if circuit.opened is not None:
             circuit.close()
         return result
-    # `ask` may wait for other servers, too, which note their own part of the time.
-    before = page.left + page.elsewhere
+    # `ask` may also wait for other servers, whose circuits note that part of the time.
+    before = page.seconds_left + page.seconds_elsewhere
     try:
         result = ask(client)
         circuit.opened = None
     finally:
-        waited = before - page.left - page.elsewhere
-        page.elsewhere += waited
+        waited = before - page.seconds_left - page.seconds_elsewhere
+        page.seconds_elsewhere += waited
     circuit.note_wait(waited)
     return result
 
 
-def _is_to_blame(error: Exception, seconds_left: float) -> bool:
-    """Returns True if the server failed, and did not just have little time because another one hangs."""
+def _has_failed(error: Exception, seconds_left: float) -> bool:
+    """Returns True if the error means that the server failed.
+
+    A time-out does not if the page had little time left, because another server hangs. Nor does a
+    shortage of connections.
+    """
     if isinstance(error, exceptions.ConnectionError):
         return not is_shortage(error)
     return isinstance(error, ResponseError) or seconds_left > conf.TIMEOUT / 2
 
 
 def _give_up(page: Page | None, circuit: Circuit, error: Exception) -> None:
-    """Opens the circuit of a server, and lets the page take the answers of the other servers."""
+    """Opens the circuit of a server, and gives the page time to read other servers' answers."""
     circuit.open(error)
     if page:
-        page.left = max(page.left, MOMENT)
+        page.seconds_left = max(page.seconds_left, MOMENT)
 
 
 def _raise_refusal(result: Any) -> None:
-    """Raises the first answer of several by which the server refuses all scripts or writes."""
+    """Raises the first of several answers by which the server refuses all scripts or writes."""
     if not isinstance(result, list):
         return
     for answer in result:
@@ -418,26 +457,28 @@ def _raise_refusal(result: Any) -> None:
 
 
 def _silent(circuit: Circuit, error: Exception) -> SilentError:
+    """Returns the error that says which server failed, and why."""
     kind = BusyError if is_shortage(error) else SilentError
     return kind(f"{circuit.name} failed: {type(error).__name__}: {error}")
 
 
 def _layout_of(answer: Any, *, asked: Address) -> Layout:
-    """Returns the layout in an answer to CLUSTER SLOTS of the server that was asked."""
+    """Returns the layout in an answer to CLUSTER SLOTS of the server at the address `asked`."""
     slots: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
-    primaries: dict[Address, None] = {}
-    known: dict[Address, None] = {}
+    primaries: dict[Address, None] = {}  # the keys, in their order
+    all_servers: dict[Address, None] = {}
     for start, end, *servers in answer:
         addresses = [_address_of(server, asked=asked) for server in servers]
         primary = addresses[0]
         slots[start : end + 1] = [primary] * (end + 1 - start)
         primaries[primary] = None
-        known.update(dict.fromkeys(addresses))
-    return Layout(slots, [*primaries], [*known])
+        all_servers.update(dict.fromkeys(addresses))
+    return Layout(slots, [*primaries], [*all_servers])
 
 
 def _address_of(server: Sequence[Any], *, asked: Address) -> Address:
     """Returns the address of a server in an answer to CLUSTER SLOTS."""
     host, port, *_ = server
-    # A server that does not know its own name gives none.
-    return str_if_bytes(host or "") or asked[0], int(port)
+    # A server that does not know its own host leaves it out.
+    asked_host, _ = asked
+    return str_if_bytes(host or "") or asked_host, int(port)

@@ -28,20 +28,16 @@ from readtrack.store.cluster import Address, Cluster
 from readtrack.store.pools import close_idle
 
 PATIENCE = 60.0  # seconds that long work, such as a flush, waits for one answer
-WRONG_TYPE = (
-    AttributeError,
-    LookupError,
-    TypeError,
-    ValueError,
-)  # raised by code that reads an answer of another type
-# Knows MOVED and ASK; in later versions of redis-py every parser does.
+# What code raises that reads an answer of another type than it expects.
+WRONG_TYPE = (AttributeError, LookupError, TypeError, ValueError)
+# The parser that knows MOVED and ASK. In later versions of redis-py every parser does.
 CLUSTER_PARSER = getattr(redis.cluster, "ClusterParser", None)
 CLUSTER_FACTORY = f"{__name__}.ClusterFactory"
 ONE_PARTITION = "a cluster needs READTRACK['PARTITIONS'], such as 64"
 
-_clients: dict[float, Redis] = {}  # by time-out
-_caches: dict[str, RedisCluster] = {}  # of caches on a cluster, by URL and options
-closers: list[Callable[[], None]] = []  # close idle connections that scripts keep
+_clients: dict[float, Redis] = {}  # by time-out (s)
+_cache_clients: dict[str, RedisCluster] = {}  # of caches on a cluster, by URL and options
+closers: list[Callable[[], None]] = []  # each closes idle connections that scripts keep
 
 
 class UnusableError(RedisError):
@@ -49,58 +45,72 @@ class UnusableError(RedisError):
 
 
 class AnswerError(RedisError):
-    """An answer is of another type than the answers to the command are."""
+    """An answer is of another type than the command can have."""
 
 
 class _Socket:
-    """A socket whose time-out is that of the page, for all bytes together."""
+    """A socket whose time-out is the time that the page has left, for all bytes together."""
 
-    def __init__(self, sock: Any, most: float) -> None:
-        # Copied, because to delegate by `__getattr__` would cost each page more than the time-outs
-        # do.
-        names = (name for name in dir(sock) if not name.startswith("_") and name != "settimeout")
-        self.__dict__.update((name, getattr(sock, name)) for name in names)
-        # Neither of TLS nor of gevent, which do not wait in the kernel.
-        is_plain = type(sock).__module__ == "socket" and sys.platform in {"linux", "darwin"}
-        self._until = None if is_plain else most
-        limit: Any = partial(kernel_limit, sock) if is_plain else sock.settimeout
-        limit(most)
-        limited = partial(within_page, limit, most)
-        self._plain = sock.settimeout, sock.recv, sock.recv_into
-        self._limited = partial(limited, sock.recv), partial(limited, sock.recv_into)
+    def __init__(self, sock: Any, timeout: float) -> None:
+        # The attributes are copied, because `__getattr__` would cost each page more than the
+        # time-outs do.
+        for name in dir(sock):
+            if not name.startswith("_") and name != "settimeout":
+                self.__dict__[name] = getattr(sock, name)
+        # Sockets of TLS and of gevent do not wait in the kernel.
+        waits_in_kernel = type(sock).__module__ == "socket" and sys.platform in {"linux", "darwin"}
+        # Python's own time-out; None for a socket that blocks until the kernel ends the wait.
+        self._python_timeout = None if waits_in_kernel else timeout
+        set_timeout: Any = partial(kernel_limit, sock) if waits_in_kernel else sock.settimeout
+        set_timeout(timeout)
+        limited = partial(within_page, set_timeout, timeout)
+        self._settimeout = sock.settimeout
+        self._unlimited_reads = sock.recv, sock.recv_into
+        self._limited_reads = partial(limited, sock.recv), partial(limited, sock.recv_into)
         self.sendall = partial(limited, sock.sendall)
-        self.settimeout(most)
+        self.settimeout(timeout)
 
     def settimeout(self, seconds: float) -> None:
-        """Takes 0, by which redis-py asks if there is anything to read. All else is up to the page."""
-        settimeout, self.recv, self.recv_into = self._plain
-        settimeout(self._until if seconds else 0)
+        """With 0, by which redis-py asks if there is anything to read, reading does not wait.
+
+        With any other number, the page decides how long reading waits.
+        """
         if seconds:
-            self.recv, self.recv_into = self._limited
+            self._settimeout(self._python_timeout)
+            self.recv, self.recv_into = self._limited_reads
+        else:
+            self._settimeout(0)
+            self.recv, self.recv_into = self._unlimited_reads
 
 
-class _Limited:
-    """A connection that waits no longer than its page may, unless for long work, and that is never
-    half made.
+class _LimitedConnection:
+    """A base of connections that wait no longer than the page may, and that are never half made.
 
-    redis-py closes a half made one for errors of Redis alone, and would take the answer to its
-    HELLO for that to the next command.
+    redis-py closes a half made connection only after errors of Redis. After any other error it
+    would take the answer to its HELLO for the answer to the next command.
     """
 
-    _until = inf  # end of connecting, by `perf_counter`
+    _connecting_until = inf  # end of connecting, by `perf_counter`
 
     def __init__(self, *args: Any, socket_timeout: float, **kwargs: Any) -> None:
-        self._most = socket_timeout
+        self._timeout = socket_timeout  # seconds; PATIENCE for long work, which has no page
         super().__init__(*args, socket_timeout=socket_timeout, **kwargs)  # type: ignore[call-arg]
 
-    # redis-py asks for it before each address that it tries, and before the handshake of TLS.
-    socket_timeout: Any = property(
-        lambda self: max(0.001, min(self._most, self._until - perf_counter())),
-        lambda self, value: None,
-    )
+    def _seconds_left(self) -> float:
+        """Returns the seconds that connecting may still take.
+
+        redis-py asks for them before each address that it tries, and before the handshake of TLS.
+        """
+        return max(0.001, min(self._timeout, self._connecting_until - perf_counter()))
+
+    def _ignore(self, value: Any) -> None:
+        """Ignores the time-out that redis-py sets."""
+
+    socket_timeout: Any = property(_seconds_left, _ignore)
     socket_connect_timeout = socket_timeout
 
     def on_connect_check_health(self, *args: Any, **kwargs: Any) -> None:
+        """Closes the connection after any error of its first commands."""
         try:
             super().on_connect_check_health(*args, **kwargs)  # type: ignore[misc]
         except BaseException as error:  # such as Celery's time limit, which a signal raises
@@ -110,23 +120,30 @@ class _Limited:
             raise
 
     def _connect(self) -> Any:
-        if self._most == PATIENCE:
+        """Returns the connected socket."""
+        if self._timeout == PATIENCE:
             return super()._connect()  # type: ignore[misc]
-        self._limit(self._most)
-        return _Socket(within_page(self._limit, self._most, super()._connect), self._most)  # type: ignore[misc]
+        self._limit_connecting(self._timeout)
+        connect_socket = super()._connect  # type: ignore[misc]
+        sock = within_page(self._limit_connecting, self._timeout, connect_socket)
+        return _Socket(sock, self._timeout)
 
-    def _limit(self, seconds: float) -> None:
-        self._until = perf_counter() + seconds
+    def _limit_connecting(self, seconds: float) -> None:
+        """Lets connecting take so many seconds from now on."""
+        self._connecting_until = perf_counter() + seconds
 
 
 @cache
-def _limited(kind: type) -> type:
-    return type(f"Limited{kind.__name__}", (_Limited, kind), {})
+def _limited_class(base: type) -> type:
+    """Returns a class of connections with our limits before it."""
+    return type(f"Limited{base.__name__}", (_LimitedConnection, base), {})
 
 
 def make(timeout: float) -> Redis:
-    """Returns a client of the cache's write server that waits at most `timeout` s for a connection
-    or an answer. Raises UnusableError for a cache that cannot be used.
+    """Returns a client of the cache's write server.
+
+    It waits for a connection or an answer `timeout` seconds at most. Raises UnusableError for a
+    cache that readtrack cannot use.
     """
     try:
         return _made(_cache(), timeout)
@@ -144,6 +161,7 @@ def _cache() -> Any:
 
 
 def _made(cache: Any, timeout: float) -> Redis:
+    """Returns a client of the cache's write server. Raises what Django or a library raises."""
     factory = _factory_of(cache)
     if isinstance(factory, ClusterFactory):
         return _cluster_of(cache, factory, timeout)
@@ -151,7 +169,7 @@ def _made(cache: Any, timeout: float) -> Redis:
         return _own_client(cache, factory, timeout)
     client = getattr(cache, "client", cache).get_client(write=True)
     if hasattr(client, "nodes_manager"):  # the cluster client of redis-py or of valkey-py
-        return _like(client, timeout)
+        return _cluster_like(client, timeout)
     _check_client_class(type(client))
     return client  # type: ignore[no-any-return]
 
@@ -162,7 +180,7 @@ def _factory_of(cache: Any) -> Any:
 
 
 def _cluster_of(cache: Any, factory: "ClusterFactory", timeout: float) -> Cluster:
-    """Returns a client of the cluster whose servers the cache names."""
+    """Returns a client of the cluster whose servers the cache's LOCATION names."""
     urls = cache.client._server
     seeds = []
     for url in urls:
@@ -175,18 +193,19 @@ def _own_client(cache: Any, factory: Any, timeout: float) -> Redis:
     """Returns a client of a django-redis cache, with a pool of our own."""
     client_class = factory.redis_client_cls
     _check_client_class(client_class)
-    # The first server takes the writes. Of several shards it has all our keys.
+    # The first server takes the writes. If the servers are shards, it has all our keys.
     pool = _pool(factory, cache.client._server[0], timeout)
     if isinstance(cache.client, SentinelClient) and not isinstance(pool, SentinelConnectionPool):
         raise UnusableError(
             "SentinelClient needs CONNECTION_FACTORY = 'django_redis.pool.SentinelConnectionFactory'"
         )
-    pool.connection_class(**pool.connection_kwargs)  # so that a wrong option is found here
+    # A connection that is made, but not connected, finds options of the wrong type.
+    pool.connection_class(**pool.connection_kwargs)
     return client_class(connection_pool=pool, **factory.redis_client_cls_kwargs)  # type: ignore[no-any-return]
 
 
 def _check_client_class(client_class: type) -> None:
-    """Raises UnusableError for a class that is no client of redis-py."""
+    """Raises UnusableError for a class that is not derived from redis.Redis."""
     if issubclass(client_class, Redis):
         return
     need = f"a redis.Redis, or for a cluster CONNECTION_FACTORY = '{CLUSTER_FACTORY}'"
@@ -197,22 +216,25 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
     """`CONNECTION_FACTORY` of a django-redis cache whose LOCATION names servers of a cluster."""
 
     def connect(self, url: str) -> RedisCluster:
-        """Returns the client that the cache itself uses, one for all because Django makes a cache
-        for each request.
+        """Returns the client that the cache itself uses.
+
+        All requests share it, because Django makes a cache for each request.
         """
         name = f"{url} {self.options}"
-        if name not in _caches:
+        if name not in _cache_clients:
             parameters = {**self.make_connection_params(url), **self.pool_cls_kwargs}
-            _caches[name] = RedisCluster.from_url(**parameters, require_full_coverage=False)
-        return _caches[name]
+            _cache_clients[name] = RedisCluster.from_url(**parameters, require_full_coverage=False)
+        return _cache_clients[name]
 
     def disconnect(self, connection: RedisCluster) -> None:
-        # `close` would leave a client that raises AttributeError.
+        """Closes the connections of the cache's client."""
+        # After `close`, the client would raise AttributeError.
         connection.disconnect_connection_pools()  # type: ignore[no-untyped-call]
 
     def cluster(self, url: str, seeds: Sequence[Address], timeout: float) -> Cluster:
-        """Returns a client of the cluster with these servers, which are asked as the server of the
-        URL would be.
+        """Returns our client of the cluster that has these servers.
+
+        `url` says how the servers are asked: its scheme, user and password hold for all of them.
         """
         if conf.PARTITIONS == 1:
             raise UnusableError(ONE_PARTITION)
@@ -229,21 +251,23 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
         return Cluster(seeds, client_of, is_patient=timeout == PATIENCE)
 
 
-def _like(found: Any, timeout: float) -> Cluster:
-    """Returns a client of the cluster that another library's client found, with its credentials and
-    TLS.
+def _cluster_like(client: Any, timeout: float) -> Cluster:
+    """Returns our client of the cluster that another library's client uses.
+
+    It has the credentials and the TLS options of the other client.
     """
-    given = found.nodes_manager.connection_kwargs
+    options = client.nodes_manager.connection_kwargs
     credentials = {"username", "password", "credential_provider"}
-    kept = {
+    kept_options = {
         name: value
-        for name, value in given.items()
+        for name, value in options.items()
         if name in credentials or name.startswith("ssl_")
     }
-    is_tls = given.get("ssl") or "SSL" in getattr(given.get("connection_class"), "__name__", "")
-    seeds = [(str(node.host), int(node.port)) for node in found.get_nodes()]
-    factory = ClusterFactory({"CONNECTION_POOL_KWARGS": kept})
-    return factory.cluster("rediss://" if is_tls else "redis://", seeds, timeout)
+    class_name = getattr(options.get("connection_class"), "__name__", "")
+    scheme = "rediss" if options.get("ssl") or "SSL" in class_name else "redis"
+    seeds = [(str(node.host), int(node.port)) for node in client.get_nodes()]
+    factory = ClusterFactory({"CONNECTION_POOL_KWARGS": kept_options})
+    return factory.cluster(f"{scheme}://", seeds, timeout)
 
 
 def misconfiguration() -> str:
@@ -254,7 +278,7 @@ def misconfiguration() -> str:
             return f"it is a {type(cache).__module__}.{type(cache).__name__}, and readtrack needs django-redis"
         if isinstance(_factory_of(cache), ConnectionFactory):
             make(1)
-        # Clients of other libraries would ask the servers.
+        # A client of another library is not made here, because it would ask the servers.
         elif "Cluster" in type(cache).__name__ and conf.PARTITIONS == 1:
             return ONE_PARTITION
     except UnusableError as error:
@@ -265,13 +289,14 @@ def misconfiguration() -> str:
 
 
 def _pool(factory: Any, url: str, timeout: float) -> ConnectionPool:
-    """Returns a pool with our time-outs; without patience, for a page that may have less time left.
+    """Returns a pool of connections with our time-out (s).
 
-    It is our own, because django-redis shares one, time-outs included, between all aliases of a
-    URL. The site's factory makes it, so that credentials, TLS and Sentinel stay as configured.
+    Unless the time-out is PATIENCE, they wait no longer than the page may. The pool is our own,
+    because django-redis shares one pool, with its time-outs, between all aliases of a URL. The
+    site's factory makes it, so that credentials, TLS and Sentinel stay as configured.
     """
-    # One retry, and only of a broken connection, because redis-py repeats time-outs ten times by
-    # default.
+    # One retry, and only after a broken connection. By default, redis-py would repeat ten times
+    # what timed out.
     retry = Retry(NoBackoff(), 1, supported_errors=(exceptions.ConnectionError,))
     if isinstance(factory, SentinelConnectionFactory):
         # No retry, because a client that finds no primary has asked every Sentinel already.
@@ -282,37 +307,41 @@ def _pool(factory: Any, url: str, timeout: float) -> ConnectionPool:
         socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry
     )
     pool.connection_kwargs.update(retry_on_timeout=False, retry_on_error=(), decode_responses=False)
-    limited = [pool]
+    limited_pools = [pool]
     if timeout != PATIENCE and isinstance(pool, SentinelConnectionPool):
-        limited += [sentinel.connection_pool for sentinel in pool.sentinel_manager.sentinels]
-    for limited_pool in limited:
-        limited_pool.connection_class = _limited(limited_pool.connection_class)
-    if hasattr(pool, "queue_class"):
+        limited_pools += [sentinel.connection_pool for sentinel in pool.sentinel_manager.sentinels]
+    for limited_pool in limited_pools:
+        connection_class = limited_pool.connection_class
+        limited_pool.connection_class = _limited_class(connection_class)
+    if hasattr(pool, "queue_class"):  # that of a BlockingConnectionPool
         # By default it waits 20 s for a connection. For a page `Connections` waits in its place.
         pool.timeout = timeout if timeout == PATIENCE else 0
     return pool  # type: ignore[no-any-return]
 
 
 def _with_limited_sentinels(factory: Any, timeout: float, retry: Retry) -> Any:
-    """Returns the factory, whose Sentinels all together take no longer than one answer of Redis."""
-    share = timeout / len(factory.options["SENTINELS"])
-    kwargs = {
+    """Returns a factory like this one whose Sentinels together take `timeout` seconds at most."""
+    seconds_each = timeout / len(factory.options["SENTINELS"])
+    sentinel_options = {
         **(factory.options.get("SENTINEL_KWARGS") or {}),
-        "socket_timeout": share,
-        "socket_connect_timeout": share,
+        "socket_timeout": seconds_each,
+        "socket_connect_timeout": seconds_each,
         "retry": retry,
     }
-    return type(factory)({**factory.options, "SENTINEL_KWARGS": kwargs})
+    return type(factory)({**factory.options, "SENTINEL_KWARGS": sentinel_options})
 
 
 def connect(*, patient: bool = False) -> Redis:
-    """Returns the client of the configured cache's write server."""
+    """Returns the client of the configured cache's write server, the same one for each call.
+
+    A patient client is for long work, such as a flush; the other one is for pages.
+    """
     timeout = PATIENCE if patient else conf.TIMEOUT
     return _clients.get(timeout) or _clients.setdefault(timeout, make(timeout))
 
 
 def servers(*, patient: bool = False) -> list[Redis]:
-    """Returns a client of each server that holds keys: of one, or of the primaries of a cluster."""
+    """Returns a client of each server that holds keys: one, or the primaries of a cluster."""
     client = connect(patient=patient)
     return client.clients() if isinstance(client, Cluster) else [client]
 
@@ -327,28 +356,36 @@ def server_time(*, patient: bool = False) -> int:
 
 
 def address(client: Redis | None = None) -> str:
-    """Returns the address of a server, by default of the one in CACHES, without user and password."""
+    """Returns the address of a server without user and password: `redis.example:6379`, or a path.
+
+    By default it is the server in CACHES.
+    """
     pool = (client or connect()).connection_pool
     parameters = pool.connection_kwargs
-    name = parameters.get("path") or getattr(pool, "service_name", "")
-    if name:
-        return str(name)
+    path_or_service = parameters.get("path") or getattr(pool, "service_name", "")
+    if path_or_service:
+        return str(path_or_service)
     return f"{parameters.get('host', 'localhost')}:{parameters.get('port', 6379)}"
 
 
 def _close(*, setting: str, **kwargs: Any) -> None:
-    """Closes idle connections of clients whose settings changed, and the circuit."""
-    if setting in {"CACHES", "READTRACK"}:
-        while closers:
-            closers.pop()()
-        _caches.clear()
-        while _clients:
-            client = _clients.popitem()[1]
-            if isinstance(client, Cluster):
-                client.disconnect()
-            else:
-                close_idle(client.connection_pool)
-        circuit.close()
+    """Forgets all clients after a change of their settings, and closes the circuit.
+
+    Idle connections are closed. Connections in use are left to the threads that use them.
+    """
+    if setting not in {"CACHES", "READTRACK"}:
+        return
+    while closers:
+        close = closers.pop()
+        close()
+    _cache_clients.clear()
+    while _clients:
+        _, client = _clients.popitem()
+        if isinstance(client, Cluster):
+            client.disconnect()
+        else:
+            close_idle(client.connection_pool)
+    circuit.close()
 
 
 setting_changed.connect(_close)

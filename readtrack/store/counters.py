@@ -1,5 +1,7 @@
-"""Totals, hours of models and hashes of counts (funnels, reading, dimensions): reading, settling
-and lifting them.
+"""Counters: totals, hours of models and hashes of counts (funnels, reading, dimensions).
+
+They are read, settled (SQL's count is added to a counter that began anew) and lifted (to SQL's
+count, where that is higher).
 """
 
 import json
@@ -14,108 +16,115 @@ from readtrack.store import keys, scripts, uniques
 from readtrack.store.connection import connect, server_time
 from readtrack.store.scripts import Call
 
-Name = tuple[str, str]  # of a hash: its kind, and the subject
+Name = tuple[str, str]  # of a hash: its kind ("funnel", "reading", "views:device"), and the subject
 Hours = dict[tuple[str, int], "Total"]  # by model and hour since 1970
 
 MODEL_HOURS: int = keys.model_hour.ttl // keys.HOUR  # hours that Redis keeps
 SCAN_COUNT = 5000  # keys looked at in one SCAN step, 2 ms; redis-py's default of 10 is far slower
-is_number = re.compile(rb"[0-9]{1,18}").fullmatch  # of a counter; all databases store it
+is_number = re.compile(rb"[0-9]{1,18}").fullmatch  # a count that all databases can store
 VALUES = 50  # values of a dimension that a subject keeps, beside "other"
-SETTLE_ARGUMENTS = 6  # of settle.lua, before the sketches
-BUCKETS_AT_ONCE = 8  # in one round trip, because a busy minute has thousands of members
+SETTLE_ARGUMENTS = 6  # arguments of settle.lua before the sketches
+BUCKETS_AT_ONCE = 8  # minutes read in one round trip, because a busy one has thousands of members
 
 
 class Epoch(NamedTuple):
-    """The epoch of a Redis: names, drawn when they began, and 0 for none. See settle.lua."""
+    """The epoch of a partition: random numbers by which a restored Redis is known; 0 for none.
 
-    origin: int = 0  # of the list of unsettled counters
-    current: int = 0  # of the last settling
-    previous: int = 0  # of the one before
+    See settle.lua.
+    """
+
+    origin: int = 0  # drawn when the list of unsettled counters began
+    current: int = 0  # drawn by the last settling
+    previous: int = 0  # drawn by the settling before that
     until: int = 0  # when the newest counter began that was ever settled (µs)
     tag: str = ""  # of the partition
 
 
 class Stored(NamedTuple):
-    """The stored counts of one counter by field (a total has one, ""), and a total's sketch and
-    number of visitors.
-    """
+    """What SQL stores of one counter."""
 
-    counts: Mapping[str, int]
-    sketch: bytes = b""
-    visitors: int = 0
+    counts: Mapping[str, int]  # by field; a total has one field, ""
+    sketch: bytes = b""  # of a total's visitors
+    visitors: int = 0  # of a total
 
 
 class Total(NamedTuple):
-    """A live count. An unsettled one lacks what SQL had counted before Redis lost the key."""
+    """A count in Redis. An unsettled count lacks what SQL had counted before Redis lost the key."""
 
     views: int
     is_settled: bool = True
 
 
 class Hash(NamedTuple):
-    """Live counts by field. An unsettled hash lacks what SQL had stored before Redis lost the key."""
+    """Counts in Redis, by field. Unsettled counts lack what SQL had before Redis lost the key."""
 
     counts: Mapping[str, int]
     is_settled: bool = True
 
     @property
     def floor(self) -> int:
-        """The highest count that a value may have had which record.lua replaced; 0 before it
-        replaces any.
+        """The highest count that a value had when record.lua replaced it; 0 if it replaced none.
+
+        A full hash replaces its lightest value, so no replaced value was heavier than the present
+        lightest one.
         """
         values = [count for value, count in self.counts.items() if value != "other"]
         return min(values) if len(values) >= VALUES else 0
 
 
 def totals(subjects: Sequence[str]) -> Call[dict[str, Total]]:
-    """Reads totals that are numbers, by subject. All calls of this module take subjects of one
-    partition.
+    """Reads the totals by subject, without totals that are missing or no numbers.
+
+    The subjects have to be of one partition, as for each function here that returns one call.
     """
-    wanted = {subject: subject for subject in subjects}
-    return _totals_by_name(keys.tag(subjects[0]), wanted, map(keys.total, wanted))
+    by_member = {subject: subject for subject in subjects}
+    return _totals_by_member(keys.tag(subjects[0]), by_member, map(keys.total, by_member))
 
 
-def _totals_by_name(
-    tag: str, wanted: Mapping[str, Any], names: Iterable[str]
+def _totals_by_member(
+    tag: str, by_member: Mapping[str, Any], total_keys: Iterable[str]
 ) -> Call[dict[Any, Total]]:
-    """Reads the totals that `wanted` has by their names in `views:unsettled`, from the keys `names`.
+    """Reads the totals at these keys, without totals that are missing or no numbers.
 
-    Leaves out counters that are missing or no numbers.
+    `by_member` has, for the member of `views:unsettled` that stands for each total, the key of the
+    total in the result.
     """
 
     def decode(answer: Sequence[Sequence[Any]]) -> dict[Any, Total]:
-        counts, marks = _with_marks(answer, len(wanted))
-        rows = zip(wanted.values(), counts, marks, strict=True)
+        counts, marks = _with_marks(answer, len(by_member))
+        rows = zip(by_member.values(), counts, marks, strict=True)
         return {
             item: Total(int(count), is_settled=mark is None)
             for item, count, mark in rows
             if is_number(count or b"")
         }
 
-    return Call("totals", [keys.unsettled(tag), *names], [*wanted], decode, absent={})
+    return Call("totals", [keys.unsettled(tag), *total_keys], [*by_member], decode, absent={})
 
 
-def _hashes_by_name(tag: str, wanted: Mapping[str, Name]) -> Call[dict[Name, Hash]]:
-    """Reads the hashes that `wanted` has by their names in `views:unsettled`."""
+def _hashes_by_member(tag: str, by_member: Mapping[str, Name]) -> Call[dict[Name, Hash]]:
+    """Reads the hashes. `by_member` has their names by their members in `views:unsettled`."""
 
     def decode(answer: Sequence[Sequence[Any]]) -> dict[Name, Hash]:
-        fields, marks = _with_marks(answer, len(wanted))
-        rows = zip(wanted.values(), fields, marks, strict=True)
+        fields, marks = _with_marks(answer, len(by_member))
+        rows = zip(by_member.values(), fields, marks, strict=True)
         return {
             name: Hash(dict(scripts.pairs(counts)), is_settled=mark is None)
             for name, counts, mark in rows
         }
 
-    names = [keys.unsettled(tag), *(keys.prefix() + name for name in wanted)]
-    return Call("hashes", names, [*wanted], decode, absent={})
+    prefix = keys.prefix()
+    hash_keys = [prefix + member for member in by_member]
+    return Call("hashes", [keys.unsettled(tag), *hash_keys], [*by_member], decode, absent={})
 
 
 def _with_marks(
     answer: Sequence[Sequence[Any]], number: int
 ) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Returns the counters of an answer, and their marks in `views:unsettled`, None for settled.
+    """Returns the counters in an answer, and the mark of each, which is None for a settled counter.
 
-    A script leaves out the marks where there are none, and hashes as well.
+    totals.lua leaves the marks out if all are settled; hashes.lua leaves out all if no hash exists.
+    `number` is how many counters were asked for.
     """
     counters = answer[0] if len(answer) > 0 else [()] * number
     marks = answer[1] if len(answer) > 1 else [None] * number
@@ -123,31 +132,38 @@ def _with_marks(
 
 
 def settled_totals(subjects: Sequence[str]) -> Call[tuple[int, Sequence[bytes | None]]]:
-    """Reads the number of totals that exist, and each total in its place: None for a missing or
-    unsettled one.
+    """Reads the number of totals that exist, and the total of each subject in their order.
+
+    A total is None if it is missing or unsettled.
     """
     tag = keys.tag(subjects[0])
     start = keys.prefix() + keys.total.template % (tag, "")
-    names = [keys.unsettled(tag), *[start + one for one in subjects]]
-    return Call("settled_totals", names, (len(start.encode()),), tuple)
+    key_names = [keys.unsettled(tag), *[start + subject for subject in subjects]]
+    length_of_start = len(start.encode())
+    return Call("settled_totals", key_names, (length_of_start,), tuple)
 
 
 def model_hours(
     models: Sequence[str], hours: Sequence[int], *, tags: Sequence[str] = ()
 ) -> list[Call[Hours]]:
-    """Reads the views of models by hour, by partition: of `tags`, here and below, or of all."""
+    """Returns calls that read the views of models by model and hour.
+
+    The models are labels such as `blog.post`; in the results they have the tag of the partition
+    behind them. Hours are since 1970. `tags` are those of the partitions, here and below; without
+    them all partitions are read.
+    """
     calls: list[Call[Hours]] = []
     for tag in tags or keys.tags():
-        counted = [(f"{model}{tag}", hour) for model in models for hour in hours]
-        for portion in scripts.sliced(counted):
-            wanted = {keys.hour_name(model, hour): (model, hour) for model, hour in portion}
-            names = [keys.prefix() + name for name in wanted]
-            calls.append(_totals_by_name(tag, wanted, names))
+        models_and_hours = [(f"{model}{tag}", hour) for model in models for hour in hours]
+        for portion in scripts.sliced(models_and_hours):
+            by_member = {keys.hour_name(model, hour): (model, hour) for model, hour in portion}
+            hour_keys = [keys.prefix() + member for member in by_member]
+            calls.append(_totals_by_member(tag, by_member, hour_keys))
     return calls
 
 
 def by_model(answers: Iterable[Hours]) -> defaultdict[str, dict[int, Total]]:
-    """Returns the answers to `model_hours` by model, then by hour."""
+    """Returns the results of `model_hours` by model, then by hour (since 1970)."""
     totals: defaultdict[str, dict[int, Total]] = defaultdict(dict)
     for answer in answers:
         for (model, hour), total in answer.items():
@@ -166,40 +182,49 @@ def sketches(subjects: Sequence[str]) -> Call[dict[str, bytes | None]]:
 
 def have_hashes(subjects: Sequence[str]) -> bool:
     """Returns True if any of the subjects has a funnel or a breakdown. Raises redis.RedisError."""
-    reads = hashes(subjects, keys.hash_kinds())
-    calls: list[Call[bool]] = [Call("EXISTS", read.keys[1:], (), bool) for read in reads]
+    calls: list[Call[bool]] = []
+    for read in hashes(subjects, keys.hash_kinds()):
+        _, *hash_keys = read.keys  # behind the list of unsettled counters
+        calls.append(Call("EXISTS", hash_keys, (), bool))
     return any(scripts.run_all(*calls, patient=True))
 
 
 def subject_hours(hours: Sequence[int], *, subject: str) -> list[int]:
-    """Returns the views of one subject in each of those hours (since 1970).
+    """Returns the views of one subject in each of these hours (since 1970), in their order.
 
     Raises redis.RedisError.
     """
     if not hours:
         return []
-    names = [keys.hour(buckets.hour_bucket(buckets.hour_start(hour)), subject) for hour in hours]
+    hour_keys = []
+    for hour in hours:
+        bucket = buckets.hour_bucket(buckets.hour_start(hour))
+        hour_keys.append(keys.hour(bucket, subject))
 
     def decode(counts: Sequence[bytes | None]) -> list[int]:
-        return [int(count or 0) for _, count in zip(names, counts, strict=True)]
+        return [int(count or 0) for _, count in zip(hour_keys, counts, strict=True)]
 
-    return scripts.run(Call("MGET", names, (), decode))
+    return scripts.run(Call("MGET", hour_keys, (), decode))
 
 
 def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
-    """Yields the subjects of all totals, unordered; SCAN may give one twice."""
-    wanted = frozenset(tags)
+    """Yields the subjects of all totals in no order. SCAN may return a subject twice."""
+    wanted_tags = frozenset(tags)
     start = len(keys.prefix() + keys.total.family)
     pattern = keys.matching(f"{keys.total.family}:*")
     for key in connect(patient=True).scan_iter(match=pattern, count=SCAN_COUNT):
         name = key.decode()
-        tag = keys.tag_in(name)  # of more than 256 partitions not all are as long
-        if not wanted or tag in wanted:
-            yield name[start + len(tag) + 1 :]
+        tag = keys.tag_in(name)  # with more than 256 partitions, tags differ in length
+        if not wanted_tags or tag in wanted_tags:
+            after_tag = start + len(tag)
+            yield name[after_tag + 1 :]  # behind a colon
 
 
 def changed(minutes: Sequence[str], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:
-    """Yields the subjects in each of those minute buckets in each partition."""
+    """Yields the subjects that were viewed in these minutes: a list for each minute and partition.
+
+    The minutes are buckets, such as "202611200915".
+    """
     for portion in scripts.sliced(minutes, BUCKETS_AT_ONCE):
         calls = []
         for minute in portion:
@@ -210,9 +235,9 @@ def changed(minutes: Sequence[str], *, tags: Sequence[str] = ()) -> Iterator[lis
 
 
 def change(subjects: Iterable[str]) -> None:
-    """Enters the subjects into the present minute's bucket with no further view.
+    """Enters the subjects into the bucket of the present minute without a further view.
 
-    So the next flush finds them.
+    The next flush then finds them there.
     """
     minute = buckets.minute_bucket(buckets.time_of(server_time(patient=True)))
     for portion in scripts.parted([*subjects]):
@@ -225,67 +250,81 @@ def change(subjects: Iterable[str]) -> None:
 
 
 def unsettled(*, until: int, tags: Sequence[str]) -> list[tuple[list[str], Epoch]]:
-    """Returns the next counters to settle that began until then (µs), and the epoch, of each
-    partition.
+    """Returns, for each partition, the next counters to settle and the epoch.
+
+    A counter is named by its member of `views:unsettled`. Only counters that began by `until` (µs)
+    are returned, the oldest first.
     """
     limit = max(1, scripts.SLICE // len(tags))
     arguments = ("-inf", until, "BYSCORE", "LIMIT", 0, limit)
-    lists = [Call("ZRANGE", [keys.unsettled(tag)], arguments, scripts.names) for tag in tags]
-    epochs = [epoch(tag) for tag in tags]
-    scripts.run_all(*lists, *epochs, patient=True)
-    return [(names.result, answer.result) for names, answer in zip(lists, epochs, strict=True)]
+    member_calls = [Call("ZRANGE", [keys.unsettled(tag)], arguments, scripts.names) for tag in tags]
+    epoch_calls = [epoch(tag) for tag in tags]
+    scripts.run_all(*member_calls, *epoch_calls, patient=True)
+    return [
+        (members.result, present_epoch.result)
+        for members, present_epoch in zip(member_calls, epoch_calls, strict=True)
+    ]
 
 
 def settle(
-    stored: Mapping[str, Stored], *, epoch: Epoch, known: Epoch | None
+    stored: Mapping[str, Stored], *, epoch: Epoch, sql_epoch: Epoch | None
 ) -> Call[tuple[int, Epoch]]:
-    """Adds SQL's counts to unsettled counters. Answers how many, and the epoch.
+    """Adds SQL's counts to unsettled counters of one partition.
 
-    `known` is the epoch that SQL has of their list.
+    The result is the number of counters that were settled, and the epoch after that. `stored` has
+    SQL's counts by member of `views:unsettled`, `epoch` is what `unsettled` returned with these
+    members, and `sql_epoch` is the epoch of the partition that SQL knows, if any.
     """
-    current, until = ("", 0) if known is None else (known.current, known.until)
-    asked = (epoch.origin, current, until)
+    known_epoch = ("", 0) if sql_epoch is None else (sql_epoch.current, sql_epoch.until)
+    expected = (epoch.origin, *known_epoch)
 
     def decode(answer: Sequence[Any]) -> tuple[int, Epoch]:
-        return answer[0], _epoch(epoch.tag, answer[1])
+        settled, epoch_text = answer
+        return settled, _epoch(epoch.tag, epoch_text)
 
-    return Call("settle", *_restored("settle", epoch.tag, stored, asked), decode)
+    return Call("settle", *_settle_arguments("settle", epoch.tag, stored, expected), decode)
 
 
 def lift(stored: Mapping[str, Stored]) -> list[Call[int]]:
-    """Raises the settled counters that are below SQL's counts; the answers are how many were."""
+    """Returns calls that raise the settled counters that are below SQL's counts.
 
-    def tag_of(name: str) -> str:
-        return keys.tag_in(name) or keys.tag(name)
+    The result of each call is the number of counters that were raised. `stored` has SQL's counts by
+    member of `views:unsettled`.
+    """
+
+    def tag_of(member: str) -> str:
+        return keys.tag_in(member) or keys.tag(member)
 
     def decode(answer: Sequence[Any]) -> int:
-        return int(answer[0])
+        return int(answer[0])  # behind it comes the epoch
 
+    no_epoch = (0, "", 0)
     calls: list[Call[int]] = []
-    for tag, names in keys.by_tag(stored, tag_of).items():
-        for portion in scripts.sliced(names):
-            counts = {name: stored[name] for name in portion}
-            calls.append(Call("settle", *_restored("lift", tag, counts, (0, "", 0)), decode))
+    for tag, members in keys.by_tag(stored, tag_of).items():
+        for portion in scripts.sliced(members):
+            counts = {member: stored[member] for member in portion}
+            calls.append(Call("settle", *_settle_arguments("lift", tag, counts, no_epoch), decode))
     return calls
 
 
-def _restored(
+def _settle_arguments(
     mode: str, tag: str, stored: Mapping[str, Stored], epoch: Sequence[Any]
 ) -> tuple[list[str], list[Any]]:
-    """Returns the keys and arguments of settle.lua."""
-    names = [keys.unsettled(tag), keys.reset(tag)]
+    """Returns the keys and arguments of settle.lua, whose header describes them."""
+    key_names = [keys.unsettled(tag), keys.reset(tag)]
     counters: list[dict[str, Any]] = []
     sketches: list[bytes] = []
-    for name, counts in stored.items():
-        kind, subject = keys.split_member(name)
+    for member, counts in stored.items():
+        kind, subject = keys.split_member(member)
         strategy = uniques.strategy_of(subject)
         if kind:
-            names += [keys.prefix() + name] * 3  # a kind has no visitors
+            # Three keys for each counter. An hour or a hash has no visitors.
+            key_names += [keys.prefix() + member] * 3
         else:
             visitors_row = keys.scratch if strategy.has_sketch else keys.earlier
-            names += (keys.total(subject), strategy.key(subject), visitors_row(subject))
+            key_names += (keys.total(subject), strategy.key(subject), visitors_row(subject))
         counter: dict[str, Any] = {
-            "name": name,
+            "name": member,
             "subject": subject,
             "life": keys.model_hour.ttl if kind == "hour" else 0,
             "counts": [(field, str(count)) for field, count in counts.counts.items()],
@@ -294,9 +333,9 @@ def _restored(
             counter["visitors"] = (counts.visitors, strategy.command)
         elif counts.sketch and strategy.has_sketch:
             sketches.append(counts.sketch)
-            counter["sketch"] = SETTLE_ARGUMENTS + len(sketches)
+            counter["sketch"] = SETTLE_ARGUMENTS + len(sketches)  # its index in ARGV
         counters.append(counter)
-    return names, [mode, randbits(62), *epoch, json.dumps(counters), *sketches]
+    return key_names, [mode, randbits(62), *epoch, json.dumps(counters), *sketches]
 
 
 def epoch(tag: str) -> Call[Epoch]:
@@ -309,6 +348,7 @@ def epoch(tag: str) -> Call[Epoch]:
 
 
 def _epoch(tag: str, text: bytes) -> Epoch:
+    """Returns the epoch in a member of `views:unsettled`, `epoch 4 3 2 1`; an empty one for b""."""
     if not text:
         return Epoch(tag=tag)
     _, origin, current, previous, until = text.split()
@@ -316,7 +356,7 @@ def _epoch(tag: str, text: bytes) -> Epoch:
 
 
 def live_hashes(subjects: Sequence[str], kinds: Sequence[str]) -> dict[Name, Hash]:
-    """Returns the hashes of these kinds by kind and subject, in one round trip.
+    """Returns the hashes of these kinds that exist, by kind and subject, in one round trip.
 
     Raises redis.RedisError.
     """
@@ -325,11 +365,14 @@ def live_hashes(subjects: Sequence[str], kinds: Sequence[str]) -> dict[Name, Has
 
 
 def hashes(subjects: Sequence[str], kinds: Sequence[str]) -> list[Call[dict[Name, Hash]]]:
-    """Reads the hashes of these kinds by kind and subject; a missing one has no counts."""
+    """Returns calls that read the hashes of these kinds by kind and subject.
+
+    A missing hash has no counts. The subjects may be of several partitions.
+    """
     calls = []
     for portion in scripts.parted(subjects, scripts.SLICE // len(kinds)):
-        wanted = {
+        by_member = {
             keys.member(kind, subject): (kind, subject) for subject in portion for kind in kinds
         }
-        calls.append(_hashes_by_name(keys.tag(portion[0]), wanted))
+        calls.append(_hashes_by_member(keys.tag(portion[0]), by_member))
     return calls

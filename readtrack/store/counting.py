@@ -1,11 +1,11 @@
-"""Counting the views of one hit by one script. When a view counts is said in lua/view.lua.
+"""Counting the views of one hit by one script. The rule by which a view counts is in lua/view.lua.
 
-Hot path: each counted page runs `count_views`, so it looks up settings and keys once, and keeps
-numbers as the texts that go to Redis.
+Hot path: each counted page runs `count_views`. So the arguments that depend only on settings are
+cached, as the texts that go to Redis.
 """
 
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from readtrack.conf import cached_setting, conf
 from readtrack.hits.hit import Hit, Outcome, Reason
@@ -13,26 +13,29 @@ from readtrack.store import effects, keys
 from readtrack.store.scripts import Call
 from readtrack.subjects import label_in
 
-NO_LIMIT = keys.ROBOT - 1
-# Refused hits of an address and browser, in the seconds of RATE, whose new cookies are given windows.
+NO_LIMIT = keys.ROBOT - 1  # hits
+# A refused hit with a new cookie still opens the cookie's window, but only the first 100 of an
+# address and browser in the seconds of RATE.
 NEWCOMERS = 100
 
-SHARED_KEYS = 3  # of a hit, before those of each view
+SHARED_KEYS = 3  # keys of a hit before the keys of each view
 
 COUNTED = 1  # what record.lua returns for a view that counted
-REASONS: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot", 5: "error"}  # for all others
+REASONS: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot", 5: "error"}  # if it did not
 
-# Who tells of a view: see lua/common.lua.
-BY_PAGE, BY_SCRIPT, BY_SCRIPT_WITH_COOKIE = 0, 1, 2
+# Who reports a view: see lua/common.lua.
+BY_PAGE = 0
+BY_SCRIPT = 1
+BY_SCRIPT_WITH_COOKIE = 2
 
 
 def newcomers_of(*, has_new_cookie: bool) -> int:
-    """Returns how many refused hits in a rate window may open windows of new cookies."""
+    """Returns how many refused hits of a rate window may open the window of a new cookie."""
     return NEWCOMERS if has_new_cookie else 0
 
 
 def teller_of(*, by_script: bool, has_stand_in: bool) -> int:
-    """Returns who tells of a view, as a number of lua/common.lua."""
+    """Returns who reports a view, as a number of lua/common.lua."""
     if has_stand_in:
         return BY_SCRIPT_WITH_COOKIE
     return BY_SCRIPT if by_script else BY_PAGE
@@ -47,14 +50,14 @@ class RateLimit(NamedTuple):
 
 @cached_setting()
 def rate_limit() -> RateLimit:
-    """Returns the limit of the setting RATE, where 0 hits are no limit, and 0 seconds are one."""
+    """Returns the setting RATE. In the setting, 0 hits mean no limit, and 0 seconds mean one."""
     hits, seconds = conf.RATE
     return RateLimit(hits or NO_LIMIT, seconds or 1)
 
 
 @cached_setting()
 def common_arguments() -> tuple[str, ...]:
-    """Returns the arguments that all hits have in common; see lua/common.lua."""
+    """Returns the arguments that are the same for all hits, as in lua/common.lua."""
     numbers = (
         conf.WINDOW or 1,  # without a window, a hit that is sent again would count twice
         rate_limit().hits,
@@ -69,9 +72,9 @@ def common_arguments() -> tuple[str, ...]:
 
 
 def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
-    """Counts the hit's views, all of one partition.
+    """Counts the hit's views, which are of one partition.
 
-    With several partitions `hits` is what rate.lua returned.
+    `hits` is what rate.lua returned, which only runs with several partitions.
     """
     visitor = hit.visitor
     prefix = keys.prefix()
@@ -82,66 +85,74 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
     has_options = _has_options(hit)
 
     first = view_keys[0]
-    # With several partitions the rate is in another one.
+    # With several partitions the rate is in another one. `unsettled` in its place tells the script.
     rate = first.unsettled if tag else first.rate + visitor.rate_id
-    names = [rate, first.unsettled, first.bucket]
+    key_names = [rate, first.unsettled, first.bucket]
     for subject, starts in zip(hit.views, view_keys, strict=True):
-        names += (
+        key_names += (
             starts.total + subject,
             starts.hour + subject,
             starts.model_hour,
             starts.minute_visitors,
         )
         if not has_options:
-            names.append(starts.hll + subject)
-        names.append(f"{starts.window}{visitor.id}:{subject}")
+            key_names.append(starts.hll + subject)
+        key_names.append(f"{starts.window}{visitor.id}:{subject}")
         if second_id:
-            names.append(f"{starts.window}{second_id}:{subject}")
+            key_names.append(f"{starts.window}{second_id}:{subject}")
     numbers = _arguments(
         hits,
         prefix_length(prefix),
         newcomers_of(has_new_cookie=bool(visitor.new_cookie)),
         teller_of(by_script=hit.by_script, has_stand_in=bool(hit.stand_in)),
-        (len(names) - SHARED_KEYS) // len(hit.views),
+        (len(key_names) - SHARED_KEYS) // len(hit.views),
         len(hit.views),
     )
     arguments = [*numbers, visitor.id, *hit.views]
     if has_options:
-        options = effects.options_of(hit, first_key=len(names) + 1)
-        names += options.keys
+        options = effects.options_of(hit, first_key=len(key_names) + 1)
+        key_names += options.keys
         arguments.append(options.json)
-    # A server may only be silent where the views of other partitions count all the same.
-    absent = Outcome(skipped=dict.fromkeys(hit.views, "error")) if hits else ...
-    return Call("record", names, arguments, partial(_outcome, hit), absent)
+    absent: Any = ...
+    if hits:
+        # With several partitions, a silent server does not keep other partitions from counting.
+        absent = Outcome(skipped=dict.fromkeys(hit.views, "error"))
+    return Call("record", key_names, arguments, partial(_outcome, hit), absent)
 
 
 @cached_setting()
 def _arguments(*numbers: int) -> tuple[str, ...]:
-    """Returns all numbers that a hit sends, as texts, which hiredis packs in half the time."""
+    """Returns the common arguments and these numbers, as texts.
+
+    hiredis packs texts in half the time that it needs for numbers.
+    """
     return (*common_arguments(), *map(str, numbers))
 
 
 def set_hits(views: Call[Outcome], hits: int) -> None:
-    """Tells a call of `count_views` the number that the call of `rate` or `mark` returned."""
-    _, unsettled, *others = views.keys
-    views.keys = [unsettled, unsettled, *others]
-    place = len(common_arguments())
-    views.args = [*views.args[:place], str(hits), *views.args[place + 1 :]]
+    """Gives a call of `count_views` the hits that rate.lua returned, in place of the rate's key."""
+    _, unsettled, *other_keys = views.keys
+    views.keys = [unsettled, unsettled, *other_keys]
+    arguments = list(views.args)
+    arguments[len(common_arguments())] = str(hits)
+    views.args = arguments
 
 
 @lru_cache(maxsize=1024)
 def prefix_length(prefix: str) -> int:
-    """Returns the length of the prefix in bytes."""
+    """Returns the length of the prefix of all keys (bytes)."""
     return len(prefix.encode())
 
 
 def _has_options(hit: Hit) -> bool:
+    """Returns True if the views do more than the plain counters, as effects.py describes."""
     if hit.dimensions:
         return True
     return any(effects.profile_of(label_in(subject)) for subject in hit.views)
 
 
 def _outcome(hit: Hit, codes: list[int]) -> Outcome:
+    """Returns the outcome by the code that record.lua returned for each view."""
     if codes == [COUNTED]:
         return Outcome(hit.views)
     counted = []

@@ -1,5 +1,7 @@
-"""Ids of visitors by a random key of the day, gone after two: then nobody can compute them, by any
-secret.
+"""Ids of visitors without a cookie: hashes by a random key of the day.
+
+Redis keeps the key for two days. After that nobody can compute the ids again, whatever secrets they
+know.
 """
 
 import secrets
@@ -16,17 +18,20 @@ from readtrack.hits.visitors import Visitor
 from readtrack.store import keys, scripts
 from readtrack.store.scripts import Call
 
-# seconds in which a process relies on the key that it remembers, because Redis may lose it
+# Seconds after which a process asks Redis again for the key that it remembers. Redis may have lost
+# it, and may have given other processes another one.
 CONFIRMED_FOR = 60.0
 
-_known: dict[str, bytes] = {}  # by their names in Redis: the keys of today and of the day before
-_confirmed: dict[str, float] = {}  # when Redis confirmed today's, by the monotonic clock
+# The keys of today and of the day before, by their names in Redis.
+_known: dict[str, bytes] = {}
+# When Redis confirmed today's key (seconds of the monotonic clock), by its name.
+_confirmed: dict[str, float] = {}
 
 
 def resolve(visitor: Visitor, *, at: datetime) -> Visitor:
-    """Returns the visitor with ids of the day, if known by a hash.
+    """Returns the visitor; one that is known by a hash gets the id of the day.
 
-    Asks Redis once in a process and day. Raises redis.RedisError.
+    Asks Redis once a day in each process. Raises redis.RedisError.
     """
     if visitor.kind != "hash":
         return visitor
@@ -37,19 +42,21 @@ def resolve(visitor: Visitor, *, at: datetime) -> Visitor:
     else:
         key, key_before = scripts.run(ask(at))
     midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)
-    # A window may have begun on the day before.
-    is_early = at - midnight < timedelta(seconds=conf.WINDOW)
-    fallback_id = _hash(visitor.id, key_before) if key_before and is_early else ""
+    # The visitor's window may have begun before midnight, by the id of the day before.
+    may_have_window_of_yesterday = at - midnight < timedelta(seconds=conf.WINDOW)
+    fallback_id = ""
+    if key_before and may_have_window_of_yesterday:
+        fallback_id = _hash(visitor.id, key_before)
     return visitor._replace(id=_hash(visitor.id, key), fallback_id=fallback_id, kind="day")
 
 
 def is_known(at: datetime) -> bool:
-    """Returns True if `resolve` does not ask Redis."""
+    """Returns True if `resolve` needs no round trip, because the process knows the day's key."""
     return _name(at) in _known
 
 
 def upkeep(at: datetime) -> list[Call[Any]]:
-    """Returns what confirms the day's key now and then, in the round trip of a hit."""
+    """Returns the call that confirms the day's key, if that is due, for the round trip of a hit."""
     confirmed = _confirmed.get(_name(at), 0)
     if time.monotonic() - confirmed < CONFIRMED_FOR:
         return []
@@ -57,21 +64,20 @@ def upkeep(at: datetime) -> list[Call[Any]]:
 
 
 def ask(at: datetime) -> Call[tuple[bytes, bytes]]:
-    """Reads the keys of the day and of the day before, b"" for none.
+    """Reads the key of the day, and that of the day before, which is b"" if there is none.
 
-    A day without a key gets the one that this process remembers, or a new one.
+    If the day has no key in Redis, it gets the one that this process remembers, or a new one.
     """
     today = _name(at)
     yesterday = _name(at - buckets.DAY)
     proposal = _known.get(today) or secrets.token_bytes(32)
 
     def decode(answer: list[bytes | None]) -> tuple[bytes, bytes]:
-        """Returns the two keys of the answer, and remembers them in this process.
-
-        Without a key in Redis, today's is the proposal, and yesterday's is what is remembered.
-        """
-        key = answer[0] or proposal
-        key_before = answer[1] or _known.get(yesterday, b"")
+        """Returns both keys, and remembers them in this process."""
+        # A key that Redis lacks is the one that this process proposed or remembers.
+        stored_key, stored_key_before = answer
+        key = stored_key or proposal
+        key_before = stored_key_before or _known.get(yesterday, b"")
         _known[today] = key
         if key_before:
             _known[yesterday] = key_before
@@ -84,16 +90,20 @@ def ask(at: datetime) -> Call[tuple[bytes, bytes]]:
 
 def _forget_past_days() -> None:
     """Forgets the keys of the days before yesterday, of all tenants."""
-    oldest = buckets.day_bucket(buckets.now() - buckets.DAY)
+    yesterday = buckets.day_bucket(buckets.now() - buckets.DAY)
     for name in list(_known):
-        if name[-len(oldest) :] < oldest:
+        day = name[-len(yesterday) :]  # a name ends with its day, and days sort as text
+        if day < yesterday:
             _known.pop(name, None)
             _confirmed.pop(name, None)
 
 
 def _name(at: datetime) -> str:
+    """Returns the name in Redis of the key of that day (UTC)."""
     return keys.day_key(keys.tags()[0], buckets.day_bucket(at))
 
 
 def _hash(text: str, key: bytes) -> str:
-    return urlsafe_b64encode(blake2b(text.encode(), key=key, digest_size=12).digest()).decode()
+    """Returns a keyed hash of the text: 16 URL-safe characters."""
+    digest = blake2b(text.encode(), key=key, digest_size=12).digest()
+    return urlsafe_b64encode(digest).decode()

@@ -1,5 +1,7 @@
-"""What a counted view does beyond the plain counters: visitors by another strategy, days, the
-funnel and dimensions. A site that needs none of them sends none of this.
+"""What a counted view does beyond the plain counters: it may count a visitor by another strategy
+than hll, a visitor of the day, a stage of the funnel, and values of dimensions.
+
+For a site that uses none of these, nothing is sent.
 """
 
 import json
@@ -18,20 +20,20 @@ class Profile(NamedTuple):
     """What views of a model do beyond the plain counters."""
 
     strategy: uniques.Strategy
-    has_days: bool  # visitors of each day are kept
-    stage: str  # first stage of the funnel that each view enters; "" for none
+    has_days: bool  # the visitors of each day are counted
+    stage: str  # the first stage of the funnel, which each view enters; "" for no funnel
 
 
 class Options(NamedTuple):
     """The effects of a hit's views, as record.lua takes them."""
 
-    keys: Sequence[str]  # of all effects
-    json: str
+    keys: Sequence[str]  # the keys of all effects
+    json: str  # what to do with them: see record.lua
 
 
 @cached_setting()
 def profile_of(label: str) -> Profile | None:
-    """Returns what the model's views do beyond the plain counters; None for nothing."""
+    """Returns what the model's views do beyond the plain counters; None if they do nothing."""
     strategy = uniques.strategy_of(label)
     stage = ""
     if conf.FUNNEL and enters_funnel(model_with_label(label)):
@@ -43,24 +45,25 @@ def profile_of(label: str) -> Profile | None:
 
 
 def options_of(hit: Hit, *, first_key: int) -> Options:
-    """Returns the options of record.lua for the hit. `first_key` is the number of their first key,
-    from 1.
+    """Returns the options of record.lua for the hit.
+
+    `first_key` is the index in KEYS that the first of their keys will have; Lua counts from 1.
     """
-    names: list[str] = []
-    views = []
+    key_names: list[str] = []
+    effects_by_view = []
     for subject in hit.views:
-        calls = []
+        effects_of_view = []
         for effect in effects_of(subject, hit):
-            calls.append((effect.name, first_key + len(names), effect.argument))
-            names += effect.keys
-        views.append(calls)
+            effects_of_view.append((effect.name, first_key + len(key_names), effect.argument))
+            key_names += effect.keys
+        effects_by_view.append(effects_of_view)
     options = {
         "identities": len(hit.visitor.identities),
         "values": counters.VALUES,
         "pass": keys.funnel_pass.ttl,
-        "effects": views,
+        "effects": effects_by_view,
     }
-    return Options(names, json.dumps(options))
+    return Options(key_names, json.dumps(options))
 
 
 def effects_of(subject: str, hit: Hit) -> list[Effect]:
@@ -68,14 +71,14 @@ def effects_of(subject: str, hit: Hit) -> list[Effect]:
     label = label_in(subject)
     profile = profile_of(label) or Profile(uniques.strategy_of(label), has_days=False, stage="")
     effects: list[Effect] = []
-    visitors = profile.strategy.effect(subject, hit)
-    if visitors:
-        effects.append(visitors)
+    visitor_effect = profile.strategy.effect(subject, hit)
+    if visitor_effect:
+        effects.append(visitor_effect)
     if profile.has_days:
         day = keys.day_visitors(buckets.day_bucket(hit.at), subject)
         effects.append(Effect("day", (day,), conf.UNIQUE_DAYS * keys.DAY))
     if profile.stage:
-        passes = [keys.funnel_pass(who, subject) for who in hit.visitor.identities]
+        passes = [keys.funnel_pass(identity, subject) for identity in hit.visitor.identities]
         effects.append(Effect("funnel", (keys.funnel(subject), *passes), profile.stage))
     for dimension, value in hit.dimensions:
         counts = keys.prefix() + keys.member(f"views:{dimension}", subject)

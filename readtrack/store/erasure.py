@@ -11,15 +11,15 @@ from readtrack.store.scripts import Call
 
 
 class Erased(NamedTuple):
-    """The number of keys removed, and of keys in which the user's member or bit was cleared."""
+    """How much of one user's data was erased."""
 
-    keys: int
-    members: int
-    bits: int
+    keys: int  # keys that were removed
+    members: int  # sets of which the user was removed
+    bits: int  # bitmaps, and strings of 4 bytes a reader, in which the user's place was cleared
 
 
 class Position(NamedTuple):
-    """Where the read state of one user is in the keys with this tag."""
+    """Where the read state of one user is in the keys of a partition."""
 
     number: int | None  # None for a user without a number
     is_ordinal: bool = False
@@ -27,13 +27,13 @@ class Position(NamedTuple):
 
 
 def erase(pk: Any, *, progress: Callable[[int], object] = int) -> Erased:
-    """Erases the data that Redis has about the user with that primary key.
+    """Erases the data that Redis has about the user with that primary key. Returns how much it was.
 
-    `progress` is called with numbers of keys looked at. Raises redis.RedisError. What was erased
-    until then stays erased, and a second call erases what is left.
+    `progress` is called with the number of keys looked at since the last call. Raises
+    redis.RedisError. After an error, call it again; it erases what is still there.
     """
     visitor = user_id(pk)
-    number = pk if isinstance(pk, int) and pk >= 0 else None
+    number = pk if isinstance(pk, int) and pk >= 0 else None  # the user's bit in bitmaps
     reader = read_state.field(quote(str(pk), safe=""))
     ordinals = _ordinals(reader)
 
@@ -56,7 +56,7 @@ def erase(pk: Any, *, progress: Callable[[int], object] = int) -> Erased:
 
 
 def _ordinals(reader: Any) -> dict[str, int]:
-    """Returns the reader's ordinal by tag, of each partition that has given it one."""
+    """Returns the reader's ordinals by the tag of the partition, where it has one."""
     client: Any = connect(patient=True)
     ordinals = {}
     for tag in keys.tags():
@@ -67,29 +67,33 @@ def _ordinals(reader: Any) -> dict[str, int]:
 
 
 def _erase_read_state(key_names: Sequence[str], position: Position) -> int:
-    """Clears the position in the keys of read state that have it. Returns how many had it set."""
+    """Clears the position in those of the keys that use it. Returns in how many it was set."""
     cleared = 0
     for form in read_state.STRATEGIES.values():
         row = form.by_ordinal if position.is_ordinal else form.by_id
-        ending = row.pattern.partition("{subject}")[2]
+        _, _, ending = row.pattern.partition("{subject}")  # by which a key of the row is known
         matching = [name for name in key_names if position.tag in name and name.endswith(ending)]
         cleared += _erase_from(matching, form.erases, position.number)
     return cleared
 
 
-def _erase_from(key_names: Sequence[str], form: str, member: str | int | None) -> int:
-    """Clears the member or the position in these keys. Returns how many keys had it."""
+def _erase_from(key_names: Sequence[str], method: str, member: str | int | None) -> int:
+    """Erases the member of sets, or the reader's number from other keys.
+
+    `method` is one of erase.lua: "member", "bit" or "slot". Returns how many keys were changed.
+    """
     if member is None:
         return 0
     portions = scripts.parted(key_names, tag_of=keys.tag_in)
-    calls = (Call[int]("erase", portion, (form, member)) for portion in portions)
+    calls = [Call[int]("erase", portion, (method, member)) for portion in portions]
     return sum(scripts.run_all(*calls, patient=True))
 
 
 def _forget_reader(reader: Any, ordinals: dict[str, int]) -> None:
-    """Removes the reader from the numbered ones. The ordinal itself is never given out again."""
+    """Removes the reader from the hashes of numbered readers. Nobody else gets its ordinals."""
     client: Any = connect(patient=True)
     for tag, ordinal in ordinals.items():
-        # A field takes the reader's place, because the next ordinal is the number of fields.
+        # Another field takes the place of the reader's, because the next ordinal is the number of
+        # fields.
         client.hset(keys.readers(tag), f"!{ordinal}", ordinal)
         client.hdel(keys.readers(tag), reader)

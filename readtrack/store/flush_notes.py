@@ -1,4 +1,4 @@
-"""What flushes note in Redis: when they ran, and the number of partitions they know."""
+"""What flushes note in Redis: when they ran, and for how many partitions."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class LayoutError(RedisError):
 
 
 class FlushTimes(NamedTuple):
-    """The times that one partition notes (µs, 0 for none)."""
+    """The times that are noted in one partition (µs by Redis's clock, 0 for none)."""
 
     last: int  # last start or end of a flush
     requested: int  # when a restored snapshot requested a full flush
@@ -24,10 +24,10 @@ class FlushTimes(NamedTuple):
 
 
 def last_flushes(tags: Sequence[str]) -> tuple[dict[str, int], bool]:
-    """Returns each partition's last flush (µs, 0 for none), and whether a full flush is due.
+    """Returns the time of the last flush (µs, 0 for none) by tag, and True if a full flush is due.
 
-    The times are by the tags of the partitions. Raises redis.RedisError, and LayoutError if the
-    keys have not been moved since PARTITIONS was changed.
+    Raises redis.RedisError, and LayoutError if PARTITIONS was changed and the keys were not moved
+    yet.
     """
     rows = (keys.flush_last, keys.flush_requested, keys.flush_full)
     calls = [Call("MGET", [row(tag) for row in rows], (), _flush_times) for tag in tags]
@@ -39,33 +39,34 @@ def last_flushes(tags: Sequence[str]) -> tuple[dict[str, int], bool]:
         )
     times = [call.result for call in calls]
     # If only `flush:last` was evicted, Redis still has the resets from before its last full flush.
-    last = {tag: max(noted.last, noted.full) for tag, noted in zip(tags, times, strict=True)}
-    # A request stands until a full flush that began after it has ended well.
+    last_by_tag = {tag: max(noted.last, noted.full) for tag, noted in zip(tags, times, strict=True)}
+    # A request holds until a full flush that began after it has ended well.
     is_full_due = any(noted.requested > noted.full for noted in times)
-    return last, is_full_due
+    return last_by_tag, is_full_due
 
 
 def _flush_times(answer: Sequence[bytes | None]) -> FlushTimes:
+    """Returns the times in the answer to MGET."""
     return FlushTimes(*(int(time or 0) for time in answer))
 
 
 def note_flush(time: int, *, after: Mapping[str, int]) -> bool:
     """Notes the time of a flush (µs) in each partition.
 
-    `after` has the noted times by tag, as the flush read them. Returns False if a partition was
-    rolled back since then.
+    `after` has the times by tag that `last_flushes` returned to the flush. Returns False if a
+    partition knows an earlier time by now, because its Redis was restored from a snapshot.
     """
-    calls = (
+    calls = [
         Call("note_flush", [keys.flush_last(tag), keys.flush_full(tag)], (last, time), bool)
         for tag, last in after.items()
-    )
+    ]
     return all(scripts.run_all(*calls, patient=True))
 
 
 def begin_anew(tag: str, *, newest: int) -> None:
-    """Requests a full flush of a restored partition.
+    """Requests a full flush of a partition whose Redis was restored from a snapshot.
 
-    `newest` is the time of the last flush (µs) that the partition should have noted.
+    `newest` is the time of the last flush (µs), which the restored partition does not know.
     """
     client = connect(patient=True)
     # Its resets from before that flush are dropped, because its live counts may be too low to

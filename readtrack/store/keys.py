@@ -1,12 +1,14 @@
 """Every key in Redis: one row each, with its type, its lifetime and its purpose.
 
-Calling a row gives the name of a key: `total("blog.post:42")`. Names begin with `READTRACK["PREFIX"]`, or with the name
-of a tenant where PREFIX is the path of a function; while tests run, `test:` comes before that. In patterns
-`{subject}` is `blog.post:42`, `{model}` is `blog.post`, and `{visitor}` is a keyed hash.
+A row is called to get the name of a key: `total("blog.post:42")`. Names begin with
+`READTRACK["PREFIX"]`, or with the name of a tenant if PREFIX is the path of a function. While tests
+run, `test:` comes before that. In patterns `{subject}` is `blog.post:42`, `{model}` is `blog.post`,
+and `{visitor}` is a keyed hash.
 
-With several partitions each key has the hash tag of its partition right behind its family, so that a cluster keeps the
-keys of a partition together: `views:total:{rt07}:blog.post:42`. Rows with a subject or a visitor find the partition by
-that; others take the tag as their first part, "" for a key that the whole site shares.
+With several partitions, the hash tag of the partition follows the family of the key, so that a
+cluster keeps the keys of a partition together: `views:total:{rt07}:blog.post:42`. The family is the
+constant beginning, `views:total`. A row with a subject or a visitor computes the tag from that. Any
+other row takes the tag as its first part; it is "" for a key that the whole site shares.
 """
 
 import os
@@ -28,61 +30,86 @@ from readtrack.hits import dimensions
 
 Item = TypeVar("Item")
 
-MINUTE, HOUR, DAY = 60, 3600, 86_400  # seconds
-ROBOT = (
-    10**15
-)  # the honeypot's mark: a rate beyond every limit, so that recording needs no further command to see it
+MINUTE = 60  # seconds
+HOUR = 3600
+DAY = 86_400
+# The mark of the honeypot: a rate beyond every limit. Recording sees it without a further command.
+ROBOT = 10**15
 PART = re.compile(r"\{(\w+)\}")
 TAG = re.compile(r":\{rt[0-9a-f]+\}")
-# Of parts whose names may hold something else than `[^:{]*`.
+# What the parts of a name may hold; any other part holds `[^:{]*`.
 PARTS = {"tag": rf"(?:{TAG.pattern})?", "subject": r"[^:{]+:[^:{]+", "hour": r"\d{10}"}
-MEMBER = re.compile(
-    r"([^.]+?):([^:.]+\.[^:]+:.*)", re.DOTALL
-)  # a kind, which has no dot, and a subject of `app.model`
+# A kind, which has no dot, and a subject of `app.model`.
+MEMBER = re.compile(r"([^.]+?):([^:.]+\.[^:]+:.*)", re.DOTALL)
 PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 
 
 class Key:
-    """One kind of key. `ttl` is in seconds, 0 for a key that stays; where a setting decides, `ttl` names it."""
+    """A row of the table of keys: all keys with the same pattern."""
 
-    def __init__(self, pattern: str, type: str, ttl: Any, why: str) -> None:  # noqa: A002 - as the docs call it
-        self.pattern, self.type, self.ttl, self.why = pattern, type, ttl, why
+    def __init__(
+        self,
+        pattern: str,
+        type: str,  # noqa: A002 - as the docs call it
+        ttl: Any,
+        why: str,
+    ) -> None:
+        """Takes the lifetime in seconds, or the name of the setting that decides it; 0 for ever."""
+        self.pattern = pattern
+        self.type = type
+        self.ttl = ttl
+        self.why = why
         self.family = re.split(r":\{(?!dimension)", pattern)[0]  # the beginning, before the tag
         self.tagged = f"{self.family}{{tag}}{pattern[len(self.family) :]}"
-        self.template, parts = PART.sub("%s", self.tagged), PART.findall(pattern)
-        # Bytes that a key takes beside MEMORY USAGE, in tables of the server: measured with Redis 7 and Valkey 9.
+        self.template = PART.sub("%s", self.tagged)
+        # Bytes that a key takes in tables of the server, which MEMORY USAGE leaves out. Measured
+        # with Redis 7 and Valkey 9.
         self.overhead = 30 if ttl else 16
-        # The place of the part that tells the partition.
-        self.owner = next(
-            (parts.index(name) for name in ("subject", "visitor") if name in parts), None
-        )
+        # The index of the part by which the partition is computed; None without such a part.
+        self.owner: int | None = None
+        part_names = PART.findall(pattern)
+        for name in ("visitor", "subject"):  # a subject decides if there are both
+            if name in part_names:
+                self.owner = part_names.index(name)
 
     def __call__(self, *parts: Any) -> str:
         """Returns the name of one key: the prefix, and the pattern with the parts filled in."""
         if self.owner is not None:
-            parts = (tag(parts[self.owner]) if conf.PARTITIONS > 1 else "", *parts)
+            own_tag = tag(parts[self.owner]) if conf.PARTITIONS > 1 else ""
+            parts = (own_tag, *parts)
         return prefix() + self.template % parts
 
     def placed(self, parts: Mapping[str, str], *, tag: str) -> str:
-        """Returns the name of the key with these parts of a parsed name in the partition with that tag."""
+        """Returns the name of the key with these parts, by their names, in the tag's partition."""
         return prefix() + self.tagged.format_map({**parts, "tag": tag})
 
     @cached_property
     def expression(self) -> re.Pattern[str]:
-        """Returns the expression of these keys' names behind the prefix. Its groups are their parts, and the tag."""
-        return re.compile(
-            PART.sub(lambda part: f"(?P<{part[1]}>{PARTS.get(part[1], '[^:{]*')})", self.tagged)
-        )
+        """Returns the regular expression of these keys' names after the prefix.
+
+        It has a group for each part, and one for the tag.
+        """
+
+        def group_of(part: re.Match[str]) -> str:
+            name = part[1]
+            content = PARTS.get(name, "[^:{]*")
+            return f"(?P<{name}>{content})"
+
+        return re.compile(PART.sub(group_of, self.tagged))
 
 
-TESTS = "test:"  # leaves the keys of a live site alone
-_has_tested = False  # stays True after the tests, because what is sent then is still theirs
+TESTS = "test:"  # begins the keys of tests, so that they leave the keys of a live site alone
+_has_tested = False  # stays True after the tests, because threads may still send what tests left
 
 
 def test_prefix() -> str:
-    """Returns the beginning of keys of tests, different for processes side by side; "" outside of tests."""
+    """Returns what begins the keys of tests; "" outside of tests.
+
+    It differs between test processes that run side by side.
+    """
     global _has_tested
-    # Not imported, because a process that serves pages has no use for Django's test tools.
+    # Django's test tools have `saved_data` once a test run has begun. They are not imported,
+    # because a process that serves pages has no use for them.
     tools = sys.modules.get("django.test.utils")
     _has_tested = _has_tested or (tools is not None and hasattr(tools._TestState, "saved_data"))
     if not _has_tested:
@@ -95,72 +122,87 @@ def test_prefix() -> str:
 
 def prefix() -> str:
     """Returns the beginning of every key."""
-    return test_prefix() + _own_prefix()
+    return test_prefix() + _prefix_of_site()
 
 
 def salt(purpose: str) -> str:
-    """Returns the salt of all that is signed for a purpose: `outbound:` and what begins the keys of the tenant."""
-    return _salt_of_site(purpose) or f"{purpose}:{_own_prefix()}"
+    """Returns the salt for signing: the purpose, such as `outbound`, and the prefix of the tenant.
+
+    So no tenant accepts what another tenant has signed.
+    """
+    return _cached_salt(purpose) or f"{purpose}:{_prefix_of_site()}"
 
 
 @cached_setting()  # because a page may have a hundred placeholders
-def _salt_of_site(purpose: str) -> str:
-    """Returns the salt of a site without tenants, else ""."""
-    return "" if tenant_function() else f"{purpose}:{_own_prefix()}"
+def _cached_salt(purpose: str) -> str:
+    """Returns the salt; "" if it depends on the tenant."""
+    return "" if tenant_function() else f"{purpose}:{_prefix_of_site()}"
 
 
-def _own_prefix() -> str:
+def _prefix_of_site() -> str:
+    """Returns the prefix of the site or of the present tenant, without that of tests."""
     function = tenant_function() if "." in conf.PREFIX else None
-    return conf.PREFIX if function is None else _encoded(str(function()))
+    return conf.PREFIX if function is None else _prefix_of_tenant(str(function()))
 
 
 @cached_setting()
 def tenant_function() -> Callable[[], Any] | None:
-    """Returns the function that PREFIX is the path of; None for a prefix that is no path. Raises ImportError."""
+    """Returns the function whose path is PREFIX; None if PREFIX is no path. Raises ImportError."""
     return import_string(conf.PREFIX) if PATH.fullmatch(conf.PREFIX) else None
 
 
 @lru_cache(maxsize=1024)
-def _encoded(tenant: str) -> str:
+def _prefix_of_tenant(tenant: str) -> str:
     """Returns the prefix of a tenant; a name of more than 100 characters becomes a hash."""
     name = quote(tenant, safe="", errors="replace")
-    return f"{name if len(name) <= 100 else blake2b(name.encode(), digest_size=16).hexdigest()}:"
+    if len(name) > 100:
+        name = blake2b(name.encode(), digest_size=16).hexdigest()
+    return f"{name}:"
 
 
 def matching(pattern: str) -> str:
-    """Returns the pattern for SCAN of the keys that match it after our prefix."""
-    return "".join(f"\\{char}" if char in "*?[]\\" else char for char in prefix()) + pattern
+    """Returns the pattern for SCAN that finds the pattern behind our prefix."""
+    # The prefix itself is no pattern.
+    escaped_prefix = re.sub(r"[*?\[\]\\]", r"\\\g<0>", prefix())
+    return escaped_prefix + pattern
 
 
 @cached_setting(maxsize=4096)
 def tag(name: str) -> str:
-    """Returns the hash tag of the partition of a subject or a visitor, `:{rt07}`; "" without partitions."""
+    """Returns the hash tag of the partition of a subject or a visitor, `:{rt07}`.
+
+    With one partition it is "".
+    """
     return tags()[crc32(name.encode()) % len(tags())]
 
 
 @cached_setting()
 def tags() -> Sequence[str]:
-    """Returns the hash tags of all partitions."""
-    return (
-        [f":{{rt{number:02x}}}" for number in range(conf.PARTITIONS)]
-        if conf.PARTITIONS > 1
-        else [""]
-    )
+    """Returns the hash tags of all partitions; one "" for a site with one partition."""
+    if conf.PARTITIONS > 1:
+        return [f":{{rt{number:02x}}}" for number in range(conf.PARTITIONS)]
+    return [""]
 
 
 def past_tags() -> Sequence[str]:
-    """Returns the hash tags of all partitions that there are or were: their number only grows."""
+    """Returns the hash tags of all partitions that the site has, or had when there were fewer.
+
+    The number of partitions never falls.
+    """
     return list(dict.fromkeys(["", *tags()]))
 
 
 def by_tag(
     items: Iterable[Item], tag_of: Callable[[Any], str] = tag
 ) -> Mapping[str, Sequence[Item]]:
-    """Returns the subjects, visitors or other items of each partition that has any, in their order."""
-    found: dict[str, list[Item]] = {}
+    """Returns the items by the tag of their partition, in their order.
+
+    Items are subjects or visitors; for other items `tag_of` returns the tag.
+    """
+    groups: dict[str, list[Item]] = {}
     for item in items:
-        found.setdefault(tag_of(item), []).append(item)
-    return found
+        groups.setdefault(tag_of(item), []).append(item)
+    return groups
 
 
 # One line for each key.
@@ -221,7 +263,10 @@ _MOST_LITERAL_FIRST = sorted(KEYS, key=lambda row: len(PART.sub("", row.pattern)
 
 
 class ViewKeys(NamedTuple):
-    """The keys of a model's views in a minute, each without the subject or visitor at its end."""
+    """The keys of a model's views in a minute. The subject or visitor is still missing at the end.
+
+    The keys `unsettled`, `bucket`, `model_hour` and `minute_visitors` are complete.
+    """
 
     rate: str
     unsettled: str
@@ -236,7 +281,7 @@ class ViewKeys(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
-    """Returns the keys of the model's views in the minute (since 1970) in the tag's partition."""
+    """Returns the keys of a model's views in a minute (since 1970) in the tag's partition."""
     at = datetime.fromtimestamp(minute * MINUTE, timezone.utc)
     parts = {
         "tag": tag,
@@ -247,56 +292,73 @@ def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
         "visitor": "",
     }
     rows = (rate, unsettled, trending_bucket, total, hour, model_hour, minute_visitors, hll)
-    names = [row.tagged.format_map(parts) for row in rows]
-    names.append(f"{window.family}{tag}:")
-    return ViewKeys(*(prefix + name for name in names))
+    key_names = [prefix + row.tagged.format_map(parts) for row in rows]
+    key_names.append(f"{prefix}{window.family}{tag}:")
+    return ViewKeys(*key_names)
 
 
 def hash_kinds() -> tuple[str, ...]:
-    """Returns the beginnings of the keys of a subject's hashes: the funnel, reading, and each dimension."""
-    return ("funnel", "reading", *(f"views:{dimensions.name_of(path)}" for path in conf.DIMENSIONS))
+    """Returns the families of a subject's hashes: `funnel`, `reading`, `views:device` and so on."""
+    breakdowns = [f"views:{dimensions.name_of(path)}" for path in conf.DIMENSIONS]
+    return ("funnel", "reading", *breakdowns)
 
 
 def member(kind: str, subject: str) -> str:
-    """Returns the name of a counter in `views:unsettled`: its key without the prefix, but that of a total (kind "")."""
+    """Returns the member of `views:unsettled` that stands for a counter of the subject.
+
+    For a total, whose kind is "", it is the subject; for a hash it is the key without the prefix.
+    """
     if not kind:
         return subject
-    own_tag = tag(subject) if conf.PARTITIONS > 1 else ""
-    return f"{kind}{own_tag}:{subject}"
+    subject_tag = tag(subject) if conf.PARTITIONS > 1 else ""
+    return f"{kind}{subject_tag}:{subject}"
 
 
 def split_member(name: str) -> tuple[str, str]:
-    """Returns the kind and the subject of a name in `views:unsettled`: "" for a total, "hour" for a model's hour."""
+    """Returns the kind and the subject of a member of `views:unsettled`.
+
+    The kind is "" for a total. For the hour of a model it is "hour", and the member itself is in
+    the place of a subject.
+    """
     if name.startswith("views:hour:"):
         return "hour", name
-    # The kind may be a dimension's that is in the settings no more.
-    parts = MEMBER.fullmatch(TAG.sub("", name))
-    if parts is None:
+    # Not compared with `hash_kinds`, because the site may have removed the dimension since.
+    match = MEMBER.fullmatch(TAG.sub("", name))
+    if match is None:
         return "", name
-    return parts[1], parts[2]
+    return match[1], match[2]
 
 
 def tag_in(name: str) -> str:
-    """Returns the hash tag in a name, "" for none."""
+    """Returns the hash tag in the name of a key; "" if it has none."""
     match = TAG.search(name)
     return match[0] if match else ""
 
 
 @lru_cache(maxsize=4096)  # each full flush asks for two days of each model
 def hour_name(model: str, hour: int) -> str:
-    """Returns the name in `views:unsettled` of the counter of `blog.post`, or `blog.post:{rt07}`, in that hour."""
-    label, colon, own = model.partition(":")
-    return model_hour.template % (colon + own, buckets.hour_bucket(buckets.hour_start(hour)), label)
+    """Returns the member of `views:unsettled` that stands for a model's views in an hour.
+
+    `model` is a label, with the tag of the partition behind it: `blog.post` or `blog.post:{rt07}`.
+    The hour is counted since 1970.
+    """
+    label, colon, tag_in_braces = model.partition(":")
+    bucket = buckets.hour_bucket(buckets.hour_start(hour))
+    return model_hour.template % (colon + tag_in_braces, bucket, label)
 
 
 def parse_hour(name: str) -> tuple[str, int]:
-    """Returns the model and the hour (since 1970) of a name in `views:unsettled`."""
-    family, bucket, label = name.rsplit(":", 2)
-    return label + family.removeprefix(model_hour.family), buckets.bucket_index(bucket)
+    """Returns the model and the hour in a member of `views:unsettled`, as `hour_name` has them."""
+    family_and_tag, bucket, label = name.rsplit(":", 2)
+    hash_tag = family_and_tag.removeprefix(model_hour.family)
+    return label + hash_tag, buckets.bucket_index(bucket)
 
 
 def parse(key: str) -> tuple[Key | None, dict[str, str]]:
-    """Returns the row of a key and the parts of its name, "tag" too; None and no parts for a key that is not ours."""
+    """Returns the row of a key, and the parts of its name by their names, the tag among them.
+
+    Returns None and no parts for a key that is not ours.
+    """
     beginning = prefix()
     if not key.startswith(beginning):
         return None, {}

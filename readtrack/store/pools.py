@@ -27,8 +27,9 @@ Command = tuple[Any, ...]
 
 
 class Connections:
-    """A pool, and connections of it that scripts keep: to check one out and in costs a hit more
-    than its command.
+    """A pool, and some of its connections that scripts keep for the next hit.
+
+    To take a connection out of the pool and put it back costs a hit more than its command.
 
     Where there is no further connection, because of `max_connections` or of the server's
     `maxclients`, a caller waits for one of those in use.
@@ -37,10 +38,10 @@ class Connections:
     def __init__(self, pool: Any, *, patience: float) -> None:
         """Takes the pool, and how many seconds a caller waits at most; a page for less."""
         self.pool = pool
-        # The others are left to all else. A pool by Sentinel must have its connections back, to
-        # close those to an earlier primary.
-        self.most = pool.max_connections // 10 if type(pool) is ConnectionPool else 0
-        self.idle: list[Any] = []
+        # Scripts keep a tenth of the connections. A pool by Sentinel must have all of them back, so
+        # that it can close those to an earlier primary.
+        self.most_idle = pool.max_connections // 10 if type(pool) is ConnectionPool else 0
+        self.idle: list[Any] = []  # kept connections that nobody uses now
         self.taken: set[Any] = set()  # out of the pool: in use, idle, or about to be opened
         self._patience = patience
         self._freed = Condition()
@@ -48,7 +49,7 @@ class Connections:
         self._logged = -LOGGED_EVERY  # by the monotonic clock
 
     def close(self) -> None:
-        """Closes the connections that nobody uses, those of the pool too."""
+        """Closes the connections that nobody uses, including those of the pool."""
         while self.idle:
             self._release(self.idle.pop())
         close_idle(self.pool)
@@ -56,18 +57,20 @@ class Connections:
     def answers(
         self, commands: Sequence[Command], meanwhile: Callable[[], None] | None = None
     ) -> list[Any]:
-        """Returns the server's answer to each command, errors too. `meanwhile` is called once they
-        are sent. Raises BusyError if no connection is free in time.
+        """Returns the server's answer to each command, which may be an error.
+
+        `meanwhile` is called after the commands are sent and before the answers are read. Raises
+        BusyError if no connection is free in time.
         """
         packed = b"".join(map(pack_command, commands))
         try:
             return self._exchange(packed, len(commands), meanwhile)
         except MasterNotFoundError:
-            raise  # every Sentinel was asked, and none will know better at once
+            raise  # every Sentinel was asked, and none will know more a moment later
         except exceptions.ConnectionError:
             # A server that restarted leaves broken connections in the pool. Sending again is
-            # harmless: each view comes after a window that only the first one enters, and
-            # everything else sets or merges.
+            # harmless: a view counts only for the script that opens its window, and all other
+            # commands set or merge.
             return self._exchange(packed, len(commands), meanwhile, is_again=True)
 
     def _exchange(
@@ -78,7 +81,11 @@ class Connections:
         *,
         is_again: bool = False,
     ) -> list[Any]:
-        # On the bare connection, because execute_command of redis-py costs a hit as much as the
+        """Sends the packed commands by a kept connection, and returns that many answers.
+
+        The second time (`is_again`) the connection is one of the pool, which checks it.
+        """
+        # On the connection itself, because execute_command of redis-py costs a hit as much as the
         # server does.
         try:
             connection = self._further() if is_again else self.idle.pop()
@@ -90,14 +97,16 @@ class Connections:
                 meanwhile()
             answers = _read(connection, count)
         except BaseException:
-            # A late answer would be taken for the answer to the next question. Connections by
-            # Sentinel would also stay open to a primary that hangs after another one took over.
+            # On an open connection, a late answer would be taken for the answer to the next
+            # command. By Sentinel, it would also stay open to a primary that hangs after another
+            # took over.
             connection.disconnect()
             self._release(connection)
             raise
-        # Redis Enterprise announces that a server moves, and redis-py then marks its connections.
-        # Older ones do not listen.
-        if len(self.idle) < self.most and not getattr(connection, "should_reconnect", bool)():
+        # Redis Enterprise announces that a server moves. redis-py then marks the connections to it;
+        # older versions of redis-py have no such method.
+        should_reconnect = getattr(connection, "should_reconnect", bool)
+        if len(self.idle) < self.most_idle and not should_reconnect():
             self.idle.append(connection)
             if self._waiting:  # asked here, because a call takes longer
                 self._tell()
@@ -137,13 +146,13 @@ class Connections:
         Raises BusyError if none is free in time, and the error if all of them broke.
         """
         page = present_page.get()
-        seconds = self._patience if page is None else min(self._patience, page.left)
+        seconds = self._patience if page is None else min(self._patience, page.seconds_left)
         began = perf_counter()
         try:
             connection = self._freed_until(began + seconds, number)
         finally:
             if page is not None:
-                page.wait_for_connection(perf_counter() - began)
+                page.note_wait_for_connection(perf_counter() - began)
         if connection is not None:
             return connection
         if not (self.taken or is_shortage(error)):
@@ -198,14 +207,17 @@ class Connections:
 
 
 def _read(connection: Any, count: int) -> list[Any]:
-    """Returns that many answers, errors too. Raises redis.ConnectionError if a replica answers."""
+    """Returns that many answers, which may be errors.
+
+    Raises redis.ConnectionError from a replica.
+    """
     answers: list[Any] = []
     while len(answers) < count:
         try:
             answers.append(connection.read_response())
         except exceptions.ResponseError as error:
-            # Of a server that became a replica; a new connection leads to its successor. Redis
-            # before 7 wraps the error of a refused command in one of its own.
+            # The server became a replica. A new connection leads to the new primary. Redis before 7
+            # wraps the error of a command that a script runs in an error of the script.
             if isinstance(error, exceptions.ReadOnlyError) or "-READONLY" in str(error):
                 raise exceptions.ConnectionError(str(error)) from error
             answers.append(error)  # the answers after it have to be read all the same

@@ -1,7 +1,6 @@
 """Recording a hit, in one round trip."""
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from time import perf_counter
 from typing import Any, NamedTuple, cast
 
@@ -16,47 +15,50 @@ from readtrack.store.counting import count_views, rate_limit
 from readtrack.store.scripts import Call
 from readtrack.store.skips import key_of, skip_buffer
 
-# Marks of the honeypot in an hour; a robot can make up user agents.
+# Robots that the honeypot marks in an hour. A limit, because a robot can make up user agents.
 ROBOTS = 5_000
-VISITS_OF_ADDRESS = 20  # to the honeypot in an hour; further ones mark nobody
+VISITS_OF_ADDRESS = 20  # visits of an address to the honeypot in an hour; further ones mark nobody
 
 Step = tuple[str, str]  # a subject, and a stage of its funnel or of reading its text
 
 
-def record(hit: Hit, *others: Call[Any]) -> Outcome:
-    """Counts the hit's views and steps and marks its reads, in one round trip.
+def record(hit: Hit, *extra_calls: Call[Any]) -> Outcome:
+    """Counts the hit's views and steps, and marks its reads, in one round trip.
 
-    Other calls go along. The first hit of a hashed visitor's day takes another trip, and so does
-    the rate with several partitions. Raises redis.RedisError.
+    The round trip also runs the extra calls. There is another round trip before it with several
+    partitions, and once a day in each process for visitors without a cookie. Raises
+    redis.RedisError.
     """
     if hit.visitor.kind == "hash":
         hit = hit._replace(visitor=day_keys.resolve(hit.visitor, at=hit.at))
     hits = _count_rate(hit)
-    # Views come first, because a step that is taken on the viewed page follows its view.
-    views = [count_views(part, hits=hits) for part in by_partition(hit)]
+    # Views come before steps, because a step on the viewed page follows its view.
+    views = [count_views(portion, hits=hits) for portion in by_partition(hit)]
     reads = _marks(hit)
     step_calls = steps(hit) if hits < keys.ROBOT else {}
-    _run(*views, *reads, *step_calls.values(), *_upkeep(hit), *others)
+    _run(*views, *reads, *step_calls.values(), *_upkeep(hit), *extra_calls)
 
-    outcome = _outcome_of(hit, views, is_apart=hits > 0)
+    outcome = _outcome_of(hit, views, has_counted_rate=hits > 0)
     _count_skips(hit, outcome)
     if not (reads or step_calls):
         return outcome
-    return outcome._replace(
-        read=tuple(chain.from_iterable(call.result for call in reads)),
-        steps=tuple(step for step, call in step_calls.items() if call.result),
-    )
+    read = [subject for call in reads for subject in call.result]
+    new_steps = [step for step, call in step_calls.items() if call.result]
+    return outcome._replace(read=tuple(read), steps=tuple(new_steps))
 
 
 def _count_skips(hit: Hit, outcome: Outcome) -> None:
-    """Has the skips counted, but for those of a page's script, whose repeats are expected."""
+    """Adds the skips to those that wait, unless a page's script reported the hit.
+
+    A script mostly reports what was counted before, so its repeats are expected.
+    """
     skipped = {} if hit.by_script else outcome.skipped
     if skipped or watch.notices:
         skip_buffer.add(key_of(hit.at), skipped.values())
 
 
 def _run(*calls: Call[Any]) -> None:
-    """Runs the calls, with the skips that wait if it is time for them."""
+    """Runs the calls in one round trip, with the waiting skips if they are due."""
     if skip_buffer.skips and perf_counter() >= skip_buffer.due:
         skip_buffer.send(*calls)
     else:
@@ -64,14 +66,21 @@ def _run(*calls: Call[Any]) -> None:
 
 
 def _count_rate(hit: Hit) -> int:
-    """Returns the visitor's hits since the first, where the rate is in a partition of its own; or 0."""
+    """Counts the hit in the visitor's rate if it has views. Returns the hits in the rate window.
+
+    Without partitions it only returns 0, because record.lua counts the hit.
+    """
     if conf.PARTITIONS == 1 or not (hit.views or hit.steps or hit.reading):
         return 0
-    return scripts.run(rate(hit, 1 if hit.views else 0))
+    change = 1 if hit.views else 0
+    return scripts.run(rate(hit, change))
 
 
 def by_partition(hit: Hit) -> list[Hit]:
-    """Returns the hit in parts whose views are each of one partition, and as many as a script takes."""
+    """Returns the hit in portions: views of one partition each, and no more than a script takes.
+
+    Only the views are divided: each portion has all other fields of the hit.
+    """
     portions = scripts.parted(hit.views)
     if len(portions) == 1:
         return [hit]
@@ -79,6 +88,7 @@ def by_partition(hit: Hit) -> list[Hit]:
 
 
 def _marks(hit: Hit) -> list[Call[tuple[str, ...]]]:
+    """Returns the calls that mark the hit's categories read."""
     if not hit.reads:
         return []
     reader = cast(Any, hit.reader)
@@ -86,7 +96,7 @@ def _marks(hit: Hit) -> list[Call[tuple[str, ...]]]:
 
 
 def _upkeep(hit: Hit) -> list[Call[Any]]:
-    """Returns what a process asks now and then, to go along with a hit."""
+    """Returns the calls that a process runs from time to time, for the round trip of a hit."""
     calls: list[Call[Any]] = []
     if hit.visitor.kind == "day":
         calls += day_keys.upkeep(hit.at)
@@ -95,9 +105,12 @@ def _upkeep(hit: Hit) -> list[Call[Any]]:
     return calls
 
 
-def _outcome_of(hit: Hit, views: Sequence[Call[Outcome]], *, is_apart: bool) -> Outcome:
-    """Returns the outcome of the views of all partitions; takes the hit back where nothing counts."""
-    if len(views) == 1 and not is_apart:
+def _outcome_of(hit: Hit, views: Sequence[Call[Outcome]], *, has_counted_rate: bool) -> Outcome:
+    """Returns the outcome of the views of all partitions.
+
+    If none of them counts, the hit is taken back from the rate where `takes_back` says so.
+    """
+    if len(views) == 1 and not has_counted_rate:
         return views[0].result
     counted: list[str] = []
     skipped: dict[str, Reason] = {}
@@ -110,72 +123,86 @@ def _outcome_of(hit: Hit, views: Sequence[Call[Outcome]], *, is_apart: bool) -> 
 
 
 def will_count(hit: Hit) -> list[str]:
-    """Returns those of the hit's views that would count now, in one round trip.
+    """Returns the subjects of the hit's views that would count now, in one round trip.
 
     Raises redis.RedisError.
     """
     visitor = day_keys.resolve(hit.visitor, at=hit.at)
     hits: Call[int] = Call("GET", [keys.rate(visitor.rate_id)], (), lambda rate: int(rate or 0))
-    windows: list[Call[int]] = []  # the number of the visitor's open windows for each subject
+    open_windows: list[Call[int]] = []  # the number of the visitor's open windows for each subject
     for subject in hit.views:
-        names = [keys.window(identity, subject) for identity in visitor.identities]
-        windows.append(Call("EXISTS", names, (), int))
-    scripts.run_all(hits, *windows)
+        window_keys = [keys.window(identity, subject) for identity in visitor.identities]
+        open_windows.append(Call("EXISTS", window_keys, (), int))
+    scripts.run_all(hits, *open_windows)
     if hits.result >= rate_limit().hits:
         return []
     subjects = []
-    for subject, open_windows in zip(hit.views, windows, strict=True):
-        if not open_windows.result:
+    for subject, number_of_windows in zip(hit.views, open_windows, strict=True):
+        if number_of_windows.result == 0:
             subjects.append(subject)
     return subjects
 
 
 def rate(hit: Hit, change: int) -> Call[int]:
-    """Counts the hit (1), takes it back (-1), or neither (0). Answers with the hits since the first.
+    """Counts the hit (1), takes it back (-1), or only reads the rate (0).
 
-    For a rate in another partition than the views.
+    The result is the number of the visitor's hits in the rate window. For a rate in another
+    partition than the views.
     """
     arguments = (change, rate_limit().seconds)
     return Call("rate", [keys.rate(hit.visitor.rate_id)], arguments, int, absent=1)
 
 
-def mark(rate: str) -> Call[int]:
-    """Reads whether the key of a rate marks a robot: a number beyond every limit, or 0."""
+def mark(rate_key: str) -> Call[int]:
+    """Reads whether the rate has the mark of a robot.
+
+    The result is a number of hits beyond every limit for a robot, and 0 for anybody else.
+    """
 
     def decode(hits: int) -> int:
         return hits + 1 if hits >= keys.ROBOT else 0
 
-    return Call("rate", [rate], (0, 1), decode, absent=0)
+    only_read = (0, 1)  # no change, and a rate window that then is not used
+    return Call("rate", [rate_key], only_read, decode, absent=0)
 
 
 def takes_back(hit: Hit) -> bool:
-    """Returns True if the hit is taken back where nothing counts.
+    """Returns True if the hit has to be taken back from the rate if none of its views counts.
 
-    In one partition record.lua does that itself.
+    That is for the second report of a view, by a page's script. Without partitions record.lua does
+    it.
     """
-    is_told = bool(hit.by_script or hit.stand_in)
-    return conf.PARTITIONS > 1 and is_told and not hit.visitor.new_cookie
+    is_by_script = bool(hit.by_script or hit.stand_in)
+    return conf.PARTITIONS > 1 and is_by_script and not hit.visitor.new_cookie
 
 
 class Stages(NamedTuple):
-    """The stages of a funnel, or of reading a text, that a visitor is taken to."""
+    """The stages of a funnel, or of reading a text, that a visitor has reached.
+
+    A pass is a key with the number of stages that one visitor has reached before.
+    """
 
     name: Name  # of the hash of counts
-    reached: Sequence[str]
-    passes: Sequence[str]  # keys of the visitor's passes, one for each id
-    life: int  # seconds that a pass lasts
-    behind: Sequence[str] = ()  # keys of windows, one of which has to be open to begin a pass
+    reached: Sequence[str]  # fields of the hash, in the order of the stages
+    passes: Sequence[str]  # keys, one for each id of the visitor
+    pass_life: int  # seconds
+    # Keys, one of which has to be open to begin a pass: windows of the visitor's view, or passes.
+    # Without them a pass may always begin.
+    required: Sequence[str] = ()
 
 
 def steps(hit: Hit) -> dict[Step, Call[bool]]:
-    """Takes the visitor to the stages of the hit. The answers are True for what is new."""
+    """Returns the calls that take the visitor to the hit's stages, by subject and stage.
+
+    The result of a call is True if the visitor had not reached the stage before.
+    """
     calls = {}
     for subject, stage in hit.steps:
         stages = Stages(
             ("funnel", subject),
             reached=conf.FUNNEL[: conf.FUNNEL.index(stage) + 1],
             passes=[keys.funnel_pass(identity, subject) for identity in hit.visitor.identities],
-            life=keys.funnel_pass.ttl,
+            pass_life=keys.funnel_pass.ttl,
         )
         calls[subject, stage] = _take(hit, stages)
     if hit.reading:
@@ -183,81 +210,90 @@ def steps(hit: Hit) -> dict[Step, Call[bool]]:
     return calls
 
 
-def _reading_steps(hit: Hit, text: Reading) -> dict[Step, Call[bool]]:
-    """Takes the visitor to what the script tells of the text.
+def _reading_steps(hit: Hit, reading: Reading) -> dict[Step, Call[bool]]:
+    """Returns the calls that count how far the visitor has read the text, by subject and stage.
 
-    Engagement and a read count once in a window, and only behind a view in the window.
+    Engagement counts once in a window, and only after a view in the window. A read counts once, and
+    only after engagement.
     """
-    subject = text.subject
+    subject = reading.subject
     identities = hit.visitor.identities
-    if hit.visitor.new_cookie:  # it comes from a browser that keeps none
+    if hit.visitor.new_cookie:
+        # A browser that reports without a cookie keeps none, so nobody will have the new id again.
         identities = identities[1:]
-    life = conf.WINDOW + text.least  # longer than a window, so that long texts can be read
-    engaged = [keys.reading_pass(identity, subject) for identity in identities]
+    pass_life = conf.WINDOW + reading.least  # longer than a window, so that long texts can be read
+    reached_bins = [str(seconds) for seconds in BINS if seconds <= reading.seconds]
+    engagement_passes = [keys.reading_pass(identity, subject) for identity in identities]
     engagement = Stages(
         ("reading", subject),
-        reached=[ENGAGED, *(str(seconds) for seconds in BINS if seconds <= text.seconds)],
-        passes=engaged,
-        life=life,
-        behind=[keys.window(identity, subject) for identity in identities],
+        reached=[ENGAGED, *reached_bins],
+        passes=engagement_passes,
+        pass_life=pass_life,
+        required=[keys.window(identity, subject) for identity in identities],
     )
     calls = {(subject, ENGAGED): _take(hit, engagement)}
-    if text.is_read:
+    if reading.is_read:
         read = Stages(
             ("reading", subject),
             reached=[READ],
             passes=[keys.read_pass(identity, subject) for identity in identities],
-            life=life,
-            behind=engaged,
+            pass_life=pass_life,
+            required=engagement_passes,
         )
         calls[subject, READ] = _take(hit, read)
     return calls
 
 
 def _take(hit: Hit, stages: Stages) -> Call[bool]:
-    """Takes the visitor to the last of the stages."""
-    subject = stages.name[1]
+    """Returns the call that takes the visitor to the last of the stages.
+
+    Its result is True if the visitor had not reached that stage before.
+    """
+    _, subject = stages.name
     tag = keys.tag(subject)
     unsettled = keys.unsettled(tag)
     member = keys.member(*stages.name)
-    names = [
-        # With several partitions the rate is in another one.
+    key_names = [
+        # With several partitions the rate is in another one. `unsettled` twice tells the script.
         unsettled if tag else keys.rate(hit.visitor.rate_id),
         unsettled,
         keys.prefix() + member,
         keys.trending_bucket(tag, buckets.minute_bucket(hit.at)),
         *stages.passes,
-        *stages.behind,
+        *stages.required,
     ]
     arguments: list[str | int] = [
         keys.ROBOT,
         member,
         subject,
         keys.trending_bucket.ttl,
-        stages.life,
+        stages.pass_life,
         len(stages.passes),
         len(stages.reached),
         *stages.reached,
     ]
-    return Call("step", names, arguments, bool, absent=False)
+    return Call("step", key_names, arguments, bool, absent=False)
 
 
 def honeypot_visits(address: str) -> int:
-    """Counts a visit of an address to the honeypot, and returns its visits of the hour. Raises
-    redis.RedisError.
+    """Counts a visit of an address to the honeypot, and returns its visits of the hour.
 
-    So that one address does not use up the marks of the whole site.
+    The caller limits them, so that one address does not use up all marks of the hour. Raises
+    redis.RedisError.
     """
     key = keys.honeypot_visits(address)
     return scripts.run(Call("rate", [key], (1, keys.honeypot_visits.ttl), int))
 
 
 def mark_robots(visitors: Iterable[str]) -> None:
-    """Makes the next hits of these visitors not count, for a day. Raises redis.RedisError."""
-    most = max(1, ROBOTS // conf.PARTITIONS)
-    args = [keys.ROBOT, keys.DAY, most, keys.robots.ttl]
+    """Marks the visitors with these ids as robots, so that their hits do not count for a day.
+
+    Raises redis.RedisError.
+    """
+    most_in_partition = max(1, ROBOTS // conf.PARTITIONS)
+    arguments = [keys.ROBOT, keys.DAY, most_in_partition, keys.robots.ttl]
     calls = []
     for tag, ids in keys.by_tag(visitors).items():
-        names = [keys.robots(tag), *map(keys.rate, ids)]
-        calls.append(Call("mark_robots", names, args, int))
+        key_names = [keys.robots(tag), *map(keys.rate, ids)]
+        calls.append(Call("mark_robots", key_names, arguments, int))
     scripts.run_all(*calls)

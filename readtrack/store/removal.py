@@ -1,38 +1,43 @@
-"""Removing subjects from Redis: orphans, which have no row, and those that were idle for long."""
+"""Removing subjects from Redis: orphans, which have no row in SQL, and subjects without views for
+long.
+"""
 
 from collections.abc import Mapping, Sequence
 
 from readtrack.store import keys, scripts, subject_keys
 from readtrack.store.scripts import Call
 
-SHARED = (keys.unsettled, keys.flush_orphans)
+SHARED_KEYS = (keys.unsettled, keys.flush_orphans)
 
 
 def ripe_orphans(subjects: Sequence[str], *, age: int) -> Call[list[str]]:
     """Notes that subjects of one partition have no row in SQL.
 
-    The answer has those that were noted at least `age` seconds ago.
+    The result is the subjects that were first noted `age` seconds ago or earlier.
     """
     notes = keys.flush_orphans(keys.tag(subjects[0]))
     return Call("orphan", [notes], (age * 1_000_000, *subjects), scripts.names)
 
 
 def remove(subjects: Sequence[str]) -> Call[int]:
-    """Removes all keys of subjects of one partition. The answer is the number of subjects."""
-    return subject_keys.call("remove", SHARED, {subject: {} for subject in subjects})
+    """Removes all keys of subjects of one partition. The result is the number of subjects."""
+    return subject_keys.call("remove", SHARED_KEYS, {subject: {} for subject in subjects})
 
 
 def remove_idle(
     views: Mapping[str, int], hashes: Mapping[tuple[str, str], Mapping[str, int]]
 ) -> Call[int]:
-    """Removes subjects of one partition if they hold exactly what SQL stores.
+    """Removes subjects of one partition if Redis holds exactly what SQL stores of them.
 
     `views` has the stored totals by subject, `hashes` the stored counts by kind and subject, then
-    by field. Redis compares the totals, and the sum of the counts of each kind. The answer is the
-    number of subjects that were removed.
+    by field. The script compares the totals, and the sum of the counts of each kind. The result is
+    the number of subjects that were removed.
     """
     rows = {}
     for subject, total in views.items():
-        sums = [sum(hashes.get((kind, subject), {}).values()) for kind in keys.hash_kinds()]
+        sums = []
+        for kind in keys.hash_kinds():
+            counts = hashes.get((kind, subject), {})
+            sums.append(sum(counts.values()))
         rows[subject] = {"stored": {"views": str(total), "sums": sums}}
-    return subject_keys.call("remove", SHARED, rows)
+    return subject_keys.call("remove", SHARED_KEYS, rows)

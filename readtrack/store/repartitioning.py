@@ -1,4 +1,4 @@
-"""Moving the keys to their partitions after PARTITIONS was multiplied."""
+"""Moving the keys to their new partitions after PARTITIONS was multiplied."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
 OF_READERS = (keys.readers, keys.anonymous_readers)  # hashes with the ordinals of readers
-# Copied to each partition that is made out of theirs.
+# Copied to each of the new partitions into which an old one is divided.
 OF_PARTITION = (
     keys.reads_began,
     *OF_READERS,
@@ -22,8 +22,8 @@ OF_PARTITION = (
     keys.flush_last,
     keys.flush_full,
 )
-OF_SITE = (keys.day_key, keys.skips)  # in the first partition
-# Sorted sets of subjects, whose entries move, each to its partition.
+OF_SITE = (keys.day_key, keys.skips)  # only in the first partition
+# Sorted sets of subjects. Each entry moves to the partition of its subject.
 BY_SUBJECT = (keys.reset, keys.trending_bucket)
 NOT_MOVED = (keys.flush_layout, keys.budget)
 ORDINAL = ":ordinal"  # ending of the keys that use the ordinals of readers
@@ -42,13 +42,13 @@ class Plan:
     """What is to be done with one batch of keys."""
 
     copies: dict[str, list[str]] = field(default_factory=dict)  # new names by old name
-    divided: list[ParsedKey] = field(default_factory=list)  # sorted sets of subjects
-    outdated: list[str] = field(default_factory=list)  # removed in the end
+    divided: list[ParsedKey] = field(default_factory=list)  # sorted sets whose entries move
+    outdated: list[str] = field(default_factory=list)  # old names that are removed in the end
 
 
 @contextmanager
 def layout(partitions: int) -> Iterator[None]:
-    """Lets this process use another number of partitions."""
+    """Makes this process use another number of partitions within the block."""
     vars(conf).update(PARTITIONS=partitions)
     keys.tag.cache_clear()  # type: ignore[attr-defined]
     keys.tags.cache_clear()  # type: ignore[attr-defined]
@@ -61,19 +61,19 @@ def layout(partitions: int) -> Iterator[None]:
 def move(before: int, *, progress: Callable[[int], object] = int) -> int:
     """Copies each key to its partitions, changes the layout, then removes the old keys.
 
-    `before` is the earlier number of partitions. Returns the number of copies. A key that a process
-    has begun in its new partition stays as it is, and is settled with SQL's count. Raises
-    redis.RedisError; the move then has to be done again.
+    `before` is the earlier number of partitions. Returns the number of copies. If a process has
+    already begun a key in its new partition, that key stays, and a flush adds SQL's count to it.
+    Raises redis.RedisError; the move then has to be done again.
     """
     client: Any = connect(patient=True)
     key_names = dict.fromkeys(chain.from_iterable(scanning.key_batches("*")))
     by_ordinal = [name for name in key_names if name.endswith(ORDINAL)]
-    others = [name for name in key_names if not name.endswith(ORDINAL)]
+    not_by_ordinal = [name for name in key_names if not name.endswith(ORDINAL)]
     copied = 0
     outdated: list[str] = []
     renumbered: set[str] = set()  # tags of partitions that number their readers differently
-    # Read state by ordinal comes after the readers, because it depends on their numbers.
-    for batch in (*scripts.sliced(others), *scripts.sliced(by_ordinal)):
+    # Read state by ordinal comes last, because it depends on the numbers of the readers.
+    for batch in (*scripts.sliced(not_by_ordinal), *scripts.sliced(by_ordinal)):
         progress(len(batch))
         plan = _plan(batch, before=before, renumbered=renumbered)
         for sorted_set in plan.divided:
@@ -88,7 +88,10 @@ def move(before: int, *, progress: Callable[[int], object] = int) -> int:
 
 
 def _plan(key_names: Sequence[str], *, before: int, renumbered: set[str]) -> Plan:
-    """Returns what is to be done with these keys."""
+    """Returns what is to be done with these keys.
+
+    Read state by ordinal is not copied to the partitions with the tags in `renumbered`.
+    """
     plan = Plan()
     for name in key_names:
         row, parts = keys.parse(name)
@@ -100,24 +103,30 @@ def _plan(key_names: Sequence[str], *, before: int, renumbered: set[str]) -> Pla
             plan.outdated.append(name)
         if row in BY_SUBJECT:
             plan.divided.append(ParsedKey(name, row, parts))
-        excluded = {old_tag, *renumbered} if name.endswith(ORDINAL) else {old_tag}
-        copies = [row.placed(parts, tag=tag) for tag in tags if tag not in excluded]
+        excluded_tags = {old_tag}
+        if name.endswith(ORDINAL):
+            excluded_tags |= renumbered
+        copies = [row.placed(parts, tag=tag) for tag in tags if tag not in excluded_tags]
         if copies:
             plan.copies[name] = copies
     return plan
 
 
 def _tags(row: keys.Key, parts: Mapping[str, str], before: int) -> Sequence[str]:
-    """Returns the tags of a key's new partitions. A list that begins anew has none."""
+    """Returns the tags of the partitions in which the key is to be.
+
+    There are none for a list that begins anew, such as that of trending subjects.
+    """
     tags = keys.tags()
     tag = parts["tag"]
-    if owner := parts.get("subject", parts.get("visitor")):
-        return [keys.tag(owner)]
+    subject_or_visitor = parts.get("subject", parts.get("visitor"))
+    if subject_or_visitor:
+        return [keys.tag(subject_or_visitor)]
     if row in OF_SITE:
         return tags[:1]
-    # Partition 7 of 16 is divided into 7, 23, 39 and 55 of 64. The keys of the last three stay
-    # where they are if a second run meets them again.
-    number = int(tag[4:-1] or "0", 16)
+    # Partition 7 of 16 is divided into 7, 23, 39 and 55 of 64. If the move is done a second time,
+    # the keys of 23, 39 and 55 stay where they are.
+    number = int(tag[4:-1] or "0", 16)  # 7 of the tag ":{rt07}"
     if row in OF_PARTITION and (not tag or number < before > 1):
         return tags[number::before]
     if tag in tags and row is not keys.trending_top:
@@ -126,8 +135,8 @@ def _tags(row: keys.Key, parts: Mapping[str, str], before: int) -> Sequence[str]
 
 
 def _copy(copies: Mapping[str, Sequence[str]]) -> int:
-    """Copies each key to its new names where these are free. Returns the number of copies."""
-    calls = (Call[Any](command, [name]) for name in copies for command in ("DUMP", "PTTL"))
+    """Copies each key to those of its new names that do not exist. Returns the number of copies."""
+    calls = [Call[Any](command, [name]) for name in copies for command in ("DUMP", "PTTL")]
     answers = scripts.run_all(*calls, patient=True)
     contents = answers[::2]
     lifetimes = answers[1::2]  # ms, negative for a key that stays
@@ -136,7 +145,9 @@ def _copy(copies: Mapping[str, Sequence[str]]) -> int:
         if content is None:  # it has expired
             continue
         commands += [("RESTORE", new_name, max(lifetime, 0), content) for new_name in new_names]
-    return sum(answer == b"OK" for answer in scripts.sender(True)(commands))  # noqa: FBT003
+    # `run_all` would raise the error of a new name that exists already.
+    send = scripts.sender(True)  # noqa: FBT003 - see there
+    return sum(answer == b"OK" for answer in send(commands))
 
 
 def _renumbered(client: Any, copies: Mapping[str, Sequence[str]]) -> set[str]:
@@ -144,21 +155,21 @@ def _renumbered(client: Any, copies: Mapping[str, Sequence[str]]) -> set[str]:
     tags = set()
     for name, new_names in copies.items():
         row, _ = keys.parse(name)
-        if row in OF_READERS:
-            tags |= {
-                keys.tag_in(new_name)
-                for new_name in new_names
-                if not _has_numbers(client, new_name, of=name)
-            }
+        if row not in OF_READERS:
+            continue
+        for new_name in new_names:
+            if not _has_numbers(client, new_name, of=name):
+                tags.add(keys.tag_in(new_name))
     return tags
 
 
 def _has_numbers(client: Any, name: str, *, of: str) -> bool:
-    """Returns True if each reader in the hash `of` has the same number in the other hash."""
-    numbered = [*client.hscan_iter(of, count=scripts.SLICE)]
-    for batch in scripts.sliced(numbered):
-        expected = [number for _, number in batch]
-        if client.hmget(name, [reader for reader, _ in batch]) != expected:
+    """Returns True if each reader of the hash `of` has the same number in the hash `name`."""
+    numbered_readers = [*client.hscan_iter(of, count=scripts.SLICE)]
+    for batch in scripts.sliced(numbered_readers):
+        numbers_by_reader = dict(batch)
+        numbers = client.hmget(name, [*numbers_by_reader])
+        if numbers != [*numbers_by_reader.values()]:
             return False
     return True
 
@@ -166,17 +177,22 @@ def _has_numbers(client: Any, name: str, *, of: str) -> bool:
 def _divide(client: Any, sorted_set: ParsedKey) -> None:
     """Moves the entries of a sorted set to the partitions of their subjects.
 
-    Where a subject has an entry already, the higher number stays.
+    If a subject has an entry there already, the higher score stays.
     """
     name, row, parts = sorted_set
     entries = client.zrange(name, 0, -1, withscores=True)
-    lifetime = client.pttl(name)
-    by_tag = keys.by_tag(entries, lambda entry: keys.tag(entry[0].decode()))
-    for tag, tagged in by_tag.items():
+    lifetime = client.pttl(name)  # ms, negative for a key that stays
+
+    def tag_of(entry: tuple[bytes, float]) -> str:
+        subject, _ = entry
+        return keys.tag(subject.decode())
+
+    for tag, entries_of_tag in keys.by_tag(entries, tag_of).items():
         new_name = row.placed(parts, tag=tag)
         if new_name != name:
-            for batch in scripts.sliced(tagged):
-                client.zadd(new_name, dict(batch), gt=True)
-                client.zrem(name, *dict(batch))
+            for batch in scripts.sliced(entries_of_tag):
+                scores = dict(batch)
+                client.zadd(new_name, scores, gt=True)
+                client.zrem(name, *scores)
         if lifetime > 0:
             client.pexpire(new_name, lifetime)

@@ -1,4 +1,4 @@
-"""Setting subjects to zero in Redis. The time of each reset is noted for the flushes after it."""
+"""Setting subjects to zero in Redis. The time of each reset is noted for the next flushes."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -10,17 +10,20 @@ from readtrack.store.scripts import Call
 
 
 def reset(subjects: Sequence[str]) -> Call[int]:
-    """Sets subjects of one partition to zero. The answer is Redis's time of the reset (µs)."""
+    """Sets subjects of one partition to zero.
+
+    The result is the time of the reset (µs, by Redis).
+    """
     return subject_keys.call(
         "reset", [keys.unsettled, keys.reset], {subject: {} for subject in subjects}
     )
 
 
 def purge(subjects: Sequence[str], times: Mapping[str, int]) -> Call[int]:
-    """Removes counts of subjects of one partition from before their resets.
+    """Removes what a restored Redis has counted of subjects of one partition before their resets.
 
-    `times` has the time of the reset (µs) by subject. The answer is the number of resets that this
-    Redis did not know of.
+    `times` has the time of the reset (µs) by subject. The result is the number of resets that Redis
+    did not know.
     """
     shared = [keys.unsettled, keys.reset, keys.flush_last, keys.flush_full]
     rows = {subject: {"time": times[subject]} for subject in subjects}
@@ -28,7 +31,7 @@ def purge(subjects: Sequence[str], times: Mapping[str, int]) -> Call[int]:
 
 
 def recent_resets(tags: Sequence[str] = ()) -> dict[str, int]:
-    """Returns the time (µs) of each noted reset by subject, of some partitions or of all."""
+    """Returns the times (µs) of the noted resets by subject, by default of all partitions."""
     calls = [
         Call("ZRANGE", [keys.reset(tag)], (0, -1, "WITHSCORES"), scripts.pairs)
         for tag in tags or keys.tags()
@@ -37,7 +40,10 @@ def recent_resets(tags: Sequence[str] = ()) -> dict[str, int]:
 
 
 def delete_reset(subject: str, *, at: int) -> None:
-    """Deletes the note of the subject's reset at that time (µs). A later one stays."""
+    """Deletes the note of the subject's reset at that time (µs).
+
+    The note of a later reset stays.
+    """
     client: Any = connect(patient=True)
     name = keys.reset(keys.tag(subject))
     if client.zscore(name, subject) == at:

@@ -12,14 +12,14 @@ SCAN_COUNT = 1000  # keys looked at in one SCAN step, which scripts then work th
 
 
 def key_batches(pattern: str, progress: Callable[[int], object] = int) -> Iterator[list[str]]:
-    """Yields the names of the keys that match the pattern behind the prefix, a SCAN step at a time.
+    """Yields the names of the keys that match the pattern behind the prefix, one list a SCAN step.
 
-    A name may come twice. `progress` is called with numbers of keys looked at. Raises
-    redis.RedisError.
+    A name may come twice. `progress` is called with the number of keys looked at since the last
+    call. Raises redis.RedisError.
     """
     client: Any = connect(patient=True)
     match = keys.matching(pattern)
-    cursor = None
+    cursor = None  # that of a cluster is a value of its own kind, but the last cursor is always 0
     while cursor != 0:
         cursor, answer = client.scan(cursor or 0, match=match, count=SCAN_COUNT)
         progress(SCAN_COUNT)
@@ -29,21 +29,23 @@ def key_batches(pattern: str, progress: Callable[[int], object] = int) -> Iterat
 def subjects(label: str) -> Iterator[str]:
     """Yields the subjects of the model with that label that have counts or read state.
 
-    They come in no order, and some more than once. Raises redis.RedisError.
+    They come in no order. A subject may come more than once. Raises redis.RedisError.
     """
-    # With several partitions, a tag such as `:{rt07}` stands between the family and the subject.
+    # With several partitions, there is a tag such as `:{rt07}` between the family and the subject.
     separator = ":{rt*}:" if len(keys.tags()) > 1 else ":"
     for family in (keys.total.family, keys.read_bits.family):
         for name in chain.from_iterable(key_batches(f"{family}{separator}{label}:*")):
             _, parts = keys.parse(name)
-            if subject := parts.get("subject"):
+            subject = parts.get("subject")
+            if subject:
                 yield subject
 
 
 def unlink(key_names: Sequence[str]) -> int:
     """Removes the keys. Returns how many existed. Raises redis.RedisError."""
     # One command a key, because the keys of a cluster may be in different slots.
-    return sum(scripts.run_all(*(Call("UNLINK", [name]) for name in key_names), patient=True))
+    calls = [Call[int]("UNLINK", [name]) for name in key_names]
+    return sum(scripts.run_all(*calls, patient=True))
 
 
 def clear() -> None:

@@ -1,4 +1,4 @@
-"""Runs the Lua scripts in `lua/`, by their digest, and plain commands; several in one round trip."""
+"""Runs several Lua scripts of `lua/` and plain commands in one round trip."""
 
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -15,14 +15,15 @@ from redis import Redis, exceptions
 from readtrack.conf import cached_setting, conf, register_at_fork
 from readtrack.store import keys
 from readtrack.store.circuit import SilentError
-from readtrack.store.cluster import Cluster, Command
+from readtrack.store.cluster import Cluster
 from readtrack.store.connection import PATIENCE, WRONG_TYPE, AnswerError, closers, connect
-from readtrack.store.pools import Connections
+from readtrack.store.pools import Command, Connections
 
-SLICE = 1000  # keys in one call: a script blocks the server, and Lua can unpack some 8,000 values
-# Scripts whose second answer would be that nothing is new.
+# Keys in one call, because a script blocks the server, and Lua can unpack some 8,000 values.
+SLICE = 1000
+# Scripts that are not run a second time, because they would answer that nothing is new.
 ONCE = frozenset({"rate", "record", "record_batch", "skip", "step"})
-NAMED = re.compile(rb"^-- (\w+)\.lua$", re.MULTILINE)
+INCLUDED = re.compile(rb"^-- (\w+)\.lua$", re.MULTILINE)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -38,18 +39,16 @@ _NOT_RUN = object()
 # Not frozen, which would cost a hit as much as one command costs the server.
 @dataclass(slots=True)
 class Call(Generic[Result]):
-    """One run of a script or of a plain command, the function that decodes its answer, and its
-    result once `run_all` has run it.
-    """
+    """A script or a plain command with its keys and arguments. `run_all` gives it its result."""
 
-    # The name of the script's file; or a plain command in capitals, which keys and arguments follow.
+    # The name of the script's file without `.lua`; or a plain command in capitals.
     script: str
     keys: Sequence[str]
     args: Sequence[str | int | bytes] = ()
-    decode: Callable[[Any], Result] = lambda answer: answer
-    # The result where one server of a cluster is silent; without one the whole run fails.
+    decode: Callable[[Any], Result] = lambda answer: answer  # makes the result out of the answer
+    # The result if the server of a cluster is silent. Without one, reading the result raises.
     absent: Any = ...
-    # What decode returned, or the error of the answer.
+    # The result, or the error that reading it raises.
     outcome: Any = field(default=_NOT_RUN, repr=False, compare=False)
 
     @property
@@ -71,13 +70,13 @@ class Call(Generic[Result]):
         return self.outcome is not _NOT_RUN and not isinstance(self.outcome, Exception)
 
     def command(self) -> Command:
-        """Returns the call as a command of Redis."""
+        """Returns the words of the call as a command of Redis. A script goes by its digest."""
         if self.script.islower():
             return ("EVALSHA", _digest(self.script), len(self.keys), *self.keys, *self.args)
         return (self.script, *self.keys, *self.args)
 
     def take(self, answer: Any) -> None:
-        """Keeps what the answer means as the result."""
+        """Decodes the answer and keeps it as the result, or keeps the error."""
         if not isinstance(answer, Exception):
             self.outcome = self.decode(answer)
         elif isinstance(answer, SilentError) and self.absent is not ...:
@@ -95,8 +94,8 @@ def run(call: Call[Result], *, patient: bool = False) -> Result:
 def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
     """Runs the calls in one round trip, and gives each its result. Returns the results, in order.
 
-    Raises redis.RedisError if Redis fails, or if one call fails: the other calls have their
-    results all the same. Raises AnswerError if an answer is not one to its call.
+    Raises redis.RedisError if Redis fails, or if one call fails; the other calls then still have
+    their results. Raises AnswerError if an answer is of another type than its call expects.
     """
     if not calls:
         return []
@@ -109,12 +108,13 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
         for call, answer in zip(calls, answers, strict=True):
             call.take(answer)
     except WRONG_TYPE as error:
-        # Where one answer was that to another question, the next ones would be, too.
+        # The answer may be that to another command. Then the next answers on the connections are,
+        # too, and perhaps the earlier answers to these calls were.
         for close in closers:
             close()
         wrong = AnswerError(f"{type(error).__name__}: {error}")
         for call in calls:
-            call.outcome = wrong  # earlier answers may be those to other questions as well
+            call.outcome = wrong
         raise wrong from error
     return [call.result for call in calls]
 
@@ -125,9 +125,9 @@ def _send_sources(
     commands: list[Command],
     answers: list[Any],
 ) -> None:
-    """Runs scripts by their source that the server does not know, and puts their answers in place.
+    """Sends the source of the scripts that the server does not know, and replaces their answers.
 
-    A server forgets scripts by a restart, a fail-over or SCRIPT FLUSH.
+    A server forgets scripts after a restart, a fail-over or SCRIPT FLUSH.
     """
     unknown = [
         index
@@ -136,7 +136,7 @@ def _send_sources(
     ]
     for index in unknown:
         commands[index] = ("EVAL", _source(calls[index].script), *commands[index][2:])
-    # Later calls run again as well, because they are to see what the unknown script writes.
+    # The calls after an unknown script run again as well, because they have to see what it writes.
     again = [
         index
         for index in range(unknown[0], len(calls))
@@ -148,14 +148,20 @@ def _send_sources(
 
 @cached_setting("CACHES")
 def sender(patient: bool, server: Redis | None = None) -> Callable[..., list[Any]]:  # noqa: FBT001 - a keyword is slow
-    """Returns the function that gets the answers of Redis, of all servers of a cluster, or of that
-    one, to commands.
+    """Returns a function that sends a list of commands and returns the answer to each.
+
+    The commands go to Redis, in a cluster to the servers of their keys; with `server`, the client
+    of one server, they go there. An answer may be an error. Raises redis.RedisError.
     """
     client = server or connect(patient=patient)
     if isinstance(client, Cluster):
-        return partial(
-            client.spread, ask=lambda one, some, others: sender(patient, one)(some, others)
-        )
+
+        def ask_server(
+            server: Redis, commands: Sequence[Command], meanwhile: Callable[[], None]
+        ) -> list[Any]:
+            return sender(patient, server)(commands, meanwhile)
+
+        return partial(client.spread, ask=ask_server)
     with _making:
         return _connections_of(client.connection_pool, patient=patient).answers
 
@@ -172,7 +178,7 @@ def _connections_of(pool: Any, *, patient: bool) -> Connections:
 
 
 def _begin_anew() -> None:
-    """Forgets all connections after a fork, because the parent uses them."""
+    """Forgets all connections after a fork, because the parent still uses them."""
     global _making
     _making = Lock()
     _connections_of.cache_clear()  # type: ignore[attr-defined]
@@ -183,7 +189,7 @@ register_at_fork(after_in_child=_begin_anew)
 
 
 def sliced(items: Sequence[Item], size: int = 0) -> list[Sequence[Item]]:
-    """Returns the items in portions of that size, by default of as many as one call can take."""
+    """Returns the items in portions of that size, by default of SLICE."""
     size = size or SLICE
     return [items[start : start + size] for start in range(0, len(items), size)]
 
@@ -191,7 +197,10 @@ def sliced(items: Sequence[Item], size: int = 0) -> list[Sequence[Item]]:
 def parted(
     items: Collection[Item], size: int = 0, *, tag_of: Callable[[Any], str] = keys.tag
 ) -> list[Sequence[Item]]:
-    """Returns the subjects, or other items, in portions of that size, each of one partition."""
+    """Returns the items in portions of one partition each, and of that size, by default of SLICE.
+
+    Items are subjects or visitors; for other items `tag_of` returns the tag of the partition.
+    """
     if not items:
         return []
     if len(items) == 1:
@@ -205,22 +214,24 @@ def parted(
 
 
 def by_subject(subjects: Sequence[str], numbers: Sequence[int]) -> dict[str, int]:
-    """Returns the numbers of an answer that has one for each subject."""
+    """Returns the numbers by subject, of an answer that has one number for each subject."""
     return dict(zip(subjects, map(int, numbers), strict=True))
 
 
 def names(answer: Sequence[bytes]) -> list[str]:
-    """Returns the names in an answer."""
+    """Returns the names in an answer as text."""
     return [name.decode() for name in answer]
 
 
 def pairs(answer: Sequence[Any]) -> list[tuple[str, int]]:
-    """Returns the names and numbers of an answer: alternating by RESP2, in pairs by RESP3."""
+    """Returns the names and numbers of an answer, such as one to HGETALL or to ZRANGE WITHSCORES.
+
+    They alternate in the protocol RESP2, and are in pairs in RESP3.
+    """
     is_in_pairs = bool(answer) and isinstance(answer[0], list)
     flat = [*chain(*answer)] if is_in_pairs else answer
-    return [
-        (name.decode(), int(number)) for name, number in zip(flat[::2], flat[1::2], strict=True)
-    ]
+    names_and_numbers = zip(flat[::2], flat[1::2], strict=True)
+    return [(name.decode(), int(number)) for name, number in names_and_numbers]
 
 
 def load(client: Redis) -> None:
@@ -231,13 +242,15 @@ def load(client: Redis) -> None:
 
 @cache
 def _source(script: str) -> bytes:
-    """Returns the script. A line that names another script stands for it, because a script can call
-    no other.
+    """Returns the source of the script.
+
+    A line such as `-- common.lua` is replaced by that file, because a script cannot call another.
     """
     source = files("readtrack.store").joinpath("lua", f"{script}.lua").read_bytes()
-    return NAMED.sub(lambda named: _source(named[1].decode()), source)
+    return INCLUDED.sub(lambda line: _source(line[1].decode()), source)
 
 
 @cache
 def _digest(script: str) -> str:
+    """Returns the digest by which the server knows the script."""
     return sha1(_source(script), usedforsecurity=False).hexdigest()

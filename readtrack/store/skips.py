@@ -1,4 +1,4 @@
-"""Skips: hits that did not count, by hour and reason, and robots by name."""
+"""Skips: hits that did not count, by hour and reason; those of robots also by the robot's name."""
 
 import atexit
 from collections import Counter
@@ -23,14 +23,15 @@ PAUSE = 0.1  # seconds between two of these tries
 
 NAMED = "bot:"  # before the name of a robot
 OTHER = f"{NAMED}other"
-# reasons, notices and names, of an hour in Redis; robots can make up names, and further ones are
-# "other"
+# Reasons, notices and names of robots that Redis keeps of an hour. Robots can make up names, so
+# further ones are counted as OTHER.
 MOST = 64
 
 
 class SkipBuffer:
-    """Skips of this process that Redis does not have yet: robots come in floods, so they are sent
-    once a second.
+    """Skips of this process that Redis does not have yet.
+
+    They are sent once a second, because robots come in floods.
     """
 
     def __init__(self) -> None:
@@ -39,34 +40,36 @@ class SkipBuffer:
     def clear(self) -> None:
         """Forgets all skips."""
         self._lock = Lock()
-        # By key, which names the hour, and reason; names and notices travel with them.
+        # Numbers by key, which has the hour, and field: a reason, a robot's name, or a notice.
         self.skips = Counter[tuple[str, str]]()
-        self.due = (
-            0.0  # the `perf_counter` from which to send again, INTERVAL after the last sending
-        )
+        # The `perf_counter` from which to send again: INTERVAL after the last sending.
+        self.due = 0.0
 
-    def add(self, key: str, names: Iterable[str]) -> None:
-        """Adds skips by reason, robots by name, and what the watch over addresses noticed since the
-        last call.
+    def add(self, key: str, fields: Iterable[str]) -> None:
+        """Adds one to each of the fields of an hour: reasons of skips, and names of robots.
+
+        Also adds what the watch over addresses has noticed since the last call.
         """
         if watch.notices:
-            notices, watch.notices = watch.notices, set()
-            names = (*names, *notices)
+            notices = watch.notices
+            watch.notices = set()
+            fields = (*fields, *notices)
         with self._lock:
-            for name in names:
-                self.skips[key, self._counted_name(key, name)] += 1
+            for field in fields:
+                self.skips[key, self._counted_field(key, field)] += 1
             while len(self.skips) > HOURS * len(REASONS):
-                del self.skips[min(self.skips)]
+                oldest = min(self.skips)
+                del self.skips[oldest]
 
-    def _counted_name(self, key: str, name: str) -> str:
-        """Returns the name; for one more robot than are told apart the name of all others."""
-        is_robot = name.startswith(NAMED)
-        if is_robot and len(self.skips) >= MOST and (key, name) not in self.skips:
+    def _counted_field(self, key: str, field: str) -> str:
+        """Returns the field; OTHER for the name of a robot that is one too many."""
+        is_robot = field.startswith(NAMED)
+        if is_robot and len(self.skips) >= MOST and (key, field) not in self.skips:
             return OTHER
-        return name
+        return field
 
     def send(self, *calls: Call[Any]) -> list[Any]:
-        """Runs the calls and sends the skips, in one round trip. Returns the calls' results.
+        """Runs the calls and sends the skips, in one round trip. Returns the results of the calls.
 
         Raises redis.RedisError.
         """
@@ -80,7 +83,7 @@ class SkipBuffer:
             scripts.run_all(*calls, *sending)
             is_sent = all(call.result is not None for call in sending)
         finally:
-            if not is_sent:  # or the answer was lost, and then they count twice
+            if not is_sent:  # if only the answer was lost, they will count twice
                 with self._lock:
                     self.skips.update(skips)
         return [call.result for call in calls]
@@ -106,8 +109,9 @@ register_at_fork(after_in_child=skip_buffer.clear)  # because the parent sends i
 
 
 def _call_of(skips: Counter[tuple[str, str]]) -> list[Call[int | None]]:
-    """Returns the call that counts the skips; none without skips. Its result is None if the server
-    is silent.
+    """Returns the call that counts the skips; no call if there are none.
+
+    The result of the call is None if the server is silent.
     """
     if not skips:
         return []
@@ -118,26 +122,27 @@ def _call_of(skips: Counter[tuple[str, str]]) -> list[Call[int | None]]:
 
 
 def by_hour(hours: int, *, at: datetime) -> Call[list[Counter[str]]]:
-    """Reads the skips of each of the last hours, latest first.
+    """Reads the skips of each of the last hours, the latest hour first.
 
-    Each hour has skips by reason, robots by name, and notices of addresses.
+    Each hour has numbers by field: a reason, a robot's name behind "bot:", or a notice.
     """
     tag = keys.tags()[0]
     times = [at - back * buckets.HOUR for back in range(hours)]
-    names = [keys.skips(tag, buckets.hour_bucket(time)) for time in times]
+    hour_keys = [keys.skips(tag, buckets.hour_bucket(time)) for time in times]
 
     def decode(answer: list[list[list[bytes]]]) -> list[Counter[str]]:
-        counts = answer[0] if answer else [[]] * hours
-        return [Counter(dict(scripts.pairs(fields))) for fields in counts]
+        fields_by_hour = answer[0] if answer else [[]] * hours
+        return [Counter(dict(scripts.pairs(fields))) for fields in fields_by_hour]
 
-    return Call("hashes", [keys.unsettled(tag), *names], names, decode)
+    return Call("hashes", [keys.unsettled(tag), *hour_keys], hour_keys, decode)
 
 
 def key_of(at: datetime) -> str:
-    """Returns the key of the skips of that hour."""
-    return _of_hour(at, keys.prefix())
+    """Returns the key of the skips of the hour of that time."""
+    return _key_of(at, keys.prefix())
 
 
 @cached_setting()
-def _of_hour(at: datetime, prefix: str) -> str:  # by the prefix, too, which tenants differ in
+def _key_of(at: datetime, prefix: str) -> str:
+    """Returns the key. `prefix` is that of the key, so that each tenant's is cached for itself."""
     return keys.skips(keys.tags()[0], buckets.hour_bucket(at.astimezone(timezone.utc)))

@@ -1,4 +1,4 @@
-"""Calls of scripts that take all keys of some subjects."""
+"""Calls of the scripts that take all keys of many subjects: remove, reset and purge."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,9 @@ VISITOR_KEYS = (keys.unique, keys.daily, keys.bitmap, keys.earlier)
 def call(script: str, shared: Sequence[keys.Key], rows: Mapping[str, dict[str, Any]]) -> Call[int]:
     """Returns a call with the shared keys of one partition, then all keys of each subject.
 
-    `rows` has by subject what else the script has to know of it. The script gets all this as one
-    JSON list, in which each entry also says where the keys of the subject are. The answer is a
-    number.
+    `rows` has what else the script has to know of each subject, by subject. The script gets it as a
+    JSON list, whose entries also say where in KEYS the keys of the subject are. The result is a
+    number, which the script decides.
     """
     kinds = keys.hash_kinds()
     prefix = keys.prefix()
@@ -24,7 +24,7 @@ def call(script: str, shared: Sequence[keys.Key], rows: Mapping[str, dict[str, A
     key_names = [row(tag) for row in shared]
     entries: list[dict[str, Any]] = []
     for subject, details in rows.items():
-        first = len(key_names) + 1
+        first = len(key_names) + 1  # Lua counts from 1
         hashes = [keys.member(kind, subject) for kind in kinds]
         key_names += [keys.total(subject), keys.hll(subject)]
         key_names += [prefix + name for name in hashes]

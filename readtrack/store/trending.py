@@ -1,22 +1,24 @@
-"""Trending: views by subject in the last hour, by a list that a task updates."""
+"""Trending: views by subject in the last hour, from a list that a task updates each minute."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from heapq import nlargest
-from itertools import chain
 from operator import itemgetter
 
 from readtrack import buckets
 from readtrack.store import keys, scripts
 from readtrack.store.scripts import Call
 
-MINUTES = 60  # because a minute's bucket is kept little longer
-GAP = 8  # minutes without a refresh that the list can slide over; after a longer gap it begins anew
-LOOKED_AT = 10_000  # subjects looked through to find those of one model
+MINUTES = 60  # that the list covers; Redis keeps the bucket of a minute for little longer
+GAP = 8  # minutes without an update after which the list is still moved on, and not made anew
+LOOKED_AT = 10_000  # subjects that are looked through to find those of one model
 
 
 def top_subjects(limit: int, *, at: datetime, label: str = "") -> list[tuple[str, int]]:
-    """Returns the most viewed subjects, of one model or of all. Computes a list that is missing."""
+    """Returns the most viewed subjects and their views, of the model with the label or of all.
+
+    Computes a list that is missing. Raises redis.RedisError.
+    """
     heads = scripts.run_all(*lists(limit, label=label))
     if None in heads:
         scripts.run_all(*_updates(at, is_missing=True))
@@ -25,7 +27,10 @@ def top_subjects(limit: int, *, at: datetime, label: str = "") -> list[tuple[str
 
 
 def lists(limit: int, *, label: str = "") -> list[Call[list[tuple[str, int]] | None]]:
-    """Reads the heads of the partitions' lists; None for a list that nobody has computed yet."""
+    """Returns calls that read the most viewed subjects and their views, one for each partition.
+
+    The result of a call is None if the list of the partition has not been computed yet.
+    """
 
     def decode(answer: Sequence[bytes] | None) -> list[tuple[str, int]] | None:
         return None if answer is None else scripts.pairs(answer)
@@ -37,34 +42,51 @@ def lists(limit: int, *, label: str = "") -> list[Call[list[tuple[str, int]] | N
     ]
 
 
-def recent(names: Sequence[str], minutes: int, *, at: datetime) -> list[Call[int]]:
-    """Reads the views of subjects in the last minutes, or of the models whose labels are given."""
-    slots = buckets.minute_buckets(minutes, until=at)
-    are_subjects = any(":" in name for name in names)
-    arguments = [str(int(are_subjects)), *names]
+def recent(subjects_or_labels: Sequence[str], minutes: int, *, at: datetime) -> list[Call[int]]:
+    """Returns calls that read the views of the last minutes, one for each partition.
+
+    They are the views of all these subjects, or of all these models, together.
+    """
+    minute_names = buckets.minute_buckets(minutes, until=at)
+    are_subjects = any(":" in name for name in subjects_or_labels)
+    arguments = [str(int(are_subjects)), *subjects_or_labels]
     calls = []
     for tag in keys.tags():
-        minute_keys = [keys.trending_bucket(tag, slot) for slot in slots]
+        minute_keys = [keys.trending_bucket(tag, minute) for minute in minute_names]
         calls.append(Call("recent", minute_keys, arguments, int, absent=None))
     return calls
 
 
 def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tuple[str, int]]:
-    """Returns the subjects with the most views in the heads of the lists."""
-    # Each subject is in one of them, so the best of all are among the best of each.
-    return nlargest(limit, chain(*filter(None, heads)), key=itemgetter(1))
+    """Returns the subjects with the most views of all partitions, and their views.
+
+    `heads` are the results of `lists`.
+    """
+    # Each subject is in one partition, so the best of all are among the best of each.
+    candidates: list[tuple[str, int]] = []
+    for head in heads:
+        candidates += head or []
+    return nlargest(limit, candidates, key=itemgetter(1))
 
 
 def refresh_trending(*, at: datetime | None = None) -> int:
-    """Updates the list of the hour. Returns the number of subjects in it."""
+    """Updates the list of the last hour. Returns the number of subjects in it.
+
+    Raises redis.RedisError.
+    """
     return sum(scripts.run_all(*_updates(buckets.now(at)), patient=True))
 
 
 def _updates(at: datetime, *, is_missing: bool = False) -> list[Call[int]]:
-    """Updates the partitions' lists; with `is_missing` those that nobody else has computed by then."""
-    slots = buckets.minute_buckets(MINUTES + GAP, until=at)
-    args = (
-        int(at.timestamp()) // 60,
+    """Returns calls that update the lists, one for each partition.
+
+    With `is_missing` they only compute lists that nobody else has computed in the meantime. The
+    result of a call is the number of subjects in the list.
+    """
+    minutes = buckets.minute_buckets(MINUTES + GAP, until=at)
+    present_minute = int(at.timestamp()) // keys.MINUTE
+    arguments = (
+        present_minute,
         MINUTES,
         GAP,
         keys.trending_top.ttl,
@@ -73,10 +95,8 @@ def _updates(at: datetime, *, is_missing: bool = False) -> list[Call[int]]:
     )
     calls = []
     for tag in keys.tags():
-        names = [
-            keys.trending_top(tag),
-            *(keys.trending_bucket(tag, slot) for slot in slots[-MINUTES:]),
-        ]
-        names += [keys.trending_copy(tag, slot) for slot in slots]
-        calls.append(Call("trend", names, args, int))
+        key_names = [keys.trending_top(tag)]
+        key_names += [keys.trending_bucket(tag, minute) for minute in minutes[-MINUTES:]]
+        key_names += [keys.trending_copy(tag, minute) for minute in minutes]
+        calls.append(Call("trend", key_names, arguments, int))
     return calls

@@ -1,6 +1,7 @@
-"""Unique visitors: five strategies with one contract and keys of their own.
+"""Unique visitors: five strategies with one contract, each with its own keys.
 
-A model names its strategy, or the site does.
+A model may name its strategy in `unique_strategy`. All other models have that of the setting
+UNIQUE.
 """
 
 from collections import ChainMap
@@ -18,15 +19,15 @@ from readtrack.store import keys, scripts
 from readtrack.store.scripts import Call
 from readtrack.subjects import counted_models, label_in, label_of, model_with_label
 
-# Members of sets that are looked at together, because more would block the server.
+# Members of sets that are counted together. More would block the server for too long.
 UNION_LIMIT = 200_000
-BITMAPS_AT_ONCE = 5  # bitmaps that are read at once, because each has up to MAX_READER bits
+BITMAPS_AT_ONCE = 5  # bitmaps read in one round trip, because each has up to MAX_READER bits
 
 
 class Effect(NamedTuple):
-    """What a counted view does to the keys of a strategy, by a function of record.lua."""
+    """What a counted view does beyond the plain counters, such as to the keys of a strategy."""
 
-    name: str
+    name: str  # of a function in record.lua
     keys: tuple[str, ...]
     argument: str | int
 
@@ -39,45 +40,51 @@ class Strategy:
     """The contract of all strategies."""
 
     name = ""  # in the settings
-    key: keys.Key  # of a subject's visitors
-    rows: tuple[keys.Key, ...] = ()  # all its keys; none where no visitors are counted
-    command = ""  # counts the visitors at a key
-    asks = ""  # tells whether the first row's key has a visitor; "" if that is not known
-    # Adds visitors from a log; "" if the strategy needs to know more than a log does.
+    key: keys.Key  # the row of the key that has a subject's visitors, or their number
+    rows: tuple[
+        keys.Key, ...
+    ] = ()  # all rows that it writes; none for a strategy that counts nobody
+    command = ""  # the command that returns the number of visitors at `key`
+    asks = ""  # the command that says if a visitor is at a key of `rows[0]`; "" if none can
+    # The command that adds a visitor from a log; "" if a log does not have what the strategy needs.
     adds = ""
-    # SQL stores a sketch, to merge after a loss; without one, the number goes on from SQL's.
+    # SQL stores a sketch, and Redis merges it after a loss. Without a sketch, SQL stores the
+    # number, and Redis adds later visitors to it.
     has_sketch = False
-    needs_reader = False  # counts signed-in readers by number, and nobody else
-    # Who viewed a subject is known for good, in Redis only, so an idle subject stays there.
+    needs_reader = False  # counts only signed-in readers, by their numbers
+    # Redis knows for ever who viewed a subject, and SQL does not. So no idle subject leaves Redis.
     is_exact = False
-    covers_days = 0  # days, today included, whose visitors the first row's key has
+    covers_days = (
+        0  # days, today included, for which there are keys of `rows[0]`; 0 if they have none
+    )
     answers = ""  # what it can tell, for `manage.py readtrack budget`
-    suits = ""  # the reason to choose it where it takes least; "" if it is never advised
+    suits = ""  # why to choose it if it takes least memory; "" if the budget never advises it
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:
-        """Returns the effect of a counted view; None for a visitor that the strategy cannot count."""
+        """Returns what a counted view does to the keys; None for a visitor who is not counted."""
         if not self.rows:
             return None
-        argument: int | None = 0
+        number: int | None = 0
         if self.needs_reader:
-            argument = readers.number_of(hit.reader)
-        if argument is None:
+            number = readers.number_of(hit.reader)
+        if number is None:
             return None
-        return Effect(self.name, (self.key(subject),), argument)
+        return Effect(self.name, (self.key(subject),), number)
 
     def together(self, subjects: Sequence[str]) -> int:
         """Returns how many different visitors the subjects had in all.
 
-        Raises UniquesError if the strategy does not know that.
+        Raises UniquesError if the strategy does not know that, and redis.RedisError.
         """
         raise UniquesError(
             f"The strategy {self.name!r} cannot tell how many visitors subjects have in common."
         )
 
     def has_seen(self, subject: str, *, visitor: str, reader: int | None, day: str) -> bool:
-        """Returns True if the visitor viewed the subject, ever or on that day.
+        """Returns True if the visitor viewed the subject; by the strategy `daily` only on that day.
 
-        Raises UniquesError if the strategy does not know that.
+        `reader` is the number of a signed-in reader, `day` a day such as "20260131". Raises
+        UniquesError if the strategy does not know that, and redis.RedisError.
         """
         if not self.asks:
             raise UniquesError(
@@ -86,12 +93,12 @@ class Strategy:
         member = reader if self.needs_reader else visitor
         if member is None:
             return False
-        name = self.rows[0](day, subject) if self.covers_days else self.key(subject)
-        return scripts.run(Call(self.asks, [name], (member,), bool))
+        key_name = self.rows[0](day, subject) if self.covers_days else self.key(subject)
+        return scripts.run(Call(self.asks, [key_name], (member,), bool))
 
 
 class HyperLogLogs(Strategy):
-    """Within 0.81 % (standard error), at most 12 kB a subject (Heule et al., 2013)."""
+    """A HyperLogLog for each subject: 0.81 % standard error, 12 kB at most (Heule et al., 2013)."""
 
     name = "hll"
     key = keys.hll
@@ -105,6 +112,7 @@ class HyperLogLogs(Strategy):
     def together(self, subjects: Sequence[str]) -> int:
         if len(keys.by_tag(subjects)) == 1:
             return scripts.run(Call("PFCOUNT", [*map(self.key, subjects)], (), int))
+        # No command sees the keys of several partitions, so one of them counts all sketches.
         calls: list[Call[list[bytes | None]]] = [
             Call("MGET", [*map(self.key, portion)], (), list)
             for portion in scripts.parted(subjects)
@@ -115,7 +123,7 @@ class HyperLogLogs(Strategy):
 
 
 class Sets(Strategy):
-    """Exact, about 60 bytes a visitor and subject."""
+    """A set for each subject: exact, and about 60 bytes for each visitor."""
 
     name = "set"
     key = keys.unique
@@ -132,9 +140,9 @@ class Sets(Strategy):
 
 
 class DailySets(Strategy):
-    """A set for each day, and a running count.
+    """A set for each subject and day, and the sum of the daily numbers.
 
-    A visitor who comes on three days is three visitors of all time.
+    A visitor who comes on three days counts three times in the sum.
     """
 
     name = "daily"
@@ -151,7 +159,10 @@ class DailySets(Strategy):
 
 
 class Bitmaps(Strategy):
-    """Exact, one bit for each reader number. Visitors who are not signed in are not counted."""
+    """A bitmap for each subject: exact, and one bit for each signed-in reader, by number.
+
+    Visitors who are not signed in are not counted.
+    """
 
     name = "bitmap"
     key = keys.bitmap
@@ -171,7 +182,7 @@ class Bitmaps(Strategy):
             ]
             scripts.run_all(*calls)
             for call in calls:
-                # Here, because BITOP would write the union to a key of its own.
+                # Not by BITOP, which would write the union to another key.
                 bits |= int.from_bytes(call.result or b"", "little")
         return bits.bit_count()
 
@@ -187,37 +198,41 @@ class NoVisitors(Strategy):
 
 
 def count_together(name: str, sketches: Sequence[bytes]) -> Call[int]:
-    """Counts the visitors of sketches out of several partitions.
+    """Counts the different visitors of sketches from several partitions.
 
-    `name` is a key of the partition that does it.
+    The partition of the key `name` does it, by scratch keys whose names begin with that.
     """
     return Call("count_sketches", [f"{name}:stored", f"{name}:union"], sketches, int)
 
 
 def of_minutes(labels: Sequence[str], minutes: int, *, at: datetime) -> list[Call[Any]]:
-    """Counts the different visitors of models in the last minutes.
+    """Returns calls that count the different visitors of models in the last minutes.
 
-    With several partitions the result of each call is a sketch.
+    There is one call for each partition. With one partition its result is the number; with several
+    partitions each result is a sketch, and `count_together` counts them.
     """
     if not labels:
         return []
-    slots = buckets.minute_buckets(minutes, until=at)
+    minute_names = buckets.minute_buckets(minutes, until=at)
     calls: list[Call[Any]] = []
     for tag in keys.tags():
-        names = [keys.minute_visitors(tag, slot, label) for slot in slots for label in labels]
+        minute_keys = [
+            keys.minute_visitors(tag, minute, label) for minute in minute_names for label in labels
+        ]
+        scratch_key = f"{minute_keys[0]}:union"
         wants_sketch = 1 if tag else 0
-        names.insert(0, f"{names[0]}:union")
-        calls.append(Call("visitors_now", names, (wants_sketch,), absent=None))
+        key_names = [scratch_key, *minute_keys]
+        calls.append(Call("visitors_now", key_names, (wants_sketch,), absent=None))
     return calls
 
 
-def _count_union(names: Iterable[str]) -> int:
-    """Returns the number of different members of the sets.
+def _count_union(key_names: Iterable[str]) -> int:
+    """Returns the number of different members of the sets at these keys.
 
-    Raises UniquesError if they have more than UNION_LIMIT.
+    Raises UniquesError if the sets have more than UNION_LIMIT members, and redis.RedisError.
     """
-    groups = keys.by_tag(names, keys.tag_in).values()
-    # The members themselves are needed only where no script can see all sets.
+    groups = keys.by_tag(key_names, keys.tag_in).values()
+    # The members themselves are fetched only if no single script can see all sets.
     wants_members = len(groups) > 1
     calls: list[Call[Any]] = [
         Call("union", group, (UNION_LIMIT, int(wants_members))) for group in groups
@@ -245,7 +260,7 @@ STRATEGIES: dict[str, Strategy] = {
 
 
 def strategy_of(subject: str) -> Strategy:
-    """Returns the strategy of the subject's model, which may be given by its label alone."""
+    """Returns the strategy of the model of a subject, or of the model with that label."""
     model = model_with_label(label_in(subject))
     name = getattr(model, "unique_strategy", "") or conf.UNIQUE
     return STRATEGIES.get(name, STRATEGIES["hll"])  # a system check names an unknown one
@@ -253,37 +268,40 @@ def strategy_of(subject: str) -> Strategy:
 
 @cached_setting()
 def needs_readers() -> bool:
-    """Returns True if some model's visitors are counted by the numbers of signed-in readers."""
+    """Returns True if the visitors of any model are counted by the numbers of signed-in readers."""
     return any(strategy_of(label_of(model)).needs_reader for model in counted_models())
 
 
 def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
-    """Reads how many different visitors each subject of a partition had.
+    """Reads how many different visitors each subject had, by subject.
 
-    Their models may have different strategies.
+    The subjects have to be of one partition. Their models may have different strategies.
     """
     labels = [label_in(subject) for subject in subjects]
     strategy_by_label = {label: strategy_of(label) for label in set(labels)}
     tag = keys.tag(subjects[0])
-    # Not by the key itself, which takes a tenth of the time of a flush.
+    # The name of each key begins with the start for its model. To call `strategy.key` for each
+    # subject would take a tenth of the time of a flush.
     start_by_label = {
         label: keys.prefix() + strategy.key.template % (tag, "")
         for label, strategy in strategy_by_label.items()
     }
-    names = [
+    key_names = [
         start_by_label[label] + subject for label, subject in zip(labels, subjects, strict=True)
     ]
-    commands: list[str] = []
+    commands: list[str] = []  # none if PFCOUNT counts all
     if not all(strategy.has_sketch for strategy in strategy_by_label.values()):
-        names += map(keys.earlier, subjects)
+        key_names += map(keys.earlier, subjects)
         commands = [strategy_by_label[label].command for label in labels]
-    return Call("visitors", names, commands, partial(scripts.by_subject, subjects), absent={})
+    decode = partial(scripts.by_subject, subjects)
+    return Call("visitors", key_names, commands, decode, absent={})
 
 
 def visitors_together(subjects: Sequence[str]) -> int:
     """Returns how many different visitors the subjects had in all.
 
-    Raises UniquesError if the strategies do not know that.
+    Raises UniquesError if their strategy does not know that, or if they have different strategies,
+    and redis.RedisError.
     """
     if not subjects:
         return 0
@@ -291,20 +309,21 @@ def visitors_together(subjects: Sequence[str]) -> int:
 
 
 def _common_strategy(subjects: Sequence[str]) -> Strategy:
-    """Returns the one strategy of the subjects. Raises UniquesError if they have several."""
+    """Returns the strategy of all the subjects. Raises UniquesError if they have different ones."""
     strategies = {strategy_of(subject) for subject in subjects}
     if len(strategies) > 1:
-        names = ", ".join(sorted(strategy.name for strategy in strategies))
+        strategy_names = ", ".join(sorted(strategy.name for strategy in strategies))
         raise UniquesError(
-            f"Visitors counted in different ways ({names}) cannot be counted together."
+            f"Visitors counted in different ways ({strategy_names}) cannot be counted together."
         )
     return strategies.pop()
 
 
 def recent_visitors(subjects: Sequence[str], *, days: int, at: datetime) -> dict[str, int]:
-    """Returns the visitors of each subject in the last days (UTC), up to an hour old.
+    """Returns the number of visitors of each subject in the last days (UTC, today included).
 
-    Raises UniquesError for days that are not kept.
+    A number may be an hour old. Raises UniquesError if so many days are not kept, and
+    redis.RedisError.
     """
     if not subjects:
         return {}
@@ -315,25 +334,32 @@ def recent_visitors(subjects: Sequence[str], *, days: int, at: datetime) -> dict
         return _visitors_in_sets(subjects, dates)
     calls = []
     for portion in scripts.parted(subjects, max(1, scripts.SLICE // (days + 1))):
-        names: list[str] = []
+        key_names: list[str] = []
         for subject in portion:
-            names.append(keys.last_days(days, dates[-1], subject))
-            names += [keys.day_visitors(date, subject) for date in dates]
+            key_names.append(keys.last_days(days, dates[-1], subject))
+            key_names += [keys.day_visitors(date, subject) for date in dates]
         arguments = (days, keys.last_days.ttl)
         decode = partial(scripts.by_subject, portion)
-        calls.append(Call("visitors_since", names, arguments, decode))
+        calls.append(Call("visitors_since", key_names, arguments, decode))
     return dict(ChainMap(*scripts.run_all(*calls)))
 
 
 def _visitors_in_sets(subjects: Sequence[str], dates: Sequence[str]) -> dict[str, int]:
-    """Returns the visitors of each subject on those days, by the sets of a strategy that has them."""
+    """Returns the number of visitors of each subject on these days, by the strategy's daily sets.
+
+    Raises UniquesError if the subjects have no such sets, or not of so many days.
+    """
     strategies = {strategy_of(subject) for subject in subjects}
     strategy = strategies.pop()
-    if strategies or len(dates) > strategy.covers_days:
+    has_several_strategies = bool(strategies)
+    if has_several_strategies or len(dates) > strategy.covers_days:
         raise UniquesError(
             f"Visitors of {len(dates)} days are not kept:"
             f" READTRACK['UNIQUE_DAYS'] is {conf.UNIQUE_DAYS}."
             f" Set it to {len(dates)} or more, and they are counted from then on."
         )
-    members = strategy.rows[0]
-    return {subject: _count_union(members(date, subject) for date in dates) for subject in subjects}
+    day_row = strategy.rows[0]
+    numbers = {}
+    for subject in subjects:
+        numbers[subject] = _count_union([day_row(date, subject) for date in dates])
+    return numbers

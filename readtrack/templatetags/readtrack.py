@@ -1,5 +1,6 @@
-"""`{% load readtrack %}`: counts and dots. A tag never writes, and all placeholders of a page share
-one trip.
+"""`{% load readtrack %}`: tags for counts and dots.
+
+A tag never writes. All placeholders of a page are filled in by one round trip to Redis.
 """
 
 from functools import partial
@@ -62,8 +63,8 @@ def unread_count(parser: Parser, token: Token) -> template.Node:
 
 @register.tag
 def if_unread(parser: Parser, token: Token) -> template.Node:
-    """`{% if_unread category %}…{% else %}…{% endif_unread %}` shows one of its parts; both are
-    rendered.
+    """`{% if_unread category %}…{% else %}…{% endif_unread %}` shows the first part while the
+    category has something new to the user, else the second. Both are rendered.
     """
     node = PlaceholderNode(parser, token, IF)
     if node.target:
@@ -107,7 +108,9 @@ def trending(limit: int = 10, hours: int | None = None, of: str = "") -> list[re
 @register.simple_tag
 def visitor_count(obj: Any) -> int | str:
     """`{% visitor_count post %}` shows the unique visitors. Each tag takes a round trip."""
-    return reports.visitors([obj])[obj] if Placeholder.of(COUNT, obj) else ""
+    if not Placeholder.of(COUNT, obj):  # has no counts; with DEBUG that is logged
+        return ""
+    return reports.visitors([obj])[obj]
 
 
 @register.simple_tag
@@ -115,7 +118,9 @@ def views_in(obj: Any, days: int = 7) -> int | str:
     """`{% views_in post days=7 %}` shows the views of the last days. Each tag makes two queries and
     takes a round trip of its own.
     """
-    return reports.views_in([obj], days=days)[obj] if Placeholder.of(COUNT, obj) else ""
+    if not Placeholder.of(COUNT, obj):
+        return ""
+    return reports.views_in([obj], days=days)[obj]
 
 
 register.simple_tag(outbound_url)
@@ -127,53 +132,62 @@ register.simple_block_tag(tags.text, takes_context=True, name="readtrack_text")
 
 
 class PlaceholderNode(template.Node):
-    """Leaves a placeholder, or with `as name` sets the name to the value. `if_unread` leaves two
-    placeholders, around its parts.
+    """Leaves a placeholder in the page, or with `as name` sets the name to the value.
+
+    `if_unread` leaves placeholders around its two branches.
     """
 
     child_nodelists = ("unread", "read")
-    unread = read = template.NodeList()
+    # The branches of `if_unread`.
+    unread = template.NodeList()
+    read = template.NodeList()
 
-    def __init__(self, parser: Parser, token: Token, kind: str, *options: str) -> None:
-        """Reads the object, an option in place of the kind, and the name. Raises
-        TemplateSyntaxError.
+    def __init__(self, parser: Parser, token: Token, placeholder_kind: str, *options: str) -> None:
+        """Reads the arguments of the tag: the object, an option, and `as name`.
+
+        The options are kinds of placeholders, too. One of them replaces `placeholder_kind`. Raises
+        TemplateSyntaxError for other arguments.
         """
-        tag, *words = token.split_contents()
-        self.target = None
-        if len(words) > 2 and words[-2] == "as":
-            self.target = words[-1]
-            words = words[:-2]
-        if not words or len(words) > 2 or not set(words[1:]) <= set(options):
+        tag, *arguments = token.split_contents()
+        self.target = None  # the name behind `as`
+        if len(arguments) > 2 and arguments[-2] == "as":
+            self.target = arguments[-1]
+            arguments = arguments[:-2]
+        if not arguments or len(arguments) > 2 or not set(arguments[1:]) <= set(options):
             usage = f" [{' or '.join(options)}]" if options else ""
             raise template.TemplateSyntaxError(f"Usage: {{% {tag} object{usage} [as name] %}}")
-        self.obj = parser.compile_filter(words[0])
-        self.kind = words[1] if len(words) == 2 else kind
+        self.obj = parser.compile_filter(arguments[0])
+        self.placeholder_kind = placeholder_kind
+        if len(arguments) == 2:
+            self.placeholder_kind = arguments[1]
 
     def render(self, context: template.Context) -> str:
         obj = self.obj.resolve(context)
-        if self.kind == IF:
+        if self.placeholder_kind == IF:
             unread = partial(self.unread.render, context)
             read = partial(self.read.render, context)
             return tags.branches(obj, context, unread=unread, read=read)
-        placeholder = Placeholder.of(self.kind, obj)
+        placeholder = Placeholder.of(self.placeholder_kind, obj)
         if self.target is None:
             return tags.left(placeholder, context)
         context[self.target] = self._value(placeholder, obj, context)
         return ""
 
     def _value(self, placeholder: Placeholder | None, obj: Any, context: template.Context) -> Any:
-        """Returns what `as name` sets the name to; "" without counts or read state."""
+        """Returns the value for `as name`; "" for an object without counts or read state."""
         if not placeholder:
             return ""
-        if self.kind in OF_COUNTS:
+        if self.placeholder_kind in OF_COUNTS:
             return self._text_or_number(reports.views([obj])[obj])
         state = page_state(dots=[placeholder.subject], reader=tags.reader_of(context))
         items = state.unread.get(placeholder.subject, 0)
-        return items > 0 if self.kind == DOT else items
+        if self.placeholder_kind == DOT:
+            return items > 0
+        return items
 
     def _text_or_number(self, views: int) -> int | str:
-        if self.kind == EXACT:
+        if self.placeholder_kind == EXACT:
             return numerals.exact(views)
-        if self.kind == WORDS:
+        if self.placeholder_kind == WORDS:
             return in_words(views)
         return views

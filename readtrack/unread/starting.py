@@ -12,35 +12,39 @@ from readtrack.hits import readers
 from readtrack.sql import databases
 from readtrack.store import connection, keys, read_state, scripts
 
-# What one script writes at most, which the server does in some milliseconds.
+# What one script writes at most. The server is busy with it for some milliseconds.
 BYTES_AT_ONCE = 10_000_000
 
 
 def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int) -> int:
-    """Marks each row as read for all users, but rows that are published to meanwhile.
+    """Marks each row of the model as read for all users. A row for which something is published
+    meanwhile stays unread.
 
     `progress` is called with numbers of rows. Returns the number of rows that were marked. It may
     be started again.
     """
     as_of = connection.server_time(patient=True)
     read_state.begin(as_of)
+    # The highest position of a reader in read state, by the tag of the partition.
     if readers.has_ordinals():
-        highest = number_readers()
+        highest_by_tag = number_readers()
     else:
-        highest = dict.fromkeys(keys.tags(), highest_position())
+        highest_by_tag = dict.fromkeys(keys.tags(), highest_position())
     form = read_state.strategy_of(subjects.label_of(model))
-    rows_at_once = BYTES_AT_ONCE // form.size_of(max(highest.values()))
+    bytes_of_row = form.size_of(max(highest_by_tag.values()))
+    rows_at_once = max(1, min(scripts.SLICE, BYTES_AT_ONCE // bytes_of_row))
     count = 0
-    for row_subjects in subjects_of_rows(model, max(1, min(scripts.SLICE, rows_at_once))):
+    for row_subjects in subjects_of_rows(model, rows_at_once):
         for portion in scripts.parted(row_subjects):
-            call = read_state.fill(portion, highest=highest[keys.tag(portion[0])], as_of=as_of)
+            highest = highest_by_tag[keys.tag(portion[0])]
+            call = read_state.fill(portion, highest=highest, as_of=as_of)
             count += scripts.run(call, patient=True)
         progress(len(row_subjects))
     return count
 
 
 def start_reader(pk: Any) -> bool:
-    """Marks everything as read for a new account.
+    """Marks everything as read for a new account, whose primary key is `pk`.
 
     Returns False if a server of a cluster was silent. Raises redis.RedisError.
     """
@@ -57,7 +61,10 @@ def start_reader(pk: Any) -> bool:
 
 
 def highest_position() -> int:
-    """Returns the highest position of a user's read state; at least 0."""
+    """Returns the highest position that a user has in read state, at least 0.
+
+    The position is the user's primary key, or an ordinal (0, 1, 2, …) if Redis numbers the readers.
+    """
     users = databases.rows(get_user_model())
     if readers.has_ordinals():
         position = users.count() - 1
@@ -69,7 +76,7 @@ def highest_position() -> int:
 def number_readers() -> dict[str, int]:
     """Gives an ordinal to each user who has none yet.
 
-    Returns the highest one of each partition by tag, at least 0.
+    Returns the highest ordinal in each partition by tag, at least 0.
     """
     pks = databases.rows(get_user_model()).values_list("pk", flat=True).iterator()
     users = map(readers.reader_by_id, pks)
@@ -81,9 +88,9 @@ def number_readers() -> dict[str, int]:
 
 
 def subjects_of_rows(model: type[Model], size: int) -> Iterator[list[str]]:
-    """Yields the subjects of all rows of the model, `size` at once.
+    """Yields the subjects of all rows of the model in lists, `size` in each.
 
-    No cursor stays open in between.
+    Each list takes a query, so that no cursor stays open while the caller works.
     """
     rows = databases.rows(model).order_by("pk").values_list("pk", flat=True)
     page = list(rows[:size])

@@ -1,4 +1,4 @@
-"""What the endpoints answer where they refuse a request."""
+"""The answers of the endpoints to requests that they refuse."""
 
 from math import ceil
 
@@ -9,11 +9,16 @@ from readtrack.conf import conf
 
 
 class RefusalError(Exception):
-    """A request for read state cannot be answered; the response says why in JSON."""
+    """A request for read state is refused. Its `response` says why in JSON.
+
+    `code` is for programs, `message` for people.
+    """
 
     def __init__(self, code: str, message: str, *, status: int = 400) -> None:
-        # Until then Redis is not asked again (RFC 9110, 10.2.3).
-        headers = {"Retry-After": str(ceil(conf.CIRCUIT))} if status == 503 else {}
+        headers = {}
+        if status == 503:
+            # In seconds (RFC 9110, 10.2.3). Until then the circuit is open, and Redis is not asked.
+            headers["Retry-After"] = str(ceil(conf.CIRCUIT))
         self.response = JsonResponse(
             {"error": {"code": code, "message": message}}, status=status, headers=headers
         )

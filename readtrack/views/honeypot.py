@@ -1,4 +1,4 @@
-"""The honeypot's address: who follows its link is a robot."""
+"""The honeypot's address. Whoever follows its link is a robot: people do not see the link."""
 
 from urllib.parse import urlsplit
 
@@ -16,9 +16,12 @@ from readtrack.store.circuit import fail_open
 @never_cache
 @require_safe
 def honeypot(request: HttpRequest, name: str = "") -> HttpResponse:
-    """Marks the visitor as a robot if this is the address of today or yesterday, and no person can
-    have been led here. Always answers the same.
+    """Marks the visitor as a robot, unless somebody may have led a person here.
+
+    `name` is the end of the address, which has to be that of today or yesterday. The response is
+    always the same.
     """
+    # Other hits do not count anyway, and may be those of people, such as a browser's prefetch.
     could_count = hit.refusal("GET", 200, request.META) in {None, "anonymous"}
     is_robot = is_current(name) and could_count and _followed_our_link(request)
     if is_robot and visitors.signed_in(request) is None:
@@ -27,8 +30,10 @@ def honeypot(request: HttpRequest, name: str = "") -> HttpResponse:
 
 
 def _followed_our_link(request: HttpRequest) -> bool:
-    """Returns False for an image, for a click, and for a link on another site: by these, anybody
-    could lead people here.
+    """Returns True if the request follows the link in one of this site's pages without a click.
+
+    It is False for an image, for a click and for a link on another site, because anybody could lead
+    people here in these ways.
     """
     headers = request.headers
     is_page = headers.get("Sec-Fetch-Dest", "document") == "document"
@@ -36,11 +41,11 @@ def _followed_our_link(request: HttpRequest) -> bool:
         return False
     site = headers.get("Sec-Fetch-Site")
     if site == "same-origin":
-        # A person clicks on a link that somebody wrote into a comment. Ours has no size.
+        # A click is on a link that somebody wrote into a comment. Our link has no size to click on.
         return "Sec-Fetch-User" not in headers
     if site is not None:
-        return site == "none"
-    # An old browser, any browser on plain http, or a program.
+        return site == "none"  # the address itself was entered
+    # Without these headers it is an old browser, any browser on plain http, or a program.
     try:
         return urlsplit(headers.get("Referer", "")).netloc == request.get_host()
     except ValueError:
@@ -48,17 +53,18 @@ def _followed_our_link(request: HttpRequest) -> bool:
 
 
 def _mark_robot(request: HttpRequest) -> None:
-    """Marks a visitor without a cookie, by address and browser: today, and tomorrow, because the
-    hashes of visitors by the day change then.
+    """Marks a visitor without a cookie as a robot, by address and browser, today and tomorrow.
+
+    The ids of visitors are hashes that change every day, so each day has its own mark.
     """
     visitor = visitors.visitor(request, None)
     if visitor.kind == "cookie" and not visitor.new_cookie:
-        return  # a person may be led here once, and robots keep no cookies
+        return  # robots keep no cookies, so this is a person who was led here
     now = buckets.now()
     address = visitors.Visitor(visitors.network_id(request), kind="hash")
     visits = recording.honeypot_visits(day_keys.resolve(address, at=now).id)
     if visits > recording.VISITS_OF_ADDRESS:
-        return
+        return  # or else one robot could mark the browsers of all people with its address
     ids = set()
     for at in (now, now + buckets.DAY):
         identified = day_keys.resolve(visitor, at=at)

@@ -1,4 +1,4 @@
-"""Links out of the site, which count a stage of a funnel."""
+"""Links to other sites that count a stage of a funnel."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def _link_signer() -> Signer:
 @never_cache
 @require_safe
 def follow(request: HttpRequest, signed: str) -> HttpResponse:
-    """Redirects to the signed URL; the middleware counts the step."""
+    """Redirects to the URL in `signed`, and leaves the step to the middleware, which counts it."""
     try:
         subject, stage, url = _link_signer().unsign_object(signed)
     except (BadSignature, ValueError):
@@ -44,7 +44,7 @@ def follow(request: HttpRequest, signed: str) -> HttpResponse:
     if not is_web(url):
         return errors.no_web_page()
     recorder = getattr(request, "readtrack", None)
-    # A link may outlive the stage it was made for.
+    # A link may outlive its stage, because the site has changed FUNNEL since.
     if recorder is not None and request.method == "GET" and stage in conf.FUNNEL:
         recorder.steps[subject, stage] = None
     return HttpResponseRedirect(url, headers={"X-Robots-Tag": "noindex, nofollow"})

@@ -27,8 +27,8 @@ from readtrack.views.bodies import body_of
 from readtrack.views.errors import RefusalError
 
 MOST = 200  # categories in one request
-LONGEST_BODY = 2_000_000  # bytes of JSON: so many names in any notation
-LONGEST_NAME = 1_000  # characters; a longer one must not enter a cache
+LONGEST_BODY = 2_000_000  # bytes of JSON, enough for MOST names however they are encoded
+LONGEST_NAME = 1_000  # characters; a longer name must not enter a cache
 AS_OF = re.compile("[0-9]{1,16}")  # microseconds, until the year 2286
 
 Category = tuple[type[Model], Any]  # a model and a primary key
@@ -37,14 +37,17 @@ Category = tuple[type[Model], Any]  # a model and a primary key
 class Marking(NamedTuple):
     """What a request asks to be marked read."""
 
-    names: list[str]  # of categories
+    category_names: list[str]
     as_of: int | None  # Redis's clock (µs) when the reader got the categories; None for now
 
 
 def _in_json(
     answer: Callable[[HttpRequest, readers.Reader], dict[str, Any]],
 ) -> Callable[[HttpRequest], JsonResponse]:
-    """Makes a view of a function of the request and its reader, which may raise RefusalError."""
+    """Makes a view of `answer`, a function that returns the content of the JSON response.
+
+    The function takes the request and its reader, and may raise RefusalError.
+    """
 
     @wraps(answer)
     def view(request: HttpRequest) -> JsonResponse:
@@ -65,13 +68,15 @@ def _in_json(
 @_in_json
 def unread(request: HttpRequest, reader: readers.Reader) -> dict[str, Any]:
     """`GET unread/?category=…`: returns the number of new items in each category."""
+    # Asked before the counts, so that nothing published in between is marked read by mistake.
     as_of = fail_open(reports.as_of, 0)
     categories = _categories(request.GET.getlist("category"))
     if conf.READ_QUERYSET:
         categories = _visible(request, categories)
     subjects = {name: subject_of_row(*category) for name, category in categories.items()}
     items = page_state(dots=list(subjects.values()), reader=reader).unread
-    if not as_of or len(items) < len(set(subjects.values())):
+    has_all = len(items) >= len(set(subjects.values()))
+    if not as_of or not has_all:
         raise errors.unavailable()
     answers = {}
     for name, subject in subjects.items():
@@ -83,78 +88,89 @@ def unread(request: HttpRequest, reader: readers.Reader) -> dict[str, Any]:
 @csrf_exempt
 @require_POST
 def read(request: HttpRequest) -> HttpResponse:
-    """Answers pages of this site and of CSRF_TRUSTED_ORIGINS, and apps. Needs the CSRF token where a
-    cookie of Django's or readtrack's own names the reader.
+    """Marks categories read: answers pages of this site and of CSRF_TRUSTED_ORIGINS, and apps.
+
+    The request needs the CSRF token if a cookie of Django's or of readtrack names the reader.
     """
-    # Whatever else signs in may be a cookie of the site's own, which a foreign form brings along.
+    # Also without those cookies: a site may sign users in by a cookie of its own, which the browser
+    # sends with another site's form.
     if origins.is_foreign(request.META):
         raise PermissionDenied
     is_anonymous = conf.ANONYMOUS_READERS and visitors.signed_in(request) is None
     is_by_cookie = is_anonymous or SESSION_KEY in getattr(request, "session", ())
-    return (csrf_protect(_read) if is_by_cookie else _read)(request)
+    if is_by_cookie:
+        return csrf_protect(_read)(request)
+    return _read(request)
 
 
 @_in_json
 def _read(request: HttpRequest, reader: readers.Reader) -> dict[str, Any]:
     """`POST read/`: marks the categories read, except those that were published to since `as_of`."""
     marking = _marking_of(request)
-    # Only categories that exist, so that nobody can make up keys.
-    categories = _visible(request, _categories(marking.names))
+    # Categories that do not exist are left out, so that nobody can make up keys.
+    categories = _visible(request, _categories(marking.category_names))
     subjects = {name: subject_of_row(*category) for name, category in categories.items()}
     marked = fail_open(
         tracker.mark_subjects_read, None, reader, list(subjects.values()), as_of=marking.as_of
     )
-    if marked is None:
+    if marked is None:  # Redis does not answer
         raise errors.unavailable()
     names_read = [name for name, subject in subjects.items() if subject in marked]
-    names_unread = [name for name in dict.fromkeys(marking.names) if name not in names_read]
+    different_names = dict.fromkeys(marking.category_names)
+    names_unread = [name for name in different_names if name not in names_read]
     return {"read": names_read, "unread": names_unread}
 
 
 def _marking_of(request: HttpRequest) -> Marking:
     """Returns what a request asks for, in JSON or as a form. Raises RefusalError."""
     if request.content_type == "application/json":
-        names, as_of = _json_of(request)
+        category_names, as_of = _json_of(request)
     else:
-        names = request.POST.getlist("category")
+        category_names = request.POST.getlist("category")
         as_of = request.POST.get("as_of")
     if as_of is None:
-        return Marking(names, None)
+        return Marking(category_names, None)
     if not AS_OF.fullmatch(str(as_of)):
         raise errors.bad_as_of()
-    return Marking(names, int(as_of))
+    return Marking(category_names, int(as_of))
 
 
 def _json_of(request: HttpRequest) -> tuple[list[str], Any]:
-    """Returns the names of categories and `as_of` as they stand in JSON. Raises RefusalError."""
+    """Returns the names of categories and the value of `as_of` in JSON. Raises RefusalError."""
     try:
         body = json.loads(body_of(request, most=LONGEST_BODY) or b"")
-        names = [str(name) for name in body["categories"] if isinstance(name, (str, int))]
-        return names, body.get("as_of")
+        category_names = [str(name) for name in body["categories"] if isinstance(name, (str, int))]
+        return category_names, body.get("as_of")
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise errors.bad_json() from error
 
 
-def _categories(names: Sequence[str]) -> dict[str, Category]:
+def _categories(category_names: Sequence[str]) -> dict[str, Category]:
     """Returns the categories by name, whether they exist or not. Raises RefusalError."""
-    if not names:
+    if not category_names:
         raise errors.no_category()
-    if len(names) > MOST:
+    if len(category_names) > MOST:
         raise errors.too_many(MOST)
     models = read_state_models()
-    return {name: _category(name, models) for name in names}
+    return {name: _category(name, models) for name in category_names}
 
 
 def _category(name: str, models: Sequence[type[Model]]) -> Category:
-    """Returns the category of that name. Raises RefusalError."""
+    """Returns the category of that name: a subject, or the key of the only model with read state.
+
+    Raises RefusalError.
+    """
     if not _can_be_queried(name):
         raise errors.unknown_category(name)
     category = parse_subject(name) if ":" in name else None
     if category is None and len(models) == 1:
-        category = parse_subject(f"{models[0]._meta.label_lower}:{quote(name)}")
-    if category is None or not has_read_state(category[0]):
+        [only_model] = models
+        category = parse_subject(f"{only_model._meta.label_lower}:{quote(name)}")
+    if category is None:
         raise errors.unknown_category(name)
     model, pk = category
+    if not has_read_state(model):
+        raise errors.unknown_category(name)
     try:
         model._meta.pk.run_validators(pk)
     except ValidationError as error:
@@ -163,22 +179,22 @@ def _category(name: str, models: Sequence[type[Model]]) -> Category:
 
 
 def _can_be_queried(name: str) -> bool:
-    """Returns False for text that fits into no query: lone surrogates, which JSON allows, and NUL."""
+    """Returns False for text that no query takes: lone surrogates, which JSON allows, and NUL."""
     if len(name) > LONGEST_NAME or "\0" in unquote(name):
         return False
     return not any("\ud800" <= char <= "\udfff" for char in name)
 
 
 def _visible(request: HttpRequest, categories: dict[str, Category]) -> dict[str, Category]:
-    """Returns the categories that exist and that READ_QUERYSET shows, by one query for each model."""
+    """Returns the categories that exist and that READ_QUERYSET shows, by one query a model."""
     pks_by_model: dict[type[Model], set[Any]] = {}
     for model, pk in categories.values():
         pks_by_model.setdefault(model, set()).add(pk)
-    allow = import_string(conf.READ_QUERYSET) if conf.READ_QUERYSET else None
+    limit_to_visible = import_string(conf.READ_QUERYSET) if conf.READ_QUERYSET else None
     visible: set[Category] = set()
     for model, pks in pks_by_model.items():
         queryset = model._default_manager.filter(pk__in=pks)
-        if allow:
-            queryset = allow(request, queryset)
+        if limit_to_visible:
+            queryset = limit_to_visible(request, queryset)
         visible.update((model, pk) for pk in queryset.values_list("pk", flat=True))
     return {name: category for name, category in categories.items() if category in visible}

@@ -1,4 +1,6 @@
-"""The page's script, and the address to which it tells that a page is looked at."""
+"""The address of the page's script, to which the script also reports that a page is looked at."""
+
+from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
@@ -10,16 +12,24 @@ from readtrack.hits import origins, visitors
 from readtrack.hits.reading import Reading
 from readtrack.page import shown
 from readtrack.page.placeholders import KEY, PAGE, Placeholder
-from readtrack.request import Recorder, Told
+from readtrack.request import Recorder, ScriptReport
 from readtrack.views import errors
 from readtrack.views.bodies import body_of
 
 LONGEST_REFERRER = 2_048  # characters
-# Bytes of what a script tells; browsers send no more than 65,536 once a page is left.
-LONGEST_BODY = 60_000
+LONGEST_BODY = 60_000  # bytes of a report; browsers send no more than 65,536 once a page is left
 
 
-# because pages in caches have no token of a session; only pages of this site are heard
+class Report(NamedTuple):
+    """What a page's script sends: three lines."""
+
+    token: str  # of the page
+    referrer: str  # of the page; the browser's own header names the page itself
+    state: str  # of the page's text, see `shown.STATE`; "" in the first report
+
+
+# Exempt, because a page in a cache cannot have the CSRF token of each session. Reports of other
+# sites' pages are refused by their origin.
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest) -> HttpResponse:
@@ -27,10 +37,10 @@ def page(request: HttpRequest) -> HttpResponse:
     counts and dots.
     """
     if request.method == "POST":
-        return _told(request)
+        return _answer_report(request)
     script = shown.SCRIPTS.get(request.META.get("QUERY_STRING", ""))
-    # While servers are updated one by one, a page of a new one asks an old one. A cache must not
-    # keep today's script by the address of tomorrow's.
+    # While servers are updated one by one, a page of a new server may ask an old one, which does
+    # not have that version. A cache must not keep the old script by the new script's address.
     keeping = "public, max-age=31536000, immutable" if script else "no-cache"
     return HttpResponse(
         script or shown.PLAIN,
@@ -40,18 +50,21 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 @never_cache
-def _told(request: HttpRequest) -> HttpResponse:
-    """Answers a page's script: hands what it tells to the middleware, which counts and fills in."""
+def _answer_report(request: HttpRequest) -> HttpResponse:
+    """Returns the answer to a script: placeholders, which the middleware fills in.
+
+    The middleware also records what the script reports.
+    """
     recorder: Recorder | None = getattr(request, "readtrack", None)  # None without the middleware
     if recorder is None or origins.is_foreign(request.META):
         return errors.not_our_page()
-    token, referrer, state = _lines_of(request)
-    page = shown.told(token) if token else None
+    report = _report_of(request)
+    page = shown.page_of(report.token) if report.token else None
     if page is None:
         return errors.not_our_page()
-    _hand_over(request, recorder, page, state=state)
-    request.META["HTTP_REFERER"] = referrer[:LONGEST_REFERRER]
-    placeholders = [str(Placeholder(*place)) for place in page.places]
+    _hand_over(request, recorder, page, state=report.state)
+    request.META["HTTP_REFERER"] = report.referrer[:LONGEST_REFERRER]
+    placeholders = [str(Placeholder(*fields)) for fields in page.elements]
     answer = {
         "html": {text[KEY]: text for text in placeholders},
         "page": str(Placeholder(PAGE, shown.ANSWER)),
@@ -60,22 +73,22 @@ def _told(request: HttpRequest) -> HttpResponse:
     return JsonResponse(answer)
 
 
-def _lines_of(request: HttpRequest) -> tuple[str, str, str]:
-    """Returns a page's token, its referrer, and what the script tells of the page's text."""
+def _report_of(request: HttpRequest) -> Report:
+    """Returns what the script sends, with "" for lines that are missing."""
     body = body_of(request, most=LONGEST_BODY) or b""
-    token, _, rest = body.decode(errors="replace").partition("\n")
-    referrer, _, state = rest.partition("\n")
-    return token, referrer, state
+    token, _, other_lines = body.decode(errors="replace").partition("\n")
+    referrer, _, state = other_lines.partition("\n")
+    return Report(token, referrer, state)
 
 
 def _hand_over(
-    request: HttpRequest, recorder: Recorder, page: shown.ToldPage, *, state: str
+    request: HttpRequest, recorder: Recorder, page: shown.TokenPage, *, state: str
 ) -> None:
-    """Makes the request that of the page itself, and says what of the page is to be recorded."""
+    """Gives the request the path of the page, and the middleware what it is to record."""
     named = shown.parse(page.name)
     reading = shown.reading(state, page.text, made=page.made)
     request.path = named.path
-    recorder.told = Told(named.as_of, page.language, reading)
+    recorder.script_report = ScriptReport(named.as_of, page.language, reading)
     recorder.is_shared = False
     if _is_view(state):
         recorder.views.update(dict.fromkeys(named.views))
@@ -84,21 +97,30 @@ def _hand_over(
 
 
 def _is_view(state: str) -> bool:
-    """Returns True if a script tells of a view: its first message does, unless the server counts."""
-    return not state and conf.COUNT_BY != "server"
+    """Returns True if the report is of a view: the first one is, unless the server counts."""
+    is_first = not state
+    return is_first and conf.COUNT_BY != "server"
 
 
 def _is_read(state: str, reading: Reading | None, *, has_text: bool) -> bool:
-    """Returns True if a script's message puts dots out."""
-    if has_text and (conf.READ_WHEN == "read") != bool(state):
+    """Returns True if the report puts dots out.
+
+    With READ_WHEN = "read", a page with a text is read once its text is read; then only reports on
+    the text can put dots out. Otherwise only the first report can.
+    """
+    is_about_text = bool(state)
+    has_to_be_about_text = conf.READ_WHEN == "read"
+    if has_text and is_about_text != has_to_be_about_text:
         return False
-    return reading.is_read if reading else _is_view(state)
+    if reading is not None:
+        return reading.is_read
+    return _is_view(state)
 
 
 def _has_new_cookie(request: HttpRequest) -> bool:
-    """Returns True if the script is to tell again.
+    """Returns True if the script is to report the page again, with the cookie that it gets now.
 
-    A cookie proves itself by coming back: only then its owner is told apart from visitors with the
+    A cookie proves itself by coming back. Only then is its owner told apart from visitors with the
     same address.
     """
     visitor = visitors.visitor(request, visitors.signed_in(request))

@@ -88,7 +88,7 @@ def told(context: Any) -> dict[str, Any]:
 
 def written(cell: dict[str, Any]) -> str:
     """Returns what is written in a cell; a small line is drawn there."""
-    return "" if cell["column"].kind == "trend" else str(cell["text"])
+    return "" if cell["column"].value_kind == "trend" else str(cell["text"])
 
 
 def exported(client: Client, name: str, kind: str, **given: str) -> str:

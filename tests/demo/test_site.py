@@ -13,7 +13,7 @@ from demo_project.settings import SECRET_KEY
 from demo_project.traffic.browser import Browser, Page
 from demo_project.traffic.visitor import KEEPS_NO_COOKIES
 from readtrack.hits.reading import Reading
-from readtrack.request import Recorder, Told
+from readtrack.request import Recorder, ScriptReport
 from tests.demo.conftest import AGENT
 from tests.support.waiting import comes_true
 
@@ -220,7 +220,7 @@ def test_the_foot_of_a_page_says_that_its_text_was_really_read(rf: RequestFactor
         request.readtrack = Recorder()
         if is_script:
             reading = Reading("blog.post:1", 5, 60, is_read)
-            request.readtrack.told = Told(as_of=0, language="", reading=reading)
+            request.readtrack.script_report = ScriptReport(as_of=0, language="", reading=reading)
         noting_hits(lambda request: HttpResponse())(request)
     assert [(hit.path, hit.words, hit.is_script) for hit in judged_hits] == [
         ("/post/1/", "really read", True)

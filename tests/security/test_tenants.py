@@ -98,9 +98,9 @@ def test_a_placeholder_of_one_tenant_stays_text_at_another_tenant() -> None:
 
 def test_a_page_token_of_one_tenant_tells_another_tenant_nothing(rf: RequestFactory) -> None:
     token = shown.page_token(rf.get("/"), views=[factories.post()])
-    assert shown.told(token) is not None
+    assert shown.page_of(token) is not None
     present.name = "blue"
-    assert shown.told(token) is None
+    assert shown.page_of(token) is None
 
 
 def test_each_purpose_and_each_tenant_has_a_salt_of_its_own() -> None:

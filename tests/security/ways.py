@@ -107,7 +107,8 @@ VISITS = {
     "link without referrer": """
       add(`<a id=link rel=noreferrer href='${url}'>`); document.querySelector("#link").click();""",
     "form": "add(`<form action='${url}'></form>`); document.querySelector('form').submit();",
-    "redirect": "location = '/redirect/?to=' + encodeURIComponent(url);",
+    "redirect": """add(`<a id=link href='/redirect/?to=${encodeURIComponent(url)}'>`);
+      document.querySelector("#link").click();""",
     "window.open": "open(url);",
 }
 

@@ -129,7 +129,7 @@ def test_a_redis_that_went_back_between_settling_and_reading_is_settled_again_be
     # A flush that read the list before the second post was on it.
     base = settling.stored_counters([subject_of(first)])
     _, told = scripts.run(
-        counters.settle(base, epoch=present, known=SqlEpoch().known([present])[tag])
+        counters.settle(base, epoch=present, sql_epoch=SqlEpoch().known([present])[tag])
     )
     assert SqlEpoch().advance([told])
     unsettled = dump(redis)
@@ -390,7 +390,7 @@ def settle_and_die(post: Post) -> Epoch:
         until=server_time(patient=True), tags=[keys.tag(subject_of(post))]
     )
     bases, known = settling.stored_counters(names), SqlEpoch().known([epoch]).get(epoch.tag)
-    settled, present = scripts.run(counters.settle(bases, epoch=epoch, known=known))
+    settled, present = scripts.run(counters.settle(bases, epoch=epoch, sql_epoch=known))
     assert settled == 1
     return present
 

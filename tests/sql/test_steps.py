@@ -129,7 +129,8 @@ def test_steps_of_whole_periods_add_up_to_those_of_their_places(
     written(rows)
     places = [place for place in (gap - 1, gap, 5) if place >= 0]
     fine, coarse = (
-        period_steps.steps(SUBJECTS, STARTS, until=UNTIL, places=some) for some in (None, places)
+        period_steps.steps(SUBJECTS, STARTS, until=UNTIL, only_periods=some)
+        for some in (None, places)
     )
 
     def sums(found: period_steps.Steps) -> list[int]:
@@ -157,7 +158,7 @@ def test_a_subject_that_is_viewed_every_hour_is_looked_up_at_the_ends_of_places_
         assert steps(SUBJECTS) == {name: added_up(some) for name, some in found.items()}
         # The highest of the day of the reset is that of before.
         assert steps(SUBJECTS)["site.post:1"][4] == ((4, 4) if is_reset else (24, 24))
-        whole = period_steps.steps(["site.post:1"], STARTS, until=UNTIL, places=[5])[
+        whole = period_steps.steps(["site.post:1"], STARTS, until=UNTIL, only_periods=[5])[
             "site.post:1"
         ].views
         assert sum(whole.values()) == sum(

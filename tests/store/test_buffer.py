@@ -99,9 +99,9 @@ def test_hits_are_sent_as_queued_with_the_command_of_each_alone(
     ]
     alone = [*map(count_views, hits)]
     sent = batch.count_batch(
-        buffer._part(queued, prefix="") for queued in map(buffer._queued, hits)
+        buffer._entry(queued, prefix="") for queued in map(buffer._queued, hits)
     )
-    expected = batch.count_batch(map(batch.part_of_call, alone))
+    expected = batch.count_batch(map(batch.entry_of_call, alone))
     assert (sent.keys, sent.args) == (expected.keys, expected.args)
     assert ("alike" in sent.args) == (not extra)
 
@@ -138,7 +138,7 @@ def test_a_batch_leaves_in_redis_what_its_hits_leave_alone(
 
     alone = left_by(*map(count_views, hits))
     queued = map(buffer._queued, hits)
-    parts = [buffer._part(one, prefix=prefix) for one in queued]
+    parts = [buffer._entry(one, prefix=prefix) for one in queued]
     assert left_by(batch.count_batch(parts)) == alone
     assert len(alone) > 20
 

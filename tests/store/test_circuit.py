@@ -75,7 +75,7 @@ def test_a_quick_page_makes_the_failures_forgotten(clock: Clock) -> None:
     page = Page(None, 0.25)
     with page:
         assert fail_open(lambda: "back", "gone") == "back"
-        page.left = 0.2
+        page.seconds_left = 0.2
     assert [*pauses(circuit, clock, 2)] == [0, 0.25]
 
 
@@ -86,7 +86,7 @@ def test_pages_that_go_on_failing_at_their_second_trip_ask_ever_less(clock: Cloc
         made = Page(None, 0.25)
         with made:
             asked.append(fail_open(lambda: True, False))  # noqa: FBT003
-            made.left = 0.0
+            made.seconds_left = 0.0
             fail_open(late, None)
 
     def late() -> None:
@@ -103,7 +103,7 @@ def test_a_page_with_little_time_left_does_not_try(clock: Clock) -> None:
     circuit.open(GONE)
     page = Page(None, 0.25)
     with page:
-        page.left = 0.1
+        page.seconds_left = 0.1
         assert not circuit.lets_pass()
     assert circuit.lets_pass()
 

@@ -556,8 +556,8 @@ def test_the_client_of_another_library_lends_its_password_and_tls(settings: Sett
             return [SimpleNamespace(host="10.0.0.1", port="6379")]
 
     settings.READTRACK = {"PARTITIONS": COUNT}
-    pool: Any = connection._like(Found(), 0.5).connection_pool
-    assert pool.connection_class is connection._limited(SSLConnection)
+    pool: Any = connection._cluster_like(Found(), 0.5).connection_pool
+    assert pool.connection_class is connection._limited_class(SSLConnection)
     wanted = {"username": "site", "ssl_ca_certs": "ca.pem", "socket_timeout": 0.5}
     assert wanted.items() <= pool.connection_kwargs.items()
 

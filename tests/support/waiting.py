@@ -8,11 +8,13 @@ from collections.abc import Callable
 ENOUGH = 60.0  # seconds, on a machine that does other work besides
 
 
-def comes_true(condition: Callable[[], bool], *, every: float = 0.01) -> bool:
+def comes_true(
+    condition: Callable[[], bool], *, every: float = 0.01, within: float = ENOUGH
+) -> bool:
     """Waits until the condition holds, asking `every` so many seconds. Returns False if it does not
-    in time.
+    `within` so many seconds.
     """
-    deadline = time.monotonic() + ENOUGH
+    deadline = time.monotonic() + within
     while not condition():
         if time.monotonic() > deadline:
             return False

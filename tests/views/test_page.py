@@ -271,7 +271,7 @@ def test_the_answer_has_the_elements_of_the_page_by_their_names(
 def test_the_token_is_the_same_for_everybody(post: Post) -> None:
     found = []
     for user in (None, factories.user()):
-        told = shown.told(token(factories.browser(user).get(f"/read/{post.pk}/")))
+        told = shown.page_of(token(factories.browser(user).get(f"/read/{post.pk}/")))
         assert told is not None
         name, *others, _ = told  # but for the time
         found.append((re.sub(r"\|[0-9]{16}\|", "||", name), *others))

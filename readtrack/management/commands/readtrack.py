@@ -1,4 +1,4 @@
-"""`manage.py readtrack`: everything there is to do outside of a request."""
+"""`manage.py readtrack`: the work that is done outside of requests, by subcommands."""
 
 from argparse import SUPPRESS, Action, RawDescriptionHelpFormatter
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
 
 
 class Command(BaseCommand):
-    """Runs a subcommand. Each has a --help of its own."""
+    """Runs a subcommand. Each subcommand has a --help of its own."""
 
     help = (
         "Flush, examine, import, reset, erase or show counts and read state."
@@ -49,7 +49,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        common = _common_options(parser)
+        common_options = _common_options(parser)
         subparsers = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
         for name, subcommand in SUBCOMMANDS.items():
             first_sentence, _, _ = subcommand.help.partition(".")
@@ -60,8 +60,8 @@ class Command(BaseCommand):
                 formatter_class=RawDescriptionHelpFormatter,
             )
             subcommand.add_arguments(subparser)
-            for action in common:
-                subparser._add_action(action)
+            for option in common_options:
+                subparser._add_action(option)
 
     def handle(self, *args: Any, subcommand: str, verbosity: int, **options: Any) -> str | None:
         chosen = SUBCOMMANDS[subcommand]
@@ -80,9 +80,10 @@ class Command(BaseCommand):
 
 
 def _common_options(parser: CommandParser) -> list[Action]:
-    """Returns Django's own options, such as --verbosity, for a subcommand: hidden from its --help.
+    """Returns Django's own options, such as --verbosity, for subcommands.
 
-    They have no defaults there, because a default would undo an option before the subcommand.
+    They are hidden from --help, and have no defaults, because a default would replace the value of
+    an option that stands before the subcommand.
     """
     options = []
     for action in parser._actions:

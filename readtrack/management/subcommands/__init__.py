@@ -1,1 +1,1 @@
-"""The words of `manage.py readtrack`, a file for each."""
+"""The subcommands of `manage.py readtrack`, a file for each."""

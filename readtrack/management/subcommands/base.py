@@ -1,4 +1,4 @@
-"""What each word of `manage.py readtrack` has, and what all of them share."""
+"""The base of the subcommands of `manage.py readtrack`, and their progress bar."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ from django.core.management.base import CommandParser
 
 
 class Subcommand:
-    """One word behind `manage.py readtrack`: its help, its arguments and what it does."""
+    """One subcommand: its name, its help, its arguments and its work."""
 
     name = ""
-    # What --help prints, line by line; its first sentence is in the list of all subcommands.
+    # The text of --help, line by line. Its first sentence is in the list of all subcommands.
     help = ""
-    # False for a subcommand that can work, or says so itself, without a usable cache.
+    # False for a subcommand that works without a usable cache, or reports that by itself.
     needs_redis = True
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -26,9 +26,9 @@ class Subcommand:
 
 
 def progress_bar(description: str, *, verbosity: int, **options: Any) -> Any:
-    """Returns a progress bar of tqdm, with its `options`, to use as a context manager.
+    """Returns a progress bar of tqdm, a context manager. `options` are those of tqdm.
 
-    It is hidden for the first second, with verbosity 0, and where the output is no terminal.
+    It is hidden for the first second, with verbosity 0, and if the output is no terminal.
     """
     from tqdm import tqdm  # only commands that take long need it
 

@@ -15,12 +15,12 @@ from readtrack.doctor.wording import counted, size
 from readtrack.management.subcommands.base import Subcommand
 from readtrack.store.uniques import STRATEGIES
 
-NUMBERS = ("posts", "active", "visitors", "readers", "views", "categories")
-MOST = 10**12  # of a number that can be given
+NUMBERS = ("posts", "active", "visitors", "readers", "views", "categories")  # of a SiteSize
+MOST = 10**12  # the highest number that can be given
 
 
 def count(text: str) -> int:
-    """Returns the number of an argument. Raises ArgumentTypeError for other texts."""
+    """Returns the whole number in an argument. Raises ArgumentTypeError for other texts."""
     try:
         number = int(text)
     except ValueError:
@@ -31,7 +31,7 @@ def count(text: str) -> int:
 
 
 def share(text: str) -> float:
-    """Returns the share of an argument, 0 to 1. Raises ArgumentTypeError for other texts."""
+    """Returns the share (0 to 1) in an argument. Raises ArgumentTypeError for other texts."""
     try:
         number = float(text)
     except ValueError:
@@ -99,7 +99,7 @@ each to be of another visitor. On a site without views yet, its visitors are tak
 
 
 def _site(estimate: Estimate) -> str:
-    """Returns the size of the site for which memory is estimated, as a heading."""
+    """Returns the size of the site whose memory is estimated, as a heading."""
     site = estimate.numbers
     return (
         f"For {counted(site.posts, 'post')}, {100 * site.active:.1f} % of them viewed,"
@@ -110,21 +110,21 @@ def _site(estimate: Estimate) -> str:
 
 
 def _table_of_kinds(kinds: Mapping[str, KeyKind]) -> list[str]:
-    """Returns the lines of a table of kinds of keys, with their sum."""
+    """Returns the lines of a table of kinds of keys by pattern, with the sum of their sizes."""
     rows = [("key", "keys", "each", "all")]
-    for pattern, kind in kinds.items():
-        rows.append((pattern, f"{kind.keys:,}", size(kind.each), size(kind.total)))
-    total = sum(kind.total for kind in kinds.values())
+    for pattern, key_kind in kinds.items():
+        rows.append((pattern, f"{key_kind.keys:,}", size(key_kind.each), size(key_kind.total)))
+    total = sum(key_kind.total for key_kind in kinds.values())
     rows.append(("", "", "", size(total)))
     return ["  {:36} {:>13} {:>9} {:>9}".format(*row) for row in rows]
 
 
 def _table_of_strategies(strategies: Mapping[str, KeyKind]) -> list[str]:
-    """Returns the lines of a table of the strategies that count unique visitors."""
+    """Returns the lines of a table of the strategies that count unique visitors, by name."""
     lines = [f"  {'ways to count visitors':26} {'a post':>9} {'all posts':>9}"]
-    for name, kind in strategies.items():
+    for name, key_kind in strategies.items():
         answers = STRATEGIES[name].answers
-        lines.append(f"  {name:26} {size(kind.each):>9} {size(kind.total):>9}  {answers}")
+        lines.append(f"  {name:26} {size(key_kind.each):>9} {size(key_kind.total):>9}  {answers}")
     return lines
 
 

@@ -38,7 +38,7 @@ INFO, CONFIG or the like.
     def handle(
         self, *, command: BaseCommand, as_json: bool, verbosity: int, **options: Any
     ) -> None:
-        """Prints the findings. Exits with their status, unless all is well."""
+        """Prints the findings. Exits with the status of the worst finding, unless all is well."""
         findings = list(examine())
         status = max(EXIT_STATUS[finding.level] for finding in findings)
         if as_json:

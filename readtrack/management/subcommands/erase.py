@@ -54,7 +54,7 @@ Looks at every key in Redis, which takes seconds per million keys.
 
 
 def _id(text: str) -> Any:
-    """Returns the id of a user, who may be deleted. Raises CommandError."""
+    """Returns the id of a user, who may be deleted. Raises CommandError for other texts."""
     try:
         return get_user_model()._meta.pk.to_python(text)
     except ValidationError as error:
@@ -62,7 +62,7 @@ def _id(text: str) -> Any:
 
 
 def _id_of_name(name: str) -> Any:
-    """Returns the id of the user with that name. Raises CommandError."""
+    """Returns the id of the user with that name. Raises CommandError if there is none."""
     model = get_user_model()
     try:
         return model._default_manager.get_by_natural_key(name).pk

@@ -14,18 +14,18 @@ FIGURES = ("read", "written", "settled", "lifted", "orphans", "locked")  # of a 
 
 
 def part(text: str) -> str:
-    """Returns a part of the partitions as `2/4`, or "" for all of them.
+    """Returns the part of the partitions in an argument, such as `2/4`; "" for all partitions.
 
     Raises ArgumentTypeError for other texts.
     """
     try:
-        number, parts = map(int, text.split("/"))
+        number, number_of_parts = map(int, text.split("/"))
     except ValueError:
         number = 0
-        parts = 0
-    if not 1 <= number <= parts:
+        number_of_parts = 0
+    if not 1 <= number <= number_of_parts:
         raise ArgumentTypeError(f"invalid 'part' value: {text!r}")
-    return f"{number}/{parts}" if parts > 1 else ""
+    return f"{number}/{number_of_parts}" if number_of_parts > 1 else ""
 
 
 class Flush(Subcommand):
@@ -66,8 +66,8 @@ rows that another transaction has locked, which the next flush writes.
 
     def handle(self, *, changed: bool, partition: str, verbosity: int, **options: Any) -> str:
         if partition:
-            _, _, parts = partition.partition("/")
-            if int(parts) > conf.PARTITIONS:
+            _, _, number_of_parts = partition.partition("/")
+            if int(number_of_parts) > conf.PARTITIONS:
                 raise CommandError(
                     f"READTRACK['PARTITIONS'] is {conf.PARTITIONS},"
                     f" so there is no part {partition}."

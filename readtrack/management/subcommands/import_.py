@@ -12,11 +12,11 @@ from django.utils import timezone
 from readtrack.imports import ledger, logs, tables, weblog
 from readtrack.management.subcommands.base import Subcommand, progress_bar
 
-REASONS = 20  # of lines that did not count, the most frequent ones
+REASONS = 20  # the most frequent reasons for lines that did not count, which are printed
 
 
 def field(text: str) -> tuple[str, str]:
-    """Returns the name and the path of `name=path`. Raises ArgumentTypeError for other texts."""
+    """Returns the name and the path in `name=path`. Raises ArgumentTypeError for other texts."""
     name, _, path = text.partition("=")
     if name not in logs.FIELDS or not path:
         raise ArgumentTypeError(
@@ -26,7 +26,7 @@ def field(text: str) -> tuple[str, str]:
 
 
 def time(text: str) -> datetime:
-    """Returns an aware time, in TIME_ZONE if the text names no offset.
+    """Returns the aware time in an argument, of TIME_ZONE if the text names no offset.
 
     Raises ArgumentTypeError for other texts.
     """
@@ -113,31 +113,36 @@ because what came after it is counted already. --field is for JSON other than th
 
     def handle(self, *, command: BaseCommand, dry_run: bool, verbosity: int, **options: Any) -> str:
         sources = [options["app"], options["files"], options["reads"]]
-        if len([source for source in sources if source]) != 1:
+        given_sources = [source for source in sources if source]
+        if len(given_sources) != 1:
             raise CommandError("Name log files, or --from hitcount, or a table by --reads.")
         try:
             report = _report(dry_run=dry_run, verbosity=verbosity, options=options)
         except ledger.ImportRefusedError as error:
             raise CommandError(str(error)) from error
         except OSError as error:
-            name = error.filename or "A log"
+            log = error.filename or "A log"
             reason = error.strerror or error
-            raise CommandError(f"{name} cannot be read: {reason}") from error
-        lines = ["Nothing was written. An import would say:"] if dry_run else []
+            raise CommandError(f"{log} cannot be read: {reason}") from error
+        lines = []
+        if dry_run:
+            lines.append("Nothing was written. An import would say:")
         lines += _figures(report)
         lines += [command.style.WARNING(note) for note in report.notes]
         return "\n".join(lines)
 
 
 def _report(*, dry_run: bool, verbosity: int, options: dict[str, Any]) -> ledger.Report:
-    """Imports what the options name. Raises ImportRefusedError, and OSError for a log."""
+    """Imports what the options name, and returns a report.
+
+    Raises ImportRefusedError, and OSError for a log that cannot be read.
+    """
     paths = options["files"]
+    bar_options: dict[str, Any] = {"unit": " rows"}
     if paths:
         size = sum(Path(path).stat().st_size for path in paths)
-        unit = {"unit": "B", "unit_scale": True, "total": size}
-    else:
-        unit = {"unit": " rows"}
-    with progress_bar("Importing", verbosity=verbosity, **unit) as bar:
+        bar_options = {"unit": "B", "unit_scale": True, "total": size}
+    with progress_bar("Importing", verbosity=verbosity, **bar_options) as bar:
         if options["app"]:
             return tables.take_hitcount(
                 using=options["database"], dry_run=dry_run, progress=bar.update
@@ -163,7 +168,7 @@ def _report(*, dry_run: bool, verbosity: int, options: dict[str, Any]) -> ledger
 
 
 def _figures(report: ledger.Report) -> list[str]:
-    """Returns the numbers of a report as lines."""
+    """Returns the numbers of a report as lines of text."""
     figures = [("read", report.read), ("counted", report.counted)]
     figures += _with_reasons("skipped", report.skipped, of=report.read)
     figures += _with_reasons("not resolved", report.not_resolved, of=report.read)
@@ -171,9 +176,12 @@ def _figures(report: ledger.Report) -> list[str]:
 
 
 def _with_reasons(name: str, reasons: Counter[str], *, of: int) -> list[tuple[str, int]]:
-    """Returns the sum of the reasons, and the most frequent ones with their shares of all lines."""
+    """Returns a named sum of lines, and below it the lines of the most frequent reasons.
+
+    `of` is the number of all lines, of which each reason has its share in per cent.
+    """
     figures = [(name, reasons.total())]
-    positive = +reasons
-    for reason, count in positive.most_common(REASONS):
+    without_zeros = +reasons
+    for reason, count in without_zeros.most_common(REASONS):
         figures.append((f"  {reason} ({count / of:.0%})", count))
     return figures

@@ -31,8 +31,8 @@ Run it once no process has the old number any more. Until then flushes with the 
         if before != after:
             with repartitioning.layout(before):
                 flush_run = run.flush(must_archive=True)
-            # The views of locked rows would be lost where a process of the new number has begun
-            # the total anew.
+            # A locked row was not written. Its views would be lost if a process with the new number
+            # of partitions has already begun the total anew.
             if flush_run.locked:
                 raise CommandError(
                     f"{counted(flush_run.locked, 'row')} locked by another transaction."

@@ -44,7 +44,9 @@ of each object up to the highest user, and prints the memory that this takes.
     def handle(
         self, *, model: list[str] | None, dry_run: bool, verbosity: int, **options: Any
     ) -> str:
-        models = [_model(label) for label in model] if model else read_state_models()
+        models = read_state_models()
+        if model:
+            models = [_model(label) for label in model]
         count = sum(databases.rows(model_class).count() for model_class in models)
         each = read_state.strategy_of("").size_of(starting.highest_position())  # bytes
         if not dry_run:
@@ -61,10 +63,13 @@ of each object up to the highest user, and prints the memory that this takes.
 
 
 def _model(label: str) -> type[Model]:
-    """Returns the model that owns the read state of the named one. Raises CommandError."""
+    """Returns the model with that label, or its parent that owns the read state.
+
+    Raises CommandError for a model without read state.
+    """
     model_class = model_with_label(label)
     if model_class is None or not has_read_state(model_class):
-        labels = [known_model._meta.label for known_model in read_state_models()]
+        labels = [model._meta.label for model in read_state_models()]
         raise CommandError(
             f"{label!r} is no model with read state. This site has: {', '.join(labels) or 'none'}."
         )

@@ -1,7 +1,7 @@
 """Read state: what each reader has seen of each category.
 
-`forms` has the forms that a category's read state may have, and `ordinals` the numbers of readers.
-The functions here take categories of any form and any partition.
+`forms` has the forms that the read state of a category may have, and `ordinals` the numbers of
+readers. The functions here take categories of any form and any partition, by their subjects.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,10 @@ __all__ += ["strategy_of", "unread"]
 
 
 def unread(reader: Reader, subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
-    """Returns calls that read how much is new to the reader in each category, by subject."""
+    """Returns calls that read how many publications are new to the reader, by subject.
+
+    For a form that only knows if there are any, the number is 0 or 1.
+    """
     return [
         strategy.unread(reader, portion)
         for strategy, group in _by_strategy(subjects).items()
@@ -47,10 +50,13 @@ def marks(
     as_of: int | None = None,
     absent: Any = ...,
 ) -> list[Call[tuple[str, ...]]]:
-    """Returns calls that mark the categories read. Each answers with the subjects that are now read.
+    """Returns calls that mark the categories read.
 
-    What is published after `began` (by `perf_counter`), or after `as_of` (µs by Redis's clock),
-    stays unread. Without both it is the time when the call runs.
+    Each answers with the subjects of the categories that are now read.
+
+    Categories that are published to after `began` (by `perf_counter`), or after `as_of` (µs by
+    Redis's clock), stay unread. Without both, it is the time when the call runs. `absent` is the
+    result of a call whose server of a cluster is silent.
     """
     page = _page_time(began=began, as_of=as_of)
     return [
@@ -61,16 +67,19 @@ def marks(
 
 
 def _page_time(*, began: float | None, as_of: int | None) -> PageTime:
-    """Returns when the page began, earlier by STALE_FOR if it was measured here."""
+    """Returns when the page began.
+
+    With `began`, that is earlier by STALE_FOR, because the page may come from a replica or a cache.
+    """
     if began is None:
         return PageTime(began="" if as_of is None else as_of)
-    stale = conf.STALE_FOR * 1_000_000
+    lag = conf.STALE_FOR * 1_000_000  # µs
     age = int((perf_counter() - began) * 1_000_000)
-    return PageTime(age=age + stale, began=clock.at(began) - stale)
+    return PageTime(age=age + lag, began=clock.at(began) - lag)
 
 
 def publish(publications: Sequence[Publication]) -> list[Call[int]]:
-    """Returns calls that make the categories unread. Each answers with their number."""
+    """Returns calls that make the categories unread. Each answers with its number of categories."""
     by_strategy: dict[Strategy, list[Publication]] = {}
     for publication in publications:
         by_strategy.setdefault(strategy_of(publication.subject), []).append(publication)
@@ -82,19 +91,20 @@ def publish(publications: Sequence[Publication]) -> list[Call[int]]:
 
 
 def fill(subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
-    """Marks the categories of one model and one partition read for all up to that position.
+    """Marks the categories read for all readers up to the position `highest`.
 
-    Categories that were published to since `as_of` (µs) stay as they are.
+    The categories are of one model and one partition. Those that were published to since `as_of`
+    (µs) stay as they are. The result is the number of categories that were marked.
     """
     return strategy_of(subjects[0]).fill(subjects, highest=highest, as_of=as_of)
 
 
-def number(names: Sequence[Reader]) -> list[Call[int]]:
-    """Returns calls that number the readers in their order, one for each partition.
+def number(readers_in_order: Sequence[Reader]) -> list[Call[int]]:
+    """Returns calls that give ordinals to readers who have none, in this order.
 
-    Each answers with the highest number so far.
+    There is one call for each partition. Each answers with the highest ordinal that is given.
     """
-    arguments = (readers.highest(), *map(ordinals.field, names))
+    arguments = (readers.highest(), *map(ordinals.field, readers_in_order))
     return [
         Call("number", [keys.readers_next(tag), *ordinals.all_hashes(tag)], arguments, int)
         for tag in keys.tags()
@@ -102,7 +112,10 @@ def number(names: Sequence[Reader]) -> list[Call[int]]:
 
 
 def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
-    """Returns how many have read each category since its last publication. Raises redis.RedisError."""
+    """Returns how many readers have read each category since its last publication, by subject.
+
+    Raises redis.RedisError.
+    """
     counts: dict[str, int] = {}
     for strategy, group in _by_strategy(subjects).items():
         counts.update(strategy.count_readers(group, patient=patient))
@@ -110,22 +123,22 @@ def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str
 
 
 def begin(at: int) -> None:
-    """Writes into an empty Redis since when it knows publications (µs).
+    """Notes that Redis knows all publications since that time (µs), unless it has such a note.
 
-    Pages that begin later mark categories read.
+    Only pages that begin later mark categories read. Raises redis.RedisError.
     """
     calls = [Call("SET", [keys.reads_began(tag)], (at, "NX"), bool) for tag in keys.tags()]
     scripts.run_all(*calls, patient=True)
 
 
 def remove(subject: str) -> None:
-    """Removes all read state of the category, in every form."""
+    """Removes all read state of the category, in every form. Raises redis.RedisError."""
     states = [row(subject) for row in ROWS]
     scripts.run(Call("UNLINK", [*states, keys.published(subject), keys.sent(subject)], (), int))
 
 
 def _by_strategy(subjects: Sequence[str]) -> dict[Strategy, list[str]]:
-    """Returns the categories of each form, in their order."""
+    """Returns the subjects of the categories by the form of their read state, in their order."""
     groups: dict[Strategy, list[str]] = {}
     for subject in subjects:
         groups.setdefault(strategy_of(subject), []).append(subject)
@@ -133,4 +146,5 @@ def _by_strategy(subjects: Sequence[str]) -> dict[Strategy, list[str]]:
 
 
 def _tag_of(publication: Publication) -> str:
+    """Returns the tag of the partition of the publication's category."""
     return keys.tag(publication.subject)

@@ -1,6 +1,6 @@
-"""The forms of read state: two strategies with one contract, and keys of their own.
+"""The forms of read state: two strategies with one contract, each with its own keys.
 
-A form is chosen for each category by `strategy_of`.
+`strategy_of` chooses the form for each category.
 """
 
 from collections.abc import Sequence
@@ -21,41 +21,43 @@ PUBLISHED_FOR = keys.published.ttl * 1_000_000  # µs that the time of a publica
 class Publication(NamedTuple):
     """Something new in a category."""
 
-    subject: str
-    items: int = 1
+    subject: str  # of the category
+    items: int = 1  # how many new items
     author: Reader | None = None  # gets no dot
     is_own: bool = False  # the category is the author's own text
-    token: str = ""  # of several publications with one token within a day, the items of one count
+    # If several publications within a day have one token, only the first one counts. "" for no
+    # token.
+    token: str = ""
 
 
 class PageTime(NamedTuple):
-    """When a page began. What was published after that stays unread."""
+    """When a page began. A category that is published to after that stays unread."""
 
-    age: int | str = ""  # µs, by the web server; "" where only `began` is known
-    began: int | str = ""  # µs, by our estimate of Redis's clock; "" for now
+    age: int | str = ""  # µs, measured by the web server; "" if only `began` is known
+    began: int | str = ""  # µs, by our estimate of Redis's clock; "" for the time of the script
 
 
 class Strategy:
     """The contract of all forms. Each method takes categories of one partition and of its form.
 
-    The scripts of a form are `mark_read_NAME`, `unread_NAME`, `publish_NAME` and `fill_NAME`. A
-    form whose keys are not a category's overrides the methods that name keys.
+    The scripts of a form are `mark_read_NAME`, `unread_NAME`, `publish_NAME` and `fill_NAME`.
     """
 
     name = ""  # in the settings
-    has_numbers = False  # knows how many publications are new, not only that there are some
-    erases = ""  # how erase.lua removes a reader from a key of this form
-    by_id: keys.Key  # of a category's read state by user ids
-    # Ordinals have keys of their own, because a bit at the same position belongs to another reader.
+    has_numbers = False  # knows how many publications are new, not only whether there are any
+    erases = ""  # the method by which erase.lua removes a reader from a key of this form
+    by_id: keys.Key  # the row of read state whose positions are user ids
+    # The row of read state whose positions are ordinals. It has other keys, because a bit at the
+    # same position belongs to another reader.
     by_ordinal: keys.Key
 
     @property
     def rows(self) -> tuple[keys.Key, keys.Key]:
-        """The kinds of keys that a category may have."""
+        """The rows of keys that a category may have."""
         return self.by_id, self.by_ordinal
 
     def key(self) -> keys.Key:
-        """Returns the kind of key that is in use."""
+        """Returns the row of keys that is in use, by the setting READERS."""
         return self.by_ordinal if readers.has_ordinals() else self.by_id
 
     @property
@@ -72,24 +74,24 @@ class Strategy:
         return (highest + 1) * self.bits // 8 + 1
 
     def unread(self, reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
-        """Reads how much is new to the reader in each category."""
+        """Reads how many publications are new to the reader, by subject."""
         tag = keys.tag(subjects[0])
-        # Not by the row itself, which takes twice as long on a page with many dots.
-        start = keys.prefix()
+        # To call the row for each key would take twice as long on a page with many dots.
+        prefix = keys.prefix()
         template = self.key().template
-        names = [keys.reads_began(tag)]
-        names += [start + template % (tag, subject) for subject in subjects]
-        names += ordinals.hashes_of(reader, tag)
+        key_names = [keys.reads_began(tag)]
+        key_names += [prefix + template % (tag, subject) for subject in subjects]
+        key_names += ordinals.hashes_of(reader, tag)
         arguments = (ordinals.field(reader), len(subjects), ordinals.most_shown(reader))
         decode = partial(scripts.by_subject, subjects)
-        return Call(f"unread_{self.name}", names, arguments, decode, absent={})
+        return Call(f"unread_{self.name}", key_names, arguments, decode, absent={})
 
     def mark(
         self, reader: Reader, subjects: Sequence[str], *, page: PageTime, absent: Any = ...
     ) -> Call[tuple[str, ...]]:
-        """Marks the categories read. Returns those that are read now."""
+        """Marks the categories read. The result is the subjects of those that are read now."""
         tag = keys.tag(subjects[0])
-        names = [keys.reads_began(tag), *self._states(subjects)]
+        key_names = [keys.reads_began(tag), *self._states(subjects)]
         highest = self.highest()
         arguments: list[str | int] = [
             len(subjects),
@@ -101,46 +103,48 @@ class Strategy:
         ]
         if isinstance(reader, str):
             hashes = ordinals.hashes_of(reader, tag)
-            names += [keys.readers_next(tag), *hashes, *ordinals.other_hashes(reader, tag)]
-            most = ordinals.most_readers(reader, highest=highest)
-            arguments += [len(hashes), most, ordinals.end(reader)]
+            key_names += [keys.readers_next(tag), *hashes, *ordinals.other_hashes(reader, tag)]
+            most_readers = ordinals.most_readers(reader, highest=highest)
+            arguments += [len(hashes), most_readers, ordinals.end(reader)]
         decode = partial(_marked, subjects)
-        return Call(f"mark_read_{self.name}", names, arguments, decode, absent)
+        return Call(f"mark_read_{self.name}", key_names, arguments, decode, absent)
 
     def publish(self, publications: Sequence[Publication]) -> Call[int]:
-        """Makes the categories unread. Returns their number."""
+        """Makes the categories unread. The result is their number."""
         tag = keys.tag(publications[0].subject)
-        state = self.key()
-        # Also read state of other settings, which would be out of date if they came back.
-        outdated = [row for row in ROWS if row is not state]
-        names = [keys.reads_began(tag)]
-        keys_per_category = 3 + len(outdated)
+        state_row = self.key()
+        # The script also removes the read state of other settings, which would be out of date if
+        # the site went back to them.
+        outdated_rows = [row for row in ROWS if row is not state_row]
+        key_names = [keys.reads_began(tag)]
+        keys_per_category = 3 + len(outdated_rows)
         arguments: list[str | int] = [len(publications), keys_per_category, keys.published.ttl]
         for publication in publications:
             subject = publication.subject
-            names += [state(subject), keys.published(subject), keys.sent(subject)]
-            names += [row(subject) for row in outdated]
+            key_names += [state_row(subject), keys.published(subject), keys.sent(subject)]
+            key_names += [row(subject) for row in outdated_rows]
             author = publication.author
+            author_field = "" if author is None else ordinals.field(author)
             arguments += [
                 publication.items,
-                "" if author is None else ordinals.field(author),
+                author_field,
                 int(publication.is_own),
                 publication.token,
             ]
         if any(isinstance(publication.author, str) for publication in publications):
-            names.append(keys.readers(tag))
-        return Call(f"publish_{self.name}", names, arguments, int)
+            key_names.append(keys.readers(tag))
+        return Call(f"publish_{self.name}", key_names, arguments, int)
 
     def fill(self, subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
-        """Marks the categories read for all readers up to that position.
+        """Marks the categories read for all readers up to the position `highest`.
 
-        Categories that were published to since `as_of` (µs) stay as they are. Returns the number of
-        the categories that are marked.
+        Categories that were published to since `as_of` (µs) stay as they are. The result is the
+        number of categories that were marked.
         """
         return Call(f"fill_{self.name}", self._states(subjects), (highest, as_of), int)
 
     def count_readers(self, subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
-        """Returns how many have read each category since its last publication.
+        """Returns how many readers have read each category since its last publication, by subject.
 
         The categories may be of several partitions. Raises redis.RedisError.
         """
@@ -148,15 +152,15 @@ class Strategy:
 
     def _states(self, subjects: Sequence[str]) -> list[str]:
         """Returns two keys for each category: its state, and the time of its last publication."""
-        state = self.key()
-        names = []
+        state_row = self.key()
+        key_names = []
         for subject in subjects:
-            names += [state(subject), keys.published(subject)]
-        return names
+            key_names += [state_row(subject), keys.published(subject)]
+        return key_names
 
 
 class Bitmaps(Strategy):
-    """Knows if something is new. One bit for each reader is 1 if the reader has read.
+    """Knows if something is new. The bit of a reader is 1 if the reader has read the category.
 
     A publication removes the bitmap.
     """
@@ -168,15 +172,16 @@ class Bitmaps(Strategy):
 
     def count_readers(self, subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
         # The server counts a bitmap of 1,000,000 readers in 10 µs.
-        state = self.key()
-        calls = [Call("BITCOUNT", [state(subject)], (), int) for subject in subjects]
+        state_row = self.key()
+        calls = [Call("BITCOUNT", [state_row(subject)], (), int) for subject in subjects]
         return scripts.by_subject(subjects, scripts.run_all(*calls, patient=patient))
 
 
 class Sequences(Strategy):
-    """Knows how much is new. The first four bytes hold the number of publications.
+    """Knows how many publications are new. The first four bytes hold their number so far.
 
-    Four bytes for each reader hold that number when the reader came, plus one; 0 means never.
+    The four bytes of a reader hold that number at the reader's last visit, plus one; 0 if there was
+    no visit.
     """
 
     name = "sequence"
@@ -186,13 +191,13 @@ class Sequences(Strategy):
     by_ordinal = keys.ordinal_seen_counters
 
     def count_readers(self, subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
-        state = self.key()
+        state_row = self.key()
         counts = {}
         for subject in subjects:
-            # One at once and always patient, because a key may have megabytes.
-            content = scripts.run(Call[Any]("GET", [state(subject)]), patient=True)
+            # One key a round trip, and always patient, because a key may have megabytes.
+            content = scripts.run(Call[Any]("GET", [state_row(subject)]), patient=True)
             counters = (counter for (counter,) in iter_unpack(">I", content or bytes(4)))
-            published = next(counters)
+            published = next(counters)  # the first four bytes
             counts[subject] = sum(seen > published for seen in counters)
         return counts
 
@@ -203,16 +208,20 @@ ROWS = tuple(row for strategy in STRATEGIES.values() for row in strategy.rows)
 
 
 def strategy_of(subject: str) -> Strategy:
-    """Returns the form of a category's read state, by its subject or by the label of its model.
+    """Returns the form of the read state of a category, given by its subject or its model's label.
 
-    "" asks for the form of the site. A model that names a form of its own is to be looked up here.
+    All categories have the form of the setting READ_STATE. For that form, `subject` may be "".
     """
     return STRATEGIES.get(conf.READ_STATE, DEFAULT)  # a check names an unknown one
 
 
 def _marked(subjects: Sequence[str], answer: Sequence[Any]) -> tuple[str, ...]:
-    """Returns the categories that a script marked, and learns the time of Redis behind them."""
-    *outcomes, time = answer
+    """Returns the subjects that the script marked read.
+
+    Its answer also has Redis's time (µs) at the end, from which this process learns the time.
+    """
+    *outcomes, redis_time = answer
     if conf.PARTITIONS == 1:  # the clocks of several servers differ
-        clock.learn(int(time))
-    return tuple(subject for subject, outcome in zip(subjects, outcomes, strict=True) if outcome)
+        clock.learn(int(redis_time))
+    marked = [subject for subject, outcome in zip(subjects, outcomes, strict=True) if outcome]
+    return tuple(marked)

@@ -1,7 +1,8 @@
-"""Ordinals: the numbers that Redis gives to readers whose name is no position, in each partition.
+"""Ordinals: the positions that Redis gives to readers whose name is no position, in each partition.
 
-Users are numbered in one hash for good. Anonymous readers are numbered in hashes that end, one for
-each generation, which is a span of COOKIE_AGE. All hashes of a partition share the next ordinal.
+The ordinals of users are in one hash, for ever. Those of anonymous readers are in hashes that
+expire: one for each generation, which lasts for COOKIE_AGE seconds. No two readers of a partition
+get the same ordinal, in whatever hash they are.
 """
 
 from readtrack.conf import conf
@@ -10,22 +11,23 @@ from readtrack.hits.readers import Reader
 from readtrack.hits.visitors import digest
 from readtrack.store import clock, keys
 
-# A cookie that was set at the end of one generation lasts until the end of the next one.
+# Generations whose readers are known. A cookie that was set at the end of one generation lasts
+# until the end of the next one.
 GENERATIONS = 2
 
 
 def field(reader: Reader) -> Reader:
-    """Returns the reader's position, or the field of `readers` that has the position.
+    """Returns the reader's position; for a reader by name, the field of the hash that has it.
 
-    A field is a keyed hash of the reader's name, as the ids of visitors are.
+    The field is a keyed hash of the name, as the ids of visitors are.
     """
     return digest("reader", reader) if isinstance(reader, str) else reader
 
 
 def hashes_of(reader: Reader, tag: str) -> list[str]:
-    """Returns the hashes that may have the reader's ordinal; none for a reader who is a position.
+    """Returns the keys of the hashes that may have the reader's ordinal.
 
-    The first one is that for a new reader.
+    A new reader is entered into the first one. There are none for a reader who is a position.
     """
     if not isinstance(reader, str):
         return []
@@ -35,56 +37,64 @@ def hashes_of(reader: Reader, tag: str) -> list[str]:
 
 
 def all_hashes(tag: str) -> list[str]:
-    """Returns all hashes of the partition whose readers share the next ordinal."""
+    """Returns the keys of all hashes of the partition that have ordinals."""
     if not conf.ANONYMOUS_READERS:
         return [keys.readers(tag)]
     return [keys.readers(tag), *_anonymous_hashes(tag)]
 
 
 def other_hashes(reader: Reader, tag: str) -> list[str]:
-    """Returns the hashes of the partition that cannot have the reader's ordinal, but share the next
-    one.
+    """Returns the keys of the partition's hashes that cannot have the reader's ordinal.
+
+    A script that gives a new ordinal has to know how many they have given.
     """
-    own = hashes_of(reader, tag)
-    return [name for name in all_hashes(tag) if name not in own]
+    hashes_of_reader = hashes_of(reader, tag)
+    return [name for name in all_hashes(tag) if name not in hashes_of_reader]
 
 
 def most_readers(reader: Reader, *, highest: int) -> int:
-    """Returns how many readers of this kind a partition may number, up to that position."""
+    """Returns how many users, or anonymous readers, may have an ordinal in a partition.
+
+    `highest` is the highest position of a reader.
+    """
     if _is_anonymous(reader):
         return _most_anonymous()
     return highest + 1
 
 
 def most_shown(reader: Reader) -> int | str:
-    """Returns how many readers of this kind may have dots in a partition; "" for any number."""
+    """Returns how many anonymous readers may have dots in a partition; "" for users: any number."""
     return _most_anonymous() if _is_anonymous(reader) else ""
 
 
 def end(reader: Reader) -> int | str:
-    """Returns when the hash for a new reader ends (seconds since 1970); "" for never."""
+    """Returns when the hash for a new reader expires (seconds since 1970); "" for never."""
     if not _is_anonymous(reader):
         return ""
     return (_generation() + GENERATIONS) * _generation_length()
 
 
 def _is_anonymous(reader: Reader) -> bool:
+    """Returns True for a reader who is known by a cookie."""
     return isinstance(reader, str) and reader.startswith(readers.ANONYMOUS)
 
 
 def _anonymous_hashes(tag: str) -> list[str]:
-    """Returns the hashes of the present generation and of the one before."""
+    """Returns the keys of the hashes of the present generation and of the one before."""
     present = _generation()
     return [keys.anonymous_readers(tag, present - back) for back in range(GENERATIONS)]
 
 
 def _most_anonymous() -> int:
+    """Returns how many anonymous readers may have an ordinal in a partition."""
     return max(1, conf.MAX_ANONYMOUS_READERS // conf.PARTITIONS)
 
 
 def _generation() -> int:
+    """Returns the number of the present generation, since 1970."""
     return int(clock.now().timestamp()) // _generation_length()
 
 
 def _generation_length() -> int:
-    return max(1, conf.COOKIE_AGE)  # seconds
+    """Returns how long a generation lasts (seconds)."""
+    return max(1, conf.COOKIE_AGE)
