@@ -28,6 +28,7 @@ from readtrack.store.connection import AnswerError, connect
 from readtrack.store.counting import count_views
 from tests.conftest import use_redis
 from tests.support import factories
+from tests.support.addresses import RESP2
 from tests.support.depth import some
 from tests.support.wire import Wire
 
@@ -65,7 +66,7 @@ def served(settings: Settings, answer: Callable[[Any], object]) -> Iterator[None
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        use_redis(settings, f"redis://127.0.0.1:{server.server_address[1]}/0?protocol=2")
+        use_redis(settings, f"redis://127.0.0.1:{server.server_address[1]}/0{RESP2}")
         yield
         server.shutdown()
 
