@@ -33,7 +33,7 @@ from readtrack.page.rendering import ScriptTag, in_language
 from readtrack.request import Recorder, ScriptReport, TrackedRequest, shows_an_object
 from readtrack.store import clock, keys, recording, uniques
 from readtrack.store.buffer import hit_buffer
-from readtrack.store.circuit import Page, fail_open
+from readtrack.store.circuit import BusyError, Page, fail_open
 from readtrack.store.scripts import Call
 
 
@@ -384,8 +384,9 @@ def identify(
         stand_in_id = visitor.fallback_id or visitors.address_id(request)
         visitor = visitors.Visitor(stand_in_id, kind="address")
     stand_in = ""
+    is_known = visitor.kind == "cookie" and not visitor.new_cookie
     # The view may have been counted by the id that stood in for the cookie before it came back.
-    if page.script_report and visitor.kind == "cookie" and not visitor.new_cookie:
+    if page.script_report and is_known and visitors.has_recent_cookie(request):
         stand_in = visitors.address_id(request)
     reader = None
     if verdict.activity.reads or uniques.needs_readers():
@@ -436,7 +437,15 @@ def record(hit: Hit, *extra_calls: Call[Any]) -> Outcome | None:
 
     Returns None if Redis fails.
     """
-    return fail_open(recording.record, None, hit.named, *extra_calls)
+    return fail_open(_record, None, hit.named, *extra_calls)
+
+
+def _record(hit: Hit, *extra_calls: Call[Any]) -> Outcome:
+    """Returns the outcome of the hit, also where no connection was free."""
+    try:
+        return recording.record(hit, *extra_calls)
+    except BusyError:
+        return tracker.skip(hit.views, "busy")
 
 
 def _give_cookie(

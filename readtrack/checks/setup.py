@@ -44,6 +44,7 @@ CHECKS: tuple[Check, ...] = (
     middleware.check_page_makers,
     middleware.check_csp,
     setting_values.check_at_least_one,
+    setting_values.check_seconds,
     setting_values.check_partitions,
     setting_values.check_flush_tasks,
     setting_values.check_patterns,

@@ -45,6 +45,7 @@ REASONS: Mapping[Reason, Any] = {
     "status": gettext_lazy("not a successful page"),
     "anonymous": gettext_lazy("anonymous visitors are not counted"),
     "excluded": gettext_lazy("left out by the site's settings, or a link of the admin"),
+    "busy": gettext_lazy("no connection to Redis was free"),
     "error": gettext_lazy("an error: it could not be counted"),
 }
 OF_THE_SITE = gettext_lazy("Of the whole site, whatever the filters.")

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from random import Random
 from threading import Barrier, current_thread
 from types import SimpleNamespace
 from typing import Any
@@ -223,6 +224,22 @@ def test_a_server_that_hangs_costs_one_page_its_time_and_the_other_servers_nothi
             )
         assert time.perf_counter() - began < 60
         assert set(reports.views(posts).values()) == {7, 9}
+    assert circuit.opened is None
+
+
+@pytest.mark.usefixtures("patient_pages")
+def test_threads_that_share_one_connection_to_each_server_lose_no_view(
+    posts: list[Post], settings: Settings
+) -> None:
+    own = settings.CACHES["default"]
+    options = {**own["OPTIONS"], "CONNECTION_POOL_KWARGS": {"max_connections": 1}}
+    settings.CACHES = {"default": {**own, "OPTIONS": options}}
+    subjects = [subject_of(post) for post in posts]
+    # Each thread asks for the servers in an order of its own.
+    hits = [factories.hit(*Random(number).sample(subjects, 8)) for number in range(48)]
+    with ThreadPoolExecutor(8) as threads:
+        outcomes = list(threads.map(tracker.record, hits))
+    assert {len(outcome.counted) for outcome in outcomes} == {8}
     assert circuit.opened is None
 
 
@@ -696,9 +713,7 @@ def test_the_client_of_another_library_lends_its_password_and_tls(settings: Sett
 
     settings.READTRACK = {"PARTITIONS": COUNT}
     pool: Any = connection._cluster_like(Found(), 0.5).connection_pool
-    assert pool.connection_class is connection._limited_class(
-        SSLConnection, connection._LimitedConnection
-    )
+    assert pool.connection_class is connection._limited_class(SSLConnection)
     wanted = {"username": "site", "ssl_ca_certs": "ca.pem", "socket_timeout": 0.5}
     assert wanted.items() <= pool.connection_kwargs.items()
 
