@@ -319,7 +319,8 @@ def _finish(run: FlushRun, epoch: epochs.SqlEpoch, *, has_changes: bool) -> None
         thinning.thin(at=at)
         deletions.forget_old(now=run.redis_time)
     # The end is noted as well as the start, so that a snapshot that was taken during this run is
-    # also recognized as an old one.
+    # also recognized as an old one. SQL gets the end only if all partitions have noted it, because
+    # a Redis that knows an earlier time than SQL is taken for a restored one.
     end = max(server_time(patient=True), run.redis_time + 1)
     if flush_notes.note_flush(end, after=dict.fromkeys(epoch.tags, run.redis_time)):
         run.redis_time = end

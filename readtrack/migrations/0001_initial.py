@@ -189,6 +189,19 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Rename',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('before', models.TextField()),
+                ('after', models.TextField()),
+                ('at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('is_done', models.BooleanField(default=False)),
+            ],
+            options={
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
             name='Reset',
             fields=[
                 ('subject', models.CharField(max_length=200, primary_key=True, serialize=False)),

@@ -51,6 +51,24 @@ class UnsentPublication(SubjectRow):
     written = models.DateTimeField(default=timezone.now)
 
 
+class Rename(models.Model):
+    """The new name of a model (`blog.post`) or of an object (`blog.post:42`).
+
+    SQL has followed it when the row is written; Redis has, once it `is_done`.
+    """
+
+    before = models.TextField()
+    after = models.TextField()
+    at = models.DateTimeField(default=timezone.now)
+    is_done = models.BooleanField(default=False)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.before} > {self.after}"
+
+
 class FlushRun(models.Model):
     """The record of one flush."""
 

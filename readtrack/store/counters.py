@@ -64,10 +64,10 @@ class Hash(NamedTuple):
 
     @property
     def floor(self) -> int:
-        """The highest count that a value had when record.lua replaced it; 0 if it replaced none.
+        """The most that a value can have had when record.lua replaced it; 0 if it replaced none.
 
-        A full hash replaces its lightest value, so no replaced value was heavier than the present
-        lightest one.
+        By this the flush tells replaced values from lost ones. A full hash of a dimension replaces
+        its lightest value, so no replaced value was heavier than the present lightest one.
         """
         values = [count for value, count in self.counts.items() if value != "other"]
         return min(values) if len(values) >= VALUES else 0
@@ -243,10 +243,11 @@ def changed(minutes: Sequence[str], *, tags: Sequence[str] = ()) -> Iterator[lis
         yield from scripts.run_all(*calls, patient=True)
 
 
-def change(subjects: Iterable[str]) -> None:
-    """Enters the subjects into the bucket of the present minute without a further view.
+def mark_changed(subjects: Iterable[str]) -> None:
+    """Makes the next flush store these subjects, though they had no further view.
 
-    The next flush then finds them there.
+    A flush takes the subjects of the minute buckets, which trending has too. A subject is entered there
+    with 0 views.
     """
     minute = buckets.minute_bucket(buckets.time_of(server_time(patient=True)))
     for portion in scripts.parted([*subjects]):

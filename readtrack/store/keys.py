@@ -38,7 +38,12 @@ ROBOT = 10**15
 PART = re.compile(r"\{(\w+)\}")
 TAG = re.compile(r":\{rt[0-9a-f]+\}")
 # What the parts of a name may hold; any other part holds `[^:{]*`.
-PARTS = {"tag": rf"(?:{TAG.pattern})?", "subject": r"[^:{]+:[^:{]+", "hour": r"\d{10}"}
+PARTS = {
+    "tag": rf"(?:{TAG.pattern})?",
+    "subject": r"[^:{]+:[^:{]+",
+    "hour": r"\d{10}",
+    "name": ".+",
+}
 # A kind, which has no dot, and a subject of `app.model`.
 MEMBER = re.compile(r"([^.]+?):([^:.]+\.[^:]+:.*)", re.DOTALL)
 PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
@@ -254,6 +259,8 @@ flush_full = Key("flush:full", "string", 0, "start of the last full flush that e
 flush_orphans = Key("flush:orphans", "sorted set", 0, "subjects without a row, by when that was first seen (µs)")
 flush_layout = Key("flush:partitions", "string", 0, "PARTITIONS that flushes know; a flush with others does nothing")
 importing = Key("import:{source}", "hash", 30 * DAY, "position of an import, for as long after a batch")
+renaming = Key("renaming", "string", MINUTE, "the process that moves keys of a renamed model to their new names")
+moving = Key("moving:{state}:{token}:{name}", "any", 0, "a key of a renamed model on its way to another partition")
 budget = Key("budget:{nonce}:{kind}", "any", MINUTE, "written, weighed and removed by `readtrack budget`")
 # fmt: on
 

@@ -4,9 +4,12 @@ A publication is written in the transaction of the post, sent to Redis on commit
 Redis has it. What a crash leaves in the outbox is sent by the next flush.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from hashlib import blake2b
+from secrets import token_bytes
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
@@ -19,6 +22,8 @@ from readtrack.models import UnsentPublication
 from readtrack.registry import registry
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.circuit import SilentError, fail_open
+
+DIGEST = 8  # bytes of a token that name its post
 
 
 def outboxes() -> list[str]:
@@ -61,6 +66,47 @@ def send_on_commit(publications: Sequence[UnsentPublication], *, using: str | No
 
     # Robust, because the post is saved by then: Django logs an error, and the page is served.
     transaction.on_commit(send_or_keep, using=alias, robust=True)
+
+
+def token_of(post: str) -> UUID:
+    """Returns a token for one publication of the post with that subject.
+
+    All tokens of a post begin alike, so that its publications can be found again.
+    """
+    return UUID(bytes=_digest(post) + token_bytes(8), version=4)
+
+
+def _token_start(post: str) -> str:
+    """Returns the beginning of the post's tokens, in hexadecimal digits."""
+    return UUID(bytes=_digest(post) + bytes(8), version=4).hex[: 2 * DIGEST]
+
+
+def _digest(post: str) -> bytes:
+    return blake2b(post.encode(), digest_size=DIGEST).digest()
+
+
+def withdraw_on_commit(categories: Mapping[str, Sequence[str]], *, using: str | None) -> None:
+    """Takes publications back on commit: out of the outbox, and out of Redis.
+
+    `categories` has the subjects of the categories by that of each post.
+    """
+    calls: list[scripts.Call[int]] = []
+    for post, subject_names in categories.items():
+        start = _token_start(post)
+        calls += read_state.unpublish(subject_names, token_start=start)
+        for alias in outboxes():
+            rows = UnsentPublication.objects.using(alias).filter(subject__in=subject_names, items=1)
+            # Not by a range of tokens, because MariaDB sorts them by their ends.
+            tokens = [token for token in rows.values_list("token", flat=True) if token]
+            own = [token for token in tokens if token.hex.startswith(start)]
+            if own:
+                rows.filter(token__in=own).delete()
+
+    def withdraw() -> None:
+        fail_open(scripts.run_all, [], *calls)
+
+    if calls:
+        transaction.on_commit(withdraw, using=using or DEFAULT_DB_ALIAS, robust=True)
 
 
 def send(publications: Sequence[UnsentPublication], outbox: str | None = None) -> bool:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from random import Random
 from threading import Barrier, current_thread
 from types import SimpleNamespace
 from typing import Any
@@ -226,6 +227,22 @@ def test_a_server_that_hangs_costs_one_page_its_time_and_the_other_servers_nothi
     assert circuit.opened is None
 
 
+@pytest.mark.usefixtures("patient_pages")
+def test_threads_that_share_one_connection_to_each_server_lose_no_view(
+    posts: list[Post], settings: Settings
+) -> None:
+    own = settings.CACHES["default"]
+    options = {**own["OPTIONS"], "CONNECTION_POOL_KWARGS": {"max_connections": 1}}
+    settings.CACHES = {"default": {**own, "OPTIONS": options}}
+    subjects = [subject_of(post) for post in posts]
+    # Each thread asks for the servers in an order of its own.
+    hits = [factories.hit(*Random(number).sample(subjects, 8)) for number in range(48)]
+    with ThreadPoolExecutor(8) as threads:
+        outcomes = list(threads.map(tracker.record, hits))
+    assert {len(outcome.counted) for outcome in outcomes} == {8}
+    assert circuit.opened is None
+
+
 def test_what_a_silent_server_does_not_count_is_told_as_an_error(
     cluster: ValkeyCluster, posts: list[Post]
 ) -> None:
@@ -315,7 +332,7 @@ def test_plain_commands_follow_a_slot_and_raise_what_one_server_refuses(
 ) -> None:
     [post, *_] = [post for post in posts if owner(cluster, post) == 0]
     subject = subject_of(post)
-    counters.change([subject, subject_of(posts[-1])])
+    counters.mark_changed([subject, subject_of(posts[-1])])
     with cluster.moved(slot_of(post), 0, 1):
         assert not counters.have_hashes([subject_of(one) for one in posts])
     view(post)
@@ -696,9 +713,7 @@ def test_the_client_of_another_library_lends_its_password_and_tls(settings: Sett
 
     settings.READTRACK = {"PARTITIONS": COUNT}
     pool: Any = connection._cluster_like(Found(), 0.5).connection_pool
-    assert pool.connection_class is connection._limited_class(
-        SSLConnection, connection._LimitedConnection
-    )
+    assert pool.connection_class is connection._limited_class(SSLConnection)
     wanted = {"username": "site", "ssl_ca_certs": "ca.pem", "socket_timeout": 0.5}
     assert wanted.items() <= pool.connection_kwargs.items()
 
