@@ -168,8 +168,7 @@ def _finish(
         outcome = recorded
     if _explains():
         explain(request, response, page, outcome)
-    script_tag = ScriptTag(partial(tags.nonce_of, request), is_counted)
-    fill_in(request, response, page, user, filling, script_tag=script_tag)
+    fill_in(request, response, page, user, filling, is_counted=is_counted)
 
 
 # 1. Collect
@@ -522,15 +521,17 @@ def fill_in(
     user: Any | None,
     filling: Filling | None,
     *,
-    script_tag: ScriptTag,
+    is_counted: bool,
 ) -> None:
     """Fills in the counts, the dots and the panel of the page.
 
-    `filling` is given where the round trip of the hit has asked its question already.
+    `filling` is given where the round trip of the hit has asked its question already. A page
+    `is_counted` if its views are.
     """
     if page.content is None:
         return
     find_reader = _reader_finder(request, page, user)
+    script_tag = ScriptTag(partial(tags.nonce_of, request), is_counted)
     if response.streaming and not page.content:
         stream.fill(response, find_reader, script_tag=script_tag)
         return

@@ -219,6 +219,10 @@ FETCHED = {"Sec-Fetch-Dest": "empty", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Site"
 AHEAD = {
     "a service worker, cache.add": {},
     "a service worker, a navigation": {"Sec-Fetch-Mode": "navigate"},
+    "a service worker, a link elsewhere": {
+        "Sec-Fetch-Mode": "navigate",
+        "Sec-Fetch-Site": "cross-site",
+    },
     "XMLHttpRequest": {"X-Requested-With": "XMLHttpRequest"},
     "Unpoly": {"X-Up-Version": "3.14.3", "X-Up-Target": "main"},
     "htmx 4": {"HX-Request": "true", "HX-Request-Type": "full", "HX-Boosted": "true"},
@@ -229,6 +233,7 @@ SHOWN = {
     "a frame by Turbo": {"Turbo-Frame": "main"},
     "a tab": {"Sec-Fetch-Dest": "document", "Sec-Fetch-Mode": "navigate"},
     "a frame": {"Sec-Fetch-Dest": "iframe", "Sec-Fetch-Mode": "navigate"},
+    "a trusted front end": {"Sec-Fetch-Site": "cross-site", "Origin": "https://front.example"},
 }
 
 
@@ -250,7 +255,10 @@ def test_a_page_that_javascript_fetches_counts_when_it_is_looked_at(
 
 
 @pytest.mark.parametrize("by", SHOWN)
-def test_a_page_that_is_shown_in_part_counts_at_once(post: Post, by: str) -> None:
+def test_a_page_that_is_shown_without_its_script_counts_at_once(
+    settings: Settings, post: Post, by: str
+) -> None:
+    settings.CSRF_TRUSTED_ORIGINS = ["https://front.example"]
     factories.browser().get(f"/read/{post.pk}/", headers={**FETCHED, **SHOWN[by]})
     assert views(post) == 1
 
