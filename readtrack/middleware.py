@@ -33,7 +33,7 @@ from readtrack.page.rendering import ScriptTag, in_language
 from readtrack.request import Recorder, ScriptReport, TrackedRequest, shows_an_object
 from readtrack.store import clock, keys, recording, uniques
 from readtrack.store.buffer import hit_buffer
-from readtrack.store.circuit import Page, fail_open
+from readtrack.store.circuit import BusyError, Page, fail_open
 from readtrack.store.scripts import Call
 
 
@@ -299,7 +299,7 @@ def judge(
     if activity.has_anything and _is_excluded(request, user):
         verdict = _excluded(verdict)
     if page.has_script:
-        verdict = verdict._replace(activity=_without_reported(verdict.activity, page))
+        verdict = _without_reported(verdict, page)
     return verdict
 
 
@@ -311,13 +311,14 @@ def _excluded(verdict: Verdict) -> Verdict:
     return Verdict(Activity(reads=activity.reads), verdict.reason or "excluded")
 
 
-def _without_reported(activity: Activity, page: ShownPage) -> Activity:
-    """Returns the activity without the views and reads that the page's script reports later."""
+def _without_reported(verdict: Verdict, page: ShownPage) -> Verdict:
+    """Returns the verdict without the views and reads that the page's script reports later."""
+    activity = verdict.activity
     if conf.COUNT_BY == "script":
-        return activity._replace(views=(), reads=())
+        return verdict._replace(activity=activity._replace(views=(), reads=()))
     if conf.READ_WHEN == "read" and TEXT_MARK in (page.content or b""):
-        return activity._replace(reads=())
-    return activity
+        return verdict._replace(activity=activity._replace(reads=()))
+    return verdict
 
 
 def _refusal_of_views(
@@ -382,8 +383,9 @@ def identify(
         stand_in_id = visitor.fallback_id or visitors.address_id(request)
         visitor = visitors.Visitor(stand_in_id, kind="address")
     stand_in = ""
+    is_known = visitor.kind == "cookie" and not visitor.new_cookie
     # The view may have been counted by the id that stood in for the cookie before it came back.
-    if page.script_report and visitor.kind == "cookie" and not visitor.new_cookie:
+    if page.script_report and is_known and visitors.has_recent_cookie(request):
         stand_in = visitors.address_id(request)
     reader = None
     if verdict.activity.reads or uniques.needs_readers():
@@ -396,7 +398,7 @@ def identify(
 
 def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity: Identity) -> Hit:
     """Returns what is recorded of the page, at the present time of Redis's clock."""
-    if not clock.due:  # once in a process
+    if not clock.due:  # once in a process: it has not learnt the time yet
         fail_open(clock.ask, None)
     activity = verdict.activity
     reads = activity.reads
@@ -405,6 +407,7 @@ def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity
     values: tuple[tuple[str, str], ...] = ()
     if conf.DIMENSIONS and activity.views and not identity.visitor.opted_out:
         values = dimensions.values(request)
+    # A page that its script reports was made by an earlier request, and `as_of` is its time.
     began = request.readtrack.began if page.as_of is None else None
     # Positional, because twelve keyword arguments take as long as the hash of an address.
     return Hit(
@@ -433,7 +436,15 @@ def record(hit: Hit, *extra_calls: Call[Any]) -> Outcome | None:
 
     Returns None if Redis fails.
     """
-    return fail_open(recording.record, None, hit.named, *extra_calls)
+    return fail_open(_record, None, hit.named, *extra_calls)
+
+
+def _record(hit: Hit, *extra_calls: Call[Any]) -> Outcome:
+    """Returns the outcome of the hit, also where no connection was free."""
+    try:
+        return recording.record(hit, *extra_calls)
+    except BusyError:
+        return tracker.skip(hit.views, "busy")
 
 
 def _give_cookie(

@@ -65,13 +65,13 @@ def noting_hits(
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
         recorder = request.readtrack  # type: ignore[attr-defined]
-        told = recorder.told
-        reading = told.reading if told else None
+        report = recorder.script_report
+        reading = report.reading if report else None
         verdict = response.headers.get("X-Readtrack", "")
         if not verdict and reading and reading.is_read:
             verdict = READ
         if verdict:
-            is_script = told is not None
+            is_script = report is not None
             # The path of a script's hit is that of its page.
             hit = JudgedHit(
                 timezone.now(), request.path, verdict, is_script, _owner(request, response)

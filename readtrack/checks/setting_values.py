@@ -4,13 +4,15 @@ import re
 
 from django.core import checks
 
-from readtrack.conf import conf, function_problem, patterns
+from readtrack.conf import DEFAULTS, conf, function_problem, patterns
 from readtrack.hits import addresses, dimensions, exclusions
 from readtrack.models import KIND_LENGTH
 from readtrack.store import keys
 
 # Names of settings.
 AT_LEAST_ONE = ("FLUSH_TASKS",)
+# Seconds beyond which a setting was probably meant in milliseconds.
+MOST_SECONDS = {"TIMEOUT": 30, "CIRCUIT": 600, "BUFFER": 300, "FLUSH_INTERVAL": 43_200}
 PATTERNS = ("BOTS", "NOT_BOTS", "SHARED_PATHS")
 FUNCTIONS = ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
 
@@ -33,6 +35,25 @@ def check_at_least_one() -> list[checks.CheckMessage]:
         for name in AT_LEAST_ONE
         if getattr(conf, name) == 0
     ]
+
+
+def check_seconds() -> list[checks.CheckMessage]:
+    """Checks that no time is so long that milliseconds were meant."""
+    messages: list[checks.CheckMessage] = []
+    for name, most in MOST_SECONDS.items():
+        seconds = getattr(conf, name)
+        if seconds > most:
+            messages.append(
+                checks.Warning(
+                    f"READTRACK['{name}'] is {seconds} seconds, which is very long.",
+                    hint=(
+                        f"It is in seconds. If you meant {seconds} milliseconds, write"
+                        f" {seconds / 1000:g}; the default is {DEFAULTS[name]:g}."
+                    ),
+                    id="readtrack.W064",
+                )
+            )
+    return messages
 
 
 def check_partitions() -> list[checks.CheckMessage]:

@@ -44,6 +44,7 @@ CHECKS: tuple[Check, ...] = (
     middleware.check_page_makers,
     middleware.check_csp,
     setting_values.check_at_least_one,
+    setting_values.check_seconds,
     setting_values.check_partitions,
     setting_values.check_flush_tasks,
     setting_values.check_patterns,
@@ -63,6 +64,7 @@ CHECKS: tuple[Check, ...] = (
     models.check_parents,
     models.check_count_fields,
     migrations.check_migrations,
+    migrations.check_moves,
     unique_visitors.check_strategies,
     unique_visitors.check_reader_numbers,
 )

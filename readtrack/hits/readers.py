@@ -47,11 +47,12 @@ def id_of(user: Any) -> Any | None:
 
 
 def reader_by_id(pk: Any) -> Reader:
-    """Returns the reader with that user id.
+    """Returns the reader with that user id: a name where Redis numbers readers, else the position.
 
     Raises ReaderError for an id out of bounds, and for None.
     """
     if has_ordinals() and pk is not None:
+        # Quoted, so that it has no colon and is not taken for the name of an anonymous reader.
         return quote(str(pk), safe="")
     if type(pk) is int and 0 <= pk <= highest():
         return pk

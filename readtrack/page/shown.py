@@ -107,7 +107,7 @@ def token_of(
     subject of a marked text and its number of words. `is_counted` says that the server has counted
     the page's views.
     """
-    has_subjects = not name.endswith("||")
+    has_subjects = not name.endswith("||")  # the last fields are the subjects of views and reads
     is_counted_by_script = conf.COUNT_BY != "server" and has_subjects
     if not (is_counted_by_script or elements or text):
         return ""

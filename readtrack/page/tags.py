@@ -131,6 +131,7 @@ def script(context: Any) -> str:
     except NoReverseMatch:
         hint = "<!-- readtrack_script: include readtrack.urls in the URLconf -->"
         return SafeString(hint if settings.DEBUG else "")
+    # The name says what the page shows. Of a DetailView the middleware learns that only later.
     recorder.see(context)
     recorder.has_script = True
     name = name_of(recorder, path=request.path)
@@ -142,7 +143,8 @@ def script(context: Any) -> str:
         PAGE, name, WITH_NONCE if is_of_request else None
     )
     if len(name) > LONGEST_NAME:
-        version_and_token = SafeString(f'{VERSION_WITHOUT_TEXT}" data-page="')  # an empty token
+        # With an empty token the script sends nothing.
+        version_and_token = SafeString(f'{VERSION_WITHOUT_TEXT}" data-page="')
         is_of_request = False
     attribute = format_html(' nonce="{}"', nonce) if nonce and not is_of_request else ""
     return format_html('<script src="{}?{}"{} defer></script>', url, version_and_token, attribute)

@@ -193,6 +193,7 @@ class PlaceholderNode(template.Node):
         return items
 
     def _text_or_number(self, views: int) -> int | str:
+        """Returns the views as the option asks: text with `exact` or `words`, else the number."""
         if self.placeholder_kind == EXACT:
             return numerals.exact(views)
         if self.placeholder_kind == WORDS:

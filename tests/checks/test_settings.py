@@ -142,7 +142,10 @@ def test_for_a_name_that_resembles_nothing_the_hint_lists_all_names(settings: Se
         ({"PARTITIONS": 16, "FLUSH_TASKS": 17}, ["readtrack.E043"]),
         ({"WINDOW": 0, "RATE": (5, 0)}, []),
         ({"RATE": (0, 10), "UNIQUE_DAYS": 0}, []),
-        ({"BUFFER": 60}, []),
+        ({"BUFFER": 60, "TIMEOUT": 2, "CIRCUIT": 60.0, "FLUSH_INTERVAL": 3600}, []),
+        ({"TIMEOUT": 250}, ["readtrack.W064"]),
+        ({"CIRCUIT": 5000, "BUFFER": 1000}, ["readtrack.W064", "readtrack.W064"]),
+        ({"FLUSH_INTERVAL": 60_000}, ["readtrack.W064"]),
         ({"BUFFER": 0.5}, ["readtrack.E002"]),
         ({"FUNNEL": []}, ["readtrack.E032"]),
         ({"FUNNEL": ["view", "click", "view"]}, ["readtrack.E032"]),
@@ -193,3 +196,10 @@ def test_the_scripts_name_has_to_fit_into_an_address(
 ) -> None:
     settings.READTRACK = {"SCRIPT": name}
     assert found() == ([] if is_good else ["readtrack.E027"])
+
+
+def test_a_time_in_milliseconds_is_given_in_seconds(settings: Settings) -> None:
+    settings.READTRACK = {"TIMEOUT": 250}
+    message = the_message("readtrack.W064")
+    assert message.msg == "READTRACK['TIMEOUT'] is 250 seconds, which is very long."
+    assert "write 0.25; the default is" in str(message.hint)

@@ -9,6 +9,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, tracker
+from readtrack.hits import visitors
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page import filling, shown
 from readtrack.request import Recorder, shared_page
@@ -785,6 +787,18 @@ def test_a_double_click_whose_first_page_never_comes_to_life_is_one(post: Post) 
     for _ in range(2):
         tell(browser, token(browser.get(f"/read/{post.pk}/")))
     assert views(post) == 1
+
+
+def test_a_reader_who_returns_is_not_taken_for_the_new_one_at_the_same_address(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    returning, new = factories.browser(), factories.browser()
+    with monkeypatch.context() as patch:
+        patch.setattr(visitors, "time", SimpleNamespace(time=lambda: time.time() - 7200))
+        returning.get(f"/plain/{factories.post().pk}/")  # which sets the cookie
+    new.get(f"/plain/{post.pk}/")  # its script never tells
+    tell(returning, token(returning.get(f"/shared/{post.pk}/")))
+    assert views(post) == 2
 
 
 def test_eight_tabs_of_a_new_browser_are_one_visitor(post: Post) -> None:
