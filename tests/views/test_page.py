@@ -21,7 +21,7 @@ from django.http import HttpResponse
 from django.template import engines
 from django.test import AsyncClient, Client
 from django.urls import path
-from django.utils.functional import SimpleLazyObject
+from django.utils.functional import SimpleLazyObject, empty
 from django.utils.translation import get_language, override
 from django.views.decorators.cache import cache_page
 from django.views.generic import DetailView
@@ -387,11 +387,54 @@ class PolicyMiddleware:
         return response
 
 
+class LazyNonce(SimpleLazyObject):
+    """A nonce of Django 6, which is false until somebody has asked for it."""
+
+    def __init__(self) -> None:
+        super().__init__(secrets.token_urlsafe)
+
+    def __bool__(self) -> bool:
+        return self._wrapped is not empty  # type: ignore[attr-defined]
+
+
+class DjangosPolicyMiddleware(PolicyMiddleware):
+    """A policy whose nonce is in the header only if the page has it, as that of Django 6 is."""
+
+    def __call__(self, request: Any) -> Any:
+        request._csp_nonce = LazyNonce()
+        response = self.get_response(request)
+        if request._csp_nonce:
+            response["Content-Security-Policy"] = f"script-src 'nonce-{request._csp_nonce}'"
+        return response
+
+
+def csp(request: Any) -> dict[str, Any]:
+    """The context processor of Django 6."""
+    return {"csp_nonce": getattr(request, "_csp_nonce", None)}
+
+
+@pytest.fixture
+def _processor(settings: Settings) -> None:
+    [templates, *others] = settings.TEMPLATES
+    options = templates["OPTIONS"]
+    processors = [*options["context_processors"], f"{__name__}.csp"]
+    options = {**options, "context_processors": processors}
+    settings.TEMPLATES = [{**templates, "OPTIONS": options}, *others]
+
+
+@pytest.mark.usefixtures("_processor")
+def test_without_the_middleware_of_the_policy_there_is_no_nonce(post: Post) -> None:
+    assert "nonce" not in factories.browser().get(f"/read/{post.pk}/").text
+
+
 @pytest.mark.parametrize("kind", ["cached", "read", "plain"])
+@pytest.mark.parametrize("middleware", ["PolicyMiddleware", "DjangosPolicyMiddleware"])
 def test_a_page_out_of_the_cache_has_the_nonce_of_its_moment(
-    settings: Settings, post: Post, kind: str
+    settings: Settings, request: pytest.FixtureRequest, post: Post, kind: str, middleware: str
 ) -> None:
-    settings.MIDDLEWARE = [f"{__name__}.PolicyMiddleware", *settings.MIDDLEWARE]
+    settings.MIDDLEWARE = [f"{__name__}.{middleware}", *settings.MIDDLEWARE]
+    if middleware == "DjangosPolicyMiddleware":
+        request.getfixturevalue("_processor")
     nonces = set()
     for _ in range(3):
         response = factories.browser().get(f"/{kind}/{post.pk}/")
