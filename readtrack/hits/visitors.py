@@ -82,13 +82,12 @@ def signed_in(request: HttpRequest) -> Any | None:
     """Returns the signed-in user, or None."""
     user = getattr(request, "user", None)
     if _loader_of(user) == AUTHENTICATION:
-        # The view has not looked at the user, and has not logged anybody in or out. Without a
-        # session cookie nobody is signed in. To load the user would then add `Vary: Cookie` to the
-        # page.
+        # The view has not looked at the user, and has not logged anybody in or out. In an empty
+        # session nobody is signed in. To load the user would then add `Vary: Cookie` to the page.
         loaded = getattr(request, "_acached_user", None)
         if loaded:
             user = loaded
-        elif _session_cookie() not in request.COOKIES:
+        elif not _has_session(request):
             return None
     if user is None or not user.is_authenticated:
         return None
@@ -100,15 +99,18 @@ async def asigned_in(request: HttpRequest) -> Any | None:
     loader = _loader_of(getattr(request, "user", None))
     if loader not in {None, AUTHENTICATION}:
         return await sync_to_async(signed_in)(request)
-    if loader == AUTHENTICATION and _session_cookie() in request.COOKIES:
+    if loader == AUTHENTICATION and _has_session(request):
         await request.auser()
     return signed_in(request)
 
 
-@cached_setting("SESSION_COOKIE_NAME")
-def _session_cookie() -> str:
-    """Returns the name of the session cookie."""
-    return str(settings.SESSION_COOKIE_NAME)
+def _has_session(request: HttpRequest) -> bool:
+    """Returns True if the request has a session, by a cookie or by anything else.
+
+    To ask this does not load the session.
+    """
+    session = getattr(request, "session", None)
+    return session is not None and not session.is_empty()
 
 
 def _loader_of(user: Any) -> str | None:
