@@ -45,6 +45,8 @@ CHECKS: tuple[Check, ...] = (
     setting_values.check_patterns,
     setting_values.check_proxies,
     setting_values.check_cookie,
+    setting_values.check_cookie_path,
+    setting_values.check_cookie_domain,
     setting_values.check_script,
     setting_values.check_funnel,
     setting_values.check_dimensions,

@@ -186,6 +186,53 @@ def test_a_dimension_has_a_name_that_is_free_and_fits(
 
 
 @pytest.mark.parametrize(
+    ("path", "script_name", "ids"),
+    [
+        ("/", None, []),
+        ("/", "/shop", []),
+        ("/shop", "/shop", []),
+        ("/shop/", "/shop/", []),
+        ("/shop", "/shop/de", []),
+        ("/sho", "/shop", ["readtrack.E055"]),
+        ("/forum", "/shop", ["readtrack.E055"]),
+        ("", None, ["readtrack.E055"]),
+        ("shop", None, ["readtrack.E055"]),
+        ("/shop; Secure", None, ["readtrack.E055"]),
+        ("/ü", None, ["readtrack.E055"]),
+    ],
+)
+def test_the_cookies_path_has_to_lead_to_the_sites_pages(
+    settings: Settings, path: str, script_name: str | None, ids: list[str]
+) -> None:
+    settings.FORCE_SCRIPT_NAME = script_name
+    settings.READTRACK = {"COOKIE_PATH": path}
+    assert found() == ids
+
+
+@pytest.mark.parametrize(
+    ("domain", "hosts", "ids"),
+    [
+        ("", ["shop.example"], []),
+        ("shop.example", ["www.shop.example", "localhost"], []),
+        (".Shop.example", [".shop.example"], []),
+        ("shop.example", ["*"], []),
+        ("shop.example", [], []),
+        ("shop.example", ["bookshop.example"], ["readtrack.E056"]),
+        ("www.shop.example", ["shop.example"], ["readtrack.E056"]),
+        ("https://shop.example", ["*"], ["readtrack.E056"]),
+        ("shop.example:8000", ["*"], ["readtrack.E056"]),
+        ("shop.example/de", ["*"], ["readtrack.E056"]),
+    ],
+)
+def test_the_cookies_domain_has_to_have_the_sites_hosts(
+    settings: Settings, domain: str, hosts: list[str], ids: list[str]
+) -> None:
+    settings.ALLOWED_HOSTS = hosts
+    settings.READTRACK = {"COOKIE_DOMAIN": domain}
+    assert found() == ids
+
+
+@pytest.mark.parametrize(
     ("name", "is_good"), [("page.js", True), ("a/b-c.js", True), ("", False), ("/page.js", False)]
 )
 def test_the_scripts_name_has_to_fit_into_an_address(
