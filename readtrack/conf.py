@@ -76,6 +76,7 @@ class Conf:
     SECRET: str = ""  # key of the hashes that stand for visitors; "" derives one from SECRET_KEY
     HONOUR_OPT_OUT: bool = True  # visitors with Sec-GPC: 1 or DNT: 1 get no cookie and are hashed as by "hash"
     PROXIES: Literal["auto"] | int | Sequence[str] = "auto"  # how many, or their addresses or networks, the nearest last; auto: a private peer is one
+    ADDRESS_HEADER: str = "X-Forwarded-For"  # header in which your proxies name the visitor's address, such as "Forwarded" (RFC 7239)
 
     # Models that are not yours to change
     MODELS: Mapping[str, Any] = {}  # "app.Model" -> {"counted": True, "news_for": ["field"], "read_state": True}, or some of these

@@ -16,6 +16,9 @@ PATTERNS = ("BOTS", "NOT_BOTS", "SHARED_PATHS")
 FUNCTIONS = ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
 
 COOKIE_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
+HEADER_NAME = re.compile(
+    r"(?!HTTP_)[A-Za-z][A-Za-z0-9-]*"
+)  # Django's key has HTTP_ and underscores
 COOKIE_PATH = re.compile(r"/[!-:<-~]*")  # no space, no semicolon, ASCII
 COOKIE_DOMAIN = re.compile(r"\.?[a-z0-9-]+(?:\.[a-z0-9-]+)*", re.IGNORECASE | re.ASCII)
 SCRIPT_NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
@@ -101,6 +104,20 @@ def check_proxies() -> list[checks.CheckMessage]:
                 " Until then REMOTE_ADDR is used."
             ),
             id="readtrack.E022",
+        )
+    ]
+
+
+def check_address_header() -> list[checks.CheckMessage]:
+    """Checks that the header with visitors' addresses has a name that a header can have."""
+    if HEADER_NAME.fullmatch(conf.ADDRESS_HEADER):
+        return []
+    return [
+        checks.Error(
+            f"READTRACK['ADDRESS_HEADER'] is {conf.ADDRESS_HEADER!r},"
+            " which cannot be the name of a header.",
+            hint="Give the name as the proxy sends it, such as 'X-Forwarded-For' or 'Forwarded'.",
+            id="readtrack.E057",
         )
     ]
 

@@ -44,6 +44,7 @@ CHECKS: tuple[Check, ...] = (
     setting_values.check_flush_tasks,
     setting_values.check_patterns,
     setting_values.check_proxies,
+    setting_values.check_address_header,
     setting_values.check_cookie,
     setting_values.check_cookie_path,
     setting_values.check_cookie_domain,
