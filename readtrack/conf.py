@@ -76,7 +76,7 @@ class Conf:
     PROXIES: Literal["auto"] | int | Sequence[str] = "auto"  # how many, or their addresses or networks, the nearest last; auto: a private peer is one
 
     # Models that are not yours to change
-    MODELS: Mapping[str, Any] = {}  # "app.Model" -> {"counted": True, "news_for": ["field"], "read_state": True}, or some of these
+    MODELS: Mapping[str, Any] = {}  # "app.Model" -> {"counted": True, "news_for": ["field"], "news_author": "field", "is_news": "path of a function", "read_state": True}, or some of these
 
     # Unread dots
     READ_STATE: Literal["bitmap", "sequence"] = "bitmap"  # sequence: 4 bytes a reader, which also tell "3 new"
