@@ -379,10 +379,13 @@ def identify(
     # With BUFFER, the thread that sends the hits computes both ids of new visitors in a loop. In a
     # request that takes four times as long.
     visitor = visitors.visitor(request, user, named=not conf.BUFFER)
-    if visitor.new_cookie and (page.is_shared or visitors.may_be_shared(response)):
+    if visitor.new_cookie and _may_be_shared(page, response):
         # A shared cache would give the new cookie to everybody, so none is set.
         stand_in_id = visitor.fallback_id or visitors.address_id(request)
         visitor = visitors.Visitor(stand_in_id, kind="address")
+    is_unwanted = visitors.has_unwanted_cookie(request, visitor)
+    if is_unwanted and not _may_be_shared(page, response):
+        visitors.remove_cookie(request, response)
     stand_in = ""
     is_known = visitor.kind == "cookie" and not visitor.new_cookie
     # The view may have been counted by the id that stood in for the cookie before it came back.
@@ -392,6 +395,11 @@ def identify(
     if verdict.activity.reads or uniques.needs_readers():
         reader = visitors.reader(request, user)
     return Identity(visitor, reader, stand_in)
+
+
+def _may_be_shared(page: ShownPage, response: HttpResponseBase) -> bool:
+    """Returns True if caches may give the response, with its cookies, to other visitors."""
+    return page.is_shared or visitors.may_be_shared(response)
 
 
 # 4. Record
