@@ -6,24 +6,22 @@ looks at it, `record` that in Redis, `fill_in` the page.
 """
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
-from django.utils.translation import override
-from django.views.generic import DetailView
 
 from readtrack import tracker
-from readtrack.conf import cached_setting, conf, patterns
-from readtrack.hits import bots, dimensions, exclusions, readers, visitors
+from readtrack.conf import cached_setting, conf, logger, patterns
+from readtrack.hits import bots, dimensions, exclusions, origins, readers, visitors
 from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, Reason, refusal
 from readtrack.hits.reading import Reading
-from readtrack.page import contents, panel, shown, stream
+from readtrack.page import contents, panel, shown, stream, tags
 from readtrack.page.filling import Filling
 from readtrack.page.placeholders import (
+    MARK,
     MAY_QUERY,
     PAGE,
     PAGE_MARK,
@@ -32,10 +30,11 @@ from readtrack.page.placeholders import (
     TEXT_MARK,
     placeholders_in,
 )
-from readtrack.request import Recorder, ScriptReport, TrackedRequest
+from readtrack.page.rendering import ScriptTag, in_language
+from readtrack.request import Recorder, ScriptReport, TrackedRequest, shows_an_object
 from readtrack.store import clock, keys, recording, uniques
 from readtrack.store.buffer import hit_buffer
-from readtrack.store.circuit import Page, fail_open
+from readtrack.store.circuit import BusyError, Page, fail_open
 from readtrack.store.scripts import Call
 
 
@@ -65,6 +64,7 @@ class ReadTrackMiddleware:
             if page is not None:
                 user = visitors.signed_in(request) if _needs_user(page, response) else None
                 _finish(request, response, page, user)
+        _close(request, response)
         return response
 
     async def _acall(self, request: TrackedRequest) -> HttpResponseBase:
@@ -80,7 +80,14 @@ class ReadTrackMiddleware:
                 await stream.in_thread(
                     _finish, request, response, page, user, is_sensitive=is_sensitive
                 )
+        _close(request, response)
         return response
+
+
+def _close(request: TrackedRequest, response: HttpResponseBase) -> None:
+    """Lets tags fill in at once from now on, in a page that a middleware around this one makes."""
+    # A stream may render templates until its end.
+    request.readtrack.is_closed = not response.streaming
 
 
 def _has_shared_path(request: HttpRequest) -> bool:
@@ -140,6 +147,7 @@ def _finish(
     verdict = judge(request, response, page, user)
     outcome = _skip(request, page, verdict)
     filling = None
+    is_counted = False
     if verdict.activity.has_anything:
         identity = identify(request, response, page, verdict, user)
         hit = _hit_of(request, page, verdict, identity)
@@ -154,13 +162,14 @@ def _finish(
         if recorded is None:  # Redis failed
             recorded = tracker.skip(hit.views, "error")
         else:
+            is_counted = bool(recorded.counted or recorded.queued)
             _give_cookie(request, response, verdict, identity, recorded)
         if verdict.reason:
             recorded = recorded._replace(skipped={**outcome.skipped, **recorded.skipped})
         outcome = recorded
+    fill_in(request, response, page, user, filling, is_counted=is_counted)
     if _explains():
         explain(request, response, page, outcome)
-    fill_in(request, response, page, user, filling)
 
 
 # 1. Collect
@@ -181,15 +190,19 @@ def collect(request: TrackedRequest, response: HttpResponseBase) -> ShownPage | 
     page = _shown_by(recorder, content)
     if not (page.activity.has_anything or page.has_script or page.script_report):
         page = _with_cached(page, path=request.path)
-    if _belongs_to_script(page):
+    if _belongs_to_script(page, request):
         activity = page.activity._replace(views=(), reads=())
         page = page._replace(activity=activity, is_left_to_script=True)
     return page
 
 
-def _belongs_to_script(page: ShownPage) -> bool:
-    """Returns True for a page that is the same for everybody, so that its script counts."""
-    return page.is_shared and page.activity.has_anything and conf.COUNT_BY != "server"
+def _belongs_to_script(page: ShownPage, request: HttpRequest) -> bool:
+    """Returns True for a page that its script counts: one that is the same for everybody, or that
+    was fetched and may never be looked at.
+    """
+    if conf.COUNT_BY == "server" or not page.activity.has_anything:
+        return False
+    return page.is_shared or (page.has_script and origins.may_be_ahead(request.META))
 
 
 def _shown_by(recorder: Recorder, content: bytes | None) -> ShownPage:
@@ -287,7 +300,7 @@ def judge(
     if activity.has_anything and _is_excluded(request, user):
         verdict = _excluded(verdict)
     if page.has_script:
-        verdict = verdict._replace(activity=_without_reported(verdict.activity, page))
+        verdict = _without_reported(verdict, page)
     return verdict
 
 
@@ -299,13 +312,14 @@ def _excluded(verdict: Verdict) -> Verdict:
     return Verdict(Activity(reads=activity.reads), verdict.reason or "excluded")
 
 
-def _without_reported(activity: Activity, page: ShownPage) -> Activity:
-    """Returns the activity without the views and reads that the page's script reports later."""
+def _without_reported(verdict: Verdict, page: ShownPage) -> Verdict:
+    """Returns the verdict without the views and reads that the page's script reports later."""
+    activity = verdict.activity
     if conf.COUNT_BY == "script":
-        return activity._replace(views=(), reads=())
+        return verdict._replace(activity=activity._replace(views=(), reads=()))
     if conf.READ_WHEN == "read" and TEXT_MARK in (page.content or b""):
-        return activity._replace(reads=())
-    return activity
+        return verdict._replace(activity=activity._replace(reads=()))
+    return verdict
 
 
 def _refusal_of_views(
@@ -365,13 +379,17 @@ def identify(
     # With BUFFER, the thread that sends the hits computes both ids of new visitors in a loop. In a
     # request that takes four times as long.
     visitor = visitors.visitor(request, user, named=not conf.BUFFER)
-    if visitor.new_cookie and (page.is_shared or visitors.may_be_shared(response)):
+    if visitor.new_cookie and _may_be_shared(page, response):
         # A shared cache would give the new cookie to everybody, so none is set.
         stand_in_id = visitor.fallback_id or visitors.address_id(request)
         visitor = visitors.Visitor(stand_in_id, kind="address")
+    is_unwanted = visitors.has_unwanted_cookie(request, visitor)
+    if is_unwanted and not _may_be_shared(page, response):
+        visitors.remove_cookie(request, response)
     stand_in = ""
+    is_known = visitor.kind == "cookie" and not visitor.new_cookie
     # The view may have been counted by the id that stood in for the cookie before it came back.
-    if page.script_report and visitor.kind == "cookie" and not visitor.new_cookie:
+    if page.script_report and is_known and visitors.has_recent_cookie(request):
         stand_in = visitors.address_id(request)
     reader = None
     if verdict.activity.reads or uniques.needs_readers():
@@ -379,12 +397,17 @@ def identify(
     return Identity(visitor, reader, stand_in)
 
 
+def _may_be_shared(page: ShownPage, response: HttpResponseBase) -> bool:
+    """Returns True if caches may give the response, with its cookies, to other visitors."""
+    return page.is_shared or visitors.may_be_shared(response)
+
+
 # 4. Record
 
 
 def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity: Identity) -> Hit:
     """Returns what is recorded of the page, at the present time of Redis's clock."""
-    if not clock.due:  # once in a process
+    if not clock.due:  # once in a process: it has not learnt the time yet
         fail_open(clock.ask, None)
     activity = verdict.activity
     reads = activity.reads
@@ -393,6 +416,7 @@ def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity
     values: tuple[tuple[str, str], ...] = ()
     if conf.DIMENSIONS and activity.views and not identity.visitor.opted_out:
         values = dimensions.values(request)
+    # A page that its script reports was made by an earlier request, and `as_of` is its time.
     began = request.readtrack.began if page.as_of is None else None
     # Positional, because twelve keyword arguments take as long as the hash of an address.
     return Hit(
@@ -421,7 +445,15 @@ def record(hit: Hit, *extra_calls: Call[Any]) -> Outcome | None:
 
     Returns None if Redis fails.
     """
-    return fail_open(recording.record, None, hit.named, *extra_calls)
+    return fail_open(_record, None, hit.named, *extra_calls)
+
+
+def _record(hit: Hit, *extra_calls: Call[Any]) -> Outcome:
+    """Returns the outcome of the hit, also where no connection was free."""
+    try:
+        return recording.record(hit, *extra_calls)
+    except BusyError:
+        return tracker.skip(hit.views, "busy")
 
 
 def _give_cookie(
@@ -456,14 +488,32 @@ def _explains() -> bool:
 
 
 def explain(
-    request: HttpRequest, response: HttpResponseBase, page: ShownPage, outcome: Outcome
+    request: TrackedRequest, response: HttpResponseBase, page: ShownPage, outcome: Outcome
 ) -> None:
     """Sets the header X-Readtrack: the outcome of the page's views, reads and steps, or why it has
     none.
     """
     text = str(outcome) or _why_nothing_recorded(request, response, page)
+    if request.readtrack.has_placeholders and _has_lost_placeholders(request, response, page):
+        text = f"{text}, not filled in" if text else "not filled in"
     if text:
         response["X-Readtrack"] = text
+
+
+def _has_lost_placeholders(request: HttpRequest, response: Any, page: ShownPage) -> bool:
+    """Returns True, and logs it, if what tags have left could not be filled in."""
+    if response.status_code != 200 or request.method != "GET":
+        return False
+    is_changed = not response.streaming and MARK in response.content  # by `truncatechars`, say
+    if page.content is not None and not is_changed:
+        return False
+    logger.warning(
+        "What tags have left for counts and dots of %s could not be filled in. Was a mail, a PDF or"
+        " another file rendered with the request? Render it without the request. Was the page"
+        " packed, or the text of a tag changed by a filter? Give the value a name by `as`.",
+        request.path,
+    )
+    return True
 
 
 def _why_nothing_recorded(request: HttpRequest, response: HttpResponseBase, page: ShownPage) -> str:
@@ -479,7 +529,7 @@ def _why_nothing_recorded(request: HttpRequest, response: HttpResponseBase, page
 def _is_detail_page(request: HttpRequest, response: HttpResponseBase) -> bool:
     """Returns True for the page of a DetailView, whose views a site may expect to count."""
     view = getattr(getattr(request.resolver_match, "func", None), "view_class", None)
-    is_detail_view = isinstance(view, type) and issubclass(view, DetailView)
+    is_detail_view = isinstance(view, type) and shows_an_object(view)
     return is_detail_view and request.method == "GET" and response.status_code == 200
 
 
@@ -492,16 +542,20 @@ def fill_in(
     page: ShownPage,
     user: Any | None,
     filling: Filling | None,
+    *,
+    is_counted: bool,
 ) -> None:
     """Fills in the counts, the dots and the panel of the page.
 
-    `filling` is given where the round trip of the hit has asked its question already.
+    `filling` is given where the round trip of the hit has asked its question already. A page
+    `is_counted` if its views are.
     """
     if page.content is None:
         return
     find_reader = _reader_finder(request, page, user)
-    if response.streaming:
-        stream.fill(response, find_reader)
+    script_tag = ScriptTag(partial(tags.nonce_of, request), is_counted)
+    if response.streaming and not page.content:
+        stream.fill(response, find_reader, script_tag=script_tag)
         return
     if filling is None:
         content = page.content
@@ -511,11 +565,13 @@ def fill_in(
             content = panel.placed(response, content, user)
         filling = Filling(content, find_reader)
         filling.question.ask()
-    with _language_of(page):
+    with in_language(page.script_report.language if page.script_report else ""):
         filled = filling.filled(
-            is_json=contents.is_json(response), charset=contents.charset_of(response)
+            is_json=contents.is_json(response),
+            charset=contents.charset_of(response),
+            script_tag=script_tag,
         )
-    contents.put(response, filled)
+    contents.put(response, filled, request)
     if filling.dots and not page.is_shared:
         contents.keep_apart(response, is_personal=filling.reader is not None)
 
@@ -527,10 +583,3 @@ def _reader_finder(
     if page.is_shared:  # its dots are left to the script
         return lambda: None
     return partial(visitors.reader, request, user)
-
-
-def _language_of(page: ShownPage) -> AbstractContextManager[None]:
-    """Returns the context in which texts have the language of the page that the script reports."""
-    if page.script_report and page.script_report.language:
-        return override(page.script_report.language)
-    return nullcontext()

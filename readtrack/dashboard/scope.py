@@ -75,6 +75,7 @@ class Span(NamedTuple):
 
         An hour that belongs to two of them (half-hour zones) is in the earlier one.
         """
+        # A start within an hour, such as 10:30 UTC, has the next hour as its first one.
         late_in_hour = buckets.HOUR - buckets.MINUTE
         hours = [buckets.hour_index(start + late_in_hour) for start in self.starts(by)[1:]]
         return [self.hours.start, *hours]

@@ -1,9 +1,9 @@
 """Adding views by the batch, and recording how far an import has come, so that each batch counts
 exactly once, even if the import is killed and repeated.
 
-docs/explanation/flush.md describes the five steps of a batch. A position is a number of bytes of a
-log, or a primary key of a table.
+A position is a number of bytes of a log, or a primary key of a table.
 """
+# The five steps of a batch: docs/explanation/flush.md
 
 import json
 from collections import Counter, defaultdict
