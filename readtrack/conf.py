@@ -68,15 +68,18 @@ class Conf:
 
     # Visitors
     ANONYMOUS: Literal["cookie", "hash", "none"] = "cookie"  # hash: no cookie, a new visitor each day; none: no count
-    COOKIE: str = "anon_id"  # name of the signed cookie of anonymous visitors
+    COOKIE: str = "anon_id"  # name of the signed cookie of anonymous visitors; below a script name, that is added: anon_id_shop
     COOKIE_AGE: int = 31_536_000  # seconds that the cookie lasts
+    COOKIE_PATH: str = "/"  # path of the cookie: browsers send it with pages below that path
+    COOKIE_DOMAIN: str = ""  # domain of the cookie, such as "example.com" for all hosts below it; "" for the page's host
     CONSENT: str = ""  # path of a function (request) -> bool: may a cookie be set? Until then hashed as by "hash"
     SECRET: str = ""  # key of the hashes that stand for visitors; "" derives one from SECRET_KEY
     HONOUR_OPT_OUT: bool = True  # visitors with Sec-GPC: 1 or DNT: 1 get no cookie and are hashed as by "hash"
     PROXIES: Literal["auto"] | int | Sequence[str] = "auto"  # how many, or their addresses or networks, the nearest last; auto: a private peer is one
+    ADDRESS_HEADER: str = "X-Forwarded-For"  # header in which your proxies name the visitor's address, such as "Forwarded" (RFC 7239)
 
     # Models that are not yours to change
-    MODELS: Mapping[str, Any] = {}  # "app.Model" -> {"counted": True, "news_for": ["field"], "read_state": True}, or some of these
+    MODELS: Mapping[str, Any] = {}  # "app.Model" -> {"counted": True, "news_for": ["field"], "news_author": "field", "is_news": "path of a function", "read_state": True}, or some of these
 
     # Unread dots
     READ_STATE: Literal["bitmap", "sequence"] = "bitmap"  # sequence: 4 bytes a reader, which also tell "3 new"

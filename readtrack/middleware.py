@@ -21,6 +21,7 @@ from readtrack.hits.reading import Reading
 from readtrack.page import contents, panel, shown, stream, tags
 from readtrack.page.filling import Filling
 from readtrack.page.placeholders import (
+    MARK,
     MAY_QUERY,
     PAGE,
     PAGE_MARK,
@@ -166,10 +167,9 @@ def _finish(
         if verdict.reason:
             recorded = recorded._replace(skipped={**outcome.skipped, **recorded.skipped})
         outcome = recorded
+    fill_in(request, response, page, user, filling, is_counted=is_counted)
     if _explains():
         explain(request, response, page, outcome)
-    script_tag = ScriptTag(partial(tags.nonce_of, request), is_counted)
-    fill_in(request, response, page, user, filling, script_tag=script_tag)
 
 
 # 1. Collect
@@ -379,10 +379,13 @@ def identify(
     # With BUFFER, the thread that sends the hits computes both ids of new visitors in a loop. In a
     # request that takes four times as long.
     visitor = visitors.visitor(request, user, named=not conf.BUFFER)
-    if visitor.new_cookie and (page.is_shared or visitors.may_be_shared(response)):
+    if visitor.new_cookie and _may_be_shared(page, response):
         # A shared cache would give the new cookie to everybody, so none is set.
         stand_in_id = visitor.fallback_id or visitors.address_id(request)
         visitor = visitors.Visitor(stand_in_id, kind="address")
+    is_unwanted = visitors.has_unwanted_cookie(request, visitor)
+    if is_unwanted and not _may_be_shared(page, response):
+        visitors.remove_cookie(request, response)
     stand_in = ""
     is_known = visitor.kind == "cookie" and not visitor.new_cookie
     # The view may have been counted by the id that stood in for the cookie before it came back.
@@ -392,6 +395,11 @@ def identify(
     if verdict.activity.reads or uniques.needs_readers():
         reader = visitors.reader(request, user)
     return Identity(visitor, reader, stand_in)
+
+
+def _may_be_shared(page: ShownPage, response: HttpResponseBase) -> bool:
+    """Returns True if caches may give the response, with its cookies, to other visitors."""
+    return page.is_shared or visitors.may_be_shared(response)
 
 
 # 4. Record
@@ -486,21 +494,23 @@ def explain(
     none.
     """
     text = str(outcome) or _why_nothing_recorded(request, response, page)
-    if page.content is None and _has_lost_placeholders(request, response):
+    if request.readtrack.has_placeholders and _has_lost_placeholders(request, response, page):
         text = f"{text}, not filled in" if text else "not filled in"
     if text:
         response["X-Readtrack"] = text
 
 
-def _has_lost_placeholders(request: TrackedRequest, response: HttpResponseBase) -> bool:
-    """Returns True, and logs it, if tags have left placeholders that the page does not have."""
-    is_page = response.status_code == 200 and request.method == "GET"
-    if not (is_page and request.readtrack.has_placeholders):
+def _has_lost_placeholders(request: HttpRequest, response: Any, page: ShownPage) -> bool:
+    """Returns True, and logs it, if what tags have left could not be filled in."""
+    if response.status_code != 200 or request.method != "GET":
+        return False
+    is_changed = not response.streaming and MARK in response.content  # by `truncatechars`, say
+    if page.content is not None and not is_changed:
         return False
     logger.warning(
-        "Tags have left placeholders of counts or dots for %s, but its response has none that can"
-        " be filled in. Was a mail, a PDF or another file rendered with the request? Render it"
-        " without the request. Was the page packed, or its text changed?",
+        "What tags have left for counts and dots of %s could not be filled in. Was a mail, a PDF or"
+        " another file rendered with the request? Render it without the request. Was the page"
+        " packed, or the text of a tag changed by a filter? Give the value a name by `as`.",
         request.path,
     )
     return True
@@ -533,15 +543,17 @@ def fill_in(
     user: Any | None,
     filling: Filling | None,
     *,
-    script_tag: ScriptTag,
+    is_counted: bool,
 ) -> None:
     """Fills in the counts, the dots and the panel of the page.
 
-    `filling` is given where the round trip of the hit has asked its question already.
+    `filling` is given where the round trip of the hit has asked its question already. A page
+    `is_counted` if its views are.
     """
     if page.content is None:
         return
     find_reader = _reader_finder(request, page, user)
+    script_tag = ScriptTag(partial(tags.nonce_of, request), is_counted)
     if response.streaming and not page.content:
         stream.fill(response, find_reader, script_tag=script_tag)
         return

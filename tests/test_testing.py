@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,28 @@ import sys
 from django.core.management import execute_from_command_line
 sys.stderr = sys.stdout
 execute_from_command_line(sys.argv)
+"""
+# One page of the test server, in place of the server.
+SERVE = """
+import sys
+from django.core.management import execute_from_command_line
+from django.core.management.commands import runserver
+sys.stderr = sys.stdout
+
+def visit(*args, **options):
+    from tests.support import factories
+    post = factories.post(pk=1)
+    factories.browser().get("/posts/1/")
+    print("served", post.pk)
+
+runserver.Command.handle = visit
+execute_from_command_line(sys.argv)
+"""
+BEFORE = """
+class AFirstTests(TestCase):
+    def test_a_page_with_running_clocks(self):
+        post = Post.objects.create(title="News")
+        Client(headers={"User-Agent": BROWSER}).get(f"/posts/{post.pk}/")
 """
 NINE = 9  # the tests' own database in Redis
 BESIDE = """
@@ -67,7 +90,9 @@ def run_tests(forks: Forks, folder: Path, code: str, *words: str, redis: Redis) 
 
 def recipe() -> str:
     """Returns the documentation's example."""
-    [code] = re.findall(r"```python\n(.*?class PostTests.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    [code] = re.findall(
+        r"```python\n([^`]*?class PostTests.*?)```", DOCUMENT.read_text(), re.DOTALL
+    )
     return str(code)
 
 
@@ -80,6 +105,55 @@ def test_the_recipe_works_and_keeps_to_the_tests_keys(
     found: list[Any] = nine.keys()
     assert found
     assert all(key.startswith("test:") for key in found)
+
+
+def frozen_recipe() -> str:
+    """Returns the documentation's example with frozen time, for this machine."""
+    [code] = re.findall(
+        r"```python\n([^`]*?class FrozenTests.*?)```", DOCUMENT.read_text(), re.DOTALL
+    )
+    if find_spec("freezegun") is None:
+        code = code.replace("from freezegun import", "from tests.support.frozen import")
+    return str(code)
+
+
+@pytest.mark.parametrize("count_before", ["", BEFORE], ids=["", "after a test with running clocks"])
+def test_the_recipe_with_frozen_time_works(
+    tmp_path: Path, nine: Redis, bare_forks: Forks, count_before: str
+) -> None:
+    code = frozen_recipe() + count_before
+    assert "\nOK\n" in run_tests(bare_forks, tmp_path, code, redis=nine)
+
+
+@pytest.mark.skipif(find_spec("time_machine") is None, reason="time-machine is not installed")
+def test_the_recipe_works_with_time_machine(tmp_path: Path, nine: Redis, bare_forks: Forks) -> None:
+    code = frozen_recipe() + BEFORE
+    code = code.replace("from freezegun import", "from time_machine import")
+    code = code.replace("from tests.support.frozen import", "from time_machine import")
+    code = code.replace("freeze_time(", "travel(").replace("freeze_time", "travel")
+    code = code.replace('00")', '00", tick=False)')
+    assert "\nOK\n" in run_tests(bare_forks, tmp_path, code, redis=nine)
+
+
+def test_the_test_server_leaves_the_sites_keys_alone(
+    tmp_path: Path, nine: Redis, bare_forks: Forks
+) -> None:
+    nine.set("views:total:site.post:1", 7)
+    environment = {
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "READTRACK_TEST_REDIS_URL": redis_url_of(nine, database=NINE),
+        "DATABASE_URL": "sqlite://",
+    }
+    (tmp_path / "rows.json").write_text(
+        '[{"model": "auth.group", "pk": 1, "fields": {"name": "a"}}]'
+    )
+    words = ("testserver", "--noinput", "rows.json")
+    said = bare_forks.run(SERVE, *words, folder=tmp_path, **environment).output
+    assert "served 1" in said
+    found: list[Any] = nine.keys()
+    assert nine.get("views:total:site.post:1") == "7"
+    assert "test:views:total:site.post:1" in found
+    assert {key for key in found if not key.startswith("test:")} == {"views:total:site.post:1"}
 
 
 def test_tests_beside_a_live_site_touch_none_of_its_keys(

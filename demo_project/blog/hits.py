@@ -11,8 +11,8 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
-from readtrack.conf import conf
 from readtrack.dashboard.tables import REASONS
+from readtrack.hits.visitors import cookie_name
 
 SHOWN = 6
 LEFT = "left to the script"
@@ -96,12 +96,12 @@ def _owner(request: HttpRequest, response: HttpResponse | None = None) -> int:
     """Stands for the browser, by the cookie of who is signed in or of an anonymous visitor; 0
     without one.
     """
-    given: Any = response and response.cookies.get(conf.COOKIE)
+    given: Any = response and response.cookies.get(cookie_name(request))
     cookies = request.COOKIES
     return hash(
         cookies.get(settings.SESSION_COOKIE_NAME)
         or (given and given.value)
-        or cookies.get(conf.COOKIE)
+        or cookies.get(cookie_name(request))
         or 0
     )
 

@@ -2,6 +2,7 @@
 
 import re
 
+from django.conf import settings
 from django.core import checks
 
 from readtrack.conf import DEFAULTS, conf, function_problem, patterns
@@ -17,6 +18,11 @@ PATTERNS = ("BOTS", "NOT_BOTS", "SHARED_PATHS")
 FUNCTIONS = ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
 
 COOKIE_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
+HEADER_NAME = re.compile(
+    r"(?!HTTP_)[A-Za-z][A-Za-z0-9-]*"
+)  # Django's key has HTTP_ and underscores
+COOKIE_PATH = re.compile(r"/[!-:<-~]*")  # no space, no semicolon, ASCII
+COOKIE_DOMAIN = re.compile(r"\.?[a-z0-9-]+(?:\.[a-z0-9-]+)*", re.IGNORECASE | re.ASCII)
 SCRIPT_NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
 LONGEST_DIMENSION = KIND_LENGTH - len("views:")  # characters
 # Partitions of a cluster; a single Redis has one.
@@ -123,6 +129,20 @@ def check_proxies() -> list[checks.CheckMessage]:
     ]
 
 
+def check_address_header() -> list[checks.CheckMessage]:
+    """Checks that the header with visitors' addresses has a name that a header can have."""
+    if HEADER_NAME.fullmatch(conf.ADDRESS_HEADER):
+        return []
+    return [
+        checks.Error(
+            f"READTRACK['ADDRESS_HEADER'] is {conf.ADDRESS_HEADER!r},"
+            " which cannot be the name of a header.",
+            hint="Give the name as the proxy sends it, such as 'X-Forwarded-For' or 'Forwarded'.",
+            id="readtrack.E057",
+        )
+    ]
+
+
 def check_cookie() -> list[checks.CheckMessage]:
     """Checks that the cookie has a name that browsers take."""
     if COOKIE_NAME.fullmatch(conf.COOKIE):
@@ -137,6 +157,51 @@ def check_cookie() -> list[checks.CheckMessage]:
             id="readtrack.E023",
         )
     ]
+
+
+def check_cookie_path() -> list[checks.CheckMessage]:
+    """Checks that browsers send the cookie with pages of the site."""
+    script_name = settings.FORCE_SCRIPT_NAME
+    path = conf.COOKIE_PATH
+    is_on_pages = not script_name or f"{script_name}/".startswith(f"{path.rstrip('/')}/")
+    if COOKIE_PATH.fullmatch(path) and is_on_pages:
+        return []
+    return [
+        checks.Error(
+            f"READTRACK['COOKIE_PATH'] is {path!r}, so no page of the site gets the cookie.",
+            hint=(
+                "Give it the path below which browsers see the site's pages, such as '/shop',"
+                " or leave it out for '/'."
+            ),
+            id="readtrack.E055",
+        )
+    ]
+
+
+def check_cookie_domain() -> list[checks.CheckMessage]:
+    """Checks that browsers take a cookie of that domain from the site's hosts."""
+    domain = conf.COOKIE_DOMAIN.lower().lstrip(".")
+    if not domain:
+        return []
+    hosts = [host.lower().lstrip(".") for host in settings.ALLOWED_HOSTS]
+    is_of_site = not hosts or "*" in hosts or any(_is_below(host, domain) for host in hosts)
+    if COOKIE_DOMAIN.fullmatch(conf.COOKIE_DOMAIN) and is_of_site:
+        return []
+    return [
+        checks.Error(
+            f"READTRACK['COOKIE_DOMAIN'] is {conf.COOKIE_DOMAIN!r}, so browsers refuse the cookie.",
+            hint=(
+                "Give it a domain without scheme, port and path that the hosts in ALLOWED_HOSTS"
+                " are in, or leave it out for the host of each page."
+            ),
+            id="readtrack.E056",
+        )
+    ]
+
+
+def _is_below(host: str, domain: str) -> bool:
+    """Returns True if the host is that domain, or is in it."""
+    return host == domain or host.endswith(f".{domain}")
 
 
 def check_script() -> list[checks.CheckMessage]:

@@ -25,7 +25,18 @@ PRIVATE = re.compile(
     r"|172\.(?:1[6-9]|2\d|3[01])\.|192\.168\."
     r"|::$|f[cd]\w\w:|fe[89ab]\w:"
 )
-MAPPED = bytes(10) + b"\xff\xff"  # the beginning of an IPv4 address in the form of IPv6
+# Beginnings of IPv6 addresses that stand for an IPv4 address, which is in their last four bytes:
+# IPv4-mapped (RFC 4291), IPv4-translated (SIIT, RFC 2765), and NAT64 (RFC 6052).
+MAPPED = bytes(10) + b"\xff\xff"
+TRANSLATED = bytes(8) + b"\xff\xff" + bytes(2)
+NAT64 = inet_pton(AF_INET6, "64:ff9b::")[:12]
+# In these it is elsewhere: 6to4 (RFC 3056), and Teredo (RFC 4380), which inverts its bits.
+SIX_TO_FOUR = inet_pton(AF_INET6, "2002::")[:2]
+TEREDO = inet_pton(AF_INET6, "2001::")[:4]
+# NAT64 with a prefix of the operator's own choice (RFC 8215). The IPv4 address may be anywhere in
+# the rest, so that each address is another client.
+LOCAL_NAT64 = inet_pton(AF_INET6, "64:ff9b:1::")[:6]
+PARSER = IpWare(("X_FORWARDED_FOR",))
 SAMPLE = 20  # visitors, known by their addresses, that a process judges together
 MANY = 5  # different user agents in a sample that one person does not have
 
@@ -42,10 +53,18 @@ NOTICES: dict[Notice, str] = {
 
 
 def hops(meta: Mapping[str, Any]) -> tuple[str, str]:
-    """Returns the address of the request's connection, and its X-Forwarded-For; "" for none."""
+    """Returns the address of the request's connection, and the header of its proxies, which is
+    X-Forwarded-For or another one that ADDRESS_HEADER names; "" for none.
+    """
     direct = str(meta.get("REMOTE_ADDR", ""))
-    forwarded = str(meta.get("HTTP_X_FORWARDED_FOR", ""))
+    forwarded = str(meta.get(_header_key(), ""))
     return direct[:LONGEST], forwarded[-LONGEST:]
+
+
+@cached_setting()
+def _header_key() -> str:
+    """Returns the key in `request.META` of the header that ADDRESS_HEADER names."""
+    return "HTTP_" + conf.ADDRESS_HEADER.upper().replace("-", "_")
 
 
 def network(direct: str, forwarded: str, *, agent: str | None = None) -> str:
@@ -57,17 +76,23 @@ def network(direct: str, forwarded: str, *, agent: str | None = None) -> str:
     candidates = _candidates(forwarded, direct) if forwarded else []
     client = candidates[-1] if candidates else network_of(direct)
     if agent is not None:
-        is_doubtful = bool(forwarded) and _is_doubtful(candidates, client)
+        is_doubtful = bool(forwarded) and _is_doubtful(forwarded, candidates, client)
         watch.see(client, agent, is_doubtful=is_doubtful)
     return client
 
 
-def _is_doubtful(candidates: Sequence[str], client: str) -> bool:
-    """Returns True if X-Forwarded-For is not believed, or names other public addresses as well."""
-    if not conf.PROXIES:  # the site says that it has none, so anybody may have sent the header
-        return False
-    has_other_candidates = candidates.count(client) < len(candidates)
-    return has_other_candidates or not candidates
+def _is_doubtful(forwarded: str, candidates: Sequence[str], client: str) -> bool:
+    """Returns True if X-Forwarded-For is not believed, or names a public address before the
+    client's: then the client's may be that of a proxy.
+
+    The setting PROXIES may be wrong, so what the site says is judged by the header as well.
+    """
+    if conf.PROXIES and not candidates:
+        return True
+    public = candidates if conf.PROXIES == "auto" else _public_hops(forwarded)
+    if client not in public:
+        return bool(public)
+    return public.index(client) > 0
 
 
 def network_of(text: str) -> str:
@@ -80,9 +105,26 @@ def network_of(text: str) -> str:
         packed = inet_pton(AF_INET6, address)
     except (OSError, ValueError):
         return ""
-    if packed.startswith(MAPPED):
-        return inet_ntop(AF_INET, packed[len(MAPPED) :])
+    embedded = _embedded_ipv4(packed)
+    if embedded:
+        return inet_ntop(AF_INET, embedded)
+    if packed.startswith(LOCAL_NAT64):
+        return inet_ntop(AF_INET6, packed)
     return inet_ntop(AF_INET6, packed[: HOUSEHOLD // 8] + bytes(16 - HOUSEHOLD // 8))
+
+
+def _embedded_ipv4(packed: bytes) -> bytes:
+    """Returns the IPv4 address of a client that has no IPv6 of its own; b"" for any other client.
+
+    Such clients share the first 64 bits of the addresses that stand for them.
+    """
+    if packed.startswith((MAPPED, TRANSLATED, NAT64)):
+        return packed[-4:]
+    if packed.startswith(SIX_TO_FOUR):
+        return packed[2:6]
+    if packed.startswith(TEREDO):
+        return bytes(byte ^ 0xFF for byte in packed[-4:])
+    return b""
 
 
 def without_port(address: str) -> str:
@@ -112,7 +154,7 @@ def _candidates(forwarded: str, direct: str) -> list[str]:
 
 def _public_candidates(forwarded: str, direct: str) -> list[str]:
     """Returns the public networks in the header, if the request comes from a private address."""
-    public = [network for network in map(_public, forwarded.split(",")) if network]
+    public = _public_hops(forwarded)
     peer = _public_peer(direct)
     if not peer:
         return public  # a client behind a proxy can only put addresses before its own
@@ -121,13 +163,24 @@ def _public_candidates(forwarded: str, direct: str) -> list[str]:
     return [*public, peer] if peer in public else []
 
 
+def _public_hops(forwarded: str) -> list[str]:
+    """Returns the public networks in the header, in their order."""
+    return [network for network in map(_public, forwarded.split(",")) if network]
+
+
 def _public(text: str) -> str:
     """Returns the network of a public address; "" for a private one, and for any other text."""
-    address = text.strip()
-    if ":" in address:
-        address = without_port(address)
-    network = network_of(address)
+    network = network_of(text.strip()) or _parsed(text)
     return "" if PRIVATE.match(network) else network
+
+
+def _parsed(text: str) -> str:
+    """Returns the network of an address with a port, brackets or quotes, or of a `for=` of RFC
+    7239; "" for any other text.
+    """
+    # Only for texts that `network_of` does not know, because it takes ten times as long.
+    address, _ = PARSER.get_client_ip({"X_FORWARDED_FOR": text})
+    return "" if address is None else network_of(str(address))
 
 
 _public_peer = lru_cache(maxsize=1024)(_public)  # a site has few proxies

@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
 from http.cookies import Morsel
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from asgiref.sync import sync_to_async
@@ -31,6 +32,8 @@ URL_SAFE = bytes.maketrans(b"+/", b"-_")
 AT_ONCE = 24  # new cookies that are made together
 RANDOM = 22  # random characters in a cookie
 MOST_OF_COOKIE = 200  # characters of a cookie that are looked at; our cookies have fewer
+MOST_COOKIES = 5  # cookies of one name that are looked at in a request
+NO_PART_OF_NAME = re.compile(r"\W", re.ASCII)  # is replaced in a script name within a cookie's name
 # The attribute in which Django keeps headers by their names in small letters. If a version of
 # Django has no such attribute, Django's public functions are used, which are slower.
 HEADERS = "_store"
@@ -81,13 +84,12 @@ def signed_in(request: HttpRequest) -> Any | None:
     """Returns the signed-in user, or None."""
     user = getattr(request, "user", None)
     if _loader_of(user) == AUTHENTICATION:
-        # The view has not looked at the user, and has not logged anybody in or out. Without a
-        # session cookie nobody is signed in. To load the user would then add `Vary: Cookie` to the
-        # page.
+        # The view has not looked at the user, and has not logged anybody in or out. In an empty
+        # session nobody is signed in. To load the user would then add `Vary: Cookie` to the page.
         loaded = getattr(request, "_acached_user", None)
         if loaded:
             user = loaded
-        elif _session_cookie() not in request.COOKIES:
+        elif not _has_session(request):
             return None
     if user is None or not user.is_authenticated:
         return None
@@ -99,15 +101,18 @@ async def asigned_in(request: HttpRequest) -> Any | None:
     loader = _loader_of(getattr(request, "user", None))
     if loader not in {None, AUTHENTICATION}:
         return await sync_to_async(signed_in)(request)
-    if loader == AUTHENTICATION and _session_cookie() in request.COOKIES:
+    if loader == AUTHENTICATION and _has_session(request):
         await request.auser()
     return signed_in(request)
 
 
-@cached_setting("SESSION_COOKIE_NAME")
-def _session_cookie() -> str:
-    """Returns the name of the session cookie."""
-    return str(settings.SESSION_COOKIE_NAME)
+def _has_session(request: HttpRequest) -> bool:
+    """Returns True if the request has a session, by a cookie or by anything else.
+
+    To ask this does not load the session.
+    """
+    session = getattr(request, "session", None)
+    return session is not None and not session.is_empty()
 
 
 def _loader_of(user: Any) -> str | None:
@@ -129,11 +134,7 @@ def visitor(request: HttpRequest, user: Any | None, *, named: bool = True) -> Vi
     """
     opted_out = conf.HONOUR_OPT_OUT and _asks_to_opt_out(request.META)
     has_cookies = not opted_out and _may_have_cookie(request)
-    cookie_id = ""
-    if has_cookies:
-        cookie = request.COOKIES.get(conf.COOKIE)
-        if cookie:
-            cookie_id = _opened(cookie[:MOST_OF_COOKIE])
+    cookie_id = _id_of_cookie(request) if has_cookies else ""
     if user is not None:
         return Visitor(user_id(user.pk), fallback_id=cookie_id, kind="user", opted_out=opted_out)
     if cookie_id:
@@ -162,6 +163,38 @@ def _may_have_cookie(request: HttpRequest) -> bool:
     if not consent:
         return True
     return says_true(consent, lambda: import_string(consent)(request), otherwise="no cookie is set")
+
+
+def cookie_name(request: HttpRequest) -> str:
+    """Returns the name of the visitor's cookie.
+
+    A site below a path of its host has a name of its own. Otherwise several sites on one host,
+    which cannot read each other's cookies, would overwrite them.
+    """
+    script_name = request.META.get("SCRIPT_NAME")
+    if not script_name:
+        return conf.COOKIE
+    return conf.COOKIE + NO_PART_OF_NAME.sub("_", script_name.rstrip("/"))
+
+
+def _id_of_cookie(request: HttpRequest) -> str:
+    """Returns the visitor's id of the request's cookie; "" if it has none that is ours."""
+    name = cookie_name(request)
+    cookie = request.COOKIES.get(name)
+    if cookie is None:
+        return ""
+    visitor_id = _opened(cookie[:MOST_OF_COOKIE])
+    if visitor_id:
+        return visitor_id
+    # Another site may have set a cookie of this name for a wider path or domain. The browser sends
+    # both, and Django keeps the last one.
+    header: str = request.META.get("HTTP_COOKIE", "")
+    cookies = re.finditer(rf"(?:^|;)[ \t]*{re.escape(name)}=([^;]*)", header)
+    for match in islice(cookies, MOST_COOKIES):
+        visitor_id = _opened(match[1].strip()[:MOST_OF_COOKIE])
+        if visitor_id:
+            return visitor_id
+    return ""
 
 
 def _new_cookie() -> tuple[str, str]:
@@ -318,8 +351,9 @@ def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visito
     dict.update(cookie, blank)
     # The attributes of a Morsel are set in the way that pickle does it. Its method `set` would
     # check the name each time.
-    cookie.__dict__.update(_key=conf.COOKIE, _value=value, _coded_value=value)
-    response.cookies[conf.COOKIE] = cookie
+    name = cookie_name(request)
+    cookie.__dict__.update(_key=name, _value=value, _coded_value=value)
+    response.cookies[name] = cookie
     # Cache-Control is private, because a shared cache would give the cookie to everybody. Most
     # pages lack the header, and to find and set it by Django's functions takes as long as
     # everything else here.
@@ -328,6 +362,29 @@ def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visito
         patch_cache_control(response, private=True)
     else:
         headers["cache-control"] = ("Cache-Control", "private")
+
+
+def has_unwanted_cookie(request: HttpRequest, visitor: Visitor) -> bool:
+    """Returns True if the request has a cookie of ours that the visitor is not known by.
+
+    It is from before: the visitor's consent, or the site's settings, do not allow it any more.
+    """
+    is_known_by_cookie = visitor.kind == "cookie" or visitor.fallback_id != ""
+    return not is_known_by_cookie and _id_of_cookie(request) != ""
+
+
+def remove_cookie(request: HttpRequest, response: HttpResponseBase) -> None:
+    """Removes the visitor's cookie from the browser.
+
+    Must not be called for a response that shared caches may store.
+    """
+    response.delete_cookie(
+        cookie_name(request),
+        path=conf.COOKIE_PATH,
+        domain=conf.COOKIE_DOMAIN or None,
+        samesite="Lax",
+    )
+    patch_cache_control(response, private=True)
 
 
 def may_be_shared(response: HttpResponseBase) -> bool:
@@ -385,7 +442,13 @@ def _blank_cookie(is_secure: bool) -> tuple["Morsel[str]", str]:  # noqa: FBT001
     """
     response = HttpResponse()
     response.set_cookie(
-        conf.COOKIE, max_age=conf.COOKIE_AGE, secure=is_secure, httponly=True, samesite="Lax"
+        conf.COOKIE,
+        max_age=conf.COOKIE_AGE,
+        path=conf.COOKIE_PATH,
+        domain=conf.COOKIE_DOMAIN or None,
+        secure=is_secure,
+        httponly=True,
+        samesite="Lax",
     )
     blank = response.cookies[conf.COOKIE]
     blank["expires"] = ""  # which max-age overrides

@@ -56,7 +56,7 @@ def series(
     are missing. Raises ValueError for an unknown period, and TypeError for reads of anything but an
     object.
     """
-    periods = _periods(since, buckets.now(until), by=by, hours=hours)
+    periods = _periods(since, _end(until), by=by, hours=hours)
     if not periods.starts:
         return []
     if isinstance(of, Model):
@@ -88,7 +88,7 @@ def reader_series(
     Redis is down.
     """
     now = buckets.now()
-    end = buckets.now(until) if until else now
+    end = _end(until)
     periods = _periods(since, end, by=by, hours=hours)
     starts = periods.starts
     if not starts:
@@ -143,6 +143,15 @@ class _Periods(NamedTuple):
 
     starts: list[datetime]
     hours: range  # since 1970, from the start of the first period up to the end of the last one
+
+
+def _end(until: datetime | None) -> datetime:
+    """Returns the exclusive end of a series; by default a moment after now, so that the present
+    period is there from its first moment on.
+    """
+    if until is not None:
+        return buckets.now(until)
+    return buckets.now() + timedelta(microseconds=1)
 
 
 def _periods(since: datetime | None, end: datetime, *, by: buckets.Period, hours: int) -> _Periods:

@@ -104,6 +104,7 @@ class Key:
 
 
 TESTS = "test:"  # begins the keys of tests, so that they leave the keys of a live site alone
+TESTSERVER = "django.core.management.commands.testserver"  # loaded by `manage.py testserver` alone
 _has_tested = False  # stays True after the tests, because threads may still send what tests left
 
 
@@ -113,16 +114,25 @@ def test_prefix() -> str:
     It differs between test processes that run side by side.
     """
     global _has_tested
-    # Django's test tools have `saved_data` once a test run has begun. They are not imported,
-    # because a process that serves pages has no use for them.
-    tools = sys.modules.get("django.test.utils")
-    _has_tested = _has_tested or (tools is not None and hasattr(tools._TestState, "saved_data"))
+    _has_tested = _has_tested or _is_testing()
     if not _has_tested:
         return ""
     # The number of the process, from Django's runner or pytest-xdist.
     runner = sys.modules.get("django.test.runner")
     process = os.environ.get("PYTEST_XDIST_WORKER") or str(getattr(runner, "_worker_id", 0) or "")
     return f"{TESTS}{process}:" if process else TESTS
+
+
+def _is_testing() -> bool:
+    """Returns True once this process runs Django's tests, or its server with a database of tests.
+
+    The modules are not imported, because a process that serves pages has no use for them.
+    """
+    # Django's test tools have `saved_data` once a test run has begun.
+    tools = sys.modules.get("django.test.utils")
+    if tools is not None and hasattr(tools._TestState, "saved_data"):
+        return True
+    return TESTSERVER in sys.modules
 
 
 def prefix() -> str:

@@ -146,6 +146,9 @@ def test_for_a_name_that_resembles_nothing_the_hint_lists_all_names(settings: Se
         ({"TIMEOUT": 250}, ["readtrack.W064"]),
         ({"CIRCUIT": 5000, "BUFFER": 1000}, ["readtrack.W064", "readtrack.W064"]),
         ({"FLUSH_INTERVAL": 60_000}, ["readtrack.W064"]),
+        ({"ADDRESS_HEADER": "True-Client-IP"}, []),
+        ({"ADDRESS_HEADER": "HTTP_X_FORWARDED_FOR"}, ["readtrack.E057"]),
+        ({"ADDRESS_HEADER": ""}, ["readtrack.E057"]),
         ({"BUFFER": 0.5}, ["readtrack.E002"]),
         ({"FUNNEL": []}, ["readtrack.E032"]),
         ({"FUNNEL": ["view", "click", "view"]}, ["readtrack.E032"]),
@@ -186,6 +189,53 @@ def test_a_dimension_has_a_name_that_is_free_and_fits(
     settings.READTRACK = {"DIMENSIONS": [f"tests.hits.test_dimensions.{name}"]}
     assert found() == (["readtrack.E033"] if words else [])
     assert not words or words in the_message("readtrack.E033").msg
+
+
+@pytest.mark.parametrize(
+    ("path", "script_name", "ids"),
+    [
+        ("/", None, []),
+        ("/", "/shop", []),
+        ("/shop", "/shop", []),
+        ("/shop/", "/shop/", []),
+        ("/shop", "/shop/de", []),
+        ("/sho", "/shop", ["readtrack.E055"]),
+        ("/forum", "/shop", ["readtrack.E055"]),
+        ("", None, ["readtrack.E055"]),
+        ("shop", None, ["readtrack.E055"]),
+        ("/shop; Secure", None, ["readtrack.E055"]),
+        ("/ü", None, ["readtrack.E055"]),
+    ],
+)
+def test_the_cookies_path_has_to_lead_to_the_sites_pages(
+    settings: Settings, path: str, script_name: str | None, ids: list[str]
+) -> None:
+    settings.FORCE_SCRIPT_NAME = script_name
+    settings.READTRACK = {"COOKIE_PATH": path}
+    assert found() == ids
+
+
+@pytest.mark.parametrize(
+    ("domain", "hosts", "ids"),
+    [
+        ("", ["shop.example"], []),
+        ("shop.example", ["www.shop.example", "localhost"], []),
+        (".Shop.example", [".shop.example"], []),
+        ("shop.example", ["*"], []),
+        ("shop.example", [], []),
+        ("shop.example", ["bookshop.example"], ["readtrack.E056"]),
+        ("www.shop.example", ["shop.example"], ["readtrack.E056"]),
+        ("https://shop.example", ["*"], ["readtrack.E056"]),
+        ("shop.example:8000", ["*"], ["readtrack.E056"]),
+        ("shop.example/de", ["*"], ["readtrack.E056"]),
+    ],
+)
+def test_the_cookies_domain_has_to_have_the_sites_hosts(
+    settings: Settings, domain: str, hosts: list[str], ids: list[str]
+) -> None:
+    settings.ALLOWED_HOSTS = hosts
+    settings.READTRACK = {"COOKIE_DOMAIN": domain}
+    assert found() == ids
 
 
 @pytest.mark.parametrize(

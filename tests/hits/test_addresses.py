@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable
 from ipaddress import ip_network
-from itertools import product
+from itertools import cycle, product
 from threading import Barrier, Thread
 from typing import Any
 
@@ -19,6 +19,7 @@ from readtrack.hits.addresses import (
     SAMPLE,
     Notice,
     Watch,
+    _public_candidates,
     hops,
     network,
     proxies,
@@ -41,6 +42,15 @@ TWO_PROXIES = {"PROXIES": ["10.0.0.0/8", "192.0.2.7"]}
         ("::ffff:203.0.113.9", "203.0.113.9"),
         ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
         ("2001:db8:1:2::9", "2001:db8:1:2::"),
+        ("64:ff9b::203.0.113.9", "203.0.113.9"),
+        ("64:FF9B:0:0:0:0:CB00:7109", "203.0.113.9"),
+        ("::ffff:0:203.0.113.9", "203.0.113.9"),
+        ("2002:cb00:7109:1::1", "203.0.113.9"),
+        ("2001:0:4136:e378:8000:63bf:34ff:8ef6", "203.0.113.9"),
+        ("64:ff9b:1::203.0.113.9", "64:ff9b:1::cb00:7109"),
+        ("64:ff9b:1:7::203.0.113.9", "64:ff9b:1:7::cb00:7109"),
+        ("64:ff9b:2::203.0.113.9", "64:ff9b:2::"),
+        ("2001:1:4136:e378:8000:63bf:34ff:8ef6", "2001:1:4136:e378::"),
         ("fe80::1%eth0", "fe80::"),
         ("", ""),
         ("unix:", ""),
@@ -86,6 +96,11 @@ def test_a_header_forged_by_a_public_peer_changes_nothing_by_default(header: str
         ("2001:db8:1:2:3::4", "2001:db8:1:2::"),
         ("::ffff:198.51.100.1", "198.51.100.1"),
         ("198.51.100.1, unknown, ,[],1:2:3", "198.51.100.1"),
+        ('"198.51.100.1"', "198.51.100.1"),
+        ("'198.51.100.1:443'", "198.51.100.1"),
+        ('1.1.1.1, "[2001:db8:1:2:3::4]:443"', "2001:db8:1:2::"),
+        ("198.51.100.1, 1.1.1.1:99999, 1.1.1.1:x, [1.1.1.1", "198.51.100.1"),
+        ("64:ff9b::198.51.100.1", "198.51.100.1"),
         ("1" * 9000 + ", 198.51.100.1", "198.51.100.1"),
     ],
 )
@@ -139,6 +154,63 @@ def test_an_address_that_is_forged_beside_the_own_one_changes_nothing() -> None:
             network(*hops({"REMOTE_ADDR": "203.0.113.9", "HTTP_X_FORWARDED_FOR": forwarded}))
             == "203.0.113.9"
         )
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "client"),
+    [
+        ("203.0.113.9", "203.0.113.9", "203.0.113.9"),
+        ("203.0.113.9", "198.51.100.1", "203.0.113.9"),
+        ("::ffff:203.0.113.9", "203.0.113.9, 198.51.100.1", "203.0.113.9"),
+        ("2001:db8:1:2::9", "[2001:db8:1:2:3::4]:443, 198.51.100.1", "2001:db8:1:2::"),
+        ("203.0.113.9:8000", "203.0.113.9, 198.51.100.1", "203.0.113.9"),
+    ],
+)
+def test_a_public_peer_that_the_header_names_is_the_client_and_no_other_address_of_it(
+    peer: str, forwarded: str, client: str
+) -> None:
+    assert network(*hops({"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": forwarded})) == client
+
+
+def test_of_a_header_with_a_public_peer_in_it_the_peer_comes_last() -> None:
+    assert _public_candidates("203.0.113.9, 198.51.100.1", "203.0.113.9") == [
+        "203.0.113.9",
+        "198.51.100.1",
+        "203.0.113.9",
+    ]
+    assert _public_candidates("198.51.100.1", "203.0.113.9") == []
+    assert _public_candidates("198.51.100.1, 10.0.0.2", "10.0.0.1") == ["198.51.100.1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "headers", "client"),
+    [
+        ({"ADDRESS_HEADER": "Forwarded"}, {"FORWARDED": "for=198.51.100.1"}, "198.51.100.1"),
+        (
+            {"ADDRESS_HEADER": "forwarded"},
+            {"FORWARDED": 'for=1.1.1.1, For="[2001:db8:1:2::4]:443";proto=https;by=10.0.0.1'},
+            "2001:db8:1:2::",
+        ),
+        (
+            {"ADDRESS_HEADER": "Forwarded", "PROXIES": 2},
+            {"FORWARDED": "proto=http;for=198.51.100.1, for=203.0.113.5;by=10.0.0.2"},
+            "198.51.100.1",
+        ),
+        ({"ADDRESS_HEADER": "Forwarded"}, {"FORWARDED": "for=unknown, for=_hidden"}, "10.0.0.1"),
+        ({"ADDRESS_HEADER": "Forwarded"}, {"X_FORWARDED_FOR": "198.51.100.1"}, "10.0.0.1"),
+        (
+            {"ADDRESS_HEADER": "CF-Connecting-IP"},
+            {"CF_CONNECTING_IP": "198.51.100.1", "X_FORWARDED_FOR": "1.1.1.1"},
+            "198.51.100.1",
+        ),
+    ],
+)
+def test_a_site_says_in_which_header_its_proxies_name_the_client(
+    settings: Settings, options: dict[str, object], headers: dict[str, str], client: str
+) -> None:
+    settings.READTRACK = options
+    meta = {f"HTTP_{name}": value for name, value in headers.items()}
+    assert network(*hops({"REMOTE_ADDR": "10.0.0.1", **meta})) == client
 
 
 def test_a_site_may_believe_no_header(settings: Settings) -> None:
@@ -226,6 +298,7 @@ def see(
 SAME = ["198.51.100.1"]
 TWENTY = [f"198.51.100.{number}" for number in range(SAMPLE)]
 BEHIND_CDN = [f"{address}, 203.0.113.{number % 3}" for number, address in enumerate(TWENTY)]
+BALANCED = [f"{address}, 10.0.0.7" for address in TWENTY]  # a load balancer in front of nginx
 
 
 @pytest.mark.parametrize(
@@ -250,7 +323,23 @@ BEHIND_CDN = [f"{address}, 203.0.113.{number % 3}" for number, address in enumer
         ({"PROXIES": ["10.0.0.2"]}, "10.0.0.1", TWENTY, AGENTS[:1], {"forwarded"}),
         ({}, "10.0.0.1", [""] * 2, AGENTS, {"one address"}),  # a proxy that forwards nothing
         ({}, "", [""] * 2, AGENTS, {"one address"}),
-        ({"PROXIES": 0}, "10.0.0.1", TWENTY[:2], AGENTS, {"one address"}),
+        ({"PROXIES": 0}, "10.0.0.1", TWENTY[:2], AGENTS, {"forwarded"}),
+        ({"PROXIES": 0}, "10.0.0.1", [""] * 2, AGENTS, {"one address"}),
+        ({"PROXIES": 1}, "10.0.0.1", BEHIND_CDN, AGENTS[:1], {"forwarded"}),  # a CDN as well
+        ({"PROXIES": ["10.0.0.1"]}, "10.0.0.1", BEHIND_CDN, AGENTS[:1], {"forwarded"}),
+        ({"PROXIES": 1}, "10.0.0.1", BALANCED, AGENTS[:1], {"forwarded"}),
+        ({"PROXIES": 3}, "10.0.0.1", BEHIND_CDN, AGENTS[:1], {"forwarded"}),
+        ({"PROXIES": 1}, "10.0.0.1", TWENTY, AGENTS[:1], set()),
+        ({"PROXIES": 2}, "10.0.0.1", BALANCED, AGENTS[:1], set()),
+        ({"PROXIES": ["203.0.113.0/24", "10.0.0.1"]}, "10.0.0.1", BEHIND_CDN, AGENTS[:1], set()),
+        (
+            {"PROXIES": 1},
+            "10.0.0.1",
+            [*TWENTY[: SAMPLE // 2], *BEHIND_CDN[SAMPLE // 2 :]],
+            AGENTS[:1],
+            set(),
+        ),  # some of the visitors have proxies of their own
+        ({"PROXIES": 0}, "10.0.0.1", [f"10.1.0.{n}" for n in range(SAMPLE)], AGENTS[:1], set()),
         ({}, "10.0.0.1", SAME * 2, AGENTS, {"one address"}),
         ({}, "10.0.0.1", SAME * 5, AGENTS[: MANY - 1], set()),  # a household or an office
         ({}, "10.0.0.1", TWENTY, AGENTS, set()),
@@ -262,7 +351,8 @@ BEHIND_CDN = [f"{address}, 203.0.113.{number % 3}" for number, address in enumer
             AGENTS[:1],
             set(),
         ),  # some forge it
-        ({"PROXIES": 0}, "203.0.113.9", TWENTY, AGENTS[:1], set()),
+        ({"PROXIES": 0}, "203.0.113.9", TWENTY, AGENTS[:1], {"forwarded"}),
+        ({"PROXIES": 0}, "203.0.113.9", ["203.0.113.9"] * SAMPLE, AGENTS[:1], set()),
         (
             {},
             "203.0.113.9",
@@ -350,3 +440,22 @@ def test_doctor_and_dashboard_say_for_a_day_what_was_noticed(
     assert reports.skips().keys() == {*REASONS}
     redis.delete(*redis.keys("views:skips:*"))
     assert found("addresses")[0].level == "ok"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_the_doctor_notices_a_wrong_number_of_proxies_behind_a_cdn_with_many_edges(
+    settings: Settings, number: int
+) -> None:
+    settings.READTRACK = {"PROXIES": number}
+    page = f"/posts/{factories.post().pk}/"
+    for client, edge in zip(range(100), cycle(range(12)), strict=False):
+        headers = {
+            "User-Agent": AGENTS[client % MANY],
+            "X-Forwarded-For": f"198.51.100.{client}, 203.0.113.{edge}",
+        }
+        Client(REMOTE_ADDR="10.0.0.1").get(page, headers=headers)
+    skip_buffer.send_rest()
+    [finding] = found("addresses")
+    assert finding.level == "warning"
+    assert NOTICES["forwarded"] in finding.message

@@ -9,11 +9,13 @@ from django.contrib.auth import alogin, alogout
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.auth.models import AnonymousUser, User
 from django.contrib.sessions.middleware import SessionMiddleware
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
+from django.test import AsyncClient, Client
 from django.utils.cache import patch_cache_control
 from django.utils.functional import SimpleLazyObject
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from readtrack import reports
 from readtrack.hits import visitors
 from readtrack.hits.visitors import digest
 from tests.support import factories
@@ -122,8 +124,46 @@ def test_a_user_that_a_token_names_needs_no_session(prepare: Any, rf: Any) -> No
     assert async_to_sync(visitors.asigned_in)(request()) == user
 
 
+class SessionByHeader(SessionMiddleware):
+    """Takes the session's key from a header, as sites do for their apps."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        key = token if scheme == "Session" else request.headers.get("X-Session-Token")
+        request.session = self.SessionStore(key)
+
+
 @pytest.mark.django_db
-def test_a_user_without_a_session_cookie_is_not_looked_up(
+@pytest.mark.parametrize("header", ["X-Session-Token", "Authorization"])
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_a_user_whose_session_comes_by_a_header_is_signed_in(
+    settings: Settings, header: str, *, is_async: bool
+) -> None:
+    user, category = factories.user(), factories.category()
+    post = factories.post(category=category)
+    signing_in = Client()
+    signing_in.force_login(user)
+    key = signing_in.cookies["sessionid"].value
+    token = f"Session {key}" if header == "Authorization" else key
+    settings.MIDDLEWARE = [f"{__name__}.SessionByHeader", *settings.MIDDLEWARE[1:]]
+    headers = {header: token, "User-Agent": "okhttp/4.12.0"}
+
+    async def visit(page: str) -> Any:
+        return await AsyncClient().get(page, headers=headers)
+
+    def get(page: str) -> Any:
+        return async_to_sync(visit)(page) if is_async else Client().get(page, headers=headers)
+
+    assert "unread" in get("/list/").text
+    get(f"/categories/{category.pk}/")
+    assert reports.unread(user, [category]) == set()
+    assert "unread" not in get("/list/").text
+    get(f"/posts/{post.pk}/")
+    assert reports.views([post]) == {post: 1}
+
+
+@pytest.mark.django_db
+def test_a_user_without_a_session_is_not_looked_up(
     rf: Any, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     request = with_session(rf.get("/"))
