@@ -31,8 +31,25 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
     "tracker": (
         tracker,
         [
-            *("publish", "publish_to", "mark_unread", "mark_read", "mark_all_read"),
-            *("view", "visitor", "step", "reset_views", "refresh_trending", "resend", "erase"),
+            *(
+                "publish",
+                "publish_to",
+                "unpublish",
+                "unpublish_from",
+                "mark_unread",
+                "mark_read",
+                "mark_all_read",
+            ),
+            *(
+                "view",
+                "visitor",
+                "step",
+                "rename",
+                "reset_views",
+                "refresh_trending",
+                "resend",
+                "erase",
+            ),
         ],
     ),
     "reports": (reports, reports.__all__),
@@ -45,7 +62,7 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
         ],
     ),
     "admin": (admin, ["TrackedAdmin"]),
-    "operations": (operations, ["SetFillfactor", "PartitionHistory"]),
+    "operations": (operations, ["SetFillfactor", "PartitionHistory", "FollowRename"]),
     "testing": (testing, ["clear"]),
     "rest_framework": (
         rest_framework,

@@ -320,7 +320,7 @@ class DashboardAdmin(ReadOnlyAdmin):
         scope_of_page = Scope.parse(request.GET, fixed=fixed)
         links = [
             (gettext("View on site"), address_of(obj)),
-            (gettext("All by this author"), self._report_url(request, obj, scope_of_page)),
+            (gettext("All by this author"), self._author_numbers_url(request, obj, scope_of_page)),
         ]
         return self._page(
             request,
@@ -331,10 +331,11 @@ class DashboardAdmin(ReadOnlyAdmin):
             links=[(label, url) for label, url in links if url],
         )
 
-    def _report_url(self, request: HttpRequest, obj: Model, scope: Scope) -> str:
-        """Returns the address of the numbers of the object's author, in the period of the scope.
+    def _author_numbers_url(self, request: HttpRequest, obj: Model, scope: Scope) -> str:
+        """Returns the address of the page with the numbers of all that the object's author wrote.
 
-        It is "" if the user may not see them.
+        Staff get the dashboard filtered by the author, in the period of the scope. The author gets
+        the page of their own numbers. For anybody else it is "".
         """
         author = author_of(obj, of_counts=True)
         if author and self.has_view_permission(request):

@@ -2,7 +2,7 @@
 
 from django.apps import AppConfig
 from django.core import checks
-from django.db.models.signals import post_migrate
+from django.db.models.signals import post_migrate, pre_migrate
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
@@ -23,7 +23,7 @@ class ReadTrackConfig(AppConfig):
         super().import_models()
 
     def ready(self) -> None:
-        from readtrack import receivers, request
+        from readtrack import operations, receivers, request
         from readtrack.checks.setup import check_setup
         from readtrack.flush import resets
 
@@ -31,4 +31,5 @@ class ReadTrackConfig(AppConfig):
         HttpRequest.readtrack = request.MissingRecorder()  # type: ignore[attr-defined]
         checks.register(check_setup)
         receivers.connect()
+        pre_migrate.connect(operations.follow_renames, sender=self)
         post_migrate.connect(resets.on_flush, sender=self)

@@ -6,22 +6,19 @@ looks at it, `record` that in Redis, `fill_in` the page.
 """
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
-from django.utils.translation import override
-from django.views.generic import DetailView
 
 from readtrack import tracker
-from readtrack.conf import cached_setting, conf, patterns
-from readtrack.hits import bots, dimensions, exclusions, readers, visitors
+from readtrack.conf import cached_setting, conf, logger, patterns
+from readtrack.hits import bots, dimensions, exclusions, origins, readers, visitors
 from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, Reason, refusal
 from readtrack.hits.reading import Reading
-from readtrack.page import contents, panel, shown, stream
+from readtrack.page import contents, panel, shown, stream, tags
 from readtrack.page.filling import Filling
 from readtrack.page.placeholders import (
     MAY_QUERY,
@@ -32,10 +29,11 @@ from readtrack.page.placeholders import (
     TEXT_MARK,
     placeholders_in,
 )
-from readtrack.request import Recorder, ScriptReport, TrackedRequest
+from readtrack.page.rendering import ScriptTag, in_language
+from readtrack.request import Recorder, ScriptReport, TrackedRequest, shows_an_object
 from readtrack.store import clock, keys, recording, uniques
 from readtrack.store.buffer import hit_buffer
-from readtrack.store.circuit import Page, fail_open
+from readtrack.store.circuit import BusyError, Page, fail_open
 from readtrack.store.scripts import Call
 
 
@@ -65,6 +63,7 @@ class ReadTrackMiddleware:
             if page is not None:
                 user = visitors.signed_in(request) if _needs_user(page, response) else None
                 _finish(request, response, page, user)
+        _close(request, response)
         return response
 
     async def _acall(self, request: TrackedRequest) -> HttpResponseBase:
@@ -80,7 +79,14 @@ class ReadTrackMiddleware:
                 await stream.in_thread(
                     _finish, request, response, page, user, is_sensitive=is_sensitive
                 )
+        _close(request, response)
         return response
+
+
+def _close(request: TrackedRequest, response: HttpResponseBase) -> None:
+    """Lets tags fill in at once from now on, in a page that a middleware around this one makes."""
+    # A stream may render templates until its end.
+    request.readtrack.is_closed = not response.streaming
 
 
 def _has_shared_path(request: HttpRequest) -> bool:
@@ -140,6 +146,7 @@ def _finish(
     verdict = judge(request, response, page, user)
     outcome = _skip(request, page, verdict)
     filling = None
+    is_counted = False
     if verdict.activity.has_anything:
         identity = identify(request, response, page, verdict, user)
         hit = _hit_of(request, page, verdict, identity)
@@ -154,13 +161,15 @@ def _finish(
         if recorded is None:  # Redis failed
             recorded = tracker.skip(hit.views, "error")
         else:
+            is_counted = bool(recorded.counted or recorded.queued)
             _give_cookie(request, response, verdict, identity, recorded)
         if verdict.reason:
             recorded = recorded._replace(skipped={**outcome.skipped, **recorded.skipped})
         outcome = recorded
     if _explains():
         explain(request, response, page, outcome)
-    fill_in(request, response, page, user, filling)
+    script_tag = ScriptTag(partial(tags.nonce_of, request), is_counted)
+    fill_in(request, response, page, user, filling, script_tag=script_tag)
 
 
 # 1. Collect
@@ -181,15 +190,19 @@ def collect(request: TrackedRequest, response: HttpResponseBase) -> ShownPage | 
     page = _shown_by(recorder, content)
     if not (page.activity.has_anything or page.has_script or page.script_report):
         page = _with_cached(page, path=request.path)
-    if _belongs_to_script(page):
+    if _belongs_to_script(page, request):
         activity = page.activity._replace(views=(), reads=())
         page = page._replace(activity=activity, is_left_to_script=True)
     return page
 
 
-def _belongs_to_script(page: ShownPage) -> bool:
-    """Returns True for a page that is the same for everybody, so that its script counts."""
-    return page.is_shared and page.activity.has_anything and conf.COUNT_BY != "server"
+def _belongs_to_script(page: ShownPage, request: HttpRequest) -> bool:
+    """Returns True for a page that its script counts: one that is the same for everybody, or that
+    was fetched and may never be looked at.
+    """
+    if conf.COUNT_BY == "server" or not page.activity.has_anything:
+        return False
+    return page.is_shared or (page.has_script and origins.may_be_ahead(request.META))
 
 
 def _shown_by(recorder: Recorder, content: bytes | None) -> ShownPage:
@@ -374,8 +387,9 @@ def identify(
     if is_unwanted and not _may_be_shared(page, response):
         visitors.remove_cookie(request, response)
     stand_in = ""
+    is_known = visitor.kind == "cookie" and not visitor.new_cookie
     # The view may have been counted by the id that stood in for the cookie before it came back.
-    if page.script_report and visitor.kind == "cookie" and not visitor.new_cookie:
+    if page.script_report and is_known and visitors.has_recent_cookie(request):
         stand_in = visitors.address_id(request)
     reader = None
     if verdict.activity.reads or uniques.needs_readers():
@@ -393,7 +407,7 @@ def _may_be_shared(page: ShownPage, response: HttpResponseBase) -> bool:
 
 def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity: Identity) -> Hit:
     """Returns what is recorded of the page, at the present time of Redis's clock."""
-    if not clock.due:  # once in a process
+    if not clock.due:  # once in a process: it has not learnt the time yet
         fail_open(clock.ask, None)
     activity = verdict.activity
     reads = activity.reads
@@ -402,6 +416,7 @@ def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity
     values: tuple[tuple[str, str], ...] = ()
     if conf.DIMENSIONS and activity.views and not identity.visitor.opted_out:
         values = dimensions.values(request)
+    # A page that its script reports was made by an earlier request, and `as_of` is its time.
     began = request.readtrack.began if page.as_of is None else None
     # Positional, because twelve keyword arguments take as long as the hash of an address.
     return Hit(
@@ -430,7 +445,15 @@ def record(hit: Hit, *extra_calls: Call[Any]) -> Outcome | None:
 
     Returns None if Redis fails.
     """
-    return fail_open(recording.record, None, hit.named, *extra_calls)
+    return fail_open(_record, None, hit.named, *extra_calls)
+
+
+def _record(hit: Hit, *extra_calls: Call[Any]) -> Outcome:
+    """Returns the outcome of the hit, also where no connection was free."""
+    try:
+        return recording.record(hit, *extra_calls)
+    except BusyError:
+        return tracker.skip(hit.views, "busy")
 
 
 def _give_cookie(
@@ -465,14 +488,30 @@ def _explains() -> bool:
 
 
 def explain(
-    request: HttpRequest, response: HttpResponseBase, page: ShownPage, outcome: Outcome
+    request: TrackedRequest, response: HttpResponseBase, page: ShownPage, outcome: Outcome
 ) -> None:
     """Sets the header X-Readtrack: the outcome of the page's views, reads and steps, or why it has
     none.
     """
     text = str(outcome) or _why_nothing_recorded(request, response, page)
+    if page.content is None and _has_lost_placeholders(request, response):
+        text = f"{text}, not filled in" if text else "not filled in"
     if text:
         response["X-Readtrack"] = text
+
+
+def _has_lost_placeholders(request: TrackedRequest, response: HttpResponseBase) -> bool:
+    """Returns True, and logs it, if tags have left placeholders that the page does not have."""
+    is_page = response.status_code == 200 and request.method == "GET"
+    if not (is_page and request.readtrack.has_placeholders):
+        return False
+    logger.warning(
+        "Tags have left placeholders of counts or dots for %s, but its response has none that can"
+        " be filled in. Was a mail, a PDF or another file rendered with the request? Render it"
+        " without the request. Was the page packed, or its text changed?",
+        request.path,
+    )
+    return True
 
 
 def _why_nothing_recorded(request: HttpRequest, response: HttpResponseBase, page: ShownPage) -> str:
@@ -488,7 +527,7 @@ def _why_nothing_recorded(request: HttpRequest, response: HttpResponseBase, page
 def _is_detail_page(request: HttpRequest, response: HttpResponseBase) -> bool:
     """Returns True for the page of a DetailView, whose views a site may expect to count."""
     view = getattr(getattr(request.resolver_match, "func", None), "view_class", None)
-    is_detail_view = isinstance(view, type) and issubclass(view, DetailView)
+    is_detail_view = isinstance(view, type) and shows_an_object(view)
     return is_detail_view and request.method == "GET" and response.status_code == 200
 
 
@@ -501,6 +540,8 @@ def fill_in(
     page: ShownPage,
     user: Any | None,
     filling: Filling | None,
+    *,
+    script_tag: ScriptTag,
 ) -> None:
     """Fills in the counts, the dots and the panel of the page.
 
@@ -509,8 +550,8 @@ def fill_in(
     if page.content is None:
         return
     find_reader = _reader_finder(request, page, user)
-    if response.streaming:
-        stream.fill(response, find_reader)
+    if response.streaming and not page.content:
+        stream.fill(response, find_reader, script_tag=script_tag)
         return
     if filling is None:
         content = page.content
@@ -520,11 +561,13 @@ def fill_in(
             content = panel.placed(response, content, user)
         filling = Filling(content, find_reader)
         filling.question.ask()
-    with _language_of(page):
+    with in_language(page.script_report.language if page.script_report else ""):
         filled = filling.filled(
-            is_json=contents.is_json(response), charset=contents.charset_of(response)
+            is_json=contents.is_json(response),
+            charset=contents.charset_of(response),
+            script_tag=script_tag,
         )
-    contents.put(response, filled)
+    contents.put(response, filled, request)
     if filling.dots and not page.is_shared:
         contents.keep_apart(response, is_personal=filling.reader is not None)
 
@@ -536,10 +579,3 @@ def _reader_finder(
     if page.is_shared:  # its dots are left to the script
         return lambda: None
     return partial(visitors.reader, request, user)
-
-
-def _language_of(page: ShownPage) -> AbstractContextManager[None]:
-    """Returns the context in which texts have the language of the page that the script reports."""
-    if page.script_report and page.script_report.language:
-        return override(page.script_report.language)
-    return nullcontext()

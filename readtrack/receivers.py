@@ -7,17 +7,25 @@ from functools import partial
 from typing import Any
 
 from django.apps import apps
-from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import Model
-from django.db.models.signals import m2m_changed, post_delete, post_save
+from django.db.models.expressions import DatabaseDefault
+from django.db.models.signals import m2m_changed, post_delete, post_save, pre_delete, pre_save
 
 from readtrack.conf import conf, logger
-from readtrack.models import ReaderHistory, Tracked, tracked
-from readtrack.sql import archive
-from readtrack.store import read_state, removal, scripts
+from readtrack.hits import readers
+from readtrack.models import ReaderHistory, Tracked, UnsentPublication, tracked
+from readtrack.sql import archive, deletions
+from readtrack.store import read_state
 from readtrack.store.circuit import fail_open
-from readtrack.subjects import has_read_state, is_counted, news_links, owner, subject_of
+from readtrack.subjects import (
+    has_read_state,
+    is_counted,
+    news_links,
+    owner,
+    subject_of,
+    subject_of_row,
+)
 from readtrack.unread import publishing
 from readtrack.unread.starting import start_reader
 
@@ -26,14 +34,17 @@ def connect() -> None:
     """Connects the receivers to the users, and to every model of the site that has counts or read
     state.
     """
+    users = readers.user_model()
     for model in apps.get_models():
-        if model._meta.concrete_model is get_user_model():  # a proxy of it sends its own signal
+        if model._meta.concrete_model is users:  # a proxy of it sends its own signal
             post_save.connect(on_sign_up, sender=model, dispatch_uid="readtrack.on_sign_up")
         _connect_news(model)
         # Not a child that shares its parent's subject, because it may be deleted alone.
         is_owner = model._meta.concrete_model is owner(model)
         if is_owner and (is_counted(model) or has_read_state(model)):
             post_delete.connect(on_delete, sender=model, dispatch_uid="readtrack.on_delete")
+        if is_owner and is_counted(model):
+            pre_save.connect(before_insert, sender=model, dispatch_uid="readtrack.before_insert")
 
 
 def _connect_news(model: type[Model]) -> None:
@@ -43,6 +54,8 @@ def _connect_news(model: type[Model]) -> None:
         tracked.row_saving.connect(before_save, sender=model, dispatch_uid="readtrack.before_save")
     elif links:
         post_save.connect(on_create, sender=model, dispatch_uid="readtrack.on_create")
+    if links:
+        pre_delete.connect(before_delete, sender=model, dispatch_uid="readtrack.before_delete")
     for field in links:
         if field.many_to_many:
             m2m_changed.connect(
@@ -76,14 +89,38 @@ def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any
 
     def delete() -> None:
         if is_counted(sender):
-            # While Redis is down its keys stay; a flush finds them as an orphan.
-            fail_open(scripts.run, 0, removal.remove([subject]))
-            archive.delete([subject])
+            deletions.remove([subject])
         if has_read_state(sender):
-            fail_open(read_state.remove, None, subject)
+            if not fail_open(read_state.remove, False, subject):  # noqa: FBT003 - the default result
+                # It waits in the outbox, so that a new row with this key is unread for all.
+                UnsentPublication.objects.create(subject=subject)
             archive.delete([subject], models=[ReaderHistory])
 
     transaction.on_commit(delete, using=using, robust=True)
+
+
+def before_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:
+    """Receives pre_delete of a post, while its links are there, and takes its news back on commit."""
+    publishing.unpublish([instance], using=using)
+
+
+def before_insert(
+    sender: type[Model], instance: Any, *, raw: bool, using: str, **kwargs: Any
+) -> None:
+    """Receives pre_save. If a new row is given its key, what Redis still has of a deleted row with
+    this key is removed on commit.
+    """
+    is_new = instance._state.adding and not raw
+    # A key that the database will give, or that is random, was no other row's.
+    is_given = instance._is_pk_set() and not isinstance(instance.pk, DatabaseDefault)
+    if not is_new or not is_given or instance._meta.pk.has_default() or not is_counted(sender):
+        return
+    subject = subject_of(instance)
+
+    def make_way() -> None:
+        fail_open(deletions.make_way, None, subject)
+
+    transaction.on_commit(make_way, using=using, robust=True)
 
 
 def on_create(
@@ -112,13 +149,31 @@ def before_save(
     def on_save(*, created: bool) -> None:
         """Publishes the row if it is news. If only its categories changed, in the new ones."""
         changed = set() if created else tracked.changed_fields(instance, stored or {})
+        links = news_links(sender)
+        for field in links:
+            if field.name in changed:
+                old = _category_at(field, (stored or {}).get(field.attname), using=using)
+                publishing.withdraw(old, [instance], using=using)
         if not instance.is_news(created=created, changed=changed):
             return
-        link_names = {field.name for field in news_links(sender)}
+        link_names = {field.name for field in links}
         has_moved = changed and changed <= link_names
         publishing.publish([instance], using=using, links=changed if has_moved else None)
 
     return on_save
+
+
+def _category_at(field: Any, key: Any, *, using: str) -> list[str]:
+    """Returns the subject of the category that a foreign key with that value leads to, in a list;
+    an empty one without a category.
+    """
+    if key is None or not read_state.strategy_of("").has_numbers:
+        return []
+    if field.target_field.primary_key:
+        return [subject_of_row(field.related_model, key)]
+    rows = tracked.every_row(field.related_model, using=using)
+    found = rows.filter(**{field.target_field.name: key}).values_list("pk", flat=True)
+    return [subject_of_row(field.related_model, pk) for pk in found]
 
 
 def _is_new(instance: Tracked, *, force_insert: bool) -> bool:
@@ -143,17 +198,20 @@ def _is_unchanged(instance: Tracked, stored: Mapping[str, Any]) -> bool:
 def on_link(
     name: str, sender: Any, instance: Model, *, action: str, using: str, **kwargs: Any
 ) -> None:
-    """Receives m2m_changed of a field in `news_for`, and publishes the posts in their new
-    categories.
+    """Receives m2m_changed of a field in `news_for`. Publishes the posts in their new categories,
+    and takes their news back in those that they leave.
     """
-    if action != "post_add":
+    if action not in {"post_add", "post_remove"}:
         return
-    linked: Iterable[Any] = (
-        kwargs["model"]._base_manager.using(using).filter(pk__in=kwargs["pk_set"])
+    linked: Iterable[Any] = tracked.every_row(kwargs["model"], using=using).filter(
+        pk__in=kwargs["pk_set"]
     )
     is_category = kwargs["reverse"]  # posts were added to a category, and not the other way round
     posts = linked if is_category else [instance]
     categories = [instance] if is_category else linked
+    if action == "post_remove":
+        publishing.withdraw(map(subject_of, categories), posts, using=using)
+        return
     news = [post for post in posts if _is_news_when_linked(post, name)]
     if news:
         publishing.publish_to(categories, news, using=using)

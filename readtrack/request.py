@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.db.models import Model
 from django.http import HttpRequest
-from django.views.generic import DetailView
+from django.views.generic.detail import BaseDetailView, DetailView
+from django.views.generic.edit import DeletionMixin
 
 from readtrack.hits.reading import Reading
 from readtrack.subjects import (
@@ -35,6 +36,8 @@ class Recorder:
     """
 
     has_script = False  # the page has the script, which reports the page again
+    has_placeholders = False  # tags have left some
+    is_closed = False  # the middleware is done with the request
     is_shared = (
         False  # the page is the same for everybody, so that only its script knows the reader
     )
@@ -80,15 +83,24 @@ class Recorder:
 
         Does nothing for the context of another view, and for an object that is not tracked.
         """
-        if not isinstance(context.get("view"), DetailView):
+        if not shows_an_object(type(context.get("view"))):
             return
         obj = context.get("object")
-        if not isinstance(obj, Model) or obj.pk is None:  # a preview shows an object not saved yet
+        # A preview shows an object that is not saved yet, though it may have a key.
+        if not isinstance(obj, Model) or obj.pk is None or obj._state.adding:
             return
         if is_counted(obj.__class__):
             self.view(obj)
         if has_read_state(obj.__class__):
             self.read(obj)
+
+
+def shows_an_object(view: type[Any]) -> bool:
+    """Returns True for Django's views of one object, DetailView and DateDetailView."""
+    if issubclass(view, DetailView):
+        return True
+    # A DeleteView shows it, too, and asks whether to delete it.
+    return issubclass(view, BaseDetailView) and not issubclass(view, DeletionMixin)
 
 
 def shared_page(view: Callable[..., Any]) -> Callable[..., Any]:

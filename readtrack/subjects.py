@@ -33,8 +33,13 @@ def subject_of_row(model: type[Model], pk: Any) -> str:
 
     Characters that could break a key or a glob are percent-encoded.
     """
+    return subject_in(label_of(model), pk)
+
+
+def subject_in(label: str, pk: Any) -> str:
+    """Returns the subject of the object with that primary key, of the model with that label."""
     encoded = pk if type(pk) is int else quote(str(pk), safe="")
-    return f"{label_of(model)}:{encoded}"
+    return f"{label}:{encoded}"
 
 
 def label_in(subject: str) -> str:

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from readtrack import tracker
+from readtrack import renames, tracker
 from readtrack.conf import conf
 from readtrack.flush.run import flush
 from readtrack.store import keys
@@ -10,10 +10,11 @@ from readtrack.store import keys
 
 @shared_task(name="readtrack.flush_views", ignore_result=True)
 def flush_views(only_changed: bool = False) -> None:  # noqa: FBT001, FBT002 - as Celery sends it
-    """Sends the publications in the outbox, and writes the live counts to SQL.
+    """Follows renames, sends the publications in the outbox, and writes the live counts to SQL.
 
     With FLUSH_TASKS above 1 it starts so many tasks, each of which flushes some of the partitions.
     """
+    renames.follow(has_late=not only_changed)
     tracker.resend()
     if conf.FLUSH_TASKS == 1:
         flush(only_changed=only_changed)

@@ -6,10 +6,11 @@ from time import perf_counter
 from typing import Any
 
 from asgiref.sync import sync_to_async
+from django.db import router
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from readtrack import buckets, subjects
+from readtrack import buckets, renames, subjects
 from readtrack.conf import conf
 from readtrack.flush import resets
 from readtrack.hits import bots, readers, visitors
@@ -25,6 +26,8 @@ from readtrack.unread.outbox import resend as resend
 from readtrack.unread.publishing import mark_unread as mark_unread
 from readtrack.unread.publishing import publish as publish
 from readtrack.unread.publishing import publish_to as publish_to
+from readtrack.unread.publishing import unpublish as unpublish
+from readtrack.unread.publishing import unpublish_from as unpublish_from
 
 
 def skip(
@@ -37,8 +40,8 @@ def skip(
 ) -> Outcome:
     """Counts the views of these subjects as skips, and returns them as an outcome.
 
-    With `agent`, robots are also counted by name. Skips that are due are sent at once. Without
-    `is_alone`, they are left to the round trip of the request's hit.
+    With `agent`, robots are also counted by name. The skips wait in `skip_buffer`, which is sent
+    once a second at most: here, or without `is_alone` in the round trip of the request's hit.
     """
     skipped = dict.fromkeys(views, reason)
     fields_of_view: list[str] = [reason]
@@ -155,3 +158,13 @@ def reset_views(obj: Model) -> None:
     resets.reset([subjects.counted_subject_of(obj)])
     if isinstance(obj, Tracked):
         obj.view_count = obj.visitor_count = StoredCount()
+
+
+def rename(obj: Model, *, before: Any) -> None:
+    """Moves everything about the object to its present primary key, from the one `before`.
+
+    Call it in the transaction that changes the key, such as a slug. Redis follows on commit.
+    """
+    old = subjects.subject_in(subjects.label_of(type(obj)), before)
+    using = router.db_for_write(type(obj), instance=obj)
+    renames.rename_subject(old, subjects.subject_of(obj), using=using)

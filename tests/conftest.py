@@ -16,7 +16,7 @@ from time import time_ns
 import pytest
 from django.conf import settings
 from pytest_django import Settings
-from redis import Redis
+from redis import VERSION, Redis
 from redis import utils as redis_utils
 
 from demo_project.engines.valkey import Valkey
@@ -37,7 +37,8 @@ from tests.support.pseudo import pseudo as pseudo
 from tests.support.wire import Wire
 
 # Each new connection tells it to the server, and redis-py reads it from a file each time: 2 ms.
-redis_utils.get_lib_version = cache(redis_utils.get_lib_version)
+if VERSION >= (5,):
+    redis_utils.get_lib_version = cache(redis_utils.get_lib_version)
 # pygal lists them for each setting of each line that it draws.
 SerieConfig = load_pygal().config.SerieConfig
 names_of_settings = dir(SerieConfig())
@@ -45,7 +46,7 @@ SerieConfig.__dir__ = lambda self: names_of_settings
 prefix_of_a_sites_tests = keys.test_prefix
 keys.test_prefix = lambda: ""  # the tests look for keys by their plain names
 Conf.TIMEOUT = 10.0  # a busy machine may be slow; tests of time-outs set their own
-buffer.LAST = 60.0
+buffer.GRACE = 60.0
 
 Start = Callable[..., Valkey]
 
@@ -70,7 +71,7 @@ def _client() -> Iterator[Redis]:
 def redis(_client: Redis) -> Redis:
     """Empties Redis. Returns a plain client, apart from readtrack's own."""
     _client.flushdb()
-    circuit.opened = circuit.slow_since = None
+    circuit.close()
     skip_buffer.clear()
     vars(watch).update(vars(Watch()))
     clock.learn(

@@ -1,22 +1,29 @@
 """Data of a deleted row is deleted, too."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
+from time import monotonic
 from typing import Any
 
 import pytest
 from django.db import connection, transaction
 from redis import Redis
 
-from readtrack import tracker
+from readtrack import receivers, reports, tracker
 from readtrack.flush import readers
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.models import Breakdown, History, ReaderHistory, Tracked
+from readtrack.models import Breakdown, History, ReaderHistory, Reset, Tracked
+from readtrack.sql import deletions
+from readtrack.store import keys, read_state
+from readtrack.store.circuit import circuit
 from readtrack.subjects import subject_of, subject_of_row
-from tests.site.models import Category, Post, Review, Topic
+from tests.site.models import Category, Manual, Post, Review, Topic
 from tests.support import factories
+from tests.support.counts import live, remaining_keys, stored
 from tests.support.counts import view_times as view
+from tests.support.interference import dump, restore
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
 
@@ -104,3 +111,189 @@ def test_a_failure_of_readtracks_tables_costs_a_committed_deletion_nothing(
     assert not Post.objects.exists()
     assert done == ["the site's own"]
     assert "on_delete.<locals>.delete" in caplog.text
+
+
+# A key that is used again
+
+
+@contextmanager
+def without_redis() -> Iterator[None]:
+    """Lets this process find Redis gone, which keeps its data."""
+    circuit.opened = monotonic()
+    try:
+        yield
+    finally:
+        circuit.opened = None
+
+
+def click(post: Post, visitor: str) -> None:
+    assert tracker.step(post, "click", visitor=Visitor(visitor))
+
+
+@pytest.fixture
+def deleted(redis: Redis) -> int:
+    """Returns the id of a post that was deleted while Redis, which has its counts, was gone."""
+    post = factories.post()
+    view(post, 10)
+    click(post, "a")
+    flush()
+    view(post, 3)
+    pk = int(post.pk)
+    with without_redis():
+        post.delete()
+    assert redis.get(f"views:total:site.post:{pk}") == "13"
+    return pk
+
+
+def test_a_new_row_inherits_nothing_though_redis_was_gone_when_the_old_one_was_deleted(
+    deleted: int, redis: Redis
+) -> None:
+    post = factories.post(pk=deleted)
+    assert remaining_keys(redis, post) == []
+    view(post, 2)
+    click(post, "b")
+    for _ in range(2):
+        flush()
+        assert (stored(post), live(redis, post)) == (2, 2)
+        assert [stage.count for stage in reports.funnel([post])] == [2, 1, 0]
+
+
+@pytest.mark.parametrize("views", [0, 2])
+def test_a_new_row_of_a_bulk_inherits_nothing_once_a_flush_has_run(
+    deleted: int, redis: Redis, views: int
+) -> None:
+    [post] = Post.objects.bulk_create([Post(pk=deleted, title="A")])
+    view(post, views)
+    flush(only_changed=True)
+    assert (stored(post), reports.views([post])[post]) == (0, 0)
+    view(post, 4)
+    for only_changed in (True, False):
+        flush(only_changed=only_changed)
+        assert (stored(post), live(redis, post)) == (4, 4)
+
+
+def test_a_new_row_made_while_redis_is_gone_inherits_nothing(deleted: int, redis: Redis) -> None:
+    with without_redis():
+        post = factories.post(pk=deleted)
+    flush()
+    view(post, 2)
+    flush()
+    assert (stored(post), live(redis, post)) == (2, 2)
+
+
+def test_a_row_of_a_model_that_is_not_tracked_inherits_nothing(redis: Redis, settings: Any) -> None:
+    settings.READTRACK = {"MODELS": {"site.Manual": {"counted": True}}}
+    receivers.connect()
+    manual = Manual.objects.create(title="A")
+    view(manual, 5)
+    flush()
+    pk = manual.pk
+    with without_redis():
+        manual.delete()
+    again = Manual.objects.create(pk=pk, title="B")
+    view(again, 2)
+    flush()
+    assert reports.views([again]) == {again: 2}
+
+
+@pytest.mark.parametrize("flushed", [0, 2])
+def test_a_snapshot_from_before_a_deletion_gives_a_new_row_nothing(
+    redis: Redis, flushed: int
+) -> None:
+    post = factories.post()
+    view(post, 10)
+    click(post, "a")
+    flush()
+    snapshot = dump(redis)
+    pk = post.pk
+    post.delete()
+    again = factories.post(pk=pk)
+    view(again, flushed)
+    flush()
+    restore(redis, snapshot)
+    flush(only_changed=True)
+    again.refresh_from_db()
+    assert reports.views([again]) == {again: flushed}
+    view(again, 3)
+    flush(only_changed=True)
+    assert (stored(again), live(redis, again)) == (flushed + 3, flushed + 3)
+
+
+def test_a_new_row_counts_on_while_a_flush_looks_at_the_deletion(redis: Redis) -> None:
+    post = factories.post()
+    view(post, 10)
+    flush()
+    pk = post.pk
+    post.delete()
+    again = factories.post(pk=pk)
+    view(again, 2)
+    redis.zrem("views:unsettled", subject_of(again))  # a flush that began before has settled it
+    flush(only_changed=True)
+    assert (stored(again), live(redis, again)) == (2, 2)
+
+
+def test_a_new_row_that_brings_counts_keeps_them(redis: Redis) -> None:
+    post = factories.post()
+    view(post, 10)
+    flush()
+    pk = post.pk
+    tracker.reset_views(post)
+    post.delete()
+    again = factories.post(pk=pk, view_count=100)
+    view(again, 2)
+    flush()
+    assert (stored(again), live(redis, again)) == (102, 102)
+
+
+def test_keys_without_a_note_of_a_deletion_stay_for_a_row_that_is_saved_with_its_key(
+    redis: Redis,
+) -> None:
+    post = factories.post()
+    view(post, 3)
+    pk = post.pk
+    Post.objects.filter(pk=pk)._raw_delete("default")  # and restored by a tool that sends signals
+    factories.post(pk=pk)
+    assert live(redis, post) == 3
+
+
+def test_a_deletion_is_noted_for_some_months(redis: Redis) -> None:
+    post, other = factories.post(), factories.post()
+    view(other)
+    tracker.reset_views(other)
+    post.delete()
+    flush()
+    assert Reset.objects.count() == 2
+    Reset.objects.update(redis_time=1)
+    flush(must_archive=True)
+    assert [row.full_subject for row in Reset.objects.all()] == [subject_of(other)]
+    assert deletions.KEPT > 30 * keys.DAY * 1_000_000
+
+
+def test_a_redis_clock_that_is_ahead_of_a_deletion_purges_it_once(
+    deleted: int, redis: Redis
+) -> None:
+    Reset.objects.update(redis_time=Reset.objects.get().redis_time + 3_600_000_000)
+    flush()
+    post = factories.post(pk=deleted)
+    view(post, 2)
+    for _ in range(2):
+        flush()
+        assert stored(post) == 2
+
+
+@pytest.mark.parametrize("state", ["bitmap", "sequence"])
+def test_a_category_with_a_key_that_is_used_again_is_unread_for_all(
+    redis: Redis, settings: Any, state: str
+) -> None:
+    settings.READTRACK = {"READ_STATE": state}
+    read_state.begin(0)
+    category, user = factories.category(), factories.user()
+    tracker.mark_unread([category])
+    tracker.mark_read(user, [category])
+    pk = category.pk
+    with without_redis():
+        category.delete()
+    again = factories.category(pk=pk)
+    assert reports.unread(user, [again]) == set()
+    tracker.resend()
+    assert reports.unread(user, [again]) == {again}

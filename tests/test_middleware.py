@@ -1,18 +1,23 @@
 """Visits to a page: what counts, what is marked read, what the page costs and shows."""
 
 import time
+from collections.abc import Callable
 from datetime import datetime
 from itertools import cycle
 from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
-from django.http import HttpResponse, JsonResponse
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404
+from django.template import engines
 from django.test import AsyncClient, Client, RequestFactory
-from django.urls import path
+from django.urls import path, reverse
 from django.utils.cache import get_conditional_response
-from django.views.generic import DetailView
+from django.views.generic import DateDetailView, DeleteView, DetailView
+from django.views.generic.edit import DeletionMixin
 from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
@@ -20,10 +25,13 @@ from readtrack import reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits import visitors
 from readtrack.middleware import ReadTrackMiddleware
+from readtrack.page.shown import page_token
 from readtrack.request import Recorder
 from readtrack.store import clock, counting
 from readtrack.subjects import subject_of
-from tests.site.models import Manual, Post
+from readtrack.views.outbound import outbound_url
+from tests.site.models import Category, Manual, Post, Product
+from tests.site.urls import urlpatterns as site_urls
 from tests.support import factories
 from tests.support.waiting import comes_true
 from tests.support.wire import Wire
@@ -745,6 +753,90 @@ def test_an_anonymous_visitor_costs_no_session_and_no_vary_but_for_dots(
     assert "Vary" not in factories.browser().get("/json/").headers
 
 
+class OuterMiddleware:
+    """Makes a page in place of one that is missing, as that of flat pages does; or fails."""
+
+    def __init__(self, get_response: Callable[[Any], Any]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: Any) -> Any:
+        response = self.get_response(request)
+        if response.status_code != 404:
+            return response
+        if request.path == "/fails/":
+            raise Http404
+        return flat_page(request)
+
+
+def flat_page(request: Any) -> HttpResponse:
+    source = (
+        "{% load readtrack %}{% unread_dot c %}|{% view_count post words %}|"
+        "{% if_unread c %}new{% else %}old{% endif_unread %}|{% readtrack_script %}"
+        "{% readtrack_panel post %}"
+    )
+    context = {"c": Category.objects.get(), "post": Post.objects.get()}
+    return HttpResponse(engines["django"].from_string(source).render(context, request))
+
+
+class Urls:
+    urlpatterns = site_urls
+
+    @staticmethod
+    def handler404(request: Any, exception: Exception) -> HttpResponse:
+        response = flat_page(request)
+        response.status_code = 404
+        return response
+
+
+@pytest.mark.parametrize("path", ["/about/", "/fails/"])
+def test_a_page_that_an_outer_middleware_makes_is_filled_in(settings: Settings, path: str) -> None:
+    settings.MIDDLEWARE = [
+        *settings.MIDDLEWARE[:-1],
+        f"{__name__}.OuterMiddleware",
+        settings.MIDDLEWARE[-1],
+    ]
+    settings.ROOT_URLCONF = Urls
+    factories.post(view_count=1234)
+    factories.category()
+    text = factories.browser(factories.user()).get(path).text
+    assert "!rt!" not in text
+    dot, count, words, script = text.split("|")
+    assert ("readtrack-dot" in dot, "1.2k views" in count, words, script) == (True, True, "new", "")
+    anonymous = factories.browser().get(path).text
+    assert "!rt!" not in anonymous
+    assert anonymous.startswith("|")
+
+
+def test_a_site_where_everybody_has_to_sign_in_has_public_pages(
+    settings: Settings, redis: Redis
+) -> None:
+    settings.MIDDLEWARE = [
+        *settings.MIDDLEWARE,
+        "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    ]
+    browser = factories.browser()
+    post = factories.post()
+    assert browser.get(f"/posts/{post.pk}/").status_code == 302
+    addresses = {
+        "the script": reverse("readtrack:page"),
+        "a link": outbound_url(post, "https://example.com/"),
+        "the honeypot": factories.honeypot(),
+        "what is unread": reverse("readtrack:unread"),
+    }
+    answers = {name: browser.get(address) for name, address in addresses.items()}
+    assert {name: answer.status_code for name, answer in answers.items()} == {
+        "the script": 200,
+        "a link": 302,
+        "the honeypot": 204,
+        "what is unread": 401,
+    }
+    assert answers["a link"]["Location"] == "https://example.com/"
+    token = page_token(RequestFactory().get("/"), views=[post])
+    told = browser.post(addresses["the script"], token, content_type="text/plain")
+    assert (told.status_code, views(redis, post)) == (200, 1)
+    assert browser.post(reverse("readtrack:read")).status_code == 401
+
+
 def test_a_site_without_authentication_counts_too(redis: Redis, settings: Settings) -> None:
     settings.MIDDLEWARE = ["readtrack.middleware.ReadTrackMiddleware"]
     post = factories.post()
@@ -824,7 +916,62 @@ class Json(DetailView):
         return JsonResponse({"title": self.get_object().title})
 
 
-@pytest.mark.parametrize("view", [Rendered, WithoutSuper, Json])
+class Dated(DateDetailView):
+    model = Post
+    template_name = "site/post.html"
+    date_field = "created_at"
+    month_format = "%m"
+    allow_future = True
+
+    def get_object(self, queryset: Any = None) -> Any:
+        return get_object_or_404(Post, pk=self.kwargs["pk"])
+
+
+class WithButton(DeletionMixin, DetailView):
+    """A page of the post, whose form deletes it."""
+
+    model = Post
+    template_name = "site/post.html"
+
+
+class Deleting(DeleteView):
+    model = Post
+    template_name = "site/post.html"
+    success_url = "/"
+
+
+class Preview(DetailView):
+    """Shows a product that is not saved, but has a key already."""
+
+    template_name = "site/post.html"
+
+    def get_object(self, queryset: Any = None) -> Any:
+        return Product(pk=UUID(int=5), name="A")
+
+
+@pytest.mark.parametrize(
+    ("view", "is_counted"),
+    [(Dated, True), (WithButton, True), (Deleting, False), (Preview, False)],
+)
+def test_djangos_views_of_one_object_count_it(
+    view: Any, is_counted: bool, settings: Settings, redis: Redis
+) -> None:
+    post = factories.post()
+    settings.ROOT_URLCONF = (path("<int:pk>/", view.as_view()),)
+    settings.READTRACK = {"DEBUG_HEADER": True}
+    response = factories.browser().get(f"/{post.pk}/")
+    assert (response.status_code, views(redis, post)) == (200, is_counted)
+    assert (recorded(redis) != []) is is_counted
+    expected = {Deleting: None, Preview: "no subject"}.get(view, "counted")
+    assert response.get("X-Readtrack") == expected
+
+
+class DatedJson(Dated):
+    def render_to_response(self, context: Any, **kwargs: Any) -> HttpResponse:
+        return JsonResponse({"title": self.get_object().title})
+
+
+@pytest.mark.parametrize("view", [Rendered, WithoutSuper, Json, DatedJson])
 def test_a_detail_view_that_counts_nothing_says_so_with_debug(
     view: Any, settings: Settings, redis: Redis
 ) -> None:

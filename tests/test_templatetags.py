@@ -1,5 +1,6 @@
 """`{% view_count %}` and `{% unread_dot %}` in templates."""
 
+import re
 from typing import Any
 
 import pytest
@@ -7,17 +8,20 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.template import Context, Template, TemplateSyntaxError
-from django.test import AsyncClient
+from django.test import AsyncClient, Client
 from django.urls import path
+from django.utils.translation import override
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from readtrack import tracker
 from readtrack.flush.run import flush
 from readtrack.page import placeholders
+from readtrack.page.rendering import in_words, new_items
+from readtrack.request import Recorder
 from readtrack.sql import raising
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
-from tests.site.models import Manual, Post, Publication
+from tests.site.models import Category, Manual, Post, Publication
 from tests.support import factories
 from tests.support.wire import Wire
 
@@ -141,11 +145,82 @@ def test_a_count_loads_no_deferred_column(
 ) -> None:
     factories.post(view_count=5)
     post = Post.objects.only("pk").get()
-    request = type("Request", (), {"readtrack": None})()
+    request = type("Request", (), {"readtrack": Recorder()})()
     with django_assert_num_queries(0), wire.counted() as trips:
         left = page("{% view_count post %}", request, post=post)
     assert left.startswith(f"!rt!count!site.post:{post.pk}!!")
     assert trips == [0]
+
+
+def spoken(request: HttpRequest) -> HttpResponse:
+    """A page whose counts and dots stand inside and outside of blocks of a language."""
+    objects = {"post": Post.objects.get(), "category": Category.objects.get()}
+    source = "{% view_count post words %}|{% unread_dot category %}"
+    if "override" in request.GET:
+        with override(request.GET["override"]):
+            return HttpResponse(page(source, request, **objects))
+    around = f"{{% language 'de' %}}{source}{{% language 'fr' %}}{source}{{% endlanguage %}}{{% endlanguage %}}"
+    text = page("{% load i18n cache %}" + source + around + source, request, **objects)
+    if "stream" in request.GET:
+        return StreamingHttpResponse(text[at : at + 50] for at in range(0, len(text), 50))  # type: ignore[return-value]
+    return HttpResponse(text)
+
+
+@pytest.fixture
+def reader(settings: Settings) -> Client:
+    settings.ROOT_URLCONF = "tests.test_templatetags"
+    factories.post(view_count=1234)
+    factories.category()
+    return factories.browser(factories.user())
+
+
+def languages(text: str) -> list[str]:
+    """Returns the languages of the dots in the page, in their order."""
+    texts = re.findall('readtrack-dot__text">([^<]+)<', text)
+    names = {}
+    for language in ("en", "de", "fr"):
+        with override(language):
+            [name] = re.findall('readtrack-dot__text">([^<]+)<', new_items(0))
+            names[name] = language
+            names[in_words(1234)] = language
+    counts = re.findall('title="[^"]+">([^<]+)<', text)
+    assert [names[text] for text in counts] == [names[text] for text in texts]
+    return [names[text] for text in texts]
+
+
+@pytest.mark.parametrize("query", ["", "?stream"])
+def test_a_count_and_a_dot_are_in_the_language_of_the_block_around_them(
+    reader: Client, query: str
+) -> None:
+    assert languages(text_of(reader.get(f"/spoken/{query}"))) == ["en", "de", "fr", "en"]
+    assert languages(text_of(reader.get(f"/spoken/{query}"))) == ["en", "de", "fr", "en"]
+
+
+@pytest.mark.parametrize("language", ["de", "pt-br", "en"])
+def test_a_count_is_in_the_language_that_a_view_sets(reader: Client, language: str) -> None:
+    text = text_of(reader.get("/spoken/", {"override": language}))
+    with override(language):
+        assert in_words(1234) in text
+        assert new_items(0) in text
+
+
+def test_a_count_is_in_the_language_that_the_reader_asks_for(
+    reader: Client, settings: Settings
+) -> None:
+    settings.MIDDLEWARE = ["django.middleware.locale.LocaleMiddleware", *settings.MIDDLEWARE]
+    for language in ("fr", "de"):
+        with override(None):  # the middleware leaves its language behind
+            text = text_of(reader.get("/spoken/", headers={"Accept-Language": language}))
+        assert languages(text) == [language, "de", "fr", language]
+
+
+def test_the_placeholders_of_a_fragment_that_all_languages_share_name_none(rf: Any) -> None:
+    request = rf.get("/")
+    request.readtrack = Recorder()
+    request.LANGUAGE_CODE = "de"
+    with override("de"):
+        assert "@" not in page("{% view_count post %}", request, post=factories.post())
+    assert "@en-us!" in page("{% view_count post %}", request, post=factories.post())
 
 
 def test_a_tag_writes_no_count_and_no_read_state(redis: Any) -> None:
@@ -169,7 +244,11 @@ def deferred_page(request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
     return StreamingHttpResponse([content]) if "stream" in request.GET else HttpResponse(content)
 
 
-urlpatterns = [path("deferred/", deferred_page), path("async/", sync_to_async(deferred_page))]
+urlpatterns = [
+    path("spoken/", spoken),
+    path("deferred/", deferred_page),
+    path("async/", sync_to_async(deferred_page)),
+]
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Parts of a page that depend on the reader: dots, numbers of news, and blocks."""
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -12,9 +12,9 @@ from django.test import RequestFactory
 from readtrack import tracker
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page import filling, stream
-from readtrack.page.placeholders import ELSE, END, Placeholder
+from readtrack.page.placeholders import ELSE, END, IF, Placeholder
 from readtrack.page.rendering import new_items
-from readtrack.request import TrackedRequest
+from readtrack.request import Recorder, TrackedRequest
 from readtrack.subjects import subject_of
 from tests.support import factories
 from tests.support.wire import Wire
@@ -125,7 +125,7 @@ def test_parts_are_cut_out_of_an_asynchronous_stream_too(user: Any, pair: list[A
 
 
 @pytest.mark.parametrize(
-    "text", ["Hello!", "!rt", "!rt!dot!site.category:1!0!AAAA", "!rt!if!x!1!AAAAAAAAAAAAAAAA!"]
+    "text", ["Hello!", "!rt", "!rt!dot!site.category:1!0!AAAA", "!rt!if!x!1!AAAAAAAAAAAAAAAA"]
 )
 def test_a_stream_that_only_looks_like_a_placeholder_at_its_end_is_whole(
     user: Any, text: str
@@ -146,7 +146,7 @@ def test_a_stream_that_only_looks_like_a_placeholder_at_its_end_is_whole(
 
 def _tracked() -> Any:
     request: Any = RequestFactory().get("/")
-    request.readtrack = None
+    request.readtrack = Recorder()
     return request
 
 
@@ -168,6 +168,65 @@ def test_an_end_that_begins_nowhere_does_no_harm(user: Any, pair: list[Any]) -> 
     subject = subject_of(pair[0])
     content = f"a{Placeholder(ELSE, subject)}b{Placeholder(END, subject)}c"
     assert filling.filled(content.encode(), lambda: user.pk) == b"abc"
+
+
+class Marks(NamedTuple):
+    """The marks of an `if_unread`, as somebody may find them in a mail."""
+
+    start: str
+    middle: str
+    end: str
+
+
+@pytest.fixture
+def found(pair: list[Any]) -> Marks:
+    """Returns the marks of a category that is read."""
+    subject = subject_of(pair[0])
+    return Marks(*(str(Placeholder(kind, subject)) for kind in (IF, ELSE, END)))
+
+
+PAGES = {
+    "a start": "before{start}after",
+    "starts": "before{start}{start}after",
+    "a start and a middle": "before{start}{middle}after",
+    "a middle and an end": "before{middle}{end}after",
+    "an end before a start": "before{end}{start}after",
+}
+
+
+@pytest.mark.parametrize("source", PAGES.values(), ids=PAGES)
+def test_a_mark_that_somebody_pastes_hides_nothing(user: Any, found: Marks, source: str) -> None:
+    text = source.format(**found._asdict())
+    assert filling.filled(text.encode(), lambda: user.pk) == b"beforeafter"
+    parts = _pieces(text, 30)
+    response = served(lambda request: StreamingHttpResponse(parts), user)
+    assert response.getvalue() == b"beforeafter"
+
+
+@pytest.mark.parametrize("pasted", ["start", "middle", "end"])
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+def test_a_mark_that_somebody_pastes_leaves_other_parts_alone(
+    user: Any, pair: list[Any], found: Marks, pasted: str, place: int
+) -> None:
+    request = _tracked()
+    whole = rendered(
+        "{% if_unread c %}new{% else %}old{% endif_unread %}", c=pair[1], request=request
+    )
+    other = str(Placeholder(ELSE, subject_of(pair[1])))
+    new, old = whole.split(other)
+    pieces = ["a", new, other, old, "z"]
+    pieces[place] += getattr(found, pasted)
+    assert filling.filled("".join(pieces).encode(), lambda: user.pk) == b"anewz"
+
+
+def test_a_start_that_somebody_pastes_holds_a_stream_up_for_a_while_only(
+    user: Any, found: Marks
+) -> None:
+    parts = ["a", found.start, *["." * 1_000] * (stream.LONGEST_WAIT // 1_000 + 1), "z"]
+    response = served(lambda request: StreamingHttpResponse(parts), user)
+    sent = list(response.streaming_content)
+    assert b"".join(sent) == "".join(parts).replace(found.start, "").encode()
+    assert len(sent) > 2
 
 
 def test_a_post_without_read_state_has_no_dot(user: Any, settings: Any) -> None:

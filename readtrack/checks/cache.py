@@ -14,7 +14,7 @@ def check_cache() -> list[checks.CheckMessage]:
         return []
     return [
         checks.Error(
-            f"The cache '{conf.CACHE}' cannot be used: {problem}.",
+            f"The cache '{conf.CACHE}' cannot be used: {problem.rstrip('.')}.",
             hint=(
                 "Give readtrack an alias of its own: CACHES['readtrack'] ="
                 " {'BACKEND': 'django_redis.cache.RedisCache',"

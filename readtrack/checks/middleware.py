@@ -9,6 +9,9 @@ MIDDLEWARE = "readtrack.middleware.ReadTrackMiddleware"
 AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
 UPDATE_CACHE = "django.middleware.cache.UpdateCacheMiddleware"
 CONDITIONAL_GET = "django.middleware.http.ConditionalGetMiddleware"
+# They make a page once the middlewares behind them are done.
+PAGE_MAKER = re.compile(r"(?<!Redirect)FallbackMiddleware$")
+CSP = ("django.middleware.csp.ContentSecurityPolicyMiddleware", "csp.middleware.CSPMiddleware")
 COMPRESSOR = re.compile("gzip|brotli|compress|zstd", re.IGNORECASE)  # in the name of a middleware
 
 
@@ -103,4 +106,32 @@ def check_conditional_get() -> list[checks.CheckMessage]:
             ),
             id="readtrack.W018",
         )
+    ]
+
+
+def check_page_makers() -> list[checks.CheckMessage]:
+    """Checks that no middleware makes pages once ReadTrackMiddleware is done."""
+    return [
+        checks.Warning(
+            f"'{path}' comes before ReadTrackMiddleware, so the pages that it makes count no view,"
+            " and each of their counts and dots takes a round trip of its own.",
+            hint=f"Move 'readtrack.middleware.ReadTrackMiddleware' above '{path}' in MIDDLEWARE.",
+            id="readtrack.W061",
+        )
+        for path in settings.MIDDLEWARE
+        if PAGE_MAKER.search(path) and _precedes(path, MIDDLEWARE)
+    ]
+
+
+def check_csp() -> list[checks.CheckMessage]:
+    """Checks that a page out of `cache_page` gets its nonce before the policy is sent."""
+    return [
+        checks.Warning(
+            f"'{path}' comes after ReadTrackMiddleware, so on a page out of cache_page the browser"
+            " refuses the script: the nonce is put into the page when the policy is made already.",
+            hint=f"Move '{path}' above 'readtrack.middleware.ReadTrackMiddleware' in MIDDLEWARE.",
+            id="readtrack.W062",
+        )
+        for path in CSP
+        if _precedes(MIDDLEWARE, path)
     ]

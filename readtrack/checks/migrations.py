@@ -1,8 +1,11 @@
 """Checks of the site's migrations."""
 
 import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from django.core import checks
+from django.db.migrations import DeleteModel, Migration, SeparateDatabaseAndState
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.state import ProjectState
 
@@ -55,3 +58,56 @@ def _missing_fields(model: type[Tracked], state: ProjectState) -> list[str]:
     if model_state is None:
         return list(COUNTS)
     return [field_name for field_name in COUNTS if field_name not in model_state.fields]
+
+
+def check_moves() -> list[checks.CheckMessage]:
+    """Checks that a model which came from another app, with its table, brought its numbers along."""
+    loader = MigrationLoader(None, load=False)
+    try:
+        loader.load_disk()
+    except Exception:  # Django's own commands report broken migrations
+        return []
+    migrations = loader.disk_migrations.values()
+    followed = set(_followed_labels(migrations))
+    left = [one for migration in migrations for one in _models_left(migration)]
+    messages: list[checks.CheckMessage] = []
+    for model in dict.fromkeys([*subjects.counted_models(), *subjects.read_state_models()]):
+        label = model._meta.label
+        for app, name in left:
+            if name != model._meta.model_name or app == model._meta.app_label:
+                continue
+            if model._meta.label_lower in followed:
+                continue
+            messages.append(
+                checks.Warning(
+                    f"{label} took over the table of a model of the app {app}, and no migration"
+                    " moves its counts and dots.",
+                    hint=(
+                        "Put this last in the migration that made"
+                        f" {label}: readtrack.operations.FollowRename("
+                        f"'{app}.{model.__name__}', '{label}'). If that migration has run, make"
+                        " another one for it."
+                    ),
+                    id="readtrack.W056",
+                )
+            )
+    return messages
+
+
+def _followed_labels(migrations: Iterable[Migration]) -> Iterator[str]:
+    """Yields the new labels in the FollowRename of these migrations, in lower case."""
+    for migration in migrations:
+        operations: list[Any] = [*migration.operations]
+        for operation in operations:
+            # By name, because operations are above the checks.
+            if type(operation).__name__ == "FollowRename":
+                yield operation.after.lower()
+
+
+def _models_left(migration: Migration) -> Iterator[tuple[str, str]]:
+    """Yields the app and the name of models that the migration deletes without their tables."""
+    for operation in migration.operations:
+        if isinstance(operation, SeparateDatabaseAndState):
+            for inner in operation.state_operations:
+                if isinstance(inner, DeleteModel):
+                    yield migration.app_label, inner.name_lower

@@ -5,13 +5,15 @@ import re
 from django.conf import settings
 from django.core import checks
 
-from readtrack.conf import conf, function_problem, patterns
+from readtrack.conf import DEFAULTS, conf, function_problem, patterns
 from readtrack.hits import addresses, dimensions, exclusions
 from readtrack.models import KIND_LENGTH
 from readtrack.store import keys
 
 # Names of settings.
 AT_LEAST_ONE = ("FLUSH_TASKS",)
+# Seconds beyond which a setting was probably meant in milliseconds.
+MOST_SECONDS = {"TIMEOUT": 30, "CIRCUIT": 600, "BUFFER": 300, "FLUSH_INTERVAL": 43_200}
 PATTERNS = ("BOTS", "NOT_BOTS", "SHARED_PATHS")
 FUNCTIONS = ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
 
@@ -39,6 +41,25 @@ def check_at_least_one() -> list[checks.CheckMessage]:
         for name in AT_LEAST_ONE
         if getattr(conf, name) == 0
     ]
+
+
+def check_seconds() -> list[checks.CheckMessage]:
+    """Checks that no time is so long that milliseconds were meant."""
+    messages: list[checks.CheckMessage] = []
+    for name, most in MOST_SECONDS.items():
+        seconds = getattr(conf, name)
+        if seconds > most:
+            messages.append(
+                checks.Warning(
+                    f"READTRACK['{name}'] is {seconds} seconds, which is very long.",
+                    hint=(
+                        f"It is in seconds. If you meant {seconds} milliseconds, write"
+                        f" {seconds / 1000:g}; the default is {DEFAULTS[name]:g}."
+                    ),
+                    id="readtrack.W064",
+                )
+            )
+    return messages
 
 
 def check_partitions() -> list[checks.CheckMessage]:
@@ -117,7 +138,7 @@ def check_address_header() -> list[checks.CheckMessage]:
             f"READTRACK['ADDRESS_HEADER'] is {conf.ADDRESS_HEADER!r},"
             " which cannot be the name of a header.",
             hint="Give the name as the proxy sends it, such as 'X-Forwarded-For' or 'Forwarded'.",
-            id="readtrack.E057",
+            id="readtrack.E073",
         )
     ]
 
@@ -152,7 +173,7 @@ def check_cookie_path() -> list[checks.CheckMessage]:
                 "Give it the path below which browsers see the site's pages, such as '/shop',"
                 " or leave it out for '/'."
             ),
-            id="readtrack.E055",
+            id="readtrack.E071",
         )
     ]
 
@@ -173,7 +194,7 @@ def check_cookie_domain() -> list[checks.CheckMessage]:
                 "Give it a domain without scheme, port and path that the hosts in ALLOWED_HOSTS"
                 " are in, or leave it out for the host of each page."
             ),
-            id="readtrack.E056",
+            id="readtrack.E072",
         )
     ]
 
@@ -255,7 +276,8 @@ def check_exclusions() -> list[checks.CheckMessage]:
             hint=(
                 "Give 'staff': True; lists of names in 'groups', of 'app.codename' in"
                 " 'permissions', of regular expressions in 'paths', of addresses in 'networks';"
-                " and in 'function' the path of a function (request)."
+                " in 'function' the path of a function (request); and 'reads': True to leave out"
+                " reads as well."
             ),
             id="readtrack.E026",
         )

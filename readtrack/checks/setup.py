@@ -17,6 +17,7 @@ from readtrack.checks import (
     tenants,
     unique_visitors,
     urls,
+    users,
 )
 
 Check = Callable[[], list[CheckMessage]]
@@ -30,6 +31,7 @@ TYPE_CHECKS: tuple[Check, ...] = (
 )
 CHECKS: tuple[Check, ...] = (
     *TYPE_CHECKS,
+    users.check_user_model,
     cache.check_cache,
     cache.check_key_prefix,
     tenants.check_tenants,
@@ -39,7 +41,10 @@ CHECKS: tuple[Check, ...] = (
     middleware.check_site_cache,
     urls.check_script,
     middleware.check_conditional_get,
+    middleware.check_page_makers,
+    middleware.check_csp,
     setting_values.check_at_least_one,
+    setting_values.check_seconds,
     setting_values.check_partitions,
     setting_values.check_flush_tasks,
     setting_values.check_patterns,
@@ -62,6 +67,7 @@ CHECKS: tuple[Check, ...] = (
     models.check_parents,
     models.check_count_fields,
     migrations.check_migrations,
+    migrations.check_moves,
     unique_visitors.check_strategies,
     unique_visitors.check_reader_numbers,
 )

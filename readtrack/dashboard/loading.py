@@ -269,6 +269,7 @@ def load(
     objects = Objects(scope, needs.order, obj)
     if scope.is_listed:
         objects.choose()
+    # The scope of all time has a span of today only, until its first day is looked up.
     scope_with_start = _with_first_day(scope, objects) if needs.has_points else scope
     bounds = Bounds.of(scope_with_start)
     columns = ModelColumns.of(objects)
@@ -302,6 +303,7 @@ def load(
         sections = _sections(scope, is_whole=answers.is_whole)
     accounts = 0
     if sections:
+        # The number is cached: the second argument changes every ACCOUNTS_AGE seconds.
         accounts = _accounts(keys.prefix(), monotonic() // ACCOUNTS_AGE)
     return DashboardData(
         asked=scope,
@@ -314,6 +316,7 @@ def load(
         gap_index=bounds.gap_index,
         is_live=answers.is_live,
         is_whole=answers.is_whole,
+        # The only result; no skips if Redis, or the server that has them, does not answer.
         skips=next(filter(None, answers.skips), []),
         trending=trending_now,
         entries=entries,

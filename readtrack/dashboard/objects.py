@@ -210,19 +210,22 @@ class Objects:
 
     @cached_property
     def ranking(self) -> list[Ranked]:
-        """The subjects of the list of `days` and of shorter lists, most viewed first."""
+        """The subjects of the list of `days` and of shorter lists, most viewed first.
+
+        Their views are the highest number that one of the lists has: there were as many at least.
+        """
         entries = popular.entries(*self._list_labels, days=self.days, by="views")
-        # Not by the bound, which adds up the numbers of a subject in several lists, and so would
-        # put subjects first that were viewed of late.
-        entries = entries.annotate(least=Max("views")).order_by("-least", "subject")
+        # Not by `bound`, the order of `popular.entries`, which adds up the numbers of a subject in
+        # several lists, and so would put subjects first that were viewed of late.
+        entries = entries.annotate(at_least=Max("views")).order_by("-at_least", "subject")
         has_first_hour = self.days == popular.EVER
         if has_first_hour:
             entries = entries.annotate(start=Subquery(history.first_hour(self.model_columns)))
         ranking = []
         # Annotations come behind the columns of `popular.entries`.
-        for subject, _bound, _first, _end, _number, least, *start in entries[:MOST]:
+        for subject, _bound, _first, _end, _number, at_least, *start in entries[:MOST]:
             first_hour = start[0] if has_first_hour else None
-            ranking.append(Ranked(subject, least, first_hour))
+            ranking.append(Ranked(subject, at_least, first_hour))
         return ranking
 
     @property
@@ -235,13 +238,17 @@ class Objects:
 
     @property
     def is_cut(self) -> bool:
-        """Returns True if objects are left out that may have views in the period."""
+        """True if objects are left out that may have views in the period."""
         if self.scope.is_listed:
             objects_by_label = Counter(subject.partition(":")[0] for subject in self.stored)
             return MOST in objects_by_label.values()
-        # By views of all time the list has the order of the objects, so it lacks none of the best.
-        is_by_list = self.order == "views" and self.scope.before is None
-        return self.days == popular.EVER and not is_by_list and len(self.stored) >= CANDIDATES
+        # A list of so many days has the order that the table has, so its first objects are the best.
+        if self.days != popular.EVER or len(self.stored) < CANDIDATES:
+            return False
+        # The list of all time is sorted by views of all time. A table with another order, or of a
+        # period that ended earlier, may have objects that are far down in this list.
+        has_order_of_list = self.order == "views" and self.scope.before is None
+        return not has_order_of_list
 
     @property
     def first(self) -> list[str]:

@@ -45,6 +45,7 @@ REASONS: Mapping[Reason, Any] = {
     "status": gettext_lazy("not a successful page"),
     "anonymous": gettext_lazy("anonymous visitors are not counted"),
     "excluded": gettext_lazy("left out by the site's settings, or a link of the admin"),
+    "busy": gettext_lazy("no connection to Redis was free"),
     "error": gettext_lazy("an error: it could not be counted"),
 }
 OF_THE_SITE = gettext_lazy("Of the whole site, whatever the filters.")
@@ -126,7 +127,7 @@ class ObjectRows(NamedTuple):
 
     columns: list[Column]
     rows: list[Row]
-    among: str  # a sentence for the caption; "" if all objects of the scope were compared
+    caption: str  # which objects were compared; "" if all objects of the scope were
 
 
 class DimensionLabels(NamedTuple):
@@ -229,10 +230,10 @@ def _of_objects(
         numbers = _numbers_of(entry, data, compared=compared)
         values = [numbers[key] for key in column_keys]
         rows.append(Row((data.objects[entry.subject], *values), {"object": entry.subject}))
-    among = ""
+    caption = ""
     if data.objects.is_cut:
-        among = _("Among the objects with the most views of all time.")
-    return ObjectRows(_columns("title", *column_keys), rows, among)
+        caption = _("Among the objects with the most views of all time.")
+    return ObjectRows(_columns("title", *column_keys), rows, caption)
 
 
 def _numbers_of(entry: Entry, data: DashboardData, *, compared: str) -> dict[str, Any]:
@@ -264,7 +265,7 @@ def most_viewed(data: DashboardData) -> Table:
     objects = _of_objects(data, viewed, "views", *COMPARED, "visitors", "reads", "trend")
     empty = _("No views in this period.")
     return Table(
-        "most-viewed", _("Most viewed"), objects.among, objects.columns, objects.rows, empty
+        "most-viewed", _("Most viewed"), objects.caption, objects.columns, objects.rows, empty
     )
 
 
@@ -297,7 +298,7 @@ def grew_most(data: DashboardData) -> Table:
     """Returns the objects with the most views more than in the period before."""
     grown = [entry for entry in data.entries if entry.growth > 0]
     objects = _of_objects(data, grown, "growth", "views", *COMPARED, "trend")
-    caption = objects.among
+    caption = objects.caption
     # The list of all time has no first day. If it is not cut, it has all objects.
     is_of_list = not data.asked.is_listed and data.objects.days != popular.EVER
     if not caption and is_of_list:
@@ -384,7 +385,7 @@ def really_read(data: DashboardData) -> Table:
     return Table(
         name="really-read",
         title=_("Really read"),
-        caption=f"{caption} {objects.among}".rstrip(),
+        caption=f"{caption} {objects.caption}".rstrip(),
         columns=objects.columns,
         rows=objects.rows,
         empty=_("No text was read in this period."),

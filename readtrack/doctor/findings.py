@@ -1,5 +1,6 @@
 """The findings of the doctor: its judgements of measurements. Nothing here asks a server."""
 
+import re
 from collections.abc import Collection
 from datetime import timedelta
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from readtrack.doctor.measurements import (
     Ping,
     Role,
     Scripts,
+    Shortage,
     Totals,
     Version,
 )
@@ -33,6 +35,8 @@ OLDEST_VERSION = (6, 2)
 NEARLY_FULL = 0.9  # share of the limit of memory
 EXAMPLES = 3  # keys or subjects that a message names
 STATEMENT = 200  # characters that are shown of a statement
+# What Redis says to SELECT: of a number too high, and in a cluster.
+NO_DATABASE = re.compile("DB index|SELECT is not allowed in cluster mode", re.IGNORECASE)
 
 NO_SCHEDULE = (
     "Are Celery's worker and beat running, with readtrack_schedule in CELERY_BEAT_SCHEDULE?"
@@ -201,7 +205,25 @@ def of_scripts(scripts: Scripts) -> list[Finding]:
         _error(
             f"Redis refuses the Lua scripts: {scripts.refusal}",
             "Nothing is counted without them."
-            " Let the Redis user run EVAL, EVALSHA, SCRIPT LOAD and what they call.",
+            " Let the Redis user run EVAL, EVALSHA and the commands that the scripts call.",
+        )
+    ]
+
+
+def of_shortage(shortage: Shortage) -> list[Finding]:
+    """Judges whether pages find a free connection to Redis."""
+    if not shortage.views:
+        return [_ok("No view was lost in the last 24 hours for want of a connection to Redis.")]
+    limits = f"max_connections is {shortage.of_pool} for each process"
+    if shortage.of_server:
+        limits += f", and the server's maxclients is {shortage.of_server:,}"
+    return [
+        _warning(
+            f"In the last 24 hours {counted(shortage.views, 'view')} did not count,"
+            f" because no connection to Redis was free in time: {limits}.",
+            "Give each process as many connections as it has threads"
+            f" (CACHES['{conf.CACHE}'], CONNECTION_POOL_KWARGS), and the server more than all"
+            " processes take together. Or run fewer threads.",
         )
     ]
 
@@ -293,17 +315,30 @@ def of_locks(locks: Locks) -> list[Finding]:
 
 
 def of_totals(totals: Totals) -> list[Finding]:
-    """Judges whether all totals are numbers."""
-    if not totals.broken:
-        return [_ok(f"{counted(totals.count, 'total')} looked at, and all of them are numbers.")]
-    return [
-        _error(
-            f"Not a number in Redis: {counted(len(totals.broken), 'total')},"
-            f" such as {_examples(totals.broken)}.",
-            "Its views do not count, and pages show SQL's."
-            " Delete the key in Redis: it then goes on from SQL's.",
+    """Judges whether all totals are numbers, and of models that the site counts."""
+    findings = []
+    if totals.broken:
+        findings.append(
+            _error(
+                f"Not a number in Redis: {counted(len(totals.broken), 'total')},"
+                f" such as {_examples(totals.broken)}.",
+                "Its views do not count, and pages show SQL's."
+                " Delete the key in Redis: it then goes on from SQL's.",
+            )
         )
-    ]
+    else:
+        message = f"{counted(totals.count, 'total')} looked at, and all of them are numbers."
+        findings.append(_ok(message))
+    if totals.unknown:
+        findings.append(
+            _warning(
+                f"Redis has totals of models that are not counted: {_examples(totals.unknown)}.",
+                "If such a model was renamed or moved to another app, add"
+                " readtrack.operations.FollowRename(old, new) to a migration. If it is gone for"
+                f" good, delete the keys that match '*:{totals.unknown[0]}*'.",
+            )
+        )
+    return findings
 
 
 def of_drift(drift: Drift | None) -> list[Finding]:
@@ -360,6 +395,17 @@ def failure(error: connection.RedisError | Error) -> Finding:
     )
 
 
+def names_no_database(error: connection.ResponseError) -> bool:
+    """Returns True if the server has no database of the number in LOCATION."""
+    return NO_DATABASE.search(str(error)) is not None
+
+
 def refusal(error: connection.ResponseError) -> Finding:
     """Returns the finding for an examination whose commands the Redis user may not run."""
+    if names_no_database(error):
+        return _error(
+            f"Redis has no database of that number, so nothing is counted: {error}",
+            f"Correct the number at the end of LOCATION in CACHES['{conf.CACHE}']: usually it is"
+            " 0 to 15, and in a cluster 0. Or raise `databases` in redis.conf.",
+        )
     return _note(f"Not examined: {error}", "Let the Redis user run it, or look at it yourself.")

@@ -5,9 +5,10 @@ if a server fails or refuses, unless they say otherwise.
 """
 
 import timeit
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import sha1
 from itertools import islice
 from typing import Any
 
@@ -19,11 +20,19 @@ from readtrack.models import FlushRun, UnsentPublication
 from readtrack.sql import databases, row_counts, runs
 from readtrack.store import connection, counters, keys, scripts, skips
 from readtrack.store.cluster import Cluster
-from readtrack.subjects import rows_by_model, tracked_models
+from readtrack.subjects import (
+    counted_models,
+    label_in,
+    label_of,
+    rows_by_model,
+    tracked_models,
+)
 from readtrack.unread import outbox as unsent
 
 PINGS = 5
 NOTICED = 24  # hours for which notices about addresses are read
+LOST = 24  # hours for which lost views are counted
+ONE = "return 1"  # a script
 MOST_TOTALS = 1_000_000  # totals that are checked at most, which takes two seconds
 SAMPLE = 1_000  # totals that are compared with SQL at most
 HOUR = timedelta(hours=1)
@@ -82,6 +91,15 @@ class Scripts:
 
 
 @dataclass(frozen=True, slots=True)
+class Shortage:
+    """Whether pages found no free connection to Redis."""
+
+    views: int  # that were lost in the last 24 hours
+    of_pool: int  # max_connections, of each process
+    of_server: int  # maxclients; 0 if the server does not tell
+
+
+@dataclass(frozen=True, slots=True)
 class Addresses:
     """What web processes noticed about the addresses of new visitors in the last 24 hours."""
 
@@ -129,6 +147,7 @@ class Totals:
 
     count: int  # totals that were checked
     broken: Collection[str]  # keys of totals that are no numbers
+    unknown: Sequence[str]  # labels of models that this site does not count
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,17 +223,28 @@ def _configured(name: str, client: Any) -> str | None:
 
 
 def lua_scripts() -> Scripts:
-    """Tries whether the Redis user may load the scripts and run them, by their text and digest."""
+    """Tries whether the Redis user may run scripts by their text and by their digest."""
     try:
         for client in connection.servers(patient=True):
-            client.eval("return 1", 0)
-            client.evalsha(client.script_load("return 1"), 0)
-            scripts.load(client)
+            client.eval(ONE, 0)
+            client.evalsha(sha1(ONE.encode(), usedforsecurity=False).hexdigest(), 0)
         epochs = [counters.epoch(tag) for tag in keys.tags()]
         scripts.run_all(*epochs, patient=True)
     except connection.ResponseError as error:
         return Scripts(refusal=str(error))
     return Scripts(refusal=None)
+
+
+def shortage() -> Shortage:
+    """Reads how many views were lost for want of a connection, and the limits of connections."""
+    [hours] = scripts.run_all(skips.by_hour(LOST, at=buckets.now()))
+    client = connection.servers()[0]
+    try:
+        of_server = int(client.info("clients").get("maxclients", 0))
+    except connection.ResponseError:  # the Redis user may not ask
+        of_server = 0
+    views = sum(hour["busy"] for hour in hours)
+    return Shortage(views, client.connection_pool.max_connections, of_server)
 
 
 def addresses() -> Addresses:
@@ -273,13 +303,16 @@ def totals() -> Totals:
     client: Any = connection.connect(patient=True)
     count = 0
     broken = []
+    labels: set[str] = set()
     for subject, total in _some_totals(MOST_TOTALS):
         count += 1
+        labels.add(label_in(subject))
         if total is None:
             key = keys.total(subject)
             if client.exists(key):  # otherwise the total was removed meanwhile
                 broken.append(key)
-    return Totals(count, broken)
+    known = {label_of(model) for model in counted_models()}
+    return Totals(count, broken, sorted(labels - known))
 
 
 def drift() -> Drift | None:

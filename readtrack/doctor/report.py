@@ -36,6 +36,7 @@ EXAMINATIONS = (
         "persistence", measurements.persistence, findings.of_persistence, REDIS, is_by_server=True
     ),
     Examination("scripts", measurements.lua_scripts, findings.of_scripts, REDIS),
+    Examination("connections", measurements.shortage, findings.of_shortage, REDIS),
     Examination("addresses", measurements.addresses, findings.of_addresses, REDIS),
     Examination("flushes", measurements.flushes, findings.of_flushes, SQL),
     Examination("outbox", measurements.outbox, findings.of_outbox, SQL),
@@ -57,6 +58,8 @@ def examine() -> Iterator[Finding]:
         try:
             results = _results(examination)
         except connection.ResponseError as error:
+            if examination.name == "connection" and findings.names_no_database(error):
+                failed |= REDIS
             results = [findings.refusal(error)]
         except connection.RedisError as error:
             failed |= REDIS

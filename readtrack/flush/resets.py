@@ -10,14 +10,13 @@ from django.db.models import Model, Q
 
 from readtrack.flush import breakdowns
 from readtrack.flush.hours import hour_at
-from readtrack.models import Archive, ReaderHistory, Reset
-from readtrack.sql import archive, databases, epochs, raising, row_counts
+from readtrack.models import Archive, ReaderHistory
+from readtrack.sql import archive, databases, deletions, epochs, raising, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import (
     counters,
     keys,
     read_state,
-    removal,
     resetting,
     scanning,
     scripts,
@@ -29,7 +28,6 @@ from readtrack.subjects import (
     owner,
     read_state_models,
     rows_by_model,
-    subject_column,
     subject_of_row,
 )
 
@@ -45,8 +43,7 @@ def reset(subjects: Sequence[str]) -> None:
         for model, rows in rows_by_model(portion).items():
             raising.zero(model, rows)
         archive.delete(portion)
-        notes = [(subject_column(subject), reset_time, subject) for subject in portion]
-        databases.upsert(Reset, ("subject",), ("redis_time", "full_subject"), rows=notes)
+        deletions.note_times(dict.fromkeys(portion, reset_time))
 
 
 def reset_model(
@@ -67,8 +64,7 @@ def reset_model(
         subjects |= dict.fromkeys(_stored_subjects(owning_model))
     for portion in scripts.parted(subjects):
         if is_empty:
-            scripts.run(removal.remove(portion), patient=True)
-            archive.delete(portion)
+            deletions.remove(portion)
         elif is_counted:
             reset(portion)
         for subject in portion:
@@ -128,8 +124,8 @@ def finish(resets: Mapping[str, int], epoch: epochs.SqlEpoch, *, now: int) -> No
 def _lower(model: type[Model], rows: Mapping[Any, str]) -> set[str]:
     """Lowers the rows that store more than Redis has.
 
-    `rows` has the subjects by primary key. Returns the subjects of the rows that could not be
-    lowered, because another transaction has locked them.
+    `rows` has the subjects by primary key. A row stays if its reset is no longer noted. Returns the
+    subjects of the rows that could not be lowered, because another transaction has locked them.
     """
     # SQL is read before Redis. In this order a count that SQL rightly stores is not above the live
     # count, which may only have risen meanwhile.
@@ -137,13 +133,19 @@ def _lower(model: type[Model], rows: Mapping[Any, str]) -> set[str]:
     portions = scripts.parted([rows[pk] for pk in stored])
     total_calls = [counters.totals(portion) for portion in portions]
     visitor_calls = [uniques.visitors(portion) for portion in portions]
-    scripts.run_all(*total_calls, *visitor_calls, patient=True)
+    # Read after the totals: an idle subject may leave Redis as soon as its note is gone, and then a
+    # missing total is not 0.
+    note_calls = [resetting.noted(portion) for portion in portions]
+    scripts.run_all(*total_calls, *visitor_calls, *note_calls, patient=True)
     totals = ChainMap(*(call.result for call in total_calls))
     visitors = ChainMap(*(call.result for call in visitor_calls))
+    noted = set().union(*(call.result for call in note_calls))
     connection = databases.of(row_counts.table_of(model))
     locked = set()
     for pk, row in stored.items():
         subject = rows[pk]
+        if subject not in noted:
+            continue
         live = totals.get(subject, counters.Total(0))
         lowest = RowCounts(min(row.views, live.views), min(row.visitors, visitors[subject]))
         if lowest == row:
@@ -158,12 +160,17 @@ def _lower(model: type[Model], rows: Mapping[Any, str]) -> set[str]:
 def _delete_late_rows(subject: str) -> None:
     """Deletes what a flush that began before the reset of the subject may have written after it.
 
-    That is its archived row, and each stored count of a hash that is above the live count.
+    That is its archived row, and each stored count of a hash that is above the live count. Rows
+    stay if the reset is no longer noted, as in `_lower`.
     """
-    archive.delete([subject], models=[Archive])
     stored = archive.breakdowns([(kind, subject) for kind in keys.hash_kinds()])
-    calls = counters.hashes([subject], keys.hash_kinds())
-    hashes = ChainMap(*scripts.run_all(*calls, patient=True))
+    hash_calls = counters.hashes([subject], keys.hash_kinds())
+    note_call = resetting.noted([subject])
+    scripts.run_all(*hash_calls, note_call, patient=True)
+    if subject not in note_call.result:
+        return
+    archive.delete([subject], models=[Archive])
+    hashes = ChainMap(*(call.result for call in hash_calls))
     for name, counts in stored.items():
         live = hashes[name].counts
         late_fields = [field for field, count in counts.items() if count > live.get(field, 0)]

@@ -6,6 +6,7 @@
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -14,15 +15,25 @@ from django.db.models import Max, QuerySet
 from django.utils import timezone as django_timezone
 
 from readtrack import buckets
-from readtrack.conf import conf
+from readtrack.conf import conf, logger
 from readtrack.flush import breakdowns, readers, resets
 from readtrack.flush.hours import hour_at, write_hours
 from readtrack.flush.settling import settle
 from readtrack.flush.totals import write_chunk
 from readtrack.models import FlushRun, Reset
 from readtrack.signals import flushed
-from readtrack.sql import databases, epochs, history_months, model_sums, popular, runs, thinning
+from readtrack.sql import (
+    databases,
+    deletions,
+    epochs,
+    history_months,
+    model_sums,
+    popular,
+    runs,
+    thinning,
+)
 from readtrack.store import counters, flush_notes, keys, resetting, scripts, uniques
+from readtrack.store.circuit import SilentError
 from readtrack.store.connection import server_time
 
 # A flush of what changed reads the buckets of all minutes since the last flush, and some minutes
@@ -62,8 +73,9 @@ def flush(
     archive is due. `part` limits the flush to some partitions: "2/8" is every eighth partition from
     the second one on, "" is all partitions. `progress` is called with numbers of totals.
 
-    Returns the saved record of the flush. Raises redis.RedisError or django.db.Error; the next
-    flush then writes what is missing.
+    Returns the saved record of the flush, whose `faults` name the partitions of a cluster that did
+    not answer. Raises redis.RedisError or django.db.Error; the next flush then writes what is
+    missing.
     """
     run = FlushRun(started=django_timezone.now(), part=part)
     try:
@@ -73,9 +85,27 @@ def flush(
         raise
     finally:
         run.ended = django_timezone.now()
-        run.save()
+        _save(run)
     flushed.send_robust(sender=None, run=run)
     return run
+
+
+def _save(run: FlushRun) -> None:
+    """Saves the record of the flush at its end, under another id if the database was restored
+    meanwhile from before it began.
+
+    The database would hand out the old id again. And it lacks what this flush had stored by then.
+    """
+    if run.pk is None:
+        run.save()
+        return
+    fields = [field.attname for field in run._meta.concrete_fields if not field.primary_key]
+    own = databases.rows(FlushRun).filter(pk=run.pk, started=run.started)
+    if own.update(**{name: getattr(run, name) for name in fields}):
+        return
+    run.pk = None
+    run.error = run.error or "The database was restored while this flush ran."
+    run.save()
 
 
 def write_subjects(subjects: Iterable[str]) -> None:
@@ -102,6 +132,9 @@ def _flush(
     """Does what `flush` does, and sets the numbers of the run, which `flush` saves."""
     epoch = epochs.SqlEpoch(run.part)
     is_restored, minutes = _begin(run, epoch, only_changed=only_changed, must_archive=must_archive)
+    run.faults = _faults(epoch)
+    if run.faults:
+        logger.warning("Not flushed: %s", run.faults)
     hour = hour_at(run.flushed_until)
     run.settled += settle(epoch)
     changed = dict.fromkeys(_changed(minutes, epoch))
@@ -120,6 +153,14 @@ def _flush(
     _finish(run, epoch, has_changes=bool(changed))
 
 
+def _faults(epoch: epochs.SqlEpoch) -> str:
+    """Returns a line for each error by which partitions were left out."""
+    names: dict[str, list[str]] = {}
+    for tag, error in epoch.silent.items():
+        names.setdefault(str(error), []).append(tag.strip(":{}"))
+    return "\n".join(f"partitions {', '.join(tags)}: {error}" for error, tags in names.items())
+
+
 def _changed(minutes: Sequence[str], epoch: epochs.SqlEpoch) -> Iterator[str]:
     """Yields the subjects in these minute buckets, some of them more than once."""
     return chain.from_iterable(counters.changed(minutes, tags=epoch.tags))
@@ -127,9 +168,8 @@ def _changed(minutes: Sequence[str], epoch: epochs.SqlEpoch) -> Iterator[str]:
 
 def _every_subject(run: FlushRun, epoch: epochs.SqlEpoch) -> Iterator[str]:
     """Yields the subjects of all totals in the partitions of this flush."""
-    if not run.part:
-        return counters.scan()
-    return counters.scan(tags=epoch.tags)
+    is_whole = not run.part and not epoch.silent
+    return counters.scan(tags=() if is_whole else epoch.tags)
 
 
 def _recently_viewed(run: FlushRun, epoch: epochs.SqlEpoch) -> frozenset[str]:
@@ -210,10 +250,14 @@ def _note_in_redis(run: FlushRun, epoch: epochs.SqlEpoch) -> bool:
 
     Returns True if a partition was restored from a snapshot that is older than its last flush, so
     that a full flush is due. Starts over if Redis is restored meanwhile.
+
+    Partitions whose server of a cluster is silent are left out. As SQL then knows of a later flush
+    than they do, the first flush that finds them again writes everything.
     """
     while True:
-        newest_in_sql = _newest_flushes(epoch.tags)
-        last_in_redis, is_restored = flush_notes.last_flushes(epoch.tags)
+        newest_in_sql = _newest_flushes([*epoch.tags, *epoch.silent])
+        last_in_redis, is_restored, silent = flush_notes.last_flushes(epoch.tags)
+        epoch.leave_out(silent)
         _purge(epoch.tags, since=min(last_in_redis.values()))
         for tag in epoch.tags:
             if last_in_redis[tag] < newest_in_sql[tag]:
@@ -243,9 +287,10 @@ def _newest_flushes(tags: Sequence[str]) -> Mapping[str, int]:
 
 
 def _purge(tags: Sequence[str], *, since: int) -> None:
-    """Removes counts from Redis that are older than a reset which came after `since` (µs).
+    """Removes counts from Redis that are older than a reset, or of a row that was deleted, if that
+    came after `since` (µs).
 
-    A Redis that was restored from an older snapshot may have them.
+    A Redis that was gone then, or was restored from an older snapshot, may have them.
     """
     resets_since = databases.rows(Reset).filter(redis_time__gt=since)
     reset_times = dict(resets_since.values_list("full_subject", "redis_time"))
@@ -262,20 +307,20 @@ def _finish(run: FlushRun, epoch: epochs.SqlEpoch, *, has_changes: bool) -> None
     """
     is_full = run.kind != run.Kind.CHANGED
     at = buckets.time_of(run.flushed_until)
-    # Of several flushes of parts, the one with the first partition does what concerns all of them.
-    has_first = keys.tags()[0] in epoch.tags
     resets.finish(resetting.recent_resets(epoch.tags), epoch, now=run.redis_time)
     if conf.HISTORY and (is_full or has_changes or run.settled):
         write_hours(run, epoch)
     if is_full:
-        if has_first:
+        if epoch.has_first:
             _renew_lists(at)
         flush_notes.note_full(run.redis_time, tags=epoch.tags)
         _delete_old_runs(run)
-    if run.kind == run.Kind.ARCHIVE and has_first:
+    if run.kind == run.Kind.ARCHIVE and epoch.has_first:
         thinning.thin(at=at)
+        deletions.forget_old(now=run.redis_time)
     # The end is noted as well as the start, so that a snapshot that was taken during this run is
-    # also recognized as an old one.
+    # also recognized as an old one. SQL gets the end only if all partitions have noted it, because
+    # a Redis that knows an earlier time than SQL is taken for a restored one.
     end = max(server_time(patient=True), run.redis_time + 1)
     if flush_notes.note_flush(end, after=dict.fromkeys(epoch.tags, run.redis_time)):
         run.redis_time = end
@@ -287,7 +332,9 @@ def _renew_lists(at: datetime) -> None:
     """
     if not conf.HISTORY:
         return
-    readers.store(at=at)
+    # While a server of a cluster is silent, the numbers of readers stay as they were.
+    with suppress(SilentError):
+        readers.store(at=at)
     popular.renew(at=at)
     model_sums.renew_sums(at=at)
 

@@ -67,7 +67,7 @@ def write_chunk(
         locked = set(portion.subjects(written.locked))
         if locked:
             run.locked += len(locked)
-            counters.change(locked)  # so that the next flush of what changed tries them again
+            counters.mark_changed(locked)  # so that the next flush of what changed tries them again
         # These rows do not store what was read from Redis, so their archive would be stale.
         stale = {*locked, *portion.subjects([*written.ahead, *written.missing])}
         due_for_archive = {}

@@ -14,7 +14,7 @@ from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
 
 # Reasons for a skip. The reasons up to "excluded" are found before Redis is asked. The next three
-# are found by Redis.
+# are found by Redis. "busy" is a hit for which no connection was free.
 Reason = Literal[
     "method",
     "status",
@@ -26,6 +26,7 @@ Reason = Literal[
     "rate",
     "repeat",
     "honeypot",
+    "busy",
     "error",
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)

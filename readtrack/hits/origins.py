@@ -71,6 +71,18 @@ def _is_foreign_part_on_plain_http(meta: Mapping[str, Any]) -> bool:
     return _is_browser(meta) and not _is_own_host(meta.get("HTTP_REFERER", ""), meta)
 
 
+def may_be_ahead(meta: Mapping[str, Any]) -> bool:
+    """Returns True for a page that JavaScript fetches, perhaps before anybody opens it.
+
+    A service worker, Unpoly, swup and htmx 4 do so without a word. htmx before 4 and Turbo say
+    which of their requests are ahead; of the others they may show a part without the page's script.
+    """
+    if meta.get("HTTP_SEC_FETCH_DEST") != "empty":
+        return False
+    is_htmx_before_4 = "HTTP_HX_REQUEST" in meta and "HTTP_HX_REQUEST_TYPE" not in meta
+    return not (is_htmx_before_4 or "HTTP_TURBO_FRAME" in meta)
+
+
 def _is_browser(meta: Mapping[str, Any]) -> bool:
     """Returns True for a current browser.
 

@@ -4,6 +4,7 @@ from typing import Any
 from urllib.parse import quote
 
 from django.contrib.auth import get_user_model
+from django.core.exceptions import ImproperlyConfigured
 from django.db.models import IntegerField
 
 from readtrack.conf import cached_setting, conf, logger, reader_bits
@@ -18,6 +19,14 @@ ANONYMOUS = "anon:"
 
 class ReaderError(ValueError):
     """A user id that would allocate more memory than MAX_READER allows."""
+
+
+def user_model() -> type[Any] | None:
+    """Returns the model of the site's users; None for a site whose INSTALLED_APPS have none."""
+    try:
+        return get_user_model()
+    except ImproperlyConfigured:
+        return None
 
 
 def id_of(user: Any) -> Any | None:
@@ -38,11 +47,12 @@ def id_of(user: Any) -> Any | None:
 
 
 def reader_by_id(pk: Any) -> Reader:
-    """Returns the reader with that user id.
+    """Returns the reader with that user id: a name where Redis numbers readers, else the position.
 
     Raises ReaderError for an id out of bounds, and for None.
     """
     if has_ordinals() and pk is not None:
+        # Quoted, so that it has no colon and is not taken for the name of an anonymous reader.
         return quote(str(pk), safe="")
     if type(pk) is int and 0 <= pk <= highest():
         return pk
@@ -77,7 +87,10 @@ def number_of(reader: Reader | None) -> int | None:
 
 def has_whole_ids() -> bool:
     """Returns True if the site's user ids are whole numbers."""
-    field: Any = get_user_model()._meta.pk
+    model = user_model()
+    if model is None:
+        return True
+    field: Any = model._meta.pk
     while field.remote_field:
         field = field.target_field
     return isinstance(field, IntegerField)

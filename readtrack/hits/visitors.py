@@ -18,7 +18,6 @@ from typing import Any, Literal, NamedTuple
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.cache import patch_cache_control
 from django.utils.encoding import force_bytes
@@ -127,7 +126,7 @@ def _loader_of(user: Any) -> str | None:
     return getattr(state.get("_setupfunc"), "__module__", "")
 
 
-def visitor(request: HttpRequest, user: AbstractBaseUser | None, *, named: bool = True) -> Visitor:
+def visitor(request: HttpRequest, user: Any | None, *, named: bool = True) -> Visitor:
     """Returns the visitor of the request; a new one with a new cookie if the site uses cookies.
 
     Without `named`, a new visitor has the caller in place of the fallback_id, which takes time to
@@ -268,6 +267,20 @@ def digest(purpose: str, text: str) -> str:
     return _keyed(text, _key(purpose))
 
 
+def earlier_digests(purpose: str, text: str) -> list[str]:
+    """Returns the digests of the text by the keys that the site had before."""
+    return [_keyed(text, key) for key in _earlier_keys(purpose)]
+
+
+@cached_setting("SECRET_KEY", "SECRET_KEY_FALLBACKS", maxsize=1024)
+def _earlier_keys(purpose: str) -> list[blake2b]:
+    """Returns the keys made of SECRET_KEY_FALLBACKS, and of SECRET_KEY where SECRET came later."""
+    secret_keys = list(settings.SECRET_KEY_FALLBACKS)
+    if conf.SECRET:
+        secret_keys.append(settings.SECRET_KEY)
+    return [_derived(key, purpose, 12) for key in secret_keys]
+
+
 # Many visitors have the same agent, so that its part of the hash is computed once.
 @cached_setting("SECRET_KEY", maxsize=1024)
 def _key(purpose: str, agent: str | None = None) -> blake2b:
@@ -316,7 +329,7 @@ def logged(address: str, agent: str, *, at: datetime) -> Visitor:
     return Visitor(id_of_day, fallback_id=permanent_id, kind="hash")
 
 
-def reader(request: HttpRequest, user: AbstractBaseUser | None) -> readers.Reader | None:
+def reader(request: HttpRequest, user: Any | None) -> readers.Reader | None:
     """Returns the reader of the request; None for a visitor who has no dots."""
     if user is not None:
         return readers.or_none(user.pk)
@@ -451,6 +464,15 @@ def _signing_keys() -> list[blake2b]:
     site_secret = force_bytes(conf.SECRET)
     secret_keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     return [_derived(site_secret + force_bytes(key), "cookie", 24) for key in secret_keys]
+
+
+def has_recent_cookie(request: HttpRequest) -> bool:
+    """Returns True if the cookie of the visitor is so new that a stand-in's window may still hold.
+
+    Twice as long as a window lasts, because a view may have waited in a buffer.
+    """
+    minute = request.COOKIES[conf.COOKIE].split(":")[1]
+    return time.time() - int(minute, 16) * 60 <= 2 * conf.WINDOW
 
 
 def _opened(cookie: str) -> str:

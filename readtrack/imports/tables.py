@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from django.apps.registry import Apps
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
 from django.db import connections, models
 from django.db.models.functions import Cast
@@ -160,6 +159,9 @@ def _tracked_rows(rows: Sequence[HitCountRow], report: Report) -> Iterator[_Trac
         rows_by_type[row.content_type_id].append(row)
     # SQLite may hold text in place of the id of a content type.
     type_ids = [type_id for type_id in rows_by_type if isinstance(type_id, int)]
+    # Here, because a site without django-hitcount may lack the app.
+    from django.contrib.contenttypes.models import ContentType
+
     content_types = ContentType.objects.in_bulk(type_ids)
     for type_id, rows_of_type in rows_by_type.items():
         content_type = content_types.get(type_id)

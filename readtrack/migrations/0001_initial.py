@@ -73,6 +73,8 @@ class Migration(migrations.Migration):
                 ('lifted', models.PositiveBigIntegerField(default=0, verbose_name='lifted')),
                 ('orphans', models.PositiveBigIntegerField(default=0, verbose_name='orphans')),
                 ('locked', models.PositiveBigIntegerField(default=0, verbose_name='locked')),
+                ('failed', models.PositiveBigIntegerField(default=0, verbose_name='failed')),
+                ('faults', models.TextField(blank=True, verbose_name='not stored')),
                 ('error', models.TextField(blank=True, verbose_name='error')),
             ],
             options={
@@ -187,11 +189,25 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Rename',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('before', models.TextField()),
+                ('after', models.TextField()),
+                ('at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('is_done', models.BooleanField(default=False)),
+            ],
+            options={
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
             name='Reset',
             fields=[
                 ('subject', models.CharField(max_length=200, primary_key=True, serialize=False)),
-                ('redis_time', models.BigIntegerField()),
+                ('redis_time', models.BigIntegerField(db_index=True)),
                 ('full_subject', models.TextField()),
+                ('is_deletion', models.BooleanField(default=False)),
             ],
             options={
                 'abstract': False,

@@ -51,6 +51,24 @@ class UnsentPublication(SubjectRow):
     written = models.DateTimeField(default=timezone.now)
 
 
+class Rename(models.Model):
+    """The new name of a model (`blog.post`) or of an object (`blog.post:42`).
+
+    SQL has followed it when the row is written; Redis has, once it `is_done`.
+    """
+
+    before = models.TextField()
+    after = models.TextField()
+    at = models.DateTimeField(default=timezone.now)
+    is_done = models.BooleanField(default=False)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.before} > {self.after}"
+
+
 class FlushRun(models.Model):
     """The record of one flush."""
 
@@ -78,6 +96,9 @@ class FlushRun(models.Model):
     lifted = models.PositiveBigIntegerField(_("lifted"), default=0)
     orphans = models.PositiveBigIntegerField(_("orphans"), default=0)
     locked = models.PositiveBigIntegerField(_("locked"), default=0)
+    # Rows, and models as a whole, that could not be read or written. The others are stored.
+    failed = models.PositiveBigIntegerField(_("failed"), default=0)
+    faults = models.TextField(_("not stored"), blank=True)  # a line for each model and error
     error = models.TextField(_("error"), blank=True)
 
     class Meta:
@@ -196,13 +217,15 @@ class BreakdownHistory(SubjectRow):
 
 
 class Reset(SubjectRow):
-    """A subject that was set to zero. Its earlier views must not come back, even if Redis is
-    restored from an older snapshot.
+    """A subject that was set to zero, or whose row was deleted. Its earlier views must not come
+    back, even if Redis was gone then, or is restored from an older snapshot.
     """
 
     subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
-    redis_time = models.BigIntegerField()  # of the reset (µs)
+    # Of the reset or the deletion (µs). Each flush asks for the latest.
+    redis_time = models.BigIntegerField(db_index=True)
     full_subject = models.TextField()  # `subject` is cut, see `subjects.subject_column`
+    is_deletion = models.BooleanField(default=False)
 
 
 class KnownEpoch(models.Model):

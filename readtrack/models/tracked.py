@@ -25,48 +25,64 @@ row_saving = Signal()
 
 @cache
 def news_columns(model: type[Tracked]) -> dict[str, str]:
-    """Returns the attribute of each field that may make a save news, by the field's name.
+    """Returns the names of the fields in `news_fields`, and of the foreign keys in `news_for`, by
+    column.
 
-    These are the model's `news_fields`, and the foreign keys in `news_for`.
+    A field that django-modeltranslation translates has a column for each language. Its own column
+    is left out, because each save writes it in the language of the moment.
     """
-    fields: list[Any] = []
+    columns: dict[str, str] = {}
     for name in (*model.news_fields, *model.news_for):
         with suppress(FieldDoesNotExist):  # a system check reports it
-            fields.append(model._meta.get_field(name))
-    return {
-        field.name: field.attname for field in fields if field.concrete and not field.many_to_many
-    }
+            field: Any = model._meta.get_field(name)
+            if field.concrete and not field.many_to_many:
+                columns.update((one.attname, name) for one in _translations(field) or [field])
+    return columns
+
+
+def _translations(field: Any) -> list[Any]:
+    """Returns the fields of django-modeltranslation that have the field's value in each language."""
+    return [
+        other
+        for other in field.model._meta.concrete_fields
+        if getattr(getattr(other, "translated_field", None), "name", None) == field.name
+    ]
+
+
+def every_row(model: type[Model], *, using: str | None) -> models.QuerySet[Any]:
+    """Returns all rows of the model's table.
+
+    No manager is asked, because it may hide rows, even the one that `base_manager_name` names.
+    """
+    return models.QuerySet(model, using=using)
 
 
 def stored_values(
     instance: Model, only: Collection[str] | None, *, using: str
 ) -> dict[str, Any] | None:
-    """Returns what SQL stores in the news columns that a save is about to write, by field name.
+    """Returns what SQL stores in the news columns that a save is about to write, by column.
 
     `only` are the fields that the save writes, None for all. Returns None if there is no row.
     """
-    columns = {}
-    for name, column in news_columns(type(instance)).items():
+    columns = []
+    for column, name in news_columns(type(instance)).items():
         is_saved = only is None or name in only or column in only
         if is_saved and column in instance.__dict__:
-            columns[name] = column
+            columns.append(column)
     if not columns:
         return {}
-    rows = type(instance)._base_manager.using(using).filter(pk=instance.pk)
-    row = rows.values(*columns.values()).first()
-    if row is None:
-        return None
-    return {name: row[column] for name, column in columns.items()}
+    row = every_row(type(instance), using=using).filter(pk=instance.pk).values(*columns).first()
+    return dict(row) if row else None
 
 
 def changed_fields(instance: Model, stored: Mapping[str, Any]) -> set[str]:
     """Returns the names of the fields whose stored value differs from that of the instance."""
-    columns = news_columns(type(instance))
+    names = news_columns(type(instance))
     changed = set()
-    for name, old in stored.items():
-        new = instance.__dict__.get(columns[name])
+    for column, old in stored.items():
+        new = instance.__dict__.get(column)
         if _differ(old, new):
-            changed.add(name)
+            changed.add(names[column])
     return changed
 
 
@@ -96,11 +112,14 @@ class CountField(models.PositiveBigIntegerField):  # type: ignore[type-arg]  # g
         """Returns what `save()` writes: on an UPDATE the column itself, for a copy of a row 0."""
         if not add:
             return F(self.name)  # a stale instance cannot write an old count back
-        # A deferred count is in no attribute, and was stored.
+        # A copy of a row has the StoredCount of that row; a count that the site sets is an int, and
+        # is written. A deferred count is in no attribute, and was stored.
         count = model_instance.__dict__.get(self.attname, StoredCount())
         is_new_row = model_instance._state.adding or model_instance.pk is None
+        # A row of another model, such as a version that django-simple-history keeps, is no copy.
+        is_copied = isinstance(count, StoredCount) and isinstance(model_instance, Tracked)
         # A row that is saved in another database is no new row: it keeps its key and its count.
-        if is_new_row and isinstance(count, StoredCount):
+        if is_new_row and is_copied:
             setattr(model_instance, self.attname, 0)
         return super().pre_save(model_instance, add)
 
@@ -204,7 +223,7 @@ def _raise_to_stored_counts(instance: Tracked, *, using: str | None) -> None:
     """Raises the counts of an instance from a fixture to those of its row, because the fixture may
     be older.
     """
-    rows = type(instance)._base_manager.using(using).filter(pk=instance.pk)
+    rows = every_row(type(instance), using=using).filter(pk=instance.pk)
     stored = rows.values(*COUNTS).first() or {}
     for name, count in stored.items():
         setattr(instance, name, max(count, getattr(instance, name)))

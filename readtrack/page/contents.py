@@ -1,73 +1,95 @@
-"""The content of a response: read to be filled in, unpacked if gzip packed it, and written back."""
+"""The content of a response: read to be filled in, unpacked if it is packed, and written back."""
 
-import zlib
+import codecs
+import re
+from io import BytesIO
 from typing import Any
 
+from django.http import HttpRequest
 from django.utils.cache import patch_cache_control, patch_vary_headers
 from django.utils.text import compress_string
 
-from readtrack.conf import cached_setting, logger
 from readtrack.hits import visitors
+from readtrack.page import packing
 from readtrack.page.placeholders import MARK
 
-GZIP = b"\x1f\x8b"  # the first bytes of gzip's data
-# Bytes up to which a packed page is unpacked. A megabyte may hold a gigabyte, and a page is held in
-# memory twice while it is filled in.
-LONGEST_TEXT = 10 * 2**20
-MEMBERS = 16  # members (parts of gzip's data) to unpack; each of them copies the data behind it
+# Types of streams, packed bodies and files in memory in which no template's text is looked for.
+NO_TEXT = re.compile(
+    r"image/(?!svg)|audio/|video/|font/|application/(?:pdf|zip|gzip|vnd\.openxml)|multipart/byter",
+    re.IGNORECASE,
+)
+WIDE = re.compile("utf-(?:16|32)")  # names of charsets in which a letter is no byte of ASCII
 
 
 def text_of(response: Any) -> bytes | None:
-    """Returns the content to fill in: the bytes of a response with placeholders, b"" for a stream.
+    """Returns the content to fill in: the text of a response with placeholders, b"" for a stream.
 
-    Returns None for a response that cannot have placeholders in it.
+    The text is in UTF-8, or in a charset that has the letters of ASCII. Returns None for a response
+    without placeholders.
     """
     if response.streaming:
-        # The server may send a file by itself.
-        is_file = getattr(response, "file_to_stream", None) is not None
-        return b"" if not is_file and _is_text(response) else None
+        return _text_of_stream(response)
     content: bytes = response.content
-    is_packed = content.startswith(GZIP)
-    # The content is searched first, because to look up the header takes longer.
-    if MARK not in content and not is_packed:
+    encoding = packed_by(response)
+    if encoding:
+        is_text = not NO_TEXT.match(_type_of(response))
+        return _with_mark(packing.unpacked(content, encoding)) if is_text else None
+    if MARK in content:
+        return content
+    if b"\0" in content[:4]:  # as in a wide charset, whose name takes longer to look up
+        return _with_mark(_narrow(content, response))
+    return None
+
+
+def _text_of_stream(response: Any) -> bytes | None:
+    content_type = _type_of(response)
+    if NO_TEXT.match(content_type):
         return None
-    if not _is_text(response):
+    file = getattr(response, "file_to_stream", None)
+    if file is not None:
+        memory = getattr(file, "file", file)  # of Django's ContentFile
+        # The server may send another file by itself.
+        return _with_mark(memory.getvalue()[file.tell() :]) if isinstance(memory, BytesIO) else None
+    # What knows its length already was not made by templates.
+    has_length = response.has_header("Content-Length") and not content_type.startswith("text/")
+    return None if has_length else b""
+
+
+def _with_mark(text: bytes | None) -> bytes | None:
+    return text if text and MARK in text else None
+
+
+def _type_of(response: Any) -> str:
+    return str(response.headers.get("Content-Type", ""))
+
+
+def packed_by(response: Any) -> str:
+    """Returns what has packed the body, such as `gzip` of Django's decorator; "" for a plain body,
+    and for what cannot be unpacked.
+    """
+    headers = getattr(response.headers, visitors.HEADERS, None)
+    if headers is not None and "content-encoding" not in headers:  # the fastest way to see that
+        return ""
+    encoding = str(response.headers.get("Content-Encoding", "")).lower()
+    return encoding if encoding in packing.UNPACKERS else ""
+
+
+def _narrow(content: bytes, response: Any) -> bytes | None:
+    """Returns the text in UTF-8 if the response is in a wide charset, else None."""
+    charset = _wide_charset(response)
+    try:
+        return content.decode(charset).encode() if charset else None
+    except UnicodeError:
         return None
-    if is_packed and response.get("Content-Encoding") == "gzip":  # by Django's gzip_page decorator
-        content = unpacked(content)
-    return content if MARK in content else None
 
 
-def _is_text(response: Any) -> bool:
-    content_type = response.headers.get("Content-Type", "")
-    return "text/" in content_type or "json" in content_type or "xml" in content_type
-
-
-def unpacked(content: bytes) -> bytes:
-    """Returns the text in gzip's data; b"" for more than LONGEST_TEXT, and for broken data."""
-    text = b""
-    for _ in range(MEMBERS):  # not by the module gzip, which unpacks without a limit
-        member = zlib.decompressobj(zlib.MAX_WBITS | 16)  # 16 stands for gzip's format
-        try:
-            text += member.decompress(content, LONGEST_TEXT + 1 - len(text))
-        except zlib.error:  # the header is wrong
-            return b""
-        if len(text) > LONGEST_TEXT:
-            _warn_of_length()
-            return b""
-        content = member.unused_data.lstrip(b"\0")  # files may be padded
-        if not content:
-            return text if member.eof else b""
-    return b""
-
-
-@cached_setting()  # once in a process
-def _warn_of_length() -> None:
-    logger.warning(
-        "A page of more than %s bytes that the site packed by gzip stays as it is, with the"
-        " placeholders of its counts and dots: pack it behind readtrack's middleware.",
-        f"{LONGEST_TEXT:,}",
-    )
+def _wide_charset(response: Any) -> str:
+    """Returns the response's charset if it is a wide one, else ""."""
+    charset = str(response.charset)
+    try:
+        return charset if WIDE.match(codecs.lookup(charset).name) else ""
+    except LookupError:
+        return ""
 
 
 def is_json(response: Any) -> bool:
@@ -86,14 +108,30 @@ def charset_of(response: Any) -> str:
     return "utf-8" if is_utf_8 else "ascii"
 
 
-def put(response: Any, content: bytes) -> None:
-    """Sets the content of the response, packed by gzip if its own content was."""
-    if response.get("Content-Encoding", "") == "gzip":
-        # With random bytes against the attack BREACH, as Django's GZipMiddleware does.
-        content = compress_string(content, max_random_bytes=100)
-    response.content = content
+def put(response: Any, content: bytes, request: HttpRequest) -> None:
+    """Gives the response the content, packed as its own content was, or by gzip."""
+    if response.streaming:  # a file in memory
+        response.streaming_content = [content]
+    else:
+        response.content = _sent(content, response, request)
     if response.has_header("Content-Length"):
-        response["Content-Length"] = str(len(response.content))
+        length = len(content) if response.streaming else len(response.content)
+        response["Content-Length"] = str(length)
+
+
+def _sent(content: bytes, response: Any, request: HttpRequest) -> bytes:
+    """Returns the content as it is sent, and says in the response how that is."""
+    encoding = packed_by(response)
+    if encoding:
+        if encoding != "gzip" and "gzip" not in request.META.get("HTTP_ACCEPT_ENCODING", ""):
+            del response["Content-Encoding"]
+            return content
+        response["Content-Encoding"] = "gzip"
+        # With random bytes against the attack BREACH, as Django's GZipMiddleware does.
+        return compress_string(content, max_random_bytes=100)
+    if MARK in response.content:
+        return content
+    return content.decode().encode(_wide_charset(response))
 
 
 def keep_apart(response: Any, *, is_personal: bool) -> None:

@@ -9,17 +9,16 @@ from collections.abc import Callable
 from functools import cached_property
 
 from readtrack.hits import readers
+from readtrack.page import branches
 from readtrack.page.placeholders import (
     ELSE,
-    END,
     IF,
     OF_COUNTS,
     OF_DOTS,
-    PATTERN,
-    Placeholder,
-    placeholders_in,
+    spots_in,
+    without_strangers,
 )
-from readtrack.page.rendering import rendered
+from readtrack.page.rendering import NO_SCRIPT_TAG, ScriptTag, rendered
 from readtrack.reports.page_state import PageQuestion
 
 FindReader = Callable[[], readers.Reader | None]
@@ -28,26 +27,15 @@ FindReader = Callable[[], readers.Reader | None]
 class Filling:
     """A content with placeholders. Its `question` has to be asked before it can be `filled`."""
 
-    def __init__(
-        self,
-        content: bytes,
-        find_reader: FindReader,
-        *,
-        branches: list[bool] | None = None,
-        salt: str = "",
-    ) -> None:
+    def __init__(self, content: bytes, find_reader: FindReader, *, salt: str = "") -> None:
         """Looks for the placeholders.
 
-        `find_reader` is called only if there are dots. `branches` has an entry for each tag
-        `if_unread` that earlier parts of a stream have begun: True if its present branch is shown.
-        The list is kept up to date. `salt` is as in `placeholders_in`.
+        `find_reader` is called only if there are dots. `salt` is as in `spots_in`.
         """
         self._content = content
         self._find_reader = find_reader
-        self._branches: list[bool] = []
-        if branches is not None:
-            self._branches = branches
-        self._placeholders = placeholders_in(content, salt)
+        self._spots = spots_in(content, salt)
+        self._placeholders = {spot.text: spot.placeholder for spot in self._spots}
 
     @cached_property
     def dots(self) -> list[str]:
@@ -84,61 +72,59 @@ class Filling:
                 counts[entry.subject] = max(count, entry.stored or 0)
         return counts
 
-    def filled(self, *, is_json: bool = False, charset: str = "utf-8") -> bytes:
-        """Returns the content with counts and dots in the place of all placeholders."""
-        if not (self._placeholders or self._branches):
-            return self._content
+    def filled(
+        self,
+        *,
+        is_json: bool = False,
+        charset: str = "utf-8",
+        script_tag: ScriptTag = NO_SCRIPT_TAG,
+    ) -> bytes:
+        """Returns the content with counts and dots in the place of all placeholders.
+
+        What only looks like a placeholder is removed.
+        """
         state = self.question.state()
-        html = rendered(self._placeholders, state)
+        html = rendered(self._placeholders, state, script_tag=script_tag)
+        paired = branches.paired(self._spots)
         pieces: list[bytes] = []
+        are_shown: list[bool] = []  # of each `if_unread` that has begun, whether its branch is
         end = 0  # of the last placeholder
-        for match in PATTERN.finditer(self._content):
-            text = match[0] + match[1]  # "!rt", and what the lookahead has found behind it
-            placeholder = self._placeholders.get(text)
-            if placeholder is None or match.start() < end:
-                continue
-            if self._is_shown:
-                pieces.append(self._content[end : match.start()])
-                replacement = html[text]
+        for place, spot in enumerate(self._spots):
+            if all(are_shown):
+                pieces.append(without_strangers(self._content[end : spot.start]))
+                replacement = html[spot.text]
                 if is_json:
                     replacement = json.dumps(replacement)[1:-1]  # without the quotes
                 pieces.append(replacement.encode(charset, "xmlcharrefreplace"))
-            end = match.start() + len(text)
-            is_unread = state.unread.get(placeholder.subject, 0) > 0
-            self._change_branch(placeholder, is_unread=is_unread)
-        if self._is_shown:
-            pieces.append(self._content[end:])
+            end = spot.end
+            if place in paired:
+                is_unread = state.unread.get(spot.placeholder.subject, 0) > 0
+                _change_branch(are_shown, kind=spot.placeholder.kind, is_unread=is_unread)
+        pieces.append(without_strangers(self._content[end:]))
         return b"".join(pieces)
 
-    @property
-    def _is_shown(self) -> bool:
-        """Returns False within a hidden branch of `if_unread`; tags may be within one another."""
-        return all(self._branches)
 
-    def _change_branch(self, placeholder: Placeholder, *, is_unread: bool) -> None:
-        """Begins the first branch of an `if_unread`, changes to the second, or ends the tag.
-
-        Other placeholders change nothing.
-        """
-        if placeholder.kind == IF:
-            self._branches.append(is_unread)
-        elif placeholder.kind == ELSE and self._branches:
-            self._branches[-1] = not self._branches[-1]
-        elif placeholder.kind == END and self._branches:
-            self._branches.pop()
+def _change_branch(are_shown: list[bool], *, kind: str, is_unread: bool) -> None:
+    """Begins the first branch of an `if_unread`, changes to the second, or ends the tag."""
+    if kind == IF:
+        are_shown.append(is_unread)
+    elif kind == ELSE:
+        are_shown[-1] = not are_shown[-1]
+    else:
+        are_shown.pop()
 
 
 def filled(
     content: bytes,
     find_reader: FindReader,
     *,
-    branches: list[bool] | None = None,
     salt: str = "",
+    script_tag: ScriptTag = NO_SCRIPT_TAG,
 ) -> bytes:
     """Returns the content with all placeholders filled in, in one round trip to Redis.
 
     The parameters are those of Filling.
     """
-    filling = Filling(content, find_reader, branches=branches, salt=salt)
+    filling = Filling(content, find_reader, salt=salt)
     filling.question.ask()
-    return filling.filled()
+    return filling.filled(script_tag=script_tag)

@@ -12,6 +12,7 @@ from readtrack.conf import conf
 from readtrack.hits.reading import READ
 from readtrack.page.contents import keep_apart
 from readtrack.page.placeholders import PANEL, placeholders_in
+from readtrack.page.rendering import in_language
 from readtrack.reports import access
 from readtrack.reports.hashes import hashes
 from readtrack.reports.page_state import page_state
@@ -32,7 +33,8 @@ def placed(response: Any, content: bytes, user: Any | None) -> bytes:
             continue
         subject, author = placeholder.subject.split("|")
         panel = ""
-        with suppress(Error):  # without SQL, the page is shown without the panel
+        # Without SQL, the page is shown without the panel.
+        with suppress(Error), in_language(placeholder.language):
             panel = _panel(subject, unquote(author), user)
         keep_apart(response, is_personal=bool(panel))
         return content.replace(text, panel.encode(), 1)

@@ -1,7 +1,7 @@
 """Placeholders: the signed text that a tag leaves where a count or a dot belongs.
 
 A placeholder names its object, so loops, includes, template engines and cached fragments all work.
-Visitors cannot sign one, so what they type in a comment stays text.
+Visitors cannot sign one. What cannot be verified is removed from the page.
 """
 
 import re
@@ -14,8 +14,8 @@ from django.conf import settings
 from django.db.models import Model
 
 from readtrack import subjects
-from readtrack.conf import logger
-from readtrack.hits.visitors import digest
+from readtrack.conf import cached_setting, logger
+from readtrack.hits.visitors import digest, earlier_digests
 from readtrack.reports.page_state import loaded
 from readtrack.store import keys
 
@@ -29,6 +29,7 @@ IF = "if"  # the three tags of `if_unread`
 ELSE = "else"
 END = "end"
 PAGE = "page"  # the page's token and the version of its script
+WITH_NONCE = 1  # what the placeholder of a page has stored if the tag of its script needs a nonce
 TEXT = "text"  # the mark behind a text whose reading counts
 PANEL = "panel"
 
@@ -42,11 +43,17 @@ TEXT_MARK = b"!rt!text!"
 PANEL_MARK = b"!rt!panel!"
 READER_MARK = re.compile(rb"!rt!(dot|unread|if|panel)!")  # placeholders that need the reader
 # Placeholders that may need a query: a count without SQL's count in it, or a panel.
-MAY_QUERY = re.compile(rb"!rt!(?:(?:count|exact|words)![^!\s]{1,4000}!!|panel!)")
+MAY_QUERY = re.compile(rb"!rt!(?:(?:count|exact|words)![^!\s]{1,4000}!(?:@|!)|panel!)")
+LANGUAGE = re.compile("[a-z0-9-]{2,20}")
+# The signed body. No character of a subject, or of a page's name, ends an attribute, an element or
+# a text of JSON. So what only looks like a placeholder can be removed.
+BODY = rb"[a-z]{2,6}![\w.~%:|/,\x80-\xff-]{1,4000}!\d{0,19}(?:@[a-z0-9-]{2,20})?"
 # A whole placeholder. Its groups are all behind "!rt", the signed body, and the signature. It is a
 # lookahead, because the text that a visitor types must not swallow the first byte of our
 # placeholder behind it.
-PATTERN = re.compile(rb"!rt(?=(!([a-z]{2,6}![^!\s]{1,4000}!\d{0,19})!([\w-]{16})!))")
+PATTERN = re.compile(rb"!rt(?=(!(%s)!([\w-]{16})!))" % BODY)
+# What looks like a placeholder, also if the filter `escapejs` has changed its signature.
+LIKE_A_PLACEHOLDER = re.compile(rb"!rt!%s!(?:[\w-]|\\u002D){16}!" % BODY)
 # Where the first half of the signature is in a placeholder's text. By it the page's script finds
 # the element.
 KEY = slice(-17, -9)
@@ -60,6 +67,7 @@ class Placeholder(NamedTuple):
     # SQL's count, if the object carries it: shown without a query while Redis is down. In a
     # placeholder of a text it is the number of words.
     stored: int | None = None
+    language: str = ""  # that of a `{% language %}` block around the tag; "" for the page's
 
     @classmethod
     def of(cls, kind: str, obj: Any, *, number_of_words: int = 0) -> "Placeholder | None":
@@ -85,9 +93,26 @@ class Placeholder(NamedTuple):
 
     def __str__(self) -> str:
         """Returns the signed text."""
+        return self._signed(digest(keys.salt("placeholder"), self._body))
+
+    @property
+    def element_keys(self) -> list[str]:
+        """Returns the names by which the page's script may find the element.
+
+        There is one for each key of the site, because the page may be older than the present key.
+        """
+        salt = keys.salt("placeholder")
+        signatures = [digest(salt, self._body), *earlier_digests(salt, self._body)]
+        return [self._signed(signature)[KEY] for signature in signatures]
+
+    @property
+    def _body(self) -> str:
         stored = "" if self.stored is None else self.stored
-        body = f"{self.kind}!{self.subject}!{stored}"
-        return f"!rt!{body}!{digest(keys.salt('placeholder'), body)}!"
+        language = f"@{self.language}" if self.language else ""
+        return f"{self.kind}!{self.subject}!{stored}{language}"
+
+    def _signed(self, signature: str) -> str:
+        return f"!rt!{self._body}!{signature}!"
 
 
 def _can_have(obj: Model, *, is_dot: bool) -> bool:
@@ -109,20 +134,84 @@ def _explain(model: type[Any], is_dot: bool) -> None:  # noqa: FBT001 - a keywor
     logger.warning("view_count shows nothing: %s", problem)
 
 
-def placeholders_in(content: bytes, salt: str = "") -> dict[bytes, Placeholder]:
-    """Returns the placeholders in the content by their text. Text with a wrong signature is none.
+class Spot(NamedTuple):
+    """A placeholder where it stands in a content."""
+
+    start: int
+    text: bytes
+    placeholder: Placeholder
+
+    @property
+    def end(self) -> int:
+        """The first byte behind it."""
+        return self.start + len(self.text)
+
+
+def spots_in(content: bytes, salt: str = "") -> list[Spot]:
+    """Returns the placeholders in the content, in their order. Text with a wrong signature is none.
 
     `salt` is that of the page's tenant, if the running thread may have another tenant.
     """
-    placeholders = {}
     salt = salt or keys.salt("placeholder")
+    found: dict[bytes, Placeholder | None] = {}
+    spots: list[Spot] = []
+    end = 0  # of the last one
     for match in PATTERN.finditer(content):
-        behind_mark, signed_body, signature = match.groups()
-        body = signed_body.decode("utf-8", "replace")
-        # The signature is checked first, because the body may be anything that a visitor typed.
-        if not compare_digest(digest(salt, body).encode(), signature):
+        start = match.start()
+        if start < end:
             continue
-        kind, subject, stored = body.split("!")
-        placeholder = Placeholder(kind, subject, int(stored) if stored else None)
-        placeholders[b"!rt" + behind_mark] = placeholder
-    return placeholders
+        text = b"!rt" + match[1]
+        if text not in found:
+            found[text] = _verified(match[2], match[3], salt=salt)
+        placeholder = found[text]
+        if placeholder is not None:
+            spots.append(Spot(start, text, placeholder))
+            end = start + len(text)
+    return spots
+
+
+def placeholders_in(content: bytes, salt: str = "") -> dict[bytes, Placeholder]:
+    """Returns the placeholders in the content by their text. `salt` is as in `spots_in`."""
+    return {spot.text: spot.placeholder for spot in spots_in(content, salt)}
+
+
+def _verified(signed_body: bytes, signature: bytes, *, salt: str) -> Placeholder | None:
+    """Returns the placeholder with that body; None with a signature that is not the site's."""
+    body = signed_body.decode("utf-8", "replace")
+    # The signature is checked first, because the body may be anything that a visitor typed.
+    if not _is_signed(body, signature, salt=salt):
+        return None
+    kind, subject, number = body.split("!")
+    stored, _, language = number.partition("@")
+    return Placeholder(kind, subject, int(stored) if stored else None, language)
+
+
+def _is_signed(body: str, signature: bytes, *, salt: str) -> bool:
+    """Returns True for a signature by the site's key, or by one that it had before."""
+    if compare_digest(digest(salt, body).encode(), signature):
+        return True
+    return any(
+        compare_digest(earlier.encode(), signature) for earlier in earlier_digests(salt, body)
+    )
+
+
+def without_strangers(text: bytes) -> bytes:
+    """Returns the text between two placeholders without what only looks like one.
+
+    It may be a visitor's joke, or signed by a key that the site no longer has.
+    """
+    if MARK not in text:
+        return text
+    emptied, removed = LIKE_A_PLACEHOLDER.subn(b"", text)
+    if removed:
+        _warn_of_strangers()
+    return emptied
+
+
+@cached_setting()  # once in a process
+def _warn_of_strangers() -> None:
+    logger.warning(
+        "A placeholder in a page was removed, because its signature is of no key of this site."
+        " If no visitor typed it: after a change of SECRET_KEY the old key belongs into"
+        " SECRET_KEY_FALLBACKS, and servers that share a cache need the same keys."
+    )

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from typing import NamedTuple
 
 from django.template.loader import render_to_string
-from django.utils.html import format_html
-from django.utils.translation import ngettext
+from django.utils.html import escape, format_html
+from django.utils.translation import ngettext, override
 
 from readtrack import numerals
 from readtrack.hits import reading
@@ -19,6 +21,7 @@ from readtrack.page.placeholders import (
     PAGE,
     TEXT,
     UNREAD,
+    WITH_NONCE,
     WORDS,
     Placeholder,
 )
@@ -35,27 +38,58 @@ from readtrack.store.read_state import strategy_of
 START_OF_ELEMENT = re.compile(r"\A<[\w-]+")  # up to the name of the tag
 
 
-def rendered(placeholders: Mapping[bytes, Placeholder], state: PageState) -> dict[bytes, str]:
+class ScriptTag(NamedTuple):
+    """What the tag of a page's script says about the request that gets the page."""
+
+    nonce: Callable[[], str] = str  # of its content security policy, "" without one
+    is_counted: bool = False  # the server has counted the page's views
+
+
+NO_SCRIPT_TAG = ScriptTag()
+
+
+def rendered(
+    placeholders: Mapping[bytes, Placeholder],
+    state: PageState,
+    *,
+    script_tag: ScriptTag = NO_SCRIPT_TAG,
+) -> dict[bytes, str]:
     """Returns the HTML of each placeholder by its text; "" for the tags of `if_unread`."""
     # A page with the script marks its elements, so that the script finds them.
     has_script = any(placeholder.kind == PAGE for placeholder in placeholders.values())
-    render_items = cache(new_items)  # because many dots of a page are the same
-    html_by_text = {}
-    for text, placeholder in placeholders.items():
-        html = ""
-        if placeholder.kind in OF_COUNTS:
-            html = _count(state.views[placeholder.subject], placeholder)
-        elif placeholder.kind in {DOT, UNREAD}:
-            items = state.unread.get(placeholder.subject, 0)
-            html = _dot(items, placeholder, render_items=render_items)
-        elif placeholder.kind == TEXT:
-            html = _seconds(placeholder)
-        if has_script and placeholder.kind in OF_ELEMENTS:
-            html = _with_key(html, key=text[KEY].decode())
-        html_by_text[text] = html
+    html_by_text: dict[bytes, str] = {}
+    for language in {placeholder.language for placeholder in placeholders.values()}:
+        with in_language(language):
+            render_items = cache(new_items)  # because many dots of a page are the same
+            for text, placeholder in placeholders.items():
+                if placeholder.language != language:
+                    continue
+                html = _element(placeholder, state, render_items=render_items)
+                if has_script and placeholder.kind in OF_ELEMENTS:
+                    html = _with_key(html, key=text[KEY].decode())
+                html_by_text[text] = html
     if has_script:
-        html_by_text.update(_page(placeholders))
+        html_by_text.update(_page(placeholders, script_tag))
     return html_by_text
+
+
+def in_language(language: str) -> AbstractContextManager[None]:
+    """Returns the context in which texts have that language, "" for the one that is active."""
+    return override(language) if language else nullcontext()
+
+
+def _element(
+    placeholder: Placeholder, state: PageState, *, render_items: Callable[[int], str]
+) -> str:
+    """Returns the HTML of a placeholder, "" for that of a page and for the tags of `if_unread`."""
+    if placeholder.kind in OF_COUNTS:
+        return _count(state.views[placeholder.subject], placeholder)
+    if placeholder.kind in {DOT, UNREAD}:
+        items = state.unread.get(placeholder.subject, 0)
+        return _dot(items, placeholder, render_items=render_items)
+    if placeholder.kind == TEXT:
+        return _seconds(placeholder)
+    return ""
 
 
 def _count(views: int, placeholder: Placeholder) -> str:
@@ -99,11 +133,11 @@ def _with_key(html: str, *, key: str) -> str:
     return named if is_element else f"<span{attribute}>{html}</span>"
 
 
-def _page(placeholders: Mapping[bytes, Placeholder]) -> dict[bytes, str]:
+def _page(placeholders: Mapping[bytes, Placeholder], script_tag: ScriptTag) -> dict[bytes, str]:
     """Returns the HTML of the page's placeholder, and of the mark of the page's text if it has one.
 
-    It is the version of the script and the page's token. The mark has the end of the token. There
-    is none for the answer to a script, which has its token already.
+    It is the version of the script, the nonce and the page's token. The mark has the end of the
+    token. There is none for the answer to a script, which has its token already.
     """
     pages = {text: page for text, page in placeholders.items() if page.kind == PAGE}
     marks = {text: mark for text, mark in placeholders.items() if mark.kind == TEXT}
@@ -113,16 +147,24 @@ def _page(placeholders: Mapping[bytes, Placeholder]) -> dict[bytes, str]:
     elements = [entry for entry in placeholders.values() if entry.kind in OF_ELEMENTS]
     # A placeholder stands within an attribute. What takes its place ends that attribute and begins
     # another one, which the quote behind the placeholder ends.
+    attributes = f'{_nonce(page, script_tag)}" data-page="'
     if not marks:
-        token = token_of(page.subject, elements)
-        return {text_of_page: f'{VERSION_WITHOUT_TEXT}" data-page="{token}'}
+        token = token_of(page.subject, elements, is_counted=script_tag.is_counted)
+        return {text_of_page: f"{VERSION_WITHOUT_TEXT}{attributes}{token}"}
     text_of_mark, mark = next(iter(marks.items()))
-    token = token_of(page.subject, elements, (mark.subject, mark.stored))
+    text = (mark.subject, mark.stored)
+    token = token_of(page.subject, elements, text, is_counted=script_tag.is_counted)
     return {
-        text_of_page: f'{VERSION_WITH_TEXT}" data-page="{token}',
+        text_of_page: f"{VERSION_WITH_TEXT}{attributes}{token}",
         # A visitor may type such an element, but cannot know the end of the token.
         text_of_mark: f'{_seconds(mark)}" data-of="{token[END_OF_TOKEN]}',
     }
+
+
+def _nonce(page: Placeholder, script_tag: ScriptTag) -> str:
+    """Returns the beginning of the attribute with the page's nonce, "" for a page without one."""
+    nonce = script_tag.nonce() if page.stored == WITH_NONCE else ""
+    return f'" nonce="{escape(nonce)}' if nonce else ""
 
 
 def in_words(views: int) -> str:

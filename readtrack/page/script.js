@@ -2,7 +2,7 @@
 ((page, ask) => {
   const script = ask("currentScript");
   if (Object.hasOwn(window, "readtrack")) return readtrack.page(script.dataset.page);
-  let shown, url, from = ask("referrer"), due, timer;
+  let shown, url, from = ask("referrer"), due, timer, since = performance.timeOrigin;
   // Another site may frame this page, visible or not.
   const isFramed = () => {
     try {
@@ -13,7 +13,7 @@
   };
   const tell = (token, tries, state = "") =>
     isFramed() ||
-    fetch(script.src, { method: "POST", body: token + "\n" + from + "\n" + state, keepalive: true })
+    fetch(script.src, { method: "POST", body: [token, from, state, Date.now() - since].join("\n"), keepalive: true })
       .then(answer => (answer.ok ? answer.json() : answer.status < 500 ? {} : Promise.reject()))
       .then(({ html, again }) => {
         if (token != shown) return;
@@ -30,10 +30,12 @@
   };
   window.readtrack = {
     page(token) {
-      if (url) from = url;
+      if (url) {
+        from = url;
+        since = Date.now();
+      }
       url = location.href;
-      shown = token;
-      due = true;
+      due = shown = token;
       look();
     },
     tell(state) {
@@ -43,7 +45,7 @@
   addEventListener("prerenderingchange", look, true);
   addEventListener("visibilitychange", look, true);
   addEventListener("pageshow", event => {
-    due ||= event.persisted;
+    if (event.persisted) due = since = Date.now();
     look();
   });
   readtrack.page(script.dataset.page);

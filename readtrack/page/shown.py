@@ -55,6 +55,7 @@ class TokenPage(NamedTuple):
     language: str
     elements: Sequence[Sequence[Any]]  # the fields of each Placeholder of a count or a dot
     text: Sequence[Any]  # subject and number of words of a marked text; empty without one
+    is_counted: bool  # the server has counted the page's views when it sent the page
     made: int  # seconds since 1970
 
 
@@ -93,11 +94,18 @@ def _subjects_in(text: str) -> tuple[str, ...]:
     return tuple(text.split(",")) if text else ()
 
 
-def token_of(name: str, elements: Sequence[Sequence[Any]], text: Sequence[Any] = ()) -> str:
+def token_of(
+    name: str,
+    elements: Sequence[Sequence[Any]],
+    text: Sequence[Any] = (),
+    *,
+    is_counted: bool = False,
+) -> str:
     """Returns the token for the page's script; "" if the script would have nothing to do.
 
     `name` is that of the page. `elements` are its placeholders of counts and dots. `text` is the
-    subject of a marked text and its number of words.
+    subject of a marked text and its number of words. `is_counted` says that the server has counted
+    the page's views.
     """
     has_subjects = not name.endswith("||")  # the last fields are the subjects of views and reads
     is_counted_by_script = conf.COUNT_BY != "server" and has_subjects
@@ -108,6 +116,7 @@ def token_of(name: str, elements: Sequence[Sequence[Any]], text: Sequence[Any] =
         language=get_language() or "",
         elements=elements[:MOST_ELEMENTS],  # the script does not update further ones
         text=text,
+        is_counted=is_counted,
         made=int(time()),
     )
     return signing.dumps(page, salt=keys.salt("page"), compress=True)

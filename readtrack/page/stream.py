@@ -1,42 +1,62 @@
 """Streamed responses: they come in chunks, which are filled in one by one."""
 
 import re
+import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import cache, partial
 from typing import Any, TypeVar
 
 from asgiref.sync import sync_to_async
+from django.core.exceptions import SynchronousOnlyOperation
 from django.db import connections
 
+from readtrack.page import branches, contents, packing
 from readtrack.page.filling import FindReader, filled
-from readtrack.page.placeholders import MARK, MAY_QUERY, placeholders_in
+from readtrack.page.placeholders import MARK, MAY_QUERY, placeholders_in, spots_in
+from readtrack.page.rendering import NO_SCRIPT_TAG, ScriptTag
 from readtrack.store import keys
 
 Result = TypeVar("Result")
 
 # The beginning of a placeholder whose end is in the next chunk of a stream.
 BEGUN = re.compile(
-    rb"!(?:r(?:t(?:!(?:[a-z]{1,6}(?:![^!\s]{0,4000}(?:!\d{0,19}(?:![\w-]{0,16})?)?)?)?)?)?)?\Z"
+    rb"!(?:r(?:t(?:!(?:[a-z]{1,6}(?:![^!\s]{0,4000}(?:![\da-z@-]{0,40}(?:![\w-]{0,16})?)?)?)?)?)?)?\Z"
 )
+# Bytes that wait for the end of their `if_unread`. After them it is taken for one without an end.
+LONGEST_WAIT = 2**18
 
 
-def fill(response: Any, find_reader: FindReader) -> None:
+def fill(response: Any, find_reader: FindReader, *, script_tag: ScriptTag = NO_SCRIPT_TAG) -> None:
     """Has the chunks of a streamed response filled in, each in one round trip to Redis."""
-    stream = Stream(cache(find_reader))
+    if response.has_header("Content-Length"):
+        del response["Content-Length"]
+    is_packed = contents.packed_by(response) == "gzip"
+    stream = Stream(cache(find_reader), script_tag=script_tag, is_packed=is_packed)
     fill_chunks = stream.afilled if response.is_async else stream.filled
     response.streaming_content = fill_chunks(response.streaming_content)
 
 
 class Stream:
-    """A streamed response. A placeholder that a chunk cuts waits for the next chunk."""
+    """A streamed response. A placeholder that a chunk cuts, and an `if_unread`, wait for the next
+    chunk.
+    """
 
-    def __init__(self, find_reader: FindReader) -> None:
-        self._begun = b""  # the beginning of a placeholder that the last chunk cut
-        self._branches: list[bool] = []  # of `if_unread`, see Filling
+    def __init__(
+        self,
+        find_reader: FindReader,
+        *,
+        script_tag: ScriptTag = NO_SCRIPT_TAG,
+        is_packed: bool = False,
+    ) -> None:
+        """`is_packed` says that the chunks are those of gzip's data, and are to be."""
+        self._waiting = b""  # the beginning of what the last chunk cut
+        self._unpacker = zlib.decompressobj(packing.GZIP) if is_packed else None
+        self._packer = zlib.compressobj(wbits=packing.GZIP) if is_packed else None
         # Asynchronous streams are searched in a thread that knows no tenant.
         self._salt = keys.salt("placeholder")
-        fill_in = partial(filled, find_reader=find_reader, branches=self._branches, salt=self._salt)
+        fill_in = partial(filled, find_reader=find_reader, salt=self._salt, script_tag=script_tag)
         # In the page's context, so that it waits for Redis no longer than the page may.
         self._fill_in: Callable[[bytes], bytes] = partial(copy_context().run, fill_in)
 
@@ -44,39 +64,78 @@ class Stream:
         """Yields the chunks, filled in."""
         for chunk in chunks:
             content = self._content_up_to(chunk)
+            if MARK in content:
+                content = self._fill_in(content)
             if content:
-                yield self._fill_in(content)
-        if self._begun:
-            yield self._fill_in(self._begun)
+                yield self._packed(content)
+        yield from self._last(self._fill_in(self._waiting))
 
     async def afilled(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Yields the chunks, filled in. It waits for Redis and SQL in a thread."""
         async for chunk in chunks:
-            content = self._content_up_to(chunk)
-            if MARK in content or (content and self._branches):
-                # The tenant may be that of the connection to SQL in Django's own thread.
-                is_sensitive = bool(keys.tenant_function() or MAY_QUERY.search(content))
-                content = await in_thread(self._fill_in, content, is_sensitive=is_sensitive)
+            content = await self._afilled(self._content_up_to(chunk))
             if content:
-                yield content
-        if self._begun:  # text that only looks like a placeholder, so nothing has to be waited for
-            yield self._fill_in(self._begun)
+                yield self._packed(content)
+        for last in self._last(await self._afilled(self._waiting)):
+            yield last
+
+    async def _afilled(self, content: bytes) -> bytes:
+        if MARK not in content:
+            return content
+        # The tenant may be that of the connection to SQL in Django's own thread.
+        is_sensitive = bool(keys.tenant_function() or MAY_QUERY.search(content))
+        return await in_thread(self._fill_in, content, is_sensitive=is_sensitive)
 
     def _content_up_to(self, chunk: bytes) -> bytes:
-        """Returns the content to fill in: what was kept, and the chunk up to a cut placeholder.
+        """Returns the content to fill in: what was kept, and the chunk up to what it cuts.
 
-        The beginning of the cut placeholder is kept for the next chunk.
+        The beginning of that is kept for the next chunk.
         """
-        content = self._begun + chunk
-        self._begun = b""
+        content = self._waiting + self._unpacked(chunk)
+        self._waiting = b""
+        start = self._start_of_cut(content)
+        if start is None:
+            return content
+        self._waiting = content[start:]
+        return content[:start]
+
+    def _start_of_cut(self, content: bytes) -> int | None:
+        """Returns where a placeholder or an `if_unread` begins that has no end yet, or None."""
+        if MARK in content:
+            start = branches.first_without_end(spots_in(content, self._salt))
+            if start is not None and len(content) - start <= LONGEST_WAIT:
+                return start
         from_last_mark = content[max(0, content.rfind(MARK)) :]
         is_whole = from_last_mark in placeholders_in(from_last_mark, self._salt)
-        if is_whole:
-            return content
-        begun = BEGUN.search(content)
-        if begun:
-            self._begun = begun[0]
-        return content.removesuffix(self._begun)
+        begun = None if is_whole else BEGUN.search(content)
+        return begun.start() if begun else None
+
+    def _unpacked(self, chunk: bytes) -> bytes:
+        if self._unpacker is None:
+            return chunk
+        text = b""
+        while chunk:
+            if self._unpacker.eof:
+                self._unpacker = zlib.decompressobj(packing.GZIP)
+            try:
+                text += self._unpacker.decompress(chunk)
+            except zlib.error:  # the header is wrong
+                self._unpacker = self._packer = None
+                return text + chunk
+            chunk = self._unpacker.unused_data
+        return text
+
+    def _packed(self, chunk: bytes) -> bytes:
+        if not self._packer:
+            return chunk
+        return self._packer.compress(chunk) + self._packer.flush(zlib.Z_SYNC_FLUSH)
+
+    def _last(self, chunk: bytes) -> Iterator[bytes]:
+        """Yields what is left at the end."""
+        if chunk:
+            yield self._packed(chunk)
+        if self._packer:
+            yield self._packer.flush()
 
 
 async def in_thread(work: Callable[..., Result], *args: Any, is_sensitive: bool) -> Result:
@@ -85,12 +144,25 @@ async def in_thread(work: Callable[..., Result], *args: Any, is_sensitive: bool)
     If it `is_sensitive`, that is Django's own thread, whose connections to SQL Django closes.
     Otherwise it is any thread, and its connections are closed here.
     """
+    run = work if is_sensitive else partial(closing, work)
+    return await sync_to_async(run, thread_sensitive=is_sensitive)(*args)
 
-    def run() -> Result:
-        try:
-            return work(*args)
-        finally:
-            if not is_sensitive:
-                connections.close_all()
 
-    return await sync_to_async(run, thread_sensitive=is_sensitive)()
+def asked(work: Callable[[], Result]) -> Result:
+    """Returns the result of work that may query SQL, which Django refuses in a coroutine.
+
+    A template that an async view renders waits for another thread.
+    """
+    try:
+        return work()
+    except SynchronousOnlyOperation:
+        with ThreadPoolExecutor(max_workers=1) as thread:
+            return thread.submit(copy_context().run, closing, work).result()
+
+
+def closing(work: Callable[..., Result], *args: Any) -> Result:
+    """Returns the result of the work, and closes the thread's connections to SQL."""
+    try:
+        return work(*args)
+    finally:
+        connections.close_all()

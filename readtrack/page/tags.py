@@ -8,24 +8,62 @@ from django.conf import settings
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import get_language
 
 from readtrack.hits import readers, reading, visitors
 from readtrack.page.filling import filled
-from readtrack.page.placeholders import COUNT, ELSE, END, IF, PAGE, PANEL, TEXT, Placeholder
+from readtrack.page.placeholders import (
+    COUNT,
+    ELSE,
+    END,
+    IF,
+    LANGUAGE,
+    PAGE,
+    PANEL,
+    TEXT,
+    WITH_NONCE,
+    Placeholder,
+)
 from readtrack.page.shown import LONGEST_NAME, VERSION_WITHOUT_TEXT, name_of
+from readtrack.page.stream import asked
 from readtrack.reports.reads import reads
+from readtrack.request import Recorder
 
 
 def left(content: Placeholder | str | None, context: Any) -> SafeString:
     """Returns the HTML that a tag leaves in the page, with its placeholders.
 
-    They are filled in at once if the request did not come through the middleware, which would do it
-    later.
+    They are filled in at once unless the middleware will do it later.
     """
-    text = str(content or "")
-    if not hasattr(_request_of(context), "readtrack"):
-        text = filled(text.encode(), partial(reader_of, context)).decode()
+    if not content:
+        return SafeString()
+    request = _request_of(context)
+    recorder = _recorder_of(request)
+    if recorder is None:
+        find_reader = partial(reader_of, context)
+        text = asked(lambda: filled(str(content).encode(), find_reader).decode())
+    else:
+        recorder.has_placeholders = True
+        if isinstance(content, Placeholder):
+            content = content._replace(language=_own_language(request))
+        text = str(content)
     return mark_safe(text)  # noqa: S308 - signed placeholders, or rendered by tags
+
+
+def _recorder_of(request: Any) -> Recorder | None:
+    """Returns the recorder of a request whose page the middleware will fill in, else None."""
+    recorder: Recorder | None = getattr(request, "readtrack", None)
+    return None if recorder is None or recorder.is_closed else recorder
+
+
+def _own_language(request: Any) -> str:
+    """Returns the language of the tag, of a `{% language %}` or an `override` around it; "" if it
+    is that of the request.
+    """
+    language = get_language() or ""
+    if language == getattr(request, "LANGUAGE_CODE", settings.LANGUAGE_CODE):
+        return ""
+    return language if LANGUAGE.fullmatch(language) else ""
 
 
 def text(context: Any, content: str, obj: Any, selector: str = "") -> SafeString:
@@ -49,9 +87,9 @@ def panel(context: Any, obj: Any) -> SafeString:
 
     Once in a page, which comes through the middleware and is no shared page.
     """
-    recorder = getattr(_request_of(context), "readtrack", None)
+    recorder = _recorder_of(_request_of(context))
     if recorder is None or recorder.is_shared:
-        return left(None, context)
+        return SafeString()
     return left(Placeholder.of(PANEL, obj), context)
 
 
@@ -59,7 +97,7 @@ def read_count(obj: Any) -> int | str:
     """`{% read_count post %}` shows how often the text was really read. Each asks Redis for itself."""
     if not Placeholder.of(COUNT, obj):  # has no counts; with DEBUG that is logged
         return ""
-    return reads(obj)
+    return asked(lambda: reads(obj))
 
 
 def branches(
@@ -85,7 +123,7 @@ def script(context: Any) -> str:
     Belongs at the end of `<body>`. Needs `readtrack.urls` in the site's URLconf.
     """
     request = _request_of(context)
-    recorder = getattr(request, "readtrack", None)
+    recorder = _recorder_of(request)
     if recorder is None:
         return ""
     try:
@@ -93,23 +131,39 @@ def script(context: Any) -> str:
     except NoReverseMatch:
         hint = "<!-- readtrack_script: include readtrack.urls in the URLconf -->"
         return SafeString(hint if settings.DEBUG else "")
+    # The name says what the page shows. Of a DetailView the middleware learns that only later.
     recorder.see(context)
     recorder.has_script = True
     name = name_of(recorder, path=request.path)
+    nonce = _nonce_of_page(context, request, is_shared=recorder.is_shared)
+    # The middleware fills in this one, because a page out of `cache_page` needs that of its moment.
+    is_of_request = bool(nonce) and nonce == nonce_of(request)
     # The placeholder gives way to the version of the script and the attribute with the token.
-    version_and_token: Placeholder | SafeString = Placeholder(PAGE, name)
+    version_and_token: Placeholder | SafeString = Placeholder(
+        PAGE, name, WITH_NONCE if is_of_request else None
+    )
     if len(name) > LONGEST_NAME:
-        version_and_token = SafeString(f'{VERSION_WITHOUT_TEXT}" data-page="')  # an empty token
-    nonce = _nonce_of(context, request, is_shared=recorder.is_shared)
-    attribute = format_html(' nonce="{}"', nonce) if nonce else ""
+        # With an empty token the script sends nothing.
+        version_and_token = SafeString(f'{VERSION_WITHOUT_TEXT}" data-page="')
+        is_of_request = False
+    attribute = format_html(' nonce="{}"', nonce) if nonce and not is_of_request else ""
     return format_html('<script src="{}?{}"{} defer></script>', url, version_and_token, attribute)
 
 
-def _nonce_of(context: Any, request: Any, *, is_shared: bool) -> str:
-    """Returns the page's nonce of Django 6 or django-csp; "" without one."""
+def _nonce_of_page(context: Any, request: Any, *, is_shared: bool) -> str:
+    """Returns the nonce of Django's context processor or of django-csp; "" without one."""
     if is_shared:  # all copies of the page have to be the same, and a nonce is new each time
         return ""
     return str(context.get("csp_nonce", getattr(request, "csp_nonce", "")))
+
+
+def nonce_of(request: Any) -> str:
+    """Returns the request's nonce by the middleware of django-csp or of Django, "" without one."""
+    for name in ("csp_nonce", "_csp_nonce"):
+        nonce = getattr(request, name, None)
+        if nonce is not None:
+            return str(nonce)
+    return ""
 
 
 def reader_of(context: Any) -> readers.Reader | None:

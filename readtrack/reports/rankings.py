@@ -121,7 +121,7 @@ class Ranking:
 
     @property
     def label(self) -> str:
-        """The label of the model, `blog.post`."""
+        """The label of the model, `blog.post`, with which its subjects begin."""
         return subjects.label_of(self.rows.model)
 
     @property
@@ -135,12 +135,17 @@ class Ranking:
     def has_all_rows(self) -> bool:
         """True if every object that counts under the label is one of the rows.
 
-        False for a model that shares the label with its parent, because it has fewer rows.
+        Then nobody has to look which subjects are among them.
         """
         model = self.rows.model
-        is_owner = issubclass(model, Tracked) and subjects.owner(model) is model
+        # The query for the counts shows which rows exist only where the rows hold the counts.
+        if not issubclass(model, Tracked):
+            return False
+        # A child or a proxy counts under the label of its parent, and may have fewer rows.
+        if subjects.owner(model) is not model:
+            return False
         has_filter = bool(self.rows.query.where)
-        return is_owner and not has_filter
+        return not has_filter
 
 
 class Entry(NamedTuple):

@@ -98,6 +98,7 @@ def reader_series(
     stored = history.sums(
         [column], since=periods.hours.start, until=periods.hours.stop, model=ReaderHistory
     )
+    # The number before the first period, and each number by the hour of its flush.
     readers, readers_by_hour = stored[column]
     # The last number of each period in which the number changed, by the index of the period.
     changes = {_period_of(hour, starts): number for hour, number in readers_by_hour.items()}

@@ -15,6 +15,7 @@ from django.db import OperationalError, connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.constants import OnConflict
 
+from readtrack.models.tracked import every_row
 from readtrack.sql import vendors
 from readtrack.store import scripts
 
@@ -45,7 +46,7 @@ def of(model: type[models.Model]) -> BaseDatabaseWrapper:
 
 def rows(model: type[models.Model]) -> "models.QuerySet[Any]":
     """Returns all rows of the model, from the database that it is written to: a replica may lag."""
-    return model._base_manager.using(router.db_for_write(model))
+    return every_row(model, using=router.db_for_write(model))
 
 
 def with_keys(model: type[models.Model], keys: Sequence[Any]) -> "Iterator[models.QuerySet[Any]]":

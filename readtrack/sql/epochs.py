@@ -4,13 +4,17 @@ An epoch is the name of a settling. Each list of unsettled counters in Redis has
 and a name, its `origin`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from secrets import randbits
 
+from django.db import transaction
 from django.db.models import F, Max
+from django.db.models.functions import Greatest
 
 from readtrack.models import KnownEpoch
 from readtrack.sql import databases
 from readtrack.store import keys
+from readtrack.store.connection import server_time
 from readtrack.store.counters import Epoch
 
 LOCK = 0  # origin of the row of KnownEpoch that is for no list: writers of history lock it
@@ -26,8 +30,17 @@ class SqlEpoch:
         if part:
             first, step = map(int, part.split("/"))
         self.tags = keys.tags()[first - 1 :: step]
+        # Of several flushes of parts, the one with the first partition does what concerns all of
+        # them.
+        self.has_first = first == 1
+        self.silent: dict[str, Exception] = {}  # partitions that are left out, and why
         # The newest epoch by tag, as far as this flush has read or stored it.
         self._current: dict[str, int] = {}
+
+    def leave_out(self, silent: Mapping[str, Exception]) -> None:
+        """Leaves out partitions whose server does not answer, which are given with the error."""
+        self.silent |= silent
+        self.tags = [tag for tag in self.tags if tag not in silent]
 
     def known(self, epochs: Iterable[Epoch]) -> dict[str, Epoch]:
         """Returns the newest epoch that SQL knows of the list of each of these epochs, by the tag
@@ -91,12 +104,29 @@ def _store(epoch: Epoch) -> bool:
     if not epoch.current:  # nothing was settled in this list yet
         return bool(epoch.origin) and not stored.exists()
     values = {"epoch": epoch.current, "until": epoch.until}
-    row, is_new = stored.get_or_create(tag=epoch.tag, origin=epoch.origin, defaults=values)
+    with transaction.atomic(using=databases.of(KnownEpoch).alias):
+        row, is_new = stored.get_or_create(tag=epoch.tag, origin=epoch.origin, defaults=values)
+        if is_new:
+            _close_others(epoch)
     if is_new or row.epoch == epoch.current:
         return True
     # In one statement with the condition, because another flush may store its epoch meanwhile.
     changed_rows = stored.filter(epoch=epoch.previous).update(**values)
     return bool(changed_rows)
+
+
+def _close_others(epoch: Epoch) -> None:
+    """Gives the other lists of the partition an epoch that no Redis has, because the list of this
+    epoch has replaced them.
+
+    If one of them comes back, Redis was restored, also where its last settling is not known any
+    more because this database was restored, too. All of its counters had begun by now.
+    """
+    others = (
+        databases.rows(KnownEpoch).filter(tag=epoch.tag).exclude(origin__in=[LOCK, epoch.origin])
+    )
+    if others.exists():
+        others.update(epoch=randbits(62), until=Greatest("until", server_time(patient=True)))
 
 
 def lock_epoch() -> None:

@@ -102,12 +102,13 @@ def sums(
 def sums_between(subjects: Collection[str], hours: Sequence[int]) -> dict[str, Sums]:
     """Returns the absolute views of each subject at the start of each of these hours, by subject.
 
-    The hours are in ascending order. The number at the start of the first hour is `before` of the
-    Sums. The number at the start of each later hour is in their rows, under the hour just before
-    it, unless nothing was counted since the number before.
+    It answers as `sums` does, but for some hours only, which are in ascending order. `before` is
+    the number at the start of the first hour. A row has the number at the start of a later hour,
+    and belongs to the hour that ends there: for the hours 10 and 20, the number at the start of 20
+    is `rows[19]`. It has no row if it is not higher than the number before it.
 
-    It answers as `sums` does, but for some hours only. The database looks up each number by the
-    index, which is quicker than to read all rows between hours that are far apart.
+    The database looks up each number by the index, which is quicker than to read all rows between
+    hours that are far apart.
     """
     connection = databases.of(History)
     row = vendors.vendor_of(connection).row
@@ -119,7 +120,8 @@ def sums_between(subjects: Collection[str], hours: Sequence[int]) -> dict[str, S
     )
     with connection.cursor() as cursor:
         cursor.execute(statement, [*subjects])
-        # Sorted, so that each subject begins with the first hour. NULL is no row of history.
+        # Sorted, so that each subject begins with the first hour. Views are NULL where history
+        # has no row before the hour.
         rows = sorted((subject, hour, views or 0) for subject, hour, views in cursor.fetchall())
     by_subject = {subject: Sums(0, {}) for subject in subjects}
     last_views = 0  # of the row before

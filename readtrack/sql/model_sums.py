@@ -67,12 +67,16 @@ def _add_sums(label: str, *, until: int) -> bool:
 
 
 def _first_hour(label: str) -> int | None:
-    """Returns the first hour of the model that is to be added up; None without history."""
+    """Returns the hour from which to add up the model's history; None without history.
+
+    That is HOURS_AGAIN before the last hour that was added up, or the first hour with views.
+    """
     past = databases.rows(History).filter(hour__gt=BASELINE)
     sums_of_visitors = past.filter(subject=of_visitors(label))
     last_added: int | None = sums_of_visitors.aggregate(hour=Max("hour"))["hour"]
     if last_added:
         return last_added - HOURS_AGAIN
+    # The views of a model are in one row for each partition and hour.
     views = past.filter(subject__in=[f"{label}{tag}" for tag in keys.past_tags()])
     first_viewed: int | None = views.aggregate(hour=Min("hour"))["hour"]
     return first_viewed

@@ -30,6 +30,7 @@ class Vendor:
     row = "(%s)"  # a row with one value, in VALUES
     position = "INSTR"  # function that returns where a text begins in another text
     big_integer = "BIGINT"  # the type of a big integer in CAST
+    ignores_case = False  # texts that differ in case only are equal
     create_view = "CREATE OR REPLACE VIEW"  # keeps the rights that were granted on the view
     # The expression for the local day of an hour of history. `{seconds}` is the expression of
     # sql_view.py for the local time (s since 1970). A vendor that knows zones takes `{zone}`, the
@@ -93,6 +94,7 @@ class SQLite(Vendor):
 class MySQL(Vendor):
     """MySQL has a syntax of its own for rows, casts and conflicts."""
 
+    ignores_case = True  # by its default collations
     shows_locks = True
     row = "ROW(%s)"
     big_integer = "SIGNED"

@@ -25,7 +25,7 @@ from readtrack.hits.addresses import watch
 from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, Reason
 from readtrack.store import batch, clock, day_keys, keys, recording, scripts
 from readtrack.store.batch import Entry, PlainView
-from readtrack.store.circuit import SilentError, fail_open
+from readtrack.store.circuit import SilentError, ask_anyway, fail_open
 from readtrack.store.cluster import REFUSAL
 from readtrack.store.counting import count_views, rate_limit, set_hits
 from readtrack.store.scripts import Call
@@ -37,7 +37,14 @@ EACH = 20  # while too many hits wait, each 20th page sleeps for PAUSE
 PAUSE = 0.00001  # seconds
 # Hits that are sent before BUFFER seconds are over, so that a busy process does not fill its queue.
 ENOUGH = 50 * EACH
-LAST = 2.0  # seconds that the end of a process waits for the last sending
+AGAIN = 1.0  # seconds until what Redis did not take is sent again
+# While a process ends, what Redis does not take is sent again for as long; servers kill a process
+# that takes longer, most of them after 30 seconds.
+GRACE = 25.0
+LAST_PAUSE = 0.1  # seconds between two of these tries
+# Seconds that a signal's handler waits for the last sending where the process goes on after it.
+PATIENCE = 2.0
+NEVER = Event()
 
 EMPTY_FIELDS = NO_OUTCOME[:-1]  # the fields of an outcome before `queued`
 
@@ -123,6 +130,8 @@ class HitBuffer:
         self._work = Event()  # set while the thread has something to send
         self._soon = Event()  # set if the thread is to send before BUFFER seconds are over
         self._is_closed = False
+        self._has_ended = False  # the thread looks at the queue no more
+        self._process = object()  # which the thread belongs to
         self._thread: Thread | None = None
         self._queue: deque[Queued] = deque()
         self._batch: list[Any] = []  # hits that are being sent, in any of the forms of `Queued`
@@ -138,7 +147,7 @@ class HitBuffer:
             skip_buffer.add(key_of(hit.at), ())
         queued = _queued(identified)
         with self._lock:
-            if self._is_closed or len(self._queue) >= MOST:
+            if self._has_ended or len(self._queue) >= MOST:
                 return None
             self._queue.append(queued)
             queue_length = len(self._queue)
@@ -179,20 +188,40 @@ class HitBuffer:
             self._earlier_handler = handler or signal.SIG_DFL
 
     def close(self) -> None:
-        """Has all hits sent, for LAST seconds at most. From now on hits are recorded directly."""
+        """Has all hits sent, and tried again for GRACE seconds. From then on hits are recorded
+        directly.
+        """
+        self._end(PATIENCE)
+        if self._waiting_hits and not self._has_ended:
+            logger.warning(
+                "%d queued views wait for Redis before the process ends.", self._waiting_hits
+            )
+        self._end(GRACE)
+        if self._waiting_hits:
+            logger.warning(
+                "%d queued views were not recorded before the process ended.", self._waiting_hits
+            )
+
+    def _end(self, seconds: float) -> None:
+        """Has the thread send all hits and end, and waits for it."""
         # Without the lock, because a signal may interrupt the thread that holds it.
         self._is_closed = True
         self._work.set()
         self._soon.set()
         if self._thread:
-            self._thread.join(LAST)
-        lost = len(self._batch) + len(self._queue)
-        if lost:
-            logger.warning("%d queued views were not recorded before the process ended.", lost)
+            self._thread.join(seconds)
+
+    @property
+    def _waiting_hits(self) -> int:
+        """The number of hits that wait."""
+        return len(self._batch) + len(self._queue)
 
     def _on_sigterm(self, number: int, frame: Any) -> None:
-        """Sends all hits, then hands the signal to the handler from before."""
-        self.close()
+        """Has all hits sent, then hands the signal to the handler from before."""
+        if self._earlier_handler == signal.SIG_DFL:
+            self.close()
+        else:  # the server finishes its requests first, and the process sends the rest at its exit
+            self._end(PATIENCE)
         signal.signal(number, self._earlier_handler)
         signal.raise_signal(number)
 
@@ -200,7 +229,9 @@ class HitBuffer:
         """Starts the thread, unless it runs. Returns False if the interpreter ends."""
         with self._lock:
             if self._thread is None:
-                thread = Thread(target=self._run, name="readtrack", daemon=True)
+                thread = Thread(
+                    target=self._run, args=(self._process,), name="readtrack", daemon=True
+                )
                 try:
                     thread.start()
                 except RuntimeError:  # no thread begins where the interpreter ends
@@ -211,18 +242,35 @@ class HitBuffer:
                 Finalize(None, self.close, exitpriority=0)
         return True
 
-    def _run(self) -> None:
+    def _run(self, process: object) -> None:
         """Sends the queue every BUFFER seconds until the process ends. Runs in the thread."""
         while not self._is_closed:
             self._work.wait()
-            self._soon.wait(conf.BUFFER or 1)
+            self._soon.wait(AGAIN if self._batch else conf.BUFFER or 1)
+            if process is not self._process:
+                # A thread of gevent that a fork has copied. It must not end, because `threading` in
+                # the child does not know it.
+                NEVER.wait()
             self._soon.clear()
             self._work.clear()
             self._send_all()
-        with self._lock:  # waits for a request that is adding a last hit
-            pass
-        self._send_all()
-        skip_buffer.send_rest()
+        self._send_last()
+
+    def _send_last(self) -> None:
+        """Sends until no hit waits any more, for GRACE seconds at most, and then the skips."""
+        until = monotonic() + GRACE
+        while True:
+            self._send_all()
+            # A request that has the lock adds a last hit. The timeout is for one that a signal
+            # interrupted, whose handler waits for this thread.
+            has_lock = self._lock.acquire(timeout=PATIENCE)
+            self._has_ended = not self._waiting_hits or monotonic() > until
+            if has_lock:
+                self._lock.release()
+            if self._has_ended:
+                break
+            sleep(LAST_PAUSE)
+        skip_buffer.close()
 
     def _send_all(self) -> None:
         """Sends the queue in batches, and the skips, even if no hit waits."""
@@ -238,7 +286,7 @@ class HitBuffer:
                 # A view that is sent again counts once only while its window is open.
                 self._give_up(monotonic() - (conf.WINDOW or 1) / 2)
                 if self._batch or skip_buffer.skips:
-                    is_sent: bool = fail_open(self._send, False)  # noqa: FBT003
+                    is_sent: bool = ask_anyway(self._send, False)  # noqa: FBT003
                     if not is_sent:
                         self._work.set()  # to try again
                         return
@@ -260,7 +308,7 @@ class HitBuffer:
         self._batch = [self._queue.popleft() for _ in range(size)]
         if not self._batch:
             return
-        is_sent: bool = fail_open(self._send_plain, False)  # noqa: FBT003
+        is_sent: bool = ask_anyway(self._send_plain, False)  # noqa: FBT003
         if is_sent:
             self._batch = []
             return

@@ -1,9 +1,10 @@
-"""The circuit breaker: after Redis failed, pages do without it for some seconds."""
+"""The circuit breaker: after Redis failed, pages do without it, and one at a time tries it again."""
 
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from math import inf
 from socket import SO_RCVTIMEO, SO_SNDTIMEO, SOL_SOCKET, socket
 from struct import pack
 from threading import Lock
@@ -18,20 +19,33 @@ Args = ParamSpec("Args")
 Result = TypeVar("Result")
 
 
+MOST_FAILURES = 20  # further ones do not make the pause longer
+
+
 class SilentError(RedisError):
     """One server of a cluster does not serve a command. Other servers may still answer."""
 
 
+class BusyError(SilentError):
+    """No connection to Redis was free in time. Redis itself may be well."""
+
+
 class Circuit:
-    """Opens when Redis fails. While it is open, callers do not ask Redis. After CIRCUIT seconds one
-    caller tries Redis again.
+    """Opens when Redis fails. While it is open, callers do not ask Redis, except one that tries again.
+
+    After the first failure the next caller tries at once, because one slow answer is no outage.
+    After each failed try the pause doubles, from TIMEOUT to CIRCUIT seconds.
     """
 
     def __init__(self, name: str = "Redis") -> None:
         self.name = name  # for the log
         self._lock = Lock()
-        # When it opened (seconds of the monotonic clock); None while it is closed.
+        # When Redis last failed or was tried again (seconds of the monotonic clock); None while the
+        # circuit is closed.
         self.opened: float | None = None
+        self.pause = inf  # seconds from `opened` to the next try; CIRCUIT at most
+        self._failures = 0  # since pages were last quick
+        self._is_trying = False
         # When the first of the slow pages ended (the same clock); None after a quick page.
         self.slow_since: float | None = None
 
@@ -40,37 +54,57 @@ class Circuit:
         with self._lock:
             if self.opened is None:
                 return True
-            if time.monotonic() - self.opened < conf.CIRCUIT:
+            pause = min(self.pause, conf.CIRCUIT)
+            if time.monotonic() - self.opened < pause or _has_little_time():
                 return False
-            # This caller tries Redis. Other callers wait for CIRCUIT seconds more.
+            # This caller tries Redis. Other callers wait until it knows, which takes TIMEOUT.
             self.opened = time.monotonic()
+            self.pause = 2 * conf.TIMEOUT
+            self._is_trying = True
             return True
 
-    def open(self, error: Exception) -> None:
-        """Opens the circuit because of this error. Says so in the log and by a signal."""
+    def open(self, error: Exception, *, pause: float | None = None) -> None:
+        """Opens the circuit because of this error. Says so in the log and by a signal.
+
+        The next caller tries after `pause` seconds, by default after a time that each failure
+        doubles.
+        """
         with self._lock:
             was_closed = self.opened is None
+            if not was_closed and not self._is_trying:
+                return  # the caller began before the circuit opened
             self.opened = time.monotonic()
+            self.pause = conf.TIMEOUT * (2**self._failures - 1) if pause is None else pause
+            self._failures = min(self._failures + 1, MOST_FAILURES)
+            self._is_trying = False
         if was_closed:
             logger.warning(
                 "%s failed, pages go on without it: %s: %s", self.name, type(error).__name__, error
             )
             redis_failed.send_robust(sender=None, error=error)
 
-    def note_wait(self, waited: float) -> None:
-        """Notes how long a page waited for Redis (s).
+    def close(self) -> None:
+        """Closes the circuit, and forgets all failures."""
+        self.opened = None
+        self.slow_since = None
+        self._failures = 0
 
-        Opens the circuit if all pages of the last TIMEOUT seconds waited for more than half of
-        TIMEOUT. One slow moment, such as a fork of Redis, does not open it, because views would be
-        lost for CIRCUIT seconds.
+    def note_wait(self, waited: float) -> None:
+        """Notes how long a page waited for Redis (s) that got all answers in time.
+
+        Opens the circuit for CIRCUIT seconds if all pages of the last TIMEOUT seconds waited for
+        more than half of TIMEOUT. One slow moment, such as a fork of Redis, does not open it,
+        because views would be lost.
         """
         now = time.monotonic()
         if waited <= conf.TIMEOUT / 2:
             self.slow_since = None
+            self._failures = 0
         elif self.slow_since is None:
             self.slow_since = now
         elif now - self.slow_since > conf.TIMEOUT:
-            self.open(exceptions.TimeoutError(f"pages wait {waited * 1000:.0f} ms for it"))
+            error = exceptions.TimeoutError(f"pages wait {waited * 1000:.0f} ms for it")
+            self.open(error, pause=conf.CIRCUIT)
 
 
 @dataclass(slots=True)
@@ -82,7 +116,8 @@ class Page:
 
     request: Any
     seconds_left: float  # seconds that the page may still wait; TIMEOUT at first
-    # Seconds that the page waited for single servers of a cluster, which have their own circuits.
+    # Seconds of them that the page waited for single servers of a cluster, which have their own
+    # circuits, or for a free connection.
     seconds_elsewhere: float = 0.0
     _token: Any = None
 
@@ -91,8 +126,13 @@ class Page:
 
     def __exit__(self, *error: object) -> None:
         present_page.reset(self._token)
-        if self.seconds_left < conf.TIMEOUT:
+        if 0 < self.seconds_left < conf.TIMEOUT:  # with 0 an answer was missing
             circuit.note_wait(conf.TIMEOUT - self.seconds_left - self.seconds_elsewhere)
+
+    def note_wait_for_connection(self, seconds: float) -> None:
+        """Notes that the page waited for a free connection, for which Redis is not to blame."""
+        self.seconds_left -= seconds
+        self.seconds_elsewhere += seconds
 
 
 circuit = Circuit()
@@ -155,10 +195,53 @@ def fail_open(
         return default
     try:
         result = call(*args, **kwargs)
-    except SilentError:  # the server of a cluster has its own circuit
+    except SilentError:  # the server of a cluster has its own circuit, or no connection was free
         return default
     except (RedisError, OSError) as error:
-        circuit.open(error)
+        _note_failure(error)
         return default
-    circuit.opened = None
+    if circuit.opened is not None:
+        _note_success()
     return result
+
+
+def ask_anyway(
+    call: Callable[Args, Result], default: Result, *args: Args.args, **kwargs: Args.kwargs
+) -> Result:
+    """Returns the result of the call; `default` if Redis fails.
+
+    Asks Redis while the circuit is open, too. For what waits for Redis while no page waits for it.
+    """
+    try:
+        result = call(*args, **kwargs)
+    except SilentError:
+        return default
+    except (RedisError, OSError) as error:
+        _note_failure(error)
+        return default
+    if circuit.opened is not None:
+        _note_success()
+    return result
+
+
+def _note_failure(error: Exception) -> None:
+    """Opens the circuit, unless the page had spent its time on waiting for a free connection."""
+    page = present_page.get()
+    is_late = isinstance(error, (TimeoutError, exceptions.TimeoutError))
+    if is_late and page is not None and page.seconds_elsewhere >= conf.TIMEOUT / 2:
+        return
+    circuit.open(error)
+
+
+def _note_success() -> None:
+    """Closes the circuit. In a page, failures are forgotten only once a whole page was quick."""
+    if present_page.get() is None:
+        circuit.close()
+    else:
+        circuit.opened = None
+
+
+def _has_little_time() -> bool:
+    """Returns True if the page has so little time left that its failure would prove nothing."""
+    page = present_page.get()
+    return page is not None and page.seconds_left < conf.TIMEOUT / 2

@@ -7,8 +7,9 @@ from time import perf_counter, time
 from typing import Any, NamedTuple
 
 from readtrack.conf import conf
-from readtrack.store import keys
-from readtrack.store.connection import server_time
+from readtrack.store import keys, scripts
+from readtrack.store.cluster import Cluster
+from readtrack.store.connection import connect, server_time
 from readtrack.store.scripts import Call
 
 EVERY = 60.0  # seconds after which a process asks for Redis's time again
@@ -78,7 +79,10 @@ def recent() -> int:
 
 def ask() -> None:
     """Learns Redis's time, in one round trip. Raises redis.RedisError."""
-    learn(server_time())
+    if isinstance(connect(), Cluster):
+        learn(server_time())  # the earliest of its servers
+    else:
+        learn(scripts.run(Call("TIME", (), (), _microseconds)))
 
 
 def question() -> Call[None]:
@@ -88,10 +92,15 @@ def question() -> Call[None]:
     """
 
     def decode(answer: Sequence[Any]) -> None:
-        seconds, microseconds = answer
-        learn(int(seconds) * 1_000_000 + int(microseconds), is_late=True)
+        learn(_microseconds(answer), is_late=True)
 
     return Call("TIME", (), (), decode, absent=None)
+
+
+def _microseconds(answer: Sequence[Any]) -> int:
+    """Returns the time in an answer to TIME (µs)."""
+    seconds, microseconds = answer
+    return int(seconds) * 1_000_000 + int(microseconds)
 
 
 def learn(redis_time: int, *, is_late: bool = False) -> None:

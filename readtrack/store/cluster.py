@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
 from operator import methodcaller
-from time import monotonic, perf_counter_ns, sleep
+from threading import Lock
+from time import monotonic, perf_counter, perf_counter_ns, sleep
 from typing import Any, NamedTuple, TypeVar
 
 from redis import Redis, exceptions
@@ -24,10 +25,16 @@ from redis.exceptions import (
 from redis.utils import str_if_bytes
 
 from readtrack.conf import conf
-from readtrack.store.circuit import Circuit, Page, SilentError, present_page
+from readtrack.store.circuit import BusyError, Circuit, Page, SilentError, present_page
+from readtrack.store.pools import Command, close_idle, is_shortage
 
 TRIES = 3  # of a page's command that the cluster redirects, or cannot serve for now
-PATIENCE = 10.0  # seconds in which long work tries again, so that a replica can take over
+# Seconds that long work waits for one answer, before it asks the other servers who has the slot by
+# now. No script takes as long.
+ANSWER = 5.0
+# Seconds in which long work tries again, so that a replica can take over: by default it does so 15 s
+# after its primary fell silent.
+PATIENCE = 20.0
 PAUSE = 0.1  # seconds between two of its tries
 ASKED_EVERY = 0.25  # seconds after which a process may ask again where the slots are
 
@@ -36,7 +43,6 @@ REFUSAL = re.compile(r"(^|-)(BUSY|MISCONF|NOREPLICAS|OOM) |'maxmemory'|Link with
 REDIRECTED = (AskError, ClusterDownError, SilentError, TryAgainError)  # MovedError is an AskError
 
 Address = tuple[str, int]
-Command = tuple[Any, ...]
 # Errors of a server, and of the connection to it.
 FAILURES = (ResponseError, exceptions.ConnectionError, exceptions.TimeoutError, OSError)
 # Seconds that a page without time gets, to read the answers that other servers have sent already.
@@ -84,6 +90,7 @@ class Cluster(Redis):
         self._slots: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         self._primaries: list[Address] = []
         self._asked = -ASKED_EVERY  # by the monotonic clock
+        self._beginning = Lock()  # of the thread that asks first where the slots are
 
     def clients(self) -> list[Redis]:
         """Returns a client of each server that has slots. Raises SilentError if no server of the
@@ -101,7 +108,7 @@ class Cluster(Redis):
         Without a key, it is the address of a primary, of one that has not failed if possible.
         """
         if not self._primaries:
-            self.refresh()
+            self._begin()
         if key is None:
             address = min(self._primaries, key=self._failed_at, default=None)
         else:
@@ -112,6 +119,21 @@ class Cluster(Redis):
         if self._primaries:
             raise SilentError("no server of the cluster has the slot")
         raise SilentError("no server of the cluster answers")
+
+    def _begin(self) -> None:
+        """Learns where the slots are. One thread asks, because a pool may have one connection."""
+        page = present_page.get()
+        seconds = PATIENCE if page is None else max(0.0, page.seconds_left)
+        began = perf_counter()
+        has_turn = self._beginning.acquire(timeout=seconds)
+        if page is not None:
+            page.note_wait_for_connection(perf_counter() - began)
+        try:
+            if not self._primaries:
+                self.refresh()
+        finally:
+            if has_turn:
+                self._beginning.release()
 
     def at(self, address: Address, ask: Callable[[Redis], Result]) -> Result:
         """Returns what `ask` returns for the client of the server at that address.
@@ -129,13 +151,9 @@ class Cluster(Redis):
             result = _asked_within(page, client, circuit, ask)
             _raise_refusal(result)
         except FAILURES as error:
-            is_response = isinstance(error, ResponseError)
-            if is_response and not REFUSAL.search(str(error)):
+            if isinstance(error, ResponseError) and not REFUSAL.search(str(error)):
                 raise
-            # If the page had little time left because another server hangs, a time-out does not
-            # mean that this server failed.
-            had_time = seconds_left > conf.TIMEOUT / 2
-            if had_time or is_response or isinstance(error, exceptions.ConnectionError):
+            if _has_failed(error, seconds_left):
                 _give_up(page, circuit, error)
             raise _silent(circuit, error) from error
         return result
@@ -150,6 +168,7 @@ class Cluster(Redis):
         except ResponseError:
             raise
         except FAILURES as error:
+            circuit.opened = monotonic()  # only so that other servers are asked before it
             raise _silent(circuit, error) from error
 
     def _follow(self, error: RedisError) -> bool:
@@ -159,14 +178,17 @@ class Cluster(Redis):
             return False
         if isinstance(error, MovedError):
             self.refresh()
+            # The server that answered may not know of the move yet, but the error does.
             address = self._address_in(error)
             self._slots[error.slot_id] = address
             if address not in self._primaries:
                 self._primaries.append(address)
             return True
+        # The server is down. Another one may have taken its slots, or will.
         if self.is_patient:
             sleep(PAUSE)
-        return self.refresh() or self.is_patient
+        is_refreshed = self.refresh()
+        return is_refreshed or self.is_patient
 
     def _address_in(self, error: AskError) -> Address:
         """Returns the address of the server to which the error redirects."""
@@ -180,7 +202,6 @@ class Cluster(Redis):
 
         Returns True if a server answered.
         """
-        # As long as no primary is known, each thread asks.
         if self._primaries and monotonic() - self._asked < ASKED_EVERY:
             return False
         self._asked = monotonic()
@@ -208,7 +229,7 @@ class Cluster(Redis):
         """Closes the connections to all servers but these, which are those of the cluster now."""
         for address in set(self._servers) - {*servers}:
             client, _ = self._servers.pop(address, (self, None))  # another thread may do the same
-            client.connection_pool.disconnect(inuse_connections=False)
+            close_idle(client.connection_pool)
 
     def server(self, address: Address) -> tuple[Redis, Circuit]:
         """Returns the client of one server, and its circuit."""
@@ -283,9 +304,12 @@ class Cluster(Redis):
 
         while unasked_servers:  # those after a server that failed before it called `meanwhile`
             ask_next()
+        if self.is_patient and any(isinstance(answer, SilentError) for answer in answers):
+            self.refresh()  # a replica may have taken over
+        silent: dict[Address | None, RedisError] = {}
         for index, answer in enumerate(answers):
             if isinstance(answer, REDIRECTED):
-                answers[index] = self._repeated(commands[index])
+                answers[index] = self._repeated(commands[index], silent)
         return answers
 
     def _by_server(
@@ -304,24 +328,32 @@ class Cluster(Redis):
                 groups[self.address(key or first_key)].append(index)
             except SilentError as error:
                 answers[index] = error
-        return list(groups.items())
+        # In one order, so that no two threads wait for a connection that the other thread has.
+        return sorted(groups.items())
 
-    def _repeated(self, command: Command) -> Any:
+    def _repeated(self, command: Command, silent: dict[Address | None, RedisError]) -> Any:
         """Returns the answer to a command that is sent again, or its error.
 
-        Raises SilentError for long work, so that no further command waits as long.
+        Long work waits for each server once. `silent` has the errors of those for which it has
+        waited, and at None of slots without a server.
         """
+        address: Address | None = None
+        with suppress(SilentError):
+            address = self.address(_key_of(command))
+        if address in silent:
+            return silent[address]
         try:
             return self.execute_command(*command)
         except RedisError as error:
-            if self.is_patient and isinstance(error, SilentError):
-                raise
+            # A server that answers may serve other commands, though this one's slot is on its way.
+            if self.is_patient and (address is None or self._failed_at(address)):
+                silent[address] = error
             return error
 
-    def disconnect(self, *, inuse_connections: bool = True) -> None:
-        """Closes the connections to all servers."""
+    def disconnect(self) -> None:
+        """Closes the connections to all servers that nobody uses."""
         for client, _ in list(self._servers.values()):  # a copy, because other threads may add some
-            client.connection_pool.disconnect(inuse_connections)
+            close_idle(client.connection_pool)
 
     def scan(self, cursor: Any = 0, *args: Any, **options: Any) -> Any:
         """Returns a cursor for the next call, and keys of one server. The last cursor is 0.
@@ -350,6 +382,12 @@ class Cluster(Redis):
                 return position._replace(cursor=next_cursor), key_names
             return ScanPosition(position.done | {address}), key_names
 
+    def scan_of(self, names: Sequence[str]) -> ScanPosition:
+        """Returns the beginning of a scan of the servers that have these keys."""
+        self.clients()  # refreshes the primaries
+        needed = {self.address(name) for name in names}
+        return ScanPosition(frozenset(self._primaries) - needed)
+
     def _next_to_scan(self, done: frozenset[Address]) -> Address | None:
         """Returns a primary that is not among the done ones; None if all are done."""
         self.clients()  # refreshes the primaries
@@ -358,17 +396,20 @@ class Cluster(Redis):
     def time(self, **options: Any) -> Any:
         """Returns the earliest time of the servers that answer, in seconds and microseconds.
 
-        By a later time, a page would seem to begin after it did.
+        By a later time, a page would seem to begin after it did, and would mark as read what was
+        published meanwhile.
         """
         # By how much each server's clock is ahead of `perf_counter` (ns). Not the time itself,
         # because that passes while the next servers are asked.
         ahead = []
-        self.address(None)
+        self.address(None)  # learns the primaries; raises SilentError if none is known
         for address in self._primaries:
+            if self.is_patient and self._failed_at(address):
+                continue  # or each question would wait for it again
             with suppress(SilentError):
                 seconds, microseconds = self.at(address, lambda client: client.time(**options))
                 ahead.append((seconds * 1_000_000 + microseconds) * 1_000 - perf_counter_ns())
-        if not ahead:
+        if not ahead:  # tries once more, and raises the error
             return super().time(**options)
         return divmod((min(ahead) + perf_counter_ns()) // 1_000, 1_000_000)
 
@@ -398,7 +439,8 @@ def _asked_within(
     """
     if page is None:
         result = ask(client)
-        circuit.opened = None
+        if circuit.opened is not None:
+            circuit.close()
         return result
     # `ask` may also wait for other servers, whose circuits note that part of the time.
     before = page.seconds_left + page.seconds_elsewhere
@@ -408,8 +450,19 @@ def _asked_within(
     finally:
         waited = before - page.seconds_left - page.seconds_elsewhere
         page.seconds_elsewhere += waited
-        circuit.note_wait(waited)
+    circuit.note_wait(waited)
     return result
+
+
+def _has_failed(error: Exception, seconds_left: float) -> bool:
+    """Returns True if the error means that the server failed.
+
+    A time-out does not if the page had little time left, because another server hangs. Nor does a
+    shortage of connections.
+    """
+    if isinstance(error, exceptions.ConnectionError):
+        return not is_shortage(error)
+    return isinstance(error, ResponseError) or seconds_left > conf.TIMEOUT / 2
 
 
 def _give_up(page: Page | None, circuit: Circuit, error: Exception) -> None:
@@ -430,7 +483,8 @@ def _raise_refusal(result: Any) -> None:
 
 def _silent(circuit: Circuit, error: Exception) -> SilentError:
     """Returns the error that says which server failed, and why."""
-    return SilentError(f"{circuit.name} failed: {type(error).__name__}: {error}")
+    kind = BusyError if is_shortage(error) else SilentError
+    return kind(f"{circuit.name} failed: {type(error).__name__}: {error}")
 
 
 def _layout_of(answer: Any, *, asked: Address) -> Layout:

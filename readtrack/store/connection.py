@@ -7,8 +7,9 @@ from math import inf
 from time import perf_counter
 from typing import Any
 
+import redis.cluster
+from django.conf import settings
 from django.core.cache import caches
-from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django_redis.client import SentinelClient
 from django_redis.pool import ConnectionFactory, SentinelConnectionFactory
@@ -23,11 +24,14 @@ from redis.sentinel import SentinelConnectionPool
 
 from readtrack.conf import conf
 from readtrack.store.circuit import circuit, kernel_limit, within_page
-from readtrack.store.cluster import Address, Cluster
+from readtrack.store.cluster import ANSWER, Address, Cluster
+from readtrack.store.pools import close_idle
 
 PATIENCE = 60.0  # seconds that long work, such as a flush, waits for one answer
 # What code raises that reads an answer of another type than it expects.
 WRONG_TYPE = (AttributeError, LookupError, TypeError, ValueError)
+# The parser that knows MOVED and ASK. In later versions of redis-py every parser does.
+CLUSTER_PARSER = getattr(redis.cluster, "ClusterParser", None)
 CLUSTER_FACTORY = f"{__name__}.ClusterFactory"
 ONE_PARTITION = "a cluster needs READTRACK['PARTITIONS'], such as 64"
 
@@ -129,26 +133,10 @@ class _LimitedConnection:
         self._connecting_until = perf_counter() + seconds
 
 
-class _LimitedQueue:
-    """A base of the queue in which a blocking pool keeps its connections.
-
-    It waits for a free connection no longer than the page may.
-    """
-
-    def get(self, block: bool, timeout: float) -> Any:  # noqa: FBT001 - as redis-py calls it
-        """Returns a free connection, within `timeout` seconds or what the page has left of them."""
-        timeouts = [timeout]  # the last one holds
-
-        def wait() -> Any:
-            return super(_LimitedQueue, self).get(block, timeouts[-1])  # type: ignore[misc]
-
-        return within_page(timeouts.append, timeout, wait)
-
-
 @cache
-def _limited_class(base: type, limits: type) -> type:
-    """Returns a class of connections or queues, with the limits before it."""
-    return type(f"Limited{base.__name__}", (limits, base), {})
+def _limited_class(base: type) -> type:
+    """Returns a class of connections with our limits before it."""
+    return type(f"Limited{base.__name__}", (_LimitedConnection, base), {})
 
 
 def make(timeout: float) -> Redis:
@@ -157,16 +145,29 @@ def make(timeout: float) -> Redis:
     It waits for a connection or an answer `timeout` seconds at most. Raises UnusableError for a
     cache that readtrack cannot use.
     """
-    cache: Any = caches[conf.CACHE]
+    try:
+        return _made(_cache(), timeout)
+    except RedisError:
+        raise
+    except Exception as error:  # of Django, or of any library
+        raise UnusableError(f"{type(error).__name__}: {error}") from error
+
+
+def _cache() -> Any:
+    """Returns the cache that CACHE names. Raises UnusableError if CACHES lacks it."""
+    if conf.CACHE not in settings.CACHES:
+        raise UnusableError(f"CACHES has no alias '{conf.CACHE}'")
+    return caches[conf.CACHE]
+
+
+def _made(cache: Any, timeout: float) -> Redis:
+    """Returns a client of the cache's write server. Raises what Django or a library raises."""
     factory = _factory_of(cache)
     if isinstance(factory, ClusterFactory):
         return _cluster_of(cache, factory, timeout)
     if isinstance(factory, ConnectionFactory):
         return _own_client(cache, factory, timeout)
-    try:
-        client = getattr(cache, "client", cache).get_client(write=True)
-    except Exception as error:  # of any library
-        raise UnusableError(f"{type(error).__name__}: {error}") from error
+    client = getattr(cache, "client", cache).get_client(write=True)
     if hasattr(client, "nodes_manager"):  # the cluster client of redis-py or of valkey-py
         return _cluster_like(client, timeout)
     _check_client_class(type(client))
@@ -198,6 +199,8 @@ def _own_client(cache: Any, factory: Any, timeout: float) -> Redis:
         raise UnusableError(
             "SentinelClient needs CONNECTION_FACTORY = 'django_redis.pool.SentinelConnectionFactory'"
         )
+    # A connection that is made, but not connected, finds options of the wrong type.
+    pool.connection_class(**pool.connection_kwargs)
     return client_class(connection_pool=pool, **factory.redis_client_cls_kwargs)  # type: ignore[no-any-return]
 
 
@@ -235,14 +238,20 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
         """
         if conf.PARTITIONS == 1:
             raise UnusableError(ONE_PARTITION)
+        is_patient = timeout == PATIENCE
 
         def client_of(address: Address) -> Redis:
             host, port = address
             pool = _pool(self, url, timeout)
             pool.connection_kwargs.update(host=host, port=port)
+            if is_patient:
+                pool.connection_kwargs.update(socket_timeout=ANSWER, socket_connect_timeout=ANSWER)
+            if CLUSTER_PARSER:
+                pool.connection_kwargs["parser_class"] = CLUSTER_PARSER
+            pool.connection_class(**pool.connection_kwargs)  # as in `_own_client`
             return Redis(connection_pool=pool)
 
-        return Cluster(seeds, client_of, is_patient=timeout == PATIENCE)
+        return Cluster(seeds, client_of, is_patient=is_patient)
 
 
 def _cluster_like(client: Any, timeout: float) -> Cluster:
@@ -267,26 +276,17 @@ def _cluster_like(client: Any, timeout: float) -> Cluster:
 def misconfiguration() -> str:
     """Returns why CACHES cannot be used; "" if it can. Asks no server."""
     try:
-        cache: Any = caches[conf.CACHE]
+        cache = _cache()
         if not (hasattr(cache, "client") or hasattr(cache, "get_client")):
             return f"it is a {type(cache).__module__}.{type(cache).__name__}, and readtrack needs django-redis"
         if isinstance(_factory_of(cache), ConnectionFactory):
-            # A connection that is made, but not connected, finds options of the wrong type.
-            pool = make(1).connection_pool
-            pool.connection_class(**pool.connection_kwargs)
+            make(1)
         # A client of another library is not made here, because it would ask the servers.
         elif "Cluster" in type(cache).__name__ and conf.PARTITIONS == 1:
             return ONE_PARTITION
     except UnusableError as error:
         return str(error)
-    except (
-        AttributeError,  # of a cache that has no client
-        ImproperlyConfigured,
-        ImportError,
-        TypeError,
-        ValueError,
-        RedisError,
-    ) as error:
+    except Exception as error:  # as in `make`
         return f"{type(error).__name__}: {error}"
     return ""
 
@@ -315,12 +315,10 @@ def _pool(factory: Any, url: str, timeout: float) -> ConnectionPool:
         limited_pools += [sentinel.connection_pool for sentinel in pool.sentinel_manager.sentinels]
     for limited_pool in limited_pools:
         connection_class = limited_pool.connection_class
-        limited_pool.connection_class = _limited_class(connection_class, _LimitedConnection)
+        limited_pool.connection_class = _limited_class(connection_class)
     if hasattr(pool, "queue_class"):  # that of a BlockingConnectionPool
-        pool.timeout = timeout  # by default it waits 20 s for a connection
-        if timeout != PATIENCE:
-            pool.queue_class = _limited_class(pool.queue_class, _LimitedQueue)
-            pool.reset()  # makes the queue by the new class
+        # By default it waits 20 s for a connection. For a page `Connections` waits in its place.
+        pool.timeout = timeout if timeout == PATIENCE else 0
     return pool  # type: ignore[no-any-return]
 
 
@@ -376,20 +374,22 @@ def address(client: Redis | None = None) -> str:
 def _close(*, setting: str, **kwargs: Any) -> None:
     """Forgets all clients after a change of their settings, and closes the circuit.
 
-    Idle connections are closed. Connections in use are left to the threads that use them.
+    Django's signal `setting_changed` calls it, which tests send. Idle connections are closed, those
+    that `scripts` keeps by `closers`. Connections in use are left to the threads that use them.
     """
     if setting not in {"CACHES", "READTRACK"}:
         return
     while closers:
-        close_idle = closers.pop()
-        close_idle()
+        close = closers.pop()
+        close()
     _cache_clients.clear()
     while _clients:
         _, client = _clients.popitem()
-        pool: Any = client if isinstance(client, Cluster) else client.connection_pool
-        pool.disconnect(inuse_connections=False)
-    circuit.opened = None
-    circuit.slow_since = None
+        if isinstance(client, Cluster):
+            client.disconnect()
+        else:
+            close_idle(client.connection_pool)
+    circuit.close()
 
 
 setting_changed.connect(_close)

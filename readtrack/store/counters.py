@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from readtrack import buckets
 from readtrack.store import keys, scripts, uniques
+from readtrack.store.cluster import Cluster
 from readtrack.store.connection import connect, server_time
 from readtrack.store.scripts import Call
 
@@ -63,10 +64,10 @@ class Hash(NamedTuple):
 
     @property
     def floor(self) -> int:
-        """The highest count that a value had when record.lua replaced it; 0 if it replaced none.
+        """The most that a value can have had when record.lua replaced it; 0 if it replaced none.
 
-        A full hash replaces its lightest value, so no replaced value was heavier than the present
-        lightest one.
+        By this the flush tells replaced values from lost ones. A full hash of a dimension replaces
+        its lightest value, so no replaced value was heavier than the present lightest one.
         """
         values = [count for value, count in self.counts.items() if value != "other"]
         return min(values) if len(values) >= VALUES else 0
@@ -209,15 +210,23 @@ def subject_hours(hours: Sequence[int], *, subject: str) -> list[int]:
 
 def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
     """Yields the subjects of all totals in no order. SCAN may return a subject twice."""
+    client: Any = connect(patient=True)
     wanted_tags = frozenset(tags)
     start = len(keys.prefix() + keys.total.family)
     pattern = keys.matching(f"{keys.total.family}:*")
-    for key in connect(patient=True).scan_iter(match=pattern, count=SCAN_COUNT):
-        name = key.decode()
-        tag = keys.tag_in(name)  # with more than 256 partitions, tags differ in length
-        if not wanted_tags or tag in wanted_tags:
-            after_tag = start + len(tag)
-            yield name[after_tag + 1 :]  # behind a colon
+    cursor: Any = 0
+    if wanted_tags and isinstance(client, Cluster):
+        cursor = client.scan_of([keys.unsettled(tag) for tag in tags])
+    while True:
+        cursor, found = client.scan(cursor, match=pattern, count=SCAN_COUNT)
+        for key in found:
+            name = key.decode()
+            tag = keys.tag_in(name)  # with more than 256 partitions, tags differ in length
+            if not wanted_tags or tag in wanted_tags:
+                after_tag = start + len(tag)
+                yield name[after_tag + 1 :]  # behind a colon
+        if not cursor:
+            return
 
 
 def changed(minutes: Sequence[str], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:
@@ -234,10 +243,11 @@ def changed(minutes: Sequence[str], *, tags: Sequence[str] = ()) -> Iterator[lis
         yield from scripts.run_all(*calls, patient=True)
 
 
-def change(subjects: Iterable[str]) -> None:
-    """Enters the subjects into the bucket of the present minute without a further view.
+def mark_changed(subjects: Iterable[str]) -> None:
+    """Makes the next flush store these subjects, though they had no further view.
 
-    The next flush then finds them there.
+    A flush takes the subjects of the minute buckets, which trending has too. A subject is entered there
+    with 0 views.
     """
     minute = buckets.minute_bucket(buckets.time_of(server_time(patient=True)))
     for portion in scripts.parted([*subjects]):

@@ -1,10 +1,12 @@
 """What flushes note in Redis: when they ran, and for how many partitions."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from readtrack.conf import conf
 from readtrack.store import keys, scripts
+from readtrack.store.circuit import SilentError
 from readtrack.store.connection import RedisError, connect, server_time
 from readtrack.store.scripts import Call
 
@@ -23,26 +25,52 @@ class FlushTimes(NamedTuple):
     full: int  # start of the last full flush that ended well
 
 
-def last_flushes(tags: Sequence[str]) -> tuple[dict[str, int], bool]:
-    """Returns the time of the last flush (µs, 0 for none) by tag, and True if a full flush is due.
+class LastFlushes(NamedTuple):
+    """What partitions note of their last flushes, by the tags of the partitions."""
+
+    times: dict[str, int]  # of the last flush of each (µs, 0 for none)
+    is_full_due: bool
+    silent: dict[str, Exception]  # partitions whose server of a cluster did not answer
+
+
+def last_flushes(tags: Sequence[str]) -> LastFlushes:
+    """Returns what the partitions note, except those whose server is silent while others answer.
 
     Raises redis.RedisError, and LayoutError if PARTITIONS was changed and the keys were not moved
     yet.
     """
     rows = (keys.flush_last, keys.flush_requested, keys.flush_full)
-    calls = [Call("MGET", [row(tag) for row in rows], (), _flush_times) for tag in tags]
+    calls = {tag: Call("MGET", [row(tag) for row in rows], (), _flush_times) for tag in tags}
     layout = Call("layout", [keys.flush_layout("")], (conf.PARTITIONS,), int)
-    scripts.run_all(layout, *calls, patient=True)
+    with suppress(SilentError):  # each call has its own answer
+        scripts.run_all(layout, *calls.values(), patient=True)
+    silent: dict[str, Exception] = {
+        tag: call.outcome for tag, call in calls.items() if isinstance(call.outcome, SilentError)
+    }
+    if len(silent) == len(calls):
+        raise next(iter(silent.values()))
+    found = {tag: call.result for tag, call in calls.items() if tag not in silent}
+    # If only `flush:last` was evicted, Redis still has the resets from before its last full flush.
+    times = {tag: max(noted.last, noted.full) for tag, noted in found.items()}
+    _check_layout(layout, times)
+    # A request stands until a full flush that began after it has ended well.
+    is_full_due = any(noted.requested > noted.full for noted in found.values())
+    return LastFlushes(times, is_full_due, silent)
+
+
+def _check_layout(layout: Call[int], times: Mapping[str, int]) -> None:
+    """Raises LayoutError if Redis has another number of partitions.
+
+    `layout` is the call that asked for it, `times` are those of the last flushes by tag.
+    """
+    # While its server is silent, partitions that were flushed before are those of today: new ones
+    # were not.
+    if isinstance(layout.outcome, SilentError) and all(times.values()):
+        return
     if layout.result != conf.PARTITIONS:
         raise LayoutError(
             f"Redis has {layout.result} partitions. Run: manage.py readtrack repartition"
         )
-    times = [call.result for call in calls]
-    # If only `flush:last` was evicted, Redis still has the resets from before its last full flush.
-    last_by_tag = {tag: max(noted.last, noted.full) for tag, noted in zip(tags, times, strict=True)}
-    # A request holds until a full flush that began after it has ended well.
-    is_full_due = any(noted.requested > noted.full for noted in times)
-    return last_by_tag, is_full_due
 
 
 def _flush_times(answer: Sequence[bytes | None]) -> FlushTimes:

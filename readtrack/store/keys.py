@@ -38,7 +38,12 @@ ROBOT = 10**15
 PART = re.compile(r"\{(\w+)\}")
 TAG = re.compile(r":\{rt[0-9a-f]+\}")
 # What the parts of a name may hold; any other part holds `[^:{]*`.
-PARTS = {"tag": rf"(?:{TAG.pattern})?", "subject": r"[^:{]+:[^:{]+", "hour": r"\d{10}"}
+PARTS = {
+    "tag": rf"(?:{TAG.pattern})?",
+    "subject": r"[^:{]+:[^:{]+",
+    "hour": r"\d{10}",
+    "name": ".+",
+}
 # A kind, which has no dot, and a subject of `app.model`.
 MEMBER = re.compile(r"([^.]+?):([^:.]+\.[^:]+:.*)", re.DOTALL)
 PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
@@ -238,6 +243,7 @@ reading_pass = Key("reading:pass:{visitor}:{subject}", "string", "WINDOW", "seco
 read_pass = Key("reading:read:{visitor}:{subject}", "string", "WINDOW", "1: the visitor has read the text")
 unsettled = Key("views:unsettled", "sorted set", 0, "counters that lack SQL's count, by when they began (µs); epoch")
 reset = Key("views:reset", "sorted set", DAY, "subjects set to zero, by when (µs)")
+purged = Key("views:purged", "sorted set", DAY, "subjects whose counts went with a deleted row, or were from before a reset, by when (µs)")
 window = Key("viewed:{visitor}:{subject}", "string", "WINDOW", "1: counted; a new cookie's: p, or 0 if refused")
 robots = Key("robots", "string", HOUR, "new marks of the honeypot; after 5,000 an hour there are no more")
 honeypot_visits = Key("robots:address:{visitor}", "string", HOUR, "visits of an address to the honeypot, by a hash of the day")
@@ -263,6 +269,8 @@ flush_full = Key("flush:full", "string", 0, "start of the last full flush that e
 flush_orphans = Key("flush:orphans", "sorted set", 0, "subjects without a row, by when that was first seen (µs)")
 flush_layout = Key("flush:partitions", "string", 0, "PARTITIONS that flushes know; a flush with others does nothing")
 importing = Key("import:{source}", "hash", 30 * DAY, "position of an import, for as long after a batch")
+renaming = Key("renaming", "string", MINUTE, "the process that moves keys of a renamed model to their new names")
+moving = Key("moving:{state}:{token}:{name}", "any", 0, "a key of a renamed model on its way to another partition")
 budget = Key("budget:{nonce}:{kind}", "any", MINUTE, "written, weighed and removed by `readtrack budget`")
 # fmt: on
 

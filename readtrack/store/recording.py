@@ -169,8 +169,11 @@ def mark(rate_key: str) -> Call[int]:
 def takes_back(hit: Hit) -> bool:
     """Returns True if the hit has to be taken back from the rate if none of its views counts.
 
-    That is for the second report of a view, by a page's script. Without partitions record.lua does
-    it.
+    That is so for the report of a page's script, because the page's own request was a hit already.
+    Without partitions record.lua takes it back.
+
+    A hit with a new cookie is not taken back: the rate limits how many refused hits open windows of
+    new cookies (`counting.NEWCOMERS`), so it has to count them.
     """
     is_by_script = bool(hit.by_script or hit.stand_in)
     return conf.PARTITIONS > 1 and is_by_script and not hit.visitor.new_cookie
@@ -288,7 +291,8 @@ def honeypot_visits(address: str) -> int:
 def mark_robots(visitors: Iterable[str]) -> None:
     """Marks the visitors with these ids as robots, so that their hits do not count for a day.
 
-    Raises redis.RedisError.
+    Their rates become `keys.ROBOT`, beyond every limit. After ROBOTS new marks in an hour, divided
+    among the partitions, only known robots are marked again. Raises redis.RedisError.
     """
     most_in_partition = max(1, ROBOTS // conf.PARTITIONS)
     arguments = [keys.ROBOT, keys.DAY, most_in_partition, keys.robots.ttl]

@@ -1,13 +1,12 @@
-"""Removing subjects from Redis: orphans, which have no row in SQL, and subjects without views for
-long.
-"""
+"""Removing subjects from Redis: those whose row in SQL is gone, and those without views for long."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from readtrack.store import keys, scripts, subject_keys
 from readtrack.store.scripts import Call
 
-SHARED_KEYS = (keys.unsettled, keys.flush_orphans)
+SHARED_KEYS = (keys.unsettled, keys.reset, keys.purged, keys.flush_orphans)
 
 
 def ripe_orphans(subjects: Sequence[str], *, age: int) -> Call[list[str]]:
@@ -20,8 +19,13 @@ def ripe_orphans(subjects: Sequence[str], *, age: int) -> Call[list[str]]:
 
 
 def remove(subjects: Sequence[str]) -> Call[int]:
-    """Removes all keys of subjects of one partition. The result is the number of subjects."""
-    return subject_keys.call("remove", SHARED_KEYS, {subject: {} for subject in subjects})
+    """Removes all keys of subjects of one partition whose rows are gone. The result is Redis's time
+    (µs).
+    """
+    rows: dict[str, dict[str, Any]] = {subject: {} for subject in subjects}
+    return subject_keys.call(
+        "remove", SHARED_KEYS, rows, keys.purged.ttl, decode=lambda answer: int(answer[1])
+    )
 
 
 def remove_idle(
@@ -40,4 +44,6 @@ def remove_idle(
             counts = hashes.get((kind, subject), {})
             sums.append(sum(counts.values()))
         rows[subject] = {"stored": {"views": str(total), "sums": sums}}
-    return subject_keys.call("remove", SHARED_KEYS, rows)
+    return subject_keys.call(
+        "remove", SHARED_KEYS, rows, keys.purged.ttl, decode=lambda answer: int(answer[0])
+    )

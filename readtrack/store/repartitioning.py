@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.core.signals import setting_changed
 
 from readtrack.conf import conf
-from readtrack.store import keys, scanning, scripts
+from readtrack.store import keys, read_state, scanning, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
@@ -24,9 +24,20 @@ OF_PARTITION = (
 )
 OF_SITE = (keys.day_key, keys.skips)  # only in the first partition
 # Sorted sets of subjects. Each entry moves to the partition of its subject.
-BY_SUBJECT = (keys.reset, keys.trending_bucket)
+BY_SUBJECT = (keys.reset, keys.purged, keys.trending_bucket)
 NOT_MOVED = (keys.flush_layout, keys.budget)
-ORDINAL = ":ordinal"  # ending of the keys that use the ordinals of readers
+# Read state by the ordinals of readers. It depends on the numbers that the partition gave them.
+BY_ORDINAL = tuple(strategy.by_ordinal for strategy in read_state.STRATEGIES.values())
+# Keys of a category that move together, because the time of the last publication decides.
+OF_CATEGORY = (*read_state.ROWS, keys.published)
+CATEGORIES_AT_ONCE = 100  # whose read state may have megabytes each
+
+
+class Category(NamedTuple):
+    """A category with read state, and the tag of its old partition."""
+
+    subject: str
+    old_tag: str
 
 
 class ParsedKey(NamedTuple):
@@ -43,6 +54,7 @@ class Plan:
 
     copies: dict[str, list[str]] = field(default_factory=dict)  # new names by old name
     divided: list[ParsedKey] = field(default_factory=list)  # sorted sets whose entries move
+    categories: list[Category] = field(default_factory=list)
     outdated: list[str] = field(default_factory=list)  # old names that are removed in the end
 
 
@@ -62,36 +74,35 @@ def move(before: int, *, progress: Callable[[int], object] = int) -> int:
     """Copies each key to its partitions, changes the layout, then removes the old keys.
 
     `before` is the earlier number of partitions. Returns the number of copies. If a process has
-    already begun a key in its new partition, that key stays, and a flush adds SQL's count to it.
-    Raises redis.RedisError; the move then has to be done again.
+    already begun a key in its new partition, that key stays, and a flush adds SQL's count to it; for
+    read state see move_read_state.lua. Raises redis.RedisError; the move then has to be done again.
     """
     client: Any = connect(patient=True)
     key_names = dict.fromkeys(chain.from_iterable(scanning.key_batches("*")))
-    by_ordinal = [name for name in key_names if name.endswith(ORDINAL)]
-    not_by_ordinal = [name for name in key_names if not name.endswith(ORDINAL)]
     copied = 0
     outdated: list[str] = []
+    categories: list[Category] = []
     renumbered: set[str] = set()  # tags of partitions that number their readers differently
-    # Read state by ordinal comes last, because it depends on the numbers of the readers.
-    for batch in (*scripts.sliced(not_by_ordinal), *scripts.sliced(by_ordinal)):
+    for batch in scripts.sliced([*key_names]):
         progress(len(batch))
-        plan = _plan(batch, before=before, renumbered=renumbered)
+        plan = _plan(batch, before=before)
         for sorted_set in plan.divided:
             _divide(client, sorted_set)
         copied += _copy(plan.copies)
         outdated += plan.outdated
+        categories += plan.categories
         renumbered |= _renumbered(client, plan.copies)
+    # After the readers, because read state by ordinal depends on their numbers.
+    for portion in scripts.sliced([*dict.fromkeys(categories)], CATEGORIES_AT_ONCE):
+        copied += _move_read_state(portion, renumbered)
     client.set(keys.flush_layout(""), conf.PARTITIONS)
     for batch in scripts.sliced(outdated):
         scanning.unlink(batch)
     return copied
 
 
-def _plan(key_names: Sequence[str], *, before: int, renumbered: set[str]) -> Plan:
-    """Returns what is to be done with these keys.
-
-    Read state by ordinal is not copied to the partitions with the tags in `renumbered`.
-    """
+def _plan(key_names: Sequence[str], *, before: int) -> Plan:
+    """Returns what is to be done with these keys."""
     plan = Plan()
     for name in key_names:
         row, parts = keys.parse(name)
@@ -101,12 +112,15 @@ def _plan(key_names: Sequence[str], *, before: int, renumbered: set[str]) -> Pla
         old_tag = parts["tag"]
         if old_tag not in tags:
             plan.outdated.append(name)
+        if row in OF_CATEGORY:
+            # Also of those that only processes with the new number know.
+            place = old_tag if old_tag not in tags else _tag_before(old_tag, before)
+            if place not in tags:
+                plan.categories.append(Category(parts["subject"], place))
+            continue
         if row in BY_SUBJECT:
             plan.divided.append(ParsedKey(name, row, parts))
-        excluded_tags = {old_tag}
-        if name.endswith(ORDINAL):
-            excluded_tags |= renumbered
-        copies = [row.placed(parts, tag=tag) for tag in tags if tag not in excluded_tags]
+        copies = [row.placed(parts, tag=tag) for tag in tags if tag != old_tag]
         if copies:
             plan.copies[name] = copies
     return plan
@@ -126,12 +140,24 @@ def _tags(row: keys.Key, parts: Mapping[str, str], before: int) -> Sequence[str]
         return tags[:1]
     # Partition 7 of 16 is divided into 7, 23, 39 and 55 of 64. If the move is done a second time,
     # the keys of 23, 39 and 55 stay where they are.
-    number = int(tag[4:-1] or "0", 16)  # 7 of the tag ":{rt07}"
+    number = _number(tag)
     if row in OF_PARTITION and (not tag or number < before > 1):
         return tags[number::before]
     if tag in tags and row is not keys.trending_top:
         return [tag]
     return []
+
+
+def _tag_before(tag: str, before: int) -> str:
+    """Returns the tag of the partition that had what is in this one, when there were fewer."""
+    if before == 1:
+        return ""
+    return keys.tags()[_number(tag) % before]
+
+
+def _number(tag: str) -> int:
+    """Returns the number of a partition by its tag, 0 without partitions."""
+    return int(tag[4:-1] or "0", 16)
 
 
 def _copy(copies: Mapping[str, Sequence[str]]) -> int:
@@ -148,6 +174,41 @@ def _copy(copies: Mapping[str, Sequence[str]]) -> int:
     # `run_all` would raise the error of a new name that exists already.
     send = scripts.sender(True)  # noqa: FBT003 - see there
     return sum(answer == b"OK" for answer in send(commands))
+
+
+def _move_read_state(categories: Sequence[Category], renumbered: set[str]) -> int:
+    """Moves the read state of categories to their new partitions. Returns the number of states.
+
+    `renumbered` has the tags of partitions in which ordinals are those of other readers.
+    """
+    questions = {category: _questions(category) for category in categories}
+    scripts.run_all(*chain.from_iterable(questions.values()), patient=True)
+    moves = []
+    for category, calls in questions.items():
+        subject = category.subject
+        began, published, *states = [call.result for call in calls]
+        is_renumbered = keys.tag(subject) in renumbered
+        usable = [
+            b"" if row in BY_ORDINAL and is_renumbered else state or b""
+            for row, state in zip(read_state.ROWS, states, strict=True)
+        ]
+        names = [keys.reads_began(keys.tag(subject)), keys.published(subject)]
+        names += [row(subject) for row in read_state.ROWS]
+        arguments = (began or b"", published or 0, keys.published.ttl, *usable)
+        moves.append(Call("move_read_state", names, arguments, int))
+    return sum(scripts.run_all(*moves, patient=True))
+
+
+def _questions(category: Category) -> list[Call[Any]]:
+    """Returns the calls that read what the old partition has of the category."""
+    parts = {"subject": category.subject}
+    tag = category.old_tag
+    states = [row.placed(parts, tag=tag) for row in read_state.ROWS]
+    return [
+        Call("GET", [keys.reads_began(tag)]),
+        Call("GET", [keys.published.placed(parts, tag=tag)]),
+        *[Call("DUMP", [name]) for name in states],
+    ]
 
 
 def _renumbered(client: Any, copies: Mapping[str, Sequence[str]]) -> set[str]:

@@ -20,14 +20,24 @@ def reset(subjects: Sequence[str]) -> Call[int]:
 
 
 def purge(subjects: Sequence[str], times: Mapping[str, int]) -> Call[int]:
-    """Removes what a restored Redis has counted of subjects of one partition before their resets.
+    """Removes what Redis has of subjects of one partition from before their resets, or of deleted
+    rows.
 
-    `times` has the time of the reset (µs) by subject. The result is the number of resets that Redis
-    did not know.
+    `times` has the time of the reset or the deletion (µs) by subject. The result is the number of
+    those that Redis did not know.
     """
-    shared = [keys.unsettled, keys.reset, keys.flush_last, keys.flush_full]
+    shared = [keys.unsettled, keys.reset, keys.purged, keys.flush_last, keys.flush_full]
     rows = {subject: {"time": times[subject]} for subject in subjects}
-    return subject_keys.call("purge", shared, rows)
+    return subject_keys.call("purge", shared, rows, keys.purged.ttl)
+
+
+def noted(subjects: Sequence[str]) -> Call[set[str]]:
+    """Reads which subjects of one partition have a note of their reset."""
+
+    def decode(answer: Sequence[Any]) -> set[str]:
+        return {subject for subject, time in zip(subjects, answer, strict=True) if time is not None}
+
+    return Call("ZMSCORE", [keys.reset(keys.tag(subjects[0]))], subjects, decode)
 
 
 def recent_resets(tags: Sequence[str] = ()) -> dict[str, int]:

@@ -7,17 +7,17 @@ from functools import cache, partial
 from hashlib import sha1
 from importlib.resources import files
 from itertools import chain
+from threading import Lock
 from typing import Any, Generic, TypeVar
 
-from hiredis import pack_command
-from redis import ConnectionPool, Redis, exceptions
-from redis.sentinel import MasterNotFoundError
+from redis import Redis, exceptions
 
 from readtrack.conf import cached_setting, conf, register_at_fork
 from readtrack.store import keys
 from readtrack.store.circuit import SilentError
-from readtrack.store.cluster import Cluster, Command
-from readtrack.store.connection import WRONG_TYPE, AnswerError, closers, connect
+from readtrack.store.cluster import Cluster
+from readtrack.store.connection import PATIENCE, WRONG_TYPE, AnswerError, closers, connect
+from readtrack.store.pools import Command, Connections
 
 # Keys in one call, because a script blocks the server, and Lua can unpack some 8,000 values.
 SLICE = 1000
@@ -46,7 +46,8 @@ class Call(Generic[Result]):
     keys: Sequence[str]
     args: Sequence[str | int | bytes] = ()
     decode: Callable[[Any], Result] = lambda answer: answer  # makes the result out of the answer
-    # The result if the server of a cluster is silent. Without one, reading the result raises.
+    # The result if the server of a cluster is silent. Without one, and for long work, reading the
+    # result raises.
     absent: Any = ...
     # The result, or the error that reading it raises.
     outcome: Any = field(default=_NOT_RUN, repr=False, compare=False)
@@ -85,101 +86,6 @@ class Call(Generic[Result]):
             self.outcome = answer
 
 
-class Connections:
-    """A pool, and some of its connections that scripts keep for the next hit.
-
-    To take a connection out of the pool and put it back costs a hit more than its command.
-    """
-
-    def __init__(self, pool: Any) -> None:
-        self.pool = pool
-        # Scripts keep a tenth of the connections. A pool by Sentinel must have all of them back, so
-        # that it can close those to an earlier primary.
-        self.most_idle = pool.max_connections // 10 if type(pool) is ConnectionPool else 0
-        self.idle: list[Any] = []  # kept connections that nobody uses now
-
-    def close(self) -> None:
-        """Closes the connections that nobody uses, including those of the pool."""
-        while self.idle:
-            self.pool.release(self.idle.pop())
-        self.pool.disconnect(inuse_connections=False)
-
-    def answers(
-        self, commands: Sequence[Command], meanwhile: Callable[[], None] | None = None
-    ) -> list[Any]:
-        """Returns the server's answer to each command, which may be an error.
-
-        `meanwhile` is called after the commands are sent and before the answers are read.
-        """
-        packed = b"".join(map(pack_command, commands))
-        try:
-            return self._exchange(packed, len(commands), meanwhile)
-        except MasterNotFoundError:
-            raise  # every Sentinel was asked, and none will know more a moment later
-        except exceptions.ConnectionError:
-            # A server that restarted leaves broken connections in the pool. Sending again is
-            # harmless: a view counts only for the script that opens its window, and all other
-            # commands set or merge.
-            return self._exchange(packed, len(commands), meanwhile, is_again=True)
-
-    def _exchange(
-        self,
-        packed: bytes,
-        count: int,
-        meanwhile: Callable[[], None] | None,
-        *,
-        is_again: bool = False,
-    ) -> list[Any]:
-        """Sends the packed commands by a kept connection, and returns that many answers.
-
-        The second time (`is_again`) the connection is one of the pool, which checks it.
-        """
-        # On the connection itself, because execute_command of redis-py costs a hit as much as the
-        # server does.
-        try:
-            connection = self.pool.get_connection() if is_again else self.idle.pop()
-        except IndexError:
-            connection = self.pool.get_connection()
-        try:
-            connection.send_packed_command([packed], check_health=False)
-            if meanwhile:
-                meanwhile()
-            answers = _read(connection, count)
-        except BaseException:
-            # On an open connection, a late answer would be taken for the answer to the next
-            # command. By Sentinel, it would also stay open to a primary that hangs after another
-            # took over.
-            connection.disconnect()
-            self.pool.release(connection)
-            raise
-        # Redis Enterprise announces that a server moves. redis-py then marks the connections to it;
-        # older versions of redis-py have no such method.
-        should_reconnect = getattr(connection, "should_reconnect", bool)
-        if len(self.idle) < self.most_idle and not should_reconnect():
-            self.idle.append(connection)
-        else:
-            self.pool.release(connection)
-        return answers
-
-
-def _read(connection: Any, count: int) -> list[Any]:
-    """Returns that many answers, which may be errors.
-
-    Raises redis.ConnectionError from a replica.
-    """
-    answers: list[Any] = []
-    while len(answers) < count:
-        try:
-            answers.append(connection.read_response())
-        except exceptions.ResponseError as error:
-            # The server became a replica. A new connection leads to the new primary. Redis before 7
-            # wraps the error of a command that a script runs in an error of the script.
-            if isinstance(error, exceptions.ReadOnlyError) or "-READONLY" in str(error):
-                raise exceptions.ConnectionError(str(error)) from error
-            answers.append(error)  # the answers after it have to be read all the same
-    return answers
-
-
 def run(call: Call[Result], *, patient: bool = False) -> Result:
     """Returns the call's result, in one round trip. Raises redis.RedisError."""
     run_all(call, patient=patient)
@@ -199,6 +105,10 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
     answers = ask(commands)
     if any(isinstance(answer, exceptions.NoScriptError) for answer in answers):
         _send_sources(ask, calls, commands, answers)
+    if patient:
+        # Or a flush would take a silent server for an empty one.
+        for call in calls:
+            call.absent = ...
     try:
         for call, answer in zip(calls, answers, strict=True):
             call.take(answer)
@@ -257,13 +167,30 @@ def sender(patient: bool, server: Redis | None = None) -> Callable[..., list[Any
             return sender(patient, server)(commands, meanwhile)
 
         return partial(client.spread, ask=ask_server)
-    connections = Connections(client.connection_pool)
+    with _making:
+        return _connections_of(client.connection_pool, patient=patient).answers
+
+
+_making = Lock()  # because a cached function runs for each of several threads that come at once
+
+
+@cached_setting("CACHES")
+def _connections_of(pool: Any, *, patient: bool) -> Connections:
+    """Returns the only connections of the pool, so that a caller knows which are in use."""
+    connections = Connections(pool, patience=PATIENCE if patient else conf.TIMEOUT)
     closers.append(connections.close)
-    return connections.answers
+    return connections
 
 
-# The parent still uses the connections.
-register_at_fork(after_in_child=sender.cache_clear)  # type: ignore[attr-defined]
+def _begin_anew() -> None:
+    """Forgets all connections after a fork, because the parent still uses them."""
+    global _making
+    _making = Lock()
+    _connections_of.cache_clear()  # type: ignore[attr-defined]
+    sender.cache_clear()  # type: ignore[attr-defined]
+
+
+register_at_fork(after_in_child=_begin_anew)
 
 
 def sliced(items: Sequence[Item], size: int = 0) -> list[Sequence[Item]]:

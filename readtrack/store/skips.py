@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timezone
 from threading import Lock
-from time import perf_counter
+from time import monotonic, perf_counter, sleep
 from typing import Any
 
 from readtrack import buckets
@@ -13,11 +13,13 @@ from readtrack.conf import cached_setting, register_at_fork
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import REASONS
 from readtrack.store import keys, scripts
-from readtrack.store.circuit import fail_open
+from readtrack.store.circuit import ask_anyway, fail_open
 from readtrack.store.scripts import Call
 
 HOURS = 48  # hours of skips that are kept while Redis is down; older ones are dropped
 INTERVAL = 1.0  # seconds between two sendings
+LAST = 2.0  # seconds for which the end of a process tries again while Redis fails
+PAUSE = 0.1  # seconds between two of these tries
 
 NAMED = "bot:"  # before the name of a robot
 OTHER = f"{NAMED}other"
@@ -91,9 +93,18 @@ class SkipBuffer:
         if self.skips:
             fail_open(self.send, [])
 
+    def close(self) -> None:
+        """Sends the skips before the process ends, though Redis has just failed."""
+        until = monotonic() + LAST
+        while self.skips:
+            ask_anyway(self.send, [])
+            if not self.skips or monotonic() > until:
+                return
+            sleep(PAUSE)
+
 
 skip_buffer = SkipBuffer()
-atexit.register(skip_buffer.send_rest)
+atexit.register(skip_buffer.close)
 register_at_fork(after_in_child=skip_buffer.clear)  # because the parent sends its own skips
 
 

@@ -1,7 +1,7 @@
 """Calls of the scripts that take all keys of many subjects: remove, reset and purge."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from readtrack.store import keys
@@ -11,12 +11,18 @@ from readtrack.store.scripts import Call
 VISITOR_KEYS = (keys.unique, keys.daily, keys.bitmap, keys.earlier)
 
 
-def call(script: str, shared: Sequence[keys.Key], rows: Mapping[str, dict[str, Any]]) -> Call[int]:
+def call(
+    script: str,
+    shared: Sequence[keys.Key],
+    rows: Mapping[str, dict[str, Any]],
+    *arguments: int,
+    decode: Callable[[Any], int] = int,
+) -> Call[int]:
     """Returns a call with the shared keys of one partition, then all keys of each subject.
 
     `rows` has what else the script has to know of each subject, by subject. The script gets it as a
-    JSON list, whose entries also say where in KEYS the keys of the subject are. The result is a
-    number, which the script decides.
+    JSON list, whose entries also say where in KEYS the keys of the subject are, and behind it the
+    arguments. The result is a number, which the script decides.
     """
     kinds = keys.hash_kinds()
     prefix = keys.prefix()
@@ -37,4 +43,4 @@ def call(script: str, shared: Sequence[keys.Key], rows: Mapping[str, dict[str, A
             **details,
         }
         entries.append(entry)
-    return Call(script, key_names, (json.dumps(entries),), int)
+    return Call(script, key_names, (json.dumps(entries), *arguments), decode)

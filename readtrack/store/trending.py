@@ -1,12 +1,14 @@
 """Trending: views by subject in the last hour, from a list that a task updates each minute."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from heapq import nlargest
 from operator import itemgetter
 
 from readtrack import buckets
 from readtrack.store import keys, scripts
+from readtrack.store.circuit import SilentError
 from readtrack.store.scripts import Call
 
 MINUTES = 60  # that the list covers; Redis keeps the bucket of a minute for little longer
@@ -72,9 +74,13 @@ def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tupl
 def refresh_trending(*, at: datetime | None = None) -> int:
     """Updates the list of the last hour. Returns the number of subjects in it.
 
-    Raises redis.RedisError.
+    If a server of a cluster is silent, its part of the list stays as it is. Raises
+    redis.RedisError.
     """
-    return sum(scripts.run_all(*_updates(buckets.now(at)), patient=True))
+    calls = _updates(buckets.now(at))
+    with suppress(SilentError):
+        scripts.run_all(*calls, patient=True)
+    return sum(call.result for call in calls if call.has_result)
 
 
 def _updates(at: datetime, *, is_missing: bool = False) -> list[Call[int]]:

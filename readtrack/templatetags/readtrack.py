@@ -23,6 +23,7 @@ from readtrack.page.placeholders import (
     Placeholder,
 )
 from readtrack.page.rendering import in_words
+from readtrack.page.stream import asked
 from readtrack.reports.page_state import page_state
 from readtrack.sql.popular import DAYS, By
 from readtrack.views.outbound import outbound_url
@@ -91,7 +92,13 @@ def most_viewed(of: Any, limit: int = 10, days: int | None = None, by: By = "vie
         listed = ", ".join(map(str, DAYS))
         raise ValueError(f"most_viewed has lists of {listed} days, not of {days}.")
     rows = apps.get_model(of) if isinstance(of, str) else of
-    return reports.most_viewed(rows, limit, days=days, by=by)
+
+    def loaded() -> Any:
+        best = reports.most_viewed(rows, limit, days=days, by=by)
+        len(best)  # loads them: a template in an async view cannot
+        return best
+
+    return asked(loaded)
 
 
 @register.simple_tag
@@ -102,7 +109,7 @@ def trending(limit: int = 10, hours: int | None = None, of: str = "") -> list[re
     `hours=24` makes it the last day, `of="blog.Post"` a single model.
     """
     model = apps.get_model(of) if of else None
-    return reports.trending(limit, hours=hours, model=model)
+    return asked(lambda: reports.trending(limit, hours=hours, model=model))
 
 
 @register.simple_tag
@@ -110,7 +117,7 @@ def visitor_count(obj: Any) -> int | str:
     """`{% visitor_count post %}` shows the unique visitors. Each tag takes a round trip."""
     if not Placeholder.of(COUNT, obj):  # has no counts; with DEBUG that is logged
         return ""
-    return reports.visitors([obj])[obj]
+    return asked(lambda: reports.visitors([obj])[obj])
 
 
 @register.simple_tag
@@ -120,7 +127,7 @@ def views_in(obj: Any, days: int = 7) -> int | str:
     """
     if not Placeholder.of(COUNT, obj):
         return ""
-    return reports.views_in([obj], days=days)[obj]
+    return asked(lambda: reports.views_in([obj], days=days)[obj])
 
 
 register.simple_tag(outbound_url)
@@ -170,7 +177,7 @@ class PlaceholderNode(template.Node):
         placeholder = Placeholder.of(self.placeholder_kind, obj)
         if self.target is None:
             return tags.left(placeholder, context)
-        context[self.target] = self._value(placeholder, obj, context)
+        context[self.target] = asked(lambda: self._value(placeholder, obj, context))
         return ""
 
     def _value(self, placeholder: Placeholder | None, obj: Any, context: template.Context) -> Any:
@@ -186,6 +193,7 @@ class PlaceholderNode(template.Node):
         return items
 
     def _text_or_number(self, views: int) -> int | str:
+        """Returns the views as the option asks: text with `exact` or `words`, else the number."""
         if self.placeholder_kind == EXACT:
             return numerals.exact(views)
         if self.placeholder_kind == WORDS:

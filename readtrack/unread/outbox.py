@@ -4,9 +4,12 @@ A publication is written in the transaction of the post, sent to Redis on commit
 Redis has it. What a crash leaves in the outbox is sent by the next flush.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from hashlib import blake2b
+from secrets import token_bytes
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
@@ -17,8 +20,10 @@ from readtrack.conf import cached_setting
 from readtrack.hits import readers
 from readtrack.models import UnsentPublication
 from readtrack.registry import registry
-from readtrack.store import read_state, scripts
-from readtrack.store.circuit import fail_open
+from readtrack.store import keys, read_state, scripts
+from readtrack.store.circuit import SilentError, fail_open
+
+DIGEST = 8  # bytes of a token that name its post
 
 
 def outboxes() -> list[str]:
@@ -63,19 +68,88 @@ def send_on_commit(publications: Sequence[UnsentPublication], *, using: str | No
     transaction.on_commit(send_or_keep, using=alias, robust=True)
 
 
+def token_of(post: str) -> UUID:
+    """Returns a token for one publication of the post with that subject.
+
+    All tokens of a post begin alike, so that its publications can be found again.
+    """
+    return UUID(bytes=_digest(post) + token_bytes(8), version=4)
+
+
+def _token_start(post: str) -> str:
+    """Returns the beginning of the post's tokens, in hexadecimal digits."""
+    return UUID(bytes=_digest(post) + bytes(8), version=4).hex[: 2 * DIGEST]
+
+
+def _digest(post: str) -> bytes:
+    return blake2b(post.encode(), digest_size=DIGEST).digest()
+
+
+def withdraw_on_commit(categories: Mapping[str, Sequence[str]], *, using: str | None) -> None:
+    """Takes publications back on commit: out of the outbox, and out of Redis.
+
+    `categories` has the subjects of the categories by that of each post.
+    """
+    calls: list[scripts.Call[int]] = []
+    for post, subject_names in categories.items():
+        start = _token_start(post)
+        calls += read_state.unpublish(subject_names, token_start=start)
+        for alias in outboxes():
+            rows = UnsentPublication.objects.using(alias).filter(subject__in=subject_names, items=1)
+            # Not by a range of tokens, because MariaDB sorts them by their ends.
+            tokens = [token for token in rows.values_list("token", flat=True) if token]
+            own = [token for token in tokens if token.hex.startswith(start)]
+            if own:
+                rows.filter(token__in=own).delete()
+
+    def withdraw() -> None:
+        fail_open(scripts.run_all, [], *calls)
+
+    if calls:
+        transaction.on_commit(withdraw, using=using or DEFAULT_DB_ALIAS, robust=True)
+
+
 def send(publications: Sequence[UnsentPublication], outbox: str | None = None) -> bool:
     """Sends publications to Redis, and then deletes them from the outbox of that database.
 
-    Without an outbox nothing is deleted. Returns True, so that a caller with `fail_open` knows that
-    it did not fail. Raises redis.RedisError.
+    Without an outbox nothing is deleted. If a server of a cluster is silent, the publications for
+    the others are sent first. Returns True, so that a caller with `fail_open` knows that it did not
+    fail. Raises redis.RedisError.
     """
-    for call in read_state.publish([_publication(row) for row in publications]):
-        scripts.run(call)
-    if outbox:
-        for pks in scripts.sliced([row.pk for row in publications]):
+    _, silent = _send_portions(publications, outbox)
+    if silent:
+        raise silent
+    return True
+
+
+class Sent(NamedTuple):
+    """How many publications were sent, and the error of a server of a cluster that was silent."""
+
+    number: int
+    silent: SilentError | None
+
+
+def _send_portions(publications: Sequence[UnsentPublication], outbox: str | None) -> Sent:
+    """Sends the publications of each partition. Raises redis.RedisError."""
+    number = 0
+    silent = None
+    for portion in scripts.parted(publications, tag_of=_tag_of):
+        try:
+            for call in read_state.publish([_publication(row) for row in portion]):
+                scripts.run(call)
+        except SilentError as error:
+            silent = error
+            continue
+        number += len(portion)
+        if outbox:
+            pks = [row.pk for row in portion]
             # Not by delete(): if the site has receivers of its signals, it reads each row first.
             UnsentPublication.objects.filter(pk__in=pks)._raw_delete(outbox)
-    return True
+    return Sent(number, silent)
+
+
+def _tag_of(row: UnsentPublication) -> str:
+    return keys.tag(row.subject)
 
 
 def _publication(row: UnsentPublication) -> read_state.Publication:
@@ -103,12 +177,14 @@ def _author(row: UnsentPublication) -> readers.Reader | None:
 def resend() -> int:
     """Sends all publications that are in the outboxes.
 
-    Returns the number of publications. Raises redis.RedisError or django.db.Error.
+    Returns the number of publications. Those for a server of a cluster that is silent wait for the
+    next time. Raises redis.RedisError or django.db.Error.
     """
     count = 0
     for alias in outboxes():
         rows = UnsentPublication.objects.using(alias).order_by("pk")
-        while unsent := list(rows[: scripts.SLICE]):
-            send(unsent, alias)
-            count += len(unsent)
+        unsent = list(rows[: scripts.SLICE])
+        while unsent:
+            count += _send_portions(unsent, alias).number  # the outbox keeps the others
+            unsent = list(rows.filter(pk__gt=unsent[-1].pk)[: scripts.SLICE])
     return count

@@ -7,6 +7,7 @@ from django.db.models import ManyToManyField, Model
 
 from readtrack import subjects
 from readtrack.models import UnsentPublication
+from readtrack.store import read_state
 from readtrack.unread import outbox
 
 
@@ -33,7 +34,7 @@ def publish(
     lead to. Raises TypeError for a model that has neither read state nor fields that lead to
     categories (`news_for`, of the model or in MODELS).
     """
-    authors_by_category: dict[str, list[str]] = {}  # the author of each post
+    posts_by_category: dict[str, list[Model]] = {}
     own_publications: list[UnsentPublication] = []  # of posts that have read state themselves
     for post in subjects.listed(posts):
         has_read_state = subjects.has_read_state(type(post))
@@ -41,15 +42,15 @@ def publish(
             ways = "name the fields in its news_for or in that of READTRACK['MODELS']"
             raise TypeError(f"{type(post).__name__} is news for nothing; {ways}.")
         using = using or router.db_for_write(type(post), instance=post)
-        author = subjects.author_of(post)
         for subject in categories_of(post, using=using, links=links):
-            authors_by_category.setdefault(subject, []).append(author)
+            posts_by_category.setdefault(subject, []).append(post)
         if has_read_state and links is None:
             subject = subjects.subject_of(post)
+            author = subjects.author_of(post)
             own_publications.append(
                 UnsentPublication(subject=subject, author=author, is_own=bool(author))
             )
-    publications = [*_publications(authors_by_category), *own_publications]
+    publications = [*_publications(posts_by_category), *own_publications]
     outbox.send_on_commit(publications, using=using)
 
 
@@ -59,24 +60,62 @@ def publish_to(objs: Iterable[Model], posts: Sequence[Model], *, using: str | No
 
     The posts may be of any model. Raises TypeError for a category without read state.
     """
-    authors = [subjects.author_of(post) for post in subjects.listed(posts)]
-    authors_by_category = dict.fromkeys(subjects.category_subjects(objs), authors)
-    outbox.send_on_commit(_publications(authors_by_category), using=using)
+    news = list(subjects.listed(posts))
+    posts_by_category = dict.fromkeys(subjects.category_subjects(objs), news)
+    outbox.send_on_commit(_publications(posts_by_category), using=using)
 
 
-def _publications(authors_by_category: Mapping[str, Sequence[str]]) -> list[UnsentPublication]:
+def _publications(posts_by_category: Mapping[str, Sequence[Model]]) -> list[UnsentPublication]:
     """Returns one publication for each category.
 
-    `authors_by_category` has the author of each new post (a primary key as text, or "") by the
-    subject of the category.
+    `posts_by_category` has the new posts by the subject of the category.
     """
     publications = []
-    for subject, authors in authors_by_category.items():
+    for subject, posts in posts_by_category.items():
+        authors = {subjects.author_of(post) for post in posts}
         author = ""
-        if len(set(authors)) == 1:  # a single author of all posts gets no dot
-            author = authors[0]
-        publications.append(UnsentPublication(subject=subject, items=len(authors), author=author))
+        if len(authors) == 1:  # a single author of all posts gets no dot
+            author = authors.pop()
+        publication = UnsentPublication(subject=subject, items=len(posts), author=author)
+        if len(posts) == 1 and posts[0].pk is not None:
+            publication.token = outbox.token_of(subjects.subject_of(posts[0]))
+        publications.append(publication)
     return publications
+
+
+def unpublish(posts: Iterable[Model], *, using: str | None = None) -> None:
+    """Takes the news of the posts back on commit, as their deletion does.
+
+    Call it where a post is hidden, and not deleted. A reader who has not seen the post has one less
+    that is new; what else was published stays new. It needs READ_STATE "sequence", because a bitmap
+    forgets what a reader had read before; and posts that were news each by itself, in the last 24
+    hours. `using` is the alias of the posts' database.
+    """
+    if not read_state.strategy_of("").has_numbers:
+        return
+    for post in subjects.listed(posts):
+        own = using or router.db_for_write(type(post), instance=post)
+        withdraw(categories_of(post, using=own), [post], using=own)
+
+
+def unpublish_from(
+    objs: Iterable[Model], posts: Sequence[Model], *, using: str | None = None
+) -> None:
+    """Takes back on commit what `publish_to` published for these categories, like `unpublish`.
+
+    Raises TypeError for a category without read state.
+    """
+    withdraw(subjects.category_subjects(objs), subjects.listed(posts), using=using)
+
+
+def withdraw(categories: Iterable[str], posts: Iterable[Model], *, using: str | None) -> None:
+    """Takes the news of the posts in the categories with these subjects back on commit."""
+    if not read_state.strategy_of("").has_numbers:
+        return
+    names = list(categories)
+    if names:
+        withdrawn = {subjects.subject_of(post): names for post in posts}
+        outbox.withdraw_on_commit(withdrawn, using=using)
 
 
 def categories_of(

@@ -2,6 +2,7 @@
 
 from urllib.parse import urlsplit
 
+from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
@@ -13,6 +14,7 @@ from readtrack.store import day_keys, recording
 from readtrack.store.circuit import fail_open
 
 
+@login_not_required
 @never_cache
 @require_safe
 def honeypot(request: HttpRequest, name: str = "") -> HttpResponse:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.contrib.auth.decorators import login_not_required
 from django.core.signing import BadSignature, Signer
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -33,6 +34,7 @@ def _link_signer() -> Signer:
     return Signer(salt=keys.salt("outbound"))
 
 
+@login_not_required
 @never_cache
 @require_safe
 def follow(request: HttpRequest, signed: str) -> HttpResponse:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from django.contrib.auth import SESSION_KEY
+from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -62,6 +63,7 @@ def _in_json(
     return view
 
 
+@login_not_required  # it says itself, in JSON, that nobody is signed in
 @never_cache
 @ensure_csrf_cookie
 @require_GET
@@ -84,6 +86,7 @@ def unread(request: HttpRequest, reader: readers.Reader) -> dict[str, Any]:
     return {"as_of": as_of, "categories": answers}
 
 
+@login_not_required
 @never_cache
 @csrf_exempt
 @require_POST

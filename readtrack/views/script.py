@@ -1,7 +1,10 @@
 """The address of the page's script, to which the script also reports that a page is looked at."""
 
+import re
+from time import time
 from typing import NamedTuple
 
+from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
@@ -11,7 +14,7 @@ from readtrack.conf import conf
 from readtrack.hits import origins, visitors
 from readtrack.hits.reading import Reading
 from readtrack.page import shown
-from readtrack.page.placeholders import KEY, PAGE, Placeholder
+from readtrack.page.placeholders import PAGE, Placeholder
 from readtrack.request import Recorder, ScriptReport
 from readtrack.views import errors
 from readtrack.views.bodies import body_of
@@ -19,15 +22,21 @@ from readtrack.views.bodies import body_of
 LONGEST_REFERRER = 2_048  # characters
 LONGEST_BODY = 60_000  # bytes of a report; browsers send no more than 65,536 once a page is left
 
+MILLISECONDS = re.compile("[0-9]{1,12}")
+# Seconds that a page, and the report on it, may take between the server and the browser.
+LONGEST_WAY = 5
+
 
 class Report(NamedTuple):
-    """What a page's script sends: three lines."""
+    """What a page's script sends: four lines."""
 
     token: str  # of the page
     referrer: str  # of the page; the browser's own header names the page itself
     state: str  # of the page's text, see `shown.STATE`; "" in the first report
+    since: int  # milliseconds since the browser asked for the page, or shows it again
 
 
+@login_not_required
 # Exempt, because a page in a cache cannot have the CSRF token of each session. Reports of other
 # sites' pages are refused by their origin.
 @csrf_exempt
@@ -62,11 +71,14 @@ def _answer_report(request: HttpRequest) -> HttpResponse:
     page = shown.page_of(report.token) if report.token else None
     if page is None:
         return errors.not_our_page()
-    _hand_over(request, recorder, page, state=report.state)
+    _hand_over(request, recorder, page, report)
     request.META["HTTP_REFERER"] = report.referrer[:LONGEST_REFERRER]
-    placeholders = [str(Placeholder(*fields)) for fields in page.elements]
+    html: dict[str, str] = {}
+    for fields in page.elements:
+        placeholder = Placeholder(*fields)
+        html.update(dict.fromkeys(placeholder.element_keys, str(placeholder)))
     answer = {
-        "html": {text[KEY]: text for text in placeholders},
+        "html": html,
         "page": str(Placeholder(PAGE, shown.ANSWER)),
         "again": bool(recorder.views) and _has_new_cookie(request),
     }
@@ -76,21 +88,23 @@ def _answer_report(request: HttpRequest) -> HttpResponse:
 def _report_of(request: HttpRequest) -> Report:
     """Returns what the script sends, with "" for lines that are missing."""
     body = body_of(request, most=LONGEST_BODY) or b""
-    token, _, other_lines = body.decode(errors="replace").partition("\n")
-    referrer, _, state = other_lines.partition("\n")
-    return Report(token, referrer, state)
+    lines = body.decode(errors="replace").split("\n", 3)
+    token, referrer, state, since = [*lines, "", "", ""][:4]
+    milliseconds = MILLISECONDS.match(since)
+    return Report(token, referrer, state, int(milliseconds[0]) if milliseconds else 0)
 
 
 def _hand_over(
-    request: HttpRequest, recorder: Recorder, page: shown.TokenPage, *, state: str
+    request: HttpRequest, recorder: Recorder, page: shown.TokenPage, report: Report
 ) -> None:
     """Gives the request the path of the page, and the middleware what it is to record."""
     named = shown.parse(page.name)
+    state = report.state
     reading = shown.reading(state, page.text, made=page.made)
     request.path = named.path
     recorder.script_report = ScriptReport(named.as_of, page.language, reading)
     recorder.is_shared = False
-    if _is_view(state):
+    if _is_view(state) and not _is_counted(page, since=report.since):
         recorder.views.update(dict.fromkeys(named.views))
     if _is_read(state, reading, has_text=bool(page.text)):
         recorder.reads.update(dict.fromkeys(named.reads))
@@ -100,6 +114,18 @@ def _is_view(state: str) -> bool:
     """Returns True if the report is of a view: the first one is, unless the server counts."""
     is_first = not state
     return is_first and conf.COUNT_BY != "server"
+
+
+def _is_counted(page: shown.TokenPage, *, since: int) -> bool:
+    """Returns True for a tab that was opened in the background and is looked at after WINDOW: the
+    server has counted it.
+
+    Within WINDOW Redis knows that, and tells apart readers with one address.
+    """
+    age = int(time()) - page.made
+    # A page that the browser has kept, or shows again, is older than that.
+    is_as_sent = since / 1_000 >= max(age - LONGEST_WAY, age / 2)
+    return page.is_counted and is_as_sent and age >= max(1, conf.WINDOW)
 
 
 def _is_read(state: str, reading: Reading | None, *, has_text: bool) -> bool:

@@ -122,6 +122,7 @@ WAYS: dict[str, tuple[Callable[[Page, Post], None], dict[str, Any]]] = {
     "prerender": (lambda page, post: ahead(page, post, "prerender"), {}),
     "history": (history, {}),
     "htmx": (lambda page, post: swapped(page, post, "boosted"), {}),
+    "htmx 4": (lambda page, post: swapped(page, post, "boosted-4"), {}),
     "Turbo": (lambda page, post: swapped(page, post, "turbo"), {}),
     "app": (app, {}),
     "script blocked": (blocked, {}),
@@ -202,7 +203,7 @@ def test_each_reader_counts_once_behind_the_cache_of_the_whole_site(
     assert kind == "post" or asked.total() == 1
 
 
-@pytest.mark.parametrize("library", ["boosted", "turbo"])
+@pytest.mark.parametrize("library", ["boosted", "boosted-4", "turbo"])
 def test_a_page_that_is_fetched_while_the_mouse_is_over_a_link_counts_once_it_is_opened(
     reader: Reader, post: Post, views: Callable[[], int], library: str
 ) -> None:
@@ -290,14 +291,51 @@ def test_a_tab_that_is_never_looked_at_is_no_view_where_only_the_script_counts(
 ) -> None:
     settings.READTRACK = {"COUNT_BY": "script"}
     page = reader(is_new=True)
-    page.add_init_script(
-        "window.away = true; Object.defineProperty(Document.prototype, 'hidden', { get: () => away });"
-    )
+    page.add_init_script(AWAY)
     page.goto(f"/post/{post.pk}/")
     assert asked.total() == 1
     with told(page):
-        page.evaluate("window.away = false; document.dispatchEvent(new Event('visibilitychange'))")
+        page.evaluate(LOOK)
     assert views() == 1
+
+
+def test_a_page_that_a_service_worker_keeps_counts_once_it_is_opened(
+    reader: Reader, post: Post, views: Callable[[], int]
+) -> None:
+    user = factories.user()
+    page = reader(user=user, is_new=True)
+    page.goto(f"/keeping/?pk={post.pk}")
+    page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    assert (asked.total(), views()) == (1, 0)
+    assert post.category in reports.unread(user, Category.objects.all())
+    for _ in range(2):
+        with told(page):
+            page.goto(f"/post/{post.pk}/")
+        assert (asked.total(), views()) == (1, 1)
+    check_dots(page, user, post)
+
+
+AWAY = (
+    "window.away = true; Object.defineProperty(Document.prototype, 'hidden', { get: () => away });"
+)
+LOOK = "window.away = false; document.dispatchEvent(new Event('visibilitychange'))"
+
+
+def test_a_tab_that_is_looked_at_after_the_window_counts_once(
+    reader: Reader, post: Post, views: Callable[[], int], settings: Settings, redis: Redis
+) -> None:
+    settings.READTRACK = {"WINDOW": 1}
+    page = reader(is_new=True)
+    page.add_init_script(AWAY)
+    page.goto(f"/post/{post.pk}/")
+    assert views() == 1
+    assert comes_true(lambda: not redis.keys("viewed:*"))
+    with told(page):
+        page.evaluate(LOOK)
+    assert views() == 1
+    with told(page):  # whoever comes back to it reads it again
+        page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+    assert views() == 2
 
 
 def test_a_view_that_the_network_lost_is_told_again(

@@ -37,6 +37,23 @@ BOOSTED = """<!doctype html><title>List</title><link rel="icon" href="data:,"><s
 <script src="/ext/hx-preload-2.min.js"></script><body hx-boost="true" hx-ext="preload">
 <a id="post{0}" href="/post/{0}/" preload="mouseover">Post</a></body>"""
 
+# htmx 4 does not say which of its requests are ahead.
+BOOSTED_4 = """<!doctype html><title>List</title><link rel="icon" href="data:,"><script src="/htmx-4.min.js"></script>
+<script src="/ext/hx-preload-4.min.js"></script>
+<body><a id="post{0}" href="/post/{0}/" hx-boost="true" hx-preload="mouseover">Post</a></body>"""
+
+# A service worker keeps the post, and hands it to whoever opens it.
+KEEPING = """<!doctype html><title>List</title><link rel="icon" href="data:,">
+<script>navigator.serviceWorker.register("/worker.js?pk={0}");</script>"""
+WORKER = """
+const kept = caches.open("posts");
+addEventListener("install", event => event.waitUntil(kept.then(cache => cache.add("/post/%d/"))));
+addEventListener("fetch", event => {
+  if (event.request.method != "GET") return;
+  event.respondWith(caches.match(event.request.url).then(found => found || fetch(event.request)));
+});
+"""
+
 # Turbo does it, too, from wherever the mouse is.
 TURBO = """<!doctype html><title>List</title><link rel="icon" href="data:,"><script src="/turbo.js"></script>
 <a id="post{0}" href="/post/{0}/">Post</a>"""
@@ -114,6 +131,18 @@ def boosted(request: Any) -> HttpResponse:
     return HttpResponse(BOOSTED.format(request.GET["pk"]))
 
 
+def boosted_4(request: Any) -> HttpResponse:
+    return HttpResponse(BOOSTED_4.format(request.GET["pk"]))
+
+
+def keeping(request: Any) -> HttpResponse:
+    return HttpResponse(KEEPING.format(request.GET["pk"]))
+
+
+def worker(request: Any) -> HttpResponse:
+    return HttpResponse(WORKER % int(request.GET["pk"]), content_type="text/javascript")
+
+
 def turbo(request: Any) -> HttpResponse:
     return HttpResponse(TURBO.format(request.GET["pk"]))
 
@@ -147,6 +176,9 @@ urlpatterns = [
     path("commented/", commented),
     path("index/", index),
     path("boosted/", boosted),
+    path("boosted-4/", boosted_4),
+    path("keeping/", keeping),
+    path("worker.js", worker),
     path("turbo/", turbo),
     path("turbo.js", vendored),
     path("data/<int:pk>/", data),

@@ -142,10 +142,13 @@ def test_for_a_name_that_resembles_nothing_the_hint_lists_all_names(settings: Se
         ({"PARTITIONS": 16, "FLUSH_TASKS": 17}, ["readtrack.E043"]),
         ({"WINDOW": 0, "RATE": (5, 0)}, []),
         ({"RATE": (0, 10), "UNIQUE_DAYS": 0}, []),
-        ({"BUFFER": 60}, []),
         ({"ADDRESS_HEADER": "True-Client-IP"}, []),
-        ({"ADDRESS_HEADER": "HTTP_X_FORWARDED_FOR"}, ["readtrack.E057"]),
-        ({"ADDRESS_HEADER": ""}, ["readtrack.E057"]),
+        ({"ADDRESS_HEADER": "HTTP_X_FORWARDED_FOR"}, ["readtrack.E073"]),
+        ({"ADDRESS_HEADER": ""}, ["readtrack.E073"]),
+        ({"BUFFER": 60, "TIMEOUT": 2, "CIRCUIT": 60.0, "FLUSH_INTERVAL": 3600}, []),
+        ({"TIMEOUT": 250}, ["readtrack.W064"]),
+        ({"CIRCUIT": 5000, "BUFFER": 1000}, ["readtrack.W064", "readtrack.W064"]),
+        ({"FLUSH_INTERVAL": 60_000}, ["readtrack.W064"]),
         ({"BUFFER": 0.5}, ["readtrack.E002"]),
         ({"FUNNEL": []}, ["readtrack.E032"]),
         ({"FUNNEL": ["view", "click", "view"]}, ["readtrack.E032"]),
@@ -196,12 +199,12 @@ def test_a_dimension_has_a_name_that_is_free_and_fits(
         ("/shop", "/shop", []),
         ("/shop/", "/shop/", []),
         ("/shop", "/shop/de", []),
-        ("/sho", "/shop", ["readtrack.E055"]),
-        ("/forum", "/shop", ["readtrack.E055"]),
-        ("", None, ["readtrack.E055"]),
-        ("shop", None, ["readtrack.E055"]),
-        ("/shop; Secure", None, ["readtrack.E055"]),
-        ("/ü", None, ["readtrack.E055"]),
+        ("/sho", "/shop", ["readtrack.E071"]),
+        ("/forum", "/shop", ["readtrack.E071"]),
+        ("", None, ["readtrack.E071"]),
+        ("shop", None, ["readtrack.E071"]),
+        ("/shop; Secure", None, ["readtrack.E071"]),
+        ("/ü", None, ["readtrack.E071"]),
     ],
 )
 def test_the_cookies_path_has_to_lead_to_the_sites_pages(
@@ -220,11 +223,11 @@ def test_the_cookies_path_has_to_lead_to_the_sites_pages(
         (".Shop.example", [".shop.example"], []),
         ("shop.example", ["*"], []),
         ("shop.example", [], []),
-        ("shop.example", ["bookshop.example"], ["readtrack.E056"]),
-        ("www.shop.example", ["shop.example"], ["readtrack.E056"]),
-        ("https://shop.example", ["*"], ["readtrack.E056"]),
-        ("shop.example:8000", ["*"], ["readtrack.E056"]),
-        ("shop.example/de", ["*"], ["readtrack.E056"]),
+        ("shop.example", ["bookshop.example"], ["readtrack.E072"]),
+        ("www.shop.example", ["shop.example"], ["readtrack.E072"]),
+        ("https://shop.example", ["*"], ["readtrack.E072"]),
+        ("shop.example:8000", ["*"], ["readtrack.E072"]),
+        ("shop.example/de", ["*"], ["readtrack.E072"]),
     ],
 )
 def test_the_cookies_domain_has_to_have_the_sites_hosts(
@@ -243,3 +246,10 @@ def test_the_scripts_name_has_to_fit_into_an_address(
 ) -> None:
     settings.READTRACK = {"SCRIPT": name}
     assert found() == ([] if is_good else ["readtrack.E027"])
+
+
+def test_a_time_in_milliseconds_is_given_in_seconds(settings: Settings) -> None:
+    settings.READTRACK = {"TIMEOUT": 250}
+    message = the_message("readtrack.W064")
+    assert message.msg == "READTRACK['TIMEOUT'] is 250 seconds, which is very long."
+    assert "write 0.25; the default is" in str(message.hint)

@@ -69,7 +69,18 @@ def test_a_total_that_is_removed_meanwhile_is_not_broken(
 ) -> None:
     redis.set(keys.total("site.post:1"), 1)
     monkeypatch.setattr(counters, "scan", lambda: iter(["site.post:1", "site.post:2"]))
-    assert measurements.totals() == measurements.Totals(2, [])
+    assert measurements.totals() == measurements.Totals(2, [], [])
+
+
+def test_totals_of_models_that_are_no_more_are_found(redis: Redis) -> None:
+    for subject in ("site.post:1", "site.post_2019:1", "old.topic:2", "site.category:1"):
+        redis.set(keys.total(subject), 1)
+    totals = measurements.totals()
+    assert totals.unknown == ["old.topic", "site.category", "site.post_2019"]
+    healthy, warning = findings.of_totals(totals)
+    assert (healthy.level, warning.level) == ("ok", "warning")
+    assert "old.topic, site.category, site.post_2019" in warning.message
+    assert "FollowRename" in warning.hint
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,10 @@ import pytest
 from pytest_django import Settings
 from redis import Redis
 
+from readtrack import tracker
 from readtrack.doctor import findings, measurements
 from readtrack.store.connection import PATIENCE
+from readtrack.store.skips import skip_buffer
 from tests.conftest import Start, use_redis
 from tests.doctor.conftest import found, levels
 from tests.support.waiting import ENOUGH
@@ -186,7 +188,8 @@ def test_a_server_far_away_is_a_warning() -> None:
         ("-config", {"version": "ok", "persistence": "note", "scripts": "ok"}),
         ("-ping", {"connection": "note", "version": "ok"}),
         ("-evalsha", {"scripts": "error", "version": "ok"}),
-        ("-script|load", {"scripts": "error"}),
+        ("-eval", {"scripts": "error"}),
+        ("-script", {"connection": "ok", "scripts": "ok"}),
     ],
 )
 def test_a_user_with_few_rights_gets_notes_not_a_crash(
@@ -235,3 +238,37 @@ def test_a_log_that_cannot_be_written_is_an_error() -> None:
     client = SimpleNamespace(info=lambda: told, config_get=lambda name: {})
     first, *_ = findings.of_persistence(measurements.persistence(client))
     assert first[:2] == ("error", "The last write to the log (AOF) of Redis failed.")
+
+
+@pytest.mark.parametrize("number", [99, 16])
+def test_a_database_that_the_server_does_not_have_is_named(
+    start_redis: Start, settings: Settings, number: int
+) -> None:
+    valkey = start_redis()
+    use_redis(settings, valkey.url.removesuffix("/0") + f"/{number}")
+    [finding] = found("connection")
+    assert finding.level == "error"
+    assert "Redis has no database of that number" in finding.message
+    assert "LOCATION in CACHES['default']" in finding.hint
+    assert not found("scripts")  # it is said once
+
+
+def test_a_database_of_a_cluster_has_no_number(start_redis: Start, settings: Settings) -> None:
+    # Valkey 9 has databases in a cluster, too, as many as it is told.
+    valkey = start_redis(cluster_enabled="yes")
+    use_redis(settings, valkey.url.removesuffix("/0") + "/3")
+    assert "Redis has no database of that number" in found("connection")[0].message
+
+
+def test_views_that_found_no_connection_are_a_warning(settings: Settings) -> None:
+    kwargs = {"max_connections": 7}
+    options = {**settings.CACHES["default"].get("OPTIONS", {}), "CONNECTION_POOL_KWARGS": kwargs}
+    settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
+    assert levels("connections") == ["ok"]
+    tracker.skip(["site.post:1", "site.post:2"], "busy")
+    skip_buffer.send_rest()
+    [finding] = found("connections")
+    assert finding.level == "warning"
+    assert "2 views did not count" in finding.message
+    assert "max_connections is 7" in finding.message
+    assert "maxclients is " in finding.message

@@ -5,6 +5,7 @@ has the promises.
 from collections import ChainMap
 from datetime import timedelta
 from itertools import count
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -39,6 +40,7 @@ from readtrack.models import (
     Reset,
 )
 from readtrack.store import counters, keys, resetting, scripts
+from readtrack.store.circuit import circuit
 from readtrack.subjects import subject_of_row
 from tests.site.models import Post
 from tests.support.books import DEVICES, ENTERED, READ, VIEWS, Books, on
@@ -151,9 +153,8 @@ class FlushMachine(RuleBasedStateMachine):
             hit(subject, visitor=Visitor(visitor), dimensions=dimensions, at=at)
         ).counted
         self.books.view(self.other, visitor=visitor, device=DEVICES[0])
-        self.is_full_needed = (
-            self.is_full_needed or age > 0
-        )  # a changed flush does not look at buckets that old
+        if age > 0:  # no flush looks into buckets that old, but a full one reads every total
+            self.is_full_needed = self.books.has_late_hashes = True
 
     @rule(index=POST)
     def come_again(self, index: int) -> None:
@@ -215,6 +216,8 @@ class FlushMachine(RuleBasedStateMachine):
     def _flush(self, *, only_changed: bool) -> None:
         run = flush(only_changed=only_changed)
         is_full = run.kind != run.Kind.CHANGED
+        if run.kind == run.Kind.ARCHIVE:
+            self.books.has_late_hashes = False
         self.books.check_flushed(self.pks, redis=self.redis, is_full=is_full)
         # With a sketch given back by a lift there may be more visitors to write.
         assert flush(only_changed=only_changed).written == 0 or run.lifted, (
@@ -227,12 +230,17 @@ class FlushMachine(RuleBasedStateMachine):
     # What ends
 
     @precondition(lambda self: not self.flushers)
-    @rule()
-    def let_time_pass(self) -> None:
-        """Lets weeks pass in which only flushes run, so that idle subjects leave Redis."""
+    @rule(is_flushed=st.booleans())
+    def let_time_pass(self, is_flushed: bool) -> None:
+        """Lets weeks pass in which only flushes run, or not even these, so that idle subjects leave
+        Redis.
+        """
         for subject, time in resetting.recent_resets().items():
             self.redis.zadd(keys.reset(keys.tag(subject)), {subject: time - MICROSECONDS})
-        self._flush(only_changed=False)
+        if is_flushed:
+            self._flush(only_changed=False)
+        else:
+            self.books.lose_hours()
         FlushRun.objects.update(flushed_until=F("flushed_until") - MICROSECONDS)
         Archive.objects.update(hour=F("hour") - HOURS)
         charted = History.objects.filter(hour__gt=0)
@@ -262,6 +270,24 @@ class FlushMachine(RuleBasedStateMachine):
         self.books.gone.add(self.pks[index])
         self.books.forget_history()
         self.pks[index] = post().pk
+
+    @precondition(lambda self: not self.flushers)
+    @rule(index=POST, is_gone=st.booleans(), is_back=st.booleans())
+    def use_again(self, index: int, is_gone: bool, is_back: bool) -> None:
+        """Deletes a post, and creates another one with its id. Redis may be gone meanwhile."""
+        pk = self.pks[index]
+        self.books.reset(pk, is_alone=True)
+        if is_gone:
+            circuit.opened = monotonic()
+        Post.objects.get(pk=pk).delete()
+        if is_back:
+            circuit.opened = None
+        post(pk=pk)
+        circuit.opened = None
+        if is_gone and not is_back:
+            # Views are counted on top of those of the old post, until the next flush removes both.
+            self.books.lose([pk], is_vague=True)
+            self.is_full_needed = True
 
     # Losses
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db.models import F
 from pytest_django import Settings
 from redis import Redis
 
@@ -13,7 +14,7 @@ from readtrack.flush import resets, settling, totals
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, Breakdown, FlushRun, History, Reset, SubjectCount
-from readtrack.sql import history
+from readtrack.sql import epochs, history
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import flush_notes, keys, resetting, scripts
 from readtrack.subjects import model_with_label, subject_column, subject_of
@@ -214,7 +215,7 @@ def test_a_flush_that_is_late_to_notice_a_loss_takes_nothing_that_another_one_ha
     redis.flushdb()
     view(post)
 
-    def be_late(tags: Sequence[str]) -> tuple[dict[str, int], bool]:
+    def be_late(tags: Sequence[str]) -> flush_notes.LastFlushes:
         monkeypatch.undo()
         found = flush_notes.last_flushes(tags)
         flush()
@@ -258,6 +259,61 @@ def test_after_a_day_the_mark_goes_with_what_may_have_been_archived_late(
     assert not redis.exists("views:reset")
     assert not Archive.objects.exists()
     assert Breakdown.objects.get(field="click").count == 1
+
+
+def age(redis: Redis, *, days: int) -> None:
+    """Lets so many days pass since everything that is noted of resets, archives and flushes."""
+    microseconds = days * keys.DAY * 1_000_000
+    for subject, time in resetting.recent_resets().items():
+        redis.zadd(keys.reset(keys.tag(subject)), {subject: time - microseconds})
+    Archive.objects.update(hour=F("hour") - 24 * days)
+    FlushRun.objects.update(flushed_until=F("flushed_until") - microseconds)
+
+
+def leave_as_idle(redis: Redis) -> None:
+    """Lets subjects be archived, and then leave Redis."""
+    flush(must_archive=True)
+    age(redis, days=31)
+    flush(must_archive=True)
+
+
+@pytest.mark.parametrize(("idle_days", "days"), [(30, 31), (1, 2)])
+def test_a_subject_that_is_idle_after_its_reset_keeps_its_row(
+    post: Post, redis: Redis, settings: Settings, idle_days: int, days: int
+) -> None:
+    settings.READTRACK = {"IDLE_DAYS": idle_days}
+    tracker.reset_views(post)
+    view(post, 4)
+    flush(must_archive=True)
+    age(redis, days=days)
+    flush(must_archive=True)
+    assert counts(post) == (4, 4)
+    assert resetting.recent_resets() == {}
+    leave_as_idle(redis)
+    assert not redis.exists(keys.total(subject_of(post)))
+    assert counts(post) == (4, 4)
+    view(post)
+    flush()
+    assert counts(post)[0] == 5
+
+
+def test_a_flush_that_is_late_to_end_a_reset_does_not_take_an_idle_subject_for_zero(
+    post: Post, redis: Redis
+) -> None:
+    tracker.reset_views(post)
+    view(post, 4)
+    click(post, "a")
+    flush(must_archive=True)
+    age(redis, days=31)
+    read_by_a_late_flush = resetting.recent_resets()
+    flush(must_archive=True)
+    leave_as_idle(redis)
+    assert not redis.exists(keys.total(subject_of(post)), f"funnel:{subject_of(post)}")
+    now = Reset.objects.get().redis_time
+    resets.finish(read_by_a_late_flush, epochs.SqlEpoch(), now=now)
+    assert counts(post) == (4, 4)
+    assert Breakdown.objects.get(field="click").count == 1
+    assert Archive.objects.get().views == 4
 
 
 def test_a_post_that_was_reset_and_then_deleted_is_no_error(post: Post, redis: Redis) -> None:

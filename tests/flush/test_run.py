@@ -12,6 +12,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from readtrack import signals, tracker
+from readtrack.flush import run as running
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun
@@ -156,6 +157,39 @@ def test_a_flush_leaves_a_record_and_tells_listeners(database: str) -> None:
     assert (recorded.read, recorded.written, recorded.error) == (1, 1, "")
     assert recorded.ended
     assert recorded.ended >= recorded.started
+
+
+@pytest.mark.parametrize("is_id_taken", [False, True])
+def test_a_flush_that_spans_a_restore_of_the_database_takes_no_id_of_a_later_one(
+    monkeypatch: pytest.MonkeyPatch, is_id_taken: bool
+) -> None:
+    """The flush did not store everything in this database, so the next one begins before it."""
+    post = factories.post()
+    view(post)
+    flush()
+    backup = FlushRun.objects.get()
+    finish = running._finish
+
+    def restore_first(*args: Any, **kwargs: Any) -> None:
+        own = FlushRun.objects.latest("pk")
+        FlushRun.objects.exclude(pk=backup.pk).delete()
+        if is_id_taken:
+            FlushRun.objects.create(pk=own.pk, started=backup.started)
+        Post.objects.update(view_count=0)
+        finish(*args, **kwargs)
+        spanning.append(own.pk)
+
+    spanning: list[int] = []
+    monkeypatch.setattr(running, "_finish", restore_first)
+    view(post)
+    last = flush(only_changed=True)
+    monkeypatch.undo()
+    assert last.pk != spanning[0]
+    assert "restored" in last.error
+    assert FlushRun.objects.filter(pk=spanning[0]).exists() == is_id_taken
+    flush(only_changed=True)
+    assert FlushRun.objects.latest("pk").error == ""
+    assert Post.objects.get().view_count == 2
 
 
 def test_old_records_are_forgotten(database: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,17 +4,22 @@ placeholders.
 
 import gzip
 import json
-from collections.abc import AsyncIterator, Iterator
+import tempfile
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from io import BytesIO
 from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.core.files.base import ContentFile
 from django.db.backends.signals import connection_created
 from django.http import FileResponse, HttpResponse, StreamingHttpResponse
 from django.template import engines
 from django.test import AsyncClient
 from django.urls import path
+from django.utils.html import escapejs
 from django.utils.translation import override
 from django.views.decorators.cache import cache_page
 from django.views.decorators.gzip import gzip_page
@@ -63,8 +68,68 @@ def sized(request: Any) -> HttpResponse:
 
 
 def download(request: Any) -> FileResponse:
-    text = template("{% view_count post exact %}", request, post=Post.objects.get())
-    return FileResponse([text.encode()], content_type="application/octet-stream")
+    """A file that a template made: in memory, in parts, or on the disk."""
+    text = template("{% view_count post exact %} views", request, post=Post.objects.get()).encode()
+    if request.GET["of"] == "disk":
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - the response closes it
+        file.write(text)
+        file.seek(0)
+        return FileResponse(file, content_type="text/plain")
+    content: Any = {
+        "memory": BytesIO(text),
+        "memory, from its middle": BytesIO(b"head" + text),
+        "content file": ContentFile(text),
+        "parts": [text[:5], text[5:]],
+    }[request.GET["of"]]
+    if "middle" in request.GET["of"]:
+        content.seek(4)
+    return FileResponse(content, content_type=request.GET.get("type", "application/octet-stream"))
+
+
+def typed(request: Any) -> HttpResponse:
+    """A text of any type, in its charset."""
+    response = HttpResponse(content_type=request.GET["type"])
+    text = template("a{% view_count post exact %}b", request, post=Post.objects.get())
+    response.content = text.encode(response.charset)
+    return response
+
+
+def packed_by(request: Any) -> HttpResponse:
+    """A page as a site's own decorator packs it."""
+    text = template("a{% view_count post exact %}b", request, post=Post.objects.get())
+    how = request.GET["how"]
+    return HttpResponse(
+        PACKERS[how](text.encode()), headers={"Content-Encoding": how.partition(" ")[0]}
+    )
+
+
+@gzip_page
+def packed_stream(request: Any) -> StreamingHttpResponse:
+    text = template("a{% view_count post exact %}b", request, post=Post.objects.get())
+    return StreamingHttpResponse([text[:9], text[9:]])
+
+
+def raw_deflate(text: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(text) + packer.flush()
+
+
+def by_package(name: str, text: bytes) -> bytes:
+    package = pytest.importorskip(name)
+    packed: bytes = (
+        package.compress(text) if name == "brotli" else package.ZstdCompressor().compress(text)
+    )
+    return packed
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "gzip in two parts": lambda text: gzip.compress(text[:5]) + gzip.compress(text[5:]),
+    "deflate": zlib.compress,
+    "deflate without a head": raw_deflate,
+    "br": partial(by_package, "brotli"),
+    "zstd": partial(by_package, "zstandard"),
+}
 
 
 @cache_page(600, cache="pages")
@@ -123,6 +188,9 @@ urlpatterns = [
         for page in (
             comment,
             fragment,
+            typed,
+            packed_by,
+            packed_stream,
             named,
             sized,
             download,
@@ -137,10 +205,10 @@ urlpatterns = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["count", "exact", "dot"])
-def test_a_placeholder_that_a_visitor_types_stays_text(kind: str) -> None:
-    typed = f"!rt!{kind}!site.post:1!5!AAAAAAAAAAAAAAAA!"
-    assert factories.browser(factories.user()).get("/comment/", {"text": typed}).text == typed
+@pytest.mark.parametrize("kind", ["count", "exact", "dot", "if", "end", "page", "panel"])
+def test_a_placeholder_that_a_visitor_types_is_removed(kind: str) -> None:
+    forged = f"a!rt!{kind}!site.post:1!5!AAAAAAAAAAAAAAAA!b"
+    assert factories.browser(factories.user()).get("/comment/", {"text": forged}).text == "ab"
 
 
 @pytest.mark.parametrize(
@@ -151,20 +219,35 @@ def test_a_placeholder_that_a_visitor_types_stays_text(kind: str) -> None:
         Placeholder("exact", "site.post:1", 5),
     ],
 )
-def test_a_placeholder_of_ours_that_a_visitor_changes_stays_text(theirs: Placeholder) -> None:
+def test_a_placeholder_of_ours_that_a_visitor_changes_is_removed(theirs: Placeholder) -> None:
     ours = Placeholder(COUNT, "site.post:1", 5)
     signature = str(ours).split("!")[-2]
-    typed = str(theirs).replace(str(theirs).split("!")[-2], signature)
-    assert factories.browser().get("/comment/", {"text": typed}).text == typed
+    changed = str(theirs).replace(str(theirs).split("!")[-2], signature)
+    assert factories.browser().get("/comment/", {"text": f"a{changed}b"}).text == "ab"
 
 
 def test_text_and_placeholders_may_stand_side_by_side() -> None:
     post, forged = factories.post(view_count=3), "!rt!count!site.post:1!5!AAAAAAAAAAAAAAAA!"
     content = f"{forged}{Placeholder(COUNT, f'site.post:{post.pk}', 3)}!rt!é".encode()
     text = filling.filled(content, lambda: None).decode()
-    assert text.startswith(forged)
+    assert text.startswith("<span")
     assert text.endswith("!rt!é")
     assert ">3<" in text
+
+
+@pytest.mark.parametrize(
+    "between",
+    ['"><i>', "' x='", '","b":"', "</b>", "a b", "(", "\\", "&amp;", "\n", ";"],
+)
+def test_what_two_visitors_type_never_joins_into_a_text_that_is_removed(between: str) -> None:
+    html = f"!rt!count!{between}!5!AAAAAAAAAAAAAAAA!".encode()
+    assert filling.filled(html, lambda: None) == html
+
+
+def test_a_text_that_escapejs_has_changed_is_removed() -> None:
+    changed = escapejs("!rt!count!site.post:1!5!AAAA-AAAAAA-AAAA!")
+    assert changed != "!rt!count!site.post:1!5!AAAA-AAAAAA-AAAA!"
+    assert filling.filled(f"a{changed}b".encode(), lambda: None) == b"ab"
 
 
 @pytest.mark.parametrize(
@@ -412,9 +495,103 @@ def test_counts_alone_leave_caches_alone(rf: Any) -> None:
     assert "Vary" not in response
 
 
-def test_a_download_is_none_of_ours() -> None:
+@pytest.mark.parametrize("of", ["memory", "memory, from its middle", "content file", "parts"])
+@pytest.mark.parametrize("content_type", ["text/html", "application/octet-stream"])
+def test_a_file_that_a_template_made_is_filled_in(of: str, content_type: str) -> None:
+    factories.post(view_count=1234)
+    response = factories.browser().get("/download/", {"of": of, "type": content_type})
+    assert response.getvalue() == b"1,234 views"
+    assert response.get("Content-Length", "11") == "11"
+
+
+def test_a_file_on_the_disk_is_none_of_ours() -> None:
     factories.post()
-    assert factories.browser().get("/download/").getvalue().startswith(b"!rt!exact!")
+    response = factories.browser().get("/download/", {"of": "disk"})
+    assert response.getvalue().startswith(b"!rt!exact!")
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/javascript",
+        "application/yaml",
+        "application/x-tex",
+        "application/rtf",
+        "text/csv",
+        "image/svg+xml",
+        "multipart/mixed; boundary=b",
+        "text/html; charset=utf-16",
+        "text/plain; charset=UTF-16-BE",
+        "text/html; charset=utf-32-le",
+    ],
+)
+def test_a_page_of_any_type_is_filled_in(content_type: str) -> None:
+    factories.post(view_count=1234)
+    response = factories.browser().get("/typed/", {"type": content_type})
+    assert response.content.decode(response.charset) == "a1,234b"
+
+
+def test_a_file_whose_bytes_begin_like_a_wide_charset_stays_as_it_is(rf: Any) -> None:
+    icon = b"\0\0\1\0" + "!rt!".encode("utf-16-le")
+
+    def page(request: Any) -> HttpResponse:
+        return HttpResponse(icon, content_type=request.GET["type"])
+
+    for content_type in ("image/x-icon", "text/html; charset=utf-16-le", "text/html; charset=x"):
+        response: Any = ReadTrackMiddleware(page)(rf.get("/", {"type": content_type}))
+        assert response.content == icon
+
+
+@pytest.mark.parametrize("how", PACKERS)
+@pytest.mark.parametrize("accepted", ["br", "gzip, deflate, br, zstd"])
+def test_a_page_that_a_decorator_packed_is_filled_in(how: str, accepted: str) -> None:
+    factories.post(view_count=1234)
+    headers = {"Accept-Encoding": accepted}
+    response = factories.browser().get("/packed_by/", {"how": how}, headers=headers)
+    content = response.content
+    if response.has_header("Content-Encoding"):
+        assert response["Content-Encoding"] == "gzip"
+        assert "gzip" in accepted or how.startswith("gzip")
+        content = gzip.decompress(content)
+    assert content == b"a1,234b"
+
+
+def test_a_stream_that_a_decorator_packed_is_filled_in() -> None:
+    factories.post(view_count=1234)
+    response = factories.browser().get("/packed_stream/", headers={"Accept-Encoding": "gzip"})
+    assert response["Content-Encoding"] == "gzip"
+    assert gzip.decompress(response.getvalue()) == b"a1,234b"
+
+
+@pytest.mark.parametrize("begins", [b"", b"\x1f\x8b"])
+def test_a_stream_with_a_wrong_content_encoding_is_no_error(begins: bytes, rf: Any) -> None:
+    def page(request: Any) -> StreamingHttpResponse:
+        parts = [begins, b"as it is"]
+        return StreamingHttpResponse(parts, headers={"Content-Encoding": "gzip"})
+
+    response: Any = ReadTrackMiddleware(page)(rf.get("/"))
+    assert response.getvalue().endswith(b"as it is")
+
+
+def test_a_page_that_cannot_be_filled_in_says_so_with_debug(
+    rf: Any, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    post = factories.post()
+
+    def page(request: Any) -> HttpResponse:
+        text = template("{% view_count post exact %}", request, post=post)
+        if "mail" in request.GET:
+            return HttpResponse("sent")
+        return HttpResponse(text[::-1], headers={"Content-Encoding": "x-own"})
+
+    for query in ("", "?mail"):
+        caplog.clear()
+        assert "X-Readtrack" not in ReadTrackMiddleware(page)(rf.get(f"/{query}"))  # type: ignore[operator]
+        settings.DEBUG = True
+        response: Any = ReadTrackMiddleware(page)(rf.get(f"/{query}"))
+        assert response["X-Readtrack"] == "not filled in"
+        assert "rendered with the request" in caplog.text
+        settings.DEBUG = False
 
 
 def test_a_page_without_placeholders_does_not_ask_redis(wire: Wire) -> None:

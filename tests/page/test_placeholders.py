@@ -7,8 +7,10 @@ from django.contrib.auth.models import User
 from django.db.models import F
 from django.test.signals import template_rendered
 from django.utils.translation import override
+from pytest_django import Settings
 
 from readtrack.page import rendering
+from readtrack.page.filling import filled
 from readtrack.page.placeholders import (
     COUNT,
     DOT,
@@ -21,6 +23,41 @@ from readtrack.page.placeholders import (
 from readtrack.reports.page_state import PageState
 from readtrack.subjects import subject_of
 from tests.site.models import Category, Page, Post, Publication
+
+
+@pytest.fixture
+def old() -> bytes:
+    """Returns a placeholder that the site has signed, before its key is changed."""
+    return str(Placeholder(COUNT, "site.post:1", 5)).encode()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"SECRET_KEY": "new", "SECRET_KEY_FALLBACKS": ["tests"]},
+        {"SECRET_KEY": "newest", "SECRET_KEY_FALLBACKS": ["new", "tests"]},
+        {"READTRACK": {"SECRET": "the site's own"}},
+        {"SECRET_KEY": b"new", "SECRET_KEY_FALLBACKS": [b"tests"]},
+    ],
+    ids=["one key later", "two keys later", "a secret of its own", "bytes"],
+)
+def test_a_placeholder_outlives_a_change_of_the_secret_key(
+    settings: Settings, old: bytes, changed: dict[str, Any]
+) -> None:
+    for name, value in changed.items():
+        setattr(settings, name, value)
+    assert str(Placeholder(COUNT, "site.post:1", 5)).encode() != old
+    assert placeholders_in(old) == {old: (COUNT, "site.post:1", 5, "")}
+
+
+def test_what_no_key_of_the_site_has_signed_is_removed_and_logged_once(
+    settings: Settings, old: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.SECRET_KEY = "new"
+    for _ in range(2):
+        assert filled(b"<p>" + old + b"</p>", lambda: None) == b"<p></p>"
+    [record] = caplog.records
+    assert "SECRET_KEY_FALLBACKS" in record.message
 
 
 @pytest.mark.parametrize("kind", [COUNT, DOT])
@@ -49,18 +86,18 @@ def test_text_that_looks_like_a_placeholder_stays_as_it_is(content: bytes) -> No
 def test_a_long_name_in_another_script_is_found_too() -> None:
     ours = Placeholder.of(COUNT, Page(slug="é" * 100, view_count=5))
     assert list(placeholders_in(str(ours).encode()).values()) == [ours]
-    assert ours == (COUNT, subject_of(Page(slug="é" * 100)), 5)
+    assert ours == (COUNT, subject_of(Page(slug="é" * 100)), 5, "")
 
 
 def test_the_stored_count_comes_from_the_loaded_row() -> None:
-    assert Placeholder.of(COUNT, Post(pk=1, view_count=7)) == (COUNT, "site.post:1", 7)
-    assert Placeholder.of(DOT, Category(pk=1)) == (DOT, "site.category:1", None)
+    assert Placeholder.of(COUNT, Post(pk=1, view_count=7)) == (COUNT, "site.post:1", 7, "")
+    assert Placeholder.of(DOT, Category(pk=1)) == (DOT, "site.category:1", None, "")
 
 
 def test_a_count_that_is_an_expression_shows_what_is_live() -> None:
     post = Post(pk=1)
     post.view_count = F("view_count") + 1
-    assert Placeholder.of(COUNT, post) == (COUNT, "site.post:1", None)
+    assert Placeholder.of(COUNT, post) == (COUNT, "site.post:1", None, "")
 
 
 def count(views: int, *, kind: str) -> str:
@@ -117,7 +154,7 @@ def test_placeholders_that_look_alike_are_filled_in_separately() -> None:
 def test_only_an_object_with_read_state_has_a_dot(kind: str) -> None:
     for obj in (User(pk=1), Publication(pk=1), Post(pk=1), "news", None):
         assert Placeholder.of(kind, obj) is None
-    assert Placeholder.of(kind, Category(pk=1)) == (kind, "site.category:1", None)
+    assert Placeholder.of(kind, Category(pk=1)) == (kind, "site.category:1", None, "")
 
 
 @pytest.mark.parametrize("is_method", [False, True])

@@ -3,6 +3,8 @@
 import gzip
 import logging
 import tracemalloc
+import zlib
+from collections.abc import Callable
 
 import pytest
 from django.http import HttpRequest, HttpResponse
@@ -12,7 +14,7 @@ from pytest_django import Settings
 
 from readtrack.hits import visitors
 from readtrack.page import contents
-from readtrack.page.contents import LONGEST_TEXT
+from readtrack.page.packing import LONGEST_TEXT, unpacked
 from readtrack.page.placeholders import Placeholder
 from tests.site.models import Post
 from tests.support import factories
@@ -90,15 +92,46 @@ def test_whatever_looks_packed_raises_nothing_and_is_looked_at_in_bounds(content
     [
         (gzip.compress(b"!rt!") + gzip.compress(b"more"), b"!rt!more"),
         (gzip.compress(b"!rt!") + bytes(100), b"!rt!"),
-        (gzip.compress(b"!rt!") + b"garbage", b""),
-        (gzip.compress(b"!rt!" * 100)[:-4], b""),
+        (gzip.compress(b"!rt!") + b"garbage", None),
+        (gzip.compress(b"!rt!" * 100)[:-4], None),
     ],
     ids=["two parts", "padded", "garbage behind", "broken off"],
 )
-def test_data_in_parts_is_unpacked_as_gzip_does_it(content: bytes, text: bytes) -> None:
+def test_data_in_parts_is_unpacked_as_gzip_does_it(content: bytes, text: bytes | None) -> None:
     response = HttpResponse(content, headers={"Content-Encoding": "gzip"})
-    assert (contents.text_of(response) or b"") == text
-    assert contents.unpacked(content) == text
+    assert contents.text_of(response) == text
+    assert unpacked(content, "gzip") == text
+
+
+def brotli_bomb() -> bytes:
+    return bytes(pytest.importorskip("brotli").compress(b" " * 100 * MIB))
+
+
+def zstd_bomb() -> bytes:
+    package = pytest.importorskip("zstandard")
+    return bytes(package.ZstdCompressor().compress(b" " * 100 * MIB))
+
+
+BOMBS: dict[str, Callable[[], bytes]] = {
+    "deflate": lambda: zlib.compress(b" " * 100 * MIB),
+    "br": brotli_bomb,
+    "zstd": zstd_bomb,
+}
+
+
+@pytest.mark.parametrize("encoding", BOMBS)
+def test_other_packed_data_is_unpacked_in_bounds_too(encoding: str) -> None:
+    bomb = BOMBS[encoding]()
+    tracemalloc.start()
+    try:
+        assert unpacked(bomb, encoding) is None
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * LONGEST_TEXT
+    for content in (b"", b"garbage", bomb[: len(bomb) // 2] if encoding == "deflate" else b"\xff"):
+        response = HttpResponse(content, headers={"Content-Encoding": encoding})
+        assert contents.text_of(response) is None
 
 
 @pytest.mark.django_db

@@ -17,6 +17,7 @@ FILES = [
     "tests/sql/test_gains.py",
     "tests/sql/test_daily.py",
     "tests/sql/test_steps.py",
+    "tests/sql/test_renaming.py",
     "tests/reports/test_popular.py",
     "tests/sql/test_backfill.py",
     "tests/flush/test_archiving.py",
@@ -27,6 +28,7 @@ FILES = [
     "tests/flush/test_run_extent.py",
     "tests/flush/test_merging.py",
     "tests/unread/test_publishing.py",
+    "tests/unread/test_unpublishing.py",
 ]
 
 pytestmark = [

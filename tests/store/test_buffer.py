@@ -26,7 +26,7 @@ from readtrack.store import batch, buffer, clock, counters, day_keys, keys, reco
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import circuit
 from readtrack.store.counting import count_views
-from readtrack.store.skips import skip_buffer
+from readtrack.store.skips import key_of, skip_buffer
 from readtrack.subjects import subject_of
 from tests.conftest import Start, use_redis
 from tests.support import factories
@@ -379,12 +379,12 @@ def test_visitors_by_a_hash_of_the_day_wait_as_well(redis: Redis, settings: Sett
 def test_visitors_by_a_hash_of_the_day_do_not_wait_for_a_redis_that_hangs(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A process that has no key of the day, as after midnight, learns once that Redis hangs."""
+    """A process that has no key of the day, as after midnight, learns that Redis hangs by two pages."""
     settings.READTRACK = {**BUFFERED, "ANONYMOUS": "hash", "TIMEOUT": 1, "CIRCUIT": 60}
     with create_server(("127.0.0.1", 0)) as listener:
         use_redis(settings, f"redis://127.0.0.1:{listener.getsockname()[1]}/0")
         day_keys._known.clear()
-        for most in (10, 0.5):
+        for most in (10, 10, 0.5):
             post, began = factories.post(), monotonic()
             assert (
                 factories.browser().get(f"/posts/{post.pk}/")["X-Readtrack"]
@@ -487,8 +487,10 @@ def test_views_that_were_sent_too_long_ago_are_errors(
 
 
 def test_the_end_of_a_process_tells_what_redis_did_not_take(
-    settings: Settings, caplog: pytest.LogCaptureFixture
+    settings: Settings, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(buffer, "PATIENCE", 0.1)
+    monkeypatch.setattr(buffer, "GRACE", 0.5)
     settings.CACHES = {
         "default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}
     }
@@ -496,6 +498,81 @@ def test_the_end_of_a_process_tells_what_redis_did_not_take(
     hit_buffer.close()
     assert "1 queued views were not recorded before the process ended." in caplog.text
     hit_buffer.clear()
+
+
+def test_the_thread_asks_a_redis_that_pages_do_without(redis: Redis, settings: Settings) -> None:
+    settings.READTRACK = {**BUFFERED, "CIRCUIT": 600}
+    circuit.opened = monotonic()
+    hit_buffer.add(factories.hit("site.post:1"))
+    assert comes_true(lambda: views(redis) == {"site.post:1": 1})
+    assert circuit.opened is None
+
+
+@pytest.mark.parametrize("seconds", [0.5, 4])
+def test_the_end_of_a_process_waits_for_a_redis_that_hangs(
+    start_redis: Start, settings: Settings, caplog: pytest.LogCaptureFixture, seconds: float
+) -> None:
+    settings.READTRACK = {"BUFFER": 60, "TIMEOUT": 0.25, "CIRCUIT": 600}
+    server = start_redis()
+    clock.ask()
+    with Redis.from_url(server.url, decode_responses=True) as redis:
+        for number in range(300):
+            hit_buffer.add(factories.hit(f"site.post:{number}"))
+        skip_buffer.add(key_of(buckets.now()), ["bot"] * 3)
+        server.pause()
+        threading.Timer(seconds, server.resume).start()
+        send()
+        assert len(views(redis)) == 300
+        assert reports.skips()["bot"] == 3
+
+
+def test_hits_wait_with_the_others_while_the_end_of_a_process_waits_for_redis(
+    start_redis: Start, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.READTRACK = {"BUFFER": 60, "TIMEOUT": 0.25, "CIRCUIT": 600}
+    server = start_redis()
+    clock.ask()
+    with Redis.from_url(server.url, decode_responses=True) as redis:
+        hit_buffer.add(factories.hit("site.post:1"))
+        server.pause()
+        hit_buffer._end(0.0)
+        assert hit_buffer.add(factories.hit("site.post:2"))
+        server.resume()
+        send()
+        assert views(redis) == {"site.post:1": 1, "site.post:2": 1}
+    assert hit_buffer._thread is None
+
+
+def test_skips_are_sent_at_the_end_of_a_process_that_pages_do_without_redis(
+    settings: Settings,
+) -> None:
+    settings.READTRACK = {"CIRCUIT": 600}
+    circuit.opened = monotonic()
+    tracker.skip(["site.post:1"], "bot")
+    skip_buffer.close()
+    circuit.close()
+    assert reports.skips()["bot"] == 1
+
+
+def test_a_green_thread_that_a_fork_has_copied_sends_nothing(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As gevent's do, where a page was served before the fork."""
+    senders: set[threading.Thread | None] = set()
+
+    def noting(send: Callable[[], None] = hit_buffer._send_all) -> None:
+        senders.add(threading.current_thread())
+        send()
+
+    monkeypatch.setattr(hit_buffer, "_send_all", noting)
+    hit_buffer.add(factories.hit("site.post:1"))
+    soon: Any = hit_buffer._soon
+    assert comes_true(lambda: len(soon._cond._waiters) == 1)  # until BUFFER seconds are over
+    hit_buffer.clear()  # as in the child
+    hit_buffer.add(factories.hit("site.post:2"))
+    assert comes_true(lambda: not soon._cond._waiters)
+    assert comes_true(lambda: views(redis) == {"site.post:2": 1})
+    assert senders == {hit_buffer._thread}
 
 
 def test_a_hit_that_redis_refuses_costs_the_others_nothing(redis: Redis) -> None:
@@ -641,6 +718,43 @@ hit_buffer.add(hit("site.post:1"))
 os.kill(os.getpid(), signal.SIGTERM)
 """
     assert run(program, forks) == code
+    assert views(redis) == {"site.post:1": 1}
+
+
+HANGS = """
+from readtrack.conf import Conf
+from readtrack.store.connection import connect
+Conf.TIMEOUT = 0.25
+hit_buffer.add(hit("site.post:1"))
+connect(patient=True).execute_command("CLIENT", "PAUSE", 4000, "ALL")
+"""
+
+
+def test_sigterm_leaves_a_server_time_for_its_requests_though_redis_hangs(
+    redis: Redis, forks: Forks
+) -> None:
+    program = f"""
+import time
+began = time.monotonic()
+def leave(number, frame): sys.exit(7 if time.monotonic() - began < 3.5 else 8)
+signal.signal(signal.SIGTERM, leave)
+hit_buffer.close_on_sigterm()
+{HANGS}
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+    assert run(program, forks) == 7
+    assert views(redis) == {"site.post:1": 1}
+
+
+def test_sigterm_that_ends_the_process_waits_for_a_redis_that_hangs(
+    redis: Redis, forks: Forks
+) -> None:
+    program = f"""
+hit_buffer.close_on_sigterm()
+{HANGS}
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+    assert run(program, forks) == -signal.SIGTERM
     assert views(redis) == {"site.post:1": 1}
 
 

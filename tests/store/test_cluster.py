@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from random import Random
 from threading import Barrier, current_thread
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +31,7 @@ from readtrack.dashboard.tables import NOT_KNOWN
 from readtrack.doctor.memory import key_kinds
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
+from readtrack.models import UnsentPublication
 from readtrack.page import panel
 from readtrack.store import (
     clock,
@@ -42,7 +44,7 @@ from readtrack.store import (
 )
 from readtrack.store.buffer import HitBuffer, ViewsOfPartition, _count_alone
 from readtrack.store.circuit import Circuit, Page, SilentError, circuit
-from readtrack.store.cluster import Cluster
+from readtrack.store.cluster import ANSWER, PATIENCE, Cluster
 from readtrack.store.connection import connect, server_time
 from readtrack.store.counting import count_views
 from readtrack.store.scripts import Call
@@ -225,6 +227,22 @@ def test_a_server_that_hangs_costs_one_page_its_time_and_the_other_servers_nothi
     assert circuit.opened is None
 
 
+@pytest.mark.usefixtures("patient_pages")
+def test_threads_that_share_one_connection_to_each_server_lose_no_view(
+    posts: list[Post], settings: Settings
+) -> None:
+    own = settings.CACHES["default"]
+    options = {**own["OPTIONS"], "CONNECTION_POOL_KWARGS": {"max_connections": 1}}
+    settings.CACHES = {"default": {**own, "OPTIONS": options}}
+    subjects = [subject_of(post) for post in posts]
+    # Each thread asks for the servers in an order of its own.
+    hits = [factories.hit(*Random(number).sample(subjects, 8)) for number in range(48)]
+    with ThreadPoolExecutor(8) as threads:
+        outcomes = list(threads.map(tracker.record, hits))
+    assert {len(outcome.counted) for outcome in outcomes} == {8}
+    assert circuit.opened is None
+
+
 def test_what_a_silent_server_does_not_count_is_told_as_an_error(
     cluster: ValkeyCluster, posts: list[Post]
 ) -> None:
@@ -314,7 +332,7 @@ def test_plain_commands_follow_a_slot_and_raise_what_one_server_refuses(
 ) -> None:
     [post, *_] = [post for post in posts if owner(cluster, post) == 0]
     subject = subject_of(post)
-    counters.change([subject, subject_of(posts[-1])])
+    counters.mark_changed([subject, subject_of(posts[-1])])
     with cluster.moved(slot_of(post), 0, 1):
         assert not counters.have_hashes([subject_of(one) for one in posts])
     view(post)
@@ -424,18 +442,173 @@ def test_long_work_waits_for_a_server_once_and_a_page_sends_each_command_again(
 ) -> None:
     def again(self: Cluster, *command: str) -> None:
         sent.append(command[1])
+        self.server(self.address(command[1]))[1].opened = time.monotonic()
         raise SilentError
 
     sent: list[str] = []
-    commands = [("GET", "{a}"), ("GET", "{b}")]
+    commands = [("GET", "{a}"), ("GET", "{a}:b"), ("GET", "{b}")]
     monkeypatch.setattr(Cluster, "execute_command", again)
     client: Any = connect(patient=True)
-    with pytest.raises(SilentError):
-        client.spread(commands, lambda _, some, __: [SilentError()] * len(some))
-    assert sent == ["{a}"]
+    assert client.address("{a}") != client.address("{b}")
+    answers = client.spread(commands, lambda _, some, __: [SilentError()] * len(some))
+    assert [type(answer) for answer in answers] == [SilentError] * 3
+    assert sent == ["{a}", "{b}"]
     client = connect()
     client.spread(commands, lambda _, some, __: [SilentError()] * len(some))
-    assert sent == ["{a}", "{a}", "{b}"]
+    assert sent == ["{a}", "{b}", "{a}", "{a}:b", "{b}"]
+
+
+def test_a_slot_on_its_way_keeps_long_work_from_no_other_slot_of_its_server(
+    cluster: ValkeyCluster, posts: list[Post], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("readtrack.store.cluster.PATIENCE", 0.2)
+    own = [post for post in posts if owner(cluster, post) == 0]
+    slot = slot_of(own[0])
+    calls = [
+        Call[int]("EXISTS", [keys.total(subject_of(post)), keys.hll(subject_of(post))])
+        for post in own
+    ]
+    with cluster.importing(slot, 0, 1):
+        answers = scripts.sender(True)([call.command() for call in calls])  # noqa: FBT003
+    expected = [SilentError if slot_of(post) == slot else int for post in own]
+    assert [type(answer) for answer in answers] == expected
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives long work less time, for tests in which a server hangs."""
+    monkeypatch.setattr("readtrack.store.connection.ANSWER", 0.5)
+    monkeypatch.setattr("readtrack.store.cluster.PATIENCE", 1.0)
+
+
+def stored_views() -> dict[int, int]:
+    return dict(Post.objects.values_list("pk", "view_count"))
+
+
+@pytest.mark.usefixtures("impatient", "patient_pages")
+@pytest.mark.parametrize("number", range(SHARDS))
+def test_a_flush_without_one_server_stores_what_is_on_the_others(
+    cluster: ValkeyCluster, posts: list[Post], number: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    Post.objects.update(view_count=0)
+    view(*posts)
+    flush()
+    view(*posts)
+    with paused(cluster, number):
+        partial = flush(only_changed=True)
+        full = flush(must_archive=True)
+    silent = {post.pk for post in posts if owner(cluster, post) == number}
+    assert stored_views() == {post.pk: 1 if post.pk in silent else 2 for post in posts}
+    for run in (partial, full):
+        assert run.error == ""
+        assert f"127.0.0.1:{cluster.servers[number].port}" in run.faults
+        named = {keys.tag(f"site.post:{pk}").strip(":{}") for pk in silent}
+        assert named <= set(run.faults.partition(":")[0].replace(",", "").split())
+    assert "Not flushed" in caplog.text
+    again = flush(only_changed=True)
+    assert (again.kind, again.faults) == ("full", "")
+    assert stored_views() == dict.fromkeys(stored_views(), 2)
+    assert flush(only_changed=True).kind == "changed"
+    assert sum(point.views for point in reports.series(Post)) == 2 * len(posts)
+
+
+@pytest.mark.usefixtures("impatient", "patient_pages")
+def test_a_part_of_the_flush_does_without_a_server(
+    cluster: ValkeyCluster, posts: list[Post]
+) -> None:
+    Post.objects.update(view_count=0)
+    view(*posts)
+    for part in ("1/2", "2/2"):
+        flush(part=part)
+    view(*posts)
+    with paused(cluster, 0):
+        for part in ("1/2", "2/2"):
+            assert flush(part=part).faults
+    silent = {post.pk for post in posts if owner(cluster, post) == 0}
+    assert stored_views() == {post.pk: 1 if post.pk in silent else 2 for post in posts}
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_flush_takes_no_silent_server_for_an_empty_one(
+    cluster: ValkeyCluster, posts: list[Post]
+) -> None:
+    call = counters.totals([subject_of(posts[0])])
+    with paused(cluster, owner(cluster, posts[0])), pytest.raises(SilentError):
+        scripts.run(call, patient=True)
+
+
+@pytest.mark.usefixtures("impatient", "patient_pages")
+def test_the_other_servers_bring_their_trending_lists_up_to_date(
+    cluster: ValkeyCluster, posts: list[Post]
+) -> None:
+    view(*posts)
+    assert tracker.refresh_trending() == len(posts)
+    with paused(cluster, 0):
+        others = sum(owner(cluster, post) != 0 for post in posts)
+        assert tracker.refresh_trending() == others
+
+
+@pytest.mark.usefixtures("impatient", "patient_pages")
+def test_news_for_the_other_servers_is_sent_while_one_is_silent(cluster: ValkeyCluster) -> None:
+    read_state.begin(0)
+    categories = [factories.category() for _ in range(COUNT)]
+    user = factories.user()
+    tracker.mark_read(user, categories)
+    with paused(cluster, 0):
+        UnsentPublication.objects.bulk_create(
+            UnsentPublication(subject=subject_of(category)) for category in categories
+        )
+        sent = tracker.resend()
+    waiting = {*UnsentPublication.objects.values_list("subject", flat=True)}
+    on_silent = {
+        subject_of(category)
+        for category in categories
+        if key_slot(keys.published(subject_of(category)).encode()) // (16384 // SHARDS + 1) == 0
+    }
+    assert waiting == on_silent
+    assert sent == COUNT - len(on_silent)
+    circuit_of(cluster, 0).opened = None
+    assert tracker.resend() == len(on_silent)
+    assert reports.unread(user, categories) == {*categories}
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_worker_that_knew_a_hanging_primary_flushes_by_its_replica(
+    settings: Settings, posts: list[Post]
+) -> None:
+    Post.objects.update(view_count=0)
+    with ValkeyCluster() as cluster:
+        settings.CACHES = {"default": cluster.cache()}
+        settings.READTRACK = {"PARTITIONS": COUNT, "RATE": (0, 10), "TIMEOUT": 5.0}
+        view(*posts)
+        flush()
+        view(*posts)
+        cluster.until_all(lambda told: told[0] == "master" or told[3] == "connected", "ROLE")
+        cluster.ask(0, "WAIT", 1, 5000)
+        cluster.servers[0].pause()
+        cluster.ask(SHARDS, "CLUSTER", "FAILOVER", "TAKEOVER")
+        assert comes_true(lambda: cluster.is_primary(SHARDS))
+        cluster.until_all(
+            lambda told: cluster.servers[0].port not in {shard[2][1] for shard in told},
+            "CLUSTER",
+            "SLOTS",
+            servers=[1, 2],
+        )
+        began = time.monotonic()
+        run = flush(only_changed=True)
+        assert time.monotonic() - began < 5
+        assert run.faults == ""
+        assert stored_views() == dict.fromkeys(stored_views(), 2)
+        cluster.servers[0].resume()
+
+
+def test_long_work_on_a_cluster_waits_less_for_one_answer_than_for_a_replica(
+    cluster: ValkeyCluster,
+) -> None:
+    client: Any = connect(patient=True)
+    [server, *_] = client.clients()
+    assert server.connection_pool.connection_kwargs["socket_timeout"] == ANSWER
+    assert PATIENCE > 15  # seconds after which a replica takes over by default
 
 
 @pytest.mark.parametrize("raise_on_error", [True, False])
@@ -540,9 +713,7 @@ def test_the_client_of_another_library_lends_its_password_and_tls(settings: Sett
 
     settings.READTRACK = {"PARTITIONS": COUNT}
     pool: Any = connection._cluster_like(Found(), 0.5).connection_pool
-    assert pool.connection_class is connection._limited_class(
-        SSLConnection, connection._LimitedConnection
-    )
+    assert pool.connection_class is connection._limited_class(SSLConnection)
     wanted = {"username": "site", "ssl_ca_certs": "ca.pem", "socket_timeout": 0.5}
     assert wanted.items() <= pool.connection_kwargs.items()
 

@@ -14,7 +14,7 @@ import pytest
 from django.core.cache import caches
 from django.test import AsyncClient
 from pytest_django import Settings
-from redis import Redis
+from redis import VERSION, Redis
 from redis.connection import Connection
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
@@ -28,6 +28,7 @@ from readtrack.store.connection import connect
 from readtrack.store.counting import count_views
 from tests.conftest import use_redis
 from tests.support import factories
+from tests.support.addresses import RESP2
 from tests.support.waiting import comes_true
 from tests.support.wire import Wire
 
@@ -112,7 +113,6 @@ def test_a_failed_redis_is_not_asked_again_until_the_circuit_lets_one_request_tr
         for _ in range(5):
             assert browser.get(f"/posts/{post.pk}/").status_code == 200
     assert trips == [0]
-    assert not circuit.lets_pass()
 
 
 def test_the_site_counts_again_when_redis_is_back(lost: Valkey, settings: Settings) -> None:
@@ -156,8 +156,6 @@ def test_of_many_requests_one_tries_a_failed_redis_again(
     seconds = 100.0
     monkeypatch.setattr("readtrack.store.circuit.time", SimpleNamespace(monotonic=lambda: seconds))
     circuit.open(RedisError("gone"))
-    assert not circuit.lets_pass()
-    seconds += 5
     start = Barrier(8)
 
     def ask(_: int) -> bool:
@@ -168,7 +166,8 @@ def test_of_many_requests_one_tries_a_failed_redis_again(
         assert sum(threads.map(ask, range(8))) == 1
     circuit.open(RedisError("still gone"))
     assert len(failures) == 1
-    seconds += 5
+    assert not circuit.lets_pass()
+    seconds += 10
     assert fail_open(lambda: "back", "gone") == "back"
     assert circuit.lets_pass()
 
@@ -317,7 +316,7 @@ def test_a_replica_of_an_older_redis_is_recognised_by_its_message(settings: Sett
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Old) as replica:
         replica.daemon_threads = True
         threading.Thread(target=replica.serve_forever, daemon=True).start()
-        use_redis(settings, f"redis://127.0.0.1:{replica.server_address[1]}/0?protocol=2")
+        use_redis(settings, f"redis://127.0.0.1:{replica.server_address[1]}/0{RESP2}")
         with pytest.raises(RedisConnectionError, match="READONLY"):
             tracker.record(factories.hit("site.post:1"))
         replica.shutdown()
@@ -350,6 +349,7 @@ class Interrupted(BaseException):
     """A signal's handler raises it, such as the one of Celery's soft time limit."""
 
 
+@pytest.mark.skipif(VERSION < (5,), reason="redis-py greets no server before")
 @pytest.mark.parametrize("timeout", [1.0, connection.PATIENCE])
 def test_a_connection_whose_greeting_was_interrupted_is_not_used(
     redis_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch, timeout: float

@@ -185,6 +185,117 @@ def test_a_key_in_its_new_place_stays_as_it_is(
     assert redis.get("skip me") == "1"
 
 
+SEVERAL = 20  # categories, so that they are in most of the partitions
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    some(
+        [{}, {"READ_STATE": "sequence"}, {"READERS": "ordinal"}],
+        deep=[{"READ_STATE": "sequence", "READERS": "ordinal"}],
+    ),
+)
+@pytest.mark.parametrize("has_marks", [False, True])
+def test_what_a_process_of_either_number_publishes_last_is_unread(
+    overrides: dict[str, object], has_marks: bool, settings: Settings
+) -> None:
+    change(settings, 1, **overrides)
+    categories = [factories.category() for _ in range(SEVERAL)]
+    early, late = factories.user(), factories.user()
+    flush()
+    tracker.mark_unread(categories)
+    tracker.mark_read(early, categories)
+    change(settings, 16, **overrides)
+    if has_marks:
+        tracker.mark_read(late, categories)
+    tracker.mark_unread(categories[:10])  # by a process of the new number
+    with repartitioning.layout(1):
+        tracker.mark_unread(categories[10:])  # by one of the old number
+    call_command("readtrack", "repartition", verbosity=0)
+    assert reports.unread(early, categories) == {*categories}
+    assert reports.unread(late, categories) == {*categories}
+
+
+@pytest.mark.parametrize("overrides", some([{}], deep=[{"READ_STATE": "sequence"}]))
+def test_of_two_publications_the_last_one_decides_who_has_read(
+    overrides: dict[str, object], settings: Settings
+) -> None:
+    change(settings, 1, **overrides)
+    categories = [factories.category() for _ in range(SEVERAL)]
+    old_reader, new_reader = factories.user(), factories.user()
+    flush()
+    change(settings, 16, **overrides)
+    ended_new = {*categories[:10]}
+    tracker.mark_unread(categories)
+    tracker.mark_read(new_reader, categories)
+    with repartitioning.layout(1):
+        tracker.mark_unread(categories)
+        tracker.mark_read(old_reader, categories)
+    tracker.mark_unread(ended_new)
+    tracker.mark_read(new_reader, ended_new)
+    call_command("readtrack", "repartition", verbosity=0)
+    assert reports.unread(old_reader, categories) == ended_new
+    assert reports.unread(new_reader, categories) == {*categories} - ended_new
+
+
+def test_marks_of_both_numbers_without_news_between_them_leave_dots_of_one(
+    settings: Settings,
+) -> None:
+    change(settings, 1)
+    categories = [factories.category() for _ in range(SEVERAL)]
+    early, late = factories.user(), factories.user()
+    flush()
+    tracker.mark_unread(categories)
+    tracker.mark_read(early, categories)
+    change(settings, 16)
+    tracker.mark_read(late, categories[:10])
+    call_command("readtrack", "repartition", verbosity=0)
+    assert reports.unread(late, categories[:10]) == set()
+    assert reports.unread(early, categories) == {*categories[:10]}
+
+
+@pytest.mark.parametrize("publisher", [1, 16])
+def test_news_whose_time_is_forgotten_stays_unread(
+    publisher: int, settings: Settings, redis: Redis
+) -> None:
+    """Redis keeps the time of a publication for a day."""
+    change(settings, 1)
+    categories = [factories.category() for _ in range(SEVERAL)]
+    user = factories.user()
+    flush()
+    tracker.mark_read(user, categories)
+    change(settings, 16)
+    tracker.mark_read(user, categories)
+    with repartitioning.layout(publisher):
+        tracker.mark_unread(categories)
+    for name in redis.scan_iter(keys.matching("category:*:published")):
+        redis.unlink(name)
+    for tag in keys.tags():  # two days ago
+        if began := redis.get(keys.reads_began(tag)):
+            redis.set(keys.reads_began(tag), int(began) - 2 * keys.DAY * 1_000_000)
+    call_command("readtrack", "repartition", verbosity=0)
+    assert reports.unread(user, categories) == {*categories}
+
+
+def test_a_second_move_keeps_what_was_published_after_the_first(
+    settings: Settings, redis: Redis
+) -> None:
+    change(settings, 1)
+    categories = [factories.category() for _ in range(SEVERAL)]
+    user = factories.user()
+    flush()
+    tracker.mark_read(user, categories)
+    snapshot = dump(redis)
+    change(settings, 16)
+    call_command("readtrack", "repartition", verbosity=0)
+    tracker.mark_unread(categories)
+    client = Redis(connection_pool=redis.connection_pool)
+    for key, value in snapshot.items():  # a kill before the old keys were removed
+        client.restore(key, 0, value, replace=True)
+    call_command("readtrack", "repartition", verbosity=0)
+    assert reports.unread(user, categories) == {*categories}
+
+
 @pytest.fixture
 def moved(settings: Settings) -> list[Post]:
     """Returns a post that stays in its partition when 16 become 64, and one that leaves it, with

@@ -1,6 +1,8 @@
 """A window counts a visitor's view of a subject once."""
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
+from random import Random
 from threading import Barrier
 
 import pytest
@@ -8,6 +10,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import tracker
+from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
 from tests.support import factories
 from tests.support.depth import examples
@@ -81,3 +84,44 @@ def test_the_rate_limits_what_counts(settings: Settings) -> None:
     ]
     assert [len(outcome.counted) for outcome in outcomes] == [1, 1, 0]
     assert outcomes[2].skipped == {"site.post:2": "rate"}
+
+
+def page_of(cookie: str) -> Hit:
+    """Returns the hit of a page by a new visitor, whose address and browser many share."""
+    visitor = Visitor(cookie, fallback_id="address", new_cookie="new")
+    return factories.hit("site.post:1", visitor=visitor)
+
+
+def script_of(cookie: str) -> Hit:
+    """Returns what the script of such a page tells, once the browser has the cookie."""
+    visitor = Visitor(cookie)
+    return factories.hit("site.post:1", visitor=visitor, by_script=True, stand_in="address")
+
+
+def counted(hits: list[Hit]) -> int:
+    return sum(len(tracker.record(hit).counted) for hit in hits)
+
+
+DOUBLE_CLICK = [page_of("first"), page_of("last"), script_of("last"), script_of("last")]
+
+
+@pytest.mark.parametrize("order", [*permutations(range(4))], ids=str)
+def test_a_double_click_of_a_new_visitor_counts_once_in_whatever_order_it_arrives(
+    redis: Redis, order: tuple[int, ...]
+) -> None:
+    assert counted([DOUBLE_CLICK[place] for place in order]) == 1
+    assert redis.get("views:total:site.post:1") == "1"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_people_who_share_an_address_count_each_in_whatever_order_they_arrive(seed: int) -> None:
+    cookies = [f"reader {number}" for number in range(8)]
+    hits = [*map(page_of, cookies), *map(script_of, cookies)]
+    Random(seed).shuffle(hits)
+    assert counted(hits) == 8
+
+
+def test_a_window_that_a_script_opens_for_the_stand_in_ends_with_the_other(redis: Redis) -> None:
+    assert counted([script_of("first")]) == 1
+    lives = [redis.ttl(f"viewed:{name}:site.post:1") for name in ("first", "address")]
+    assert all(1700 < life <= 1800 for life in lives)

@@ -1,7 +1,10 @@
 """The addresses of the tests' servers, with their passwords, for processes that tests start."""
 
 from django.db import connection
-from redis import Redis
+from redis import VERSION, Redis
+
+# Behind the URL of a server that knows no HELLO. redis-py before 5 sends none.
+RESP2 = "?protocol=2" if VERSION >= (5,) else ""
 
 
 def database_url() -> str:

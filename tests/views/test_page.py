@@ -5,8 +5,11 @@ refuses.
 import gzip
 import json
 import re
+import secrets
 import threading
+import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +21,7 @@ from django.http import HttpResponse
 from django.template import engines
 from django.test import AsyncClient, Client
 from django.urls import path
+from django.utils.functional import SimpleLazyObject
 from django.utils.translation import get_language, override
 from django.views.decorators.cache import cache_page
 from django.views.generic import DetailView
@@ -27,6 +31,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, tracker
+from readtrack.hits import visitors
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page import filling, shown
 from readtrack.request import Recorder, shared_page
@@ -34,6 +39,7 @@ from readtrack.store import keys, scripts
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.connection import connect
 from readtrack.store.skips import skip_buffer
+from readtrack.views import script as script_view
 from tests.checks.findings import found
 from tests.site.models import Category, Post
 from tests.site.urls import urlpatterns as site_urls
@@ -211,6 +217,187 @@ def test_a_page_that_was_fetched_ahead_counts_when_it_is_looked_at(
     assert views(post) == 1
 
 
+FETCHED = {"Sec-Fetch-Dest": "empty", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Site": "same-origin"}
+AHEAD = {
+    "a service worker, cache.add": {},
+    "a service worker, a navigation": {"Sec-Fetch-Mode": "navigate"},
+    "XMLHttpRequest": {"X-Requested-With": "XMLHttpRequest"},
+    "Unpoly": {"X-Up-Version": "3.14.3", "X-Up-Target": "main"},
+    "htmx 4": {"HX-Request": "true", "HX-Request-Type": "full", "HX-Boosted": "true"},
+    "Turbo": {"X-Turbo-Request-Id": "1", "Accept": "text/html, application/xhtml+xml"},
+}
+SHOWN = {
+    "a part by htmx 2": {"HX-Request": "true", "HX-Target": "main"},
+    "a frame by Turbo": {"Turbo-Frame": "main"},
+    "a tab": {"Sec-Fetch-Dest": "document", "Sec-Fetch-Mode": "navigate"},
+    "a frame": {"Sec-Fetch-Dest": "iframe", "Sec-Fetch-Mode": "navigate"},
+}
+
+
+@pytest.mark.parametrize("kind", ["read", "cached"])
+@pytest.mark.parametrize("by", AHEAD)
+def test_a_page_that_javascript_fetches_counts_when_it_is_looked_at(
+    settings: Settings, post: Post, category: Category, kind: str, by: str
+) -> None:
+    settings.READTRACK = {"DEBUG_HEADER": True}
+    factories.browser().get(f"/{kind}/{post.pk}/")  # `cache_page` has it
+    user = factories.user()
+    browser = factories.browser(user)
+    for _ in range(2):
+        response = browser.get(f"/{kind}/{post.pk}/", headers={**FETCHED, **AHEAD[by]})
+        assert response["X-Readtrack"] == "left to the script"
+    assert (views(post), reports.unread(user, [category])) == (1, {category})
+    assert tell(browser, token(response))["X-Readtrack"] == "counted, read"
+    assert (views(post), reports.unread(user, [category])) == (2, set())
+
+
+@pytest.mark.parametrize("by", SHOWN)
+def test_a_page_that_is_shown_in_part_counts_at_once(post: Post, by: str) -> None:
+    factories.browser().get(f"/read/{post.pk}/", headers={**FETCHED, **SHOWN[by]})
+    assert views(post) == 1
+
+
+@pytest.mark.parametrize("by", AHEAD)
+def test_a_page_that_javascript_fetches_counts_at_once_without_the_script(
+    settings: Settings, post: Post, by: str
+) -> None:
+    browser = factories.browser()
+    browser.get(f"/posts/{post.pk}/", headers={**FETCHED, **AHEAD[by]})
+    assert views(post) == 1
+    settings.READTRACK = {"COUNT_BY": "server"}
+    other_post = factories.post(category=factories.category())
+    browser.get(f"/read/{other_post.pk}/", headers={**FETCHED, **AHEAD[by]})
+    assert views(other_post) == 1
+
+
+class Clock:
+    """The time by which the tokens of pages are as old as a test wants."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, redis: Redis) -> None:
+        self._ahead = 0.0
+        self._redis = redis
+        for module in (shown, script_view):
+            monkeypatch.setattr(module, "time", lambda: time.time() + self._ahead)
+
+    def go_on(self, seconds: float) -> None:
+        self._ahead += seconds
+        for window in self._redis.scan_iter("viewed:*"):
+            self._redis.delete(window)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch, redis: Redis) -> Clock:
+    return Clock(monkeypatch, redis)
+
+
+def tell_late(browser: Client, token: str, *, seconds: float | str) -> Any:
+    """Tells that the page is looked at, so many seconds after the browser has asked for it."""
+    since = seconds if isinstance(seconds, str) else f"{seconds * 1_000}"
+    body = f"{token}\nhttps://example.com/\n\n{since}"
+    return browser.post("/readtrack/page.js", body, content_type="text/plain", headers=OWN)
+
+
+HOUR = 3600
+
+
+@pytest.mark.parametrize("kind", ["read", "plain", "cached"])
+def test_a_tab_in_the_background_that_is_looked_at_after_the_window_counts_once(
+    post: Post, clock: Clock, kind: str
+) -> None:
+    browser = factories.browser()
+    response = browser.get(f"/{kind}/{post.pk}/")
+    clock.go_on(HOUR)
+    assert tell_late(browser, token(response), seconds=HOUR).status_code == 200
+    assert views(post) == 1
+
+
+@pytest.mark.parametrize(
+    "seconds",
+    [0, 5, HOUR - 60, "", "-3", "soon"],
+    ids=["reopened", "shown again", "kept", "nothing", "negative", "no number"],
+)
+def test_a_page_that_the_browser_has_kept_counts_once_more_after_the_window(
+    post: Post, clock: Clock, seconds: Any
+) -> None:
+    browser = factories.browser()
+    response = browser.get(f"/read/{post.pk}/")
+    clock.go_on(HOUR)
+    assert tell_late(browser, token(response), seconds=seconds).status_code == 200
+    assert views(post) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "headers"),
+    [({}, {"Sec-Purpose": "prefetch"}), ({"COUNT_BY": "script"}, {}), ({}, FETCHED)],
+    ids=["fetched ahead", "left to the script", "by JavaScript"],
+)
+def test_a_tab_in_the_background_counts_late_if_the_server_has_not_counted_it(
+    settings: Settings, post: Post, clock: Clock, options: Any, headers: dict[str, str]
+) -> None:
+    settings.READTRACK = options
+    browser = factories.browser()
+    response = browser.get(f"/read/{post.pk}/", headers=headers)
+    clock.go_on(HOUR)
+    tell_late(browser, token(response), seconds=HOUR)
+    assert views(post) == 1
+
+
+def test_a_repeat_in_the_background_counts_once_it_is_looked_at_after_the_window(
+    post: Post, clock: Clock
+) -> None:
+    browser = factories.browser()
+    browser.get(f"/read/{post.pk}/")
+    repeat = browser.get(f"/read/{post.pk}/")
+    clock.go_on(HOUR)
+    tell_late(browser, token(repeat), seconds=HOUR)
+    assert views(post) == 2
+
+
+def test_the_script_fills_in_a_page_that_is_older_than_the_secret_key(
+    settings: Settings, post: Post
+) -> None:
+    browser = factories.browser(factories.user())
+    response = browser.get(f"/shared/{post.pk}/")
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "new"
+    answer = tell(browser, token(response)).json()
+    assert set(PLACE.findall(response.text)) < set(answer["html"])
+    assert "1 view" in answer["html"][PLACE.findall(response.text)[0]]
+    assert views(post) == 1
+
+
+class PolicyMiddleware:
+    """A policy with a new nonce for each request, as django-csp makes it."""
+
+    def __init__(self, get_response: Callable[[Any], Any]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: Any) -> Any:
+        request.csp_nonce = SimpleLazyObject(lambda: secrets.token_urlsafe())
+        response = self.get_response(request)
+        response["Content-Security-Policy"] = f"script-src 'nonce-{request.csp_nonce}'"
+        return response
+
+
+@pytest.mark.parametrize("kind", ["cached", "read", "plain"])
+def test_a_page_out_of_the_cache_has_the_nonce_of_its_moment(
+    settings: Settings, post: Post, kind: str
+) -> None:
+    settings.MIDDLEWARE = [f"{__name__}.PolicyMiddleware", *settings.MIDDLEWARE]
+    nonces = set()
+    for _ in range(3):
+        response = factories.browser().get(f"/{kind}/{post.pk}/")
+        [nonce] = re.findall('<script [^>]*nonce="([^"]+)"', response.text)
+        assert f"'nonce-{nonce}'" in response["Content-Security-Policy"]
+        nonces.add(nonce)
+    assert len(nonces) == 3
+
+
+def test_a_shared_page_has_no_nonce(settings: Settings, post: Post) -> None:
+    settings.MIDDLEWARE = [f"{__name__}.PolicyMiddleware", *settings.MIDDLEWARE]
+    assert "nonce" not in factories.browser().get(f"/shared/{post.pk}/").text
+
+
 def test_a_dot_goes_out_when_the_page_is_looked_at(post: Post, category: Category) -> None:
     user = factories.user()
     browser = factories.browser(user)
@@ -378,7 +565,7 @@ def test_a_token_that_is_forged_foreign_old_or_huge_counts_nothing(
         [["site.post:1"], [], 0, "/", []], key="another site's", salt=keys.salt("page")
     )
     earlier = signing.dumps(
-        [["site.post:1"], [], 0, "/", "", []], salt=keys.salt("page")
+        ["/|0|0|site.post:1|", "", [], [], 0], salt=keys.salt("page")
     )  # of another version
     tokens = [
         "",
@@ -592,6 +779,18 @@ def test_a_double_click_whose_first_page_never_comes_to_life_is_one(post: Post) 
     for _ in range(2):
         tell(browser, token(browser.get(f"/read/{post.pk}/")))
     assert views(post) == 1
+
+
+def test_a_reader_who_returns_is_not_taken_for_the_new_one_at_the_same_address(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    returning, new = factories.browser(), factories.browser()
+    with monkeypatch.context() as patch:
+        patch.setattr(visitors, "time", SimpleNamespace(time=lambda: time.time() - 7200))
+        returning.get(f"/plain/{factories.post().pk}/")  # which sets the cookie
+    new.get(f"/plain/{post.pk}/")  # its script never tells
+    tell(returning, token(returning.get(f"/shared/{post.pk}/")))
+    assert views(post) == 2
 
 
 def test_eight_tabs_of_a_new_browser_are_one_visitor(post: Post) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from readtrack import tracker
+from readtrack import renames, tracker
 from readtrack.conf import conf
 from readtrack.flush import run
 from readtrack.management.subcommands.base import Subcommand, progress_bar
@@ -72,6 +72,7 @@ rows that another transaction has locked, which the next flush writes.
                     f"READTRACK['PARTITIONS'] is {conf.PARTITIONS},"
                     f" so there is no part {partition}."
                 )
+        renames.follow(has_late=not changed)
         tracker.resend()
         with progress_bar("Flushing", unit=" totals", verbosity=verbosity) as bar:
             flush_run = run.flush(only_changed=changed, part=partition, progress=bar.update)

@@ -33,6 +33,8 @@ Run it once no process has the old number any more. Until then flushes with the 
                 flush_run = run.flush(must_archive=True)
             # A locked row was not written. Its views would be lost if a process with the new number
             # of partitions has already begun the total anew.
+            if flush_run.faults:
+                raise CommandError(f"Not everything was stored. Start again.\n{flush_run.faults}")
             if flush_run.locked:
                 raise CommandError(
                     f"{counted(flush_run.locked, 'row')} locked by another transaction."

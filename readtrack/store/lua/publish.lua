@@ -1,6 +1,6 @@
 -- Included at the end of publish_bitmap.lua and publish_sequence.lua.
 -- Takes: call; publication_life (s); publish(category), which makes one category unread. A category has: state and sent
---   (keys), items, author (a reader's number; nil for none, or for one without a number), is_own, token, and at (s).
+--   (keys), items, author (a reader's number; nil for none, or for one without a number), is_own, token, and now (µs).
 -- Makes categories unread for everybody but an author who had read everything before.
 -- Guarantees: a page that was built before this cannot mark the category read afterwards (see mark_read.lua). Read state
 -- that was kept under other settings is removed too, so that switching back cannot bring back reads that are out of date.
@@ -40,7 +40,7 @@ for index = 0, categories - 1 do
     author = number_of(author),
     is_own = is_own == '1',
     token = token,
-    at = time[1],
+    now = now,
   })
 end
 return categories

@@ -3,13 +3,15 @@
 local call = redis.call
 local publication_life = ARGV[3]
 
+-- Notes the publication, because unpublish_sequence.lua has to know all that came after another one.
 local function is_sent_again(category)
   local sent, token = category.sent, category.token
-  if token == '' then return false end
-  call('ZREMRANGEBYSCORE', sent, '-inf', category.at - publication_life)
-  local added = call('ZADD', sent, 'NX', category.at, token)
+  if token == '' then token = 'at ' .. category.now end
+  if category.items ~= '1' then token = token .. ':' .. category.items end
+  call('ZREMRANGEBYSCORE', sent, '-inf', category.now - publication_life * 1000000)
+  local added = call('ZADD', sent, 'NX', category.now, token)
   call('EXPIRE', sent, publication_life)
-  return added == 0
+  return category.token ~= '' and added == 0
 end
 
 local function publish(category)

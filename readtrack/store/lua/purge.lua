@@ -1,14 +1,19 @@
--- Removes the counts that a restored Redis holds from before a reset.
--- Guarantees: counts that began after the reset stay. Nothing is removed from a Redis that knows of the reset, or of a
--- flush that began after it.
--- KEYS: unsettled, reset, last flush, last full flush; keys of each subject: its total, its sketch, its hashes, others
+-- Removes the counts that Redis holds from before a reset, or of a row that is deleted, because it was restored or gone.
+-- Guarantees: counts that began after that time stay. Nothing is removed from a Redis that knows of it, or of a flush
+-- that began after it. To purge again removes nothing.
+-- KEYS: unsettled, reset, purged, last flush, last full flush; keys of each subject: its total, its sketch, its hashes,
+--       others
 -- ARGV: JSON: per subject {subject, names: those of its total and hashes in `unsettled`, first and last: numbers of
---       its keys, time of its reset (µs)}
--- Returns: number of subjects whose reset this Redis did not know of
+--       its keys, time of its reset or deletion (µs)}; how long a note is kept (s)
+-- Returns: number of subjects of which this Redis did not know that
 local call = redis.call
-local unsettled, resets = KEYS[1], KEYS[2]
-local last = math.max(tonumber(call('GET', KEYS[3]) or 0), tonumber(call('GET', KEYS[4]) or 0))
-local purged = 0
+local unsettled, resets, purged = KEYS[1], KEYS[2], KEYS[3]
+local last = math.max(tonumber(call('GET', KEYS[4]) or 0), tonumber(call('GET', KEYS[5]) or 0))
+local number_of_purged = 0
+
+local function noted(notes, subject)
+  return tonumber(call('ZSCORE', notes, subject) or 0)
+end
 
 -- A counter that begins is marked with the time, until it is settled.
 local function is_older(name, time)
@@ -29,9 +34,13 @@ local function purge(row)
 end
 
 for _, row in ipairs(cjson.decode(ARGV[1])) do
-  if last <= row.time and tonumber(call('ZSCORE', resets, row.subject) or 0) < row.time then
+  local known = math.max(noted(resets, row.subject), noted(purged, row.subject))
+  if last <= row.time and known < row.time then
     purge(row)
-    purged = purged + 1
+    call('ZREM', resets, row.subject)
+    call('ZADD', purged, string.format('%.0f', row.time), row.subject)
+    call('EXPIRE', purged, ARGV[2])
+    number_of_purged = number_of_purged + 1
   end
 end
-return purged
+return number_of_purged

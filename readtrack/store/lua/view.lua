@@ -28,16 +28,19 @@ elseif teller == BY_SCRIPT_WITH_COOKIE then
   -- A new cookie's view that the stand-in (a hash of address and browser) let count is provisional: the cookie's window
   -- holds 'p', and 0 where the stand-in refused it. The first of those cookies whose page comes to life confirms the
   -- view, or takes it over. Each further one is another person behind the address.
+  -- A cookie without a window is that of a page out of a cache, or of one whose own hit still waits in the buffer of
+  -- another process. It leaves its mark on the stand-in, too, which the page's hit then meets.
   local state = call('GET', own_window)
-  if not state then
-    call('SET', own_window, '1', 'EX', window)
-  elseif state == '1' then
+  if state == '1' then
     outcome = REPEAT
   else
-    call('SET', own_window, '1', 'KEEPTTL')
-    if call('GET', other_window) ~= '2' then
+    if state then call('SET', own_window, '1', 'KEEPTTL') else call('SET', own_window, '1', 'EX', window) end
+    local stand_in = call('GET', other_window)
+    if stand_in == '1' or state and not stand_in then
       call('SET', other_window, '2', 'XX', 'KEEPTTL')
       outcome = REPEAT
+    elseif not stand_in then
+      call('SET', other_window, '2', 'EX', window)
     end
   end
 elseif not call('SET', own_window, newcomers > 0 and 'p' or '1', 'NX', 'EX', window) then

@@ -27,7 +27,7 @@ from readtrack.store.scripts import Call
 
 __all__ = ["PUBLISHED_FOR", "ROWS", "STRATEGIES", "Publication", "Strategy"]
 __all__ += ["begin", "count_readers", "field", "fill", "marks", "number", "publish", "remove"]
-__all__ += ["strategy_of", "unread"]
+__all__ += ["strategy_of", "unpublish", "unread"]
 
 
 def unread(reader: Reader, subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
@@ -67,9 +67,10 @@ def marks(
 
 
 def _page_time(*, began: float | None, as_of: int | None) -> PageTime:
-    """Returns when the page began.
+    """Returns when the page began, by one of the times that `marks` takes.
 
     With `began`, that is earlier by STALE_FOR, because the page may come from a replica or a cache.
+    Redis may be asked for its time. Raises redis.RedisError.
     """
     if began is None:
         return PageTime(began="" if as_of is None else as_of)
@@ -88,6 +89,18 @@ def publish(publications: Sequence[Publication]) -> list[Call[int]]:
         for strategy, group in by_strategy.items()
         for portion in scripts.parted(group, tag_of=_tag_of)
     ]
+
+
+def unpublish(subjects: Sequence[str], *, token_start: str) -> list[Call[int]]:
+    """Returns calls that take back the publications in these categories whose tokens begin so.
+
+    A form without numbers cannot take anything back, and gives no calls.
+    """
+    calls: list[Call[int]] = []
+    for strategy, group in _by_strategy(subjects).items():
+        for portion in scripts.parted(group):
+            calls += strategy.unpublish(portion, token_start=token_start)
+    return calls
 
 
 def fill(subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
@@ -131,10 +144,13 @@ def begin(at: int) -> None:
     scripts.run_all(*calls, patient=True)
 
 
-def remove(subject: str) -> None:
-    """Removes all read state of the category, in every form. Raises redis.RedisError."""
+def remove(subject: str) -> bool:
+    """Removes all read state of the category, in every form. Returns True, so that a caller with
+    `fail_open` knows that it did not fail. Raises redis.RedisError.
+    """
     states = [row(subject) for row in ROWS]
     scripts.run(Call("UNLINK", [*states, keys.published(subject), keys.sent(subject)], (), int))
+    return True
 
 
 def _by_strategy(subjects: Sequence[str]) -> dict[Strategy, list[str]]:

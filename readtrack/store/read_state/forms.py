@@ -17,6 +17,9 @@ from readtrack.store.scripts import Call
 
 PUBLISHED_FOR = keys.published.ttl * 1_000_000  # µs that the time of a publication is kept
 
+# Bytes of the longest read state that a publication is taken back in: of 250,000 readers.
+TAKEN_BACK_IN = 1_000_000
+
 
 class Publication(NamedTuple):
     """Something new in a category."""
@@ -74,12 +77,16 @@ class Strategy:
         return (highest + 1) * self.bits // 8 + 1
 
     def unread(self, reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
-        """Reads how many publications are new to the reader, by subject."""
+        """Reads how many publications are new to the reader, by subject.
+
+        A form that keeps no numbers gives 1 for any number of them.
+        """
         tag = keys.tag(subjects[0])
-        # To call the row for each key would take twice as long on a page with many dots.
+        # The keys are built from the template here, because a call of the row for each key would take
+        # twice as long on a page with many dots.
         prefix = keys.prefix()
         template = self.key().template
-        key_names = [keys.reads_began(tag)]
+        key_names = [keys.reads_began(tag)]  # since when the partition has read state
         key_names += [prefix + template % (tag, subject) for subject in subjects]
         key_names += ordinals.hashes_of(reader, tag)
         arguments = (ordinals.field(reader), len(subjects), ordinals.most_shown(reader))
@@ -135,6 +142,10 @@ class Strategy:
             key_names.append(keys.readers(tag))
         return Call(f"publish_{self.name}", key_names, arguments, int)
 
+    def unpublish(self, subjects: Sequence[str], *, token_start: str) -> list[Call[int]]:
+        """Takes publications whose tokens begin so back. Returns no calls if the form cannot."""
+        return []
+
     def fill(self, subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
         """Marks the categories read for all readers up to the position `highest`.
 
@@ -189,6 +200,13 @@ class Sequences(Strategy):
     erases = "slot"
     by_id = keys.seen_counters
     by_ordinal = keys.ordinal_seen_counters
+
+    def unpublish(self, subjects: Sequence[str], *, token_start: str) -> list[Call[int]]:
+        state = self.key()
+        names = []
+        for subject in subjects:
+            names += [state(subject), keys.sent(subject)]
+        return [Call("unpublish_sequence", names, (TAKEN_BACK_IN, token_start), int)]
 
     def count_readers(self, subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
         state_row = self.key()

@@ -46,7 +46,8 @@ def all_hashes(tag: str) -> list[str]:
 def other_hashes(reader: Reader, tag: str) -> list[str]:
     """Returns the keys of the partition's hashes that cannot have the reader's ordinal.
 
-    A script that gives a new ordinal has to know how many they have given.
+    A partition has a hash for users, and one for the anonymous readers of each COOKIE_AGE. All of them
+    give ordinals out of one sequence, so a script that gives a new one has to count all of them.
     """
     hashes_of_reader = hashes_of(reader, tag)
     return [name for name in all_hashes(tag) if name not in hashes_of_reader]

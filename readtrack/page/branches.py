@@ -1,0 +1,69 @@
+"""The branches of `if_unread`: which placeholders belong together.
+
+A placeholder without its partner hides nothing. Somebody may have found it in a mail, where no
+middleware fills it in, and pasted it into a comment.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from readtrack.page.placeholders import ELSE, END, IF, Spot
+
+
+class Block(NamedTuple):
+    """An `if_unread` whose end has not come yet."""
+
+    subject: str
+    places: list[int]  # of its placeholders in the list of all
+
+
+def paired(spots: Sequence[Spot]) -> set[int]:
+    """Returns the places in the list of the placeholders that belong to a whole `if_unread`."""
+    whole: set[int] = set()
+    begun: list[Block] = []
+    for place, spot in enumerate(spots):
+        kind, subject, *_ = spot.placeholder
+        if kind == IF:
+            begun.append(Block(subject, [place]))
+        elif kind == ELSE:
+            _divide(begun, subject, place)
+        elif kind == END:
+            whole.update(_ended(begun, subject, place))
+    return whole
+
+
+def _divide(begun: list[Block], subject: str, place: int) -> None:
+    """Adds the placeholder between the two branches to its block."""
+    number = _innermost(begun, subject)
+    if number is None:
+        return
+    del begun[number + 1 :]  # which have no end within this branch
+    if len(begun[number].places) == 1:
+        begun[number].places.append(place)
+
+
+def _ended(begun: list[Block], subject: str, place: int) -> list[int]:
+    """Removes the block that ends at the place. Returns the places of its placeholders."""
+    number = _innermost(begun, subject)
+    if number is None:
+        return []
+    places = [*begun[number].places, place]
+    del begun[number:]  # with those in it, which have no end
+    return places
+
+
+def _innermost(begun: list[Block], subject: str) -> int | None:
+    """Returns the number of the subject's innermost block, None without one."""
+    for number in reversed(range(len(begun))):
+        if begun[number].subject == subject:
+            return number
+    return None
+
+
+def first_without_end(spots: Sequence[Spot]) -> int | None:
+    """Returns where in the content the first `if_unread` begins that has no end there, or None."""
+    whole = paired(spots)
+    for place, spot in enumerate(spots):
+        if spot.placeholder.kind == IF and place not in whole:
+            return spot.start
+    return None

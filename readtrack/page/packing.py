@@ -1,0 +1,89 @@
+"""Bodies that a view's decorator has packed, by the name in Content-Encoding.
+
+Of `br` and `zstd` the package is needed that packed them.
+"""
+
+import zlib
+from collections.abc import Callable
+from importlib import import_module
+
+from readtrack.conf import cached_setting, logger
+
+# Bytes of a packed page that are unpacked. A megabyte may hold a gigabyte, and a page is held in
+# memory twice while it is filled in.
+LONGEST_TEXT = 10 * 2**20
+MEMBERS = 16  # parts of gzip's data, each of which copies the data behind it
+GZIP = zlib.MAX_WBITS | 16  # the format
+
+
+def unpacked(content: bytes, encoding: str) -> bytes | None:
+    """Returns the text of packed data; None for other data, for a text above LONGEST_TEXT, and
+    without the package for it.
+    """
+    try:
+        text = UNPACKERS[encoding](content)
+    except Exception:  # each package has errors of its own, and the page is made already
+        return None
+    if len(text) > LONGEST_TEXT:
+        _warn_of_length()
+        return None
+    return text
+
+
+@cached_setting()  # once in a process
+def _warn_of_length() -> None:
+    logger.warning(
+        "A page of more than %s bytes that the site packed stays as it is, with the placeholders"
+        " of its counts and dots: pack it by a middleware above readtrack's.",
+        f"{LONGEST_TEXT:,}",
+    )
+
+
+def _of_gzip(content: bytes) -> bytes:
+    text = b""
+    for _ in range(MEMBERS):  # not by the module gzip, which unpacks without a limit
+        member = zlib.decompressobj(GZIP)
+        text += member.decompress(content, LONGEST_TEXT + 1 - len(text))
+        content = member.unused_data.lstrip(b"\0")  # files may be padded
+        if len(text) > LONGEST_TEXT or (member.eof and not content):
+            return text
+        if not member.eof:
+            raise ValueError("The data break off.")
+    raise ValueError(f"The data have more than {MEMBERS} members.")
+
+
+def _of_deflate(content: bytes) -> bytes:
+    # RFC 9110 wants the format of zlib; some send what is inside of it alone.
+    is_zlib = content[:1] == b"\x78"
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS if is_zlib else -zlib.MAX_WBITS)
+    text = unpacker.decompress(content, LONGEST_TEXT + 1)
+    if not unpacker.eof and len(text) <= LONGEST_TEXT:
+        raise ValueError("The data break off.")
+    return text
+
+
+def _of_brotli(content: bytes) -> bytes:
+    decompressor = import_module("brotli").Decompressor()
+    text: bytes = decompressor.process(content, output_buffer_limit=LONGEST_TEXT)
+    if not decompressor.is_finished():
+        raise ValueError("The data break off, or the text is too long.")
+    return text
+
+
+def _of_zstd(content: bytes) -> bytes:
+    try:
+        decompressor = import_module("compression.zstd").ZstdDecompressor()  # Python 3.14
+    except ImportError:
+        package = import_module("zstandard")
+        text: bytes = package.ZstdDecompressor().stream_reader(content).read(LONGEST_TEXT + 1)
+        return text
+    unpacked_text: bytes = decompressor.decompress(content, LONGEST_TEXT + 1)
+    return unpacked_text
+
+
+UNPACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": _of_gzip,
+    "deflate": _of_deflate,
+    "br": _of_brotli,
+    "zstd": _of_zstd,
+}

@@ -1,0 +1,63 @@
+"""What is kept of deleted rows, so that new rows with the same keys do not inherit their counts.
+
+Redis may be gone when a row is deleted, or come back later from before that. Then it still has the
+counts of the old row. A row of Reset says when they ended, as it does for a count that was reset.
+"""
+
+from collections.abc import Sequence
+
+from django.db.models import Max
+
+from readtrack.models import FlushRun, Reset
+from readtrack.sql import archive, databases
+from readtrack.store import clock, keys, removal, resetting, scripts
+from readtrack.store.circuit import fail_open
+from readtrack.store.scripts import Call
+from readtrack.subjects import subject_column
+
+KEPT = 90 * keys.DAY * 1_000_000  # µs; an older snapshot of Redis gives old counts to new rows
+
+
+def remove(subjects: Sequence[str]) -> None:
+    """Removes the counts of deleted rows from Redis and from the app's own tables, for good.
+
+    If Redis fails, the next flush that finds it removes them.
+    """
+    for portion in scripts.parted(subjects):
+        time = fail_open(scripts.run, 0, removal.remove(portion)) or _latest_time()
+        note_times(dict.fromkeys(portion, time), is_deletion=True)
+        archive.delete(portion)
+
+
+def note_times(times: dict[str, int], *, is_deletion: bool = False) -> None:
+    """Notes in SQL that subjects were reset, or their rows deleted, at these times of Redis (µs)."""
+    rows = [
+        (subject_column(subject), time, subject, is_deletion) for subject, time in times.items()
+    ]
+    fields = ("redis_time", "full_subject", "is_deletion")
+    databases.upsert(Reset, ("subject",), fields, rows=rows)
+
+
+def _latest_time() -> int:
+    """Returns a time (µs) that is not before the last one that any Redis may have noted."""
+    estimate = (int(clock.now().timestamp()) + 1) * 1_000_000
+    newest_flush = databases.rows(FlushRun).aggregate(newest=Max("redis_time"))["newest"] or 0
+    return max(estimate, newest_flush + 1)
+
+
+def make_way(subject: str) -> None:
+    """Removes from Redis what it still has of a deleted row, because a new row gets its key.
+
+    Raises redis.RedisError or django.db.Error.
+    """
+    if not scripts.run(Call("EXISTS", [keys.total(subject)], (), int)):
+        return
+    rows = databases.rows(Reset).filter(subject=subject_column(subject), is_deletion=True)
+    time = rows.values_list("redis_time", flat=True).first()
+    if time is not None:
+        scripts.run(resetting.purge([subject], {subject: time}))
+
+
+def forget_old(*, now: int) -> None:
+    """Deletes the notes of deletions that are KEPT old, by Redis's clock (µs)."""
+    databases.rows(Reset).filter(is_deletion=True, redis_time__lt=now - KEPT).delete()

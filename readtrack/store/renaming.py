@@ -1,0 +1,349 @@
+"""Moving the keys of a model that was renamed, or of a row with a new primary key, to its new name."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import chain
+from secrets import token_hex
+from typing import Any, NamedTuple
+
+from readtrack import buckets
+from readtrack.conf import conf
+from readtrack.store import keys, read_state, scanning, scripts
+from readtrack.store.scripts import Call
+from readtrack.store.subject_keys import VISITOR_KEYS
+from readtrack.subjects import label_in
+
+# How two keys become one; of other rows, the new name keeps the one that it has.
+ADDED = (keys.total, keys.hour, keys.model_hour, keys.daily)
+ADDED_HASHES = (keys.dimension, keys.funnel, keys.reading)
+UNITED = {
+    keys.minute_visitors: "PFMERGE",
+    keys.hll: "PFMERGE",
+    keys.day_visitors: "PFMERGE",
+    keys.unique: "SUNIONSTORE",
+    keys.unique_day: "SUNIONSTORE",
+    keys.bitmap: "BITOP",
+}
+# In `views:unsettled` while they lack SQL's count.
+SETTLED = (keys.total, keys.model_hour, *ADDED_HASHES)
+OF_CATEGORY = (*read_state.ROWS, keys.published, keys.sent)
+
+STATES = ("settled", "unsettled")  # of a key on its way to another partition
+READ_STATE_AT_ONCE = 50  # categories in one script, because each may have megabytes
+SORTED_SETS_AT_ONCE = 10  # because that of a busy minute has thousands of members
+PAUSE = 0.1  # seconds between two tries to become the one that moves keys
+
+
+class Move(NamedTuple):
+    """A key, and where it is to go."""
+
+    name: str
+    new_name: str
+    how: str  # two become one
+    member: str = ""  # its name in `views:unsettled`
+    new_member: str = ""
+    state: str = ""  # one of STATES for a key from another partition
+
+    @property
+    def tag(self) -> str:
+        """Returns the tag of the partition that it goes to."""
+        return keys.tag_in(self.new_name)
+
+
+class Rename(NamedTuple):
+    """An old name and the new one: labels (`blog.post`) or subjects (`blog.post:42`)."""
+
+    before: str
+    after: str
+
+    @property
+    def is_of_model(self) -> bool:
+        """Returns True for the labels of a model."""
+        return ":" not in self.before
+
+    def renamed(self, name: str) -> str | None:
+        """Returns the new name of a label or a subject; None if it keeps its own."""
+        if name == self.before:
+            return self.after
+        if self.is_of_model and label_in(name) == self.before:
+            return self.after + name[len(self.before) :]
+        return None
+
+
+@contextmanager
+def turn(*, is_patient: bool = True) -> Iterator[None]:
+    """Waits until no other process moves keys. Raises redis.RedisError; at once if not
+    `is_patient`, where Redis is gone.
+
+    The turn of a process that was killed ends by itself.
+    """
+    name = keys.renaming(keys.tags()[0])
+    owner = token_hex(8)
+    arguments = (owner, "NX", "EX", keys.renaming.ttl)
+    while not scripts.run(Call("SET", [name], arguments, bool), patient=is_patient):
+        time.sleep(PAUSE)
+    try:
+        yield
+    finally:
+        scripts.run(Call("UNLINK", [name]), patient=True)
+
+
+def move(rename: Rename) -> int:
+    """Moves every key of the old name to the new one. Returns their number.
+
+    Raises redis.RedisError. What was moved until then stays moved, and a second call moves the
+    others. Call it within `turn`.
+    """
+    moved = 0
+    if conf.PARTITIONS > 1:
+        left = chain.from_iterable(scanning.key_batches(f"{keys.moving.family}:*"))
+        moved += _arrive(left, rename)
+    _rename_members(rename, at=buckets.now())
+    for key_names in _batches(rename):
+        name = keys.renaming(keys.tags()[0])
+        scripts.run(Call("EXPIRE", [name], (keys.renaming.ttl,)), patient=True)
+        moved += _move(key_names, rename)
+    return moved
+
+
+def _batches(rename: Rename) -> Iterator[list[str]]:
+    """Yields the names of the keys that may have the old name."""
+    if rename.is_of_model:
+        return scanning.key_batches(f"*:{rename.before}*")
+    return iter([_keys_of(rename.before, at=buckets.now())])
+
+
+def _keys_of(subject: str, *, at: datetime) -> list[str]:
+    """Returns the names that keys of one subject may have, but for those of single visitors."""
+    rows = (keys.total, keys.hll, *VISITOR_KEYS, *OF_CATEGORY)
+    names = [row(subject) for row in rows]
+    names += [keys.prefix() + keys.member(kind, subject) for kind in keys.hash_kinds()]
+    hours = [buckets.hour_bucket(at - number * buckets.HOUR) for number in range(25)]
+    names += [keys.hour(hour, subject) for hour in hours]
+    dates = buckets.day_buckets(max(3, conf.UNIQUE_DAYS + 1), until=at)
+    for date in dates:
+        names += [keys.day_visitors(date, subject), keys.unique_day(date, subject)]
+    return names
+
+
+def _move(key_names: Iterable[str], rename: Rename) -> int:
+    """Moves those of the keys that have the old name. Returns their number."""
+    moves: list[Move] = []
+    categories: dict[str, str] = {}
+    for name in key_names:
+        row, parts = keys.parse(name)
+        subject = parts.get("subject", parts.get("model", ""))
+        new_subject = rename.renamed(subject)
+        if row is None or new_subject is None:
+            continue
+        if row in OF_CATEGORY:
+            categories[subject] = new_subject
+        else:
+            moves.append(_move_of(name, row, parts, new_subject=new_subject))
+    near = [one for one in moves if keys.tag_in(one.name) == one.tag]
+    far = [one for one in moves if keys.tag_in(one.name) != one.tag]
+    moved = _run(near) + _run_categories(_near(categories))
+    return moved + _send(far, rename) + _send_categories(_far(categories), rename)
+
+
+def _near(categories: Mapping[str, str]) -> dict[str, str]:
+    """Returns the categories that stay in their partition."""
+    return {old: new for old, new in categories.items() if keys.tag(old) == keys.tag(new)}
+
+
+def _far(categories: Mapping[str, str]) -> dict[str, str]:
+    """Returns the categories that come to another partition."""
+    return {old: new for old, new in categories.items() if keys.tag(old) != keys.tag(new)}
+
+
+def _move_of(name: str, row: keys.Key, parts: Mapping[str, str], *, new_subject: str) -> Move:
+    """Returns the move of a key of that row, whose name has these parts."""
+    part = "subject" if "subject" in parts else "model"
+    tag = keys.tag(new_subject) if part == "subject" else parts["tag"]
+    new_name = row.placed({**parts, part: new_subject}, tag=tag)
+    how = UNITED.get(row, "keep")
+    if row in (*ADDED, *ADDED_HASHES):
+        how = "add"
+    elif row is keys.earlier:
+        how = "highest"
+    if row not in SETTLED:
+        return Move(name, new_name, how)
+    if row is keys.total:
+        return Move(name, new_name, how, parts["subject"], new_subject)
+    start = len(keys.prefix())
+    return Move(name, new_name, how, name[start:], new_name[start:])
+
+
+def _run(moves: Sequence[Move]) -> int:
+    """Moves keys within their partitions. Returns their number."""
+    calls = []
+    for portion in scripts.parted(moves, scripts.SLICE // 2, tag_of=lambda one: one.tag):
+        names = [keys.unsettled(portion[0].tag)]
+        arguments: list[str] = []
+        for one in portion:
+            names += (one.name, one.new_name)
+            arguments += (one.how, one.member, one.new_member, one.state)
+        calls.append(Call("move", names, arguments, int))
+    return sum(scripts.run_all(*calls, patient=True))
+
+
+def _run_categories(
+    categories: Mapping[str, str], arrived: Mapping[tuple[str, keys.Key], str] = {}
+) -> int:
+    """Moves the read state of categories, by their new names. Returns the number of keys.
+
+    `arrived` has the names of keys from another partition, by category and row.
+    """
+    calls = []
+    for portion in scripts.parted([*categories], READ_STATE_AT_ONCE, tag_of=_tag_of(categories)):
+        names: list[str] = []
+        for old in portion:
+            new = categories[old]
+            # In the partition of the new name. Of another partition, what has not arrived is not.
+            own = {"subject": old}
+            tag = keys.tag_in(keys.total(new))
+            names += [arrived.get((old, row)) or row.placed(own, tag=tag) for row in OF_CATEGORY]
+            names += [row(new) for row in OF_CATEGORY]
+        calls.append(Call("rename_read_state", names, (), int))
+    return sum(scripts.run_all(*calls, patient=True))
+
+
+def _tag_of(categories: Mapping[str, str]) -> Any:
+    """Returns the function that gives the tag of a category's new name."""
+    return lambda old: keys.tag_in(keys.total(categories[old]))
+
+
+# Keys for another partition are first renamed where they are, then copied, removed, and moved to
+# their name. So what a process that dies has not finished is found by its name, and none of it is
+# added twice.
+
+
+def _send(moves: Sequence[Move], rename: Rename) -> int:
+    """Moves keys to other partitions. Returns their number."""
+    travelling: list[str] = []
+    for portion in scripts.parted(
+        moves, scripts.SLICE // 2, tag_of=lambda one: keys.tag_in(one.name)
+    ):
+        tag = keys.tag_in(portion[0].name)
+        names = [keys.unsettled(tag)]
+        for one in portion:
+            names += [one.name, *_transit_names(one.name, tag)]
+        call = Call("take", names, [one.member for one in portion], int)
+        if scripts.run(call, patient=True):
+            travelling += _existing(names[2::3] + names[3::3])
+    return _arrive(travelling, rename)
+
+
+def _existing(key_names: Sequence[str]) -> list[str]:
+    """Returns those of the keys that exist."""
+    calls = [Call("EXISTS", [name], (), bool) for name in key_names]
+    answers = scripts.run_all(*calls, patient=True)
+    return [name for name, exists in zip(key_names, answers, strict=True) if exists]
+
+
+def _transit_names(name: str, tag: str) -> list[str]:
+    """Returns the names that a key has on its way, for each of STATES."""
+    token = token_hex(8)
+    plain = name[len(keys.prefix()) :]
+    return [keys.moving(tag, state, token, plain) for state in STATES]
+
+
+def _send_categories(categories: Mapping[str, str], rename: Rename) -> int:
+    """Moves the read state of categories to other partitions. Returns the number of keys."""
+    moves = [
+        Move(row(old), row(new), "")
+        for old, new in categories.items()
+        for row in OF_CATEGORY
+        # Each partition numbers its readers itself.
+        if not row.pattern.endswith(":ordinal")
+    ]
+    return _send(moves, rename)
+
+
+def _arrive(names: Iterable[str], rename: Rename) -> int:
+    """Moves keys that are on their way to their new names. Returns their number."""
+    moves: list[Move] = []
+    categories: dict[str, str] = {}
+    arrived: dict[tuple[str, keys.Key], str] = {}
+    for name in dict.fromkeys(names):
+        _, transit = keys.parse(name)
+        row, parts = keys.parse(keys.prefix() + transit["name"])
+        new_subject = rename.renamed(parts["subject"])
+        if row is None or new_subject is None:
+            continue
+        here = _carry(name, transit, tag=keys.tag(new_subject))
+        if row in OF_CATEGORY:
+            categories[parts["subject"]] = new_subject
+            arrived[parts["subject"], row] = here
+            continue
+        one = _move_of(name, row, parts, new_subject=new_subject)
+        moves.append(one._replace(name=here, member="", state=transit["state"]))
+    return _run(moves) + _run_categories(categories, arrived)
+
+
+def _carry(name: str, transit: Mapping[str, str], *, tag: str) -> str:
+    """Copies a key on its way to the partition with the tag, and removes it where it was.
+
+    Returns its name there.
+    """
+    new_name = keys.moving.placed(transit, tag=tag)
+    if new_name == name:
+        return name
+    content, lifetime = scripts.run_all(
+        Call[Any]("DUMP", [name]), Call[Any]("PTTL", [name]), patient=True
+    )
+    if content is not None:
+        arguments = (max(0, lifetime), content, "REPLACE")
+        scripts.run(Call("RESTORE", [new_name], arguments), patient=True)
+        scripts.run(Call("UNLINK", [name]), patient=True)
+    return new_name
+
+
+def _rename_members(rename: Rename, *, at: datetime) -> None:
+    """Renames the subjects in sorted sets: what changed in the last hour, and resets."""
+    minutes = keys.trending_bucket.ttl // keys.MINUTE + 2
+    slots = buckets.minute_buckets(minutes, until=at + buckets.MINUTE)
+    tags = keys.tags() if rename.is_of_model else [keys.tag(rename.before)]
+    for tag in tags:
+        names = [keys.reset(tag), *(keys.trending_bucket(tag, slot) for slot in slots)]
+        calls: list[Call[Any]] = []
+        for portion in scripts.sliced(names, SORTED_SETS_AT_ONCE):
+            calls += _renamed_members(portion, rename)
+        for some in scripts.sliced(calls):
+            scripts.run_all(*some, patient=True)
+        if calls:
+            # Begins anew out of the buckets.
+            scripts.run(Call("UNLINK", [keys.trending_top(tag)]), patient=True)
+
+
+def _renamed_members(names: Sequence[str], rename: Rename) -> list[Call[Any]]:
+    """Returns the calls that rename the subjects in these sorted sets."""
+    calls: list[Call[Any]] = []
+    entries_of_sets = scripts.run_all(*(_entries(name, rename) for name in names), patient=True)
+    for name, entries in zip(names, entries_of_sets, strict=True):
+        row, parts = keys.parse(name)
+        for subject, score in entries:
+            new_subject = rename.renamed(subject)
+            if row is None or new_subject is None:
+                continue
+            new_name = row.placed(parts, tag=keys.tag(new_subject))
+            if row is keys.reset:
+                calls.append(Call("ZADD", [new_name], ("GT", score, new_subject)))
+            else:
+                calls.append(Call("ZINCRBY", [new_name], (score, new_subject)))
+                calls.append(Call("EXPIRE", [new_name], (row.ttl,)))
+            calls.append(Call("ZREM", [name], (subject,)))
+    return calls
+
+
+def _entries(name: str, rename: Rename) -> Call[list[tuple[str, int]]]:
+    """Reads the members that may have the old name, and their scores."""
+    if rename.is_of_model:
+        return Call("ZRANGE", [name], (0, -1, "WITHSCORES"), scripts.pairs)
+
+    def decode(score: Any) -> list[tuple[str, int]]:
+        return [] if score is None else [(rename.before, int(score))]
+
+    return Call("ZSCORE", [name], (rename.before,), decode)

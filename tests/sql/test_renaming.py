@@ -1,0 +1,139 @@
+"""Rows of the app's own tables follow the new name of a model or of an object."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from readtrack.models import (
+    Archive,
+    Breakdown,
+    BreakdownHistory,
+    History,
+    Popular,
+    ReaderHistory,
+    Reset,
+    SubjectCount,
+)
+from readtrack.sql import databases, renaming
+from readtrack.sql.history import of_reads, of_visitors
+from readtrack.subjects import subject_column
+
+pytestmark = pytest.mark.django_db(databases=["default", "lite"])
+
+OLD = "shop.topic"
+NEW = "shop.discussion"
+
+MAKERS: list[Callable[[str, int], Any]] = [
+    lambda subject, number: Archive(
+        subject=subject, views=number, visitors=number, sketch=b"HYLL", hour=9
+    ),
+    lambda subject, number: SubjectCount(subject=subject, view_count=number, visitor_count=number),
+    lambda subject, number: Breakdown(
+        subject=subject, kind="views:device", field="phone", count=number
+    ),
+    lambda subject, number: BreakdownHistory(
+        subject=subject, kind="views:device", hour=9, field="phone", count=number
+    ),
+    lambda subject, number: History(subject=subject, hour=9, views=number, visitors=number),
+    lambda subject, number: Popular(
+        subject=subject, days=7, since=1, until=9, views=number, visitors=number
+    ),
+    lambda subject, number: ReaderHistory(subject=subject, hour=9, readers=number),
+    lambda subject, number: Reset(subject=subject, redis_time=number, full_subject=subject),
+]
+
+
+def write(subject: str, number: int = 5) -> None:
+    """Writes a row about the subject into each table."""
+    for make in MAKERS:
+        row = make(subject, number)
+        databases.rows(type(row)).bulk_create([row])
+
+
+def found() -> dict[str, set[int]]:
+    """Returns the numbers in the rows of all tables, by subject. All tables have the same ones."""
+    numbers: dict[str, set[int]] = {}
+    for model, columns in renaming.TABLES.items():
+        subjects = set()
+        for subject, number in databases.rows(model).values_list("subject", columns.values[0]):
+            numbers.setdefault(subject, set()).add(number)
+            subjects.add(subject)
+        assert subjects == set(numbers)
+    return numbers
+
+
+def rename(*pks: Any) -> None:
+    renaming.rename_model(OLD, NEW, pks=pks)
+
+
+def test_the_rows_of_a_model_and_of_its_objects_follow_and_no_others(database: str) -> None:
+    others = ["shop.topics:1", "shop.topical", "shop.topi:1", "blog.topic:1", "shopxtopic:1"]
+    for subject in (OLD, f"{OLD}:{{rt07}}", f"{OLD}:1", f"{OLD}:a%20b", *others):
+        write(subject)
+    write(of_reads(f"{OLD}:1"), 3)
+    write(of_reads(OLD), 3)
+    write(of_visitors(OLD), 2)
+    rename()
+    assert found() == {
+        NEW: {5},
+        f"{NEW}:{{rt07}}": {5},
+        f"{NEW}:1": {5},
+        f"{NEW}:a%20b": {5},
+        of_reads(f"{NEW}:1"): {3},
+        of_reads(NEW): {3},
+        of_visitors(NEW): {2},
+        **{subject: {5} for subject in others},
+    }
+    assert databases.rows(Reset).get(subject=f"{NEW}:1").full_subject == f"{NEW}:1"
+    rename()
+    assert found()[NEW] == {5}
+
+
+@pytest.mark.parametrize(("old", "new"), [(5, 3), (3, 5)])
+def test_of_two_rows_the_higher_one_stays(database: str, old: int, new: int) -> None:
+    write(f"{OLD}:1", old)
+    write(f"{NEW}:1", new)
+    rename()
+    assert found() == {f"{NEW}:1": {5}}
+
+
+@pytest.mark.parametrize("length", [180, 185, 190, 193, 199, 200, 300])
+def test_long_keys_follow(database: str, length: int) -> None:
+    keys = ["k" * length, "m" * length]
+    for key in keys:
+        write(subject_column(f"{OLD}:{key}"), 5)
+        write(subject_column(of_reads(f"{OLD}:{key}")), 3)
+    rename(*keys)
+    expected: dict[str, set[int]] = {}
+    for key in keys:
+        expected[subject_column(f"{NEW}:{key}")] = {5}
+        expected[subject_column(of_reads(f"{NEW}:{key}"))] = {3}
+    assert found() == expected
+
+
+def test_an_object_gets_another_key(database: str) -> None:
+    for subject in ("shop.page:helo", "shop.page:helo2", of_reads("shop.page:helo")):
+        write(subject)
+    renaming.rename_subject("shop.page:helo", f"shop.page:{'o' * 250}")
+    long_subject = f"shop.page:{'o' * 250}"
+    assert found() == {
+        subject_column(long_subject): {5},
+        subject_column(of_reads(long_subject)): {5},
+        "shop.page:helo2": {5},
+    }
+    reset = databases.rows(Reset).get(subject=subject_column(long_subject))
+    assert reset.full_subject == long_subject
+
+
+def test_a_name_that_stays_the_same_loses_nothing(database: str) -> None:
+    write("shop.page:same")
+    renaming.rename_subject("shop.page:same", "shop.page:same")
+    renaming.rename_model(OLD, OLD, pks=())
+    assert found() == {"shop.page:same": {5}}
+
+
+def test_a_key_that_changes_in_case_only_loses_nothing(database: str) -> None:
+    write("shop.page:Hello")
+    renaming.rename_subject("shop.page:Hello", "shop.page:hello")
+    assert found() == {"shop.page:hello": {5}}

@@ -1,0 +1,116 @@
+"""The user of Redis in docs/howto/redis.md has all rights that readtrack needs."""
+
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+from redis import Redis
+
+from demo_project.engines.valkey import Valkey
+from readtrack import reports, tracker
+from readtrack.doctor.budget import budget
+from readtrack.doctor.report import examine
+from readtrack.flush.run import flush
+from readtrack.store import clock, keys
+from readtrack.store.buffer import hit_buffer
+from readtrack.subjects import subject_of
+from tests.conftest import use_redis
+from tests.support import factories
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "howto" / "redis.md"
+RULE = re.compile(r"ACL SETUSER readtrack on >password(.*?)```", re.DOTALL)
+
+pytestmark = pytest.mark.one_server("starts one with a user of its own")
+
+
+def rights() -> list[str]:
+    """Returns the patterns of keys and the commands that the documentation lists."""
+    [found] = RULE.findall(PAGE.read_text())
+    return str(found).split()
+
+
+def commands() -> set[str]:
+    return {right[1:].partition("|")[0].upper() for right in rights() if right.startswith("+")}
+
+
+@pytest.fixture
+def valkey(settings: Settings) -> Iterator[Valkey]:
+    """Yields a server that readtrack uses as this user. Fails if the server refused anything."""
+    with Valkey() as server, Redis.from_url(server.url, decode_responses=True) as client:
+        client.execute_command("ACL", "SETUSER", "site", "on", ">secret", *rights())
+        use_redis(settings, server.url_of("site", "secret"))
+        clock.ask()
+        yield server
+        hit_buffer.close()
+        hit_buffer.clear()
+        log: Any = client.acl_log()
+        # redis-py tells its name to each server, and goes on if it may not.
+        refused = {entry["object"] for entry in log} - {"client|setinfo", "client|setname"}
+        assert refused == set()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {},
+        {"UNIQUE": "set", "READ_STATE": "sequence", "FUNNELS": True, "BUFFER": 1},
+        {"UNIQUE": "daily", "READERS": "ordinal", "ANONYMOUS": "hash", "UNIQUE_DAYS": 7},
+        {"UNIQUE": "bitmap", "ANONYMOUS_READERS": True, "DIMENSIONS": ["device", "referrer"]},
+        {"IDLE_DAYS": 1, "PARTITIONS": 16, "READERS": "ordinal", "READ_STATE": "sequence"},
+    ],
+    ids=str,
+)
+def test_everything_works_with_the_rights_that_the_documentation_lists(
+    valkey: Valkey, settings: Settings, overrides: dict[str, Any]
+) -> None:
+    settings.READTRACK = {**overrides, "DEBUG_HEADER": True}
+    clock.ask()
+    category, user = factories.category(), factories.user()
+    post = factories.post(category=category)
+    readers = [factories.browser(user), factories.browser()]
+    tracker.mark_unread([category])
+    for browser in readers:
+        browser.get(f"/posts/{post.pk}/")
+        browser.get(f"/categories/{category.pk}/")
+        assert browser.get("/list/").status_code == 200
+    tracker.mark_read(user, [category])
+    hit_buffer.close()
+    hit_buffer.clear()
+    tracker.skip([subject_of(post)], "bot")
+    assert flush().written == 1
+    tracker.refresh_trending()
+    reports.views([post])
+    reports.visitors([post])
+    reports.trending()
+    reports.series(post, hours=3)
+    reports.unread(user, [category])
+    reports.skips()
+    flush(only_changed=True)
+    flush(must_archive=True)
+    tracker.reset_views(post)
+    budget()
+    assert {finding.level for finding in examine() if finding.name != "persistence"} <= {
+        "ok",
+        "note",
+        "warning",
+    }
+    post.delete()
+
+
+def test_every_command_of_a_script_is_among_the_rights() -> None:
+    called = set()
+    for script in files("readtrack.store").joinpath("lua").iterdir():
+        called.update(re.findall(r"call\('([A-Z]+)'", script.read_text()))
+    assert called - commands() == set()
+
+
+def test_every_key_is_among_the_rights() -> None:
+    patterns = [right[1:].rstrip("*") for right in rights() if right.startswith("~")]
+    assert len(patterns) > 10
+    for key in keys.KEYS:
+        assert key.pattern.startswith(tuple(patterns)), key.pattern
