@@ -21,6 +21,7 @@ from readtrack.hits.reading import Reading
 from readtrack.page import contents, panel, shown, stream, tags
 from readtrack.page.filling import Filling
 from readtrack.page.placeholders import (
+    MARK,
     MAY_QUERY,
     PAGE,
     PAGE_MARK,
@@ -166,10 +167,9 @@ def _finish(
         if verdict.reason:
             recorded = recorded._replace(skipped={**outcome.skipped, **recorded.skipped})
         outcome = recorded
+    fill_in(request, response, page, user, filling, is_counted=is_counted)
     if _explains():
         explain(request, response, page, outcome)
-    script_tag = ScriptTag(partial(tags.nonce_of, request), is_counted)
-    fill_in(request, response, page, user, filling, script_tag=script_tag)
 
 
 # 1. Collect
@@ -498,21 +498,23 @@ def explain(
     none.
     """
     text = str(outcome) or _why_nothing_recorded(request, response, page)
-    if page.content is None and _has_lost_placeholders(request, response):
+    if request.readtrack.has_placeholders and _has_lost_placeholders(request, response, page):
         text = f"{text}, not filled in" if text else "not filled in"
     if text:
         response["X-Readtrack"] = text
 
 
-def _has_lost_placeholders(request: TrackedRequest, response: HttpResponseBase) -> bool:
-    """Returns True, and logs it, if tags have left placeholders that the page does not have."""
-    is_page = response.status_code == 200 and request.method == "GET"
-    if not (is_page and request.readtrack.has_placeholders):
+def _has_lost_placeholders(request: HttpRequest, response: Any, page: ShownPage) -> bool:
+    """Returns True, and logs it, if what tags have left could not be filled in."""
+    if response.status_code != 200 or request.method != "GET":
+        return False
+    is_changed = not response.streaming and MARK in response.content  # by `truncatechars`, say
+    if page.content is not None and not is_changed:
         return False
     logger.warning(
-        "Tags have left placeholders of counts or dots for %s, but its response has none that can"
-        " be filled in. Was a mail, a PDF or another file rendered with the request? Render it"
-        " without the request. Was the page packed, or its text changed?",
+        "What tags have left for counts and dots of %s could not be filled in. Was a mail, a PDF or"
+        " another file rendered with the request? Render it without the request. Was the page"
+        " packed, or the text of a tag changed by a filter? Give the value a name by `as`.",
         request.path,
     )
     return True
@@ -545,15 +547,17 @@ def fill_in(
     user: Any | None,
     filling: Filling | None,
     *,
-    script_tag: ScriptTag,
+    is_counted: bool,
 ) -> None:
     """Fills in the counts, the dots and the panel of the page.
 
-    `filling` is given where the round trip of the hit has asked its question already.
+    `filling` is given where the round trip of the hit has asked its question already. A page
+    `is_counted` if its views are.
     """
     if page.content is None:
         return
     find_reader = _reader_finder(request, page, user)
+    script_tag = ScriptTag(partial(tags.nonce_of, request), is_counted)
     if response.streaming and not page.content:
         stream.fill(response, find_reader, script_tag=script_tag)
         return

@@ -21,6 +21,7 @@ from readtrack.store.circuit import fail_open
 from readtrack.subjects import (
     has_read_state,
     is_counted,
+    is_news_by_registry,
     news_links,
     owner,
     subject_of,
@@ -127,7 +128,7 @@ def on_create(
     sender: type[Model], instance: Model, *, created: bool, raw: bool, using: str, **kwargs: Any
 ) -> None:
     """Receives post_save of a row of a model that has a `news_for` in MODELS, and publishes a new one."""
-    if created and not raw:
+    if created and not raw and is_news_by_registry(instance):
         publishing.publish([instance], using=using)
 
 
@@ -219,4 +220,6 @@ def on_link(
 
 def _is_news_when_linked(post: Any, name: str) -> bool:
     """Returns True if the post is news in the categories that its field of that name got."""
-    return not isinstance(post, Tracked) or post.is_news(created=False, changed={name})
+    if isinstance(post, Tracked):
+        return post.is_news(created=False, changed={name})
+    return is_news_by_registry(post)

@@ -18,6 +18,10 @@ class ModelOptions:
     # Names of the fields that lead to the objects that a new row makes unread. None: those of the
     # parent model.
     news_for: tuple[str, ...] | None = None
+    # Name of the foreign key to the author of a row, who gets no dot for it. None: as `news_for`.
+    news_author: str | None = None
+    # Path of a function that takes a row, and returns True if it is news. None: as `news_for`.
+    is_news: str | None = None
     # Its objects have read state although no `news_for` leads to them.
     read_state: bool | str = False
 
@@ -47,5 +51,12 @@ def _options(entry: Any) -> ModelOptions:
     return ModelOptions(
         counted=entry.get("counted") is True,
         news_for=news_for,
+        news_author=_text(entry.get("news_author")),
+        is_news=_text(entry.get("is_news")),
         read_state=entry.get("read_state", False),
     )
+
+
+def _text(value: Any) -> str | None:
+    """Returns the value if it is text, else None."""
+    return value if isinstance(value, str) else None

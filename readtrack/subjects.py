@@ -1,7 +1,7 @@
 """Subjects: the names of objects in Redis and SQL (`blog.post:42`), and the objects' models."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
@@ -12,8 +12,9 @@ from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db.models import ForeignKey, IntegerField, ManyToManyField, Model
+from django.utils.module_loading import import_string
 
-from readtrack.conf import cached_setting, conf
+from readtrack.conf import cached_setting, conf, says_true
 from readtrack.models import SUBJECT_LENGTH, Tracked
 from readtrack.registry import registry
 
@@ -297,7 +298,10 @@ def news_links(model: type[Model]) -> list[Any]:
     They are foreign keys and many-to-many fields. Other names in `news_for` are left out; a check
     reports them.
     """
-    field_names = model.news_for if issubclass(model, Tracked) else _news_for_of_registry(model)
+    if issubclass(model, Tracked):
+        field_names = model.news_for
+    else:
+        field_names = _option_of(model, "news_for") or ()
     links = []
     for name in field_names:
         with suppress(FieldDoesNotExist):
@@ -307,13 +311,22 @@ def news_links(model: type[Model]) -> list[Any]:
     return links
 
 
-def _news_for_of_registry(model: type[Model]) -> Sequence[str]:
-    """Returns the `news_for` in MODELS of the model, or of its nearest parent that has one."""
+def _option_of(model: type[Model], name: str) -> Any:
+    """Returns the option in MODELS of the model, or of its nearest parent that has it; else None."""
     for parent in with_parents(model):
         options = registry().get(parent._meta.label_lower)
-        if options is not None and options.news_for is not None:
-            return options.news_for
-    return ()
+        value = getattr(options, name, None)
+        if value is not None:
+            return value
+    return None
+
+
+def is_news_by_registry(row: Model) -> bool:
+    """Returns True unless MODELS names a function that says that the row is no news."""
+    path = _option_of(row.__class__, "is_news")
+    if not path:
+        return True
+    return says_true(path, lambda: import_string(path)(row), otherwise="the row is no news")
 
 
 def author_of(obj: Model, *, of_counts: bool = False) -> str:
@@ -329,10 +342,19 @@ def author_of(obj: Model, *, of_counts: bool = False) -> str:
 
 
 def author_field(model: type[Model]) -> Any:
-    """Returns the foreign key to users that the model's `news_author` names; None without one."""
-    if not issubclass(model, Tracked) or not model.news_author:
+    """Returns the foreign key to users that the `news_author` of the model, or of MODELS, names;
+    None without one.
+    """
+    if issubclass(model, Tracked):
+        field_name = model.news_author
+    else:
+        field_name = _option_of(model, "news_author")
+    if not field_name:
         return None
-    field: Any = model._meta.get_field(model.news_author)
+    try:
+        field: Any = model._meta.get_field(field_name)
+    except FieldDoesNotExist:  # a check reports it
+        return None
     leads_to_users = field.related_model is get_user_model() and field.target_field.primary_key
     return field if leads_to_users else None
 

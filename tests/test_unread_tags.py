@@ -189,6 +189,8 @@ PAGES = {
     "a start": "before{start}after",
     "starts": "before{start}{start}after",
     "a start and a middle": "before{start}{middle}after",
+    "a start and an end": "{start}before{end}after",
+    "a start, two ends": "{start}before{end}after{end}",
     "a middle and an end": "before{middle}{end}after",
     "an end before a start": "before{end}{start}after",
 }

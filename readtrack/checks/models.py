@@ -34,7 +34,8 @@ def check_options() -> list[checks.CheckMessage]:
             f"READTRACK['MODELS']['{label}'] {problem.predicate}.",
             hint=(
                 f"{problem.guess}Give a dict with one or more of 'counted': True,"
-                " 'news_for': ['field'] and 'read_state': True."
+                " 'news_for': ['field'], 'news_author': 'field', 'is_news': 'path.of.function' and"
+                " 'read_state': True."
             ),
             id="readtrack.E046",
         )
@@ -61,6 +62,9 @@ def _problems(entry: Any) -> Iterator[_Problem]:
             yield _Problem(f"has {name!r}, which is no option", guess)
     if not isinstance(entry.get("counted", False), bool):
         yield _Problem(f"has 'counted': {entry['counted']!r}")
+    for name in ("news_author", "is_news"):
+        if not isinstance(entry.get(name, ""), str):
+            yield _Problem(f"has '{name}': {entry[name]!r}")
     read_state = entry.get("read_state", False)
     if isinstance(read_state, bool) or read_state == conf.READ_STATE:
         return

@@ -9,7 +9,7 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db.models import ForeignKey, ManyToManyField, Model
 
 from readtrack import subjects
-from readtrack.conf import conf
+from readtrack.conf import conf, function_problem
 from readtrack.models import Tracked
 
 
@@ -23,19 +23,57 @@ class Declaration(NamedTuple):
 
 def check_fields() -> list[checks.CheckMessage]:
     """Checks that `news_fields` and `news_author` name fields of the model."""
-    messages: list[checks.CheckMessage] = []
+    return [
+        checks.Error(
+            f"{where} names '{name}', which is no field of it.",
+            hint="Name its fields: in news_fields any, in news_author a foreign key.",
+            id="readtrack.E009",
+        )
+        for where, model, name in _named_fields()
+        if not _has_field(model, name)
+    ]
+
+
+def _named_fields() -> Iterator[tuple[str, type[Model], str]]:
+    """Yields each field that a model or MODELS names: where, the model, and the field's name."""
     for model in subjects.tracked_models():
-        named = [("news_fields", name) for name in model.news_fields]
+        label = model._meta.label
+        for name in model.news_fields:
+            yield f"{label}.news_fields", model, name
         if model.news_author:
-            named.append(("news_author", model.news_author))
-        for attribute, name in named:
-            if _has_field(model, name):
-                continue
+            yield f"{label}.news_author", model, model.news_author
+    for label, other, entry in _entries():
+        author = entry.get("news_author")
+        if author and isinstance(author, str):
+            yield f"READTRACK['MODELS']['{label}']['news_author']", other, author
+
+
+def _entries() -> Iterator[tuple[str, type[Model], dict[str, Any]]]:
+    """Yields the label, the model and the options of each entry of MODELS.
+
+    Those that are wrong as a whole are left out, because another check reports them.
+    """
+    for label, entry in conf.MODELS.items():
+        model = subjects.model_with_label(str(label))
+        if model is not None and isinstance(entry, dict):
+            yield str(label), model, entry
+
+
+def check_rules() -> list[checks.CheckMessage]:
+    """Checks that each `is_news` in MODELS names a function that exists."""
+    messages: list[checks.CheckMessage] = []
+    for label, _model, entry in _entries():
+        path = entry.get("is_news")
+        if not path or not isinstance(path, str):
+            continue
+        problem = function_problem(path)
+        if problem:
+            where = f"READTRACK['MODELS']['{label}']['is_news']"
             messages.append(
                 checks.Error(
-                    f"{model._meta.label}.{attribute} names '{name}', which is no field of it.",
-                    hint="Name its fields: in news_fields any, in news_author a foreign key.",
-                    id="readtrack.E009",
+                    f"{where} names '{path}', which is no function: {problem}.",
+                    hint="Give the path of a function that takes a row, and returns True for news.",
+                    id="readtrack.E065",
                 )
             )
     return messages
@@ -75,9 +113,8 @@ def _declarations() -> Iterator[Declaration]:
         # A model may lack the fields that Tracked names by default.
         if tracked.news_for is not Tracked.news_for:
             yield Declaration(f"{tracked._meta.label}.news_for", tracked, tracked.news_for)
-    for label, entry in conf.MODELS.items():
-        model = subjects.model_with_label(str(label))
-        if model is not None and isinstance(entry, dict) and "news_for" in entry:
+    for label, model, entry in _entries():
+        if "news_for" in entry:
             where = f"READTRACK['MODELS']['{label}']['news_for']"
             yield Declaration(where, model, entry["news_for"])
 

@@ -63,6 +63,7 @@ CHECKS: tuple[Check, ...] = (
     models.check_options,
     news.check_fields,
     news.check_relations,
+    news.check_rules,
     models.check_primary_keys,
     models.check_parents,
     models.check_count_fields,

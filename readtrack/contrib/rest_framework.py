@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
-from rest_framework.serializers import Field, ListSerializer
+from rest_framework.serializers import BooleanField, Field, IntegerField, ListSerializer
 
 from readtrack import reports
 
@@ -42,21 +42,28 @@ class NumberField(Field):  # type: ignore[misc]  # the framework has no types
         return map(self.get_attribute, instances)
 
 
-class ViewCountField(NumberField):
+# Each field is also one of the framework's own kinds, by which schemas of OpenAPI know its type.
+
+
+class ViewCountField(NumberField, IntegerField):  # type: ignore[misc]
     """The live views, as `reports.views` returns them."""
 
     numbers = staticmethod(reports.views)
 
 
-class UnreadCountField(NumberField):
-    """The number of new items for the user of the request; see `reports.unread_counts`."""
+class _OfReaderField(NumberField):
+    """Base of the fields whose numbers are those of the user of the request."""
 
     def numbers(self, objs: Iterable[Any]) -> Mapping[Any, int]:
         user = getattr(self.context.get("request"), "user", AnonymousUser())
         return reports.unread_counts(user, objs)
 
 
-class UnreadField(UnreadCountField):
+class UnreadCountField(_OfReaderField, IntegerField):  # type: ignore[misc]
+    """The number of new items for the user of the request; see `reports.unread_counts`."""
+
+
+class UnreadField(_OfReaderField, BooleanField):  # type: ignore[misc]
     """True if there is anything new."""
 
     def to_representation(self, value: Any) -> bool:

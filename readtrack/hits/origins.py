@@ -14,6 +14,7 @@ from readtrack.conf import cached_setting
 
 # Values of Sec-Fetch-Site. "none" is for a typed address or a bookmark, which no page sends.
 OWN_SITES = frozenset({"same-origin", "none"})
+OTHER_SITES = frozenset({"same-site", "cross-site"})
 # Values of Sec-Fetch-Dest (Fetch standard) for pages within a page.
 FRAMES = frozenset({"iframe", "frame", "embed", "object", "fencedframe"})
 # How the Accept header of <img>, <link rel=stylesheet>, <audio> and <video> begins.
@@ -78,6 +79,11 @@ def may_be_ahead(meta: Mapping[str, Any]) -> bool:
     which of their requests are ahead; of the others they may show a part without the page's script.
     """
     if meta.get("HTTP_SEC_FETCH_DEST") != "empty":
+        return False
+    # A trusted front end on another origin, which does not run the page's script. A service worker
+    # that hands a navigation on says from where that came.
+    is_navigation = meta.get("HTTP_SEC_FETCH_MODE") == "navigate"
+    if meta.get("HTTP_SEC_FETCH_SITE") in OTHER_SITES and not is_navigation:
         return False
     is_htmx_before_4 = "HTTP_HX_REQUEST" in meta and "HTTP_HX_REQUEST_TYPE" not in meta
     return not (is_htmx_before_4 or "HTTP_TURBO_FRAME" in meta)

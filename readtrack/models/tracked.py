@@ -108,6 +108,14 @@ class CountField(models.PositiveBigIntegerField):  # type: ignore[type-arg]  # g
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"default": 0, "db_default": 0, "editable": False, **kwargs})
 
+    def deconstruct(self) -> tuple[str, str, list[Any], dict[str, Any]]:
+        """Returns what a migration says of the field: a field of Django's own.
+
+        So old migrations need no change when a site removes readtrack.
+        """
+        name, _path, args, kwargs = super().deconstruct()
+        return name, "django.db.models.PositiveBigIntegerField", list(args), dict(kwargs)
+
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:  # noqa: FBT001 - Django's signature
         """Returns what `save()` writes: on an UPDATE the column itself, for a copy of a row 0."""
         if not add:

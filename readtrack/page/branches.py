@@ -43,13 +43,16 @@ def _divide(begun: list[Block], subject: str, place: int) -> None:
 
 
 def _ended(begun: list[Block], subject: str, place: int) -> list[int]:
-    """Removes the block that ends at the place. Returns the places of its placeholders."""
+    """Removes the block that ends at the place.
+
+    Returns the places of its placeholders; none unless it has all three, which the tag leaves.
+    """
     number = _innermost(begun, subject)
     if number is None:
         return []
     places = [*begun[number].places, place]
     del begun[number:]  # with those in it, which have no end
-    return places
+    return places if len(places) == 3 else []
 
 
 def _innermost(begun: list[Block], subject: str) -> int | None:

@@ -32,8 +32,10 @@ def text_of(response: Any) -> bytes | None:
     content: bytes = response.content
     encoding = packed_by(response)
     if encoding:
-        is_text = not NO_TEXT.match(_type_of(response))
-        return _with_mark(packing.unpacked(content, encoding)) if is_text else None
+        content_type = _type_of(response)
+        if NO_TEXT.match(content_type) or content_type.startswith("application/octet-stream"):
+            return None
+        return _with_mark(packing.unpacked(content, encoding))
     if MARK in content:
         return content
     if b"\0" in content[:4]:  # as in a wide charset, whose name takes longer to look up

@@ -154,7 +154,8 @@ def _nonce_of_page(context: Any, request: Any, *, is_shared: bool) -> str:
     """Returns the nonce of Django's context processor or of django-csp; "" without one."""
     if is_shared:  # all copies of the page have to be the same, and a nonce is new each time
         return ""
-    return str(context.get("csp_nonce", getattr(request, "csp_nonce", "")))
+    nonce = context.get("csp_nonce", getattr(request, "csp_nonce", None))
+    return "" if nonce is None else str(nonce)  # None without the middleware of the policy
 
 
 def nonce_of(request: Any) -> str:

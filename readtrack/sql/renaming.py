@@ -39,7 +39,7 @@ TABLES: Mapping[type[Model], Columns] = {
     History: Columns(("subject", "hour"), ("views", "visitors")),
     Popular: Columns(("subject", "days"), ("views", "visitors", "since", "until")),
     ReaderHistory: Columns(("subject", "hour"), ("readers",)),
-    Reset: Columns(("subject",), ("redis_time", "full_subject")),
+    Reset: Columns(("subject",), ("redis_time", "full_subject", "is_deletion")),
 }
 
 

@@ -302,12 +302,13 @@ def _carry(name: str, transit: Mapping[str, str], *, tag: str) -> str:
 
 
 def _rename_members(rename: Rename, *, at: datetime) -> None:
-    """Renames the subjects in sorted sets: what changed in the last hour, and resets."""
+    """Renames the subjects in sorted sets: what changed in the last hour, resets and deletions."""
     minutes = keys.trending_bucket.ttl // keys.MINUTE + 2
     slots = buckets.minute_buckets(minutes, until=at + buckets.MINUTE)
     tags = keys.tags() if rename.is_of_model else [keys.tag(rename.before)]
     for tag in tags:
-        names = [keys.reset(tag), *(keys.trending_bucket(tag, slot) for slot in slots)]
+        names = [keys.reset(tag), keys.purged(tag)]
+        names += [keys.trending_bucket(tag, slot) for slot in slots]
         calls: list[Call[Any]] = []
         for portion in scripts.sliced(names, SORTED_SETS_AT_ONCE):
             calls += _renamed_members(portion, rename)
@@ -329,10 +330,11 @@ def _renamed_members(names: Sequence[str], rename: Rename) -> list[Call[Any]]:
             if row is None or new_subject is None:
                 continue
             new_name = row.placed(parts, tag=keys.tag(new_subject))
-            if row is keys.reset:
-                calls.append(Call("ZADD", [new_name], ("GT", score, new_subject)))
-            else:
+            if row is keys.trending_bucket:
                 calls.append(Call("ZINCRBY", [new_name], (score, new_subject)))
+            else:
+                calls.append(Call("ZADD", [new_name], ("GT", score, new_subject)))
+            if row is not keys.reset:
                 calls.append(Call("EXPIRE", [new_name], (row.ttl,)))
             calls.append(Call("ZREM", [name], (subject,)))
     return calls

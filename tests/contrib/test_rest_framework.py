@@ -6,7 +6,8 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 from pytest_django import DjangoAssertNumQueries
 from rest_framework.generics import RetrieveUpdateAPIView
-from rest_framework.serializers import ModelSerializer
+from rest_framework.metadata import SimpleMetadata
+from rest_framework.serializers import BooleanField, IntegerField, ModelSerializer
 
 from readtrack import tracker
 from readtrack.contrib.rest_framework import (
@@ -121,3 +122,21 @@ def test_a_view_counts_what_it_retrieves(rf: Any, method: str, views: int) -> No
 def test_a_manager_in_place_of_a_queryset_is_a_list_as_well(posts: list[Any]) -> None:
     shown = PostSerializer(Post.objects, many=True).data
     assert sorted(row["views"] for row in shown) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("field", "kind"),
+    [
+        (ViewCountField(), "integer"),
+        (UnreadCountField(), "integer"),
+        (UnreadCountField(source="category"), "integer"),
+        (UnreadField(), "boolean"),
+        (UnreadField(source="category", help_text="Something is new"), "boolean"),
+    ],
+    ids=repr,
+)
+def test_a_schema_knows_the_type_of_each_field(field: Any, kind: str) -> None:
+    assert SimpleMetadata().get_field_info(field)["type"] == kind
+    # Generators of OpenAPI ask for the class.
+    assert isinstance(field, IntegerField) is (kind == "integer")
+    assert isinstance(field, BooleanField) is (kind == "boolean")

@@ -240,7 +240,7 @@ class FlushMachine(RuleBasedStateMachine):
         if is_flushed:
             self._flush(only_changed=False)
         else:
-            self.books.lose_hours()
+            self.books.neglect(self.pks)
         FlushRun.objects.update(flushed_until=F("flushed_until") - MICROSECONDS)
         Archive.objects.update(hour=F("hour") - HOURS)
         charted = History.objects.filter(hour__gt=0)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.core import serializers
 from django.core.management import call_command
+from django.db.migrations.serializer import serializer_factory
 from django.db.models import F, Manager
 from pytest_django import DjangoAssertNumQueries
 from redis import Redis
@@ -298,3 +299,15 @@ def test_deferred_numbers_of_visitors_take_one_query(
         assert list(reports.visitors(rows).values()) == [10, 11, 12]
     with django_assert_num_queries(1):
         assert reports.visitors_together(rows) == 12
+
+
+@pytest.mark.parametrize(("model", "name"), [(Post, "view_count"), (Article, "visitor_count")])
+def test_a_migration_names_a_field_of_djangos_own(model: Any, name: str) -> None:
+    """So a site that removes readtrack need not change its old migrations."""
+    written, imports = serializer_factory(model._meta.get_field(name)).serialize()
+    assert written.startswith("models.PositiveBigIntegerField(db_default=0, default=0, ")
+    assert imports == {"from django.db import models"}
+
+
+def test_a_field_of_djangos_own_in_a_migration_is_no_change() -> None:
+    call_command("makemigrations", "site", check_changes=True, dry_run=True, verbosity=0)

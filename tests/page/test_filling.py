@@ -582,9 +582,11 @@ def test_a_page_that_cannot_be_filled_in_says_so_with_debug(
         text = template("{% view_count post exact %}", request, post=post)
         if "mail" in request.GET:
             return HttpResponse("sent")
+        if "truncated" in request.GET:
+            return HttpResponse(text[:20])
         return HttpResponse(text[::-1], headers={"Content-Encoding": "x-own"})
 
-    for query in ("", "?mail"):
+    for query in ("", "?mail", "?truncated"):
         caplog.clear()
         assert "X-Readtrack" not in ReadTrackMiddleware(page)(rf.get(f"/{query}"))  # type: ignore[operator]
         settings.DEBUG = True

@@ -185,3 +185,14 @@ def test_a_page_that_was_cached_yesterday_still_catches_a_robot(
     clock(MIDNIGHT + timedelta(hours=47, minutes=59))
     visit(factories.browser(), address_in(page.text), **OWN)
     assert marks(redis) == 1
+
+
+def test_a_page_from_before_a_change_of_the_secret_key_still_catches_a_robot(
+    redis: Redis, settings: Settings
+) -> None:
+    address = link()
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "new"
+    assert address != link()
+    visit(Client(), address, **OWN)
+    assert marks(redis) > 0

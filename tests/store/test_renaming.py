@@ -11,6 +11,9 @@ from redis import Redis
 
 from readtrack import buckets, tracker
 from readtrack.hits.visitors import Visitor
+from readtrack.models import Reset
+from readtrack.sql import deletions
+from readtrack.sql import renaming as sql_renaming
 from readtrack.store import (
     counters,
     keys,
@@ -351,3 +354,14 @@ def test_pages_that_count_under_either_name_meanwhile_lose_nothing(partitions: i
     acknowledged = counted["a"] + counted["b"]
     assert {name.rpartition(":")[2]: one.views for name, one in totals.items()} == acknowledged
     assert min(acknowledged.values()) > 5
+
+
+def test_what_was_noted_of_resets_and_deletions_follows(redis: Redis, partitions: int) -> None:
+    redis.zadd(keys.purged(keys.tag(OLD)), {OLD: 5})
+    deletions.note_times({OLD: 7}, is_deletion=True)
+    deletions.note_times({"site.post:8": 9})
+    move()
+    sql_renaming.rename_model("site.post", "site.article", pks=[7, 8])
+    assert redis.zscore(keys.purged(keys.tag(NEW)), NEW) == 5
+    rows = Reset.objects.order_by("pk").values_list("subject", "redis_time", "is_deletion")
+    assert [*rows] == [(NEW, 7, True), ("site.article:8", 9, False)]

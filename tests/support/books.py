@@ -129,11 +129,13 @@ class Books:
         self.is_vague = self.is_vague or is_vague
         self.is_whole = False
 
-    def lose_hours(self) -> None:
-        """The hours of models have expired before a flush stored them."""
+    def neglect(self, pks: Iterable[Any]) -> None:
+        """The hours of models, and the buckets that say what changed, have expired before a flush
+        stored them. So hashes wait for the archive, or without a total for the next view.
+        """
         self.model_owed = min(self.model_owed, self.model_stored())
         self.is_model_exact = False
-        self.is_whole = False
+        self.lose(pks, *dict([ENTERED, READ, *map(on, DEVICES)]), is_vague=False)
 
     def reset(self, pk: Any, *, is_alone: bool) -> None:
         self.before_reset[pk] += self.counted[pk]

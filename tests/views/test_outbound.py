@@ -3,6 +3,7 @@
 import pytest
 from django.template import Context, Template
 from django.test import Client
+from pytest_django import Settings
 from redis import Redis
 
 from readtrack import tracker
@@ -130,3 +131,14 @@ def test_the_tag_of_nothing_is_the_plain_target(post: object) -> None:
         == "https://a.b/?x=1&amp;y"
     )
     assert template.render(Context({"post": post, "url": "javascript:alert(1)"})) == ""
+
+
+def test_a_link_outlives_a_change_of_the_secret_key(
+    visitor: Client, redis: Redis, settings: Settings
+) -> None:
+    link = outbound_url(factories.post(), "https://example.com/")
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "new"
+    assert visitor.get(link)["Location"] == "https://example.com/"
+    settings.SECRET_KEY_FALLBACKS = []
+    assert visitor.get(link).status_code == 404

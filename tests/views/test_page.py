@@ -21,7 +21,7 @@ from django.http import HttpResponse
 from django.template import engines
 from django.test import AsyncClient, Client
 from django.urls import path
-from django.utils.functional import SimpleLazyObject
+from django.utils.functional import SimpleLazyObject, empty
 from django.utils.translation import get_language, override
 from django.views.decorators.cache import cache_page
 from django.views.generic import DetailView
@@ -221,6 +221,10 @@ FETCHED = {"Sec-Fetch-Dest": "empty", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Site"
 AHEAD = {
     "a service worker, cache.add": {},
     "a service worker, a navigation": {"Sec-Fetch-Mode": "navigate"},
+    "a service worker, a link elsewhere": {
+        "Sec-Fetch-Mode": "navigate",
+        "Sec-Fetch-Site": "cross-site",
+    },
     "XMLHttpRequest": {"X-Requested-With": "XMLHttpRequest"},
     "Unpoly": {"X-Up-Version": "3.14.3", "X-Up-Target": "main"},
     "htmx 4": {"HX-Request": "true", "HX-Request-Type": "full", "HX-Boosted": "true"},
@@ -231,6 +235,7 @@ SHOWN = {
     "a frame by Turbo": {"Turbo-Frame": "main"},
     "a tab": {"Sec-Fetch-Dest": "document", "Sec-Fetch-Mode": "navigate"},
     "a frame": {"Sec-Fetch-Dest": "iframe", "Sec-Fetch-Mode": "navigate"},
+    "a trusted front end": {"Sec-Fetch-Site": "cross-site", "Origin": "https://front.example"},
 }
 
 
@@ -252,7 +257,10 @@ def test_a_page_that_javascript_fetches_counts_when_it_is_looked_at(
 
 
 @pytest.mark.parametrize("by", SHOWN)
-def test_a_page_that_is_shown_in_part_counts_at_once(post: Post, by: str) -> None:
+def test_a_page_that_is_shown_without_its_script_counts_at_once(
+    settings: Settings, post: Post, by: str
+) -> None:
+    settings.CSRF_TRUSTED_ORIGINS = ["https://front.example"]
     factories.browser().get(f"/read/{post.pk}/", headers={**FETCHED, **SHOWN[by]})
     assert views(post) == 1
 
@@ -379,11 +387,54 @@ class PolicyMiddleware:
         return response
 
 
+class LazyNonce(SimpleLazyObject):
+    """A nonce of Django 6, which is false until somebody has asked for it."""
+
+    def __init__(self) -> None:
+        super().__init__(secrets.token_urlsafe)
+
+    def __bool__(self) -> bool:
+        return self._wrapped is not empty
+
+
+class DjangosPolicyMiddleware(PolicyMiddleware):
+    """A policy whose nonce is in the header only if the page has it, as that of Django 6 is."""
+
+    def __call__(self, request: Any) -> Any:
+        request._csp_nonce = LazyNonce()
+        response = self.get_response(request)
+        if request._csp_nonce:
+            response["Content-Security-Policy"] = f"script-src 'nonce-{request._csp_nonce}'"
+        return response
+
+
+def csp(request: Any) -> dict[str, Any]:
+    """The context processor of Django 6."""
+    return {"csp_nonce": getattr(request, "_csp_nonce", None)}
+
+
+@pytest.fixture
+def _processor(settings: Settings) -> None:
+    [templates, *others] = settings.TEMPLATES
+    options = templates["OPTIONS"]
+    processors = [*options["context_processors"], f"{__name__}.csp"]
+    options = {**options, "context_processors": processors}
+    settings.TEMPLATES = [{**templates, "OPTIONS": options}, *others]
+
+
+@pytest.mark.usefixtures("_processor")
+def test_without_the_middleware_of_the_policy_there_is_no_nonce(post: Post) -> None:
+    assert "nonce" not in factories.browser().get(f"/read/{post.pk}/").text
+
+
 @pytest.mark.parametrize("kind", ["cached", "read", "plain"])
+@pytest.mark.parametrize("middleware", ["PolicyMiddleware", "DjangosPolicyMiddleware"])
 def test_a_page_out_of_the_cache_has_the_nonce_of_its_moment(
-    settings: Settings, post: Post, kind: str
+    settings: Settings, request: pytest.FixtureRequest, post: Post, kind: str, middleware: str
 ) -> None:
-    settings.MIDDLEWARE = [f"{__name__}.PolicyMiddleware", *settings.MIDDLEWARE]
+    settings.MIDDLEWARE = [f"{__name__}.{middleware}", *settings.MIDDLEWARE]
+    if middleware == "DjangosPolicyMiddleware":
+        request.getfixturevalue("_processor")
     nonces = set()
     for _ in range(3):
         response = factories.browser().get(f"/{kind}/{post.pk}/")

@@ -5,8 +5,6 @@ import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
 
-import readtrack.models.tracked
-
 
 class Migration(migrations.Migration):
     initial = True
@@ -35,11 +33,11 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 (
                     "view_count",
-                    readtrack.models.tracked.CountField(db_default=0, default=0, editable=False, verbose_name="views"),
+                    models.PositiveBigIntegerField(db_default=0, default=0, editable=False, verbose_name="views"),
                 ),
                 (
                     "visitor_count",
-                    readtrack.models.tracked.CountField(
+                    models.PositiveBigIntegerField(
                         db_default=0, default=0, editable=False, verbose_name="unique visitors"
                     ),
                 ),
