@@ -20,7 +20,7 @@ from django.utils.dateparse import parse_datetime
 from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.hits import exclusions, readers, visitors
-from readtrack.imports import logs
+from readtrack.imports import lines
 from readtrack.imports.ledger import MOST_VIEWS, Batch, ImportRefusedError, Report, add, resume
 from readtrack.models import Import
 from readtrack.sql import databases, row_counts
@@ -181,7 +181,8 @@ def _rows_of_objects(
     The rows are about objects of the model.
     """
     object_pks = {row.pk: _pk_of(model, row.object_pk) for row in rows}
-    stored = row_counts.stored(model, [pk for pk in object_pks.values() if pk is not None])
+    known_pks = [pk for pk in object_pks.values() if pk is not None]
+    stored = row_counts.stored_of_any(model, known_pks)
     for row in rows:
         pk = object_pks[row.pk]
         if pk in stored:
@@ -247,7 +248,7 @@ def _time(text: str | None, *, using: str) -> datetime | None:
         if at.tzinfo is None and settings.USE_TZ:
             at = at.replace(tzinfo=connections[using].timezone)
         at = buckets.now(at)
-        if at.year in logs.YEARS:
+        if at.year in lines.YEARS:
             return at
     return None
 
