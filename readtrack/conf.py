@@ -46,7 +46,7 @@ class Conf:
     COUNT_BY: Literal["either", "server", "script"] = "either"  # who counts a page with the script; either: the first
     SCRIPT: str = "page.js"  # name of the script and of the address that it calls, below that of `readtrack.urls`
     SCRIPT_AGE: int = 86_400  # seconds for which a page counts after it was made; longer than caches keep it
-    SHARED_PATHS: Sequence[str] = ()  # regular expressions: paths of pages that are the same for everybody
+    SHARED_PATHS: Sequence[str] = ()  # regular expressions: paths (as the URLconf sees them) of pages that are the same for everybody
     READ_WHEN: Literal["shown", "read"] = "shown"  # a dot goes out: page shown, or its marked text really read
 
     # Unique visitors
@@ -63,7 +63,7 @@ class Conf:
     BOTS: Sequence[str] = ()  # regular expressions: user agents of more robots
     NOT_BOTS: Sequence[str] = ()  # regular expressions: user agents of people that would be taken for robots
     IS_BOT: str = ""  # path of a function (user agent) -> bool that replaces the is-bot package
-    EXCLUDE: Mapping[str, Any] = {}  # views left out: staff, groups, permissions, paths, networks, function
+    EXCLUDE: Mapping[str, Any] = {}  # views left out: staff, groups, permissions, paths, networks, function; reads: True leaves out reads, too
     DEBUG_HEADER: bool = False  # adds X-Readtrack to every response that could count, as DEBUG does
 
     # Visitors

@@ -93,7 +93,7 @@ def _close(request: TrackedRequest, response: HttpResponseBase) -> None:
 def _has_shared_path(request: HttpRequest) -> bool:
     """Returns True if SHARED_PATHS says that the page is the same for everybody."""
     expressions, _ = patterns("SHARED_PATHS")
-    return any(expression.search(request.path) for expression in expressions)
+    return any(expression.search(request.path_info) for expression in expressions)
 
 
 class Activity(NamedTuple):
@@ -305,8 +305,12 @@ def judge(
 
 
 def _excluded(verdict: Verdict) -> Verdict:
-    """Returns the verdict on an excluded hit: its reads stay, so that the reader's dots go out."""
+    """Returns the verdict on an excluded hit: its reads stay, so that the reader's dots go out,
+    unless EXCLUDE leaves out reads as well.
+    """
     activity = verdict.activity
+    if exclusions.leaves_out_reads():
+        return Verdict(NO_ACTIVITY, verdict.reason or "excluded")
     if not (activity.views or activity.steps or activity.reading):
         return verdict
     return Verdict(Activity(reads=activity.reads), verdict.reason or "excluded")

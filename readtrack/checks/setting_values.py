@@ -138,7 +138,7 @@ def check_address_header() -> list[checks.CheckMessage]:
             f"READTRACK['ADDRESS_HEADER'] is {conf.ADDRESS_HEADER!r},"
             " which cannot be the name of a header.",
             hint="Give the name as the proxy sends it, such as 'X-Forwarded-For' or 'Forwarded'.",
-            id="readtrack.E057",
+            id="readtrack.E073",
         )
     ]
 
@@ -173,7 +173,7 @@ def check_cookie_path() -> list[checks.CheckMessage]:
                 "Give it the path below which browsers see the site's pages, such as '/shop',"
                 " or leave it out for '/'."
             ),
-            id="readtrack.E055",
+            id="readtrack.E071",
         )
     ]
 
@@ -194,7 +194,7 @@ def check_cookie_domain() -> list[checks.CheckMessage]:
                 "Give it a domain without scheme, port and path that the hosts in ALLOWED_HOSTS"
                 " are in, or leave it out for the host of each page."
             ),
-            id="readtrack.E056",
+            id="readtrack.E072",
         )
     ]
 
@@ -276,7 +276,8 @@ def check_exclusions() -> list[checks.CheckMessage]:
             hint=(
                 "Give 'staff': True; lists of names in 'groups', of 'app.codename' in"
                 " 'permissions', of regular expressions in 'paths', of addresses in 'networks';"
-                " and in 'function' the path of a function (request)."
+                " in 'function' the path of a function (request); and 'reads': True to leave out"
+                " reads as well."
             ),
             id="readtrack.E026",
         )

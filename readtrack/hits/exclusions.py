@@ -28,7 +28,8 @@ class Rules(NamedTuple):
 def rules() -> Rules:
     """Returns the rules of EXCLUDE."""
     by_key: dict[str, list[Any]] = {
-        key: [] for key in ("staff", "groups", "permissions", "paths", "networks", "function")
+        key: []
+        for key in ("staff", "groups", "permissions", "paths", "networks", "function", "reads")
     }
     problems: list[tuple[str, Any]] = []
     for key, given in conf.EXCLUDE.items():
@@ -46,7 +47,7 @@ def _rule(key: str, value: Any) -> Any:
 
     Raises ValueError or re.error for a value that cannot be used.
     """
-    if key == "staff":
+    if key in {"staff", "reads"}:
         if not isinstance(value, bool):
             raise ValueError(value)
         return value
@@ -90,9 +91,20 @@ def _comes_from_admin(request: HttpRequest) -> bool:
     """Returns True if the referrer is a page of Django's admin."""
     with suppress(ValueError, Resolver404):
         path = urlsplit(request.META.get("HTTP_REFERER", "")).path
-        match = resolve(path.removeprefix(request.META.get("SCRIPT_NAME", "")))
+        match = resolve(_path_of_urlconf(path, request))
         return "admin" in match.app_names
     return False
+
+
+def _path_of_urlconf(path: str, request: HttpRequest) -> str:
+    """Returns the path as the site's URLconf sees it, without the script name."""
+    script_name: str = request.META.get("SCRIPT_NAME", "")
+    return path.removeprefix(script_name.rstrip("/"))
+
+
+def leaves_out_reads() -> bool:
+    """Returns True if EXCLUDE says that an excluded hit puts no dot out."""
+    return True in rules().by_key["reads"]
 
 
 def is_excluded_line(path: str, address: str) -> bool:
@@ -114,7 +126,8 @@ def _is_excluded_by_rule(request: HttpRequest, user: Any | None) -> bool:
     client = ""
     if by_key["networks"]:
         client = addresses.network(*addresses.hops(request.META))
-    if is_excluded_line(request.path, client):
+    # Not by `path_info`, because of what a page's script reports only `path` is the page's.
+    if is_excluded_line(_path_of_urlconf(request.path, request), client):
         return True
     return any(import_string(function)(request) is True for function in by_key["function"])
 

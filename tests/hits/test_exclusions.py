@@ -92,6 +92,46 @@ def test_the_dots_of_whoever_is_left_out_go_on_working(settings: Settings) -> No
     assert reports.unread(user, [category]) == set()
 
 
+@pytest.mark.parametrize("paths", [["^/nothing/", "^/posts/"], ["^/posts/[0-9]+/$"]])
+@pytest.mark.parametrize("by_setting", [False, True], ids=["SCRIPT_NAME", "FORCE_SCRIPT_NAME"])
+def test_paths_are_those_of_the_urlconf_below_a_script_name_too(
+    settings: Settings, paths: list[str], *, by_setting: bool
+) -> None:
+    post = factories.post()
+    server: Any = {}
+    if by_setting:
+        settings.FORCE_SCRIPT_NAME = "/shop"
+    else:
+        server = {"SCRIPT_NAME": "/shop"}
+    settings.READTRACK = {"EXCLUDE": {"paths": paths}}
+    factories.browser().get(f"/posts/{post.pk}/", **server)
+    assert views(post) == 0
+    settings.READTRACK = {"EXCLUDE": {"paths": ["^/shop/"]}}
+    factories.browser().get(f"/posts/{post.pk}/", **server)
+    assert views(post) == 1
+
+
+@pytest.mark.usefixtures("redis_in_use")
+@pytest.mark.parametrize("rule", [{"function": f"{__name__}.is_kiosk"}, {"staff": True}])
+def test_dots_of_whoever_is_left_out_may_stay(settings: Settings, rule: dict[str, Any]) -> None:
+    user, category = factories.user(is_staff=True), factories.category()
+    page = f"/categories/{category.pk}/?kiosk"
+    settings.READTRACK = {"EXCLUDE": {**rule, "reads": True}}
+    factories.browser(user).get(page)
+    assert reports.unread(user, [category]) == {category}
+    settings.READTRACK = {"EXCLUDE": {**rule, "reads": False}}
+    factories.browser(user).get(page)
+    assert reports.unread(user, [category]) == set()
+
+
+@pytest.mark.usefixtures("redis_in_use")
+def test_a_reader_who_is_not_left_out_puts_dots_out_as_before(settings: Settings) -> None:
+    user, category = factories.user(), factories.category()
+    settings.READTRACK = {"EXCLUDE": {"staff": True, "reads": True}}
+    factories.browser(user).get(f"/categories/{category.pk}/?kiosk")
+    assert reports.unread(user, [category]) == set()
+
+
 def test_no_step_of_a_funnel_counts_for_whoever_is_left_out(settings: Settings) -> None:
     settings.READTRACK = {"EXCLUDE": {"staff": True}, "FUNNELS": True}
     post = factories.post()

@@ -766,6 +766,18 @@ def test_a_shared_page_is_named_by_its_path_as_well(settings: Settings, post: Po
     assert views(post) == 0
 
 
+def test_below_a_script_name_a_shared_page_is_named_by_its_path_in_the_urlconf(
+    settings: Settings, post: Post
+) -> None:
+    settings.FORCE_SCRIPT_NAME = "/shop"
+    settings.READTRACK = {"SHARED_PATHS": ["^/read/"]}
+    page = factories.browser(factories.user()).get(f"/read/{post.pk}/")
+    assert not page.has_header("Vary")
+    assert views(post) == 0
+    settings.READTRACK = {"SHARED_PATHS": ["^/shop/read/"]}
+    assert factories.browser(factories.user()).get(f"/read/{post.pk}/").has_header("Vary")
+
+
 def test_a_shared_page_is_counted_by_the_server_alone_where_the_site_says_so(
     settings: Settings, post: Post
 ) -> None:
