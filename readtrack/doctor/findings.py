@@ -5,7 +5,7 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import NamedTuple
 
-from django.db import Error
+from django.db import DataError, Error, IntegrityError, NotSupportedError
 
 from readtrack.conf import conf
 from readtrack.doctor.measurements import (
@@ -403,6 +403,11 @@ def failure(error: connection.RedisError | Error) -> Finding:
             f"Redis failed: {error_name}: {text}",
             f"CACHES['{conf.CACHE}'] points at {connection.address()}."
             " Is Redis running there, and can this machine reach it?",
+        )
+    if isinstance(error, (DataError, IntegrityError, NotSupportedError)):
+        return _error(
+            f"The database refused a value or a statement: {error_name}: {text}",
+            "It answers, so it is running. Look for the value that it names.",
         )
     return _error(
         f"The database failed: {text}",

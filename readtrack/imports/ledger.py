@@ -7,9 +7,10 @@ A position is a number of bytes of a log, or a primary key of a table.
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -17,8 +18,9 @@ from django.db import transaction
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.flush import run, settling
-from readtrack.models import Import
+from readtrack.models import Import, ImportedLines
 from readtrack.sql import databases, epochs, past_hours
+from readtrack.store import connection as redis_connection
 from readtrack.store import counters, keys, scripts, uniques
 from readtrack.subjects import label_in
 
@@ -33,6 +35,8 @@ NAMED_REFUSALS = 20  # refusals that a report names, because a damaged table may
 # The hours of models that an import adds to Redis: the last ones, but not the oldest that Redis
 # has, because these may expire before the next flush. All earlier hours are added to SQL's history.
 LIVE_HOURS = counters.MODEL_HOURS - 3
+
+NEVER_RESET = 2**63  # µs; later than any reset
 
 # Answers of apply.lua.
 REFUSED = 0  # Redis does not have the announcement of the batch, so it may have lost its data
@@ -52,6 +56,7 @@ class Report:
     # By reason: one of a live hit, or one of the import.
     skipped: Counter[str] = field(default_factory=Counter)
     not_resolved: Counter[str] = field(default_factory=Counter)  # paths of a log, by pattern
+    finished: int = 0  # logs that were imported before and have nothing new
     notes: list[str] = field(default_factory=list)
     _refusals: int = field(default=0, compare=False, repr=False)
 
@@ -81,6 +86,8 @@ class Batch:
     hours: Counter[tuple[str, int]] = field(default_factory=Counter)  # by subject and hour
     # Ids of visitors by subject.
     visitors: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    # Start and end of each range of lines that counted, in bytes of the log.
+    ranges: list[int] = field(default_factory=list)
     # The hour (since 1970) in which the batch was begun.
     present_hour: int = field(default_factory=lambda: buckets.hour_index(buckets.now()))
 
@@ -94,6 +101,13 @@ class Batch:
         self.views[subject] += 1
         self.hours[subject, min(hour, self.present_hour)] += 1
         self.visitors[subject].add(visitor)
+
+    def add_line(self, *, start: int, end: int) -> None:
+        """Notes that the line between these positions counted."""
+        if self.ranges and self.ranges[-1] == start:
+            self.ranges[-1] = end
+        else:
+            self.ranges += (start, end)
 
 
 class SubjectHour(NamedTuple):
@@ -111,6 +125,7 @@ class Part(NamedTuple):
     hours: list[SubjectHour]
     # The first hour of models that is added to Redis. Earlier hours are added to SQL's history.
     first_live_hour: int
+    ranges: list[int]  # as those of the batch
 
     @property
     def present_hour(self) -> int:
@@ -122,16 +137,41 @@ def part_of(batch: Batch, *, at: datetime) -> str:
     """Returns the batch as the JSON of a Part, for the record of the import."""
     hours = [SubjectHour(*key, count) for key, count in batch.hours.items()]
     first_live_hour = buckets.hour_index(at) - LIVE_HOURS
-    return json.dumps(Part(batch.views, hours, first_live_hour)._asdict())
+    return json.dumps(Part(batch.views, hours, first_live_hour, batch.ranges)._asdict())
 
 
 def _parsed(part: str) -> Part:
     """Returns the part that the record keeps as JSON. For "" it is empty."""
     if not part:
-        return Part({}, [], 0)
+        return Part({}, [], 0, [])
     values = json.loads(part)
     hours = [SubjectHour(*entry) for entry in values["hours"]]
-    return Part(values["views"], hours, values["first_live_hour"])
+    return Part(values["views"], hours, values["first_live_hour"], values["ranges"])
+
+
+class CountedRange(NamedTuple):
+    """Lines of a log that have counted."""
+
+    start: int  # bytes from the start of the log
+    end: int
+    redis_time: int  # when they were added (µs)
+
+
+def counted_ranges(record: Import, *, until: int = 0) -> Iterator[CountedRange]:
+    """Yields which lines of the log have counted by that import, in their order.
+
+    Lines between the import's position and `until`, where it would go on, are among them: they may
+    have counted.
+    """
+    batches = ImportedLines.objects.filter(record=record).order_by("position")
+    position = 0
+    while batch := batches.filter(position__gt=position).first():
+        numbers = iter(accumulate(json.loads(batch.ranges)))
+        for start, end in zip(numbers, numbers, strict=True):
+            yield CountedRange(start, end, batch.redis_time)
+        position = batch.position
+    if until > record.position:
+        yield CountedRange(record.position, until, redis_time=NEVER_RESET)
 
 
 class ImportState(NamedTuple):
@@ -290,7 +330,9 @@ def resume(
     if not dry_run:
         new_digest = digest(resumed.position)
         if new_digest is not None:  # None for an older copy of the log, which ends sooner
-            _confirm(record, resumed.position, digest=new_digest)
+            # Its lines may have counted, so they do not count if the log is judged again.
+            passed_over = [record.position, resumed.position]
+            _confirm(record, resumed.position, digest=new_digest, ranges=passed_over)
     return resumed
 
 
@@ -334,7 +376,8 @@ def _finish(record: Import, states: Mapping[str, ImportState], *, done: int, dig
     run.flush()
     if part:
         totals = totals_after(record.source, _parsed(part).views, position=done)
-    _confirm(record, done, digest=new_digest, part=part, totals=totals)
+    ranges = _parsed(part).ranges if part else [before, done]
+    _confirm(record, done, digest=new_digest, part=part, ranges=ranges, totals=totals)
     return lost
 
 
@@ -365,7 +408,7 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> dic
     totals = totals_after(record.source, batch.views, position=position)
     _check(len(totals) == len(batch.views))
     # 5. SQL moves the position, and fills in the history.
-    _confirm(record, position, digest=digest, part=part, totals=totals)
+    _confirm(record, position, digest=digest, part=part, ranges=batch.ranges, totals=totals)
     not_added = [subject for subject, total in totals.items() if total == NOT_ADDED]
     return {subject: batch.views[subject] for subject in not_added}
 
@@ -397,12 +440,19 @@ def _add_to_redis(source: str, part: str, *, before: int, after: int) -> bool:
 
 
 def _confirm(
-    record: Import, position: int, *, digest: str, part: str = "", totals: Mapping[str, int] = {}
+    record: Import,
+    position: int,
+    *,
+    digest: str,
+    part: str = "",
+    ranges: Sequence[int] = (),
+    totals: Mapping[str, int] = {},
 ) -> None:
-    """Moves the position and fills in the history, in one transaction.
+    """Moves the position, notes which lines counted and fills in the history, in one transaction.
 
-    `part` is the batch as JSON, `totals` are the totals of its subjects right after it was added.
-    Raises ImportRefusedError if another import has moved the position meanwhile.
+    `part` is the batch as JSON, `ranges` are those of its lines, and `totals` are the totals of its
+    subjects right after it was added. Raises ImportRefusedError if another import has moved the
+    position meanwhile.
     """
     columns = {
         "position": position,
@@ -411,7 +461,10 @@ def _confirm(
         "digest": digest,
         "since": record.since,
         "until": record.until,
+        "times": record.times,
     }
+    redis_time = redis_connection.server_time(patient=True) if ranges else 0
+    distances = [end - start for start, end in pairwise([0, *ranges])]
     batch = _parsed(part)
     added = {subject: total for subject, total in totals.items() if total != NOT_ADDED}
     connection = databases.of(Import)
@@ -420,6 +473,13 @@ def _confirm(
         with transaction.atomic(using=connection.alias):
             unchanged = Import.objects.filter(pk=record.pk, position=record.position)
             _check(unchanged.update(**columns))
+            if ranges:
+                ImportedLines.objects.create(
+                    record=record,
+                    position=position,
+                    ranges=json.dumps(distances, separators=(",", ":")),
+                    redis_time=redis_time,
+                )
             if part and conf.HISTORY:
                 past_hours.raise_hours(batch.hours, added, first_live=batch.first_live_hour)
 

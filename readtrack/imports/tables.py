@@ -20,7 +20,7 @@ from django.utils.dateparse import parse_datetime
 from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.hits import exclusions, readers, visitors
-from readtrack.imports import logs
+from readtrack.imports import lines
 from readtrack.imports.ledger import MOST_VIEWS, Batch, ImportRefusedError, Report, add, resume
 from readtrack.models import Import
 from readtrack.sql import databases, row_counts
@@ -247,7 +247,7 @@ def _time(text: str | None, *, using: str) -> datetime | None:
         if at.tzinfo is None and settings.USE_TZ:
             at = at.replace(tzinfo=connections[using].timezone)
         at = buckets.now(at)
-        if at.year in logs.YEARS:
+        if at.year in lines.YEARS:
             return at
     return None
 

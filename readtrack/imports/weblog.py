@@ -4,14 +4,14 @@ the log has.
 
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.apps import apps
 from django.conf import settings
@@ -21,7 +21,7 @@ from django.core.exceptions import (
     ObjectDoesNotExist,
     ValidationError,
 )
-from django.db import DataError, models
+from django.db import DataError, InterfaceError, OperationalError, models
 from django.http import Http404
 from django.urls import Resolver404, ResolverMatch, get_script_prefix, resolve
 from django.utils.translation import get_language_from_path, override
@@ -31,10 +31,10 @@ from readtrack.conf import conf
 from readtrack.doctor.wording import counted
 from readtrack.flush.run import flush
 from readtrack.hits import addresses, exclusions, hit, visitors
-from readtrack.imports import ledger, logs
-from readtrack.models import FlushRun, Import
+from readtrack.imports import ledger, lines, logs
+from readtrack.models import FlushRun, Import, Reset
 from readtrack.store.counting import rate_limit
-from readtrack.subjects import is_counted, subject_of, subject_of_row
+from readtrack.subjects import is_counted, subject_column, subject_of, subject_of_row
 
 LINES = 1_000  # lines that are judged before the progress is reported
 PATIENCE = 200_000  # lines after which the position is stored even if few views counted
@@ -48,6 +48,8 @@ OVERLAP = 60
 # of visitors.
 MANY_LINES = 1_000
 FEW_ADDRESSES = 10
+NAMED_OVERLAPS = 3  # pairs of logs with lines of the same times that a note names
+NAMED_FAILURES = 5  # errors of looking up a path that notes have an example of
 
 # UUIDs and numbers in a path.
 _NUMBERS = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9]+")
@@ -84,6 +86,33 @@ def subject_at(path: str) -> str | None:
     if rule:
         return _subject_by_model(rule, match)
     return _subject_by_view(match)
+
+
+class Found(NamedTuple):
+    """What was found out about a path."""
+
+    subject: str | None  # as `subject_at` returns it
+    error: str = ""  # that looking it up has raised
+
+
+def found_at(path: str) -> Found:
+    """Returns what the page at that path shows. Errors of a site's views and functions, and of the
+    database about one path, are in the answer. Raises django.db.Error if the database is gone.
+    """
+    try:
+        return Found(subject_at(path))
+    except Exception as error:
+        if isinstance(error, (OperationalError, InterfaceError)):
+            Import.objects.exists()  # raises the same error if the database is gone
+        first_line, _, _ = str(error).strip().partition("\n")
+        return Found(None, error=f"{type(error).__name__}: {first_line}")
+
+
+def printable(text: str) -> str:
+    """Returns the text without characters that control a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def _subject_by_function(
@@ -154,7 +183,49 @@ def _subject_in(queryset: "models.QuerySet[Any]", *, field: str, value: Any) -> 
     return "" if pk is None else subject_of_row(model, pk)
 
 
-def _client_of(line: logs.Line) -> str:
+def reset_time(subject: str) -> int:
+    """Returns when the subject was last reset (µs of Redis's clock), or 0."""
+    resets = Reset.objects.filter(subject=subject_column(subject))
+    return resets.values_list("redis_time", flat=True).first() or 0
+
+
+class _JudgedBefore:
+    """Tells which lines of a log have counted by another import of it. Ask in the order of lines."""
+
+    def __init__(self, earlier: logs.Earlier) -> None:
+        self._ranges: Iterator[ledger.CountedRange] = ledger.counted_ranges(
+            earlier.record, until=earlier.position
+        )
+        self._range = next(self._ranges, None)
+
+    def counted_at(self, end: int) -> int:
+        """Returns when the line that ends there was added (µs of Redis's clock); 0 if it was not."""
+        while self._range is not None and self._range.end < end:
+            self._range = next(self._ranges, None)
+        if self._range is None or end <= self._range.start:
+            return 0
+        return self._range.redis_time
+
+
+class RawLine(NamedTuple):
+    """A line as the log has it."""
+
+    text: bytes
+    start: int  # bytes of the log
+    end: int
+    is_new: bool  # False for a line that has counted, or was judged, in an earlier import
+
+
+def _names_another(forwarded: str, address: str) -> bool:
+    """Returns True if X-Forwarded-For has addresses, but not the one that a line counts for."""
+    if not forwarded or not conf.PROXIES:  # 0 says that nobody forwards
+        return False
+    words = [addresses.without_port(word.strip()) for word in forwarded.split(",")]
+    networks = {addresses.network_of(word) for word in words} - {""}
+    return bool(networks) and address not in networks
+
+
+def _client_of(line: lines.Line) -> str:
     """Returns the address of the client, also behind trusted proxies; "" if the log has none."""
     if line.forwarded:
         return addresses.network(line.address, line.forwarded) or line.address
@@ -210,23 +281,36 @@ class Importer:
     A visitor's windows reach from one file into the next one.
     """
 
-    form: str = "combined"  # "combined", "common" or "json"
-    fields: Mapping[str, str] = field(default_factory=dict)  # see `logs.parser`
+    form: str = "auto"  # see `lines.parser`
+    fields: Mapping[str, str] = field(default_factory=dict)  # see `lines.parser`
     since: datetime | None = None
     until: datetime | None = None
     count_robots: bool = False  # counts lines without a user agent, which may be those of robots
+    again: bool = False  # judges lines again that did not count in an earlier import
     dry_run: bool = False
     progress: Callable[[int], object] = int  # called with numbers of bytes read
 
     def __post_init__(self) -> None:
         self.report = ledger.Report()
-        self._parse = logs.parser(self.form, self.fields)
-        self._subject = lru_cache(maxsize=200_000)(subject_at)
+        self._parse = lines.parser(self.form, self.fields)
+        self._found = lru_cache(maxsize=200_000)(found_at)
+        self._reset_time = lru_cache(maxsize=200_000)(reset_time)
         self._rates = Recent(rate_limit().seconds)
         self._views = Recent(conf.WINDOW or 1)
         self._batch = ledger.Batch()
         # New lines that show an object, by address. It stops counting at too many addresses.
         self._addresses: Counter[str] = Counter()
+        self._overlaps: list[str] = []
+        self._failures: set[str] = set()  # errors of which a note has an example
+        self._not_believed = 0  # new lines that show an object, with another X-Forwarded-For
+        self._kept = 0  # views that counted in an earlier import, and would not count now
+
+    @property
+    def _times(self) -> str:
+        """The times that lines are taken of, as the record of an import keeps them."""
+        if self.since is None and self.until is None:
+            return ""
+        return f"{self.since or ''}/{self.until or ''}"
 
     def run(self, paths: Sequence[str]) -> ledger.Report:
         """Imports the files. Importing them again, also after a kill, counts every line once.
@@ -259,14 +343,17 @@ class Importer:
         """
 
         def first_time(file: logs.LogFile) -> float:
-            line = self._parse(file.first.strip())
+            parse = lines.parser(self.form, self.fields)
+            for comment in file.head:
+                parse(comment)
+            line = parse(file.first.strip())
             return line.at.timestamp() if line else float("inf")
 
         return sorted(files, key=first_time)
 
     def _identify(self, file: logs.LogFile) -> None:
         """Finds out where the import of the file goes on. Notes if lines are passed over."""
-        file.identify(dry_run=self.dry_run)
+        file.identify(times=self._times, again=self.again, dry_run=self.dry_run)
         if file.lost:
             self.report.notes.append(
                 f"{file.name}: Redis lost its data during an earlier import;"
@@ -285,10 +372,8 @@ class Importer:
             if has_new_lines:
                 finished = max(0, index - 1)
                 break
+        self.report.finished = finished
         if finished:
-            self.report.notes.append(
-                f"{counted(finished, 'log')} imported before, with nothing new."
-            )
             self.progress(sum(file.read() for file in files[:finished]))
         return finished
 
@@ -297,14 +382,32 @@ class Importer:
 
         `records` has the records of all imports of logs, by source.
         """
-        lines = file.lines()
+        if file.record.pk is None and not self.dry_run:
+            self._identify(file)  # again, because a file before this one may be a copy of it
+            file.record.save()
+        self._read(file)
+        if file.is_damaged:
+            self.report.notes.append(f"{file.name} is damaged after what was read.")
+        same_file = {earlier.record.source for earlier in file.earlier} | {file.record.source}
+        for source, record in records.items():
+            if source not in same_file:
+                self._note_overlap(file, record)
+        if not self.dry_run:
+            # If nothing of it counted, it may be imported once more, after a mistake is mended.
+            Import.objects.filter(pk=file.record.pk, position=0, intended=0).delete()
+
+    def _read(self, file: logs.LogFile) -> None:
+        """Judges all lines of a file, and adds those that count by the batch."""
+        self._parse = lines.parser(self.form, self.fields)
+        judged_before = [_JudgedBefore(earlier) for earlier in file.earlier]
+        raw_lines = file.lines()
         position = 0
         bytes_read = 0
         unsaved_lines = 0
         is_over = False
         while not is_over:
-            chunk = list(islice(lines, LINES))
-            position = self._judge_all(file, chunk) or position
+            chunk = list(islice(raw_lines, LINES))
+            position = self._judge_all(file, chunk, judged_before, start=position)
             self.report.read += len(chunk)
             self.progress(file.read() - bytes_read)
             bytes_read = file.read()
@@ -312,41 +415,61 @@ class Importer:
             is_over = len(chunk) < LINES
             is_full = self._batch.views.total() >= ledger.VIEWS or unsaved_lines >= PATIENCE
             if is_over or is_full:
-                self._save(file, position=position)
+                self._save(file, position=position, is_over=is_over)
                 unsaved_lines = 0
-        if file.is_damaged:
-            self.report.notes.append(f"{file.name} is damaged after what was read.")
-        for source, record in records.items():
-            if source != file.record.source:
-                self._note_overlap(file, record)
 
-    def _judge_all(self, file: logs.LogFile, lines: Iterable[tuple[bytes, int]]) -> int:
+    def _judge_all(
+        self,
+        file: logs.LogFile,
+        raw_lines: Iterable[tuple[bytes, int]],
+        judged_before: "Sequence[_JudgedBefore]",
+        *,
+        start: int,
+    ) -> int:
         """Judges lines, and counts the reasons why lines do not count.
 
-        Each line is given with the position of its end. Returns the position after the last line, 0
-        without lines.
+        Each line is given with the position of its end, `start` is where the first one starts.
+        `judged_before` are other imports of the file. Returns the position after the last line.
         """
-        end = 0
-        for raw, end in lines:
-            if end > file.position:
-                reason = self._judge(file, raw, is_new=True)
-                if reason:
-                    self.report.skipped[reason] += 1
-            else:
+        for text, end in raw_lines:
+            is_known = end <= file.position
+            counted_at = [imported.counted_at(end) for imported in judged_before]
+            is_new = not is_known and not self._counts_still(text, max(counted_at, default=0))
+            reason = self._judge(file, RawLine(text, start, end, is_new))
+            if not is_new:
                 # The line was imported before. It is judged again for its windows: a repeat in a
                 # new line must not count.
-                self._judge(file, raw, is_new=False)
-                self.report.skipped["imported before"] += 1
-        return end
+                self._kept += not is_known and reason not in {"", "outside the times"}
+                reason = "imported before"
+            if reason:
+                self.report.skipped[reason] += 1
+            start = end
+        return start
 
-    def _save(self, file: logs.LogFile, *, position: int) -> None:
-        """Adds the batch to the counts, and begins a new one.
+    def _counts_still(self, raw: bytes, counted_at: int) -> bool:
+        """Returns True if the line has counted, and what it shows was not reset since that time (µs
+        of Redis's clock). The time is 0 if it has not.
+        """
+        if not counted_at:
+            return False
+        line = self._parse(raw)
+        subject = self._found(line.path).subject if line else None
+        return not subject or self._reset_time(subject) < counted_at
 
-        `position` is where the batch ends in the log. Reports views that could not be added.
+    def _save(self, file: logs.LogFile, *, position: int, is_over: bool) -> None:
+        """Adds the batch to the counts, and begins a new one. Reports views that could not be
+        added.
+
+        `position` is where the batch ends in the log. It is stored if something of the log has
+        counted since it was opened. Otherwise the arguments or the settings may be wrong, and the
+        next import judges these lines again.
         """
         batch = self._batch
         self._batch = ledger.Batch()
         if self.dry_run or position <= file.record.position:
+            return
+        file.has_counted = file.has_counted or bool(batch.views)
+        if not batch.views and not (is_over and file.has_counted):
             return
         digest = file.state.hexdigest()
         refused = ledger.add(file.record, batch, position=position, digest=digest)
@@ -366,37 +489,38 @@ class Importer:
             return
         first = datetime.fromtimestamp(since, timezone.utc)
         last = datetime.fromtimestamp(until, timezone.utc)
-        self.report.notes.append(
+        self._overlaps.append(
             f"{file.name} and {other.name} both have lines of {first:%Y-%m-%d %H:%M} to"
-            f" {last:%Y-%m-%d %H:%M} UTC. If they are pieces of one log, lines count twice;"
-            " --since and --until leave times out."
+            f" {last:%Y-%m-%d %H:%M} UTC."
         )
 
-    def _judge(self, file: logs.LogFile, raw: bytes, *, is_new: bool) -> str:
+    def _judge(self, file: logs.LogFile, raw: RawLine) -> str:
         """Puts a new line into the batch if it is a view. Returns the reason why it does not count,
         or "".
 
         A line that was imported before only enters its windows. If no view says what a path shows,
         the path is counted in the report, and there is no reason.
         """
-        line = self._parse(raw)
+        line = self._parse(raw.text)
         if line is None:
-            return "malformed"
+            return "comment" if lines.is_comment(raw.text) else "malformed"
         if self._is_outside(line.at):
+            if raw.is_new:
+                file.record.times = self._times
             return "outside the times"
-        second = int(line.at.timestamp())
-        record = file.record
-        record.since = min(second, record.since or second)
-        record.until = max(second, record.until)
+        file.note_time(int(line.at.timestamp()))
         reason = hit.refusal(line.method, line.status, {"HTTP_USER_AGENT": line.agent})
         if reason:
             return reason
-        subject = self._subject(line.path)
-        if subject:
-            return self._visit(line, subject, is_new=is_new)
-        if subject is not None:
+        found = self._found(line.path)
+        if found.error:
+            self._note_failure(line.path, found.error)
+            return "lookup failed"
+        if found.subject:
+            return self._visit(line, found.subject, raw)
+        if found.subject is not None:
             return "no such object"
-        if is_new:
+        if raw.is_new:
             self._count_not_resolved(line.path)
         return ""
 
@@ -409,30 +533,40 @@ class Importer:
         """Counts the pattern of a path: without its numbers, and without characters that control a
         terminal.
         """
-        pattern = _NUMBERS.sub("…", path)[:80]
-        if not pattern.isprintable():
-            pattern = "".join(char if char.isprintable() else "?" for char in pattern)
+        pattern = printable(_NUMBERS.sub("…", path)[:80])
         counts = self.report.not_resolved
         if pattern not in counts and len(counts) >= PATTERNS:
             pattern = OTHERS
         counts[pattern] += 1
 
-    def _visit(self, line: logs.Line, subject: str, *, is_new: bool) -> str:
+    def _note_failure(self, path: str, error: str) -> None:
+        """Notes an error of looking up a path, with the path as its example."""
+        error = printable(error[:300])
+        if error not in self._failures and len(self._failures) < NAMED_FAILURES:
+            self._failures.add(error)
+            self.report.notes.append(
+                f"{printable(path[:80])} could not be looked up: {error}. A function in"
+                " READTRACK['IMPORT_VIEWS'] may find its object."
+            )
+
+    def _visit(self, line: lines.Line, subject: str, raw: RawLine) -> str:
         """Judges a line that shows an object. Returns the reason why it does not count, or ""."""
         address = _client_of(line)
         if not address:
             return "no address"
         if line.agent is None and not self.count_robots:
             return "no agent"
-        if is_new:
+        if raw.is_new:
             self._count_address(address)
+            self._not_believed += _names_another(line.forwarded, address)
         if conf.EXCLUDE and exclusions.is_excluded_line(line.path, address):
             return "excluded"
         visitor = visitors.logged(address, line.agent or "", at=line.at)
         reason = self._repeat(visitor.fallback_id, subject, at=line.at.timestamp())
-        if reason == "" and is_new:
+        if reason == "" and raw.is_new:
             self.report.counted += 1
             self._batch.add(subject, visitor=visitor.id, at=line.at)
+            self._batch.add_line(start=raw.start, end=raw.end)
         return reason
 
     def _count_address(self, address: str) -> None:
@@ -457,12 +591,31 @@ class Importer:
     def _note_doubts(self, files: Sequence[logs.LogFile]) -> None:
         """Notes signs that the counts may be wrong. `files` are the files that were read."""
         notes = self.report.notes
-        lines = self._addresses.total()
-        if lines >= MANY_LINES and len(self._addresses) <= FEW_ADDRESSES:
+        line_count = self._addresses.total()
+        if line_count >= MANY_LINES and len(self._addresses) <= FEW_ADDRESSES:
             listed = ", ".join(sorted(self._addresses))
             notes.append(
-                f"{counted(lines, 'line')} of {listed} and of no other address. If that is a"
+                f"{counted(line_count, 'line')} of {listed} and of no other address. If that is a"
                 " proxy's, people with the same browser are one visitor."
+            )
+        if self._not_believed * 2 > self.report.counted:
+            notes.append(
+                f"{counted(self._not_believed, 'line')} with another address in X-Forwarded-For,"
+                f" which is not believed. {addresses.ADVICE}"
+            )
+        if self._overlaps:
+            unnamed = len(self._overlaps) - NAMED_OVERLAPS
+            others = [f"So have {unnamed} other pairs of logs."] if unnamed > 0 else []
+            advice = (
+                "If they are pieces of one log, lines count twice; --since and --until leave times"
+                " out."
+            )
+            notes.append(" ".join([*self._overlaps[:NAMED_OVERLAPS], *others, advice]))
+        if self._kept:
+            notes.append(
+                f"{counted(self._kept, 'view')} that an earlier import has counted would not count"
+                " now. They stay, because counts never fall. `readtrack reset` sets the counts of a"
+                " model to zero; after it, --again counts all lines that count now."
             )
         if self._views.forgotten:
             notes.append(

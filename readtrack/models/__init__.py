@@ -296,6 +296,8 @@ class Import(models.Model):
     # First and last time of its lines (s since 1970); 0 without any line.
     since = models.PositiveBigIntegerField(default=0)
     until = models.PositiveBigIntegerField(default=0)
+    # The times outside which it left lines out, as the command had them; "" if it left none out.
+    times = models.CharField(max_length=80, blank=True)
     started = models.DateTimeField(default=timezone.now)
 
     class Meta:
@@ -303,3 +305,21 @@ class Import(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ImportedLines(models.Model):
+    """The lines of a batch that counted, so that a log that is judged again counts no line twice."""
+
+    record = models.ForeignKey(Import, on_delete=models.CASCADE)
+    position = models.PositiveBigIntegerField()  # where the batch ends
+    # Their ranges in bytes of the log, as JSON: start and end of each, as distances from the number
+    # before it.
+    ranges = models.TextField()
+    redis_time = models.BigIntegerField()  # when they were added (µs)
+
+    class Meta:
+        default_permissions = ()
+        unique_together = [("record", "position")]
+
+    def __str__(self) -> str:
+        return f"{self.record_id} {self.position}"

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 from functools import cache
 
 from demo_project.blog.past import DAYS, VIRAL_DAYS, Story, Visit, curves, refusals, tallied, visits
-from readtrack.imports.logs import parser
+from readtrack.imports.lines import parser
 
 NOW = datetime(2026, 6, 1, 15, tzinfo=timezone.utc)
 STORIES = [Story(pk, pk % 8 + 1, NOW - timedelta(days=3 * pk)) for pk in range(120)]

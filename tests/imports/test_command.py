@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import DataError, connection
 from django.db.models import F
 from django.test.utils import override_settings
 
 from demo_project.engines.process import free_port
 from readtrack.flush.run import flush
+from readtrack.imports import ledger
 from readtrack.models import Import
 from tests.imports import weblogs
 from tests.imports.test_hitcount import Tables
@@ -97,6 +98,43 @@ def test_a_log_without_user_agents_counts_when_that_is_asked_for(
     found = output(capsys, path, "--format", "common", "--dry-run")
     assert (figures(found)["counted"], figures(found)["  no agent (100%)"]) == ("0", "1")
     assert figures(output(capsys, path, "--format", "common", "--count-robots"))["counted"] == "1"
+
+
+def test_a_log_without_news_is_no_warning_and_the_way_to_repeat_it_is_said(
+    path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output(capsys, path)
+    call_command("readtrack", "import", path, force_color=True)
+    first_line, *_ = capsys.readouterr().out.splitlines()
+    assert first_line == (
+        "1 log imported before, with nothing new. --again counts lines that did not count then."
+    )
+    assert figures(output(capsys, path, "--again"))["  imported before (50%)"] == "2"
+
+
+def test_the_format_is_recognised_unless_it_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    factories.post(pk=1)
+    path = weblogs.write(tmp_path / "a.log", [weblogs.nginx(), line(address="192.0.2.7")])
+    assert figures(output(capsys, path, "--format", "json", "--dry-run"))["counted"] == "1"
+    assert figures(output(capsys, path, "--format", "combined", "--dry-run"))["counted"] == "1"
+    assert figures(output(capsys, path))["counted"] == "2"
+    with pytest.raises(CommandError, match="invalid choice: 'nginx'"):
+        call_command("readtrack", "import", path, "--format", "nginx")
+
+
+def test_a_value_that_the_database_refuses_is_not_taken_for_a_database_that_is_gone(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise DataError('value "x" has no equivalent in encoding "LATIN1"')
+
+    monkeypatch.setattr(ledger, "add", refuse)
+    with pytest.raises(CommandError) as raised:
+        call_command("readtrack", "import", path)
+    assert "The database refused a value or a statement: DataError: " in str(raised.value)
+    assert "Is it running" not in str(raised.value)
 
 
 def test_a_log_that_has_to_be_unpacked_is_one_line_of_error(tmp_path: Path) -> None:

@@ -277,7 +277,7 @@ def test_an_import_that_is_killed_at_every_step_counts_every_line_once(
     assert kills * STRIDE > 20
     assert expected.counted > 80
     assert sum(Post.objects.values_list("view_count", flat=True)) == expected.counted + 50
-    assert Importer().run([path]) == Report(notes=["1 log imported before, with nothing new."])
+    assert Importer().run([path]) == Report(finished=1)
     flush()
     assert sum(Post.objects.values_list("view_count", flat=True)) == expected.counted + 50
     everything: list[Any] = [None, Post, *Post.objects.all()]

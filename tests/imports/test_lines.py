@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readtrack.imports.logs import Line, clock, parser
+from readtrack.imports.lines import Line, clock, parser
 from tests.imports import weblogs
 from tests.support.factories import BROWSER
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext, override_settings
 from redis import Redis
 
@@ -196,6 +196,61 @@ def test_one_bad_line_does_not_end_the_import(write: Write) -> None:
     assert (report.counted, report.skipped) == (3, {"malformed": 1})
 
 
+def broken(path: str, **kwargs: str) -> Post:
+    """Finds an object as a site's function with a mistake does: some paths raise errors."""
+    errors: dict[str, Exception] = {
+        "2": RuntimeError("no\x1b[31m luck\nat all"),
+        "3": OperationalError("illegal mix of collations"),
+        "4": KeyError("slug"),
+    }
+    if str(kwargs["pk"]) in errors:
+        raise errors[str(kwargs["pk"])]
+    return Post.objects.get(pk=kwargs["pk"])
+
+
+def test_no_error_of_a_sites_function_ends_the_import(post: Post, write: Write) -> None:
+    lines = [
+        line(f"/posts/{pk}/function/", address=f"192.0.2.{number}")
+        for number, pk in enumerate([1, 2, 3, 4, 2, 1])
+    ]
+    with override_settings(READTRACK={"IMPORT_VIEWS": {"tests.site.views.post_page": broken}}):
+        report = take(write(*lines))
+    assert (report.counted, report.skipped) == (2, {"lookup failed": 4})
+    assert [note.partition(". A function")[0] for note in report.notes] == [
+        "/posts/2/function/ could not be looked up: RuntimeError: no?[31m luck",
+        "/posts/3/function/ could not be looked up: OperationalError: illegal mix of collations",
+        "/posts/4/function/ could not be looked up: KeyError: 'slug'",
+    ]
+
+
+def test_a_detail_view_that_finds_its_object_itself_does_not_end_the_import(
+    post: Post, write: Write
+) -> None:
+    paths = ["/posts/1/", "/own/a/", "/own/b/", "/members/1/"]
+    lines = [line(path, address=f"192.0.2.{number}") for number, path in enumerate(paths)]
+    with override_settings(ROOT_URLCONF="tests.imports.urls"):
+        report = take(write(*lines))
+    assert (report.counted, report.skipped) == (2, {"lookup failed": 2})
+    (note,) = report.notes
+    assert note.startswith("/own/a/ could not be looked up: FieldError: ")
+
+
+def test_a_database_that_is_gone_ends_the_import(
+    post: Post, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(path: str) -> str:
+        monkeypatch.setattr(Import, "objects", Gone())
+        raise OperationalError("gone")
+
+    class Gone:
+        def exists(self) -> bool:
+            raise OperationalError("still gone")
+
+    monkeypatch.setattr(weblog, "subject_at", gone)
+    with pytest.raises(OperationalError, match="still gone"):
+        weblog.found_at("/posts/1/")
+
+
 def test_an_object_that_is_deleted_meanwhile_does_not_end_the_import(write: Write) -> None:
     here, gone = factories.post(), factories.post()
 
@@ -361,7 +416,7 @@ def test_a_log_is_recognised_under_another_name_and_compressed_or_not(
     again = take(weblogs.write(tmp_path / "access.log.1.gz", log, packed=True))
     assert stored() == expected
     assert (first.counted, first.read) == (sum(views for views, _ in expected.values()), len(log))
-    assert again == Report(notes=["1 log imported before, with nothing new."])
+    assert again == Report(finished=1)
     assert Import.objects.count() == 1
 
 
@@ -394,8 +449,8 @@ def test_logs_without_new_lines_are_named_among_the_others(post: Post, tmp_path:
     report = take(*paths)
     # The last known one is read along, as its windows reach into the next.
     assert (report.read, report.skipped, report.counted) == (4, {"imported before": 2}, 1)
-    assert "1 log imported before, with nothing new." in report.notes
-    assert "3 logs imported before, with nothing new." in take(*paths).notes
+    assert report.finished == 1
+    assert take(*paths) == Report(finished=3)
 
 
 def test_a_redis_restored_from_an_old_snapshot_catches_up_first(
@@ -437,7 +492,7 @@ def test_rotated_logs_are_read_in_the_order_of_their_times(
     ]
     assert take(*pieces).counted == sum(views for views, _ in expected.values())
     assert stored() == expected
-    assert take(*pieces) == Report(notes=["3 logs imported before, with nothing new."])
+    assert take(*pieces) == Report(finished=3)
     assert stored() == expected
 
 
@@ -468,7 +523,34 @@ def test_a_file_whose_times_were_imported_before_is_noticed(write: Write) -> Non
     two = write(*lines[10:], name="two.log")
     assert [note[:70] for note in take(two, dry_run=True).notes] == [f"{two} and "[:70]]
     assert len(take(two).notes) == 1
-    assert take(two).notes == ["1 log imported before, with nothing new."]
+    assert take(two) == Report(finished=1)
+
+
+@pytest.mark.usefixtures("post")
+def test_a_note_names_a_few_of_many_files_whose_times_overlap(write: Write) -> None:
+    lines = [line(address=f"192.0.2.{number}", after=10 * number) for number in range(30)]
+    names = [f"{number}.log" for number in range(6)]
+    paths = [write(line("/x/", address=name), *lines, name=name) for name in names]
+    (note,) = take(*paths).notes
+    assert note.count(" both have lines of ") == 3
+    assert "So have 12 other pairs of logs." in note
+    assert note.count("If they are pieces of one log") == 1
+
+
+@pytest.mark.parametrize(("proxies", "is_noted"), [("auto", True), (0, False), (1, False)])
+@pytest.mark.usefixtures("post")
+def test_the_report_says_that_forwarded_addresses_are_not_believed(
+    write: Write, proxies: object, *, is_noted: bool
+) -> None:
+    path = write(
+        *(f'{line(address="203.0.113.9", after=9999 * n)} "198.51.100.{n}"' for n in range(9)),
+        line(address="203.0.113.9", after=99_999),
+    )
+    with override_settings(READTRACK={"PROXIES": proxies}):
+        notes = take(path, dry_run=True).notes
+    assert [note.partition(".")[0] for note in notes] == [
+        "9 lines with another address in X-Forwarded-For, which is not believed"
+    ] * is_noted
 
 
 @pytest.mark.usefixtures("post")
@@ -498,7 +580,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(write: Write, redis: Redis) 
     dry = take(path, dry_run=True)
     assert (redis.keys(), Import.objects.count(), stored()) == ([], 0, {1: (0, 0)})
     assert take(path) == dry
-    assert take(path, dry_run=True).notes == ["1 log imported before, with nothing new."]
+    assert take(path, dry_run=True) == Report(finished=1)
 
 
 @pytest.mark.usefixtures("post")
@@ -549,6 +631,20 @@ def test_patterns_are_bounded(write: Write, monkeypatch: pytest.MonkeyPatch) -> 
     assert len(report.not_resolved) == 10 + 1
     assert report.not_resolved[OTHERS] == 26 - 10
     assert {len(pattern) for pattern in report.not_resolved} == {80, len(OTHERS)}
+
+
+@pytest.mark.usefixtures("post")
+def test_a_log_with_a_head_counts(write: Write) -> None:
+    fields = "#Fields: date time cs-method cs-uri-stem c-ip cs(User-Agent) sc-status"
+    agent = BROWSER.replace(" ", "+")
+    newer = [f"2026-03-02 12:00:{n:02} GET /posts/1/ 192.0.2.{n} {agent} 200" for n in range(5)]
+    older = [text.replace("03-02", "03-01") for text in newer]
+    paths = [write("#Version: 1.0", fields, *newer), write(fields, *older, name="older.log")]
+    report = take(*paths)
+    assert (report.counted, report.skipped) == (10, {"comment": 3})
+    records = {Path(record.name).name: record for record in Import.objects.all()}
+    assert records["older.log"].pk < records["access.log"].pk  # in the order of their times
+    assert take(write("#Version: 1.0", fields, *newer, newer[0].replace("GET", "POST"))).read == 8
 
 
 def test_empty_logs_are_passed_over(write: Write) -> None:

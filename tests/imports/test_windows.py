@@ -6,13 +6,13 @@ import pytest
 from pytest_django import Settings
 
 from readtrack.imports import weblog
-from readtrack.imports.logs import Line
-from readtrack.imports.weblog import Importer
+from readtrack.imports.lines import Line
+from readtrack.imports.weblog import Importer, RawLine
 
 
 def refusal(importer: Importer, visitor: str, subject: str, *, at: float) -> str:
     line = Line(visitor, datetime.fromtimestamp(at, timezone.utc), "GET", "/", 200, "Firefox")
-    return importer._visit(line, subject, is_new=True)
+    return importer._visit(line, subject, RawLine(b"", 0, 1, is_new=True))
 
 
 def outcomes(*hits: tuple[str, str, float]) -> list[str]:

@@ -20,6 +20,13 @@ class ByCode(DetailView):
         return Post.objects.all()
 
 
+class OwnObject(DetailView):
+    model = Post
+
+    def get_object(self, queryset: Any = None) -> Any:
+        return Post.objects.get(title=self.kwargs["slug"])
+
+
 class EditPost(UpdateView):
     model = Post
     fields = ("title",)
@@ -48,6 +55,7 @@ urlpatterns = [
     path("reviews/<int:pk>/", DetailView.as_view(model=Review)),
     path("headlines/<int:pk>/", DetailView.as_view(model=Headline)),
     path("categories/<int:pk>/", DetailView.as_view(model=Category)),
+    path("own/<str:slug>/", OwnObject.as_view()),
     path("code/<int:pk>/", ByCode.as_view()),
     path("posts/<int:pk>/edit/", EditPost.as_view()),
     path("shown/", include((inner, "site"), namespace="shown")),

@@ -9,7 +9,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from readtrack.imports import ledger, logs, tables, weblog
+from readtrack.doctor.wording import counted
+from readtrack.imports import ledger, lines, tables, weblog
 from readtrack.management.subcommands.base import Subcommand, progress_bar
 
 REASONS = 20  # the most frequent reasons for lines that did not count, which are printed
@@ -18,9 +19,9 @@ REASONS = 20  # the most frequent reasons for lines that did not count, which ar
 def field(text: str) -> tuple[str, str]:
     """Returns the name and the path in `name=path`. Raises ArgumentTypeError for other texts."""
     name, _, path = text.partition("=")
-    if name not in logs.FIELDS or not path:
+    if name not in lines.FIELDS or not path:
         raise ArgumentTypeError(
-            f"{text!r} is not one of {', '.join(logs.FIELDS)}, then = and its path in the JSON"
+            f"{text!r} is not one of {', '.join(lines.FIELDS)}, then = and its path in the JSON"
         )
     return name, path
 
@@ -44,7 +45,7 @@ class Import(Subcommand):
     help = """\
 Takes over views from a web server's logs, or from django-hitcount.
 
-  manage.py readtrack import access.log access.log.*.gz --dry-run
+  manage.py readtrack import access.log access.log.*.gz --dry-run    (first, to see what would count, and why not)
   manage.py readtrack import access.log access.log.*.gz --until 2026-11-01
   manage.py readtrack import --from hitcount
   manage.py readtrack import --reads forum.ReadMark --user user --category forum
@@ -53,8 +54,10 @@ Hits in a log count by the rules of live hits: robots, rate, reloads within the 
 The URLconf and its DetailViews tell which object a path shows; READTRACK["IMPORT_VIEWS"] adds other views. A log
 without user agents (--format common) counts only with --count-robots, because robots cannot be told from people.
 The content of a log identifies it: to import one again, renamed, rotated, compressed or grown, or to go on after
-a kill, counts every line once. Standard input is not read. Give --until the moment when readtrack went live,
-because what came after it is counted already. --field is for JSON other than that of nginx, Caddy and Traefik.
+a kill, counts every line once. A log of which nothing counted, or lines of which --since or --until left out, may
+simply be imported again. --again judges all lines again after other settings were changed; lines that counted stay.
+Standard input is not read. Give --until the moment when readtrack went live, because what came after it is counted
+already. --field is for JSON other than that of nginx, Caddy and Traefik.
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -82,7 +85,11 @@ because what came after it is counted already. --field is for JSON other than th
             help="its key to categories",
         )
         parser.add_argument(
-            "--format", dest="form", choices=["combined", "common", "json"], default="combined"
+            "--format",
+            dest="form",
+            choices=["auto", *lines.FORMATS],
+            default="auto",
+            help="the format of all lines; by default each line shows its own",
         )
         parser.add_argument(
             "--field",
@@ -109,6 +116,11 @@ because what came after it is counted already. --field is for JSON other than th
             action="store_true",
             help="count lines of a log without user agents, robots included",
         )
+        parser.add_argument(
+            "--again",
+            action="store_true",
+            help="judge all lines of logs that were imported before; count those that did not count",
+        )
         parser.add_argument("--dry-run", action="store_true", help="only report")
 
     def handle(self, *, command: BaseCommand, dry_run: bool, verbosity: int, **options: Any) -> str:
@@ -124,12 +136,21 @@ because what came after it is counted already. --field is for JSON other than th
             log = error.filename or "A log"
             reason = error.strerror or error
             raise CommandError(f"{log} cannot be read: {reason}") from error
-        lines = []
-        if dry_run:
-            lines.append("Nothing was written. An import would say:")
-        lines += _figures(report)
-        lines += [command.style.WARNING(note) for note in report.notes]
-        return "\n".join(lines)
+        notes = [command.style.WARNING(note) for note in report.notes]
+        return "\n".join([*_text(report, dry_run=dry_run), *notes])
+
+
+def _text(report: ledger.Report, *, dry_run: bool) -> list[str]:
+    """Returns a report as lines of text, without its notes."""
+    text = []
+    if dry_run:
+        text.append("Nothing was written. An import would say:")
+    if report.finished:
+        text.append(
+            f"{counted(report.finished, 'log')} imported before, with nothing new. --again counts"
+            " lines that did not count then."
+        )
+    return text + _figures(report)
 
 
 def _report(*, dry_run: bool, verbosity: int, options: dict[str, Any]) -> ledger.Report:
@@ -161,6 +182,7 @@ def _report(*, dry_run: bool, verbosity: int, options: dict[str, Any]) -> ledger
             since=options["since"],
             until=options["until"],
             count_robots=options["count_robots"],
+            again=options["again"],
             dry_run=dry_run,
             progress=bar.update,
         )
