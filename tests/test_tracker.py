@@ -173,7 +173,11 @@ def test_the_trending_list_can_be_computed_ahead(redis: Redis) -> None:
     assert redis.zrange(keys.trending_top(keys.tag(first)), 0, 1, desc=True) == [first, second]
 
 
-@pytest.mark.parametrize("visitor", ["x", None, 7, ("x", ""), AnonymousUser()], ids=repr)
+@pytest.mark.parametrize(
+    "visitor",
+    ["x", None, 7, ("x", ""), AnonymousUser()],
+    ids=["text", "none", "number", "tuple", "user"],
+)
 def test_a_visitor_of_another_type_is_named(visitor: Any, redis: Redis) -> None:
     post = factories.post()
     named = f"visitor is .*{type(visitor).__name__}. Pass tracker.visitor"
