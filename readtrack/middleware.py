@@ -484,8 +484,11 @@ def explain(
     """Sets the header X-Readtrack: the outcome of the page's views, reads and steps, or why it has
     none.
     """
+    is_lost = request.readtrack.has_placeholders and _has_lost_placeholders(request, response, page)
+    if is_lost:
+        request.readtrack.main_subjects.clear()  # the page does not show them
     text = str(outcome) or _why_nothing_recorded(request, response, page)
-    if request.readtrack.has_placeholders and _has_lost_placeholders(request, response, page):
+    if is_lost:
         text = f"{text}, not filled in" if text else "not filled in"
     if text:
         response["X-Readtrack"] = text
