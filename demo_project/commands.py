@@ -10,6 +10,11 @@ import sys
 from demo_project import bootstrap
 from demo_project.environment import ROOT
 
+NO_DEMO = (
+    "No demo is running, so this asks the Redis at 127.0.0.1:6379 and the file db.sqlite3. To start a"
+    " demo: python3 manage.py demo. Servers of your own: REDIS_URL and DATABASE_URL."
+)
+
 
 def demo(words: list[str]) -> int:
     """Run the example site until it is interrupted."""
@@ -73,12 +78,17 @@ def django(words: list[str]) -> int:
     """Run a Django command on the example site: on the demo that runs, unless the environment names
     servers.
     """
-    if os.name == "posix" and not {"DATABASE_URL", "REDIS_URL"} & os.environ.keys():
+    names_servers = bool({"DATABASE_URL", "REDIS_URL"} & os.environ.keys())
+    if os.name == "posix" and not names_servers:
         from demo_project.state import known
 
-        os.environ.update(known())
+        running = known()
+        os.environ.update(running)
+        names_servers = bool(running)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "demo_project.settings")
     bootstrap.enter("demo")
+    if words[:1] == ["readtrack"] and not names_servers:
+        print(NO_DEMO, file=sys.stderr)
     from django.core.management import execute_from_command_line
 
     execute_from_command_line(["manage.py", *words])

@@ -141,6 +141,16 @@ def _apply_change(*, setting: str, **kwargs: Any) -> None:
             cached.cache_clear()
 
 
+@cached_setting("DEBUG")
+def explains_pages() -> bool:
+    """Returns True if responses explain themselves.
+
+    Cached, because to look it up in `settings` takes as long as all that a page without a subject
+    needs.
+    """
+    return settings.DEBUG or conf.DEBUG_HEADER
+
+
 @cached_setting()
 def patterns(name: str) -> tuple[list[re.Pattern[str]], list[tuple[str, str, str]]]:
     """Returns the valid and the invalid regular expressions of the setting.

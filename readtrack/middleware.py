@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
-from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
+from django.views.generic.edit import DeletionMixin, FormMixin
 
 from readtrack import tracker
-from readtrack.conf import cached_setting, conf, logger, patterns
+from readtrack.conf import cached_setting, conf, explains_pages, logger, patterns
 from readtrack.hits import bots, dimensions, exclusions, origins, readers, visitors
 from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, Reason, refusal
 from readtrack.hits.reading import Reading
@@ -36,6 +36,7 @@ from readtrack.store import clock, keys, recording, uniques
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import BusyError, Page, fail_open
 from readtrack.store.scripts import Call
+from readtrack.subjects import label_in
 
 
 class ReadTrackMiddleware:
@@ -168,7 +169,7 @@ def _finish(
             recorded = recorded._replace(skipped={**outcome.skipped, **recorded.skipped})
         outcome = recorded
     fill_in(request, response, page, user, filling, is_counted=is_counted)
-    if _explains():
+    if explains_pages():
         explain(request, response, page, outcome)
 
 
@@ -185,7 +186,7 @@ def collect(request: TrackedRequest, response: HttpResponseBase) -> ShownPage | 
     context = getattr(response, "context_data", None)
     if context:
         recorder.see(context)
-    if content is None and not recorder.has_anything and not _explains():
+    if content is None and not recorder.has_anything and not explains_pages():
         return None
     page = _shown_by(recorder, content)
     if not (page.activity.has_anything or page.has_script or page.script_report):
@@ -481,24 +482,17 @@ def _give_cookie(
         visitors.set_cookie(request, response, identity.visitor)
 
 
-@cached_setting("DEBUG")
-def _explains() -> bool:
-    """Returns True if responses explain themselves.
-
-    Cached, because to look it up in `settings` takes as long as all that a page without a subject
-    needs.
-    """
-    return settings.DEBUG or conf.DEBUG_HEADER
-
-
 def explain(
     request: TrackedRequest, response: HttpResponseBase, page: ShownPage, outcome: Outcome
 ) -> None:
     """Sets the header X-Readtrack: the outcome of the page's views, reads and steps, or why it has
     none.
     """
+    is_lost = request.readtrack.has_placeholders and _has_lost_placeholders(request, response, page)
+    if is_lost:
+        request.readtrack.main_subjects.clear()  # the page does not show them
     text = str(outcome) or _why_nothing_recorded(request, response, page)
-    if request.readtrack.has_placeholders and _has_lost_placeholders(request, response, page):
+    if is_lost:
         text = f"{text}, not filled in" if text else "not filled in"
     if text:
         response["X-Readtrack"] = text
@@ -520,21 +514,50 @@ def _has_lost_placeholders(request: HttpRequest, response: Any, page: ShownPage)
     return True
 
 
-def _why_nothing_recorded(request: HttpRequest, response: HttpResponseBase, page: ShownPage) -> str:
+def _why_nothing_recorded(
+    request: TrackedRequest, response: HttpResponseBase, page: ShownPage
+) -> str:
     """Returns why a page without an outcome has none; "" if nobody would expect one."""
     has_activity = page.activity.has_anything
     if page.is_left_to_script or (page.has_script and has_activity):
         return "left to the script" if page.has_script else "no script"
-    if not has_activity and _is_detail_page(request, response):
+    if page.script_report or request.method != "GET" or response.status_code != 200:
+        return ""
+    if not has_activity and shows_an_object(_view_class(request)):
         return "no subject"
-    return ""
+    if page.activity.views:
+        return ""
+    return _missing_view(request)
 
 
-def _is_detail_page(request: HttpRequest, response: HttpResponseBase) -> bool:
-    """Returns True for the page of a DetailView, whose views a site may expect to count."""
+def _missing_view(request: TrackedRequest) -> str:
+    """Returns that the page counts no view, if it shows the count of one object outside of loops;
+    else "".
+    """
+    main_subjects = request.readtrack.main_subjects
+    view_class = _view_class(request)
+    is_form = issubclass(view_class, (FormMixin, DeletionMixin))  # which counts on purpose no view
+    if len(main_subjects) != 1 or is_form:
+        return ""
+    (subject,) = main_subjects
+    _warn_of_no_view(getattr(request.resolver_match, "view_name", ""), label_in(subject))
+    return f"no view of {subject}; its view calls no request.readtrack.view()"
+
+
+@cached_setting()  # once for each view
+def _warn_of_no_view(view_name: str, label: str) -> None:
+    logger.warning(
+        "The page of the view %r shows the count of one %s and counts no view. If it is the page of"
+        " that object, let the view call request.readtrack.view(object).",
+        view_name,
+        label,
+    )
+
+
+def _view_class(request: HttpRequest) -> type[Any]:
+    """Returns the class of the request's view; `object` for a function."""
     view = getattr(getattr(request.resolver_match, "func", None), "view_class", None)
-    is_detail_view = isinstance(view, type) and shows_an_object(view)
-    return is_detail_view and request.method == "GET" and response.status_code == 200
+    return view if isinstance(view, type) else object
 
 
 # 5. Fill in

@@ -48,6 +48,8 @@ class Recorder:
         self.views: dict[str, None] = {}
         self.reads: dict[str, None] = {}
         self.steps: dict[tuple[str, str], None] = {}
+        # Subjects whose counts tags show outside of loops; only while responses explain themselves.
+        self.main_subjects: set[str] = set()
 
     @property
     def has_anything(self) -> bool:

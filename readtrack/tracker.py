@@ -74,19 +74,30 @@ def view(obj: Model, *, visitor: visitors.Visitor) -> bool:
 
     RATE and WINDOW hold as for a page, but the caller has to leave robots out. Takes one round
     trip. Returns True if the view counted. Raises TypeError for an object whose views are not
-    counted, and redis.RedisError.
+    counted and for a visitor of another type than `tracker.visitor` returns, and redis.RedisError.
     """
+    _check_visitor(visitor)
     subject = subjects.counted_subject_of(obj)
     outcome = record(Hit(visitor, clock.now(), views=(subject,)))
     return bool(outcome.counted)
+
+
+def _check_visitor(visitor: Any) -> None:
+    """Raises TypeError for a visitor of another type than `tracker.visitor` returns."""
+    if not isinstance(visitor, visitors.Visitor):
+        raise TypeError(
+            f"visitor is {visitor!r}, a {type(visitor).__name__}. Pass tracker.visitor(request); or"
+            " without a request readtrack.hits.visitors.Visitor('…') with an id of your own."
+        )
 
 
 def step(obj: Model, stage: str, *, visitor: visitors.Visitor) -> bool:
     """Records a step to a stage of the object's funnel, in one round trip.
 
     Returns True if the visitor had not reached the stage within the last hour. Raises ValueError
-    for a stage that FUNNEL lacks, and redis.RedisError.
+    for a stage that FUNNEL lacks, TypeError for a visitor of another type, and redis.RedisError.
     """
+    _check_visitor(visitor)
     subjects.check_stage(stage)
     hit = Hit(visitor, clock.now(), steps=((subjects.subject_of(obj), stage),))
     return bool(record(hit).steps)

@@ -10,9 +10,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.http import Http404, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404
-from django.template import engines
+from django.template import RequestContext, Template, engines
 from django.test import AsyncClient, Client, RequestFactory
 from django.urls import path, reverse
 from django.utils.cache import get_conditional_response
@@ -988,3 +988,65 @@ def test_a_detail_view_that_counts_nothing_says_so_with_debug(
 def test_a_page_that_is_no_detail_view_says_nothing(settings: Settings) -> None:
     settings.DEBUG = True
     assert "X-Readtrack" not in factories.browser().get("/list/")
+
+
+def template_view(source: str) -> Any:
+    """Returns a function view that announces nothing, and renders the template."""
+
+    def view(request: HttpRequest) -> HttpResponse:
+        posts = list(Post.objects.order_by("pk"))
+        context = {"post": posts[0], "posts": posts, "category": posts[0].category}
+        template = Template("{% load readtrack %}" + source)
+        return HttpResponse(template.render(RequestContext(request, context)))
+
+    return view
+
+
+MAIN = "{% view_count post %}"
+LIST = "{% for post in posts %}{% view_count post words %}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    "source", [MAIN, MAIN + MAIN, LIST + MAIN, "{% view_count post exact %}{% readtrack_script %}"]
+)
+def test_a_page_that_shows_the_count_of_one_object_and_counts_no_view_says_so_with_debug(
+    source: str, settings: Settings, redis: Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    post = factories.post()
+    factories.post()
+    settings.READTRACK = {}  # forgets what was said once
+    settings.ROOT_URLCONF = (path("p/", template_view(source), name="post"),)
+    assert "X-Readtrack" not in factories.browser().get("/p/")
+    settings.DEBUG = True
+    for _ in range(2):
+        header = factories.browser().get("/p/")["X-Readtrack"]
+        assert header.startswith(f"no view of site.post:{post.pk}; its view calls no request.")
+    (message,) = caplog.messages
+    assert "The page of the view 'post' shows the count of one site.post and" in message
+    assert "request.readtrack.view(object)" in message
+    assert "X-Readtrack" not in factories.browser().post("/p/")
+    assert recorded(redis) == []
+
+
+def test_a_list_and_a_page_that_announces_its_view_are_not_told_of(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    factories.post()
+    factories.post()
+    shows_post = template_view(MAIN)
+
+    def announcing(request: Any) -> HttpResponse:
+        request.readtrack.view(Post.objects.earliest("pk"))
+        return shows_post(request)  # type: ignore[no-any-return]
+
+    two = "{% view_count posts.0 %}{% view_count posts.1 %}"
+    settings.ROOT_URLCONF = (
+        path("list/", template_view(LIST)),
+        path("two/", template_view(two)),
+        path("post/", announcing),
+    )
+    settings.DEBUG = True
+    assert "X-Readtrack" not in factories.browser().get("/list/")
+    assert "X-Readtrack" not in factories.browser().get("/two/")
+    assert factories.browser().get("/post/")["X-Readtrack"] == "counted"
+    assert caplog.messages == []

@@ -7,7 +7,7 @@ import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
-from django.template import Context, Template, TemplateSyntaxError
+from django.template import Context, Engine, Template, TemplateSyntaxError
 from django.test import AsyncClient, Client
 from django.urls import path
 from django.utils.translation import override
@@ -310,10 +310,11 @@ def text_of(response: Any) -> str:
             lambda: {"pk": 1},
             "dict is no model, so it has no counts; pass the object that it wraps.",
         ),
-        (lambda: None, "NoneType is no model"),
+        (lambda: None, "its variable is missing, None or empty."),
+        (lambda: "", "its variable is missing, None or empty."),
         (lambda: Post(), "this Post is not saved."),
     ],
-    ids=["uncounted", "base of a counted child", "wrapper", "none", "unsaved"],
+    ids=["uncounted", "base of a counted child", "wrapper", "none", "empty", "unsaved"],
 )
 def test_an_object_without_counts_shows_nothing_and_with_debug_the_log_says_why_once(
     make: Any, reason: str, caplog: pytest.LogCaptureFixture, settings: Settings
@@ -325,7 +326,35 @@ def test_an_object_without_counts_shows_nothing_and_with_debug_the_log_says_why_
     for _ in range(3):
         assert render("{% view_count o %}", o=make()) == ""
     (message,) = caplog.messages
-    assert message.startswith(f"view_count shows nothing: {reason}")
+    place = "{% view_count o %} in <unknown source>, line 1,"
+    assert message.startswith(f"{place} shows nothing: {reason}")
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "{% view_count pots %}",
+        "{% view_count post.topc words %}",
+        "{% view_count pots as views %}",
+        "{% unread_dot post.categry %}",
+        "{% if_unread nothing %}",
+    ],
+)
+def test_the_log_names_the_variable_and_the_template_of_a_misspelt_tag(
+    tag: str, caplog: pytest.LogCaptureFixture, settings: Settings
+) -> None:
+    settings.DEBUG = True
+    end = "{% endif_unread %}" if "if_unread" in tag else ""
+    loader = "django.template.loaders.locmem.Loader"
+    source = f"{{% load readtrack %}}\n<p>{tag}{end}</p>"
+    engine = Engine(
+        loaders=[(loader, {"blog/post.html": source})],
+        libraries={"readtrack": "readtrack.templatetags.readtrack"},
+    )
+    engine.get_template("blog/post.html").render(Context({"post": factories.post()}))
+    assert caplog.messages == [
+        f"{tag} in blog/post.html, line 2, shows nothing: its variable is missing, None or empty."
+    ]
 
 
 def test_an_object_that_never_has_a_dot_is_told_of_in_the_log_with_debug(
@@ -344,5 +373,6 @@ def test_an_object_that_never_has_a_dot_is_told_of_in_the_log_with_debug(
         )
     (message,) = caplog.messages
     assert message.startswith(
-        "A dot is never shown: Post has no read state; set READTRACK['MODELS']['site.Post'] = {'read_state': True}"
+        "{% unread_dot post %} in <unknown source>, line 1, shows nothing:"
+        " Post has no read state; set READTRACK['MODELS']['site.Post'] = {'read_state': True}"
     )

@@ -171,3 +171,18 @@ def test_the_trending_list_can_be_computed_ahead(redis: Redis) -> None:
         tracker.record(factories.hit(subject))
     assert tracker.refresh_trending() == 2
     assert redis.zrange(keys.trending_top(keys.tag(first)), 0, 1, desc=True) == [first, second]
+
+
+@pytest.mark.parametrize(
+    "visitor",
+    ["x", None, 7, ("x", ""), AnonymousUser()],
+    ids=["text", "none", "number", "tuple", "user"],
+)
+def test_a_visitor_of_another_type_is_named(visitor: Any, redis: Redis) -> None:
+    post = factories.post()
+    named = f"visitor is .*{type(visitor).__name__}. Pass tracker.visitor"
+    with pytest.raises(TypeError, match=named):
+        tracker.view(post, visitor=visitor)
+    with pytest.raises(TypeError, match=named):
+        tracker.step(post, "click", visitor=visitor)
+    assert redis.keys("*views*") == []

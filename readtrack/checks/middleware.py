@@ -82,10 +82,11 @@ def check_site_cache() -> list[checks.CheckMessage]:
             "UpdateCacheMiddleware comes before ReadTrackMiddleware: a page that it answers"
             " shows the counts of the moment when it was stored, and counts no view.",
             hint=(
-                "Remove it and FetchFromCacheMiddleware, and cache views with cache_page:"
-                " it stores pages before counts and dots are filled in."
-                " Or make the pages shared, and let their script count:"
-                " readtrack.request.shared_page."
+                "There are three ways. Remove it and FetchFromCacheMiddleware, and cache views with"
+                " cache_page: counts and dots are live, and each page runs the middlewares."
+                " Or make the pages shared (readtrack.request.shared_page, SHARED_PATHS): pages stay"
+                " as fast as they are, and the script counts them and fills them in by a request of"
+                " its own. Or keep it as it is, if counts as old as the cache will do."
             ),
             id="readtrack.W017",
         )

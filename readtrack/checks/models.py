@@ -27,6 +27,22 @@ def check_names() -> list[checks.CheckMessage]:
     ]
 
 
+def check_any() -> list[checks.CheckMessage]:
+    """Checks that there is a model to count, or one with dots."""
+    if conf.MODELS or subjects.counted_models() or subjects.read_state_models():
+        return []
+    return [
+        checks.Warning(
+            "readtrack has no model to count: none extends Tracked, and MODELS names none.",
+            hint=(
+                "Let a model extend readtrack.models.Tracked, and run makemigrations and migrate;"
+                " or name one: READTRACK['MODELS'] = {'app.Model': {'counted': True}}."
+            ),
+            id="readtrack.W066",
+        )
+    ]
+
+
 def check_options() -> list[checks.CheckMessage]:
     """Checks that each entry of MODELS has known options with values of their types."""
     return [

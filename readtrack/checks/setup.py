@@ -59,6 +59,7 @@ CHECKS: tuple[Check, ...] = (
     setting_values.check_exclusions,
     setting_values.check_anonymous_readers,
     setting_values.check_functions,
+    models.check_any,
     models.check_names,
     models.check_options,
     news.check_fields,

@@ -10,6 +10,7 @@ from django.db import DataError, Error, IntegrityError, NotSupportedError
 from readtrack.conf import conf
 from readtrack.doctor.measurements import (
     Addresses,
+    Clocks,
     Drift,
     Flushes,
     Locks,
@@ -31,6 +32,7 @@ from readtrack.store.flush_notes import LayoutError
 from readtrack.texts import one_line
 
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
+CLOCKS_APART = timedelta(seconds=5)  # of two machines; NTP keeps them within a fraction of one
 OLDEST_VERSION = (6, 2)
 NEARLY_FULL = 0.9  # share of the limit of memory
 EXAMPLES = 3  # keys or subjects that a message names
@@ -80,6 +82,20 @@ def of_ping(ping: Ping) -> list[Finding]:
     if ping.seconds <= SLOW:
         return [_ok(message)]
     return [_warning(message, "Every page waits this long. Move Redis closer to the web servers.")]
+
+
+def of_clocks(clocks: Clocks) -> list[Finding]:
+    """Judges whether this machine and Redis have the same time."""
+    if abs(clocks.ahead) <= CLOCKS_APART:
+        return [_ok("This machine's clock agrees with Redis's.")]
+    direction = "ahead of" if clocks.ahead > timedelta(0) else "behind"
+    return [
+        _warning(
+            f"This machine's clock is {duration(abs(clocks.ahead))} {direction} Redis's.",
+            "Let NTP set both. Views are dated by Redis's clock; charts end, and cookies age, by that"
+            " of the machine.",
+        )
+    ]
 
 
 def of_version(version: Version) -> list[Finding]:

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha1
 from itertools import islice
+from time import time
 from typing import Any
 
 from django.db import models
@@ -45,6 +46,13 @@ class Ping:
     """How long a page waits for Redis: the fastest of a few answers."""
 
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """How far this machine's clock is from Redis's."""
+
+    ahead: timedelta  # of Redis's clock; negative if this machine's is behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +176,14 @@ def ping() -> Ping:
         raise connection.UnusableError(problem)
     client = connection.connect()
     return Ping(min(timeit.repeat(client.ping, number=1, repeat=PINGS)))
+
+
+def clocks() -> Clocks:
+    """Compares the two clocks, to half of the time that an answer takes."""
+    asked = time()
+    redis_time = connection.server_time() / 1_000_000
+    answered = time()
+    return Clocks(timedelta(seconds=(asked + answered) / 2 - redis_time))
 
 
 def version(client: Any) -> Version:

@@ -29,6 +29,7 @@ class Examination:
 
 EXAMINATIONS = (
     Examination("connection", measurements.ping, findings.of_ping, REDIS),
+    Examination("clock", measurements.clocks, findings.of_clocks, REDIS),
     Examination("version", measurements.version, findings.of_version, REDIS, is_by_server=True),
     Examination("role", measurements.role, findings.of_role, REDIS, is_by_server=True),
     Examination("eviction", measurements.memory, findings.of_memory, REDIS, is_by_server=True),

@@ -70,16 +70,22 @@ class Placeholder(NamedTuple):
     language: str = ""  # that of a `{% language %}` block around the tag; "" for the page's
 
     @classmethod
-    def of(cls, kind: str, obj: Any, *, number_of_words: int = 0) -> "Placeholder | None":
+    def of(
+        cls, kind: str, obj: Any, *, number_of_words: int = 0, tag: str = ""
+    ) -> "Placeholder | None":
         """Returns the object's placeholder; None for an object without counts or read state.
 
-        Also returns None for an object that is not saved. With DEBUG the reason is logged.
+        Also returns None for an object that is not saved. With DEBUG the reason is logged, with the
+        text of the tag and its place in the templates.
         """
         is_dot = kind in OF_DOTS
         is_saved = isinstance(obj, Model) and obj.pk is not None
         if not is_saved or not _can_have(obj, is_dot=is_dot):
             if settings.DEBUG:
-                _explain(obj.__class__, is_dot)
+                model: Any = obj.__class__
+                if obj is None or (isinstance(obj, str) and not obj):  # as of a missing variable
+                    model = type(None)
+                _explain(model, is_dot, tag)
             return None
         subject = subjects.subject_of(obj)
         if is_dot:
@@ -122,16 +128,18 @@ def _can_have(obj: Model, *, is_dot: bool) -> bool:
     return subjects.is_counted(obj.__class__)
 
 
-@cache  # once for each class
-def _explain(model: type[Any], is_dot: bool) -> None:  # noqa: FBT001 - a keyword would slow the cache
-    """Logs why a tag shows nothing."""
-    if is_dot:
+@cache  # once for each class and tag
+def _explain(model: type[Any], is_dot: bool, tag: str) -> None:  # noqa: FBT001 - a keyword would slow the cache
+    """Logs why a tag shows nothing. The class is that of None if the variable is missing, too."""
+    if model is type(None):
+        problem = "its variable is missing, None or empty."
+    elif is_dot:
         problem = subjects.why_no_read_state(model)
-        if problem:  # without a problem the object has nothing new
-            logger.warning("A dot is never shown: %s", problem)
-        return
-    problem = subjects.why_not_counted(model) or f"this {model.__name__} is not saved."
-    logger.warning("view_count shows nothing: %s", problem)
+    else:
+        problem = subjects.why_not_counted(model) or f"this {model.__name__} is not saved."
+    if problem:  # without a problem the object of a dot has nothing new
+        tag = tag or ("unread_dot" if is_dot else "view_count")
+        logger.warning("%s shows nothing: %s", tag, problem)
 
 
 class Spot(NamedTuple):

@@ -10,6 +10,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language
 
+from readtrack.conf import explains_pages
 from readtrack.hits import readers, reading, visitors
 from readtrack.page.filling import filled
 from readtrack.page.placeholders import (
@@ -18,6 +19,7 @@ from readtrack.page.placeholders import (
     END,
     IF,
     LANGUAGE,
+    OF_COUNTS,
     PAGE,
     PANEL,
     TEXT,
@@ -45,6 +47,8 @@ def left(content: Placeholder | str | None, context: Any) -> SafeString:
     else:
         recorder.has_placeholders = True
         if isinstance(content, Placeholder):
+            if content.kind in OF_COUNTS and explains_pages() and "forloop" not in context:
+                recorder.main_subjects.add(content.subject)
             content = content._replace(language=_own_language(request))
         text = str(content)
     return mark_safe(text)  # noqa: S308 - signed placeholders, or rendered by tags
@@ -101,14 +105,14 @@ def read_count(obj: Any) -> int | str:
 
 
 def branches(
-    obj: Any, context: Any, *, unread: Callable[[], str], read: Callable[[], str]
+    obj: Any, context: Any, *, unread: Callable[[], str], read: Callable[[], str], tag: str = ""
 ) -> SafeString:
     """Returns both branches of `if_unread` between placeholders.
 
-    `unread` and `read` are functions that render the branches. For an object without read state
+    `unread` and `read` are functions that render the branches, `tag` is for the log. For an object without read state
     only `read` is rendered.
     """
-    start = Placeholder.of(IF, obj)
+    start = Placeholder.of(IF, obj, tag=tag)
     if start is None:
         return left(read(), context)
     middle = start._replace(kind=ELSE)

@@ -156,6 +156,7 @@ class PlaceholderNode(template.Node):
         TemplateSyntaxError for other arguments.
         """
         tag, *arguments = token.split_contents()
+        self.tag = f"{{% {token.contents} %}} in {parser.origin}, line {token.lineno},"
         self.target = None  # the name behind `as`
         if len(arguments) > 2 and arguments[-2] == "as":
             self.target = arguments[-1]
@@ -173,8 +174,8 @@ class PlaceholderNode(template.Node):
         if self.placeholder_kind == IF:
             unread = partial(self.unread.render, context)
             read = partial(self.read.render, context)
-            return tags.branches(obj, context, unread=unread, read=read)
-        placeholder = Placeholder.of(self.placeholder_kind, obj)
+            return tags.branches(obj, context, unread=unread, read=read, tag=self.tag)
+        placeholder = Placeholder.of(self.placeholder_kind, obj, tag=self.tag)
         if self.target is None:
             return tags.left(placeholder, context)
         context[self.target] = asked(lambda: self._value(placeholder, obj, context))

@@ -6,11 +6,11 @@ from django.contrib.auth.decorators import login_not_required
 from django.core.signing import BadSignature, Signer
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from readtrack.conf import conf
+from readtrack.conf import cached_setting, conf, logger
 from readtrack.store import keys
 from readtrack.subjects import check_stage, subject_of
 from readtrack.texts import is_web
@@ -19,15 +19,32 @@ from readtrack.views import errors
 
 def outbound_url(obj: Any, url: str, stage: str = "click") -> str:
     """`{% outbound_url post "https://example.com/" stage="click" %}` is a link that counts the
-    stage and redirects.
+    stage and redirects. Needs `readtrack.urls` in the site's URLconf.
     """
     # Without a saved object there is nothing to count, and the link leads on directly.
     if not (isinstance(obj, Model) and obj.pk is not None):
-        return str(url) if is_web(str(url)) else ""
+        return _direct(url)
     check_stage(stage)
     # Signed without the time, so that pages with the link can be cached.
     signed = _link_signer().sign_object([subject_of(obj), stage, url])
-    return reverse("readtrack:outbound", args=[signed])
+    try:
+        return reverse("readtrack:outbound", args=[signed])
+    except NoReverseMatch:
+        _warn_of_no_address()
+        return _direct(url)
+
+
+def _direct(url: str) -> str:
+    """Returns the address itself; "" for one that is no web page."""
+    return str(url) if is_web(str(url)) else ""
+
+
+@cached_setting("ROOT_URLCONF")  # once in a process
+def _warn_of_no_address() -> None:
+    logger.warning(
+        "Links of outbound_url lead on directly and count nothing, because the URLconf has no address"
+        " for them. Add path('live/', include('readtrack.urls'))."
+    )
 
 
 def _link_signer() -> Signer:

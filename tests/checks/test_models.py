@@ -1,5 +1,7 @@
 """Mistakes in the site's models, and in settings that name models, are found."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -307,3 +309,34 @@ def test_bitmaps_of_visitors_need_whole_numbers(
     assert found() == ["readtrack.W034", "readtrack.W034"]
     settings.READTRACK = {}
     assert found() == ["readtrack.W034"]  # a model of the test site chose them
+
+
+BARE_SITE = """
+import django
+from django.conf import settings
+settings.configure(
+    INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth", "readtrack"],
+    CACHES={"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": "redis://h/0"}},
+    MIDDLEWARE=["readtrack.middleware.ReadTrackMiddleware"],
+    READTRACK={"MODELS": {MODELS}},
+)
+django.setup()
+from readtrack.checks.setup import check_setup
+print([message.id for message in check_setup(None)])
+"""
+
+
+@pytest.mark.parametrize(
+    ("entries", "ids"),
+    [
+        ("", "['readtrack.W066']"),
+        ("'auth.Group': {'counted': True}", "[]"),
+        ("'auth.Group': {'read_state': True}", "[]"),
+    ],
+)
+def test_a_site_without_any_model_to_count_is_told_so(entries: str, ids: str) -> None:
+    code = BARE_SITE.replace("{MODELS}", "{" + entries + "}")
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ended.stdout.strip() == ids

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from demo_project import bootstrap, environment
 from tests.support.depth import DEEP
 from tests.support.waiting import comes_true
+from tests.support.workers import REDIS
 
 ROOT = Path(__file__).parents[2]
 
@@ -221,3 +223,11 @@ def test_help_installs_nothing(
     with pytest.raises(SystemExit):
         main(["demo", "--help"])
     assert "--no-traffic" in capsys.readouterr().out
+
+
+def test_the_options_of_the_tests_are_told() -> None:
+    words = [sys.executable, "-m", "pytest", "-n", "auto", "--help"]
+    env = {name: value for name, value in os.environ.items() if name != REDIS}
+    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, env=env)
+    assert ended.returncode == 0, ended.stderr
+    assert "--numprocesses" in ended.stdout

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
+from django.core import management
 
-from demo_project import state
+from demo_project import bootstrap, commands, state
 from demo_project.environment import ROOT
 
 ENV = {"REDIS_URL": "redis://127.0.0.1:1/0", "DATABASE_URL": "sqlite:////tmp/x"}
@@ -84,3 +85,25 @@ def test_without_a_folder_to_write_to_it_is_not_told(folder: Path) -> None:
     folder.touch()
     with state.told(ENV) as is_told:
         assert not is_told
+
+
+def test_a_command_beside_no_running_demo_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ENV:
+        monkeypatch.setenv(name, "")  # so that the end of the test restores it
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(bootstrap, "enter", lambda extra: None)
+    monkeypatch.setattr(management, "execute_from_command_line", lambda words: None)
+
+    def says_so(*words: str) -> bool:
+        assert commands.django([*words]) == 0
+        return "No demo is running" in capsys.readouterr().err
+
+    assert says_so("readtrack", "doctor")
+    assert says_so("readtrack", "flush")
+    assert not says_so("check")
+    with state.told(ENV):
+        assert not says_so("readtrack", "doctor")
+    assert os.environ["REDIS_URL"] == ENV["REDIS_URL"]
+    assert not says_so("readtrack", "doctor")

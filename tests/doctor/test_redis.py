@@ -280,3 +280,21 @@ def test_views_that_found_no_connection_are_a_warning(settings: Settings) -> Non
     assert "2 views did not count" in finding.message
     assert "max_connections is 7" in finding.message
     assert "maxclients is " in finding.message
+
+
+@pytest.mark.parametrize(
+    ("seconds", "level", "words"),
+    [
+        (0, "ok", "agrees with Redis's"),
+        (-3, "ok", "agrees with Redis's"),
+        (90, "warning", "clock is 90 s ahead of Redis's"),
+        (-7_300, "warning", "clock is 2 h behind Redis's"),
+    ],
+)
+def test_a_clock_that_is_not_that_of_redis_is_told(
+    monkeypatch: pytest.MonkeyPatch, seconds: int, level: str, words: str
+) -> None:
+    monkeypatch.setattr(measurements, "time", lambda: time.time() + seconds)
+    [finding] = found("clock")
+    assert finding.level == level
+    assert words in finding.message

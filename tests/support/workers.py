@@ -49,7 +49,8 @@ def _is_short(options: Namespace) -> bool:
     is_chosen = any(
         getattr(options, name, False) for name in ("keyword", "lf", "collectonly", "usepdb")
     )
-    return is_chosen or any(".py" in path for path in options.file_or_dir)
+    paths = getattr(options, "file_or_dir", [])  # with --help there are none
+    return is_chosen or any(".py" in path for path in paths)
 
 
 # First, because xdist answers too.

@@ -133,6 +133,23 @@ def test_the_tag_of_nothing_is_the_plain_target(post: object) -> None:
     assert template.render(Context({"post": post, "url": "javascript:alert(1)"})) == ""
 
 
+@pytest.mark.parametrize(
+    "source", ["{% outbound_url post url %}", '{% outbound_url post url "x" %}']
+)
+def test_without_our_addresses_a_link_leads_on_directly_and_the_log_says_so_once(
+    source: str, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.READTRACK = {"FUNNEL": ["view", "click", "x"]}
+    settings.ROOT_URLCONF = "tests.site.no_urls"
+    template = Template("{% load readtrack %}" + source)
+    for _ in range(2):
+        page = template.render(Context({"post": factories.post(), "url": "https://example.com/"}))
+        assert page == "https://example.com/"
+    (message,) = caplog.messages
+    assert "path('live/', include('readtrack.urls'))" in message
+    assert template.render(Context({"post": factories.post(), "url": "javascript:x()"})) == ""
+
+
 def test_a_link_outlives_a_change_of_the_secret_key(
     visitor: Client, redis: Redis, settings: Settings
 ) -> None:
