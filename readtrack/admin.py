@@ -251,6 +251,8 @@ class FlushRunAdmin(ReadOnlyAdmin):
         "lifted",
         "orphans",
         "locked",
+        "failed",
+        "faults",
         "error",
     )
 

@@ -1,5 +1,6 @@
 """Subjects: the names of objects in Redis and SQL (`blog.post:42`), and the objects' models."""
 
+from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -20,6 +21,9 @@ from readtrack.registry import registry
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 
+# What fields, of the site's own too, raise for a value that they do not take.
+NO_VALUE = (ValidationError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError)
+
 
 def subject_of(obj: Model) -> str:
     """Returns the subject of the object. Raises ValueError for an object that is not saved."""
@@ -39,8 +43,15 @@ def subject_of_row(model: type[Model], pk: Any) -> str:
 
 def subject_in(label: str, pk: Any) -> str:
     """Returns the subject of the object with that primary key, of the model with that label."""
-    encoded = pk if type(pk) is int else quote(str(pk), safe="")
+    encoded = pk if type(pk) is int else quote(_text_of(pk), safe="")
     return f"{label}:{encoded}"
+
+
+def _text_of(pk: Any) -> str:
+    """Returns the key as text that its field's `to_python` reads."""
+    if isinstance(pk, (bytes, memoryview)):
+        return b64encode(pk).decode()  # as BinaryField does it
+    return str(pk)
 
 
 def label_in(subject: str) -> str:
@@ -66,8 +77,10 @@ def parse_subject(subject: str) -> tuple[type[Model], Any] | None:
     model = model_with_label(label)
     if model is None:
         return None
-    with suppress(ValidationError):
-        return model, model._meta.pk.to_python(unquote(encoded))
+    with suppress(*NO_VALUE):
+        pk = model._meta.pk.to_python(unquote(encoded))
+        hash(pk)  # as a key of one row
+        return model, bytes(pk) if isinstance(pk, memoryview) else pk
     return None
 
 

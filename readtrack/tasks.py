@@ -15,7 +15,13 @@ def flush_views(only_changed: bool = False) -> None:  # noqa: FBT001, FBT002 - a
     With FLUSH_TASKS above 1 it starts so many tasks, each of which flushes some of the partitions.
     """
     renames.follow(has_late=not only_changed)
-    tracker.resend()
+    try:
+        tracker.resend()
+    finally:  # a publication that cannot be sent does not keep counts from SQL
+        _flush(only_changed=only_changed)
+
+
+def _flush(*, only_changed: bool) -> None:
     if conf.FLUSH_TASKS == 1:
         flush(only_changed=only_changed)
         return

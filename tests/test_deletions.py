@@ -16,6 +16,7 @@ from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Breakdown, History, ReaderHistory, Reset, Tracked
 from readtrack.sql import deletions
+from readtrack.sql.faults import Faults
 from readtrack.store import keys, read_state
 from readtrack.store.circuit import circuit
 from readtrack.subjects import subject_of, subject_of_row
@@ -77,7 +78,7 @@ def test_a_deleted_category_leaves_nothing(
         settings.READTRACK = {"READ_STATE": state, "READERS": numbering}
         tracker.mark_unread([gone, other])
         tracker.mark_read(factories.user(), [gone, other])
-    readers.store(at=noon)
+    readers.store(at=noon, faults=Faults())
     subject = subject_of(gone)
     gone.delete()
     assert redis.keys(f"category:{subject}:*") == []

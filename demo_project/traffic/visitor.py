@@ -116,7 +116,10 @@ def come_and_go(crowd: Crowd, site: str, rng: Random) -> None:
     while not crowd.pause(rng.random()):
         try:
             _stay(crowd, site, rng)
-        except OSError:
+        except OSError as error:
+            # A page that takes too long waits for a lock, perhaps. The server is there.
+            if TimeoutError in (type(error), type(getattr(error, "reason", None))):
+                continue
             if failures == len(PATIENCE):
                 crowd.give_up()
                 return

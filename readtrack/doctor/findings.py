@@ -151,6 +151,14 @@ def of_memory(memory: Memory) -> list[Finding]:
                 " Until then a reload may count as another view.",
             )
         ]
+    if memory.limit and memory.used >= memory.limit:
+        return [
+            _error(
+                f"Redis is full: it uses {size(memory.used)} of {size(memory.limit)} (maxmemory)."
+                " Nothing is counted now.",
+                "Raise maxmemory. What was counted before is stored by flushes all the same.",
+            )
+        ]
     if memory.limit and memory.used > memory.limit * NEARLY_FULL:
         return [
             _warning(
@@ -256,6 +264,13 @@ def of_flushes(flushes: Flushes) -> list[Finding]:
                 "Run manage.py readtrack flush, and see whether it fails again.",
             )
         )
+    findings += [
+        _error(
+            f"Not stored: {line}",
+            "All others are stored. The views wait in Redis until this is mended.",
+        )
+        for line in flushes.faults
+    ]
     if flushes.age is None:
         findings.append(_error("No flush has succeeded yet.", NO_SCHEDULE))
         return findings

@@ -8,6 +8,7 @@ import timeit
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from hashlib import sha1
 from itertools import islice
 from typing import Any
@@ -18,6 +19,7 @@ from readtrack import buckets
 from readtrack.hits.addresses import NOTICES, Notice
 from readtrack.models import FlushRun, UnsentPublication
 from readtrack.sql import databases, row_counts, runs
+from readtrack.sql.faults import Faults
 from readtrack.store import connection, counters, keys, scripts, skips
 from readtrack.store.cluster import Cluster
 from readtrack.subjects import (
@@ -114,6 +116,7 @@ class Flushes:
     last_error: str  # of the last flush; "" if it ended well
     age: timedelta | None  # since the last good flush began; None without one
     took: timedelta | None  # by the last good flush
+    faults: Sequence[str] = ()  # lines about what the newest flushes could not store
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +200,8 @@ def memory(client: Any) -> Memory:
     info = client.info()
     return Memory(
         policy=str(info.get("maxmemory_policy", "")),
-        used=int(info.get("used_memory", 0)),
+        # As the server compares it with the limit.
+        used=int(info.get("used_memory", 0)) - int(info.get("mem_not_counted_for_evict", 0)),
         limit=int(info.get("maxmemory", 0)),
     )
 
@@ -267,6 +271,7 @@ def flushes() -> Flushes:
         last_error=last_run.error if last_run else "",
         age=buckets.now() - good_run.began if good_run else None,
         took=good_run.took if good_run else None,
+        faults=tuple(runs.newest_faults()),
     )
 
 
@@ -355,12 +360,21 @@ def _some_totals(limit: int) -> Iterator[tuple[str, counters.Total | None]]:
 
 
 def _stored_views(subjects: Collection[str]) -> dict[str, int]:
-    """Returns SQL's views of the subjects that have a row."""
+    """Returns SQL's views of the subjects that have a row which can be read now."""
+    faults = Faults()
     stored: dict[str, int] = {}
     for model, subjects_by_pk in rows_by_model(subjects).items():
-        for pk, row in row_counts.stored(model, list(subjects_by_pk)).items():
-            stored[subjects_by_pk[pk]] = row.views
+        faults.attempt(label_of(model), partial(_read_views, model, subjects_by_pk, stored), None)
     return stored
+
+
+def _read_views(
+    model: type[models.Model], subjects_by_pk: Mapping[Any, str], stored: dict[str, int]
+) -> None:
+    with databases.site_transaction(databases.of(model)):
+        rows = row_counts.stored(model, list(subjects_by_pk))
+    for pk, row in rows.items():
+        stored[subjects_by_pk[pk]] = row.views
 
 
 def _viewed_since(began: datetime) -> set[str]:

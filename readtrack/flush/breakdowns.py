@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from django.db import transaction
-
 from readtrack.conf import conf
 from readtrack.hits.reading import READ
 from readtrack.models import Breakdown
@@ -149,15 +147,14 @@ def _store_with_gains(live: Hashes, stored_before: Hashes, *, hour: int) -> bool
     `stored_before` is what SQL had stored before Redis was read. If that has changed, nothing is
     stored, and Redis has to be read again: returns False.
     """
-    with transaction.atomic(using=databases.of(Breakdown).alias):
+    with databases.own_transaction(databases.of(Breakdown)):
         epochs.lock_epoch()  # one flush at a time, because each of two would add the same gain
         stored = archive.breakdowns(live)
         # Another flush, a reset or a deletion may have changed rows after Redis was read.
         if any(stored[name] != stored_before[name] for name in live):
             return False
         _raise(live, stored, hour=hour)
-        # The new counts are read from SQL, because MySQL may store two values that differ in case
-        # only in one row.
+        # The new counts are read from SQL, because the database may lack characters of a value.
         raised = archive.breakdowns(live)
         breakdown_history.add_gains(_gains(raised, stored), hour=hour)
     return True
@@ -211,6 +208,7 @@ def _rows(live: Hashes, stored: Hashes) -> list[tuple[str, str, str, int]]:
         column = subject_column(subject)
         stored_counts = stored[hash_kind, subject]
         for field, count in counts.items():
-            if count > stored_counts.get(field, 0):
+            # A value with characters that the database lacks stays in Redis only.
+            if count > stored_counts.get(field, 0) and databases.can_hold(Breakdown, field):
                 rows.append((column, hash_kind, field[: archive.FIELD_LENGTH], count))
     return rows

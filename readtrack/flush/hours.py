@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from django.db import transaction
-
 from readtrack.flush.settling import settle
 from readtrack.models import FlushRun, History
 from readtrack.sql import databases, epochs, history
+from readtrack.sql.faults import Faults
 from readtrack.store import counters, keys, scripts
 from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
 from readtrack.subjects import counted_models, label_of
@@ -32,7 +31,7 @@ def hour_at(redis_time: int) -> int:
     return redis_time // HOUR
 
 
-def write_hours(run: FlushRun, epoch: epochs.SqlEpoch) -> None:
+def write_hours(run: FlushRun, epoch: epochs.SqlEpoch, faults: Faults) -> None:
     """Writes the last hours of all models to SQL, and raises those in Redis that have fewer views.
 
     Adds the numbers of settled and of lifted counters to the run.
@@ -40,7 +39,7 @@ def write_hours(run: FlushRun, epoch: epochs.SqlEpoch) -> None:
     present_hour = hour_at(run.flushed_until)
     behind = store_hours(present_hour, tags=epoch.tags)
     while behind is None:
-        run.settled += settle(epoch)
+        run.settled += settle(epoch, faults)
         behind = store_hours(present_hour, tags=epoch.tags)
     run.lifted += sum(scripts.run_all(*counters.lift(behind), patient=True))
 
@@ -71,7 +70,7 @@ def _write(
 
     `live` has the views by model and hour, from the hour `since` on.
     """
-    with transaction.atomic(using=databases.of(History).alias):
+    with databases.own_transaction(databases.of(History)):
         # One writer at a time, because rows are computed from the rows before them.
         epochs.lock_epoch()
         epoch = epochs.SqlEpoch()

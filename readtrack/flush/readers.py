@@ -2,27 +2,39 @@
 
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
+
+from django.db.models import Model
 
 from readtrack import buckets
 from readtrack.models import ReaderHistory
 from readtrack.sql import databases, history
+from readtrack.sql.faults import Faults
 from readtrack.store import read_state, scripts
-from readtrack.subjects import read_state_models, subject_column
+from readtrack.subjects import label_of, read_state_models, subject_column
 from readtrack.unread.starting import subjects_of_rows
 
 
-def store(*, at: datetime) -> int:
+def store(*, at: datetime, faults: Faults) -> int:
     """Stores how many readers each category has, where that number changed, for the hour of `at`.
 
     Returns how many numbers were stored. Raises redis.RedisError.
     """
     hour = buckets.hour_index(at)
+    return sum(
+        faults.attempt(label_of(model), partial(_store_model, model, hour), 0)
+        for model in read_state_models()
+    )
+
+
+def _store_model(model: type[Model], hour: int) -> int:
+    """Stores the numbers of readers of the model's categories. Returns how many were stored."""
     # MySQL knows by itself which columns are unique, and Django refuses to be given them.
     unique_fields = None
     if databases.of(ReaderHistory).features.supports_update_conflicts_with_target:
         unique_fields = ["subject", "hour"]
     stored = 0
-    for subjects in _portions():
+    for subjects in _portions(model):
         counts = read_state.count_readers(subjects, patient=True)
         counts_by_column = {subject_column(subject): count for subject, count in counts.items()}
         newest = history.newest_readers(list(counts_by_column))
@@ -32,16 +44,26 @@ def store(*, at: datetime) -> int:
             if count != newest[column]
         ]
         # Not by databases.upsert, which never lowers a number: the number of readers may fall.
-        databases.rows(ReaderHistory).bulk_create(
-            rows, update_conflicts=True, update_fields=["readers"], unique_fields=unique_fields
+        write = partial(
+            databases.rows(ReaderHistory).bulk_create,
+            rows,
+            update_conflicts=True,
+            update_fields=["readers"],
+            unique_fields=unique_fields,
         )
+        databases.retried(databases.of(ReaderHistory), write)
         stored += len(rows)
     return stored
 
 
-def _portions() -> Iterator[list[str]]:
-    """Yields the subjects of all categories, in portions that one call can take."""
+def _portions(model: type[Model]) -> Iterator[list[str]]:
+    """Yields the subjects of all categories of the model, in portions that one call can take."""
     # They come from the site's rows and not from SCAN, because a publication removes the key of its
     # category, which then has 0 readers.
-    for model in read_state_models():
-        yield from subjects_of_rows(model, scripts.SLICE)
+    portions = subjects_of_rows(model, scripts.SLICE)
+    while True:
+        with databases.site_transaction(databases.of(model)):
+            subjects = next(portions, None)
+        if subjects is None:
+            return
+        yield subjects

@@ -12,6 +12,7 @@ from readtrack.flush import breakdowns
 from readtrack.flush.hours import hour_at
 from readtrack.models import Archive, ReaderHistory
 from readtrack.sql import archive, databases, deletions, epochs, raising, row_counts
+from readtrack.sql.faults import Faults
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import (
     counters,
@@ -102,23 +103,38 @@ def on_flush(sender: Any, *, using: str, **kwargs: Any) -> None:
             fail_open(reset_model, 0, model, is_empty=True)
 
 
-def finish(resets: Mapping[str, int], epoch: epochs.SqlEpoch, *, now: int) -> None:
+def finish(resets: Mapping[str, int], epoch: epochs.SqlEpoch, faults: Faults, *, now: int) -> None:
     """Lowers rows to the live counts if another flush wrote an older count to them after a reset.
 
     `resets` has the times of the noted resets by subject, `now` is the present time. All times are
     of Redis's clock (µs).
     """
-    locked: set[str] = set()
+    left: set[str] = set()
     for portion in scripts.sliced(list(resets)):
         for model, rows in rows_by_model(portion).items():
-            locked |= _lower(model, rows)
+            left |= faults.store([*rows.values()], partial(_lower_some, model, rows, left))
     # What a flush read before this time, it has written by now.
     end_of_late_writes = now - keys.reset.ttl * 1_000_000
     for subject, reset_time in resets.items():
-        if reset_time < end_of_late_writes and subject not in locked:
-            _delete_late_rows(subject)
-            breakdowns.store([subject], epoch, hour=hour_at(now))
-            resetting.delete_reset(subject, at=reset_time)
+        if reset_time < end_of_late_writes and subject not in left:
+            forget = partial(_forget, epoch, now=now, reset_time=reset_time)
+            faults.store([subject], forget)
+
+
+def _forget(epoch: epochs.SqlEpoch, subjects: Sequence[str], *, now: int, reset_time: int) -> None:
+    """Forgets the reset of one subject at that time, after which no flush can write old counts."""
+    [subject] = subjects
+    _delete_late_rows(subject)
+    breakdowns.store([subject], epoch, hour=hour_at(now))
+    resetting.delete_reset(subject, at=reset_time)
+
+
+def _lower_some(
+    model: type[Model], rows: Mapping[Any, str], locked: set[str], subjects: Sequence[str]
+) -> None:
+    """Lowers the rows of these subjects, and adds those that are locked elsewhere to `locked`."""
+    wanted = set(subjects)
+    locked |= _lower(model, {pk: subject for pk, subject in rows.items() if subject in wanted})
 
 
 def _lower(model: type[Model], rows: Mapping[Any, str]) -> set[str]:
@@ -129,7 +145,8 @@ def _lower(model: type[Model], rows: Mapping[Any, str]) -> set[str]:
     """
     # SQL is read before Redis. In this order a count that SQL rightly stores is not above the live
     # count, which may only have risen meanwhile.
-    stored = row_counts.stored(model, list(rows))
+    with databases.site_transaction(databases.of(model)):
+        stored = row_counts.stored(model, list(rows))
     portions = scripts.parted([rows[pk] for pk in stored])
     total_calls = [counters.totals(portion) for portion in portions]
     visitor_calls = [uniques.visitors(portion) for portion in portions]

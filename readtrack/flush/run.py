@@ -5,12 +5,14 @@
 - lift: settled totals below SQL's count are raised to it (an old snapshot was restored, a replica lagged).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
+from django.db import Error
 from django.db.models import Max, QuerySet
 from django.utils import timezone as django_timezone
 
@@ -20,7 +22,7 @@ from readtrack.flush import breakdowns, readers, resets
 from readtrack.flush.hours import hour_at, write_hours
 from readtrack.flush.settling import settle
 from readtrack.flush.totals import write_chunk
-from readtrack.models import FlushRun, Reset
+from readtrack.models import FlushRun, History, Reset
 from readtrack.signals import flushed
 from readtrack.sql import (
     databases,
@@ -31,7 +33,9 @@ from readtrack.sql import (
     popular,
     runs,
     thinning,
+    vendors,
 )
+from readtrack.sql.faults import Faults
 from readtrack.store import counters, flush_notes, keys, resetting, scripts, uniques
 from readtrack.store.circuit import SilentError
 from readtrack.store.connection import server_time
@@ -78,13 +82,23 @@ def flush(
     missing.
     """
     run = FlushRun(started=django_timezone.now(), part=part)
+    faults = Faults()
     try:
-        _flush(run, only_changed=only_changed, must_archive=must_archive, progress=progress)
+        with databases.retrying():
+            _flush(
+                run,
+                faults,
+                only_changed=only_changed,
+                must_archive=must_archive,
+                progress=progress,
+            )
     except Exception as error:
         run.error = f"{type(error).__name__}: {error}"
         raise
     finally:
         run.ended = django_timezone.now()
+        run.failed = len(faults.failed)
+        run.faults = "\n".join(filter(None, [run.faults, str(faults)]))
         _save(run)
     flushed.send_robust(sender=None, run=run)
     return run
@@ -97,63 +111,103 @@ def _save(run: FlushRun) -> None:
     The database would hand out the old id again. And it lacks what this flush had stored by then.
     """
     if run.pk is None:
-        run.save()
+        _write_record(run)
         return
-    fields = [field.attname for field in run._meta.concrete_fields if not field.primary_key]
-    own = databases.rows(FlushRun).filter(pk=run.pk, started=run.started)
-    if own.update(**{name: getattr(run, name) for name in fields}):
+    if _write_record(run, is_update=True):
         return
     run.pk = None
     run.error = run.error or "The database was restored while this flush ran."
-    run.save()
+    _write_record(run)
+
+
+def _write_record(run: FlushRun, *, is_update: bool = False) -> bool:
+    """Inserts the record, or updates its row. Returns False if it has no row any more."""
+    write = partial(_update, run) if is_update else run.save
+    try:
+        return write() != 0
+    except (Error, UnicodeEncodeError) as error:
+        if isinstance(error, Error) and not vendors.is_impossible_value(error):
+            raise
+        # A message has characters that the database lacks.
+        run.error = run.error.encode("ascii", "backslashreplace").decode()
+        run.faults = run.faults.encode("ascii", "backslashreplace").decode()
+        return write() != 0
+
+
+def _update(run: FlushRun) -> int:
+    """Updates the row of the record. Returns how many rows there are."""
+    fields = [field.attname for field in run._meta.concrete_fields if not field.primary_key]
+    own = databases.rows(FlushRun).filter(pk=run.pk, started=run.started)
+    return own.update(**{name: getattr(run, name) for name in fields})
 
 
 def write_subjects(subjects: Iterable[str]) -> None:
     """Writes the totals of the subjects and the hours of models as a flush does.
 
     It saves no record of a flush, and keeps no history of the subjects. Raises redis.RedisError or
-    django.db.Error, as `flush` does.
+    django.db.Error, as `flush` does. What cannot be written is logged, and later flushes try it
+    again.
     """
     now = server_time(patient=True)
     run = FlushRun(
         started=django_timezone.now(), redis_time=now, flushed_until=now, kind=FlushRun.Kind.CHANGED
     )
+    faults = Faults()
     epoch = epochs.SqlEpoch()
-    settle(epoch)
-    for chunk in _chunks(subjects):
-        write_chunk(chunk, run, epoch=epoch, changed={})
-    if conf.HISTORY:
-        write_hours(run, epoch)
+    with databases.retrying():
+        settle(epoch, faults)
+        for chunk in _chunks(subjects):
+            write_chunk(chunk, run, epoch=epoch, faults=faults, changed={})
+        if conf.HISTORY:
+            write_hours(run, epoch, faults)
+    _leave(run, faults, changed=frozenset(subjects))
 
 
 def _flush(
-    run: FlushRun, *, only_changed: bool, must_archive: bool, progress: Callable[[int], object]
+    run: FlushRun,
+    faults: Faults,
+    *,
+    only_changed: bool,
+    must_archive: bool,
+    progress: Callable[[int], object],
 ) -> None:
     """Does what `flush` does, and sets the numbers of the run, which `flush` saves."""
     epoch = epochs.SqlEpoch(run.part)
     is_restored, minutes = _begin(run, epoch, only_changed=only_changed, must_archive=must_archive)
-    run.faults = _faults(epoch)
+    run.faults = _silent_partitions(epoch)
     if run.faults:
         logger.warning("Not flushed: %s", run.faults)
-    hour = hour_at(run.flushed_until)
-    run.settled += settle(epoch)
+    store_breakdowns = partial(breakdowns.store, epoch=epoch, hour=hour_at(run.flushed_until))
+    run.settled += settle(epoch, faults)
     changed = dict.fromkeys(_changed(minutes, epoch))
     for chunk in _chunks(changed):
         if counters.have_hashes(chunk):
-            breakdowns.store(chunk, epoch, hour=hour)
+            faults.store(chunk, store_breakdowns)
     to_archive = _recently_viewed(run, epoch)
     subjects: Iterable[str] = changed
     if run.kind != run.Kind.CHANGED:
         subjects = _every_subject(run, epoch)
     for chunk in _chunks(subjects):
-        write_chunk(chunk, run, epoch=epoch, changed=changed, to_archive=to_archive)
+        write_chunk(chunk, run, epoch=epoch, faults=faults, changed=changed, to_archive=to_archive)
         if is_restored:
-            breakdowns.store(chunk, epoch, hour=hour)
+            faults.store(chunk, store_breakdowns)
         progress(len(chunk))
-    _finish(run, epoch, has_changes=bool(changed))
+    _finish(run, epoch, faults, has_changes=bool(changed))
+    _leave(run, faults, changed=changed)
+    _note_end(run, epoch)
 
 
-def _faults(epoch: epochs.SqlEpoch) -> str:
+def _leave(run: FlushRun, faults: Faults, *, changed: Container[str]) -> None:
+    """Leaves what could not be written to the next flush, and says so."""
+    run.locked += len(faults.locked)
+    again = [*faults.locked, *(subject for subject in faults.failed if subject in changed)]
+    if again:
+        counters.mark_changed(again)
+    if faults.failed:
+        logger.error("The flush could not store %d rows or models:\n%s", len(faults.failed), faults)
+
+
+def _silent_partitions(epoch: epochs.SqlEpoch) -> str:
     """Returns a line for each error by which partitions were left out."""
     names: dict[str, list[str]] = {}
     for tag, error in epoch.silent.items():
@@ -299,7 +353,7 @@ def _purge(tags: Sequence[str], *, since: int) -> None:
     scripts.run_all(*calls, patient=True)
 
 
-def _finish(run: FlushRun, epoch: epochs.SqlEpoch, *, has_changes: bool) -> None:
+def _finish(run: FlushRun, epoch: epochs.SqlEpoch, faults: Faults, *, has_changes: bool) -> None:
     """Does what comes after the totals.
 
     It lowers rows that were reset, and writes the hours of models. After a full flush it also
@@ -307,26 +361,31 @@ def _finish(run: FlushRun, epoch: epochs.SqlEpoch, *, has_changes: bool) -> None
     """
     is_full = run.kind != run.Kind.CHANGED
     at = buckets.time_of(run.flushed_until)
-    resets.finish(resetting.recent_resets(epoch.tags), epoch, now=run.redis_time)
+    resets.finish(resetting.recent_resets(epoch.tags), epoch, faults, now=run.redis_time)
     if conf.HISTORY and (is_full or has_changes or run.settled):
-        write_hours(run, epoch)
+        write_hours(run, epoch, faults)
     if is_full:
         if epoch.has_first:
-            _renew_lists(at)
+            _renew_lists(at, faults)
         flush_notes.note_full(run.redis_time, tags=epoch.tags)
         _delete_old_runs(run)
     if run.kind == run.Kind.ARCHIVE and epoch.has_first:
-        thinning.thin(at=at)
+        databases.retried(databases.of(History), partial(thinning.thin, at=at))
         deletions.forget_old(now=run.redis_time)
-    # The end is noted as well as the start, so that a snapshot that was taken during this run is
-    # also recognized as an old one. SQL gets the end only if all partitions have noted it, because
-    # a Redis that knows an earlier time than SQL is taken for a restored one.
+
+
+def _note_end(run: FlushRun, epoch: epochs.SqlEpoch) -> None:
+    """Notes the end of the run as well as its start, so that a snapshot that was taken during the
+    run is also recognized as an old one.
+    """
+    # SQL gets the end only if all partitions have noted it, because a Redis that knows an earlier
+    # time than SQL is taken for a restored one.
     end = max(server_time(patient=True), run.redis_time + 1)
     if flush_notes.note_flush(end, after=dict.fromkeys(epoch.tags, run.redis_time)):
         run.redis_time = end
 
 
-def _renew_lists(at: datetime) -> None:
+def _renew_lists(at: datetime, faults: Faults) -> None:
     """Stores the numbers of readers, and renews the lists of the most viewed and the sums of
     models.
     """
@@ -334,9 +393,9 @@ def _renew_lists(at: datetime) -> None:
         return
     # While a server of a cluster is silent, the numbers of readers stay as they were.
     with suppress(SilentError):
-        readers.store(at=at)
-    popular.renew(at=at)
-    model_sums.renew_sums(at=at)
+        readers.store(at=at, faults=faults)
+    popular.renew(at=at, faults=faults)
+    databases.retried(databases.of(History), partial(model_sums.renew_sums, at=at))
 
 
 def _delete_old_runs(run: FlushRun) -> None:

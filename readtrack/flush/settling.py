@@ -1,9 +1,15 @@
 """Settling: a counter that began anew in Redis gets the count that SQL stores, once."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from django.db.models import Model
 
 from readtrack.conf import conf
-from readtrack.sql import archive, epochs, history, row_counts
+from readtrack.sql import archive, databases, epochs, history, row_counts
+from readtrack.sql.faults import Faults
 from readtrack.store import counters, keys, scripts
 from readtrack.store.connection import server_time
 from readtrack.store.counters import Epoch, Name, Stored
@@ -12,29 +18,35 @@ from readtrack.subjects import rows_by_model
 NOTHING = Stored({"": 0})  # what SQL stores of a row that is gone
 
 
-def settle(epoch: epochs.SqlEpoch) -> int:
+def settle(epoch: epochs.SqlEpoch, faults: Faults) -> int:
     """Adds SQL's count to each unsettled counter, and lets a restored Redis join SQL's epochs.
 
     Returns the number of counters that were settled. Counters that begin meanwhile are left to the
-    next flush.
+    next flush, and so are those whose row cannot be read.
     """
     settled = 0
     until = server_time(patient=True)
+    left: Counter[str] = Counter()  # numbers of counters that stay unsettled, by partition
     while True:
         # Of each partition the next names in `views:unsettled`, and its epoch.
-        lists = counters.unsettled(until=until, tags=epoch.tags)
+        lists = counters.unsettled(until=until, tags=epoch.tags, after=left)
         counter_names: list[str] = []
         for unsettled_names, _ in lists:
             counter_names += unsettled_names
-        stored = stored_counters(counter_names)
+        stored = stored_counters(counter_names, faults)
         # SQL's epochs are read after SQL's counts, so that all these counts were settled in these
         # epochs or in earlier ones.
         sql_epochs = epoch.known([redis_epoch for _, redis_epoch in lists])
         # A partition without unsettled counters is called, too, because it may have been restored.
         calls = []
         for unsettled_names, redis_epoch in lists:
-            to_add = {name: stored[name] for name in unsettled_names}
             known_epoch = sql_epochs.get(redis_epoch.tag)
+            to_add = {name: stored[name] for name in unsettled_names if name in stored}
+            if known_epoch is not None and known_epoch.current != redis_epoch.current:
+                # A restored Redis has to empty its list before it can join SQL's epochs. Its
+                # counters merge by maximum, which a later flush makes up for.
+                to_add = {name: stored.get(name, NOTHING) for name in unsettled_names}
+            left[redis_epoch.tag] += len(unsettled_names) - len(to_add)
             calls.append(counters.settle(to_add, epoch=redis_epoch, sql_epoch=known_epoch))
         answers: list[tuple[int, Epoch]] = scripts.run_all(*calls, patient=True)
         epoch.advance([new_epoch for _, new_epoch in answers])
@@ -43,11 +55,12 @@ def settle(epoch: epochs.SqlEpoch) -> int:
             return settled
 
 
-def stored_counters(counter_names: Sequence[str]) -> dict[str, Stored]:
+def stored_counters(counter_names: Sequence[str], faults: Faults) -> dict[str, Stored]:
     """Returns what SQL stores of each counter, by the counter's name in `views:unsettled`.
 
     Such a name is the subject for a total (`blog.post:42`), the kind and the subject for a hash
-    (`funnel:blog.post:42`), and the key without the prefix for an hour of a model.
+    (`funnel:blog.post:42`), and the key without the prefix for an hour of a model. Totals whose row
+    cannot be read are left out.
     """
     hours: list[str] = []
     hashes: list[Name] = []
@@ -65,7 +78,10 @@ def stored_counters(counter_names: Sequence[str]) -> dict[str, Stored]:
         stored.update(_stored_hours(hours))
     if hashes:
         stored.update(_stored_hashes(hashes))
-    stored.update(_stored_totals(totals))
+    for model, rows in rows_by_model(totals).items():
+        read = partial(_read_totals, model, rows, stored)
+        for subject in faults.store([*rows.values()], read):
+            del stored[subject]
     return stored
 
 
@@ -89,19 +105,22 @@ def _stored_hashes(hashes: Sequence[Name]) -> Mapping[str, Stored]:
     return {keys.member(*name): Stored(counts) for name, counts in breakdowns.items()}
 
 
-def _stored_totals(subjects: Sequence[str]) -> Mapping[str, Stored]:
-    """Returns SQL's counts and sketches of the subjects that have a row, by subject.
+def _read_totals(
+    model: type[Model], rows: Mapping[Any, str], stored: dict[str, Stored], subjects: Sequence[str]
+) -> None:
+    """Puts SQL's counts and sketches of those subjects that have a row into `stored`, by subject.
 
-    Also begins the history of those that have views but no history yet.
+    Also begins the history of those that have views but no history yet. `rows` has the subjects of
+    the model by primary key.
     """
-    stored: dict[str, Stored] = {}
-    for model, rows in rows_by_model(subjects).items():
-        counts_by_pk = row_counts.stored(model, list(rows))
-        counts = {rows[pk]: row for pk, row in counts_by_pk.items()}
-        if conf.HISTORY:
-            history.begin({subject: row for subject, row in counts.items() if row.views})
-        sketches = archive.sketches(counts)
-        for subject, row in counts.items():
-            sketch = sketches.get(subject, b"")
-            stored[subject] = Stored({"": row.views}, sketch, row.visitors)
-    return stored
+    wanted = set(subjects)
+    pks = [pk for pk, subject in rows.items() if subject in wanted]
+    with databases.site_transaction(databases.of(model)):
+        counts_by_pk = row_counts.stored(model, pks)
+    counts = {rows[pk]: row for pk, row in counts_by_pk.items()}
+    if conf.HISTORY:
+        history.begin({subject: row for subject, row in counts.items() if row.views})
+    sketches = archive.sketches(counts)
+    for subject, row in counts.items():
+        sketch = sketches.get(subject, b"")
+        stored[subject] = Stored({"": row.views}, sketch, row.visitors)

@@ -4,7 +4,6 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from django.db import transaction
 from django.db.models import Model
 
 from readtrack.conf import conf, logger
@@ -13,6 +12,7 @@ from readtrack.flush.hours import hour_at
 from readtrack.flush.settling import settle, stored_counters
 from readtrack.models import FlushRun
 from readtrack.sql import archive, databases, epochs, history, raising, row_counts
+from readtrack.sql.faults import Faults
 from readtrack.sql.raising import Written
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, keys, removal, scripts, uniques
@@ -36,12 +36,21 @@ class Portion(NamedTuple):
         """Returns the subjects of the rows with these primary keys."""
         return [self.rows[pk] for pk in pks]
 
+    def of(self, subjects: Sequence[str]) -> "Portion":
+        """Returns the part of the portion that has these subjects."""
+        if len(subjects) == len(self.rows):
+            return self
+        wanted = set(subjects)
+        rows = {pk: subject for pk, subject in self.rows.items() if subject in wanted}
+        return self._replace(rows=rows)
+
 
 def write_chunk(
     subjects: list[str],
     run: FlushRun,
     *,
     epoch: epochs.SqlEpoch,
+    faults: Faults,
     changed: Container[str],
     to_archive: Container[str] = (),
 ) -> None:
@@ -51,32 +60,53 @@ def write_chunk(
     Stores history for the subjects in `changed` only: when other subjects changed is not known.
     Archives the subjects in `to_archive`; a flush of the kind "archive" archives all subjects.
     """
-    live = _live(subjects, run, epoch)
-    hour = hour_at(run.flushed_until)
+    live = _live(subjects, run, epoch, faults)
     # At first all subjects are taken for orphans. Each portion takes off the subjects that have a
     # row. Subjects of models that this site does not have are in no portion, so they stay orphans.
     # Their keys stay, too, because an app may come back.
     run.orphans += len(live)
     for portion in _portions(live):
-        write = partial(_write, portion, changed=changed, hour=hour)
-        written = databases.retried(databases.of(row_counts.table_of(portion.model)), write)
-        run.written += len(written.raised)
-        run.lifted += _lift(portion.subjects(written.ahead))
-        run.orphans -= len(portion.rows) - len(written.missing)
-        _remove_ripe_orphans(portion.subjects(written.missing))
-        locked = set(portion.subjects(written.locked))
-        if locked:
-            run.locked += len(locked)
-            counters.mark_changed(locked)  # so that the next flush of what changed tries them again
-        # These rows do not store what was read from Redis, so their archive would be stale.
-        stale = {*locked, *portion.subjects([*written.ahead, *written.missing])}
+        stale = _write_portion(portion, run, faults, changed=changed)
         due_for_archive = {}
         for subject in portion.rows.values():
             is_due = run.kind == run.Kind.ARCHIVE or subject in to_archive
             if is_due and subject not in stale:
                 due_for_archive[subject] = live[subject]
         if due_for_archive:
-            run.lifted += archive_changed(due_for_archive, epoch, hour=hour)
+            archive_some = partial(_archive, due_for_archive, run, epoch)
+            faults.store([*due_for_archive], archive_some)
+
+
+def _write_portion(
+    portion: Portion, run: FlushRun, faults: Faults, *, changed: Container[str]
+) -> set[str]:
+    """Writes the portion, and adds the numbers to the run.
+
+    Returns the subjects whose rows do not store what was read from Redis, so that their archive
+    would be stale.
+    """
+    written = Written([], [], [], [])
+    write = partial(_write, portion, written, changed=changed, hour=hour_at(run.flushed_until))
+    left = faults.store([*portion.rows.values()], write)
+    missing = set(portion.subjects(written.missing))
+    ahead = set(portion.subjects(written.ahead))
+    locked = set(portion.subjects(written.locked))
+    run.written += len(written.raised)
+    run.lifted += _lift([*ahead], faults)
+    run.orphans -= len(portion.rows) - len(missing)
+    _remove_ripe_orphans([*missing])
+    if locked:
+        run.locked += len(locked)
+        counters.mark_changed(locked)  # so that the next flush of what changed tries them again
+    return left | missing | ahead | locked
+
+
+def _archive(
+    live: Mapping[str, RowCounts], run: FlushRun, epoch: epochs.SqlEpoch, subjects: Sequence[str]
+) -> None:
+    """Archives some of the subjects in `live`, and adds the number of lifted ones to the run."""
+    live_of_some = {subject: live[subject] for subject in subjects}
+    run.lifted += archive_changed(live_of_some, epoch, hour=hour_at(run.flushed_until))
 
 
 def _portions(live: Mapping[str, RowCounts]) -> Iterator[Portion]:
@@ -89,7 +119,9 @@ def _portions(live: Mapping[str, RowCounts]) -> Iterator[Portion]:
             yield Portion(model, {pk: rows[pk] for pk in pks_of_portion}, live)
 
 
-def _live(subjects: list[str], run: FlushRun, epoch: epochs.SqlEpoch) -> dict[str, RowCounts]:
+def _live(
+    subjects: list[str], run: FlushRun, epoch: epochs.SqlEpoch, faults: Faults
+) -> dict[str, RowCounts]:
     """Returns the live views and visitors of the subjects whose totals are settled, by subject.
 
     Adds the number of totals that exist to the run.
@@ -104,7 +136,7 @@ def _live(subjects: list[str], run: FlushRun, epoch: epochs.SqlEpoch) -> dict[st
     # SQL has to know the epoch of the counts before it stores them. Otherwise it would not notice
     # if Redis is restored later from a snapshot that is older than these counts.
     while not epoch.advance([call.result for call in epoch_calls]):
-        run.settled += settle(epoch)
+        run.settled += settle(epoch, faults)
         scripts.run_all(*calls, patient=True)
     totals: dict[str, bytes | None] = {}
     visitors: dict[str, int] = {}
@@ -136,12 +168,28 @@ def _numbers(totals: Mapping[str, bytes | None]) -> dict[str, int]:
     return numbers
 
 
-def _write(portion: Portion, *, changed: Container[str], hour: int) -> Written:
+def _write(
+    portion: Portion,
+    written: Written,
+    subjects: Sequence[str],
+    *,
+    changed: Container[str],
+    hour: int,
+) -> None:
+    """Writes some subjects of the portion, and adds their rows to those that are written."""
+    connection = databases.of(row_counts.table_of(portion.model))
+    write = partial(_write_rows, portion.of(subjects), changed=changed, hour=hour)
+    for pks, more_pks in zip(written, databases.retried(connection, write), strict=True):
+        pks += more_pks
+
+
+def _write_rows(portion: Portion, *, changed: Container[str], hour: int) -> Written:
     """Raises the rows, and stores the history of those raised rows that are in `changed`."""
     model, rows, live = portion
     # In one transaction, so that a kill cannot come between count and history. (If they are in
     # different databases, it can: then this transaction is that of the count.)
-    with transaction.atomic(using=databases.of(row_counts.table_of(model)).alias):
+    connection = databases.of(row_counts.table_of(model))
+    with databases.site_transaction(connection, is_writing=True):
         written = raising.write(model, {pk: live[subject] for pk, subject in rows.items()})
         if conf.HISTORY:
             raised = portion.subjects(written.raised)
@@ -150,11 +198,11 @@ def _write(portion: Portion, *, changed: Container[str], hour: int) -> Written:
     return written
 
 
-def _lift(subjects: Sequence[str]) -> int:
+def _lift(subjects: Sequence[str], faults: Faults) -> int:
     """Raises totals in Redis to SQL's counts. Returns how many totals were below them."""
     if not subjects:
         return 0
-    stored = stored_counters(subjects)
+    stored = stored_counters(subjects, faults)
     return sum(scripts.run_all(*counters.lift(stored), patient=True))
 
 

@@ -13,13 +13,12 @@ from datetime import datetime
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
-from django.db import transaction
-
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.flush import run, settling
 from readtrack.models import Import, ImportedLines
 from readtrack.sql import databases, epochs, past_hours
+from readtrack.sql.faults import Faults
 from readtrack.store import connection as redis_connection
 from readtrack.store import counters, keys, scripts, uniques
 from readtrack.subjects import label_in
@@ -434,8 +433,11 @@ def _add_to_redis(source: str, part: str, *, before: int, after: int) -> bool:
     calls = apply(source, part, before=before, after=after)
     answers = scripts.run_all(*calls, patient=True)
     while UNSETTLED in answers:
-        settling.settle(epochs.SqlEpoch())
+        faults = Faults()
+        settling.settle(epochs.SqlEpoch(), faults)
         answers = scripts.run_all(*calls, patient=True)
+        if faults.failed and UNSETTLED in answers:
+            raise ImportRefusedError(f"Counts cannot be read from the database:\n{faults}")
     return REFUSED not in answers
 
 
@@ -470,7 +472,7 @@ def _confirm(
     connection = databases.of(Import)
 
     def confirm() -> None:
-        with transaction.atomic(using=connection.alias):
+        with databases.own_transaction(connection):
             unchanged = Import.objects.filter(pk=record.pk, position=record.position)
             _check(unchanged.update(**columns))
             if ranges:

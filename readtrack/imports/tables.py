@@ -181,7 +181,8 @@ def _rows_of_objects(
     The rows are about objects of the model.
     """
     object_pks = {row.pk: _pk_of(model, row.object_pk) for row in rows}
-    stored = row_counts.stored(model, [pk for pk in object_pks.values() if pk is not None])
+    known_pks = [pk for pk in object_pks.values() if pk is not None]
+    stored = row_counts.stored_of_any(model, known_pks)
     for row in rows:
         pk = object_pks[row.pk]
         if pk in stored:

@@ -21,7 +21,7 @@ from django.core.exceptions import (
     ObjectDoesNotExist,
     ValidationError,
 )
-from django.db import DataError, InterfaceError, OperationalError, models
+from django.db import DataError, Error, InterfaceError, OperationalError, models
 from django.http import Http404
 from django.urls import Resolver404, ResolverMatch, get_script_prefix, resolve
 from django.utils.translation import get_language_from_path, override
@@ -33,6 +33,7 @@ from readtrack.flush.run import flush
 from readtrack.hits import addresses, exclusions, hit, visitors
 from readtrack.imports import ledger, lines, logs
 from readtrack.models import FlushRun, Import, Reset
+from readtrack.sql import vendors
 from readtrack.store.counting import rate_limit
 from readtrack.subjects import is_counted, subject_column, subject_of, subject_of_row
 
@@ -180,6 +181,10 @@ def _subject_in(queryset: "models.QuerySet[Any]", *, field: str, value: Any) -> 
         pk = queryset.filter(**{field: value}).values_list("pk", flat=True).first()
     except (ValidationError, ValueError):
         return None
+    except Error as error:
+        if not vendors.is_impossible_value(error):
+            raise
+        return None  # a text with characters that the database lacks
     return "" if pk is None else subject_of_row(model, pk)
 
 

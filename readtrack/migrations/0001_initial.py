@@ -6,6 +6,7 @@ import django.utils.timezone
 import uuid
 from django.db import migrations, models
 
+from readtrack.models.fields import ExactCharField
 from readtrack.operations import SetFillfactor
 
 
@@ -20,7 +21,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Archive',
             fields=[
-                ('subject', models.CharField(max_length=200, primary_key=True, serialize=False)),
+                ('subject', ExactCharField(max_length=200, primary_key=True, serialize=False)),
                 ('views', models.PositiveBigIntegerField()),
                 ('visitors', models.PositiveBigIntegerField()),
                 ('sketch', models.BinaryField()),
@@ -34,7 +35,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='SubjectCount',
             fields=[
-                ('subject', models.CharField(max_length=200, primary_key=True, serialize=False)),
+                ('subject', ExactCharField(max_length=200, primary_key=True, serialize=False)),
                 ('view_count', models.PositiveBigIntegerField(db_column='views')),
                 ('visitor_count', models.PositiveBigIntegerField(db_column='visitors')),
             ],
@@ -47,10 +48,10 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Breakdown',
             fields=[
-                ('subject', models.CharField(max_length=200)),
+                ('subject', ExactCharField(max_length=200)),
                 ('pk', models.CompositePrimaryKey('subject', 'kind', 'field', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('kind', models.CharField(max_length=40)),
-                ('field', models.CharField(max_length=100)),
+                ('kind', ExactCharField(max_length=40)),
+                ('field', ExactCharField(max_length=100)),
                 ('count', models.PositiveBigIntegerField()),
             ],
             options={
@@ -89,7 +90,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='History',
             fields=[
-                ('subject', models.CharField(max_length=200)),
+                ('subject', ExactCharField(max_length=200)),
                 ('pk', models.CompositePrimaryKey('subject', 'hour', blank=True, editable=False, primary_key=True, serialize=False)),
                 ('hour', models.PositiveIntegerField()),
                 ('views', models.PositiveBigIntegerField()),
@@ -105,7 +106,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('source', models.CharField(max_length=64, unique=True)),
-                ('name', models.CharField(max_length=255)),
+                ('name', ExactCharField(max_length=255)),
                 ('first_line', models.CharField(blank=True, db_index=True, max_length=32)),
                 ('digest', models.CharField(blank=True, max_length=32)),
                 ('position', models.PositiveBigIntegerField(default=0)),
@@ -163,7 +164,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Popular',
             fields=[
-                ('subject', models.CharField(max_length=200)),
+                ('subject', ExactCharField(max_length=200)),
                 ('pk', models.CompositePrimaryKey('subject', 'days', blank=True, editable=False, primary_key=True, serialize=False)),
                 ('days', models.PositiveSmallIntegerField()),
                 ('since', models.PositiveIntegerField()),
@@ -179,7 +180,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='ReaderHistory',
             fields=[
-                ('subject', models.CharField(max_length=200)),
+                ('subject', ExactCharField(max_length=200)),
                 ('pk', models.CompositePrimaryKey('subject', 'hour', blank=True, editable=False, primary_key=True, serialize=False)),
                 ('hour', models.PositiveIntegerField()),
                 ('readers', models.PositiveIntegerField()),
@@ -192,11 +193,11 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='BreakdownHistory',
             fields=[
-                ('subject', models.CharField(max_length=200)),
+                ('subject', ExactCharField(max_length=200)),
                 ('pk', models.CompositePrimaryKey('subject', 'kind', 'hour', 'field', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('kind', models.CharField(max_length=40)),
+                ('kind', ExactCharField(max_length=40)),
                 ('hour', models.PositiveIntegerField()),
-                ('field', models.CharField(max_length=100)),
+                ('field', ExactCharField(max_length=100)),
                 ('count', models.PositiveBigIntegerField()),
             ],
             options={
@@ -220,7 +221,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Reset',
             fields=[
-                ('subject', models.CharField(max_length=200, primary_key=True, serialize=False)),
+                ('subject', ExactCharField(max_length=200, primary_key=True, serialize=False)),
                 ('redis_time', models.BigIntegerField(db_index=True)),
                 ('full_subject', models.TextField()),
                 ('is_deletion', models.BooleanField(default=False)),

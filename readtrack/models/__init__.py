@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import buckets
+from readtrack.models.fields import ExactCharField
 from readtrack.models.tracked import CountField as CountField
 from readtrack.models.tracked import Tracked as Tracked
 from readtrack.models.tracked import TrackedQuerySet as TrackedQuerySet
@@ -26,14 +27,14 @@ KIND_LENGTH = 40  # characters of the kind of a hash, such as `views:country`
 class SubjectRow(models.Model):
     """The base of the app's own tables: a row about one subject."""
 
-    subject = models.CharField(max_length=SUBJECT_LENGTH)
+    subject = ExactCharField(max_length=SUBJECT_LENGTH)
 
     class Meta:
         abstract = True
         default_permissions = ()
 
     def __str__(self) -> str:
-        return self.subject
+        return str(self.subject)
 
 
 class UnsentPublication(SubjectRow):
@@ -129,7 +130,7 @@ class Archive(SubjectRow):
     because the subject is idle.
     """
 
-    subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
+    subject = ExactCharField(max_length=SUBJECT_LENGTH, primary_key=True)
     views = models.PositiveBigIntegerField()
     visitors = models.PositiveBigIntegerField()
     sketch = models.BinaryField()
@@ -142,7 +143,7 @@ class SubjectCount(SubjectRow):
     by MODELS and does not extend Tracked.
     """
 
-    subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
+    subject = ExactCharField(max_length=SUBJECT_LENGTH, primary_key=True)
     # Named as in Tracked, so that the same queries work for both.
     view_count = models.PositiveBigIntegerField(db_column="views")
     visitor_count = models.PositiveBigIntegerField(db_column="visitors")
@@ -154,8 +155,8 @@ class Breakdown(SubjectRow):
     """
 
     pk = models.CompositePrimaryKey("subject", "kind", "field")
-    kind = models.CharField(max_length=KIND_LENGTH)
-    field = models.CharField(max_length=100)
+    kind = ExactCharField(max_length=KIND_LENGTH)
+    field = ExactCharField(max_length=100)
     count = models.PositiveBigIntegerField()
 
 
@@ -210,9 +211,9 @@ class BreakdownHistory(SubjectRow):
     """
 
     pk = models.CompositePrimaryKey("subject", "kind", "hour", "field")
-    kind = models.CharField(max_length=KIND_LENGTH)
+    kind = ExactCharField(max_length=KIND_LENGTH)
     hour = models.PositiveIntegerField()
-    field = models.CharField(max_length=100)
+    field = ExactCharField(max_length=100)
     count = models.PositiveBigIntegerField()
 
 
@@ -221,7 +222,7 @@ class Reset(SubjectRow):
     back, even if Redis was gone then, or is restored from an older snapshot.
     """
 
-    subject = models.CharField(max_length=SUBJECT_LENGTH, primary_key=True)
+    subject = ExactCharField(max_length=SUBJECT_LENGTH, primary_key=True)
     # Of the reset or the deletion (µs). Each flush asks for the latest.
     redis_time = models.BigIntegerField(db_index=True)
     full_subject = models.TextField()  # `subject` is cut, see `subjects.subject_column`
@@ -285,7 +286,7 @@ class Import(models.Model):
     # The name by which Redis knows the import. Not the primary key, because a restored database
     # could give the same key to another import.
     source = models.CharField(max_length=64, unique=True)
-    name = models.CharField(max_length=255)
+    name = ExactCharField(max_length=255)
     first_line = models.CharField(max_length=32, blank=True, db_index=True)  # its digest
     digest = models.CharField(max_length=32, blank=True)  # of everything up to the position
     # Everything before this position is in SQL's counts.
@@ -304,7 +305,7 @@ class Import(models.Model):
         default_permissions = ()
 
     def __str__(self) -> str:
-        return self.name
+        return str(self.name)
 
 
 class ImportedLines(models.Model):

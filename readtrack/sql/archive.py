@@ -24,11 +24,9 @@ def archived(subjects: Iterable[str], *fields: str) -> dict[str, Any]:
     """
     subject_by_column = {subject_column(subject): subject for subject in subjects}
     rows = databases.rows(Archive).filter(subject__in=list(subject_by_column))
-    # MySQL also returns keys that differ in case.
     return {
         subject_by_column[row.subject]: row
         for row in rows.values_list("subject", *fields, named=True)
-        if row.subject in subject_by_column
     }
 
 

@@ -29,15 +29,11 @@ def add_gains(new: Mapping[Gain, int], *, hour: int) -> None:
     stored = _stored_gains(rows)
     counts = stored + Counter(new)
     for label, hash_kind in {(label, hash_kind) for label, hash_kind, _ in counts}:
-        stored_fields = []
-        for field in _excess_fields(counts, label, hash_kind):
+        excess_fields = _excess_fields(counts, label, hash_kind)
+        for field in excess_fields:
             gain = (label, hash_kind, field)
             counts[label, hash_kind, OTHER] += counts.pop(gain)
-            if gain in stored:
-                stored_fields.append(field)
-        # Only fields that have a row, because MySQL would also delete the row of a field that
-        # differs from a new one in case only.
-        rows.filter(subject=label, kind=hash_kind, field__in=stored_fields).delete()
+        rows.filter(subject=label, kind=hash_kind, field__in=excess_fields).delete()
     risen = [
         (label, hash_kind, hour, field, count)
         for (label, hash_kind, field), count in counts.items()

@@ -6,12 +6,13 @@ names of tables and columns, and by expressions. What differs between vendors is
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import timedelta
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
-from django.db import OperationalError, connections, models, router
+from django.db import Error, OperationalError, connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.constants import OnConflict
 
@@ -21,7 +22,8 @@ from readtrack.store import scripts
 
 Result = TypeVar("Result")
 
-PAUSES = (0.05, 0.25)  # seconds before each further try
+LOCK_WAIT = 5  # seconds that a flush waits for the lock of a table
+PAUSES = (0.05, 0.25, 1.0)  # seconds before each further try
 
 
 class PreparedKeys(NamedTuple):
@@ -81,6 +83,8 @@ def prepared(model: type[models.Model], keys: Collection[Any]) -> PreparedKeys:
     array_type = _array_type(pk.rel_db_type(connection) or "")
     if set(map(type, keys)) == {int}:  # a short cut, because most primary keys are numbers
         originals = {key: key for key in keys if abs(key) < 2**63}
+    elif set(map(type, keys)) == {bytes}:  # drivers wrap them in objects that are all different
+        originals = {key: key for key in keys}
     else:
         originals = {pk.get_db_prep_value(key, connection): key for key in keys}
     return PreparedKeys(originals, array_type)
@@ -112,6 +116,27 @@ def unlocked(model: type[models.Model]) -> "models.QuerySet[Any]":
     )
 
 
+def own_transaction(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
+    """Opens a transaction for rows of the app's own tables; a savepoint within a transaction."""
+    return vendors.vendor_of(connection).transaction(connection, lock_wait=0, is_writing=True)
+
+
+def site_transaction(
+    connection: BaseDatabaseWrapper, *, is_writing: bool = False
+) -> AbstractContextManager[None]:
+    """Opens a transaction for tables of the site, which others may have locked, so that it waits
+    LOCK_WAIT seconds at most; a savepoint within a transaction.
+    """
+    vendor = vendors.vendor_of(connection)
+    return vendor.transaction(connection, lock_wait=LOCK_WAIT, is_writing=is_writing)
+
+
+def can_hold(model: type[models.Model], text: str) -> bool:
+    """Returns True if a text column of the app's model can hold the text."""
+    connection = of(model)
+    return vendors.vendor_of(connection).can_hold(connection, text)
+
+
 def retried(connection: BaseDatabaseWrapper, write: Callable[[], Result]) -> Result:
     """Calls the function, again after a conflict with another transaction, and returns its result.
 
@@ -121,11 +146,38 @@ def retried(connection: BaseDatabaseWrapper, write: Callable[[], Result]) -> Res
     for pause in PAUSES:
         try:
             return write()
-        except OperationalError as error:
+        except Error as error:
             if connection.in_atomic_block or not vendors.is_conflict(error):
                 raise
         time.sleep(pause)
     return write()
+
+
+@contextmanager
+def retrying() -> Iterator[None]:
+    """While it is open, statements outside of transactions are tried again after a conflict. With
+    REPEATABLE READ and SERIALIZABLE any statement may meet one.
+    """
+    with ExitStack() as wrappers:
+        for connection in connections.all():
+            wrappers.enter_context(connection.execute_wrapper(_retry))
+        yield
+
+
+def _retry(
+    execute: Callable[..., Any],
+    sql: str,
+    parameters: Any,
+    many: bool,  # noqa: FBT001 - as Django calls it
+    context: Mapping[str, Any],
+) -> Any:
+    statement_once = partial(execute, sql, parameters, many, context)
+    return retried(context["connection"], statement_once)
+
+
+def is_down(connection: BaseDatabaseWrapper) -> bool:
+    """Returns True if the connection is of no use any more, after an error."""
+    return connection.connection is None or not connection.is_usable()
 
 
 def statement(model: type[models.Model], name: str, **expressions: Any) -> str:
@@ -207,6 +259,13 @@ def upsert(
     retried(connection, write)
 
 
+def execute_many(model: type[models.Model], sql: str, parameters: Sequence[Sequence[Any]]) -> None:
+    """Executes a statement on the model's table for each of the parameters, in one transaction."""
+    if parameters:
+        connection = of(model)
+        retried(connection, partial(_execute_many, connection, sql, parameters))
+
+
 def _execute(connection: BaseDatabaseWrapper, sql: str, parameters: Sequence[Any]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
@@ -215,7 +274,9 @@ def _execute(connection: BaseDatabaseWrapper, sql: str, parameters: Sequence[Any
 def _execute_many(
     connection: BaseDatabaseWrapper, sql: str, parameters: Sequence[Sequence[Any]]
 ) -> None:
-    with connection.cursor() as cursor:
+    # Without a transaction SQLite makes one of each row, and waits for the disk and for other
+    # writers each time.
+    with own_transaction(connection), connection.cursor() as cursor:
         cursor.executemany(sql, parameters)
 
 

@@ -5,9 +5,9 @@ and a name, its `origin`.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from secrets import randbits
 
-from django.db import transaction
 from django.db.models import F, Max
 from django.db.models.functions import Greatest
 
@@ -90,7 +90,7 @@ class SqlEpoch:
         for epoch in epochs:
             if epoch.current == self._current.get(epoch.tag, -1):
                 continue
-            if _store(epoch):
+            if databases.retried(databases.of(KnownEpoch), partial(_store, epoch)):
                 self._current[epoch.tag] = epoch.current
             else:
                 is_settled = False
@@ -104,7 +104,7 @@ def _store(epoch: Epoch) -> bool:
     if not epoch.current:  # nothing was settled in this list yet
         return bool(epoch.origin) and not stored.exists()
     values = {"epoch": epoch.current, "until": epoch.until}
-    with transaction.atomic(using=databases.of(KnownEpoch).alias):
+    with databases.own_transaction(databases.of(KnownEpoch)):
         row, is_new = stored.get_or_create(tag=epoch.tag, origin=epoch.origin, defaults=values)
         if is_new:
             _close_others(epoch)

@@ -67,8 +67,7 @@ def begin(stored: Mapping[str, RowCounts]) -> None:
         column = subject_column(subject)
         # The last one is for the condition of begin_history.sql that there is no row yet.
         parameters.append((column, counts.views, counts.visitors, column))
-    with databases.of(History).cursor() as cursor:
-        cursor.executemany(databases.statement(History, "begin_history"), parameters)
+    databases.execute_many(History, databases.statement(History, "begin_history"), parameters)
 
 
 def sums(
@@ -90,8 +89,6 @@ def sums(
     by_subject = {subject: Sums(0, {}) for subject in subjects}
     # Sorted, so that the last row before the range comes first, and the hours are ascending.
     for subject, hour, number in sorted(in_range.union(last_before, all=True)):
-        if subject not in by_subject:  # MySQL also returns subjects that differ in case
-            continue
         if hour < since:
             by_subject[subject] = Sums(number, {})
         else:

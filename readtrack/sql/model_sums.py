@@ -6,7 +6,6 @@ added up here, from the history of its objects.
 
 from datetime import datetime
 
-from django.db import transaction
 from django.db.models import Max, Min
 
 from readtrack import buckets
@@ -46,7 +45,7 @@ def renew_sums(*, at: datetime) -> None:
 
 def _add_sums(label: str, *, until: int) -> bool:
     """Adds up the next QUARTER of the model's history. Returns False if it has reached `until`."""
-    with transaction.atomic(using=databases.of(History).alias):
+    with databases.own_transaction(databases.of(History)):
         lock_epoch()  # because another flush may do the same
         first = _first_hour(label)
         if first is None:

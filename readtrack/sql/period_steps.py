@@ -53,8 +53,7 @@ def steps(
         condition, parameters = among(portion)
         statement = _statement(starts, until=until, only_periods=only_periods, condition=condition)
         for column, highest_counts in _highest(statement, parameters):
-            if column in by_subject:  # MySQL also returns keys that differ in case
-                _add_steps(by_subject[column], highest_counts)
+            _add_steps(by_subject[column], highest_counts)
     return by_subject
 
 

@@ -6,13 +6,14 @@ likewise. So each list costs the same: in one hour, as much as to read the histo
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal
 
-from django.db import transaction
 from django.db.models import (
     CharField,
     IntegerField,
     Max,
+    Model,
     OuterRef,
     Q,
     QuerySet,
@@ -27,6 +28,7 @@ from readtrack import buckets
 from readtrack.models import History, Popular
 from readtrack.sql import databases, row_counts, vendors
 from readtrack.sql.epochs import lock_epoch
+from readtrack.sql.faults import Faults
 from readtrack.sql.history import BASELINE, of_reads
 from readtrack.sql.period_gains import OF_OBJECTS, gains_statement, rows_of
 from readtrack.sql.row_counts import RowCounts
@@ -73,7 +75,7 @@ def entries(*labels: str, days: int, by: str) -> Any:
     return ordered.values_list("subject", "bound", "first", "end", "number")
 
 
-def renew(*, at: datetime) -> None:
+def renew(*, at: datetime, faults: Faults) -> None:
     """Computes the lists that are due anew.
 
     Makes one query for each list, and for the list of all time one for each model.
@@ -90,31 +92,42 @@ def renew(*, at: datetime) -> None:
         if is_fresh:
             continue
         since = max(BASELINE, until + 1 - days * 24)
-        best = _best(days, since=since, until=until)
+        best = _best(days, since=since, until=until, faults=faults)
         if not best and days != EVER and not has_lists:
             return  # nothing was viewed, so the shorter lists would be empty as well
         rows = [
             Popular(subject=subject, days=days, since=since, until=until, **counts._asdict())
             for subject, counts in best
         ]
-        with transaction.atomic(using=databases.of(Popular).alias):
-            lock_epoch()  # because another flush may do the same
-            databases.rows(Popular).filter(days=days).delete()
-            databases.rows(Popular).bulk_create(rows)
+        databases.retried(databases.of(Popular), partial(_replace, days, rows))
 
 
-def _best(days: int, *, since: int, until: int) -> list[tuple[str, RowCounts]]:
+def _replace(days: int, rows: Sequence[Popular]) -> None:
+    """Replaces the list of so many days by these rows."""
+    with databases.own_transaction(databases.of(Popular)):
+        lock_epoch()  # because another flush may do the same
+        databases.rows(Popular).filter(days=days).delete()
+        databases.rows(Popular).bulk_create(rows)
+
+
+def _best(days: int, *, since: int, until: int, faults: Faults) -> list[tuple[str, RowCounts]]:
     """Returns the subjects for the list of so many days, and their counts in these hours."""
     models = counted_models()
     if days == EVER:
         best: list[tuple[str, RowCounts]] = []
         for model in models:
-            best += row_counts.highest(model, LISTED)
+            best += faults.attempt(label_of(model), partial(_highest, model), [])
         return best
     labels: list[str] = []
     for label in map(label_of, models):
         labels += [label, of_reads(label)]
     return most(labels, since=since, until=until)
+
+
+def _highest(model: type[Model]) -> list[tuple[str, RowCounts]]:
+    """Returns the most viewed subjects of the model."""
+    with databases.site_transaction(databases.of(row_counts.table_of(model))):
+        return row_counts.highest(model, LISTED)
 
 
 def most(

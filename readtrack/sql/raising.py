@@ -172,7 +172,7 @@ def lower(model: type[Model], pk: Any, *, to: RowCounts, stored: RowCounts) -> b
     """
     table = table_of(model)
     [key] = keys_of(model, [pk])
-    with transaction.atomic(using=databases.of(table).alias):
+    with databases.site_transaction(databases.of(table), is_writing=True):
         row = databases.unlocked(table).filter(pk=key).values_list(*COUNTS).first()
         if row == stored:
             databases.rows(table).filter(pk=key).update(

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import nlargest
 from typing import Any, NamedTuple
 
-from django.db import connections
+from django.db import Error, connections
 from django.db.models import CharField, F, IntegerField, Model, QuerySet
 from django.db.models.functions import Cast
 
 from readtrack.models import SubjectCount, Tracked
 from readtrack.models.tracked import COUNTS
-from readtrack.sql import databases
+from readtrack.sql import databases, vendors
 from readtrack.store import scripts
 from readtrack.subjects import label_of, rows_by_model, subject_column, subject_of_row
 
@@ -68,6 +68,21 @@ def stored(model: type[Model], pks: Sequence[Any]) -> dict[Any, RowCounts]:
     return {pk: counts[pk] for pk in pks if pk in counts}
 
 
+def stored_of_any(model: type[Model], pks: Sequence[Any]) -> dict[Any, RowCounts]:
+    """Returns what `stored` does, for keys of which some may be impossible: texts with characters
+    that the database lacks. Call it outside of transactions.
+    """
+    try:
+        return stored(model, pks)
+    except Error as error:
+        if not vendors.is_impossible_value(error):
+            raise
+    half = len(pks) // 2
+    if not half:
+        return {}
+    return {**stored_of_any(model, pks[:half]), **stored_of_any(model, pks[half:])}
+
+
 def missing(subjects: Iterable[str]) -> set[str]:
     """Returns those of the subjects that have no row.
 
@@ -75,7 +90,8 @@ def missing(subjects: Iterable[str]) -> set[str]:
     """
     without_row: set[str] = set()
     for model, rows in rows_by_model(subjects).items():
-        existing = stored(model, list(rows))
+        with databases.site_transaction(databases.of(model)):
+            existing = stored(model, list(rows))
         without_row.update(subject for pk, subject in rows.items() if pk not in existing)
     return without_row
 

@@ -61,6 +61,24 @@ def ended_well(**filters: Any) -> "QuerySet[FlushRun]":
     return databases.rows(FlushRun).filter(ended__isnull=False, error="", **filters)
 
 
+def newest_faults() -> list[str]:
+    """Returns the lines about what the newest flushes could not store: of each part the last full
+    flush, and the last one after it.
+    """
+    newest: dict[tuple[str, bool], int] = {}
+    numbers = ended_well().order_by().values_list("part", "kind").annotate(newest=Max("pk"))
+    for part, kind, pk in numbers:
+        key = (part, kind == FlushRun.Kind.CHANGED)
+        newest[key] = max(pk, newest.get(key, 0))
+    texts = databases.rows(FlushRun).filter(pk__in=newest.values()).exclude(faults="")
+    lines: list[str] = []
+    for run in texts:
+        is_changed = run.kind == FlushRun.Kind.CHANGED
+        if not is_changed or run.pk > newest.get((run.part, False), 0):
+            lines += run.faults.splitlines()
+    return list(dict.fromkeys(lines))
+
+
 def late_after() -> timedelta:
     """Returns the age of the last flush from which on the next one is late.
 

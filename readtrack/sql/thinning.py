@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from django.db import transaction
 from django.db.models import QuerySet, Sum
 
 from readtrack import buckets
@@ -76,7 +75,7 @@ def _forget(*, before: int) -> int:
     replace = vendors.vendor_of(connection).replace_on_conflict(
         ("subject", "hour"), ("views", "visitors")
     )
-    with transaction.atomic(using=connection.alias):
+    with databases.own_transaction(connection):
         with connection.cursor() as cursor:
             raise_baselines = databases.statement(History, "raise_baselines", replace=replace)
             cursor.execute(raise_baselines, [before, before])
@@ -98,7 +97,7 @@ def _add_up(day: "QuerySet[Any]", *, hour: int) -> int:
     """
     if not day.exclude(hour=hour).exists():
         return 0
-    with transaction.atomic(using=databases.of(BreakdownHistory).alias):
+    with databases.own_transaction(databases.of(BreakdownHistory)):
         lock_epoch()  # because another flush may do the same
         rows = day.order_by().values_list("subject", "kind", "field").annotate(Sum("count"))
         sums = {(label, kind, field): int(count) for label, kind, field, count in rows}

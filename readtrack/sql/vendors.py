@@ -5,19 +5,23 @@ A further database needs a class here. If it needs a statement of its own, that 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 from typing import Any
 
-from django.db import OperationalError
+from django.db import DataError, Error, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 STATEMENTS = {  # by the names of their files, without comments
     path.name.removesuffix(".sql"): re.sub("--.*\n", "", path.read_text(encoding="utf-8"))
     for path in files("readtrack.sql").joinpath("statements").iterdir()
 }
-# Deadlock and serialization failure of PostgreSQL; lock wait time-out and deadlock of MySQL.
-CONFLICTS: frozenset[Any] = frozenset({"40P01", "40001", 1205, 1213})
+# Deadlock and serialization failure of PostgreSQL; changed record and deadlock of MySQL and MariaDB.
+CONFLICTS: frozenset[Any] = frozenset({"40P01", "40001", 1020, 1213})
+LOCK_TIMEOUTS: frozenset[Any] = frozenset({"55P03", 1205})
+# Texts that the character set of a column lacks, in a comparison and in an INSERT of MySQL.
+LACKING_CHARACTERS: frozenset[Any] = frozenset({1267, 1270, 1271, 1366, 3854, 3988})
 
 
 class Vendor:
@@ -36,6 +40,20 @@ class Vendor:
     # sql_view.py for the local time (s since 1970). A vendor that knows zones takes `{zone}`, the
     # name of a time zone, and the column `hour`.
     day = "DATE({seconds}, 'unixepoch')"
+
+    @contextmanager
+    def transaction(
+        self, connection: BaseDatabaseWrapper, *, lock_wait: int, is_writing: bool
+    ) -> Iterator[None]:
+        """Opens a transaction that waits for locks of others for that many seconds at most, where
+        the database can limit that; 0 is for no limit.
+        """
+        with transaction.atomic(using=connection.alias):
+            yield
+
+    def can_hold(self, connection: BaseDatabaseWrapper, text: str) -> bool:
+        """Returns True if a text column of the app's own can hold the text."""
+        return True
 
     def raise_on_conflict(self, table: str, keys: Sequence[str], values: Sequence[str]) -> str:
         """Returns the end of an INSERT, for rows that exist already: if the first of the values is
@@ -80,6 +98,37 @@ class PostgreSQL(Vendor):
     position = "STRPOS"
     day = "CAST(TO_TIMESTAMP(hour * 3600.0) AT TIME ZONE '{zone}' AS date)"
 
+    @contextmanager
+    def transaction(
+        self, connection: BaseDatabaseWrapper, *, lock_wait: int, is_writing: bool
+    ) -> Iterator[None]:
+        """Opens a transaction of READ COMMITTED, for which flushes are made. With a stricter level
+        each save of a row beside it would be a conflict.
+        """
+        # A level can only be set at the start of the outermost transaction.
+        is_nested = connection.in_atomic_block
+        settings = [] if is_nested else ["SET TRANSACTION ISOLATION LEVEL READ COMMITTED"]
+        if lock_wait:
+            settings.append(f"SET LOCAL lock_timeout = '{lock_wait}s'")
+        with transaction.atomic(using=connection.alias):
+            if settings:
+                with connection.cursor() as cursor:
+                    cursor.execute("; ".join(settings))
+            yield
+
+    def can_hold(self, connection: BaseDatabaseWrapper, text: str) -> bool:
+        """Returns True if the database's encoding has all characters of the text."""
+        if text.isascii():
+            return True
+        encoding = connection.connection.info.parameter_status("server_encoding")
+        try:
+            text.encode(encoding)
+        except UnicodeEncodeError:
+            return False
+        except LookupError:  # PostgreSQL has other names for some encodings
+            return str(encoding) == "SQL_ASCII"
+        return True
+
     def period_of_hour(self, starts: Sequence[int], first: int = 0) -> str:
         """Returns the SQL expression for the number of the period that the column `hour` is in."""
         return f"width_bucket(hour, ARRAY[{', '.join(map(str, starts))}]) - 1"
@@ -90,6 +139,26 @@ class SQLite(Vendor):
 
     create_view = "CREATE VIEW"
 
+    @contextmanager
+    def transaction(
+        self, connection: BaseDatabaseWrapper, *, lock_wait: int, is_writing: bool
+    ) -> Iterator[None]:
+        """Opens a transaction. One that is to write begins with the lock for that, for which it
+        waits as long as the connection's `timeout` says, because after another writer it could not
+        write any more what it has read.
+        """
+        wrapper: Any = connection
+        wrapper.ensure_connection()  # which sets the mode to that of the site
+        mode = wrapper.transaction_mode
+        if is_writing:
+            wrapper.transaction_mode = "IMMEDIATE"
+        try:
+            with transaction.atomic(using=connection.alias):
+                wrapper.transaction_mode = mode
+                yield
+        finally:
+            wrapper.transaction_mode = mode
+
 
 class MySQL(Vendor):
     """MySQL has a syntax of its own for rows, casts and conflicts."""
@@ -99,6 +168,29 @@ class MySQL(Vendor):
     row = "ROW(%s)"
     big_integer = "SIGNED"
     day = "DATE(TIMESTAMPADD(SECOND, {seconds}, '1970-01-01'))"
+
+    @contextmanager
+    def transaction(
+        self, connection: BaseDatabaseWrapper, *, lock_wait: int, is_writing: bool
+    ) -> Iterator[None]:
+        """Opens a transaction that waits for that many seconds at most for LOCK TABLES and ALTER
+        TABLE of others.
+        """
+        if not lock_wait or connection.in_atomic_block:
+            with transaction.atomic(using=connection.alias):
+                yield
+            return
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SET @readtrack_wait = @@SESSION.lock_wait_timeout,"
+                f" SESSION lock_wait_timeout = {lock_wait}"
+            )
+        try:
+            with transaction.atomic(using=connection.alias):
+                yield
+        finally:
+            with suppress(Error), connection.cursor() as cursor:
+                cursor.execute("SET SESSION lock_wait_timeout = @readtrack_wait")
 
     def raise_on_conflict(self, table: str, keys: Sequence[str], values: Sequence[str]) -> str:
         """Returns the end of an INSERT, for rows that exist already: if the first of the values is
@@ -140,9 +232,28 @@ def statement(connection: BaseDatabaseWrapper, name: str) -> str:
     return STATEMENTS.get(f"{name}_{connection.vendor}") or STATEMENTS[name]
 
 
-def is_conflict(error: OperationalError) -> bool:
+def is_conflict(error: Exception) -> bool:
     """Returns True if another transaction was in the way, so that a second try may succeed."""
-    state = getattr(error.__cause__, "sqlstate", None)  # of PostgreSQL
-    number = error.args[0] if error.args else None  # of MySQL
-    is_locked_in_sqlite = "database is locked" in str(error)
-    return state in CONFLICTS or number in CONFLICTS or is_locked_in_sqlite
+    return _is_locked_in_sqlite(error) or not CONFLICTS.isdisjoint(_codes(error))
+
+
+def is_lock_timeout(error: Exception) -> bool:
+    """Returns True if another transaction kept the lock of a table, or of a row, for too long."""
+    return _is_locked_in_sqlite(error) or not LOCK_TIMEOUTS.isdisjoint(_codes(error))
+
+
+def _is_locked_in_sqlite(error: Exception) -> bool:
+    """Returns True if another connection to an SQLite database writes, and does not end."""
+    return "database is locked" in str(error)
+
+
+def is_impossible_value(error: Exception) -> bool:
+    """Returns True if the statement has a value that no column of that kind can hold."""
+    return isinstance(error, DataError) or not LACKING_CHARACTERS.isdisjoint(_codes(error))
+
+
+def _codes(error: Exception) -> set[Any]:
+    """Returns the codes of an error of the database: PostgreSQL's state, and MySQL's number."""
+    if not isinstance(error, Error):
+        return set()
+    return {getattr(error.__cause__, "sqlstate", None), *error.args[:1]}

@@ -259,15 +259,19 @@ def mark_changed(subjects: Iterable[str]) -> None:
         scripts.run(Call[int]("write", [bucket], arguments), patient=True)
 
 
-def unsettled(*, until: int, tags: Sequence[str]) -> list[tuple[list[str], Epoch]]:
+def unsettled(
+    *, until: int, tags: Sequence[str], after: Mapping[str, int] = {}
+) -> list[tuple[list[str], Epoch]]:
     """Returns, for each partition, the next counters to settle and the epoch.
 
     A counter is named by its member of `views:unsettled`. Only counters that began by `until` (µs)
-    are returned, the oldest first.
+    are returned, the oldest first. `after` has the number of counters that are passed over, by tag.
     """
     limit = max(1, scripts.SLICE // len(tags))
-    arguments = ("-inf", until, "BYSCORE", "LIMIT", 0, limit)
-    member_calls = [Call("ZRANGE", [keys.unsettled(tag)], arguments, scripts.names) for tag in tags]
+    member_calls = []
+    for tag in tags:
+        arguments = ("-inf", until, "BYSCORE", "LIMIT", after.get(tag, 0), limit)
+        member_calls.append(Call("ZRANGE", [keys.unsettled(tag)], arguments, scripts.names))
     epoch_calls = [epoch(tag) for tag in tags]
     scripts.run_all(*member_calls, *epoch_calls, patient=True)
     return [

@@ -108,10 +108,16 @@ def note_full(started: int, *, tags: Sequence[str]) -> None:
 
     Deletes the notes of orphans that are older than 30 days.
     """
-    expired = ("-inf", started - ORPHANS_KEPT)
-    notes = [Call("SET", [keys.flush_full(tag)], (started,), bool) for tag in tags]
-    cleaning = [Call("ZREMRANGEBYSCORE", [keys.flush_orphans(tag)], expired, int) for tag in tags]
-    scripts.run_all(*notes, *cleaning, patient=True)
+    calls = [
+        Call(
+            "note_full",
+            [keys.flush_full(tag), keys.flush_orphans(tag)],
+            (started, started - ORPHANS_KEPT),
+            bool,
+        )
+        for tag in tags
+    ]
+    scripts.run_all(*calls, patient=True)
 
 
 def known_layout() -> int:

@@ -20,6 +20,7 @@ from readtrack import buckets, reports
 from readtrack.hits.dimensions import BUILT_IN
 from readtrack.page import panel
 from readtrack.sql import history_months, popular
+from readtrack.sql.faults import Faults
 from tests.benchmarks import million
 from tests.benchmarks.bench_page import round_trips
 from tests.benchmarks.measuring import table
@@ -57,7 +58,7 @@ def main() -> None:
     history_months.add_months(at=now)
     rows = million.fill(at=now)
     with override_settings(READTRACK={"DIMENSIONS": [*BUILT_IN][:3], "TIMEOUT": 10.0}):
-        popular.renew(at=now)
+        popular.renew(at=now, faults=Faults())
         measure(f"{million.ARTICLES:,} articles, {rows:,} rows of history")
     unite(connection)
     million.empty()

@@ -1,17 +1,20 @@
 """The simulated visitors visit only this machine, and end when they are told to."""
 
 import signal
+import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from functools import partial
 from random import Random
+from threading import Thread
 
 import pytest
 from redis import Redis
 
 from demo_project.engines.process import free_port
-from demo_project.traffic import agents, visitor
+from demo_project.traffic import agents, browser, visitor
 from demo_project.traffic.browser import Browser, site
 from demo_project.traffic.crowd import Crowd
 from readtrack.hits.bots import is_bot
@@ -77,6 +80,25 @@ def test_a_server_that_stays_away_ends_it(monkeypatch: pytest.MonkeyPatch) -> No
     visitor.come_and_go(crowd, f"http://127.0.0.1:{free_port()}", Random(1))
     assert crowd.is_lost
     assert crowd.stop.is_set()
+
+
+def test_a_server_that_keeps_its_visitors_waiting_is_not_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(visitor, "PATIENCE", (0,))
+    monkeypatch.setattr(browser, "TIMEOUT", 0.05)
+    crowd = Crowd(visitors=1, rate=100)
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        server.settimeout(ENOUGH)
+        site = f"http://127.0.0.1:{server.getsockname()[1]}"
+        thread = Thread(target=visitor.come_and_go, args=(crowd, site, Random(1)))
+        thread.start()
+        for _ in range(4):  # more often than its patience has attempts
+            stack.enter_context(server.accept()[0])  # it stays open, and answers nothing
+        crowd.stop.set()
+        thread.join()
+    assert not crowd.is_lost
 
 
 def test_the_rate_is_shared() -> None:

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.django_db
             "warning",
             "keys that mark repeated views",
         ),
-        ({"maxmemory": "1000000"}, "eviction", "warning", "nothing is counted"),
+        ({"maxmemory": "1000000"}, "eviction", "error", "Nothing is counted now"),
         ({"maxmemory": "1000000000"}, "eviction", "ok", "noeviction"),
         ({}, "persistence", "warning", "keeps nothing over a restart"),
         ({"appendonly": "yes"}, "persistence", "ok", "AOF"),
@@ -224,6 +224,14 @@ def test_versions_are_judged_by_the_servers_own(
     version = measurements.version(SimpleNamespace(info=lambda: info))
     [(level, message, *_)] = findings.of_version(version)
     assert (level, message) == finding
+
+
+@pytest.mark.parametrize(
+    ("used", "level"), [(90, "ok"), (91, "warning"), (99, "warning"), (100, "error")]
+)
+def test_a_server_is_judged_by_how_full_it_is(used: int, level: str) -> None:
+    [finding] = findings.of_memory(measurements.Memory(policy="noeviction", used=used, limit=100))
+    assert finding.level == level
 
 
 def test_a_server_that_hides_its_eviction_policy_is_a_note() -> None:

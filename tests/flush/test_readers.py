@@ -12,6 +12,7 @@ from readtrack.flush import readers
 from readtrack.flush.run import flush
 from readtrack.models import ReaderHistory
 from readtrack.sql import thinning
+from readtrack.sql.faults import Faults
 from readtrack.store import scripts
 from readtrack.subjects import subject_column, subject_of
 from tests.site.models import Category
@@ -49,13 +50,13 @@ def test_a_number_of_readers_is_stored_when_it_changes_and_falls_at_a_publicatio
     category, _ = factories.category(), factories.category()
     hour = buckets.hour_index(noon)
     read(category, 1, 2)
-    assert readers.store(at=noon) == 1
-    assert readers.store(at=noon + HOUR) == 0
+    assert readers.store(at=noon, faults=Faults()) == 1
+    assert readers.store(at=noon + HOUR, faults=Faults()) == 0
     read(category, 3)
-    assert readers.store(at=noon + 2 * HOUR) == 1
+    assert readers.store(at=noon + 2 * HOUR, faults=Faults()) == 1
     tracker.mark_unread([category])
-    assert readers.store(at=noon + 3 * HOUR) == 1
-    assert readers.store(at=noon + 4 * HOUR) == 0
+    assert readers.store(at=noon + 3 * HOUR, faults=Faults()) == 1
+    assert readers.store(at=noon + 4 * HOUR, faults=Faults()) == 0
     assert stored(category) == [(hour, 2), (hour + 2, 3), (hour + 3, 0)]
     assert ReaderHistory.objects.count() == 3
 
@@ -65,10 +66,10 @@ def test_the_last_number_of_an_hour_counts_even_if_it_is_lower(
 ) -> None:
     category = factories.category()
     read(category, 1, 2)
-    readers.store(at=noon)
+    readers.store(at=noon, faults=Faults())
     tracker.mark_unread([category])
     read(category, 4)
-    assert readers.store(at=noon) == 1
+    assert readers.store(at=noon, faults=Faults()) == 1
     assert stored(category) == [(buckets.hour_index(noon), 1)]
 
 
@@ -80,7 +81,7 @@ def test_many_categories_are_few_round_trips(
     for category in categories:
         tracker.mark_read(factories.user(), [category])
     with wire.counted() as trips:
-        assert readers.store(at=noon) == 5
+        assert readers.store(at=noon, faults=Faults()) == 5
     assert trips == [2]  # slices of three and of two
     assert [stored(category)[0][1] for category in categories] == [1] * 5
 

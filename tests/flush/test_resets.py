@@ -15,6 +15,7 @@ from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, Breakdown, FlushRun, History, Reset, SubjectCount
 from readtrack.sql import epochs, history
+from readtrack.sql.faults import Faults
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import flush_notes, keys, resetting, scripts
 from readtrack.subjects import model_with_label, subject_column, subject_of
@@ -113,8 +114,8 @@ def test_a_base_that_was_read_before_the_reset_is_not_added_after_it(
     view(post)
     read = settling.stored_counters
 
-    def reset_then(names: list[str]) -> Any:
-        bases = read(names)
+    def reset_then(names: list[str], faults: Faults) -> Any:
+        bases = read(names, faults)
         if names:
             tracker.reset_views(post)
             view(post)
@@ -310,7 +311,7 @@ def test_a_flush_that_is_late_to_end_a_reset_does_not_take_an_idle_subject_for_z
     leave_as_idle(redis)
     assert not redis.exists(keys.total(subject_of(post)), f"funnel:{subject_of(post)}")
     now = Reset.objects.get().redis_time
-    resets.finish(read_by_a_late_flush, epochs.SqlEpoch(), now=now)
+    resets.finish(read_by_a_late_flush, epochs.SqlEpoch(), Faults(), now=now)
     assert counts(post) == (4, 4)
     assert Breakdown.objects.get(field="click").count == 1
     assert Archive.objects.get().views == 4

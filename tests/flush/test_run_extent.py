@@ -172,10 +172,10 @@ def test_a_full_flush_stays_owed_until_one_has_ended_well(
     redis.delete("flush:last")
     with monkeypatch.context() as patched:
         patched.setattr(run, "_finish", _fail)
-        with pytest.raises(ValueError, match="killed here"):
+        with pytest.raises(RuntimeError, match="killed here"):
             flush(only_changed=True)
     assert [flush(only_changed=True).kind for _ in range(2)] == [Kind.FULL, Kind.CHANGED]
 
 
 def _fail(*args: Any, **kwargs: Any) -> None:
-    raise ValueError("killed here")
+    raise RuntimeError("killed here")

@@ -21,6 +21,7 @@ from readtrack.imports.weblog import Importer
 from readtrack.models import Import
 from readtrack.reports import series
 from readtrack.sql.epochs import SqlEpoch
+from readtrack.sql.faults import Faults
 from readtrack.store import scripts
 from tests.imports import weblogs
 from tests.site.models import Post
@@ -69,7 +70,7 @@ def apply(record: Import, added: Batch, *, after: int) -> bool:
     totals = ledger.part_of(Batch(views=added.views), at=weblogs.START)
     (call,) = ledger.apply(record.source, totals, before=record.position, after=after)
     if (answer := scripts.run(call)) == ledger.UNSETTLED:
-        settle(SqlEpoch())
+        settle(SqlEpoch(), Faults())
         answer = scripts.run(call)
     return answer == ledger.APPLIED
 

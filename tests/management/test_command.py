@@ -41,6 +41,7 @@ def test_a_flush_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
         "lifted": "0",
         "orphans": "0",
         "locked": "0",
+        "failed": "0",
     }
     assert output.err == ""
 

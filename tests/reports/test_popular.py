@@ -17,6 +17,7 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.models import History, Popular
 from readtrack.sql import history, popular, raising
+from readtrack.sql.faults import Faults
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.vendors import Vendor
 from readtrack.subjects import subject_of
@@ -101,7 +102,7 @@ def test_the_most_viewed_are_those_that_the_whole_history_adds_up_to(
     posts = [factories.post() for _ in range(POSTS)]
     for back in [*sorted(renewed, reverse=True), 0]:
         written(posts, [row for row in rows if row[1] >= back], present=present)
-        popular.renew(at=now - back * HOUR)
+        popular.renew(at=now - back * HOUR, faults=Faults())
     written(posts, rows, present=present)
     counts.view(*(posts[number] for number in live))
     expected = dict(added_up(posts, since=present + 1 - days * 24, until=present + 1))
@@ -123,7 +124,7 @@ def listed(posts: Sequence[Any], *views: int) -> None:
     written(
         posts, [(number, 3, count, count, 1) for number, count in enumerate(views)], present=present
     )
-    popular.renew(at=buckets.now())
+    popular.renew(at=buckets.now(), faults=Faults())
 
 
 def test_the_most_viewed_of_a_child_model_are_its_own_rows() -> None:
@@ -163,7 +164,7 @@ def test_models_without_columns_of_ours_have_theirs_too(settings: Settings) -> N
     history.store(
         {subject_of(first): RowCounts(2, 1), subject_of(second): RowCounts(5, 1)}, hour=HOURS_AGO
     )
-    popular.renew(at=buckets.now())
+    popular.renew(at=buckets.now(), faults=Faults())
     assert shown(reports.most_viewed(Manual, days=1)) == [(second, 5), (first, 2)]
     assert [(trend.obj, trend.views) for trend in reports.trending(1, hours=24)] == [(second, 5)]
     assert reports.trending(1, hours=24, model=Post) == []
@@ -184,7 +185,7 @@ def test_new_visitors_have_an_order_of_their_own() -> None:
     posts = [factories.post() for _ in range(2)]
     present = buckets.hour_index(buckets.now())
     written(posts, [(0, 3, 9, 2, 1), (1, 3, 5, 4, 1), (1, 2, 1, 1, 1)], present=present)
-    popular.renew(at=buckets.now())
+    popular.renew(at=buckets.now(), faults=Faults())
     assert shown(reports.most_viewed(Post, days=7, by="visitors")) == [(posts[1], 5), (posts[0], 2)]
 
 
@@ -312,7 +313,7 @@ def test_tags_set_lists_and_show_numbers() -> None:
 
 def test_a_site_without_counted_models_has_no_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("readtrack.sql.popular.counted_models", list)
-    popular.renew(at=buckets.now())
+    popular.renew(at=buckets.now(), faults=Faults())
     assert not Popular.objects.exists()
 
 
@@ -322,5 +323,5 @@ def test_hours_that_are_over_since_the_list_was_made_are_taken_off_its_numbers()
     post = factories.post()
     week = 7 * 24
     written([post], [(0, week + 2, 10, 0, 0), (0, 10, 3, 0, 0)], present=present)
-    popular.renew(at=now - 5 * HOUR)
+    popular.renew(at=now - 5 * HOUR, faults=Faults())
     assert shown(reports.most_viewed(Post, days=7)) == [(post, 3)]

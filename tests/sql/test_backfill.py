@@ -19,6 +19,7 @@ from readtrack.models import History, Import
 from readtrack.reports import series
 from readtrack.sql import history
 from readtrack.sql.epochs import SqlEpoch
+from readtrack.sql.faults import Faults
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import keys, scripts
 from tests.imports import weblogs
@@ -56,7 +57,7 @@ def begin(added: Batch) -> Import:
     Import.objects.filter(pk=record.pk).update(intended=100, part=part)
     (call,) = ledger.apply("test", part, before=0, after=100)
     while scripts.run(call) == ledger.UNSETTLED:
-        settle(SqlEpoch())
+        settle(SqlEpoch(), Faults())
     return Import.objects.get()
 
 

@@ -1,10 +1,13 @@
 """Every kind of key, model and database gives the same results."""
 
+from contextlib import closing
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, connections
+from django.db.backends.sqlite3.base import DatabaseWrapper
 from django.db.models import Model
 from django.test.utils import override_settings
 from redis import Redis
@@ -130,8 +133,8 @@ def test_rows_that_are_missing_or_ahead_are_told(router: list[str]) -> None:
         assert raising.write(Post, {high.pk: RowCounts(5, 3)}).ahead == [high.pk]
 
 
-@pytest.mark.parametrize("failures", [1, 2])
-def test_a_lost_conflict_is_tried_twice_more(failures: int) -> None:
+@pytest.mark.parametrize("failures", [1, 3])
+def test_a_lost_conflict_is_tried_three_times_more(failures: int) -> None:
     left = [OperationalError("database is locked")] * failures
 
     def write() -> int:
@@ -142,7 +145,7 @@ def test_a_lost_conflict_is_tried_twice_more(failures: int) -> None:
     assert databases.retried(connection, write) == 1
 
 
-@pytest.mark.parametrize(("error", "tries"), [((1213, "Deadlock"), 3), (("gone",), 1), ((), 1)])
+@pytest.mark.parametrize(("error", "tries"), [((1213, "Deadlock"), 4), (("gone",), 1), ((), 1)])
 def test_only_conflicts_are_worth_another_try(error: tuple[Any, ...], tries: int) -> None:
     tried: list[int] = []
 
@@ -174,3 +177,26 @@ def test_a_row_of_which_only_the_case_differs_breaks_nothing(redis: Redis) -> No
     assert period_steps.steps(asked, [8, 9], until=10) == {asked[0]: ({}, {})}
     tracker.record(factories.hit(*asked))
     flush()
+
+
+def test_a_transaction_of_sqlite_that_reads_first_writes_after_another_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two connections to one file, one has read and the other one writes before it does."""
+    file = {**connections["lite"].settings_dict, "NAME": str(tmp_path / "file")}
+    own, other = (DatabaseWrapper(file, "lite") for _ in range(2))
+    monkeypatch.setattr(connections._connections, "lite", own)  # type: ignore[attr-defined]
+    with closing(own), closing(other):
+        with own.cursor() as cursor:
+            cursor.execute("PRAGMA journal_mode = wal")
+            cursor.execute("CREATE TABLE counts (views integer)")
+            cursor.execute("INSERT INTO counts VALUES (1)")
+        with databases.site_transaction(own, is_writing=True), own.cursor() as cursor:
+            cursor.execute("SELECT views FROM counts")
+            cursor.fetchall()
+            with other.cursor() as writing:
+                writing.execute("PRAGMA busy_timeout = 1")
+                with pytest.raises(OperationalError, match="locked"):
+                    writing.execute("UPDATE counts SET views = 2")
+            cursor.execute("UPDATE counts SET views = 3")
+        assert vars(own)["transaction_mode"] is None

@@ -14,6 +14,7 @@ from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun, KnownEpoch
 from readtrack.sql.epochs import SqlEpoch
+from readtrack.sql.faults import Faults
 from readtrack.store import counters, keys, scripts
 from readtrack.store.connection import server_time
 from readtrack.store.counters import Epoch
@@ -160,7 +161,7 @@ def test_a_redis_that_went_back_between_settling_and_reading_is_settled_again_be
     view(first)
     [(_, present)] = counters.unsettled(until=server_time(patient=True), tags=[tag])
     # A flush that read the list before the second post was on it.
-    base = settling.stored_counters([subject_of(first)])
+    base = settling.stored_counters([subject_of(first)], Faults())
     _, told = scripts.run(
         counters.settle(base, epoch=present, sql_epoch=SqlEpoch().known([present])[tag])
     )
@@ -169,7 +170,7 @@ def test_a_redis_that_went_back_between_settling_and_reading_is_settled_again_be
     restore(redis, settled)
     now = server_time(patient=True)
     run = FlushRun(redis_time=now, flushed_until=now)
-    totals.write_chunk([subject_of(second)], run, epoch=epoch, changed={})
+    totals.write_chunk([subject_of(second)], run, epoch=epoch, faults=Faults(), changed={})
     assert stored() == [1, 1]
     restore(redis, unsettled)
     flush()
@@ -192,11 +193,11 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
         snapshot.update(dump(redis))
         settle_and_die(post)
         keep([subject_of(post)], epoch, hour=hour)
-        raise ValueError("killed here")
+        raise RuntimeError("killed here")
 
     with monkeypatch.context() as patched:
         patched.setattr(breakdowns, "store", be_late_and_die)
-        with pytest.raises(ValueError, match="killed here"):
+        with pytest.raises(RuntimeError, match="killed here"):
             flush(only_changed=True)
     restore(redis, snapshot)
     flush()
@@ -211,7 +212,7 @@ def test_a_flush_that_two_others_overtook_settles_by_the_epoch_of_now(redis: Red
         redis.delete(f"views:total:{subject_of(post)}")
         view(post)
         flush()
-    settling.settle(epoch)
+    settling.settle(epoch, Faults())
     current = scripts.run(counters.epoch(keys.tag(subject_of(post))))
     assert SqlEpoch().known([current]) == {current.tag: current._replace(previous=0)}
     redis.delete(f"views:total:{subject_of(post)}")
@@ -422,7 +423,8 @@ def settle_and_die(post: Post) -> Epoch:
     [(names, epoch)] = counters.unsettled(
         until=server_time(patient=True), tags=[keys.tag(subject_of(post))]
     )
-    bases, known = settling.stored_counters(names), SqlEpoch().known([epoch]).get(epoch.tag)
+    bases = settling.stored_counters(names, Faults())
+    known = SqlEpoch().known([epoch]).get(epoch.tag)
     settled, present = scripts.run(counters.settle(bases, epoch=epoch, sql_epoch=known))
     assert settled == 1
     return present

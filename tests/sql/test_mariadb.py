@@ -13,6 +13,7 @@ from tests.support.mariadb import MariaDB, is_installed
 ROOT = Path(__file__).parents[2]
 FILES = [
     "tests/sql/test_databases.py",
+    "tests/sql/test_charsets.py",
     "tests/sql/test_history.py",
     "tests/sql/test_gains.py",
     "tests/sql/test_daily.py",
@@ -21,8 +22,11 @@ FILES = [
     "tests/reports/test_popular.py",
     "tests/sql/test_backfill.py",
     "tests/flush/test_archiving.py",
+    "tests/flush/test_faults.py",
+    "tests/flush/test_isolation.py",
     "tests/flush/test_gains.py",
     "tests/flush/test_locks.py",
+    "tests/flush/test_table_locks.py",
     "tests/flush/test_readers.py",
     "tests/flush/test_resets.py",
     "tests/flush/test_run_extent.py",

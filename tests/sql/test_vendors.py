@@ -13,8 +13,8 @@ from tests.site.models import Post
 from tests.support import factories
 
 PACKAGE = Path(readtrack.__file__).parent
-# Operations for migrations of PostgreSQL, which their names say.
-ELSEWHERE = {"sql/vendors.py", "operations.py"}
+# Operations for migrations of PostgreSQL, which their names say, and a field's collation.
+ELSEWHERE = {"sql/vendors.py", "operations.py", "models/fields.py"}
 FIRST_WORDS = r"(SELECT|WITH|UPDATE|DELETE|INSERT|SET LOCAL|\{insert\}|\{create\})\s"
 
 

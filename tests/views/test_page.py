@@ -394,7 +394,7 @@ class LazyNonce(SimpleLazyObject):
         super().__init__(secrets.token_urlsafe)
 
     def __bool__(self) -> bool:
-        return self._wrapped is not empty  # type: ignore[attr-defined]
+        return self._wrapped is not empty
 
 
 class DjangosPolicyMiddleware(PolicyMiddleware):

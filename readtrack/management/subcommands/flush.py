@@ -3,14 +3,14 @@
 from argparse import ArgumentTypeError
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from readtrack import renames, tracker
 from readtrack.conf import conf
 from readtrack.flush import run
 from readtrack.management.subcommands.base import Subcommand, progress_bar
 
-FIGURES = ("read", "written", "settled", "lifted", "orphans", "locked")  # of a FlushRun
+FIGURES = ("read", "written", "settled", "lifted", "orphans", "locked", "failed")  # of a FlushRun
 
 
 def part(text: str) -> str:
@@ -46,8 +46,10 @@ With several PARTITIONS, some can be flushed by one process and some by another,
 It also brings the trending lists up to date.
 
 It prints the counts that were read, the rows that were written, the counters that were settled (given SQL's count
-after they began anew), those that were lifted (lower than SQL's count), the counts whose rows are deleted, and the
-rows that another transaction has locked, which the next flush writes.
+after they began anew), those that were lifted (lower than SQL's count), the counts whose rows are deleted, the
+rows that another transaction has locked, which the next flush writes, and what the database refused.
+
+Exit status: 0, or 1 if the database refused a row or a model. All others are stored then, and the errors are named.
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -64,7 +66,15 @@ rows that another transaction has locked, which the next flush writes.
             help="flush some partitions: with 2/4 every fourth, from the second on",
         )
 
-    def handle(self, *, changed: bool, partition: str, verbosity: int, **options: Any) -> str:
+    def handle(
+        self,
+        *,
+        command: BaseCommand,
+        changed: bool,
+        partition: str,
+        verbosity: int,
+        **options: Any,
+    ) -> str:
         if partition:
             _, _, number_of_parts = partition.partition("/")
             if int(number_of_parts) > conf.PARTITIONS:
@@ -73,11 +83,17 @@ rows that another transaction has locked, which the next flush writes.
                     f" so there is no part {partition}."
                 )
         renames.follow(has_late=not changed)
-        tracker.resend()
-        with progress_bar("Flushing", unit=" totals", verbosity=verbosity) as bar:
-            flush_run = run.flush(only_changed=changed, part=partition, progress=bar.update)
+        try:
+            tracker.resend()
+        finally:  # a publication that cannot be sent does not keep counts from SQL
+            with progress_bar("Flushing", unit=" totals", verbosity=verbosity) as bar:
+                flush_run = run.flush(only_changed=changed, part=partition, progress=bar.update)
         tracker.refresh_trending()
         seconds = flush_run.took.total_seconds() if flush_run.took else 0
         lines = [f"{name:8} {getattr(flush_run, name):>12,}" for name in FIGURES]
         lines.append(f"{'seconds':8} {seconds:>12.2f}")
+        if flush_run.faults:
+            if verbosity:
+                command.stdout.write("\n".join(lines))
+            raise CommandError(f"Not stored, unlike all others:\n{flush_run.faults}")
         return "\n".join(lines)

@@ -4,7 +4,13 @@ WHERE
     pid IN (
         SELECT pid
         FROM pg_locks
-        WHERE granted AND mode IN ('RowShareLock', 'RowExclusiveLock') AND relation = %s::regclass
+        WHERE
+            granted AND relation = %s::regclass
+            -- Of rows, or of the whole table.
+            AND mode IN (
+                'RowShareLock', 'RowExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock',
+                'AccessExclusiveLock'
+            )
     )
     AND pid <> pg_backend_pid()
 ORDER BY xact_start

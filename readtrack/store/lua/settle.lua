@@ -7,6 +7,7 @@
 --   that were settled in the history it lost, with their views in SQL: those merge by maximum. Epochs have names that
 --   are drawn at random, so no clock decides, and two histories never share one.
 --   No count is lowered, and a subject that was reset gets nothing back.
+--   It works while Redis's memory is full.
 -- The epoch is the last member of the list of unsettled counters, so that neither is ever without the other:
 --   "epoch", the name of the list, drawn when it began; the epochs of the last two settlings; when the newest counter
 --   began that was ever settled (µs). Epochs are 0 for none.
@@ -22,6 +23,7 @@ local call = redis.call
 local unsettled, resets = KEYS[1], KEYS[2]
 local is_settling, name, asked, known, known_until = ARGV[1] == 'settle', ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 local counters = cjson.decode(ARGV[6])
+call('ZREM', unsettled, '')  -- there is none; but a full Redis lets a script go on that has written
 local last = call('ZRANGE', unsettled, -1, -1, 'WITHSCORES')
 local entry = last[2] == 'inf' and last[1] or 'epoch 0 0 0 0'
 local origin, current, previous, newest = string.match(entry, 'epoch (%d+) (%d+) (%d+) (%d+)')

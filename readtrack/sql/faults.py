@@ -1,0 +1,145 @@
+"""What a flush cannot store: one bad row costs that row, one bad model costs that model."""
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from django.db import Error
+
+from readtrack.models import FlushRun
+from readtrack.sql import databases, vendors
+from readtrack.store.connection import RedisError
+from readtrack.subjects import NO_VALUE, label_in, model_with_label
+from readtrack.texts import one_line
+
+Result = TypeVar("Result")
+Subjects = Sequence[str]
+Write = Callable[[Subjects], object]
+
+EXAMPLES = 3  # subjects that a text names of each model and error
+LINES = 20  # of a text
+LENGTH = 200  # characters of an error that a text has
+# Subjects that are tried one by one. If all of them fail, the fault is not theirs.
+SAMPLE = 8
+
+
+class Faults:
+    """The subjects and models that a flush could not read or write, and why."""
+
+    def __init__(self) -> None:
+        self.failed: set[str] = set()  # subjects, and labels of models that failed as a whole
+        self.locked: set[str] = set()  # subjects that other transactions were in the way of
+        self._by_reason: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        # By the label of a model of which nothing more is tried.
+        self._given_up: dict[str, Exception] = {}
+
+    def __str__(self) -> str:
+        """Returns a line for each model and error, with some of the subjects."""
+        lines = []
+        for (label, reason), subjects in self._by_reason.items():
+            named = ", ".join(sorted(subjects)[:EXAMPLES])
+            if len(subjects) > EXAMPLES:
+                lines.append(f"{label}, {len(subjects):,} rows, such as {named}: {reason}")
+            else:
+                lines.append(f"{named}: {reason}")
+        return "\n".join(lines[:LINES])
+
+    def store(self, subjects: Subjects, write: Write) -> set[str]:
+        """Writes the subjects by one call of `write`, or reads them. If that fails, it calls
+        `write` for fewer and fewer of them, until only those are left that fail by themselves. So
+        `write` may be called again for subjects that it has written.
+
+        Returns the subjects that are left. Raises redis.RedisError, and any error while the
+        database of the app's own tables is down.
+        """
+        error = None
+        if not self._given_up:
+            error = _error_of(write, subjects)
+            if error is None:
+                return set()
+        by_label: defaultdict[str, list[str]] = defaultdict(list)
+        for subject in subjects:
+            by_label[label_in(subject)].append(subject)
+        left: set[str] = set()
+        for label, group in by_label.items():
+            if len(group) < len(subjects) or error is None:  # it is not what failed
+                error = self._given_up.get(label) or _error_of(write, group)
+            if error is not None:
+                left |= self._divide(group, write, error)
+        return left
+
+    def attempt(self, label: str, do: Callable[[], Result], default: Result) -> Result:
+        """Returns what `do` returns, which is about the model with that label; the default if it
+        fails. Raises as `store` does.
+        """
+        results = []
+        error = self._given_up.get(label) or _error_of(lambda _: results.append(do()), ())
+        if error is None:
+            return results[0]
+        if not vendors.is_lock_timeout(error):
+            self._add(label, [label], error)
+        return default
+
+    def _divide(
+        self, subjects: Subjects, write: Write, error: Exception, *, is_first: bool = True
+    ) -> set[str]:
+        """Writes one half of the subjects after the other. They are of one model, and failed
+        together by that error. Returns those that are left.
+        """
+        label = label_in(subjects[0])
+        if self._is_of_model(label, error):
+            self._given_up[label] = error
+            return self._leave(subjects, error)
+        if len(subjects) == 1 or (is_first and _is_of_all(subjects, write, error)):
+            return self._leave(subjects, error)
+        half = len(subjects) // 2
+        left: set[str] = set()
+        for part in (subjects[:half], subjects[half:]):
+            error_of_part = _error_of(write, part)
+            if error_of_part is not None:
+                left |= self._divide(part, write, error_of_part, is_first=False)
+        return left
+
+    def _is_of_model(self, label: str, error: Exception) -> bool:
+        """Returns True if every further try would fail, and wait as long: the table is locked, or
+        is in another database, which is down.
+        """
+        if vendors.is_lock_timeout(error):
+            return True
+        model = model_with_label(label)
+        return model is not None and databases.is_down(databases.of(model))
+
+    def _leave(self, subjects: Subjects, error: Exception) -> set[str]:
+        """Notes subjects that are not written. Returns them."""
+        if vendors.is_lock_timeout(error) or vendors.is_conflict(error):
+            self.locked.update(subjects)
+        else:
+            self._add(label_in(subjects[0]), subjects, error)
+        return set(subjects)
+
+    def _add(self, label: str, names: Sequence[str], error: Exception) -> None:
+        first_line = str(error).strip().partition("\n")[0]
+        reason = one_line(f"{type(error).__name__}: {first_line}"[:LENGTH])
+        self.failed.update(names)
+        self._by_reason[label, reason].update(names)
+
+
+def _error_of(write: Write, subjects: Subjects) -> Exception | None:
+    """Returns the error by which the write fails, None if it does not."""
+    try:
+        write(subjects)
+    except RedisError:
+        raise
+    except (Error, *NO_VALUE) as error:
+        if databases.is_down(databases.of(FlushRun)):
+            raise
+        return error
+    return None
+
+
+def _is_of_all(subjects: Subjects, write: Write, error: Exception) -> bool:
+    """Returns True if each of some subjects fails by itself, too, so that all others would."""
+    if len(subjects) <= SAMPLE or vendors.is_conflict(error):  # fewer rows meet fewer conflicts
+        return False
+    return all(_error_of(write, [subject]) for subject in random.sample(subjects, SAMPLE))
