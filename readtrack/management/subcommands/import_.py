@@ -45,7 +45,7 @@ class Import(Subcommand):
     help = """\
 Takes over views from a web server's logs, or from django-hitcount.
 
-  manage.py readtrack import access.log access.log.*.gz --dry-run    (first, to see what would count, and why not)
+  manage.py readtrack import access.log access.log.*.gz --dry-run  # says what would count, and why not
   manage.py readtrack import access.log access.log.*.gz --until 2026-11-01
   manage.py readtrack import --from hitcount
   manage.py readtrack import --reads forum.ReadMark --user user --category forum
