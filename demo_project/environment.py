@@ -88,6 +88,9 @@ def create() -> None:
     """An empty environment, in place of whatever is there."""
     import venv
 
+    if Path(sys.prefix).resolve() == HOME.resolve():
+        # To clear it would take the ground from under this very process.
+        sys.exit(f"Run this with another Python than {sys.executable}, which it has to make anew.")
     if not has_ensurepip() and not has_outer_pip():
         sys.exit(
             "This Python can make no environment: it has neither ensurepip nor pip 22.3 or newer.\n"

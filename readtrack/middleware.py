@@ -380,7 +380,21 @@ def identify(
     verdict: Verdict,
     user: Any | None,
 ) -> Identity:
-    """Returns who looks at the page."""
+    """Returns who looks at the page. Removes a cookie that the site may not keep."""
+    visitor = _visitor_of(request, response, page, user)
+    is_unwanted = visitors.has_unwanted_cookie(request, visitor)
+    if is_unwanted and not _may_be_shared(page, response):
+        visitors.remove_cookie(request, response)
+    reader = None
+    if verdict.activity.reads or uniques.needs_readers():
+        reader = visitors.reader(request, user)
+    return Identity(visitor, reader, _stand_in_of(request, page, visitor))
+
+
+def _visitor_of(
+    request: HttpRequest, response: HttpResponseBase, page: ShownPage, user: Any | None
+) -> visitors.Visitor:
+    """Returns the visitor; by the address in place of a new cookie where none can be set."""
     # With BUFFER, the thread that sends the hits computes both ids of new visitors in a loop. In a
     # request that takes four times as long.
     visitor = visitors.visitor(request, user, named=not conf.BUFFER)
@@ -388,18 +402,15 @@ def identify(
         # A shared cache would give the new cookie to everybody, so none is set.
         stand_in_id = visitor.fallback_id or visitors.address_id(request)
         visitor = visitors.Visitor(stand_in_id, kind="address")
-    is_unwanted = visitors.has_unwanted_cookie(request, visitor)
-    if is_unwanted and not _may_be_shared(page, response):
-        visitors.remove_cookie(request, response)
-    stand_in = ""
+    return visitor
+
+
+def _stand_in_of(request: HttpRequest, page: ShownPage, visitor: visitors.Visitor) -> str:
+    """Returns the id that may have stood in for the visitor's cookie before it came back; else ""."""
     is_known = visitor.kind == "cookie" and not visitor.new_cookie
-    # The view may have been counted by the id that stood in for the cookie before it came back.
     if page.script_report and is_known and visitors.has_recent_cookie(request):
-        stand_in = visitors.address_id(request)
-    reader = None
-    if verdict.activity.reads or uniques.needs_readers():
-        reader = visitors.reader(request, user)
-    return Identity(visitor, reader, stand_in)
+        return visitors.address_id(request)
+    return ""
 
 
 def _may_be_shared(page: ShownPage, response: HttpResponseBase) -> bool:
@@ -519,15 +530,19 @@ def _why_nothing_recorded(
 ) -> str:
     """Returns why a page without an outcome has none; "" if nobody would expect one."""
     has_activity = page.activity.has_anything
-    if page.is_left_to_script or (page.has_script and has_activity):
+    is_of_script = page.is_left_to_script or (page.has_script and has_activity)
+    if is_of_script:
         return "left to the script" if page.has_script else "no script"
-    if page.script_report or request.method != "GET" or response.status_code != 200:
+    if page.activity.views or page.script_report or not _is_ordinary(request, response):
         return ""
     if not has_activity and shows_an_object(_view_class(request)):
         return "no subject"
-    if page.activity.views:
-        return ""
     return _missing_view(request)
+
+
+def _is_ordinary(request: HttpRequest, response: HttpResponseBase) -> bool:
+    """Returns True for a page as a visitor gets it: the answer to a GET, without an error."""
+    return request.method == "GET" and response.status_code == 200
 
 
 def _missing_view(request: TrackedRequest) -> str:

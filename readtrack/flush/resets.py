@@ -147,7 +147,26 @@ def _lower(model: type[Model], rows: Mapping[Any, str]) -> set[str]:
     # count, which may only have risen meanwhile.
     with databases.site_transaction(databases.of(model)):
         stored = row_counts.stored(model, list(rows))
-    portions = scripts.parted([rows[pk] for pk in stored])
+    live = _live_counts_of_resets([rows[pk] for pk in stored])
+    connection = databases.of(row_counts.table_of(model))
+    locked = set()
+    for pk, row in stored.items():
+        counts = live.get(rows[pk])
+        if counts is None:
+            continue
+        lowest = RowCounts(min(row.views, counts.views), min(row.visitors, counts.visitors))
+        if lowest == row:
+            continue
+        write = partial(raising.lower, model, pk, to=lowest, stored=row)
+        is_unlocked = databases.retried(connection, write)
+        if not is_unlocked:
+            locked.add(rows[pk])
+    return locked
+
+
+def _live_counts_of_resets(subjects: Sequence[str]) -> dict[str, RowCounts]:
+    """Returns the live counts of those subjects whose reset is noted, by subject."""
+    portions = scripts.parted(subjects)
     total_calls = [counters.totals(portion) for portion in portions]
     visitor_calls = [uniques.visitors(portion) for portion in portions]
     # Read after the totals: an idle subject may leave Redis as soon as its note is gone, and then a
@@ -157,21 +176,12 @@ def _lower(model: type[Model], rows: Mapping[Any, str]) -> set[str]:
     totals = ChainMap(*(call.result for call in total_calls))
     visitors = ChainMap(*(call.result for call in visitor_calls))
     noted = set().union(*(call.result for call in note_calls))
-    connection = databases.of(row_counts.table_of(model))
-    locked = set()
-    for pk, row in stored.items():
-        subject = rows[pk]
-        if subject not in noted:
-            continue
-        live = totals.get(subject, counters.Total(0))
-        lowest = RowCounts(min(row.views, live.views), min(row.visitors, visitors[subject]))
-        if lowest == row:
-            continue
-        write = partial(raising.lower, model, pk, to=lowest, stored=row)
-        is_unlocked = databases.retried(connection, write)
-        if not is_unlocked:
-            locked.add(subject)
-    return locked
+    no_views = counters.Total(0)
+    return {
+        subject: RowCounts(totals.get(subject, no_views).views, visitors[subject])
+        for subject in subjects
+        if subject in noted
+    }
 
 
 def _delete_late_rows(subject: str) -> None:

@@ -41,11 +41,7 @@ def settle(epoch: epochs.SqlEpoch, faults: Faults) -> int:
         calls = []
         for unsettled_names, redis_epoch in lists:
             known_epoch = sql_epochs.get(redis_epoch.tag)
-            to_add = {name: stored[name] for name in unsettled_names if name in stored}
-            if known_epoch is not None and known_epoch.current != redis_epoch.current:
-                # A restored Redis has to empty its list before it can join SQL's epochs. Its
-                # counters merge by maximum, which a later flush makes up for.
-                to_add = {name: stored.get(name, NOTHING) for name in unsettled_names}
+            to_add = _to_add(unsettled_names, stored, epochs=(redis_epoch, known_epoch))
             left[redis_epoch.tag] += len(unsettled_names) - len(to_add)
             calls.append(counters.settle(to_add, epoch=redis_epoch, sql_epoch=known_epoch))
         answers: list[tuple[int, Epoch]] = scripts.run_all(*calls, patient=True)
@@ -53,6 +49,24 @@ def settle(epoch: epochs.SqlEpoch, faults: Faults) -> int:
         settled += sum(count for count, _ in answers)
         if not counter_names:
             return settled
+
+
+def _to_add(
+    unsettled_names: Sequence[str],
+    stored: Mapping[str, Stored],
+    *,
+    epochs: tuple[Epoch, Epoch | None],
+) -> dict[str, Stored]:
+    """Returns what SQL stores of the counters, without those whose row could not be read.
+
+    `epochs` are the partition's in Redis, and the one of it that SQL knows, if any.
+    """
+    redis_epoch, known_epoch = epochs
+    if known_epoch is None or known_epoch.current == redis_epoch.current:
+        return {name: stored[name] for name in unsettled_names if name in stored}
+    # A restored Redis has to empty its list before it can join SQL's epochs. Its counters merge by
+    # maximum, which a later flush makes up for.
+    return {name: stored.get(name, NOTHING) for name in unsettled_names}
 
 
 def stored_counters(counter_names: Sequence[str], faults: Faults) -> dict[str, Stored]:

@@ -82,10 +82,7 @@ class Placeholder(NamedTuple):
         is_saved = isinstance(obj, Model) and obj.pk is not None
         if not is_saved or not _can_have(obj, is_dot=is_dot):
             if settings.DEBUG:
-                model: Any = obj.__class__
-                if obj is None or (isinstance(obj, str) and not obj):  # as of a missing variable
-                    model = type(None)
-                _explain(model, is_dot, tag)
+                _explain(_class_of(obj), is_dot, tag)
             return None
         subject = subjects.subject_of(obj)
         if is_dot:
@@ -126,6 +123,15 @@ def _can_have(obj: Model, *, is_dot: bool) -> bool:
     if is_dot:
         return subjects.can_be_unread(obj)
     return subjects.is_counted(obj.__class__)
+
+
+def _class_of(obj: Any) -> Any:
+    """Returns the class of the object; that of None for "", which templates have for a missing
+    variable.
+    """
+    if isinstance(obj, str) and not obj:
+        return type(None)
+    return obj.__class__
 
 
 @cache  # once for each class and tag

@@ -114,16 +114,22 @@ def _plan(key_names: Sequence[str], *, before: int) -> Plan:
             plan.outdated.append(name)
         if row in OF_CATEGORY:
             # Also of those that only processes with the new number know.
-            place = old_tag if old_tag not in tags else _tag_before(old_tag, before)
-            if place not in tags:
-                plan.categories.append(Category(parts["subject"], place))
-            continue
-        if row in BY_SUBJECT:
-            plan.divided.append(ParsedKey(name, row, parts))
-        copies = [row.placed(parts, tag=tag) for tag in tags if tag != old_tag]
-        if copies:
-            plan.copies[name] = copies
+            tag_before = _tag_before(old_tag, before) if old_tag in tags else old_tag
+            if tag_before not in tags:
+                plan.categories.append(Category(parts["subject"], tag_before))
+        else:
+            _plan_copies(plan, ParsedKey(name, row, parts), tags)
     return plan
+
+
+def _plan_copies(plan: Plan, key: ParsedKey, tags: Sequence[str]) -> None:
+    """Adds to the plan that the key is copied to the partitions with these tags."""
+    if key.row in BY_SUBJECT:
+        plan.divided.append(key)
+    old_tag = key.parts["tag"]
+    copies = [key.row.placed(key.parts, tag=tag) for tag in tags if tag != old_tag]
+    if copies:
+        plan.copies[key.name] = copies
 
 
 def _tags(row: keys.Key, parts: Mapping[str, str], before: int) -> Sequence[str]:
@@ -185,18 +191,26 @@ def _move_read_state(categories: Sequence[Category], renumbered: set[str]) -> in
     scripts.run_all(*chain.from_iterable(questions.values()), patient=True)
     moves = []
     for category, calls in questions.items():
-        subject = category.subject
-        began, published, *states = [call.result for call in calls]
-        is_renumbered = keys.tag(subject) in renumbered
-        usable = [
-            b"" if row in BY_ORDINAL and is_renumbered else state or b""
-            for row, state in zip(read_state.ROWS, states, strict=True)
-        ]
-        names = [keys.reads_began(keys.tag(subject)), keys.published(subject)]
-        names += [row(subject) for row in read_state.ROWS]
-        arguments = (began or b"", published or 0, keys.published.ttl, *usable)
-        moves.append(Call("move_read_state", names, arguments, int))
+        is_renumbered = keys.tag(category.subject) in renumbered
+        answers = [call.result for call in calls]
+        moves.append(_move_of(category.subject, answers, is_renumbered=is_renumbered))
     return sum(scripts.run_all(*moves, patient=True))
+
+
+def _move_of(subject: str, answers: Sequence[Any], *, is_renumbered: bool) -> Call[int]:
+    """Returns the call that gives the category's new partition what the old one has of it.
+
+    `answers` are those to `_questions`.
+    """
+    began, published, *states = answers
+    usable_states = []
+    for row, state in zip(read_state.ROWS, states, strict=True):
+        is_of_other_readers = is_renumbered and row in BY_ORDINAL
+        usable_states.append(b"" if is_of_other_readers or not state else state)
+    key_names = [keys.reads_began(keys.tag(subject)), keys.published(subject)]
+    key_names += [row(subject) for row in read_state.ROWS]
+    arguments = (began or b"", published or 0, keys.published.ttl, *usable_states)
+    return Call("move_read_state", key_names, arguments, int)
 
 
 def _questions(category: Category) -> list[Call[Any]]:

@@ -109,6 +109,12 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
         # Or a flush would take a silent server for an empty one.
         for call in calls:
             call.absent = ...
+    _take_answers(calls, answers)
+    return [call.result for call in calls]
+
+
+def _take_answers(calls: Sequence[Call[Any]], answers: Sequence[Any]) -> None:
+    """Gives each call its answer. Raises AnswerError if one is of another type than expected."""
     try:
         for call, answer in zip(calls, answers, strict=True):
             call.take(answer)
@@ -121,7 +127,6 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
         for call in calls:
             call.outcome = wrong
         raise wrong from error
-    return [call.result for call in calls]
 
 
 def _send_sources(
