@@ -117,7 +117,7 @@ def check_page_makers() -> list[checks.CheckMessage]:
             f"'{path}' comes before ReadTrackMiddleware, so the pages that it makes count no view,"
             " and each of their counts and dots takes a round trip of its own.",
             hint=f"Move 'readtrack.middleware.ReadTrackMiddleware' above '{path}' in MIDDLEWARE.",
-            id="readtrack.W061",
+            id="readtrack.W050",
         )
         for path in settings.MIDDLEWARE
         if PAGE_MAKER.search(path) and _precedes(path, MIDDLEWARE)
@@ -131,7 +131,7 @@ def check_csp() -> list[checks.CheckMessage]:
             f"'{path}' comes after ReadTrackMiddleware, so on a page out of cache_page the browser"
             " refuses the script: the nonce is put into the page when the policy is made already.",
             hint=f"Move '{path}' above 'readtrack.middleware.ReadTrackMiddleware' in MIDDLEWARE.",
-            id="readtrack.W062",
+            id="readtrack.W051",
         )
         for path in CSP
         if _precedes(MIDDLEWARE, path)

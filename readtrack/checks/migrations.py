@@ -88,7 +88,7 @@ def check_moves() -> list[checks.CheckMessage]:
                         f"'{app}.{model.__name__}', '{label}'). If that migration has run, make"
                         " another one for it."
                     ),
-                    id="readtrack.W056",
+                    id="readtrack.W049",
                 )
             )
     return messages

@@ -38,7 +38,7 @@ def check_any() -> list[checks.CheckMessage]:
                 "Let a model extend readtrack.models.Tracked, and run makemigrations and migrate;"
                 " or name one: READTRACK['MODELS'] = {'app.Model': {'counted': True}}."
             ),
-            id="readtrack.W066",
+            id="readtrack.W055",
         )
     ]
 

@@ -73,7 +73,7 @@ def check_rules() -> list[checks.CheckMessage]:
                 checks.Error(
                     f"{where} names '{path}', which is no function: {problem}.",
                     hint="Give the path of a function that takes a row, and returns True for news.",
-                    id="readtrack.E065",
+                    id="readtrack.E054",
                 )
             )
     return messages

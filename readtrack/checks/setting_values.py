@@ -56,7 +56,7 @@ def check_seconds() -> list[checks.CheckMessage]:
                         f"It is in seconds. If you meant {seconds} milliseconds, write"
                         f" {seconds / 1000:g}; the default is {DEFAULTS[name]:g}."
                     ),
-                    id="readtrack.W064",
+                    id="readtrack.W053",
                 )
             )
     return messages
@@ -138,7 +138,7 @@ def check_address_header() -> list[checks.CheckMessage]:
             f"READTRACK['ADDRESS_HEADER'] is {conf.ADDRESS_HEADER!r},"
             " which cannot be the name of a header.",
             hint="Give the name as the proxy sends it, such as 'X-Forwarded-For' or 'Forwarded'.",
-            id="readtrack.E073",
+            id="readtrack.E058",
         )
     ]
 
@@ -173,7 +173,7 @@ def check_cookie_path() -> list[checks.CheckMessage]:
                 "Give it the path below which browsers see the site's pages, such as '/shop',"
                 " or leave it out for '/'."
             ),
-            id="readtrack.E071",
+            id="readtrack.E056",
         )
     ]
 
@@ -194,7 +194,7 @@ def check_cookie_domain() -> list[checks.CheckMessage]:
                 "Give it a domain without scheme, port and path that the hosts in ALLOWED_HOSTS"
                 " are in, or leave it out for the host of each page."
             ),
-            id="readtrack.E072",
+            id="readtrack.E057",
         )
     ]
 

@@ -17,6 +17,6 @@ def check_user_model() -> list[checks.CheckMessage]:
                 " run migrate. Nobody has to sign in: views count without the middlewares of"
                 " sessions and authentication."
             ),
-            id="readtrack.E063",
+            id="readtrack.E052",
         )
     ]

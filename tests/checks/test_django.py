@@ -185,7 +185,7 @@ def test_a_middleware_that_makes_pages_around_ours_is_found(
 ) -> None:
     order = list(settings.MIDDLEWARE)
     settings.MIDDLEWARE = [*order[:-1], theirs, OURS]
-    message = the_message("readtrack.W061")
+    message = the_message("readtrack.W050")
     assert message.hint == f"Move '{OURS}' above '{theirs}' in MIDDLEWARE."
     settings.MIDDLEWARE = [*order, theirs]
     assert found() == []
@@ -203,7 +203,7 @@ def test_a_policy_that_is_made_before_the_page_is_filled_in_is_found(
 ) -> None:
     order = list(settings.MIDDLEWARE)
     settings.MIDDLEWARE = [*order, theirs]
-    assert the_message("readtrack.W062").hint == f"Move '{theirs}' above '{OURS}' in MIDDLEWARE."
+    assert the_message("readtrack.W051").hint == f"Move '{theirs}' above '{OURS}' in MIDDLEWARE."
     settings.MIDDLEWARE = [theirs, *order]
     assert found() == []
 

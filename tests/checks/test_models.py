@@ -71,9 +71,9 @@ def test_a_wrong_setting_is_found(
         ({"site.Gadget": {"is_news": len}}, "E046", "Give a dict"),
         ({"site.Gadget": {"news_autor": "maker"}}, "E046", "Did you mean 'news_author'? Give a"),
         ({"site.Gadget": {"news_author": "maker"}}, "E009", "Name its fields"),
-        ({"site.Gadget": {"is_news": "tests.site.models.nothing"}}, "E065", "Give the path of"),
-        ({"site.Gadget": {"is_news": "tests.site.models.Gadget.no"}}, "E065", "Give the path of"),
-        ({"site.Gadget": {"is_news": "approved"}}, "E065", "Give the path of a function"),
+        ({"site.Gadget": {"is_news": "tests.site.models.nothing"}}, "E054", "Give the path of"),
+        ({"site.Gadget": {"is_news": "tests.site.models.Gadget.no"}}, "E054", "Give the path of"),
+        ({"site.Gadget": {"is_news": "approved"}}, "E054", "Give the path of a function"),
         ({"site.Gadget": {"news_for": ["catgory"]}}, "E044", "Did you mean: category? List"),
         ({"site.Gadget": {"news_for": "category"}}, "E044", "List relations"),
     ],
@@ -329,7 +329,7 @@ print([message.id for message in check_setup(None)])
 @pytest.mark.parametrize(
     ("entries", "ids"),
     [
-        ("", "['readtrack.W066']"),
+        ("", "['readtrack.W055']"),
         ("'auth.Group': {'counted': True}", "[]"),
         ("'auth.Group': {'read_state': True}", "[]"),
     ],

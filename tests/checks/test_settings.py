@@ -143,12 +143,12 @@ def test_for_a_name_that_resembles_nothing_the_hint_lists_all_names(settings: Se
         ({"WINDOW": 0, "RATE": (5, 0)}, []),
         ({"RATE": (0, 10), "UNIQUE_DAYS": 0}, []),
         ({"ADDRESS_HEADER": "True-Client-IP"}, []),
-        ({"ADDRESS_HEADER": "HTTP_X_FORWARDED_FOR"}, ["readtrack.E073"]),
-        ({"ADDRESS_HEADER": ""}, ["readtrack.E073"]),
+        ({"ADDRESS_HEADER": "HTTP_X_FORWARDED_FOR"}, ["readtrack.E058"]),
+        ({"ADDRESS_HEADER": ""}, ["readtrack.E058"]),
         ({"BUFFER": 60, "TIMEOUT": 2, "CIRCUIT": 60.0, "FLUSH_INTERVAL": 3600}, []),
-        ({"TIMEOUT": 250}, ["readtrack.W064"]),
-        ({"CIRCUIT": 5000, "BUFFER": 1000}, ["readtrack.W064", "readtrack.W064"]),
-        ({"FLUSH_INTERVAL": 60_000}, ["readtrack.W064"]),
+        ({"TIMEOUT": 250}, ["readtrack.W053"]),
+        ({"CIRCUIT": 5000, "BUFFER": 1000}, ["readtrack.W053", "readtrack.W053"]),
+        ({"FLUSH_INTERVAL": 60_000}, ["readtrack.W053"]),
         ({"BUFFER": 0.5}, ["readtrack.E002"]),
         ({"FUNNEL": []}, ["readtrack.E032"]),
         ({"FUNNEL": ["view", "click", "view"]}, ["readtrack.E032"]),
@@ -199,12 +199,12 @@ def test_a_dimension_has_a_name_that_is_free_and_fits(
         ("/shop", "/shop", []),
         ("/shop/", "/shop/", []),
         ("/shop", "/shop/de", []),
-        ("/sho", "/shop", ["readtrack.E071"]),
-        ("/forum", "/shop", ["readtrack.E071"]),
-        ("", None, ["readtrack.E071"]),
-        ("shop", None, ["readtrack.E071"]),
-        ("/shop; Secure", None, ["readtrack.E071"]),
-        ("/ü", None, ["readtrack.E071"]),
+        ("/sho", "/shop", ["readtrack.E056"]),
+        ("/forum", "/shop", ["readtrack.E056"]),
+        ("", None, ["readtrack.E056"]),
+        ("shop", None, ["readtrack.E056"]),
+        ("/shop; Secure", None, ["readtrack.E056"]),
+        ("/ü", None, ["readtrack.E056"]),
     ],
 )
 def test_the_cookies_path_has_to_lead_to_the_sites_pages(
@@ -223,11 +223,11 @@ def test_the_cookies_path_has_to_lead_to_the_sites_pages(
         (".Shop.example", [".shop.example"], []),
         ("shop.example", ["*"], []),
         ("shop.example", [], []),
-        ("shop.example", ["bookshop.example"], ["readtrack.E072"]),
-        ("www.shop.example", ["shop.example"], ["readtrack.E072"]),
-        ("https://shop.example", ["*"], ["readtrack.E072"]),
-        ("shop.example:8000", ["*"], ["readtrack.E072"]),
-        ("shop.example/de", ["*"], ["readtrack.E072"]),
+        ("shop.example", ["bookshop.example"], ["readtrack.E057"]),
+        ("www.shop.example", ["shop.example"], ["readtrack.E057"]),
+        ("https://shop.example", ["*"], ["readtrack.E057"]),
+        ("shop.example:8000", ["*"], ["readtrack.E057"]),
+        ("shop.example/de", ["*"], ["readtrack.E057"]),
     ],
 )
 def test_the_cookies_domain_has_to_have_the_sites_hosts(
@@ -250,6 +250,6 @@ def test_the_scripts_name_has_to_fit_into_an_address(
 
 def test_a_time_in_milliseconds_is_given_in_seconds(settings: Settings) -> None:
     settings.READTRACK = {"TIMEOUT": 250}
-    message = the_message("readtrack.W064")
+    message = the_message("readtrack.W053")
     assert message.msg == "READTRACK['TIMEOUT'] is 250 seconds, which is very long."
     assert "write 0.25; the default is" in str(message.hint)

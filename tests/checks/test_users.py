@@ -29,7 +29,7 @@ execute_from_command_line(["manage.py", *sys.argv[1:]])
 def test_a_site_without_users_is_told_to_add_them(bare_forks: Forks, words: list[str]) -> None:
     ended = bare_forks.run(SITE, *words)
     assert ended.code == 1
-    assert "readtrack.E063" in ended.output
+    assert "readtrack.E052" in ended.output
     assert "Add 'django.contrib.auth' and 'django.contrib.contenttypes'" in ended.output
     assert "Traceback" not in ended.output
 
@@ -38,5 +38,5 @@ def test_a_user_model_of_an_app_that_is_missing_is_found(settings: Settings) -> 
     assert readers.user_model() is not None
     settings.AUTH_USER_MODEL = "accounts.User"
     assert readers.user_model() is None
-    assert "readtrack.E063" in found()
-    assert "no users" in the_message("readtrack.E063").msg
+    assert "readtrack.E052" in found()
+    assert "no users" in the_message("readtrack.E052").msg

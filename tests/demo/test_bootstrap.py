@@ -231,3 +231,13 @@ def test_the_options_of_the_tests_are_told() -> None:
     ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, env=env)
     assert ended.returncode == 0, ended.stderr
     assert "--numprocesses" in ended.stdout
+
+
+def test_an_environment_is_not_cleared_by_its_own_interpreter(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "HOME", home)
+    monkeypatch.setattr(sys, "prefix", str(home))
+    with pytest.raises(SystemExit, match="another Python"):
+        environment.create()
+    assert (home / "bin" / "python").exists()
