@@ -104,29 +104,35 @@ def _store(epoch: Epoch) -> bool:
     if not epoch.current:  # nothing was settled in this list yet
         return bool(epoch.origin) and not stored.exists()
     values = {"epoch": epoch.current, "until": epoch.until}
-    with databases.own_transaction(databases.of(KnownEpoch)):
-        row, is_new = stored.get_or_create(tag=epoch.tag, origin=epoch.origin, defaults=values)
-        if is_new:
-            _close_others(epoch)
-    if is_new or row.epoch == epoch.current:
+    row = stored.first()
+    if row is None:
+        # Asked before the transaction, so that no other flush waits in SQL while this one waits for
+        # Redis.
+        redis_time = server_time(patient=True)
+        with databases.own_transaction(databases.of(KnownEpoch)):
+            row, is_new = stored.get_or_create(tag=epoch.tag, origin=epoch.origin, defaults=values)
+            if is_new:
+                _close_others(epoch, redis_time)
+    if row.epoch == epoch.current:
         return True
     # In one statement with the condition, because another flush may store its epoch meanwhile.
     changed_rows = stored.filter(epoch=epoch.previous).update(**values)
     return bool(changed_rows)
 
 
-def _close_others(epoch: Epoch) -> None:
+def _close_others(epoch: Epoch, redis_time: int) -> None:
     """Gives the other lists of the partition an epoch that no Redis has, because the list of this
     epoch has replaced them.
 
     If one of them comes back, Redis was restored, also where its last settling is not known any
-    more because this database was restored, too. All of its counters had begun by now.
+    more because this database was restored, too. All of its counters had begun by `redis_time`
+    (µs), when this list was there already.
     """
     others = (
         databases.rows(KnownEpoch).filter(tag=epoch.tag).exclude(origin__in=[LOCK, epoch.origin])
     )
     if others.exists():
-        others.update(epoch=randbits(62), until=Greatest("until", server_time(patient=True)))
+        others.update(epoch=randbits(62), until=Greatest("until", redis_time))
 
 
 def lock_epoch() -> None:
