@@ -10,8 +10,8 @@ from tests.support import factories
 
 pytestmark = pytest.mark.one_server("a cluster takes more functions")
 
-MOST_OF_PAGE = 24
-MOST_OF_FLUSH = 22
+MOST_OF_PAGE = 26
+MOST_OF_FLUSH = 24
 
 
 @pytest.mark.django_db

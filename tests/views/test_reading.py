@@ -434,13 +434,13 @@ def test_a_flush_that_is_killed_before_the_counts_is_done_again(
 
     def upsert(model: Any, *args: Any, **kwargs: Any) -> None:
         if model is Breakdown:
-            raise ValueError("killed here")
+            raise RuntimeError("killed here")
         keep(model, *args, **kwargs)
 
     readers(post, number=3)
     with monkeypatch.context() as patched:
         patched.setattr(databases, "upsert", upsert)
-        with pytest.raises(ValueError, match="killed here"):
+        with pytest.raises(RuntimeError, match="killed here"):
             flush()
     flush()
     points = reports.series(post, count="reads", hours=3)
