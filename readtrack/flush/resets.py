@@ -57,12 +57,8 @@ def reset_model(
     deleted. `progress` is called with numbers of subjects. Returns the number of subjects. Raises
     redis.RedisError or django.db.Error; the reset then has to be done again.
     """
-    owning_model = owner(model)
-    is_counted = owning_model in counted_models()
-    # A dict and not a set, because it keeps the order. Redis may give a subject more than once.
-    subjects = dict.fromkeys(scanning.subjects(owning_model._meta.label_lower))
-    if is_counted:
-        subjects |= dict.fromkeys(_stored_subjects(owning_model))
+    is_counted = owner(model) in counted_models()
+    subjects = subjects_of_model(model)
     for portion in scripts.parted(subjects):
         if is_empty:
             deletions.remove(portion)
@@ -73,6 +69,18 @@ def reset_model(
         archive.delete(portion, models=[ReaderHistory])
         progress(len(portion))
     return len(subjects)
+
+
+def subjects_of_model(model: type[Model]) -> list[str]:
+    """Returns the subjects that a reset of the model sets to zero: those that have counts or read
+    state. Raises redis.RedisError or django.db.Error.
+    """
+    owning_model = owner(model)
+    # A dict and not a set, because it keeps the order. Redis may give a subject more than once.
+    subjects = dict.fromkeys(scanning.subjects(owning_model._meta.label_lower))
+    if owning_model in counted_models():
+        subjects |= dict.fromkeys(_stored_subjects(owning_model))
+    return [*subjects]
 
 
 def _stored_subjects(model: type[Model]) -> list[str]:

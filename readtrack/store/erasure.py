@@ -1,6 +1,6 @@
 """Erasing the data that Redis has about one user."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -26,11 +26,12 @@ class Position(NamedTuple):
     tag: str = ""
 
 
-def erase(pk: Any, *, progress: Callable[[int], object] = int) -> Erased:
+def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object] = int) -> Erased:
     """Erases the data that Redis has about the user with that primary key. Returns how much it was.
 
-    `progress` is called with the number of keys looked at since the last call. Raises
-    redis.RedisError. After an error, call it again; it erases what is still there.
+    With `is_dry_run` it changes nothing, and returns how much would be erased. `progress` is
+    called with the number of keys looked at since the last call. Raises redis.RedisError. After an
+    error, call it again; it erases what is still there.
     """
     visitor = user_id(pk)
     number = pk if isinstance(pk, int) and pk >= 0 else None  # the user's bit in bitmaps
@@ -39,20 +40,28 @@ def erase(pk: Any, *, progress: Callable[[int], object] = int) -> Erased:
 
     removed = 0
     for key_names in scanning.key_batches(f"*{visitor}*", progress):
-        removed += scanning.unlink(key_names)
+        removed += len(key_names) if is_dry_run else scanning.unlink(key_names)
     members = 0
     for key_names in scanning.key_batches(f"{keys.unique.family}:*", progress):
-        members += _erase_from(key_names, "member", visitor)
+        members += _erase_from(key_names, "member", visitor, is_dry_run=is_dry_run)
     bits = 0
     for key_names in scanning.key_batches(f"{keys.bitmap.family}:*", progress):
-        bits += _erase_from(key_names, "bit", number)
-    positions = [Position(number)]
-    positions += [Position(ordinal, is_ordinal=True, tag=tag) for tag, ordinal in ordinals.items()]
+        bits += _erase_from(key_names, "bit", number, is_dry_run=is_dry_run)
+    positions = _positions(number, ordinals)
     for key_names in scanning.key_batches(f"{keys.read_bits.family}:*", progress):
         for position in positions:
-            bits += _erase_read_state(key_names, position)
-    _forget_reader(reader, ordinals)
+            bits += _erase_read_state(key_names, position, is_dry_run=is_dry_run)
+    if not is_dry_run:
+        _forget_reader(reader, ordinals)
     return Erased(removed, members, bits)
+
+
+def _positions(number: int | None, ordinals: Mapping[str, int]) -> list[Position]:
+    """Returns where the read state of the user may be, by its id and by its ordinals."""
+    positions = [Position(number)]
+    for tag, ordinal in ordinals.items():
+        positions.append(Position(ordinal, is_ordinal=True, tag=tag))
+    return positions
 
 
 def _ordinals(reader: Any) -> dict[str, int]:
@@ -66,26 +75,29 @@ def _ordinals(reader: Any) -> dict[str, int]:
     return ordinals
 
 
-def _erase_read_state(key_names: Sequence[str], position: Position) -> int:
+def _erase_read_state(key_names: Sequence[str], position: Position, *, is_dry_run: bool) -> int:
     """Clears the position in those of the keys that use it. Returns in how many it was set."""
     cleared = 0
     for form in read_state.STRATEGIES.values():
         row = form.by_ordinal if position.is_ordinal else form.by_id
         _, _, ending = row.pattern.partition("{subject}")  # by which a key of the row is known
         matching = [name for name in key_names if position.tag in name and name.endswith(ending)]
-        cleared += _erase_from(matching, form.erases, position.number)
+        cleared += _erase_from(matching, form.erases, position.number, is_dry_run=is_dry_run)
     return cleared
 
 
-def _erase_from(key_names: Sequence[str], method: str, member: str | int | None) -> int:
+def _erase_from(
+    key_names: Sequence[str], method: str, member: str | int | None, *, is_dry_run: bool
+) -> int:
     """Erases the member of sets, or the reader's number from other keys.
 
-    `method` is one of erase.lua: "member", "bit" or "slot". Returns how many keys were changed.
+    `method` is one of erase.lua: "member", "bit" or "slot". Returns how many keys were changed, or
+    would be changed.
     """
     if member is None:
         return 0
     portions = scripts.parted(key_names, tag_of=keys.tag_in)
-    calls = [Call[int]("erase", portion, (method, member)) for portion in portions]
+    calls = [Call[int]("erase", portion, (method, member, int(is_dry_run))) for portion in portions]
     return sum(scripts.run_all(*calls, patient=True))
 
 

@@ -101,6 +101,16 @@ def move(before: int, *, progress: Callable[[int], object] = int) -> int:
     return copied
 
 
+def keys_to_move(before: int) -> int:
+    """Returns the number of keys that `move` takes to other partitions. Changes nothing.
+
+    `before` is the earlier number of partitions. Raises redis.RedisError.
+    """
+    key_names = dict.fromkeys(chain.from_iterable(scanning.key_batches("*")))
+    batches = scripts.sliced([*key_names])
+    return sum(len(_plan(batch, before=before).outdated) for batch in batches)
+
+
 def _plan(key_names: Sequence[str], *, before: int) -> Plan:
     """Returns what is to be done with these keys."""
     plan = Plan()

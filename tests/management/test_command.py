@@ -54,6 +54,24 @@ def test_a_flush_by_hand_refreshes_trending(redis: Redis, words: list[str]) -> N
 
 
 @pytest.mark.usefixtures("_viewed")
+@pytest.mark.parametrize(
+    ("words", "is_full"), [(["--full"], True), ([], True), (["--changed"], False)], ids=str
+)
+def test_full_is_another_name_for_what_a_flush_does_by_default(
+    redis: Redis, words: list[str], *, is_full: bool
+) -> None:
+    call_command("readtrack", "flush", verbosity=0)  # the first one is always full
+    redis.delete("flush:full")
+    call_command("readtrack", "flush", *words, verbosity=0)
+    assert bool(redis.exists("flush:full")) == is_full
+
+
+def test_a_flush_is_either_full_or_of_what_has_changed() -> None:
+    with pytest.raises(CommandError, match="not allowed with"):
+        call_command("readtrack", "flush", "--full", "--changed")
+
+
+@pytest.mark.usefixtures("_viewed")
 def test_a_quiet_flush_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("readtrack", "flush", verbosity=0)
     output = capsys.readouterr()

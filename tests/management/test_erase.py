@@ -98,7 +98,11 @@ def test_an_erased_reader_leaves_a_number_that_no_other_reader_gets(redis: Redis
     for reader in range(3):
         redis.setbit("category:x.y:1:read:ordinal", reader, 1)
         redis.setbit("category:x.y:1:read", reader, 1)
+    numbered = redis.hgetall(readers)
+    would_erase = tracker.erase(uuid.UUID(name), is_dry_run=True)
+    assert redis.hgetall(readers) == numbered
     erased = tracker.erase(uuid.UUID(name))
+    assert erased == would_erase
     assert (erased.keys, erased.members, erased.bits) == (0, 0, 2)
     assert [redis.getbit("category:x.y:1:read:ordinal", reader) for reader in range(3)] == [1, 0, 1]
     assert redis.bitcount("category:x.y:1:read") == 3

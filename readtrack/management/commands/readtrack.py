@@ -18,6 +18,7 @@ from readtrack.management.subcommands import (
     import_,
     repartition,
     reset,
+    show,
     start_as_read,
 )
 from readtrack.management.subcommands.base import Subcommand
@@ -29,6 +30,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
     for subcommand in (
         flush.Flush(),
         doctor.Doctor(),
+        show.Show(),
         budget.Budget(),
         import_.Import(),
         reset.Reset(),
@@ -44,7 +46,7 @@ class Command(BaseCommand):
     """Runs a subcommand. Each subcommand has a --help of its own."""
 
     help = (
-        "Flush, examine, import, reset, erase or show counts and read state."
+        "Flush, examine, show, import, reset or erase counts and read state."
         " `readtrack COMMAND --help` tells more."
     )
 

@@ -8,7 +8,9 @@ from django.core.management.base import CommandError, CommandParser
 
 from readtrack import tracker
 from readtrack.doctor.wording import counted
+from readtrack.management.subcommands import confirmation
 from readtrack.management.subcommands.base import Subcommand, progress_bar
+from readtrack.store.erasure import Erased
 
 REMAINS = """\
 These stay:
@@ -31,7 +33,9 @@ visitors of each subject, their windows and rates. Counts stay, because they nam
   manage.py readtrack erase alice
   manage.py readtrack erase 42 --by id    # works after the account was deleted, too
 
-Looks at every key in Redis, which takes seconds per million keys.
+On a terminal it says what will be erased, and asks; --no-input does not ask, --dry-run only says it.
+
+Looks at every key in Redis, which takes seconds per million keys, and twice as long when it asks.
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -42,15 +46,39 @@ Looks at every key in Redis, which takes seconds per million keys.
             default="name",
             help="how to read USER (default: %(default)s)",
         )
+        confirmation.add_arguments(parser)
 
-    def handle(self, *, user: str, by: str, verbosity: int, **options: Any) -> str:
+    def handle(
+        self,
+        *,
+        user: str,
+        by: str,
+        dry_run: bool,
+        interactive: bool,
+        verbosity: int,
+        **options: Any,
+    ) -> str:
         primary_key = _id(user) if by == "id" else _id_of_name(user)
+
+        def consequences() -> str:
+            with progress_bar("Looking", unit=" keys", verbosity=verbosity) as bar:
+                found = tracker.erase(primary_key, is_dry_run=True, progress=bar.update)
+            return f"This erases for good what Redis has of the user {user}: {_amount(found)}."
+
+        if dry_run:
+            return consequences()
+        confirmation.confirm(consequences, interactive=interactive)
         with progress_bar("Erasing", unit=" keys", verbosity=verbosity) as bar:
             erased = tracker.erase(primary_key, progress=bar.update)
-        keys = counted(erased.keys, "key")
-        members = counted(erased.members, "member")
-        bits = counted(erased.bits, "bit")
-        return f"Erased {keys}, {members} of sets and {bits} of bitmaps.\n{REMAINS}"
+        return f"Erased {_amount(erased)}.\n{REMAINS}"
+
+
+def _amount(erased: Erased) -> str:
+    """Returns how much of a user's data is erased, in words."""
+    keys = counted(erased.keys, "key")
+    members = counted(erased.members, "member")
+    bits = counted(erased.bits, "bit")
+    return f"{keys}, {members} of sets and {bits} of bitmaps"
 
 
 def _id(text: str) -> Any:

@@ -53,10 +53,16 @@ Exit status: 0, or 1 if the database refused a row or a model. All others are st
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
+        extent = parser.add_mutually_exclusive_group()
+        extent.add_argument(
             "--changed",
             action="store_true",
             help="look only at what was viewed since the last flush",
+        )
+        extent.add_argument(
+            "--full",
+            action="store_true",
+            help="look at all counts, as it does without --changed, too",
         )
         parser.add_argument(
             "--partition",
