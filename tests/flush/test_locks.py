@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection, connections, transaction
+from django.db.models import F
 from django.test.utils import CaptureQueriesContext, override_settings
 from pytest_django import Settings
 from redis import Redis
@@ -16,7 +17,7 @@ from redis import Redis
 from readtrack import tracker
 from readtrack.flush import totals
 from readtrack.flush.run import flush
-from readtrack.models import Archive, FlushRun
+from readtrack.models import Archive, FlushRun, Reset
 from readtrack.sql import databases
 from readtrack.store import keys, resetting
 from readtrack.subjects import subject_of
@@ -198,7 +199,9 @@ def test_a_reset_whose_row_is_locked_is_finished_by_a_later_flush(lock: Lock, re
     flush()
     tracker.reset_views(post)
     Post.objects.update(view_count=1)  # as a flush does that read the count before the reset
-    redis.zincrby(keys.reset(""), -2 * keys.DAY * 1_000_000, subject_of(post))
+    two_days = 2 * keys.DAY * 1_000_000
+    redis.zincrby(keys.reset(""), -two_days, subject_of(post))
+    Reset.objects.update(redis_time=F("redis_time") - two_days)
     release = lock(post)
     flush()
     assert (stored(post), list(resetting.recent_resets())) == (1, [subject_of(post)])
