@@ -5,6 +5,7 @@ has the promises.
 from collections import ChainMap
 from datetime import timedelta
 from itertools import count
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -278,6 +279,7 @@ class FlushMachine(RuleBasedStateMachine):
         pk = self.pks[index]
         self.books.reset(pk, is_alone=True)
         if is_gone:
+            circuit.pause = inf
             circuit.opened = monotonic()
         Post.objects.get(pk=pk).delete()
         if is_back:

@@ -4,6 +4,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
+from math import inf
 from pathlib import Path
 from socket import create_server
 from time import monotonic
@@ -401,6 +402,7 @@ def test_visitors_by_a_hash_of_the_day_that_is_known_wait_for_redis(
     posts = [factories.post(), factories.post()]
     for post in posts:
         assert factories.browser().get(f"/posts/{post.pk}/")["X-Readtrack"] == "queued"
+        circuit.pause = inf
         circuit.opened = monotonic()
     circuit.opened = None
     send()
@@ -502,6 +504,7 @@ def test_the_end_of_a_process_tells_what_redis_did_not_take(
 
 def test_the_thread_asks_a_redis_that_pages_do_without(redis: Redis, settings: Settings) -> None:
     settings.READTRACK = {**BUFFERED, "CIRCUIT": 600}
+    circuit.pause = inf
     circuit.opened = monotonic()
     hit_buffer.add(factories.hit("site.post:1"))
     assert comes_true(lambda: views(redis) == {"site.post:1": 1})
@@ -547,6 +550,7 @@ def test_skips_are_sent_at_the_end_of_a_process_that_pages_do_without_redis(
     settings: Settings,
 ) -> None:
     settings.READTRACK = {"CIRCUIT": 600}
+    circuit.pause = inf
     circuit.opened = monotonic()
     tracker.skip(["site.post:1"], "bot")
     skip_buffer.close()
