@@ -173,9 +173,15 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
             actions.append(publish_again)
         return actions
 
-    def get_actions(self, request: HttpRequest) -> Any:
-        """Returns the actions, without `reset_counts` if the user lacks the permission."""
-        actions = super().get_actions(request)
+    def get_actions(self, request: HttpRequest, action_location: Any = None) -> Any:
+        """Returns the actions, without `reset_counts` if the user lacks the permission.
+
+        Django 6.1 and later ask for the actions of a place, which they name.
+        """
+        place: dict[str, Any] = {}
+        if action_location is not None:
+            place["action_location"] = action_location
+        actions = super().get_actions(request, **place)
         if not may_reset_counts(request.user):
             actions.pop(reset_counts.__name__, None)
         return actions
