@@ -222,7 +222,7 @@ def without_strangers(text: bytes) -> bytes:
     return emptied
 
 
-@cached_setting()  # once in a process
+@cached_setting("SECRET_KEY", "SECRET_KEY_FALLBACKS")  # once in a process
 def _warn_of_strangers() -> None:
     logger.warning(
         "A placeholder in a page was removed, because its signature is of no key of this site."

@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from redis import Redis
 
 from readtrack import reports, tasks, tracker
+from readtrack.conf import conf
 from readtrack.models import UnsentPublication
 from readtrack.store import scripts
 from readtrack.store.connection import RedisError
@@ -110,8 +111,11 @@ def test_news_that_redis_did_not_hear_of_is_sent_when_it_is_back(
     with override_settings(CACHES=nowhere(settings)):
         for _ in range(2):
             factories.post(category=category)
-        with pytest.raises(RedisError):
-            tracker.resend()
+        if conf.PARTITIONS == 1:
+            with pytest.raises(RedisError):
+                tracker.resend()
+        else:  # silent servers of a cluster are left for the next time
+            assert tracker.resend() == 0
     assert reports.unread(user, [category]) == set()
     assert [str(row) for row in UnsentPublication.objects.all()] == [
         f"site.category:{category.pk}"
