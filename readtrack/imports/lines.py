@@ -473,14 +473,7 @@ def _parse_alb(raw: bytes) -> Line | None:
         return None
     time, client, status, request, agent = match.groups()
     address, _, _port = client.rpartition(":")
-    return _line(
-        time=time,
-        request=_request_text(request),
-        status=status,
-        address=address,
-        agent=_unescaped(agent),
-        forwarded="",
-    )
+    return _amazon_line(time=time, request=request, status=status, address=address, agent=agent)
 
 
 def _parse_s3(raw: bytes) -> Line | None:
@@ -489,6 +482,11 @@ def _parse_s3(raw: bytes) -> Line | None:
     if match is None:
         return None
     time, address, request, status, _referrer, agent = match.groups()
+    return _amazon_line(time=time, request=request, status=status, address=address, agent=agent)
+
+
+def _amazon_line(*, time: str, request: str, status: str, address: str, agent: str) -> Line | None:
+    """Returns the line of these texts, as logs of ELB and S3 quote them; None for a malformed one."""
     return _line(
         time=time,
         request=_request_text(request),

@@ -193,16 +193,7 @@ def fail_open(
     """
     if circuit.opened is not None and not circuit.lets_pass():
         return default
-    try:
-        result = call(*args, **kwargs)
-    except SilentError:  # the server of a cluster has its own circuit, or no connection was free
-        return default
-    except (RedisError, OSError) as error:
-        _note_failure(error)
-        return default
-    if circuit.opened is not None:
-        _note_success()
-    return result
+    return ask_anyway(call, default, *args, **kwargs)
 
 
 def ask_anyway(
@@ -214,7 +205,7 @@ def ask_anyway(
     """
     try:
         result = call(*args, **kwargs)
-    except SilentError:
+    except SilentError:  # the server of a cluster has its own circuit, or no connection was free
         return default
     except (RedisError, OSError) as error:
         _note_failure(error)
