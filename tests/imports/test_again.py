@@ -1,7 +1,6 @@
 """A log is imported again after a first import that was wrong, and each line counts once at most."""
 
 import signal
-from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
@@ -20,30 +19,14 @@ from readtrack.imports.weblog import Importer
 from readtrack.models import Import, ImportedLines
 from readtrack.store import connection
 from tests.imports import weblogs
-from tests.imports.test_ledger import Victim, begin
+from tests.imports.conftest import Victim, Write
+from tests.imports.test_ledger import begin
 from tests.imports.weblogs import START, line
 from tests.site.models import Post
 from tests.support import factories
 from tests.support.depth import STRIDE
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-Write = Callable[..., str]
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def log(*lines: str, name: str = "access.log", packed: bool = False) -> str:
-        return weblogs.write(tmp_path / name, lines, packed=packed)
-
-    return log
-
-
-@pytest.fixture
-def victim() -> Iterator[Victim]:
-    process = Victim()
-    yield process
-    process.close()
 
 
 def take(*paths: str, **options: Any) -> Report:

@@ -1,10 +1,6 @@
 """Imports that are disturbed: by a kill at any step, by another import, by a loss of Redis."""
 
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -24,9 +20,9 @@ from readtrack.sql.epochs import SqlEpoch
 from readtrack.sql.faults import Faults
 from readtrack.store import scripts
 from tests.imports import weblogs
+from tests.imports.conftest import Victim
 from tests.site.models import Post
 from tests.support import factories
-from tests.support.addresses import database_url
 from tests.support.depth import STRIDE
 from tests.support.interference import dump, restore
 
@@ -226,42 +222,6 @@ def test_a_part_announced_to_another_redis_is_refused(
         redis.hset("import:test", mapping={"begun": begun, "done": done})
         assert not apply(record, batch(post), after=100)
     assert redis.keys() == ["import:test"]
-
-
-class Victim:
-    """A process that imports and kills itself at a given step."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.imports.victim"],
-            env={
-                **os.environ,
-                "DATABASE_URL": database_url(),
-                "DJANGO_SETTINGS_MODULE": "tests.settings",
-            },
-            cwd=Path(__file__).parents[2],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, path: str, *, step: int) -> int:
-        """Imports the log and dies at that step. Returns the exit code, negative for a signal."""
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(f"{step} {path}\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
-
-    def close(self) -> None:
-        self._process.communicate()
-
-
-@pytest.fixture
-def victim() -> Iterator[Victim]:
-    process = Victim()
-    yield process
-    process.close()
 
 
 @pytest.mark.long

@@ -19,6 +19,7 @@ from readtrack.imports.ledger import Report
 from readtrack.imports.weblog import OTHERS, Importer, Recent
 from readtrack.models import Import
 from tests.imports import weblogs
+from tests.imports.conftest import Write
 from tests.imports.weblogs import START, line
 from tests.site.models import Manual, Post
 from tests.support import factories
@@ -27,16 +28,6 @@ from tests.support.factories import BROWSER
 from tests.support.interference import dump, restore
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-Write = Callable[..., str]
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def log(*lines: str, name: str = "access.log", packed: bool = False) -> str:
-        return weblogs.write(tmp_path / name, lines, packed=packed)
-
-    return log
 
 
 @pytest.fixture
