@@ -173,8 +173,8 @@ def _category_at(field: Any, key: Any, *, using: str) -> list[str]:
     if field.target_field.primary_key:
         return [subject_of_row(field.related_model, key)]
     rows = tracked.every_row(field.related_model, using=using)
-    found = rows.filter(**{field.target_field.name: key}).values_list("pk", flat=True)
-    return [subject_of_row(field.related_model, pk) for pk in found]
+    pks = rows.filter(**{field.target_field.name: key}).values_list("pk", flat=True)
+    return [subject_of_row(field.related_model, pk) for pk in pks]
 
 
 def _is_new(instance: Tracked, *, force_insert: bool) -> bool:

@@ -69,11 +69,13 @@ def check_moves() -> list[checks.CheckMessage]:
         return []
     migrations = loader.disk_migrations.values()
     followed = set(_followed_labels(migrations))
-    left = [one for migration in migrations for one in _models_left(migration)]
+    abandoned_models: list[tuple[str, str]] = []
+    for migration in migrations:
+        abandoned_models += _models_left(migration)
     messages: list[checks.CheckMessage] = []
     for model in dict.fromkeys([*subjects.counted_models(), *subjects.read_state_models()]):
         label = model._meta.label
-        for app, name in left:
+        for app, name in abandoned_models:
             if name != model._meta.model_name or app == model._meta.app_label:
                 continue
             if model._meta.label_lower in followed:

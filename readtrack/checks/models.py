@@ -61,7 +61,7 @@ def check_options() -> list[checks.CheckMessage]:
 
 
 class _Problem(NamedTuple):
-    """What is wrong with an entry of MODELS."""
+    """The fault of an entry of MODELS."""
 
     predicate: str  # the sentence about the entry, from the verb on: "is 1 and no dict"
     guess: str = ""  # a question such as "Did you mean 'counted'? "

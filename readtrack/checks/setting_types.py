@@ -12,7 +12,7 @@ from readtrack.renamed import REMOVED, RENAMED, replacement
 
 
 class Expected(NamedTuple):
-    """What the value of a setting has to be."""
+    """The type that the value of a setting has to have."""
 
     description: str  # for a hint
     fits: Callable[[Any], bool]  # returns True for a value that can be used

@@ -27,7 +27,7 @@ class Counts(NamedTuple):
 
 
 class GainedByPoint(NamedTuple):
-    """What an object gained in each point. The keys are indexes of `Bounds.first_hours`."""
+    """The numbers that an object gained in each point. The keys are indexes of `Bounds.first_hours`."""
 
     views: Mapping[int, int]
     visitors: Mapping[int, int]

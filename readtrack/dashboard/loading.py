@@ -49,7 +49,7 @@ OF_OBJECTS = {"most-viewed", "grew-most", "really-read"}
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What some tables need of a scope."""
+    """The numbers that some tables need of a scope."""
 
     scope: Scope
     tables: Sequence[str]
@@ -237,7 +237,7 @@ class ModelColumns:
 
 @dataclass(frozen=True, slots=True)
 class ScopeNumbers:
-    """What SQL and Redis answered about the whole scope. The chart is made of it."""
+    """The answers of SQL and Redis about the whole scope. The chart is made of them."""
 
     asked: Scope
     scope: Scope  # the same, but "all time" begins with the first hour of history

@@ -1,4 +1,4 @@
-"""What the doctor measures, as values with their units. `findings.py` judges them.
+"""Measurements of the doctor, as values with their units. `findings.py` judges them.
 
 A function with a client asks that server. All functions raise redis.RedisError or django.db.Error
 if a server fails or refuses, unless they say otherwise.
@@ -43,14 +43,14 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """How long a page waits for Redis: the fastest of a few answers."""
+    """The time that a page waits for Redis: that of the fastest of a few answers."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """How far this machine's clock is from Redis's."""
+    """The difference between the clock of this machine and that of Redis."""
 
     ahead: timedelta  # of Redis's clock; negative if this machine's is behind
 
@@ -332,8 +332,8 @@ def totals() -> Totals:
             key = keys.total(subject)
             if client.exists(key):  # otherwise the total was removed meanwhile
                 broken.append(key)
-    known = {label_of(model) for model in counted_models()}
-    return Totals(count, broken, sorted(labels - known))
+    counted_labels = {label_of(model) for model in counted_models()}
+    return Totals(count, broken, sorted(labels - counted_labels))
 
 
 def drift() -> Drift | None:

@@ -137,8 +137,8 @@ def _write_record(run: FlushRun, *, is_update: bool = False) -> bool:
 def _update(run: FlushRun) -> int:
     """Updates the row of the record. Returns how many rows there are."""
     fields = [field.attname for field in run._meta.concrete_fields if not field.primary_key]
-    own = databases.rows(FlushRun).filter(pk=run.pk, started=run.started)
-    return own.update(**{name: getattr(run, name) for name in fields})
+    row_of_run = databases.rows(FlushRun).filter(pk=run.pk, started=run.started)
+    return row_of_run.update(**{name: getattr(run, name) for name in fields})
 
 
 def write_subjects(subjects: Iterable[str]) -> None:

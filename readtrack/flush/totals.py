@@ -87,7 +87,7 @@ def _write_portion(
     """
     written = Written([], [], [], [])
     write = partial(_write, portion, written, changed=changed, hour=hour_at(run.flushed_until))
-    left = faults.store([*portion.rows.values()], write)
+    failed = faults.store([*portion.rows.values()], write)
     missing = set(portion.subjects(written.missing))
     ahead = set(portion.subjects(written.ahead))
     locked = set(portion.subjects(written.locked))
@@ -98,7 +98,7 @@ def _write_portion(
     if locked:
         run.locked += len(locked)
         counters.mark_changed(locked)  # so that the next flush of what changed tries them again
-    return left | missing | ahead | locked
+    return failed | missing | ahead | locked
 
 
 def _archive(

@@ -290,8 +290,8 @@ def _is_address(word: str) -> bool:
 def _is_address_list(text: str) -> bool:
     """Returns True for X-Forwarded-For: addresses, and "unknown" beside them."""
     words = text.replace(",", " ").split()
-    known = [word for word in words if word != "unknown"]
-    return bool(known) and all(map(_is_address, known))
+    address_words = [word for word in words if word != "unknown"]
+    return bool(address_words) and all(map(_is_address, address_words))
 
 
 def _quoted(text: str, *, start: int) -> Iterator[str]:

@@ -517,13 +517,13 @@ class Importer:
         reason = hit.refusal(line.method, line.status, {"HTTP_USER_AGENT": line.agent})
         if reason:
             return reason
-        found = self._found(line.path)
-        if found.error:
-            self._note_failure(line.path, found.error)
+        page = self._found(line.path)
+        if page.error:
+            self._note_failure(line.path, page.error)
             return "lookup failed"
-        if found.subject:
-            return self._visit(line, found.subject, raw)
-        if found.subject is not None:
+        if page.subject:
+            return self._visit(line, page.subject, raw)
+        if page.subject is not None:
             return "no such object"
         if raw.is_new:
             self._count_not_resolved(line.path)

@@ -62,8 +62,8 @@ Looks at every key in Redis, which takes seconds per million keys, and twice as 
 
         def consequences() -> str:
             with progress_bar("Looking", unit=" keys", verbosity=verbosity) as bar:
-                found = tracker.erase(primary_key, is_dry_run=True, progress=bar.update)
-            return f"This erases for good what Redis has of the user {user}: {_amount(found)}."
+                to_erase = tracker.erase(primary_key, is_dry_run=True, progress=bar.update)
+            return f"This erases for good what Redis has of the user {user}: {_amount(to_erase)}."
 
         if dry_run:
             return consequences()
