@@ -122,23 +122,30 @@ def _save(run: FlushRun) -> None:
 
 def _write_record(run: FlushRun, *, is_update: bool = False) -> bool:
     """Inserts the record, or updates its row. Returns False if it has no row any more."""
-    write = partial(_update, run) if is_update else run.save
+    write = _update if is_update else _insert
     try:
-        return write() != 0
+        return write(run)
     except (Error, UnicodeEncodeError) as error:
         if isinstance(error, Error) and not vendors.is_impossible_value(error):
             raise
         # A message has characters that the database lacks.
         run.error = run.error.encode("ascii", "backslashreplace").decode()
         run.faults = run.faults.encode("ascii", "backslashreplace").decode()
-        return write() != 0
+        return write(run)
 
 
-def _update(run: FlushRun) -> int:
-    """Updates the row of the record. Returns how many rows there are."""
+def _insert(run: FlushRun) -> bool:
+    """Inserts the row of the record. Returns True, as `_update` does for a row that is there."""
+    run.save()
+    return True
+
+
+def _update(run: FlushRun) -> bool:
+    """Updates the row of the record. Returns False if it is gone."""
     fields = [field.attname for field in run._meta.concrete_fields if not field.primary_key]
     row_of_run = databases.rows(FlushRun).filter(pk=run.pk, started=run.started)
-    return row_of_run.update(**{name: getattr(run, name) for name in fields})
+    changed_rows = row_of_run.update(**{name: getattr(run, name) for name in fields})
+    return bool(changed_rows)
 
 
 def write_subjects(subjects: Iterable[str]) -> None:
