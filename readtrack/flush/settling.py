@@ -41,7 +41,9 @@ def settle(epoch: epochs.SqlEpoch, faults: Faults) -> int:
         calls = []
         for unsettled_names, redis_epoch in lists:
             known_epoch = sql_epochs.get(redis_epoch.tag)
-            to_add = _to_add(unsettled_names, stored, epochs=(redis_epoch, known_epoch))
+            to_add = _to_add(
+                unsettled_names, stored, redis_epoch=redis_epoch, sql_epoch=known_epoch
+            )
             left[redis_epoch.tag] += len(unsettled_names) - len(to_add)
             calls.append(counters.settle(to_add, epoch=redis_epoch, sql_epoch=known_epoch))
         answers: list[tuple[int, Epoch]] = scripts.run_all(*calls, patient=True)
@@ -55,14 +57,15 @@ def _to_add(
     unsettled_names: Sequence[str],
     stored: Mapping[str, Stored],
     *,
-    epochs: tuple[Epoch, Epoch | None],
+    redis_epoch: Epoch,
+    sql_epoch: Epoch | None,
 ) -> dict[str, Stored]:
     """Returns what SQL stores of the counters, without those whose row could not be read.
 
-    `epochs` are the partition's in Redis, and the one of it that SQL knows, if any.
+    `redis_epoch` is the epoch of their partition in Redis, `sql_epoch` the one that SQL knows of it,
+    if any.
     """
-    redis_epoch, known_epoch = epochs
-    if known_epoch is None or known_epoch.current == redis_epoch.current:
+    if sql_epoch is None or sql_epoch.current == redis_epoch.current:
         return {name: stored[name] for name in unsettled_names if name in stored}
     # A restored Redis has to empty its list before it can join SQL's epochs. Its counters merge by
     # maximum, which a later flush makes up for.
