@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from celery import Celery
-from celery.contrib.testing.worker import start_worker
 from celery.signals import before_task_publish
 from django.db import connections
 from pytest_django import Settings
@@ -15,18 +14,16 @@ from readtrack import reports, tracker
 from readtrack.schedule import readtrack_schedule
 from readtrack.tasks import flush_changed, flush_views, refresh_trending
 from tests.support import factories
+from tests.support.celery_site import celery_site, celery_worker
 from tests.support.waiting import ENOUGH
 
 
 @pytest.fixture
 def app() -> Iterator[Celery]:
-    """Returns a site's Celery with a queue in memory."""
-    app = Celery("site", broker="memory://", backend="cache+memory://", set_as_current=True)
-    app.conf.beat_schedule = {**readtrack_schedule()}
-    app.conf.broker_transport_options = {"polling_interval": 0.01}
-    app.conf.broker_connection_retry_on_startup = False
-    yield app
-    app.close()
+    """Returns a site's Celery with the schedule."""
+    with celery_site() as app:
+        app.conf.beat_schedule = {**readtrack_schedule()}
+        yield app
 
 
 def test_every_scheduled_task_exists_under_its_name(app: Celery) -> None:
@@ -50,7 +47,7 @@ def test_a_worker_runs_what_beat_sends(app: Celery) -> None:
     post = factories.post()
     tracker.record(factories.hit(f"site.post:{post.pk}"))
     entry = readtrack_schedule()["readtrack-flush-views"]
-    with start_worker(app, pool="solo", perform_ping_check=False):
+    with celery_worker(app):
         result = app.send_task(entry["task"], ignore_result=False, **entry["options"])
         result.get(timeout=ENOUGH)
         connections.close_all()

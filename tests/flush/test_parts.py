@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from celery import Celery
-from celery.contrib.testing.worker import start_worker
 from django.core.management import CommandError, call_command
 from django.db import connections
 from pytest_django import Settings
@@ -22,6 +20,7 @@ from readtrack.subjects import subject_of
 from readtrack.tasks import flush_changed, flush_views
 from tests.site.models import Post
 from tests.support import factories
+from tests.support.celery_site import celery_site, celery_worker
 from tests.support.counts import stored, view
 from tests.support.depth import some
 from tests.support.interference import dump, restore
@@ -200,14 +199,10 @@ def test_a_task_sends_one_for_each_part(
 ) -> None:
     settings.READTRACK = {"PARTITIONS": 16, "FLUSH_TASKS": 2}
     view(*posts)
-    app = Celery("site", broker="memory://", backend="cache+memory://", set_as_current=True)
-    app.conf.broker_transport_options = {"polling_interval": 0.01}
-    app.conf.broker_connection_retry_on_startup = False
-    with start_worker(app, pool="solo", perform_ping_check=False):
+    with celery_site() as app, celery_worker(app):
         task.delay()  # type: ignore[attr-defined]
         assert comes_true(lambda: FlushRun.objects.filter(ended__isnull=False).count() == 2)
         connections.close_all()
-    app.close()
     assert {*FlushRun.objects.values_list("part", "error")} == {("1/2", ""), ("2/2", "")}
     assert [stored(post) for post in posts] == [1] * 8
 
