@@ -10,7 +10,7 @@ from tests.support import factories
 
 pytestmark = pytest.mark.one_server("a cluster takes more functions")
 
-MOST_OF_PAGE = 26
+MOST_OF_PAGE = 27
 MOST_OF_FLUSH = 24
 
 

@@ -49,6 +49,7 @@ class UnsentPublication(SubjectRow):
     items = models.PositiveIntegerField(default=1)
     author = models.TextField(default="")  # primary key of the user who gets no dot
     is_own = models.BooleanField(default=False)  # the category is the author's own text
+    post = models.TextField(default="")  # subject of what is new; "" for several, or unknown
     written = models.DateTimeField(default=timezone.now)
 
 

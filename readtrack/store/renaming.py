@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.store import keys, read_state, scanning, scripts
+from readtrack.store.read_state import carrying
 from readtrack.store.scripts import Call
 from readtrack.store.subject_keys import VISITOR_KEYS
 from readtrack.subjects import label_in
@@ -117,7 +118,7 @@ def _batches(rename: Rename) -> Iterator[list[str]]:
 
 def _keys_of(subject: str, *, at: datetime) -> list[str]:
     """Returns the names that keys of one subject may have, but for those of single visitors."""
-    rows = (keys.total, keys.hll, *VISITOR_KEYS, *OF_CATEGORY)
+    rows = (keys.total, keys.hll, *VISITOR_KEYS, *OF_CATEGORY, keys.thread_news)
     names = [row(subject) for row in rows]
     names += [keys.prefix() + keys.member(kind, subject) for kind in keys.hash_kinds()]
     hours = [buckets.hour_bucket(at - number * buckets.HOUR) for number in range(25)]
@@ -132,8 +133,12 @@ def _move(key_names: Iterable[str], rename: Rename) -> int:
     """Moves those of the keys that have the old name. Returns their number."""
     moves: list[Move] = []
     categories: dict[str, str] = {}
+    carried = 0
     for name in key_names:
         row, parts = keys.parse(name)
+        if row in carrying.ROWS:
+            carried += _carry_positions(name, row, parts, rename=rename)
+            continue
         subject = parts.get("subject", parts.get("model", ""))
         new_subject = rename.renamed(subject)
         if row is None or new_subject is None:
@@ -144,8 +149,22 @@ def _move(key_names: Iterable[str], rename: Rename) -> int:
             moves.append(_move_of(name, row, parts, new_subject=new_subject))
     near = [one for one in moves if keys.tag_in(one.name) == one.tag]
     far = [one for one in moves if keys.tag_in(one.name) != one.tag]
-    moved = _run(near) + _run_categories(_near(categories))
+    moved = carried + _run(near) + _run_categories(_near(categories))
     return moved + _send(far, rename) + _send_categories(_far(categories), rename)
+
+
+def _carry_positions(name: str, row: keys.Key, parts: Mapping[str, str], *, rename: Rename) -> int:
+    """Carries a key of positions to its new name. Returns 1; 0 if it keeps its name."""
+    names_in_key = [parts[part] for part in ("subject", "model", "board") if part in parts]
+    if all(rename.renamed(part) is None for part in names_in_key):
+        return 0
+    new_names = carrying.carry(
+        name, row, parts, renamed=lambda before: rename.renamed(before) or before
+    )
+    if not new_names:  # it has expired
+        return 0
+    scripts.run(Call("UNLINK", [name]), patient=True)
+    return 1
 
 
 def _near(categories: Mapping[str, str]) -> dict[str, str]:
@@ -166,7 +185,7 @@ def _move_of(name: str, row: keys.Key, parts: Mapping[str, str], *, new_subject:
     how = UNITED.get(row, "keep")
     if row in (*ADDED, *ADDED_HASHES):
         how = "add"
-    elif row is keys.earlier:
+    elif row in (keys.earlier, keys.positions_start):
         how = "highest"
     if row not in SETTLED:
         return Move(name, new_name, how)

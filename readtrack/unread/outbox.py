@@ -22,6 +22,7 @@ from readtrack.models import UnsentPublication
 from readtrack.registry import registry
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.circuit import SilentError, fail_open
+from readtrack.unread.boards import boards_of
 
 DIGEST = 8  # bytes of a token that name its post
 
@@ -93,7 +94,7 @@ def withdraw_on_commit(categories: Mapping[str, Sequence[str]], *, using: str | 
     calls: list[scripts.Call[int]] = []
     for post, subject_names in categories.items():
         start = _token_start(post)
-        calls += read_state.unpublish(subject_names, token_start=start)
+        calls += read_state.unpublish(subject_names, post=post, token_start=start)
         for alias in outboxes():
             rows = UnsentPublication.objects.using(alias).filter(subject__in=subject_names, items=1)
             # Not by a range of tokens, because MariaDB sorts them by their ends.
@@ -135,7 +136,9 @@ def _send_portions(publications: Sequence[UnsentPublication], outbox: str | None
     silent = None
     for portion in scripts.parted(publications, tag_of=_tag_of):
         try:
-            for call in read_state.publish([_publication(row) for row in portion]):
+            boards = boards_of([row.subject for row in portion])
+            news = [_publication(row, boards=boards.get(row.subject, ())) for row in portion]
+            for call in read_state.publish(news):
                 scripts.run(call)
         except SilentError as error:
             silent = error
@@ -152,8 +155,11 @@ def _tag_of(row: UnsentPublication) -> str:
     return keys.tag(row.subject)
 
 
-def _publication(row: UnsentPublication) -> read_state.Publication:
-    """Returns the row of an outbox as a publication for Redis."""
+def _publication(row: UnsentPublication, *, boards: Sequence[str]) -> read_state.Publication:
+    """Returns the row of an outbox as a publication for Redis.
+
+    `boards` has the subjects of the boards that the row's category is in.
+    """
     token = row.token.hex if row.token else ""
     return read_state.Publication(
         subject=row.subject,
@@ -161,6 +167,8 @@ def _publication(row: UnsentPublication) -> read_state.Publication:
         author=_author(row),
         is_own=row.is_own,
         token=token,
+        post=row.post,
+        boards=tuple(boards),
     )
 
 

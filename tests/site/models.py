@@ -6,6 +6,7 @@ from collections.abc import Set
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models
+from django.utils import timezone
 
 from readtrack.models import CountField, Tracked, TrackedQuerySet
 
@@ -184,3 +185,34 @@ class Profile(Tracked):
 
     user = models.OneToOneField("auth.User", on_delete=models.CASCADE, primary_key=True)
     view_count = CountField("views", db_column="Hits, all")
+
+
+class Forum(models.Model):
+    """A part of a forum, with boards."""
+
+    name = models.CharField(max_length=50)
+
+
+class Board(models.Model):
+    """A board of a forum, with threads."""
+
+    forum = models.ForeignKey(Forum, on_delete=models.CASCADE, null=True)
+    name = models.CharField(max_length=50)
+
+
+class Thread(models.Model):
+    """A thread, whose readers have positions by a setting."""
+
+    board = models.ForeignKey(Board, on_delete=models.CASCADE, null=True)
+    is_hidden = models.BooleanField(default=False)
+
+
+class Reply(models.Model):
+    """A post of a thread, which is news for the thread by a setting."""
+
+    thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="replies")
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True)
+    written = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ("written", "pk")

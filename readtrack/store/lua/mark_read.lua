@@ -24,17 +24,11 @@ local own_hashes, most_readers, hash_ends = tonumber(ARGV[7]), tonumber(ARGV[8])
 local next_ordinal = 2 * categories + 2 -- place of the key, and behind it those of the hashes
 local first_hash = next_ordinal + 1
 
-local time = call('TIME')
-local now = time[1] * 1000000 + time[2]
+-- since.lua
 
 -- Returns the time (µs) since which a publication keeps a category unread; 0 if any publication does.
 local function find_since()
-  local since = page_began or now
-  if page_age then
-    since = math.min(now - page_age, since)
-  elseif since > now then
-    since = 0
-  end
+  local since = page_since()
   local began = tonumber(call('GET', began_key) or now)
   if began >= now then -- it is missing, or the clock was set back
     began = now

@@ -1,6 +1,6 @@
-"""The forms of read state: two strategies with one contract, each with its own keys.
+"""The contract of all forms of read state, and the two forms that keep it by category.
 
-`strategy_of` chooses the form for each category.
+The third form is in `positions`, and `by_model` chooses the form of each category.
 """
 
 from collections.abc import Sequence
@@ -31,6 +31,8 @@ class Publication(NamedTuple):
     # If several publications within a day have one token, only the first one counts. "" for no
     # token.
     token: str = ""
+    post: str = ""  # subject of what is new; "" for several, or if it is not known
+    boards: tuple[str, ...] = ()  # subjects of the boards that the category is in
 
 
 class PageTime(NamedTuple):
@@ -38,6 +40,14 @@ class PageTime(NamedTuple):
 
     age: int | str = ""  # µs, measured by the web server; "" if only `began` is known
     began: int | str = ""  # µs, by our estimate of Redis's clock; "" for the time of the script
+
+
+ROWS = (
+    keys.read_bits,
+    keys.ordinal_read_bits,
+    keys.seen_counters,
+    keys.ordinal_seen_counters,
+)  # read state of a category, in all forms that keep it by category
 
 
 class Strategy:
@@ -48,6 +58,9 @@ class Strategy:
 
     name = ""  # in the settings
     has_numbers = False  # knows how many publications are new, not only whether there are any
+    most_counted: int | None = None  # a higher number only says that there are more than that
+    keeps_posts = False  # knows which posts are new
+    knows_readers = True  # can count the readers of a category
     erases = ""  # the method by which erase.lua removes a reader from a key of this form
     by_id: keys.Key  # the row of read state whose positions are user ids
     # The row of read state whose positions are ordinals. It has other keys, because a bit at the
@@ -55,7 +68,7 @@ class Strategy:
     by_ordinal: keys.Key
 
     @property
-    def rows(self) -> tuple[keys.Key, keys.Key]:
+    def rows(self) -> tuple[keys.Key, ...]:
         """The rows of keys that a category may have."""
         return self.by_id, self.by_ordinal
 
@@ -75,6 +88,22 @@ class Strategy:
     def size_of(self, highest: int) -> int:
         """Returns the memory of a category's read state up to that position (bytes)."""
         return (highest + 1) * self.bits // 8 + 1
+
+    def unread_calls(self, reader: Reader, subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
+        """Returns calls like `unread` for categories of any partition.
+
+        If several calls have a number for a category, the highest one is right.
+        """
+        return [self.unread(reader, portion) for portion in scripts.parted(subjects)]
+
+    def mark_calls(
+        self, reader: Reader, subjects: Sequence[str], *, page: PageTime, absent: Any = ...
+    ) -> list[Call[tuple[str, ...]]]:
+        """Returns calls like `mark` for categories of any partition."""
+        return [
+            self.mark(reader, portion, page=page, absent=absent)
+            for portion in scripts.parted(subjects)
+        ]
 
     def unread(self, reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
         """Reads how many publications are new to the reader, by subject.
@@ -113,7 +142,7 @@ class Strategy:
             key_names += [keys.readers_next(tag), *hashes, *ordinals.other_hashes(reader, tag)]
             most_readers = ordinals.most_readers(reader, highest=highest)
             arguments += [len(hashes), most_readers, ordinals.end(reader)]
-        decode = partial(_marked, subjects)
+        decode = partial(marked, subjects)
         return Call(f"mark_read_{self.name}", key_names, arguments, decode, absent)
 
     def publish(self, publications: Sequence[Publication]) -> Call[int]:
@@ -142,8 +171,15 @@ class Strategy:
             key_names.append(keys.readers(tag))
         return Call(f"publish_{self.name}", key_names, arguments, int)
 
-    def unpublish(self, subjects: Sequence[str], *, token_start: str) -> list[Call[int]]:
-        """Takes publications whose tokens begin so back. Returns no calls if the form cannot."""
+    def last_published(self, subject: str) -> Call[int]:
+        """Reads the time of the category's last publication (µs); 0 if it is not known any more."""
+        return Call("GET", [keys.published(subject)], (), lambda time: int(time or 0))
+
+    def unpublish(self, subjects: Sequence[str], *, post: str, token_start: str) -> list[Call[int]]:
+        """Takes publications of the post back, whose tokens begin so.
+
+        Returns no calls if the form cannot.
+        """
         return []
 
     def fill(self, subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
@@ -201,7 +237,7 @@ class Sequences(Strategy):
     by_id = keys.seen_counters
     by_ordinal = keys.ordinal_seen_counters
 
-    def unpublish(self, subjects: Sequence[str], *, token_start: str) -> list[Call[int]]:
+    def unpublish(self, subjects: Sequence[str], *, post: str, token_start: str) -> list[Call[int]]:
         state = self.key()
         names = []
         for subject in subjects:
@@ -220,20 +256,7 @@ class Sequences(Strategy):
         return counts
 
 
-STRATEGIES: dict[str, Strategy] = {"bitmap": Bitmaps(), "sequence": Sequences()}
-DEFAULT = STRATEGIES["bitmap"]
-ROWS = tuple(row for strategy in STRATEGIES.values() for row in strategy.rows)
-
-
-def strategy_of(subject: str) -> Strategy:
-    """Returns the form of the read state of a category, given by its subject or its model's label.
-
-    All categories have the form of the setting READ_STATE. For that form, `subject` may be "".
-    """
-    return STRATEGIES.get(conf.READ_STATE, DEFAULT)  # a check names an unknown one
-
-
-def _marked(subjects: Sequence[str], answer: Sequence[Any]) -> tuple[str, ...]:
+def marked(subjects: Sequence[str], answer: Sequence[Any]) -> tuple[str, ...]:
     """Returns the subjects that the script marked read.
 
     Its answer also has Redis's time (µs) at the end, from which this process learns the time.
