@@ -71,13 +71,13 @@ def first_unread(
     """Returns the first of the rows that is new to the user, in one trip and one query.
 
     `rows` is a queryset of posts in their order, or the manager of a thread's posts. The thread is
-    `of`, by default the one whose manager it is. Returns None if nothing is new. A user who has read
-    nothing of the thread gets its first row.
+    `of`, by default the one whose manager it is. Returns None if nothing is new.
 
-    A row is new if it was published, by itself, since the user was there. After more than 99
-    publications, and for one that names no row (`mark_unread`), the name `written` of the field with
-    the time of a row is needed: the first row is then up to an hour too early. Without that name it
-    is the first row of all. Raises TypeError without a thread, or for one without positions.
+    A row is new if it was published since the user was there, whenever it was written. After more
+    than 99 publications, and after one that names no row (`mark_unread`), `written` is needed, the
+    name of the field with the time of a row: the first row is then up to an hour too early. Without
+    that name it is the first row of all. Raises TypeError without a thread, or for one without
+    positions.
     """
     queryset = rows.all()
     thread = of or getattr(rows, "instance", None) or queryset._hints.get("instance")
@@ -93,8 +93,6 @@ def first_unread(
 
 def _condition(news: read_state.NewsOfReader, model: type[Model], *, written: str) -> Q:
     """Returns the condition of rows of the model that are new, or may be."""
-    if not news.position:
-        return Q()
     label = label_of(model)
     new_rows = [parse_subject(post) for post in news.posts if label_in(post) == label]
     is_known = Q(pk__in=[row[1] for row in new_rows if row])
