@@ -12,8 +12,7 @@ from django.template import engines
 
 from readtrack import tracker
 from readtrack.middleware import ReadTrackMiddleware
-from tests.site.models import Category
-from tests.site.models import Reply, Thread
+from tests.site.models import Category, Reply, Thread
 from tests.support import factories, forum
 
 pytestmark = pytest.mark.django_db

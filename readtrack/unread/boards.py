@@ -33,6 +33,32 @@ def boards_of(names: Iterable[str]) -> dict[str, list[str]]:
     return boards
 
 
+def loaded_boards(thread: Model) -> list[str] | None:
+    """Returns the subjects of the boards of a loaded thread; None if that takes a query."""
+    if not subjects.is_public(thread):
+        return []
+    boards = []
+    for path in subjects.board_paths(type(thread)):
+        *parents, last = path.split("__")
+        row: Any = thread
+        for name in parents:
+            field: Any = row._meta.get_field(name)
+            if not field.is_cached(row):
+                return None
+            row = getattr(row, name)
+            if row is None:
+                break
+        if row is None:
+            continue
+        field = row._meta.get_field(last)
+        if field.attname not in row.__dict__ or not field.target_field.primary_key:
+            return None
+        pk = row.__dict__[field.attname]
+        if pk is not None:
+            boards.append(subjects.subject_of_row(field.related_model, pk))
+    return boards
+
+
 def _boards_of_rows(model: type[Model], pks: Sequence[Any]) -> dict[str, list[str]]:
     """Returns the subjects of the boards of rows, by the subject of the row."""
     paths = subjects.board_paths(model)

@@ -136,9 +136,7 @@ def _send_portions(publications: Sequence[UnsentPublication], outbox: str | None
     silent = None
     for portion in scripts.parted(publications, tag_of=_tag_of):
         try:
-            boards = boards_of([row.subject for row in portion])
-            news = [_publication(row, boards=boards.get(row.subject, ())) for row in portion]
-            for call in read_state.publish(news):
+            for call in read_state.publish(_publications(portion)):
                 scripts.run(call)
         except SilentError as error:
             silent = error
@@ -153,6 +151,16 @@ def _send_portions(publications: Sequence[UnsentPublication], outbox: str | None
 
 def _tag_of(row: UnsentPublication) -> str:
     return keys.tag(row.subject)
+
+
+def _publications(rows: Sequence[UnsentPublication]) -> list[read_state.Publication]:
+    """Returns the rows as publications for Redis. Asks SQL for boards that are not known."""
+    boards = boards_of([row.subject for row in rows if row.boards is None])
+    publications = []
+    for row in rows:
+        boards_of_row = boards.get(row.subject, []) if row.boards is None else row.boards
+        publications.append(_publication(row, boards=boards_of_row))
+    return publications
 
 
 def _publication(row: UnsentPublication, *, boards: Sequence[str]) -> read_state.Publication:

@@ -10,6 +10,7 @@ from readtrack import subjects
 from readtrack.models import UnsentPublication
 from readtrack.store import read_state
 from readtrack.unread import outbox
+from readtrack.unread.boards import loaded_boards
 
 
 def mark_unread(objs: Iterable[Model]) -> None:
@@ -90,7 +91,21 @@ def _publication(subject: str, posts: Sequence[Model]) -> UnsentPublication:
     if len(posts) == 1 and posts[0].pk is not None:
         publication.post = subjects.subject_of(posts[0])
         publication.token = outbox.token_of(publication.post)
+    thread = _loaded_thread(subject, posts[0])
+    if thread is not None:
+        publication.boards = loaded_boards(thread)
     return publication
+
+
+def _loaded_thread(subject: str, post: Model) -> Model | None:
+    """Returns the object with that subject if the post has loaded it, else None."""
+    for link in subjects.news_links(type(post)):
+        if isinstance(link, ManyToManyField) or not link.is_cached(post):
+            continue
+        thread: Model | None = getattr(post, link.name)
+        if thread is not None and subjects.subject_of(thread) == subject:
+            return thread
+    return None
 
 
 def unpublish(posts: Iterable[Model], *, using: str | None = None) -> None:

@@ -205,6 +205,7 @@ class Thread(models.Model):
 
     board = models.ForeignKey(Board, on_delete=models.CASCADE, null=True)
     is_hidden = models.BooleanField(default=False)
+    last_post_on = models.DateTimeField(null=True)
 
 
 class Reply(models.Model):
@@ -216,3 +217,19 @@ class Reply(models.Model):
 
     class Meta:
         ordering = ("written", "pk")
+
+
+class ThreadMark(models.Model):
+    """Up to when a user has read a thread, as django-machina, pybbm and Misago store it."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True)
+    thread = models.ForeignKey(Thread, on_delete=models.CASCADE, null=True)
+    read_on = models.DateTimeField(null=True)
+
+
+class BoardMark(models.Model):
+    """Up to when a user has read all threads of a board, as these forums store it."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    board = models.ForeignKey(Board, on_delete=models.CASCADE)
+    read_on = models.DateTimeField()

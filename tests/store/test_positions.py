@@ -98,6 +98,17 @@ def test_what_is_published_after_a_page_began_stays_unread(ann: Reader) -> None:
     assert unread(ann, ONE) == [0]
 
 
+def test_a_page_that_began_in_the_very_moment_of_a_publication_did_not_show_it(
+    ann: Reader,
+) -> None:
+    publish(reply(ONE, 1))
+    published = scripts.run(forum.positions().last_published(ONE))
+    assert now() - 1_000_000 < published <= now()
+    assert read(ann, ONE, as_of=published) == set()
+    assert unread(ann, ONE) == [1]
+    assert read(ann, ONE, as_of=published + 1) == {ONE}
+
+
 def test_a_position_never_falls(ann: Reader) -> None:
     publish(reply(ONE, 1))
     earlier = now()

@@ -196,6 +196,16 @@ def test_a_thread_that_only_some_may_see_gives_its_board_no_dot(
     assert is_unread(ann, shown, board) == [True, True]
 
 
+def test_the_boards_of_a_loaded_thread_take_no_query(board: Board) -> None:
+    topic = Thread.objects.select_related("board").get(pk=thread(board).pk)
+    outsider = Thread.objects.get(pk=thread(board).pk)
+    with CaptureQueriesContext(database) as queries:
+        Reply.objects.create(thread=topic)
+    with CaptureQueriesContext(database) as queries_of_outsider:
+        Reply.objects.create(thread=outsider)  # its board's forum is not loaded
+    assert len(queries_of_outsider) == len(queries) + 1
+
+
 def test_a_new_account_starts_as_read(board: Board, settings: Settings) -> None:
     settings.READTRACK = {**settings.READTRACK, "START_AS_READ": True}
     topic = thread(board, replies=1)

@@ -22,7 +22,7 @@ from readtrack.store.read_state.forms import (
     Strategy,
 )
 from readtrack.store.read_state.ordinals import field
-from readtrack.store.read_state.positions import Boards, NewsOfReader, Positions
+from readtrack.store.read_state.positions import Boards, NewsOfReader, Positions, kept_for
 from readtrack.store.scripts import Call
 
 __all__ = ["PUBLISHED_FOR", "ROWS", "STRATEGIES", "PageTime", "Publication", "Strategy"]
@@ -32,6 +32,7 @@ __all__ += [
     "field",
     "fill",
     "has_positions",
+    "kept_for",
     "knows_readers",
     "marks",
     "number",

@@ -173,6 +173,19 @@ class Positions(Strategy):
             calls.append(raised(self.positions_key(reader, keys.tag(portion[0])), fields))
         return calls
 
+    def enter(self, subject: str, *, published: int, boards: Sequence[str]) -> list[Call[int]]:
+        """Returns calls that enter a thread that was published to at that time (µs), in this order.
+
+        The post is not known. To enter it again changes nothing.
+        """
+        news = keys.thread_news(subject)
+        member = f"{UNKNOWN}{published} 1"
+        return [
+            Call("ZADD", [news], ("GT", published, member)),
+            Call("EXPIRE", [news], (lifetime(),)),
+            self.place(subject, boards),
+        ]
+
     def news_of(self, reader: Reader, subject: str) -> Call[NewsOfReader]:
         """Reads what is new to the reader in a thread."""
         tag = keys.tag(subject)
@@ -259,6 +272,18 @@ class Boards(Strategy):
                 call.decode = partial(_marked_board, subject if number == 0 else "")
             calls += calls_of_board
         return calls
+
+    def raise_positions(self, reader: Reader, times: Mapping[str, int]) -> list[Call[int]]:
+        """Returns calls that raise positions of the reader for the threads of boards.
+
+        `times` has times (µs) by the subject of the board.
+        """
+        names = {board_name(subject): time for subject, time in times.items()}
+        return [
+            raised(threads.positions_key(reader, tag), names)
+            for threads in self.threads
+            for tag in keys.tags()
+        ]
 
     def publish(self, publications: Sequence[Publication]) -> Call[int]:
         """Does nothing, because only threads are published."""
