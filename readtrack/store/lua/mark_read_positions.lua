@@ -28,8 +28,8 @@ for thread = 1, #KEYS - KEYS_BEFORE_THREADS do
   local read_before = math.max(floor, tonumber(times[thread + 1] or 0))
   outcomes[thread] = 0
   if can_read and since > 0 then
-    if count_since(news, math.max(since, read_before)) == 0 then outcomes[thread] = 1 end
-    if since > read_before and count_since(news, read_before) > 0 then
+    if count_since(news, text_of(math.max(since, read_before))) == 0 then outcomes[thread] = 1 end
+    if since > read_before and count_since(news, text_of(read_before)) > 0 then
       raised[#raised + 1] = key
       raised[#raised + 1] = since
     end

@@ -41,9 +41,9 @@ local function last_of(news)
 end
 
 local function has_read(positions, news, key, last)
-  local times = call('HMGET', positions, ALL, key)
-  local floor = math.max(floor_of(started_key, times[1]), tonumber(times[2] or 0))
-  return last < read_until(positions, news, floor)
+  local times = call('HMGET', positions, ALL, LATEST_BOARD, key)
+  local floor = math.max(floor_of(started_key, times[1]), tonumber(times[3] or 0))
+  return last < read_until(positions, news, floor, times[2])
 end
 
 local function add(news, published, items, published_at)

@@ -22,7 +22,7 @@ local function is_in(board, news)
   return false
 end
 
-local function is_unread(board, list, floor)
+local function is_unread(board, list, floor, latest_board)
   floor = math.max(floor, tonumber(call('HGET', positions, board) or 0))
   local threads = call('ZREVRANGEBYSCORE', list, '+inf', text_of(floor))
   if #threads == 0 then return false end
@@ -30,17 +30,19 @@ local function is_unread(board, list, floor)
   for index, thread in ipairs(threads) do
     local news = news_prefix .. thread
     local since = math.max(floor, tonumber(times[index] or 0))
-    if count_since(news, since) > 0 and is_in(board, news) then
-      if count_since(news, read_until(positions, news, since)) > 0 then return true end
+    if count_since(news, text_of(since)) > 0 and is_in(board, news) then
+      local read_before = read_until(positions, news, since, latest_board)
+      if count_since(news, text_of(read_before)) > 0 then return true end
     end
   end
   return false
 end
 
-local floor = floor_of(started_key, call('HGET', positions, ALL))
+local times = call('HMGET', positions, ALL, LATEST_BOARD)
+local floor, latest_board = floor_of(started_key, times[1]), times[2]
 local outcomes = {}
 for board = 1, #KEYS - KEYS_BEFORE_BOARDS do
   local list, name = KEYS[KEYS_BEFORE_BOARDS + board], ARGV[ARGUMENTS_BEFORE_BOARDS + board]
-  outcomes[board] = can_read and is_unread(name, list, floor) and 1 or 0
+  outcomes[board] = can_read and is_unread(name, list, floor, latest_board) and 1 or 0
 end
 return outcomes

@@ -13,9 +13,9 @@ local now = time[1] * 1000000 + time[2]
 
 -- positions.lua
 
-local times = call('HMGET', positions, ALL, key)
-local position = math.max(tonumber(times[1] or 0), tonumber(times[2] or 0), tonumber(call('GET', started_key) or 0))
-position = read_until(positions, news, position)
+local times = call('HMGET', positions, ALL, LATEST_BOARD, key)
+local position = math.max(tonumber(times[1] or 0), tonumber(times[3] or 0), tonumber(call('GET', started_key) or 0))
+position = read_until(positions, news, position, times[2])
 local since = math.max(position, now - kept_for)
 local published = call('ZRANGEBYSCORE', news, text_of(since), '+inf')
 local is_cut = #published >= most_publications and 1 or 0

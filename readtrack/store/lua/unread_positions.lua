@@ -14,15 +14,20 @@ local now = time[1] * 1000000 + time[2]
 -- positions.lua
 
 local counts = {}
-local times = call('HMGET', positions, ALL, unpack(ARGV, BEFORE_THREADS + 1))
-local floor = floor_of(started_key, times[1])
+local times = call('HMGET', positions, ALL, LATEST_BOARD, unpack(ARGV, BEFORE_THREADS + 1))
+local floor, latest_board = floor_of(started_key, times[1]), times[2]
+local floor_text = text_of(floor)
 for thread = 1, #KEYS - BEFORE_THREADS do
-  local news = KEYS[BEFORE_THREADS + thread]
-  local since = math.max(floor, tonumber(times[thread + 1] or 0))
+  local news, position = KEYS[BEFORE_THREADS + thread], times[thread + 2]
+  local since, since_text = floor, floor_text
+  if position and tonumber(position) > floor then since, since_text = tonumber(position), position end
   local count = 0
-  if can_read then count = count_since(news, since) end
-  -- Most threads have nothing new, so their boards make no difference.
-  if count > 0 then count = count_since(news, read_until(positions, news, since)) end
+  if can_read then count = count_since(news, since_text) end
+  if count > 0 then
+    -- Most threads have nothing new, so their boards make no difference.
+    local read_before = read_until(positions, news, since, latest_board)
+    if read_before > since then count = count_since(news, text_of(read_before)) end
+  end
   counts[thread] = count
 end
 return counts
