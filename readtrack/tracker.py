@@ -141,17 +141,22 @@ def mark_all_read(
         raise TypeError("within and older_than are for a model with 'read_state': 'positions'.")
     if isinstance(objs, type):
         objs = objs._default_manager.all()
-    if not isinstance(objs, QuerySet):
+    if isinstance(objs, QuerySet):
+        _mark_rows_read(user, objs, as_of=as_of)
+    else:
         mark_read(user, objs, as_of=as_of)
-        return
-    problem = subjects.why_no_read_state(objs.model)
+
+
+def _mark_rows_read(user: Any, rows: QuerySet[Any, Any], *, as_of: int | None) -> None:
+    """Marks all rows of a queryset read, without loading them."""
+    problem = subjects.why_no_read_state(rows.model)
     if problem:
         raise TypeError(problem)
     pk = readers.id_of(user)
     if pk is None:
         return
-    rows = objs.values_list("pk", flat=True).iterator()
-    categories = [subjects.subject_of_row(objs.model, row) for row in rows]
+    pks = rows.values_list("pk", flat=True).iterator()
+    categories = [subjects.subject_of_row(rows.model, row_pk) for row_pk in pks]
     mark_subjects_read(readers.reader_by_id(pk), categories, as_of=as_of)
 
 

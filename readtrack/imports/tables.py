@@ -294,16 +294,28 @@ def take_reads(
             f"{label} has to point at a user by {user!r}, and by {category!r} at read state."
         )
     if read_until:
-        form = read_state.strategy_of(label_of(category_model))
-        if not isinstance(form, (read_state.Positions, read_state.Boards)):
-            raise ImportRefusedError(
-                f"Only a model with 'read_state': 'positions' takes times, not {category!r}."
-            )
-        if published and not dry_run:
-            _enter_threads(category_model, field_name=published)
+        if not _has_field(model, read_until):
+            raise ImportRefusedError(f"{label} has no time {read_until!r}.")
+        if published:
+            _enter_threads(category_model, field_name=published, dry_run=dry_run)
         columns = (f"{user}__pk", f"{category}__pk", read_until)
         marks = databases.rows(model).exclude(**{read_until: None}).values_list(*columns)
-        return _take_times(marks, category_model, form=form, dry_run=dry_run, progress=progress)
+        return _take_times(marks, category_model, dry_run=dry_run, progress=progress)
+    return _take_marks(
+        model, category_model, user=user, category=category, dry_run=dry_run, progress=progress
+    )
+
+
+def _take_marks(
+    model: type[models.Model],
+    category_model: type[models.Model],
+    *,
+    user: str,
+    category: str,
+    dry_run: bool,
+    progress: Callable[[int], object],
+) -> Report:
+    """Marks categories as read for users, by the rows of a model without times."""
     as_of = 0
     if not dry_run:
         as_of = _first_start(f"reads:{model._meta.label_lower}:{user}:{category}")
@@ -326,14 +338,21 @@ def take_reads(
     return report
 
 
-def _enter_threads(model: type[models.Model], *, field_name: str) -> None:
+def _has_field(model: type[models.Model], name: str) -> bool:
+    """Returns True if the model has a field with that name."""
+    return any(field.name == name for field in model._meta.fields)
+
+
+def _enter_threads(model: type[models.Model], *, field_name: str, dry_run: bool) -> None:
     """Enters the threads that were published to within READ_DAYS, by the time of their last post.
 
     Raises ImportRefusedError for a model that is none of threads, or has no such field.
     """
     positions = read_state.positions_of(label_of(model))
-    if positions is None or field_name not in {field.name for field in model._meta.fields}:
+    if positions is None or not _has_field(model, field_name):
         raise ImportRefusedError(f"{model._meta.label} has no threads with a time {field_name!r}.")
+    if dry_run:
+        return
     threads = databases.rows(model).exclude(**{field_name: None})
     rows = threads.values_list("pk", field_name).iterator(chunk_size=THREADS)
     earliest = connection.server_time(patient=True) - read_state.kept_for()
@@ -351,14 +370,19 @@ def _take_times(
     marks: models.QuerySet[Any, Any],
     model: type[models.Model],
     *,
-    form: "read_state.Positions | read_state.Boards",
     dry_run: bool,
     progress: Callable[[int], object],
 ) -> Report:
     """Raises the positions of readers to the times of the rows: a user, a category and a time.
 
-    `model` is that of the categories. A time in the future is taken for now.
+    `model` is that of the categories. A time in the future is taken for now. Raises
+    ImportRefusedError for a model without positions.
     """
+    form = read_state.strategy_of(label_of(model))
+    if not isinstance(form, (read_state.Positions, read_state.Boards)):
+        raise ImportRefusedError(
+            f"Only a model with 'read_state': 'positions' takes times, not {model._meta.label}."
+        )
     report = Report()
     now = connection.server_time(patient=True)
     rows = marks.iterator(chunk_size=scripts.SLICE)

@@ -42,9 +42,7 @@ def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object
     removed = 0
     for key_names in scanning.key_batches(f"*{visitor}*", progress):
         removed += len(key_names) if is_dry_run else scanning.unlink(key_names)
-    for name_of_reader in (number, reader):
-        if name_of_reader is not None:
-            removed += _remove_positions(name_of_reader, progress, is_dry_run=is_dry_run)
+    removed += _remove_positions([number, reader], progress, is_dry_run=is_dry_run)
     members = 0
     for key_names in scanning.key_batches(f"{keys.unique.family}:*", progress):
         members += _erase_from(key_names, "member", visitor, is_dry_run=is_dry_run)
@@ -61,13 +59,20 @@ def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object
 
 
 def _remove_positions(
-    name_of_reader: Reader, progress: Callable[[int], object], *, is_dry_run: bool
+    names_of_reader: Sequence[Reader | None],
+    progress: Callable[[int], object],
+    *,
+    is_dry_run: bool,
 ) -> int:
-    """Removes the positions of a reader, by id or by the hash of the name. Returns their number."""
+    """Removes the positions of a reader, by id and by the hash of the name. Returns their number."""
     removed = 0
-    for key_names in scanning.key_batches(f"{keys.positions.family}:*:{name_of_reader}", progress):
-        names = [name for name in key_names if keys.parse(name)[0] is keys.positions]
-        removed += len(names) if is_dry_run else scanning.unlink(names)
+    for name_of_reader in names_of_reader:
+        if name_of_reader is None:  # a user without a number
+            continue
+        pattern = f"{keys.positions.family}:*:{name_of_reader}"
+        for key_names in scanning.key_batches(pattern, progress):
+            names = [name for name in key_names if keys.parse(name)[0] is keys.positions]
+            removed += len(names) if is_dry_run else scanning.unlink(names)
     return removed
 
 

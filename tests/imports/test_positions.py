@@ -151,6 +151,14 @@ def test_only_a_form_by_reader_takes_times(
         run(capsys, "site.BoardMark", "board", published="name")
     with pytest.raises(CommandError, match="has no threads with a time 'last_past_on'"):
         run(capsys, "site.ThreadMark", "thread", published="last_past_on")
+    with pytest.raises(CommandError, match="ThreadMark has no time 'red_on'"):
+        call_command(
+            "readtrack",
+            "import",
+            reads="site.ThreadMark",
+            category_field="thread",
+            read_until="red_on",
+        )
     settings.READTRACK = {"MODELS": {"site.Thread": {"read_state": True}}}
     with pytest.raises(CommandError, match="Only a model with 'read_state': 'positions' takes"):
         run(capsys, "site.ThreadMark", "thread")
