@@ -196,7 +196,7 @@ def test_again_counts_everything_that_was_reset_since(write: Write, *, is_partia
 
 def test_batches_note_which_lines_counted(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "VIEWS", 10)
-    monkeypatch.setattr(weblog, "LINES", 7)
+    monkeypatch.setattr(weblog, "LINES_AT_ONCE", 7)
     posts = [factories.post().pk for _ in range(5)]
     log = list(weblogs.day(posts, lines=300))
     report = take(write(*log))
