@@ -16,7 +16,7 @@ from readtrack.store.circuit import SilentError
 from readtrack.store.connection import AnswerError, connect
 from readtrack.store.counters import Stored
 from readtrack.store.counting import count_views
-from readtrack.store.pools import GIVEN
+from readtrack.store.pools import ARGUMENTS
 from tests.support import factories
 from tests.support.forks import Forks
 from tests.support.waiting import comes_true
@@ -147,9 +147,9 @@ def test_scripts_leave_most_connections_of_a_pool_to_all_else(settings: Settings
         thread.start()
     for thread in threads:
         thread.join()
-    taken = [pool.get_connection(*GIVEN) for _ in range(18)]
+    taken = [pool.get_connection(*ARGUMENTS) for _ in range(18)]
     with pytest.raises(RedisConnectionError, match="Too many"):
-        [pool.get_connection(*GIVEN) for _ in range(18)]
+        [pool.get_connection(*ARGUMENTS) for _ in range(18)]
     assert taken
 
 
