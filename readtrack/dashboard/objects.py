@@ -275,9 +275,10 @@ class Objects:
         def load_row() -> Model:
             if subject not in self._rows:
                 self.load(self.stored)
-            [(model, pks)] = rows_by_model([subject]).items()
-            # It may have been deleted meanwhile.
-            return self._rows.get(subject) or model(pk=next(iter(pks)))
+            row = self._rows.get(subject)
+            if row is None:  # it was deleted meanwhile
+                row = _deleted_row(subject)
+            return row
 
         return self._rows.get(subject) or SimpleLazyObject(load_row)
 
@@ -305,6 +306,13 @@ class Objects:
                 if linked and asked in (str(linked.pk), subject_of(linked)):
                     return linked  # type: ignore[no-any-return]
         return None
+
+
+def _deleted_row(subject: str) -> Model:
+    """Returns an object with the primary key of a row that is gone."""
+    [(model, subjects_by_pk)] = rows_by_model([subject]).items()
+    [pk] = subjects_by_pk
+    return model(pk=pk)
 
 
 def _days_of_list(scope: Scope) -> int:
