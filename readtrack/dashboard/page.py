@@ -237,11 +237,13 @@ def _figure(label: str, total: int, before: int | None, *, as_of: str = "") -> F
     """Returns a total as texts. `before` is that of the period before, None if not compared."""
     change = ""
     trend = ""
-    if before:
-        change = tables.text(tables.change(total, before), "change")
-        if total > before:
+    per_cent = tables.change(total, before or 0)
+    if per_cent is not None:
+        change = tables.text(per_cent, "change")
+        # By the rounded change, so that no arrow stands before "0 %".
+        if per_cent > 0:
             trend = "up"
-        elif total < before:
+        elif per_cent < 0:
             trend = "down"
     return Figure(
         label=label,
