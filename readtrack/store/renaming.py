@@ -104,10 +104,15 @@ def move(rename: Rename) -> int:
         moved += _arrive(on_their_way, rename)
     _rename_members(rename, at=buckets.now())
     for key_names in _batches(rename):
-        name = keys.renaming(keys.tags()[0])
-        scripts.run(Call("EXPIRE", [name], (keys.renaming.ttl,)), patient=True)
+        _extend_turn()
         moved += _move(key_names, rename)
     return moved
+
+
+def _extend_turn() -> None:
+    """Lets the present turn end later, because there is more to move."""
+    name = keys.renaming(keys.tags()[0])
+    scripts.run(Call("EXPIRE", [name], (keys.renaming.ttl,)), patient=True)
 
 
 def _batches(rename: Rename) -> Iterator[list[str]]:
