@@ -182,18 +182,18 @@ class Objects:
         """
         hours = self.scope.span.hours
         if self.scope.is_present:
-            now = {ranked.subject: ranked.views for ranked in self.ranking}
+            views = {ranked.subject: ranked.views for ranked in self.ranking}
         else:
-            now = popular.rises(
+            views = popular.rises(
                 self._list_labels, days=self.days, since=hours.start, until=hours.stop
             )
         hours_before = self._hours_before()
-        if not (now and hours_before):
-            return PeriodViews(now, {})
-        before = popular.rises(
+        if not views or not hours_before:
+            return PeriodViews(views, {})
+        views_before = popular.rises(
             self._list_labels, days=self.days, since=hours_before.start, until=hours_before.stop
         )
-        return PeriodViews(now, before)
+        return PeriodViews(views, views_before)
 
     def _summed(self) -> PeriodViews:
         """Returns the views of the most viewed subjects, out of all history of the two periods."""

@@ -149,9 +149,10 @@ def _sent(content: bytes, response: Any, request: HttpRequest) -> bytes:
         response["Content-Encoding"] = "gzip"
         # With random bytes, as Django's GZipMiddleware adds them against the attack BREACH.
         return compress_string(content, max_random_bytes=100)
-    if MARK in response.content:
-        return content
-    return content.decode().encode(_wide_charset(response))
+    is_wide = MARK not in response.content  # whose bytes are not those of ASCII
+    if is_wide:
+        return content.decode().encode(_wide_charset(response))
+    return content
 
 
 def keep_apart(response: Any, *, is_personal: bool) -> None:

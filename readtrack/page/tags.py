@@ -145,16 +145,17 @@ def script(context: Any) -> str:
     name = name_of(recorder, path=request.path)
     nonce = _nonce_of_page(context, request, is_shared=recorder.is_shared)
     # The middleware fills in this one, because a page out of `cache_page` needs that of its moment.
-    is_of_request = bool(nonce) and nonce == nonce_of(request)
-    # The placeholder gives way to the version of the script and the attribute with the token.
-    version_and_token: Placeholder | SafeString = Placeholder(
-        PAGE, name, WITH_NONCE if is_of_request else None
-    )
-    if len(name) > LONGEST_NAME:
+    is_nonce_of_request = bool(nonce) and nonce == nonce_of(request)
+    is_nameable = len(name) <= LONGEST_NAME
+    is_nonce_filled_in = is_nonce_of_request and is_nameable
+    version_and_token: Placeholder | SafeString
+    if is_nameable:
+        # The placeholder gives way to the version of the script and the attribute with the token.
+        version_and_token = Placeholder(PAGE, name, WITH_NONCE if is_nonce_filled_in else None)
+    else:
         # With an empty token the script sends nothing.
         version_and_token = SafeString(f'{VERSION_WITHOUT_TEXT}" data-page="')
-        is_of_request = False
-    attribute = format_html(' nonce="{}"', nonce) if nonce and not is_of_request else ""
+    attribute = format_html(' nonce="{}"', nonce) if nonce and not is_nonce_filled_in else ""
     return format_html('<script src="{}?{}"{} defer></script>', url, version_and_token, attribute)
 
 
