@@ -571,9 +571,7 @@ class Importer:
         if line.agent is None and not self.count_robots:
             return "no agent"
         if raw.is_new:
-            self._count_address(address)
-            if _names_another(line.forwarded, address):
-                self._not_believed += 1
+            self._count_address(line, address)
         if conf.EXCLUDE and exclusions.is_excluded_line(line.path, address):
             return "excluded"
         visitor = visitors.logged(address, line.agent or "", at=line.at)
@@ -584,13 +582,16 @@ class Importer:
             self._batch.add_line(start=raw.start, end=raw.end)
         return reason
 
-    def _count_address(self, address: str) -> None:
+    def _count_address(self, line: lines.Line, address: str) -> None:
         """Counts a line of the address, unless there are so many addresses that no proxy is meant.
 
-        `_note_doubts` looks at the numbers.
+        It also counts lines whose X-Forwarded-For names another address. `_note_doubts` looks at
+        the numbers.
         """
         if len(self._addresses) <= FEW_ADDRESSES:
             self._addresses[address] += 1
+        if _names_another(line.forwarded, address):
+            self._not_believed += 1
 
     def _repeat(self, visitor: str, subject: str, *, at: float) -> str:
         """Returns "rate" or "repeat" if the visitor's view does not count for that reason, or "".
