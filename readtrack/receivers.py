@@ -90,7 +90,9 @@ def on_sign_in(sender: Any, request: Any, user: Any, **kwargs: Any) -> None:
     """Receives user_logged_in. With ANONYMOUS_READERS, what the visitor has read before becomes read
     for the user.
     """
-    if not conf.ANONYMOUS_READERS or request is None or _was_signed_in(request):
+    # An app may send the signal without a request, or with an object of its own.
+    has_cookies = bool(getattr(request, "COOKIES", None))
+    if not conf.ANONYMOUS_READERS or not has_cookies or _was_signed_in(request):
         return
     anonymous = visitors.reader(request, None)
     reader = readers.or_none(user.pk)
@@ -104,8 +106,11 @@ def _was_signed_in(request: Any) -> bool:
     The cookie of such a user says nothing about the account that is signed in now.
     """
     # Django keeps here the user that the request brought; `request.user` is the new one already.
-    former_user = getattr(request, "_cached_user", None)
-    return former_user is not None and former_user.is_authenticated
+    for attribute in ("_cached_user", "_acached_user"):
+        former_user = getattr(request, attribute, None)
+        if former_user is not None and former_user.is_authenticated:
+            return True
+    return False
 
 
 def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:

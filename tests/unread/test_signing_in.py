@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.contrib.auth import login
+from asgiref.sync import async_to_sync
+from django.contrib.auth import alogin, login
 from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_logged_in
 from django.db import connection
@@ -26,6 +27,7 @@ from tests.support.partitions import slots_checked
 pytestmark = pytest.mark.django_db
 
 NOWHERE = "redis://127.0.0.1:1/0"
+BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 @pytest.fixture(params=["bitmap", "sequence"])
@@ -73,6 +75,14 @@ def browser_of_a_reader(*categories: Category) -> Client:
 
 def read(browser: Client, category: Category) -> None:
     assert browser.get(f"/categories/{category.pk}/").status_code == 200
+
+
+def request_of(browser: Client) -> HttpRequest:
+    """Returns a request that has the cookies and the session of the browser."""
+    request = RequestFactory().get("/", headers={"User-Agent": factories.BROWSER})
+    request.COOKIES.update({name: morsel.value for name, morsel in browser.cookies.items()})
+    request.session = browser.session
+    return request
 
 
 def sign_in(browser: Client, user: User) -> None:
@@ -157,24 +167,27 @@ def test_a_number_is_never_given_again(ann: User, categories: list[Category], re
     assert others.get("/list/").text.count('class="readtrack-dot"') == len(categories) - 1
 
 
+@pytest.mark.parametrize("attribute", ["_cached_user", "_acached_user"])
 def test_whoever_signs_in_over_another_account_brings_nothing(
+    ann: User, categories: list[Category], attribute: str
+) -> None:
+    request = request_of(browser_of_a_reader(*categories))
+    setattr(request, attribute, factories.user())  # as Django keeps the user of a request
+    login(request, ann, backend=BACKEND)
+    assert reports.unread(ann, categories) == {*categories}
+
+
+def test_a_sign_in_in_an_async_view_keeps_what_the_browser_has_read(
     ann: User, categories: list[Category]
 ) -> None:
-    bob = factories.user()
-    browser = browser_of_a_reader(*categories)
-    request = RequestFactory().get("/", headers={"User-Agent": factories.BROWSER})
-    request.COOKIES.update({name: morsel.value for name, morsel in browser.cookies.items()})
-    request.session = browser.session
-    request._cached_user = ann  # type: ignore[attr-defined] # as `request.user` keeps it
-    login(request, bob, backend="django.contrib.auth.backends.ModelBackend")
-    assert reports.unread(bob, categories) == {*categories}
+    request = request_of(browser_of_a_reader(*categories))
+    async_to_sync(alogin)(request, ann, backend=BACKEND)
+    assert reports.unread(ann, categories) == set()
 
 
-def test_a_sign_in_without_a_page_succeeds(ann: User) -> None:
-    bare_request = HttpRequest()  # such as `Client.force_login` has it
-    bare_request.session = Client().session
-    login(bare_request, ann, backend="django.contrib.auth.backends.ModelBackend")
-    user_logged_in.send(User, request=None, user=ann)
+@pytest.mark.parametrize("request_of_app", [None, object(), HttpRequest()])
+def test_a_sign_in_without_a_page_succeeds(ann: User, request_of_app: Any) -> None:
+    user_logged_in.send(User, request=request_of_app, user=ann)
 
 
 def test_a_browser_that_opts_out_brings_nothing(ann: User, categories: list[Category]) -> None:
