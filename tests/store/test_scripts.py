@@ -11,6 +11,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, ResponseError
 
 from readtrack import tracker
+from readtrack.hits import readers
 from readtrack.store import counters, keys, read_state, scripts
 from readtrack.store.circuit import SilentError
 from readtrack.store.connection import AnswerError, connect
@@ -124,6 +125,19 @@ def test_a_view_that_a_known_script_counted_is_new_though_a_script_before_it_was
     connect().script_load(scripts._source("record").decode())
     _, outcome = scripts.run_all(counters.totals(["a.b:1"]), count_views(factories.hit("a.b:1")))
     assert outcome.counted == ("a.b:1",)
+
+
+def test_a_reader_that_a_known_script_forgot_has_a_number_though_a_script_before_it_was_forgotten(
+    redis: Redis, settings: Settings
+) -> None:
+    settings.READTRACK = {"ANONYMOUS_READERS": True}
+    anonymous = f"{readers.ANONYMOUS}visitor"
+    read_state.begin(0)
+    tracker.mark_subjects_read(anonymous, ["site.category:1"])
+    redis.script_flush()
+    connect().script_load(scripts._source("forget_reader").decode())
+    _, *numbers = scripts.run_all(counters.totals(["a.b:1"]), *read_state.forget(anonymous))
+    assert 0 in numbers
 
 
 def test_a_script_that_exists_nowhere_is_an_error(redis: Redis) -> None:
