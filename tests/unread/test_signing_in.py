@@ -22,7 +22,7 @@ from readtrack.store.circuit import Page, circuit
 from readtrack.unread import signing_in
 from tests.site.models import Category, Shelf
 from tests.support import factories
-from tests.support.partitions import slots_checked
+from tests.support.partitions import COUNT, slots_checked
 
 pytestmark = pytest.mark.django_db
 
@@ -35,7 +35,8 @@ def form(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(autouse=True, params=[1, 16], ids="{} partitions".format)
+# All tests may run with several partitions. Then one alone is refused.
+@pytest.fixture(autouse=True, params=sorted({COUNT, 16}), ids="{} partitions".format)
 def _anonymous_readers(
     request: pytest.FixtureRequest, settings: Settings, form: str
 ) -> Iterator[None]:
