@@ -210,6 +210,7 @@ def test_a_sign_in_without_redis_keeps_nothing_and_succeeds(
     assert reports.unread(ann, categories) == {*categories}
 
 
+@pytest.mark.one_server("counts the commands of one server")
 def test_without_anonymous_readers_a_sign_in_asks_redis_nothing(
     ann: User, settings: Settings, redis: Redis
 ) -> None:
