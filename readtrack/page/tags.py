@@ -32,7 +32,7 @@ from readtrack.reports.reads import reads
 from readtrack.request import Recorder
 
 
-def left(content: Placeholder | str | None, context: Any) -> SafeString:
+def html_of(content: Placeholder | str | None, context: Any) -> SafeString:
     """Returns the HTML that a tag leaves in the page, with its placeholders.
 
     They are filled in at once unless the middleware will do it later.
@@ -42,16 +42,20 @@ def left(content: Placeholder | str | None, context: Any) -> SafeString:
     request = _request_of(context)
     recorder = _recorder_of(request)
     if recorder is None:
-        find_reader = partial(reader_of, context)
-        text = asked(lambda: filled(str(content).encode(), find_reader).decode())
-    else:
-        recorder.has_placeholders = True
-        if isinstance(content, Placeholder):
-            if content.kind in OF_COUNTS and explains_pages() and "forloop" not in context:
-                recorder.main_subjects.add(content.subject)
-            content = content._replace(language=_own_language(request))
-        text = str(content)
-    return mark_safe(text)  # noqa: S308 - signed placeholders, or rendered by tags
+        html = asked(partial(_filled_now, str(content), context))
+        return mark_safe(html)  # noqa: S308 - rendered by tags
+    recorder.has_placeholders = True
+    if isinstance(content, Placeholder):
+        if content.kind in OF_COUNTS and explains_pages() and "forloop" not in context:
+            recorder.main_subjects.add(content.subject)
+        content = content._replace(language=_own_language(request))
+    return mark_safe(str(content))  # noqa: S308 - signed placeholders, or rendered by tags
+
+
+def _filled_now(html: str, context: Any) -> str:
+    """Returns the HTML with its placeholders filled in for the reader of the context."""
+    find_reader = partial(reader_of, context)
+    return filled(html.encode(), find_reader).decode()
 
 
 def _recorder_of(request: Any) -> Recorder | None:
@@ -80,9 +84,9 @@ def text(context: Any, content: str, obj: Any, selector: str = "") -> SafeString
     """
     placeholder = Placeholder.of(TEXT, obj, number_of_words=reading.words(content))
     if placeholder is None:
-        return left(content, context)
+        return html_of(content, context)
     attribute = format_html(' data-text="{}"', escape(selector)) if selector else ""
-    return left(f'{content}<span data-read="{placeholder}"{attribute}></span>', context)
+    return html_of(f'{content}<span data-read="{placeholder}"{attribute}></span>', context)
 
 
 def panel(context: Any, obj: Any) -> SafeString:
@@ -94,7 +98,7 @@ def panel(context: Any, obj: Any) -> SafeString:
     recorder = _recorder_of(_request_of(context))
     if recorder is None or recorder.is_shared:
         return SafeString()
-    return left(Placeholder.of(PANEL, obj), context)
+    return html_of(Placeholder.of(PANEL, obj), context)
 
 
 def read_count(obj: Any) -> int | str:
@@ -114,10 +118,10 @@ def branches(
     """
     start = Placeholder.of(IF, obj, tag=tag)
     if start is None:
-        return left(read(), context)
+        return html_of(read(), context)
     middle = start._replace(kind=ELSE)
     end = start._replace(kind=END)
-    return left(f"{start}{unread()}{middle}{read()}{end}", context)
+    return html_of(f"{start}{unread()}{middle}{read()}{end}", context)
 
 
 def script(context: Any) -> str:
@@ -141,16 +145,17 @@ def script(context: Any) -> str:
     name = name_of(recorder, path=request.path)
     nonce = _nonce_of_page(context, request, is_shared=recorder.is_shared)
     # The middleware fills in this one, because a page out of `cache_page` needs that of its moment.
-    is_of_request = bool(nonce) and nonce == nonce_of(request)
-    # The placeholder gives way to the version of the script and the attribute with the token.
-    version_and_token: Placeholder | SafeString = Placeholder(
-        PAGE, name, WITH_NONCE if is_of_request else None
-    )
-    if len(name) > LONGEST_NAME:
+    is_nonce_of_request = bool(nonce) and nonce == nonce_of(request)
+    is_nameable = len(name) <= LONGEST_NAME
+    is_nonce_filled_in = is_nonce_of_request and is_nameable
+    version_and_token: Placeholder | SafeString
+    if is_nameable:
+        # The placeholder gives way to the version of the script and the attribute with the token.
+        version_and_token = Placeholder(PAGE, name, WITH_NONCE if is_nonce_filled_in else None)
+    else:
         # With an empty token the script sends nothing.
         version_and_token = SafeString(f'{VERSION_WITHOUT_TEXT}" data-page="')
-        is_of_request = False
-    attribute = format_html(' nonce="{}"', nonce) if nonce and not is_of_request else ""
+    attribute = format_html(' nonce="{}"', nonce) if nonce and not is_nonce_filled_in else ""
     return format_html('<script src="{}?{}"{} defer></script>', url, version_and_token, attribute)
 
 

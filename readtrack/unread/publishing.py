@@ -120,8 +120,8 @@ def unpublish(posts: Iterable[Model], *, using: str | None = None) -> None:
         links = [link for link in subjects.news_links(type(post)) if _can_withdraw(link)]
         if not links:
             continue
-        own = using or router.db_for_write(type(post), instance=post)
-        withdraw(categories_of(post, using=own), [post], using=own)
+        alias = using or router.db_for_write(type(post), instance=post)
+        withdraw(categories_of(post, using=alias), [post], using=alias)
 
 
 def unpublish_from(
