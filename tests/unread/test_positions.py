@@ -9,20 +9,22 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection as database
 from django.template import Context, Template
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, tracker
+from readtrack.conf import conf
+from readtrack.doctor import budget
 from readtrack.flush import readers as flush_readers
 from readtrack.flush import resets
 from readtrack.hits import readers
 from readtrack.models import UnsentPublication
 from readtrack.store import read_state, renaming, repartitioning, scripts
 from readtrack.subjects import subject_of
-from readtrack.unread import starting
+from readtrack.unread import signing_in, starting
 from tests.site.models import Board, Forum, Reply, Thread
 from tests.support import factories, forum
 
@@ -366,6 +368,44 @@ def _no_faults() -> Any:
     from readtrack.sql.faults import Faults
 
     return Faults()
+
+
+def test_the_dashboard_lists_no_readers_of_threads_and_boards(
+    admin_client: Client, board: Board
+) -> None:
+    topic = thread(board, replies=1)
+    category = factories.category(name="A category")
+    url = reverse("admin:readtrack_dashboard_changelist")
+    html = admin_client.get(url, {"tab": "sections"}).text
+    assert str(category) in html
+    for obj in (topic, board, board.forum):
+        assert str(obj) not in html
+
+
+def test_what_a_visitor_has_read_before_signing_in_leaves_threads_alone(
+    ann: User, settings: Settings
+) -> None:
+    settings.READTRACK = {**settings.READTRACK, "ANONYMOUS_READERS": True}
+    topic, category = thread(replies=1), factories.category()
+    anonymous = f"{readers.ANONYMOUS}visitor"
+    read_state.begin(0)
+    tracker.mark_subjects_read(anonymous, [subject_of(topic), subject_of(category)])
+    reader = readers.reader_by_id(ann.pk)
+    assert signing_in.take_over(anonymous, reader) == 1
+    assert is_unread(ann, topic, category) == [True, False]
+
+
+def test_the_memory_of_positions_is_estimated() -> None:
+    thread(replies=1)
+    assert budget.site_size().threads == 1
+    assert budget.site_size().categories == 0
+    projected = budget.budget(threads=1_000_000, readers=999_999, posts=10).projected
+    patterns = ["positions:{model}:{reader}", "positions:news:{subject}"]
+    hashes, news = [projected[pattern] for pattern in patterns]
+    assert news.keys == 1_000_000
+    assert 200 < news.each < 600
+    assert hashes.keys == 1_000_000 * min(conf.PARTITIONS, 20)
+    assert 80 < hashes.each < 500
 
 
 def test_erasing_a_user_removes_the_positions(ann: User, bob: User, redis: Redis) -> None:
