@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models.signals import post_delete, post_save, pre_delete
 
 from readtrack import receivers
-from readtrack.store import scripts
+from readtrack.store import read_state, scripts
 from readtrack.store.read_state import PageTime, Positions, positions_of
 from tests.site.models import Board, Forum, Reply, Thread
 
@@ -27,6 +27,7 @@ SIGNALS = {
 def forum(settings: Any, **overrides: Any) -> Iterator[None]:
     """Makes the forum's models known to readtrack while the block runs."""
     settings.READTRACK = {"MODELS": MODELS, **overrides}
+    read_state.begin(0)
     receivers.connect()
     yield
     for name, (signal, model) in SIGNALS.items():

@@ -21,7 +21,7 @@ from readtrack.doctor import budget
 from readtrack.flush import readers as flush_readers
 from readtrack.flush import resets
 from readtrack.hits import readers
-from readtrack.models import UnsentPublication
+from readtrack.models import PendingPublication
 from readtrack.store import read_state, renaming, repartitioning, scripts
 from readtrack.subjects import subject_of
 from readtrack.unread import signing_in, starting
@@ -115,7 +115,7 @@ def test_a_publication_waits_in_the_outbox_with_its_post_while_redis_is_down(
     settings.CACHES = {"default": {**caches["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
     reply = Reply.objects.create(thread=topic)
     settings.CACHES = caches
-    assert UnsentPublication.objects.get().post == subject_of(reply)
+    assert PendingPublication.objects.get(sent=None).post == subject_of(reply)
     tracker.resend()
     assert reports.first_unread(ann, topic.replies) == reply
 

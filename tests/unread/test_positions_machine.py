@@ -86,6 +86,7 @@ class ForumMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.redis.flushdb()
+        read_state.begin(0)
         Thread.objects.all().delete()
         self.model = Model()
         self.users = [factories.user() for _ in range(READERS)]

@@ -15,7 +15,7 @@ from readtrack.management.subcommands.base import Subcommand
 from readtrack.reports.page_state import loaded
 from readtrack.reports.reads import reads
 from readtrack.sql import archive, databases, history, row_counts, vendors
-from readtrack.store import connection, counters, keys, read_state, scripts, uniques
+from readtrack.store import connection, counters, read_state, scripts, uniques
 from readtrack.subjects import (
     counted_models,
     has_read_state,
@@ -185,9 +185,8 @@ def _lines_of_read_state(obj: Model, in_redis: InRedis) -> Iterator[Line]:
     if in_redis.published:
         time = buckets.time_of(in_redis.published)
         yield Line("last publication", f"{time:%Y-%m-%d %H:%M} UTC", "Redis")
+    elif read_state.knows_readers(label_in(subject_of(obj))):
+        yield Line("last publication", "never", "Redis")
     else:
-        number = keys.published.ttl // keys.DAY
-        if read_state.positions_of(label_in(subject_of(obj))) is not None:
-            number = conf.READ_DAYS
-        days = counted(number, "day")
+        days = counted(conf.READ_DAYS, "day")
         yield Line("last publication", "unknown", f"Redis keeps it for {days}")

@@ -2,17 +2,17 @@
 -- Guarantees: a publication is later than the positions of all pages that did not show it. The position of an author who
 -- had read everything before is raised with it. Read state that was kept in other forms is removed. A publication that
 -- is sent again with its token within its lifetime changes nothing. A thread has a bounded number of publications, and a
--- board one of threads.
--- KEYS: when everybody has read all; per thread: its publications, sent, positions of the author (those of anybody
+-- board one of threads. While the read state of this Redis is not restored, nothing is published.
+-- KEYS: when this Redis began to know publications; when everybody has read all; per thread: its publications, sent, positions of the author (those of anybody
 --       without an author), states in other forms
 -- ARGV: how long a publication can be unread (µs), number of threads, keys per thread, lifetime of publications (s),
 --       lifetime of a token (s), most publications of a thread, most positions of a reader, what the keys of boards'
 --       lists begin with, most threads of a list;
 --       per thread: its key, what is published (a post, or '' if that is not known), number of items, token or '',
 --       1 with an author, 1 if the thread is the author's own text, number of boards; these boards
--- Returns: number of threads
+-- Returns: our time (µs); if all of it was sent before, that of the last one; 0 if this Redis has not begun
 local call = redis.call
-local started_key = KEYS[1]
+local began_key, started_key = KEYS[1], KEYS[2]
 local kept_for, threads, keys_per_thread = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local news_life, token_life, most_publications = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
 local most_positions, board_prefix, most_threads = tonumber(ARGV[7]), ARGV[8], tonumber(ARGV[9])
@@ -25,12 +25,16 @@ local now = time[1] * 1000000 + time[2]
 -- raise.lua
 -- place.lua
 
-local function is_sent_again(sent, token)
-  if token == '' then return false end
+if call('EXISTS', began_key) == 0 then return '0' end
+
+-- Returns when the publication was sent before; nil if it is new.
+local function first_sent(sent, token)
+  if token == '' then return nil end
   call('ZREMRANGEBYSCORE', sent, '-inf', text_of(now - token_life * 1000000))
-  local added = call('ZADD', sent, 'NX', text_of(now), token)
+  local sent_before = call('ZSCORE', sent, token)
+  if not sent_before then call('ZADD', sent, text_of(now), token) end
   call('EXPIRE', sent, token_life)
-  return added == 0
+  return sent_before and tonumber(sent_before) or nil
 end
 
 local function last_of(news)
@@ -61,8 +65,10 @@ local function add(news, published, items, published_at)
   call('EXPIRE', news, news_life)
 end
 
+-- Returns when it was published.
 local function publish(thread, boards)
-  if is_sent_again(thread.sent, thread.token) then return end
+  local sent_before = first_sent(thread.sent, thread.token)
+  if sent_before then return sent_before end
   local last = last_of(thread.news)
   local published_at = math.max(now, last + 1)
   set_boards(thread.news, boards)
@@ -72,15 +78,17 @@ local function publish(thread, boards)
   end
   add(thread.news, thread.published, thread.items, published_at)
   place(thread.news, thread.key, published_at)
+  return now
 end
 
-local first_key, argument = 2, 10
+local first_key, argument = 3, 10
+local last_sent = 0
 for _ = 1, threads do
   local last_key = first_key + keys_per_thread - 1
   local key, published, items, token, has_author, is_own, boards = unpack(ARGV, argument, argument + 6)
   local last_argument = argument + 6 + boards
   call('UNLINK', unpack(KEYS, first_key + 3, last_key))
-  publish({
+  local sent_at = publish({
     news = KEYS[first_key],
     sent = KEYS[first_key + 1],
     author = has_author == '1' and KEYS[first_key + 2],
@@ -90,7 +98,8 @@ for _ = 1, threads do
     token = token,
     is_own = is_own == '1',
   }, {unpack(ARGV, argument + 7, last_argument)})
+  last_sent = math.max(last_sent, sent_at)
   first_key = last_key + 1
   argument = last_argument + 1
 end
-return threads
+return text_of(last_sent)

@@ -1,14 +1,14 @@
 -- Tells for one reader in which boards a thread is unread.
 -- Guarantees: a board with a dot has an unread thread in it: whatever its list says, the thread itself is asked. A thread
 -- that is not in the list, because many others were published to since, gives the board no dot. Writes nothing.
--- KEYS: when everybody has read all; positions of the reader; per board: its list of threads
+-- KEYS: when this Redis began to know publications; when everybody has read all; positions of the reader; per board: its list of threads
 -- ARGV: how long a publication can be unread (µs), 1 for a reader who can have positions, what the keys of the threads'
 --       publications begin with; per board: its name in positions
--- Returns: 1 or 0 for each board
+-- Returns: 1 or 0 for each board. Nothing if this Redis has not begun
 local call = redis.call
-local started_key, positions = KEYS[1], KEYS[2]
+local began_key, started_key, positions = KEYS[1], KEYS[2], KEYS[3]
 local kept_for, can_read, news_prefix = tonumber(ARGV[1]), ARGV[2] == '1', ARGV[3]
-local KEYS_BEFORE_BOARDS, ARGUMENTS_BEFORE_BOARDS = 2, 3
+local KEYS_BEFORE_BOARDS, ARGUMENTS_BEFORE_BOARDS = 3, 3
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -37,6 +37,8 @@ local function is_unread(board, list, floor, latest_board)
   end
   return false
 end
+
+if call('EXISTS', began_key) == 0 then return false end
 
 local times = call('HMGET', positions, ALL, LATEST_BOARD)
 local floor, latest_board = floor_of(started_key, times[1]), times[2]

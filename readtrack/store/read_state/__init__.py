@@ -15,7 +15,6 @@ from readtrack.store import clock, keys, scripts
 from readtrack.store.read_state import ordinals
 from readtrack.store.read_state.by_model import STRATEGIES, forms_by_label, strategy_of
 from readtrack.store.read_state.forms import (
-    PUBLISHED_FOR,
     ROWS,
     PageTime,
     Publication,
@@ -25,38 +24,18 @@ from readtrack.store.read_state.ordinals import field
 from readtrack.store.read_state.positions import Boards, NewsOfReader, Positions, kept_for
 from readtrack.store.scripts import Call
 
-__all__ = ["PUBLISHED_FOR", "ROWS", "STRATEGIES", "PageTime", "Publication", "Strategy"]
-__all__ += [
-    "begin",
-    "count_readers",
-    "field",
-    "fill",
-    "forget",
-    "has_positions",
-    "kept_for",
-    "knows_readers",
-    "marks",
-    "number",
-    "publish",
-    "remove",
-]
-__all__ += [
-    "Boards",
-    "NewsOfReader",
-    "Positions",
-    "positions_of",
-    "strategy_of",
-    "take_over",
-    "unpublish",
-    "unread",
-]
+__all__ = ["ROWS", "STRATEGIES", "Boards", "NewsOfReader", "PageTime", "Positions", "Publication"]
+__all__ += ["Strategy", "begin", "count_readers", "field", "fill", "forget", "has_positions"]
+__all__ += ["kept_for", "known_since", "knows_readers", "marks", "not_begun", "number"]
+__all__ += ["positions_of", "publish", "remove", "strategy_of", "take_over", "unpublish", "unread"]
 
 
 def unread(reader: Reader, subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
     """Returns calls that read how many publications are new to the reader, by subject.
 
     For a form that only knows if there are any, the number is 0 or 1. If several calls have a
-    number for a subject, the highest one is right.
+    number for a subject, the highest one is right. The result of a call is empty if the Redis of
+    its partition has not begun.
     """
     return [
         call
@@ -103,7 +82,9 @@ def _page_time(*, began: float | None, as_of: int | None) -> PageTime:
 
 
 def publish(publications: Sequence[Publication]) -> list[Call[int]]:
-    """Returns calls that make the categories unread. Each answers with its number of categories."""
+    """Returns calls that make the categories unread. Each answers with Redis's time (µs); with 0,
+    and without doing anything, if the Redis of its partition has not begun.
+    """
     by_strategy: dict[Strategy, list[Publication]] = {}
     for publication in publications:
         by_strategy.setdefault(strategy_of(publication.subject), []).append(publication)
@@ -144,7 +125,12 @@ def number(readers_in_order: Sequence[Reader]) -> list[Call[int]]:
     """
     arguments = (readers.highest(), *map(ordinals.field, readers_in_order))
     return [
-        Call("number", [keys.readers_next(tag), *ordinals.all_hashes(tag)], arguments, int)
+        Call(
+            "number",
+            [keys.readers_new(tag), keys.readers_next(tag), *ordinals.all_hashes(tag)],
+            arguments,
+            int,
+        )
         for tag in keys.tags()
     ]
 
@@ -183,13 +169,37 @@ def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str
     return counts
 
 
-def begin(at: int) -> None:
+def begin(at: int, tags: Sequence[str] | None = None) -> None:
     """Notes that Redis knows all publications since that time (µs), unless it has such a note.
 
-    Only pages that begin later mark categories read. Raises redis.RedisError.
+    `tags` are those of the partitions, by default of all. Only pages that begin later mark
+    categories read. Raises redis.RedisError.
     """
-    calls = [Call("SET", [keys.reads_began(tag)], (at, "NX"), bool) for tag in keys.tags()]
+    if tags is None:
+        tags = keys.tags()
+    calls = [Call("SET", [keys.reads_began(tag)], (at, "NX"), bool) for tag in tags]
     scripts.run_all(*calls, patient=True)
+
+
+def known_since() -> int:
+    """Returns since when Redis knows all publications, of all partitions (µs). Raises
+    redis.RedisError.
+    """
+    calls = [Call("GET", [keys.reads_began(tag)], (), int) for tag in keys.tags()]
+    times: list[int] = scripts.run_all(*calls, patient=True)
+    return max(times)
+
+
+def not_begun(tags: Sequence[str]) -> list[str]:
+    """Returns the tags of those partitions whose Redis has not begun: it is new, or it has lost its
+    read state and has not got it back.
+
+    Until then there are no dots, nothing is marked read, and publications wait in the outbox.
+    Raises redis.RedisError.
+    """
+    calls = [Call("EXISTS", [keys.reads_began(tag)], (), bool) for tag in tags]
+    answers = scripts.run_all(*calls, patient=True)
+    return [tag for tag, has_begun in zip(tags, answers, strict=True) if not has_begun]
 
 
 def remove(subject: str) -> bool:

@@ -18,7 +18,14 @@ from readtrack.hits import readers
 from readtrack.hits.readers import Reader
 from readtrack.store import keys, scripts
 from readtrack.store.read_state import ordinals
-from readtrack.store.read_state.forms import ROWS, PageTime, Publication, Strategy, marked
+from readtrack.store.read_state.forms import (
+    ROWS,
+    PageTime,
+    Publication,
+    Strategy,
+    counted,
+    marked,
+)
 from readtrack.store.scripts import Call
 
 MOST_PUBLICATIONS = 100  # of a thread; "99+" is the highest number that pages show
@@ -54,6 +61,8 @@ class Positions(Strategy):
     most_counted = MOST_PUBLICATIONS - 1
     keeps_posts = True
     knows_readers = False
+    by_id = keys.thread_news
+    by_ordinal = keys.thread_news
 
     def __init__(self, label: str) -> None:
         """Takes the label of the threads' model."""
@@ -71,17 +80,17 @@ class Positions(Strategy):
         tag = keys.tag(subjects[0])
         prefix = keys.prefix()
         template = keys.thread_news.template
-        key_names = [keys.positions_start(tag, self.label), self.positions_key(reader, tag)]
+        key_names = self.first_keys(reader, tag)
         key_names += [prefix + template % (tag, subject) for subject in subjects]
         arguments: list[str | int] = [kept_for(), _can_have(reader), *map(key_in, subjects)]
-        decode = partial(scripts.by_subject, subjects)
+        decode = partial(counted, subjects)
         return Call("unread_positions", key_names, arguments, decode, absent={})
 
     def mark(
         self, reader: Reader, subjects: Sequence[str], *, page: PageTime, absent: Any = ...
     ) -> Call[tuple[str, ...]]:
         tag = keys.tag(subjects[0])
-        key_names = [keys.positions_start(tag, self.label), self.positions_key(reader, tag)]
+        key_names = self.first_keys(reader, tag)
         key_names += [keys.thread_news(subject) for subject in subjects]
         arguments = (
             kept_for(),
@@ -96,7 +105,7 @@ class Positions(Strategy):
 
     def publish(self, publications: Sequence[Publication]) -> Call[int]:
         tag = keys.tag(publications[0].subject)
-        key_names = [keys.positions_start(tag, self.label)]
+        key_names = [keys.reads_began(tag), keys.positions_start(tag, self.label)]
         keys_per_thread = 3 + len(ROWS)
         arguments: list[str | int] = [
             kept_for(),
@@ -151,16 +160,18 @@ class Positions(Strategy):
     ) -> list[Call[int]]:
         """Returns calls that mark all threads read for the reader, or those of one board.
 
-        There is one call for each partition. A result is 0 for a time in the future.
+        There is one call for each partition. A result is 0 for a time in the future, and for a
+        Redis that has not begun.
         """
         if not _can_have(reader):
             return []
         field = board_name(board) if board else ALL
         arguments = (page.age, page.began, lifetime(), MOST_POSITIONS, field)
-        return [
-            Call("mark_all_positions", [self.positions_key(reader, tag)], arguments, int, absent)
-            for tag in keys.tags()
-        ]
+        calls = []
+        for tag in keys.tags():
+            key_names = [keys.reads_began(tag), self.positions_key(reader, tag)]
+            calls.append(Call("mark_all_positions", key_names, arguments, int, absent))
+        return calls
 
     def raise_positions(self, reader: Reader, times: Mapping[str, int]) -> list[Call[int]]:
         """Returns calls that raise positions of the reader, which never fall.
@@ -189,11 +200,7 @@ class Positions(Strategy):
     def news_of(self, reader: Reader, subject: str) -> Call[NewsOfReader]:
         """Reads what is new to the reader in a thread."""
         tag = keys.tag(subject)
-        key_names = [
-            keys.positions_start(tag, self.label),
-            self.positions_key(reader, tag),
-            keys.thread_news(subject),
-        ]
+        key_names = [*self.first_keys(reader, tag), keys.thread_news(subject)]
         arguments = (kept_for(), key_in(subject), MOST_PUBLICATIONS)
         return Call("unread_news", key_names, arguments, _news)
 
@@ -207,6 +214,16 @@ class Positions(Strategy):
         ]
         arguments += map(board_name, boards)
         return Call("place_thread", [keys.thread_news(subject)], arguments, int)
+
+    def first_keys(self, reader: Reader, tag: str) -> list[str]:
+        """Returns the keys that each script needs which reads for a reader: when the Redis of the
+        partition began, when everybody has read all, and the positions of the reader.
+        """
+        return [
+            keys.reads_began(tag),
+            keys.positions_start(tag, self.label),
+            self.positions_key(reader, tag),
+        ]
 
     def positions_key(self, reader: Reader, tag: str) -> str:
         """Returns the key of the reader's positions in the partition with that tag."""
@@ -225,6 +242,8 @@ class Boards(Strategy):
 
     name = "boards"
     knows_readers = False
+    by_id = keys.thread_news  # of its threads
+    by_ordinal = keys.thread_news
 
     def __init__(self, threads: Sequence[Positions]) -> None:
         """Takes the forms of the models whose rows are in the boards."""
@@ -251,12 +270,12 @@ class Boards(Strategy):
     ) -> Call[dict[str, int]]:
         """Reads what is unread of the threads of one model in one partition."""
         label = threads.label
-        key_names = [keys.positions_start(tag, label), threads.positions_key(reader, tag)]
+        key_names = threads.first_keys(reader, tag)
         key_names += [keys.board_news(tag, label, subject) for subject in subjects]
         news_prefix = keys.prefix() + keys.thread_news.template % (tag, f"{label}:")
         arguments: list[str | int] = [kept_for(), _can_have(reader), news_prefix]
         arguments += map(board_name, subjects)
-        decode = partial(scripts.by_subject, subjects)
+        decode = partial(counted, subjects)
         return Call("unread_boards", key_names, arguments, decode, absent={})
 
     def mark_calls(
@@ -286,9 +305,9 @@ class Boards(Strategy):
         ]
 
     def publish(self, publications: Sequence[Publication]) -> Call[int]:
-        """Does nothing, because only threads are published."""
-        subjects = [publication.subject for publication in publications]
-        return Call("EXISTS", [keys.published(subjects[0])], (), lambda answer: len(subjects))
+        """Publishes nothing, because only threads are. The result is Redis's time."""
+        began = keys.reads_began(keys.tag(publications[0].subject))
+        return Call("GET", [began], (), lambda time: int(time or 0))
 
 
 def board_name(subject: str) -> str:
@@ -362,7 +381,9 @@ def _last_time(answer: Sequence[Any]) -> int:
     return last[0][1]
 
 
-def _news(answer: Sequence[Any]) -> NewsOfReader:
-    """Returns what the script unread_news.lua answers."""
+def _news(answer: Sequence[Any] | None) -> NewsOfReader:
+    """Returns what the script unread_news.lua answers. A Redis that has not begun answers nothing."""
+    if answer is None:
+        return NewsOfReader(0, is_cut=False, posts=())
     position, is_cut, *posts = answer
     return NewsOfReader(int(position), bool(is_cut), tuple(scripts.names(posts)))
