@@ -16,9 +16,9 @@ from django.utils import timezone
 from readtrack import subjects
 from readtrack.conf import logger
 from readtrack.models import PendingPublication, Rename
-from readtrack.sql import databases
+from readtrack.sql import databases, read_times
 from readtrack.sql import renaming as sql_renaming
-from readtrack.store import keys, renaming
+from readtrack.store import keys, read_state, renaming
 from readtrack.store.circuit import fail_open
 from readtrack.unread.outbox import outboxes
 
@@ -39,6 +39,8 @@ def rename_model(before: str, after: str, *, pks: Iterable[Any], using: str | No
 def rename_subject(before: str, after: str, *, using: str | None) -> None:
     """Moves everything about the object `before` to the subject `after`."""
     sql_renaming.rename_subject(before, after)
+    if read_state.positions_of(subjects.label_in(after)) is not None:
+        read_times.rename(before, after)
     for alias in outboxes():
         rows = PendingPublication.objects.using(alias).filter(subject=before)
         rows.update(subject=after)
@@ -47,6 +49,7 @@ def rename_subject(before: str, after: str, *, using: str | None) -> None:
 
 def _rename_model_in_sql(before: str, after: str, *, pks: Iterable[Any]) -> None:
     sql_renaming.rename_model(before, after, pks=pks)
+    read_times.rename(before, after)
     for alias in outboxes():
         rows = PendingPublication.objects.using(alias).filter(subject__startswith=f"{before}:")
         rows.update(subject=Concat(Value(after), Substr("subject", len(before) + 1)))

@@ -18,8 +18,8 @@ from django.db import models
 
 from readtrack import buckets
 from readtrack.hits.addresses import NOTICES, Notice
-from readtrack.models import FlushRun, PendingPublication, ReadState
-from readtrack.sql import databases, row_counts, runs
+from readtrack.models import FlushRun, PendingPublication
+from readtrack.sql import databases, read_states, row_counts, runs
 from readtrack.sql.faults import Faults
 from readtrack.store import connection, counters, keys, read_state, scripts, skips
 from readtrack.store.cluster import Cluster
@@ -317,7 +317,7 @@ def outbox() -> Outbox:
 
 def read_state_copies() -> ReadStateCopies:
     """Reads whether Redis has its read state, and what SQL has no copy of."""
-    is_lost = bool(read_state.not_begun(keys.tags())) and databases.rows(ReadState).exists()
+    is_lost = bool(read_state.not_begun(keys.tags())) and read_states.has_copies()
     now = connection.server_time(patient=True)
     changed = 0
     oldest = now

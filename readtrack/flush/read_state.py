@@ -12,11 +12,12 @@ Redis that lacks such a publication lacks the note of the flush, too, so it gets
 from collections.abc import Iterator, Mapping, Sequence
 
 from readtrack.conf import logger
-from readtrack.sql import read_states
+from readtrack.sql import read_states, read_times
 from readtrack.store import keys, read_state
 from readtrack.store.connection import server_time
-from readtrack.store.read_state import copies
+from readtrack.store.read_state import copies, times
 from readtrack.store.read_state.copies import Copy
+from readtrack.subjects import label_in
 from readtrack.unread import outbox
 from readtrack.unread.outbox import Pending
 
@@ -32,7 +33,7 @@ def restore(tags: Sequence[str]) -> None:
     """
     not_begun = read_state.not_begun(tags)
     for tag in not_begun:
-        if not read_states.restore(tag):
+        if not (read_states.restore(tag) and read_times.restore(tag)):
             continue  # another flush was first
         copies.mark_all_changed(tag)  # an older snapshot may have what SQL lacks
         sent = outbox.sent_publications([tag])
@@ -52,18 +53,41 @@ def store(tags: Sequence[str], sent: Mapping[str, Sequence[Pending]], *, is_full
     """
     most_bytes = MOST_BYTES if is_full else MOST_BYTES_EACH_TIME
     number = 0
-    by_category = {}
-    for subject, publications in sent.items():
-        if read_state.knows_readers(subject):
-            by_category[subject] = publications
-        else:  # positions have no copy in SQL
-            outbox.delete(publications)
     for tag in tags:
-        with_news = [subject for subject in by_category if keys.tag(subject) == tag]
-        subjects = dict.fromkeys([*copies.changed(tag), *with_news])
+        sent_to_tag = {subject: sent[subject] for subject in sent if keys.tag(subject) == tag}
+        changed = copies.changed(tag)
+        with_news = [subject for subject in sent_to_tag if read_state.knows_readers(subject)]
+        subjects = dict.fromkeys([*changed.subjects, *with_news])
         for portion in copies.copies([*subjects], most_bytes=most_bytes):
-            number += _store(portion, by_category)
+            number += _store(portion, sent)
+        number += _store_times(tag, changed.times, sent_to_tag)
         read_states.store_readers(tag)
+    return number
+
+
+def _store_times(tag: str, changed: Sequence[str], sent: Mapping[str, Sequence[Pending]]) -> int:
+    """Stores copies of keys of positions of one partition. Returns their number."""
+    news_by_name: dict[str, Sequence[Pending]] = {}
+    for subject, publications in sent.items():
+        if read_state.positions_of(label_in(subject)) is not None:
+            news_by_name[keys.thread_news(subject)] = publications
+        elif not read_state.knows_readers(subject):  # a board, which has no read state itself
+            outbox.delete(publications)
+    number = 0
+    for portion in times.copies(tag, [*dict.fromkeys([*changed, *news_by_name])]):
+        read_times.store([copy for copy in portion if copy.times])
+        in_copies: list[Pending] = []
+        lost: list[Pending] = []  # a replica became the primary before it had got them
+        for copy in portion:
+            for news in news_by_name.get(keys.prefix() + copy.name, ()):
+                if news.sent <= copy.last:
+                    in_copies.append(news)
+                else:
+                    lost.append(news)
+        outbox.delete(in_copies)
+        outbox.send_again(lost)
+        copies.forget_keys(tag, {keys.prefix() + copy.name: copy.changed for copy in portion})
+        number += len(portion)
     return number
 
 

@@ -22,7 +22,7 @@ from readtrack.flush import breakdowns, read_state, readers, resets
 from readtrack.flush.hours import hour_at, write_hours
 from readtrack.flush.settling import settle
 from readtrack.flush.totals import write_chunk
-from readtrack.models import FlushRun, History, Reset
+from readtrack.models import FlushRun, History, ReadTimes, Reset
 from readtrack.signals import flushed
 from readtrack.sql import (
     databases,
@@ -31,6 +31,7 @@ from readtrack.sql import (
     history_months,
     model_sums,
     popular,
+    read_times,
     runs,
     thinning,
     vendors,
@@ -408,6 +409,7 @@ def _finish_archive(run: FlushRun, epoch: epochs.SqlEpoch, at: datetime) -> None
     if epoch.has_first:
         databases.retried(databases.of(History), partial(thinning.thin, at=at))
         deletions.forget_old(now=run.redis_time)
+        databases.retried(databases.of(ReadTimes), read_times.delete_old)
 
 
 def _note_end(run: FlushRun, epoch: epochs.SqlEpoch) -> None:

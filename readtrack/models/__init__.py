@@ -237,6 +237,24 @@ class ReadState(SubjectRow):
     state = models.BinaryField()  # compressed by zlib
 
 
+class ReadTimes(models.Model):
+    """A copy of a key of positions, in case that Redis loses it: a thread's publications, or the
+    times up to which a reader has read.
+    """
+
+    key = ExactCharField(max_length=SUBJECT_LENGTH, primary_key=True)
+    name = models.TextField()  # of the key in Redis without the prefix; `key` is cut
+    tag = models.CharField(max_length=10, default="", blank=True)  # of the partition
+    times = models.BinaryField()  # µs by name, in JSON that is compressed by zlib
+    stored = models.DateTimeField(default=timezone.now, db_index=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class ReaderNumber(models.Model):
     """The ordinal of a reader in a partition, which is the reader's position in read state."""
 

@@ -2,14 +2,14 @@
 
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from django.core.exceptions import SynchronousOnlyOperation
 from django.db import Error
 
 from readtrack.models import ReaderNumber, ReadState
-from readtrack.sql import databases
+from readtrack.sql import databases, read_times
 from readtrack.store import connection, keys, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.store.read_state import copies
@@ -132,12 +132,17 @@ def _begin_new_site() -> bool:
     Raises redis.RedisError.
     """
     try:
-        if databases.rows(ReadState).exists():
+        if has_copies():
             return False
     except (Error, SynchronousOnlyOperation):
         return False
     read_state.begin(connection.server_time())
     return True
+
+
+def has_copies() -> bool:
+    """Returns True if SQL has copies of read state. Raises django.db.Error."""
+    return databases.rows(ReadState).exists() or read_times.exist()
 
 
 def ensure_begun() -> None:
@@ -148,10 +153,11 @@ def ensure_begun() -> None:
         raise NotRestoredError("Redis lost its read state. The next flush restores it.")
 
 
-def delete(subjects: Iterable[str]) -> None:
+def delete(subjects: Sequence[str]) -> None:
     """Deletes the copies of the categories with these subjects. Raises django.db.Error."""
     columns = [subject_column(subject) for subject in subjects]
     databases.rows(ReadState).filter(subject__in=columns).delete()
+    read_times.delete(subjects)
 
 
 def restore(tag: str) -> bool:
@@ -253,7 +259,7 @@ def erase(
         progress(len(portion))
     if not is_dry_run:
         own.delete()
-    return cleared
+    return cleared + read_times.erase([position, name], is_dry_run=is_dry_run)
 
 
 def _without(row: ReadState, position: int | None) -> bytes | None:

@@ -16,6 +16,7 @@ from readtrack.models import (
     Popular,
     ReaderHistory,
     ReadState,
+    ReadTimes,
     Rename,
     Reset,
     SubjectCount,
@@ -51,7 +52,7 @@ TABLES: Mapping[type[Model], Columns] = {
 
 def has_tables() -> bool:
     """Returns True once readtrack's own migrations have run."""
-    models: list[type[Model]] = [Rename, *TABLES]
+    models: list[type[Model]] = [Rename, ReadTimes, *TABLES]
     for model in models:
         if model._meta.db_table not in databases.of(model).introspection.table_names():
             return False

@@ -26,7 +26,15 @@ from tests.support.wire import Wire
 LUA = sorted(path.name for path in files("readtrack.store").joinpath("lua").iterdir())
 
 
-INCLUDED = ("common.lua", "place.lua", "positions.lua", "raise.lua", "since.lua", "view.lua")
+INCLUDED = (
+    "common.lua",
+    "place.lua",
+    "positions.lua",
+    "raise.lua",
+    "since.lua",
+    "trim.lua",
+    "view.lua",
+)
 
 
 @pytest.mark.parametrize("name", LUA)

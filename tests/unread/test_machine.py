@@ -24,12 +24,21 @@ from redis import Redis
 
 from readtrack import tracker
 from readtrack.flush.run import flush
-from readtrack.models import FlushRun, KnownEpoch, PendingPublication, ReaderNumber, ReadState
+from readtrack.models import (
+    FlushRun,
+    KnownEpoch,
+    PendingPublication,
+    ReaderNumber,
+    ReadState,
+    ReadTimes,
+)
 from readtrack.reports.page_state import page_state
-from readtrack.sql import read_states
+from readtrack.sql import read_states, read_times
 from readtrack.store import scripts
-from tests.site.models import Category
-from tests.support import factories
+from readtrack.store.read_state import times
+from readtrack.subjects import subject_of
+from tests.site.models import Thread
+from tests.support import factories, forum
 from tests.support.depth import DEEP, examples, some
 from tests.support.stepping import SteppedConnection, Stepper
 
@@ -41,7 +50,16 @@ CATEGORY = st.integers(0, CATEGORIES - 1)
 READER = st.integers(1, READERS)
 
 # What a backup of the database holds.
-TABLES: list[type[Model]] = [FlushRun, KnownEpoch, PendingPublication, ReaderNumber, ReadState]
+TABLES: list[type[Model]] = [
+    FlushRun,
+    KnownEpoch,
+    PendingPublication,
+    ReaderNumber,
+    ReadState,
+    ReadTimes,
+]
+# The categories are threads.
+POSITIONS: dict[str, Any] = {"MODELS": forum.MODELS}
 
 # Readers who have read each category since its last publication.
 Reads = dict[int, set[int]]
@@ -68,7 +86,11 @@ class ReadStateMachine(RuleBasedStateMachine):
         self.redis.flushdb()
         self._empty()
         read_states.ask_again()
-        self.subjects = [f"site.category:{factories.category().pk}" for _ in range(CATEGORIES)]
+        if "MODELS" in self.options:
+            self.categories: list[Any] = [Thread.objects.create() for _ in range(CATEGORIES)]
+        else:
+            self.categories = [factories.category() for _ in range(CATEGORIES)]
+        self.subjects = [subject_of(category) for category in self.categories]
         self.reads = nobody()
         self.safe_reads = nobody()  # of those, what SQL has a copy of
         self.uncertain_reads = nobody()  # that may be lost: such a dot may be on or off
@@ -86,6 +108,8 @@ class ReadStateMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         page_state(dots=self.subjects, reader=self._reader(1))
+        if "MODELS" in self.options:  # a thread without a publication is read
+            tracker.mark_unread(self.categories)
         self.finish(is_full=True)
 
     @rule(index=CATEGORY, number=READER)
@@ -100,8 +124,7 @@ class ReadStateMachine(RuleBasedStateMachine):
         self._publish(index)
 
     def _publish(self, index: int) -> None:
-        pk = int(self.subjects[index].partition(":")[2])
-        tracker.mark_unread([Category(pk=pk)])
+        tracker.mark_unread([self.categories[index]])
         self.news_since_backup.add(index)
         for reads in (self.reads, self.safe_reads, self.uncertain_reads):
             reads[index] = set()
@@ -245,8 +268,13 @@ class ReadStateMachine(RuleBasedStateMachine):
 @pytest.mark.parametrize(
     "options",
     some(
-        [{}, {"READ_STATE": "sequence", "READERS": "ordinal"}],
-        deep=[{"READ_STATE": "sequence"}, {"READERS": "ordinal"}, {"PARTITIONS": 4}],
+        [{}, {"READ_STATE": "sequence", "READERS": "ordinal"}, POSITIONS],
+        deep=[
+            {"READ_STATE": "sequence"},
+            {"READERS": "ordinal"},
+            {"PARTITIONS": 4},
+            {**POSITIONS, "PARTITIONS": 4},
+        ],
     ),
     ids=str,
 )
@@ -260,6 +288,8 @@ def test_no_dot_that_should_be_on_is_off_whatever_is_lost(
     settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": pool}}
     monkeypatch.setattr(scripts, "SLICE", 2)
     monkeypatch.setattr(read_states, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(read_times, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(times, "KEYS_AT_ONCE", 2)
     with Redis.from_url(redis_url) as client:
         ReadStateMachine.redis, ReadStateMachine.site = client, settings
         ReadStateMachine.options = options

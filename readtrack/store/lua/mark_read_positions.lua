@@ -3,18 +3,18 @@
 -- began is told as in mark_read.lua. A position never falls. A thread with nothing new gets no position, because it
 -- needs none. A reader has a bounded number of positions. While the read state of this Redis is not restored, nothing is
 -- marked.
--- KEYS: when this Redis began to know publications; when everybody has read all; positions of the reader; per thread: its publications
+-- KEYS: when this Redis began to know publications, keys of read state that changed; when everybody has read all; positions of the reader; per thread: its publications
 -- ARGV: how long a publication can be unread (µs), 1 for a reader who can have positions,
 --       how long ago the page began (µs; '' if the next argument is a time of ours),
 --       when the page began by our clock (µs; '' for now), lifetime of positions (s), most positions of a reader;
 --       per thread: its key
 -- Returns: per thread 1 read, 0 published since the page began; then our time (µs). Nothing if this Redis has not begun
 local call = redis.call
-local began_key, started_key, positions = KEYS[1], KEYS[2], KEYS[3]
+local began_key, changed, started_key, positions = unpack(KEYS, 1, 4)
 local kept_for, can_read = tonumber(ARGV[1]), ARGV[2] == '1'
 local page_age, page_began = tonumber(ARGV[3]), tonumber(ARGV[4])
 local positions_life, most_positions = ARGV[5], tonumber(ARGV[6])
-local KEYS_BEFORE_THREADS, ARGUMENTS_BEFORE_THREADS = 3, 6
+local KEYS_BEFORE_THREADS, ARGUMENTS_BEFORE_THREADS = 4, 6
 
 -- since.lua
 -- positions.lua

@@ -3,7 +3,7 @@
 -- had read everything before is raised with it. Read state that was kept in other forms is removed. A publication that
 -- is sent again with its token within its lifetime changes nothing. A thread has a bounded number of publications, and a
 -- board one of threads. While the read state of this Redis is not restored, nothing is published.
--- KEYS: when this Redis began to know publications; when everybody has read all; per thread: its publications, sent, positions of the author (those of anybody
+-- KEYS: when this Redis began to know publications, keys of read state that changed; when everybody has read all; per thread: its publications, sent, positions of the author (those of anybody
 --       without an author), states in other forms
 -- ARGV: how long a publication can be unread (µs), number of threads, keys per thread, lifetime of publications (s),
 --       lifetime of a token (s), most publications of a thread, most positions of a reader, what the keys of boards'
@@ -12,7 +12,7 @@
 --       1 with an author, 1 if the thread is the author's own text, number of boards; these boards
 -- Returns: our time (µs); if all of it was sent before, that of the last one; 0 if this Redis has not begun
 local call = redis.call
-local began_key, started_key = KEYS[1], KEYS[2]
+local began_key, changed, started_key = KEYS[1], KEYS[2], KEYS[3]
 local kept_for, threads, keys_per_thread = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local news_life, token_life, most_publications = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
 local most_positions, board_prefix, most_threads = tonumber(ARGV[7]), ARGV[8], tonumber(ARGV[9])
@@ -24,6 +24,7 @@ local now = time[1] * 1000000 + time[2]
 -- positions.lua
 -- raise.lua
 -- place.lua
+-- trim.lua
 
 if call('EXISTS', began_key) == 0 then return '0' end
 
@@ -58,11 +59,8 @@ local function add(news, published, items, published_at)
       call('ZADD', news, text_of(published_at), 'at ' .. text_of(published_at) .. ' ' .. item)
     end
   end
-  call('ZREMRANGEBYSCORE', news, '(' .. LAST_BOARD, '(' .. text_of(now - kept_for))
-  local boards = #boards_of(news)
-  local surplus = call('ZCARD', news) - boards - most_publications
-  if surplus > 0 then call('ZREMRANGEBYRANK', news, boards, boards + surplus - 1) end
-  call('EXPIRE', news, news_life)
+  trim(news)
+  call('ZADD', changed, text_of(now), news)
 end
 
 -- Returns when it was published.
@@ -81,7 +79,7 @@ local function publish(thread, boards)
   return now
 end
 
-local first_key, argument = 3, 10
+local first_key, argument = 4, 10
 local last_sent = 0
 for _ = 1, threads do
   local last_key = first_key + keys_per_thread - 1

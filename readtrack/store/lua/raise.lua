@@ -1,5 +1,6 @@
 -- Included in the scripts that write positions, behind positions.lua.
--- Takes: call; ALL, LATEST_BOARD, text_of; positions_life (s), most_positions.
+-- Takes: call; ALL, LATEST_BOARD, text_of; now (µs); changed, the key in which it notes what changed, or nil;
+--   positions_life (s), most_positions.
 -- Gives: raise, which raises positions of a reader: a list of fields and times in turn. They never fall.
 local SPARE = 25 -- a full hash loses so many positions at once, because it is looked through each time
 
@@ -50,4 +51,5 @@ local function raise(positions, fields_and_times)
   call('HSET', positions, unpack(values))
   call('EXPIRE', positions, positions_life)
   if call('HLEN', positions) > most_positions then shorten(positions) end
+  if changed then call('ZADD', changed, text_of(now), positions) end
 end

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from readtrack.store import keys, scripts
+from readtrack.store.read_state import copies
 from readtrack.store.read_state.positions import BOARD, lifetime, raised, tags_of
 from readtrack.store.scripts import Call
 
@@ -36,7 +37,8 @@ def carry(
         return []
     if row is keys.thread_news:
         new_name = keys.thread_news(renamed(parts["subject"]))
-        _add(new_name, {_renamed_member(member, renamed): time for member, time in members})
+        _add(new_name, {renamed_member(member, renamed): time for member, time in members})
+        copies.mark_keys_changed([new_name])
         return [new_name]
     label = renamed(parts["model"])
     board = renamed(parts["board"])
@@ -56,14 +58,15 @@ def _carry_positions(
     content: list[tuple[str, int]] = scripts.run(
         Call("HGETALL", [name], (), _pairs_of_hash), patient=True
     )
-    times = {_renamed_member(field, renamed): time for field, time in content}
+    times = {renamed_member(field, renamed): time for field, time in content}
     label = renamed(parts["model"])
     calls = []
     for tag, fields in tags_of(label, times).items():
         new_name = keys.positions(tag, label, parts["reader"])
-        calls.append(raised(new_name, {field: times[field] for field in fields}))
+        fields_of_tag = {field: times[field] for field in fields}
+        calls.append(raised(new_name, fields_of_tag, tag=tag))
     scripts.run_all(*calls, patient=True)
-    return [call.keys[0] for call in calls]
+    return [call.keys[1] for call in calls]
 
 
 def _pairs_of_hash(answer: Any) -> list[tuple[str, int]]:
@@ -73,7 +76,7 @@ def _pairs_of_hash(answer: Any) -> list[tuple[str, int]]:
     return scripts.pairs(answer)
 
 
-def _renamed_member(member: str, renamed: Callable[[str], str]) -> str:
+def renamed_member(member: str, renamed: Callable[[str], str]) -> str:
     """Returns the member with the new name of the board or the post in it. Keys of threads stay."""
     if member.startswith(BOARD):
         return BOARD + renamed(member.removeprefix(BOARD))

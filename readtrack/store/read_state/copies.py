@@ -5,13 +5,13 @@ has that time, and once SQL has the copy, the entry is removed unless the state 
 copies may overlap, repeat, be late and be lost.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from readtrack.store import clock, keys, scanning, scripts
 from readtrack.store.connection import OutOfMemoryError, connect
-from readtrack.store.read_state import ordinals
+from readtrack.store.read_state import ordinals, times
 from readtrack.store.read_state.by_model import STRATEGIES, strategy_of
 from readtrack.store.read_state.forms import ROWS
 from readtrack.store.scripts import Call
@@ -44,8 +44,15 @@ FORM_BY_FAMILY = {family_of(row): form for form in STRATEGIES.values() for row i
 FAMILIES_BY_ORDINAL = frozenset(family_of(form.by_ordinal) for form in STRATEGIES.values())
 
 
-def changed(tag: str) -> list[str]:
-    """Returns the subjects of the partition whose read state changed since SQL got a copy.
+class Changed(NamedTuple):
+    """What changed in a partition since SQL got a copy."""
+
+    subjects: list[str]  # of categories
+    times: list[str]  # names of keys of positions
+
+
+def changed(tag: str) -> Changed:
+    """Returns what changed in the partition since SQL got a copy.
 
     Forgets the changes of states that are not in use, by READ_STATE and READERS. Raises
     redis.RedisError.
@@ -54,16 +61,19 @@ def changed(tag: str) -> list[str]:
         Call("ZRANGE", [keys.reads_changed(tag)], (0, -1), scripts.names), patient=True
     )
     subjects: dict[str, None] = {}
+    times_in_use = []
     unused = []
     for name in key_names:
         row, parts = keys.parse(name)
-        if row in ROWS and row is strategy_of(parts["subject"]).key():
+        if times.is_used(row, parts):
+            times_in_use.append(name)
+        elif row in ROWS and row is strategy_of(parts["subject"]).key():
             subjects[parts["subject"]] = None
         else:
             unused.append(name)
     for portion in scripts.sliced(unused):
         scripts.run(Call("ZREM", [keys.reads_changed(tag)], portion, int), patient=True)
-    return [*subjects]
+    return Changed([*subjects], times_in_use)
 
 
 class Changes(NamedTuple):
@@ -117,13 +127,26 @@ def forget_changes(stored: Sequence[Copy]) -> None:
 
     The copies are of one partition. Raises redis.RedisError.
     """
-    arguments: list[str] = []
+    changed_at = {}
     for copy in stored:
-        if copy.changed:
-            arguments += [ROW_BY_FAMILY[copy.family](copy.subject), copy.changed]
+        changed_at[ROW_BY_FAMILY[copy.family](copy.subject)] = copy.changed
+    if stored:
+        forget_keys(keys.tag(stored[0].subject), changed_at)
+
+
+def forget_keys(tag: str, changed_at: Mapping[str, str]) -> None:
+    """Forgets that keys of the partition changed, unless they changed again since.
+
+    `changed_at` has the times that their copies have, by the names of the keys. Raises
+    redis.RedisError.
+    """
+    arguments: list[str] = []
+    for name, time in changed_at.items():
+        if time:
+            arguments += [name, time]
     if arguments:
-        changes = keys.reads_changed(keys.tag(stored[0].subject))
-        scripts.run(Call("forget_changes", [changes], arguments, int), patient=True)
+        call = Call("forget_changes", [keys.reads_changed(tag)], arguments, int)
+        scripts.run(call, patient=True)
 
 
 def mark_changed(subjects: Collection[str]) -> None:
@@ -131,13 +154,18 @@ def mark_changed(subjects: Collection[str]) -> None:
 
     A Redis whose memory is full takes no note. Then the next archive does.
     """
+    mark_keys_changed([strategy_of(subject).key()(subject) for subject in subjects])
+
+
+def mark_keys_changed(key_names: Sequence[str]) -> None:
+    """Notes that these keys of read state changed, like `mark_changed`."""
     now = int(clock.now().timestamp() * 1_000_000)
     calls = []
-    for portion in scripts.parted(subjects):
+    for portion in scripts.parted(key_names, tag_of=keys.tag_in):
         arguments: list[int | str] = []
-        for subject in portion:
-            arguments += [now, strategy_of(subject).key()(subject)]
-        calls.append(Call("ZADD", [keys.reads_changed(keys.tag(portion[0]))], arguments, int))
+        for name in portion:
+            arguments += [now, name]
+        calls.append(Call("ZADD", [keys.reads_changed(keys.tag_in(portion[0]))], arguments, int))
     with suppress(OutOfMemoryError):
         scripts.run_all(*calls, patient=True)
 
@@ -155,10 +183,22 @@ def mark_all_changed(tag: str) -> None:
             if row is not None and parts["tag"] == tag and row in (*ROWS, keys.published):
                 subjects[parts["subject"]] = None
         mark_changed(subjects)
+    mark_all_times_changed(tag)
     numbers = client.hscan_iter(keys.readers(tag), count=scripts.SLICE)
     for portion in scripts.sliced([*numbers]):
         with suppress(OutOfMemoryError):
             client.zadd(keys.readers_new(tag), {name: int(number) for name, number in portion})
+
+
+def mark_all_times_changed(tag: str) -> None:
+    """Notes that all keys of positions of a partition changed. Raises redis.RedisError."""
+    for key_names in scanning.key_batches(f"{keys.positions.family}*{tag}:*"):
+        of_tag = []
+        for name in key_names:
+            row, parts = keys.parse(name)
+            if row in times.ROWS and parts["tag"] == tag:
+                of_tag.append(name)
+        mark_keys_changed(of_tag)
 
 
 def restore(rows: Sequence[Copy]) -> bool:

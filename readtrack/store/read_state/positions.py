@@ -90,7 +90,8 @@ class Positions(Strategy):
         self, reader: Reader, subjects: Sequence[str], *, page: PageTime, absent: Any = ...
     ) -> Call[tuple[str, ...]]:
         tag = keys.tag(subjects[0])
-        key_names = self.first_keys(reader, tag)
+        began, *own_keys = self.first_keys(reader, tag)
+        key_names = [began, keys.reads_changed(tag), *own_keys]
         key_names += [keys.thread_news(subject) for subject in subjects]
         arguments = (
             kept_for(),
@@ -105,7 +106,11 @@ class Positions(Strategy):
 
     def publish(self, publications: Sequence[Publication]) -> Call[int]:
         tag = keys.tag(publications[0].subject)
-        key_names = [keys.reads_began(tag), keys.positions_start(tag, self.label)]
+        key_names = [
+            keys.reads_began(tag),
+            keys.reads_changed(tag),
+            keys.positions_start(tag, self.label),
+        ]
         keys_per_thread = 3 + len(ROWS)
         arguments: list[str | int] = [
             kept_for(),
@@ -148,12 +153,14 @@ class Positions(Strategy):
         """Not used: `start` marks all threads at once."""
         raise NotImplementedError
 
-    def start(self, *, as_of: int) -> list[Call[bool]]:
-        """Returns calls that mark all threads read for everybody up to that time (µs)."""
-        return [
-            Call("SET", [keys.positions_start(tag, self.label)], (as_of, "EX", lifetime()), bool)
-            for tag in keys.tags()
-        ]
+    def start(self, *, as_of: int) -> list[Call[Any]]:
+        """Returns calls that mark all threads read for everybody up to that time (µs), in order."""
+        calls: list[Call[Any]] = []
+        for tag in keys.tags():
+            name = keys.positions_start(tag, self.label)
+            calls.append(Call("SET", [name], (as_of, "EX", lifetime()), bool))
+            calls.append(Call("ZADD", [keys.reads_changed(tag)], (as_of, name), int))
+        return calls
 
     def mark_all(
         self, reader: Reader, *, page: PageTime, board: str = "", absent: Any = ...
@@ -169,7 +176,11 @@ class Positions(Strategy):
         arguments = (page.age, page.began, lifetime(), MOST_POSITIONS, field)
         calls = []
         for tag in keys.tags():
-            key_names = [keys.reads_began(tag), self.positions_key(reader, tag)]
+            key_names = [
+                keys.reads_began(tag),
+                keys.reads_changed(tag),
+                self.positions_key(reader, tag),
+            ]
             calls.append(Call("mark_all_positions", key_names, arguments, int, absent))
         return calls
 
@@ -181,7 +192,8 @@ class Positions(Strategy):
         calls = []
         for portion in scripts.parted([*times]):
             fields = {key_in(subject): times[subject] for subject in portion}
-            calls.append(raised(self.positions_key(reader, keys.tag(portion[0])), fields))
+            tag = keys.tag(portion[0])
+            calls.append(raised(self.positions_key(reader, tag), fields, tag=tag))
         return calls
 
     def enter(self, subject: str, *, published: int, boards: Sequence[str]) -> list[Call[int]]:
@@ -213,7 +225,8 @@ class Positions(Strategy):
             key_in(subject),
         ]
         arguments += map(board_name, boards)
-        return Call("place_thread", [keys.thread_news(subject)], arguments, int)
+        key_names = [keys.reads_changed(keys.tag(subject)), keys.thread_news(subject)]
+        return Call("place_thread", key_names, arguments, int)
 
     def first_keys(self, reader: Reader, tag: str) -> list[str]:
         """Returns the keys that each script needs which reads for a reader: when the Redis of the
@@ -299,7 +312,7 @@ class Boards(Strategy):
         """
         names = {board_name(subject): time for subject, time in times.items()}
         return [
-            raised(threads.positions_key(reader, tag), names)
+            raised(threads.positions_key(reader, tag), names, tag=tag)
             for threads in self.threads
             for tag in keys.tags()
         ]
@@ -333,12 +346,15 @@ def lifetime() -> int:
     return max(1, conf.READ_DAYS * keys.DAY)
 
 
-def raised(key_name: str, times: Mapping[str, int]) -> Call[int]:
-    """Returns the call that raises positions in one hash, by their names in it."""
+def raised(key_name: str, times: Mapping[str, int], *, tag: str) -> Call[int]:
+    """Returns the call that raises positions in one hash, by their names in it.
+
+    `tag` is that of the hash's partition.
+    """
     arguments: list[str | int] = [lifetime(), MOST_POSITIONS]
     for name, time in times.items():
         arguments += [name, time]
-    return Call("raise_positions", [key_name], arguments, int)
+    return Call("raise_positions", [keys.reads_changed(tag), key_name], arguments, int)
 
 
 def tags_of(label: str, names: Iterable[str]) -> dict[str, list[str]]:

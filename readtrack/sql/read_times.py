@@ -1,0 +1,177 @@
+"""SQL's copies of the keys of positions, in case that Redis loses them."""
+
+import json
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+
+from django.utils import timezone
+
+from readtrack.conf import conf
+from readtrack.hits.readers import Reader
+from readtrack.models import ReadTimes
+from readtrack.sql import databases
+from readtrack.store import keys, read_state
+from readtrack.store.read_state import carrying, times
+from readtrack.store.read_state.times import TimesCopy
+from readtrack.subjects import label_in, subject_column
+
+ROWS_AT_ONCE = 500
+FIELDS = ("name", "tag", "times", "stored")
+
+
+def exist() -> bool:
+    """Returns True if SQL has copies for a model that has positions. Raises django.db.Error."""
+    return read_state.has_positions() and databases.rows(ReadTimes).exists()
+
+
+def store(copies: Sequence[TimesCopy]) -> None:
+    """Stores copies, each joined with the one that SQL has. Raises django.db.Error."""
+    if copies:
+        databases.retried(databases.of(ReadTimes), partial(_store, copies))
+
+
+def _store(copies: Sequence[TimesCopy]) -> None:
+    """Stores copies, as `store` does, in one transaction."""
+    database = databases.of(ReadTimes)
+    copy_by_key = {subject_column(copy.name): copy for copy in copies}
+    key_names = sorted(copy_by_key)  # so that two flushes lock rows in the same order
+    rows = databases.rows(ReadTimes).filter(key__in=key_names).order_by("key")
+    with databases.own_transaction(database):
+        existing = set(rows.values_list("key", flat=True))
+        missing = [copy_by_key[key] for key in key_names if key not in existing]
+        # Empty at first, because only rows that exist can be locked.
+        empty_rows = [_row(copy._replace(times={})) for copy in missing]
+        databases.rows(ReadTimes).bulk_create(empty_rows, ignore_conflicts=True)
+        joined = []
+        for row in rows.select_for_update():
+            copy = copy_by_key[row.key]
+            times_in_sql = _times(row)
+            merged = times.merged(copy.name, times_in_sql, copy.times)
+            if merged != times_in_sql:
+                joined.append(_row(copy._replace(times=merged)))
+        # MySQL knows by itself which columns are unique, and Django refuses to be given them.
+        unique_fields = None
+        if database.features.supports_update_conflicts_with_target:
+            unique_fields = ["key"]
+        databases.rows(ReadTimes).bulk_create(
+            joined, update_conflicts=True, update_fields=FIELDS, unique_fields=unique_fields
+        )
+
+
+def _row(copy: TimesCopy) -> ReadTimes:
+    """Returns the row for a copy."""
+    return ReadTimes(
+        key=subject_column(copy.name),
+        name=copy.name,
+        tag=keys.tag_in(copy.name),
+        times=zlib.compress(json.dumps(dict(copy.times)).encode()),
+    )
+
+
+def _times(row: ReadTimes) -> dict[str, int]:
+    """Returns the times of a row, by name."""
+    content: dict[str, int] = json.loads(zlib.decompress(bytes(row.times)))
+    return content
+
+
+def restore(tag: str) -> bool:
+    """Gives the Redis of a partition what SQL has of it.
+
+    Returns False if it has begun meanwhile: another process was first. Raises redis.RedisError or
+    django.db.Error.
+    """
+    if not read_state.has_positions():
+        return True
+    last = ""
+    while True:
+        rows = databases.rows(ReadTimes).filter(tag=tag, key__gt=last).order_by("key")
+        portion = list(rows[:ROWS_AT_ONCE])
+        if not portion:
+            return True
+        last = portion[-1].key
+        if not times.restore(tag, [TimesCopy(row.name, _times(row)) for row in portion]):
+            return False
+
+
+def delete(subjects: Iterable[str]) -> None:
+    """Deletes the copies of the publications of these threads. Raises django.db.Error."""
+    threads = [name for name in subjects if read_state.positions_of(label_in(name)) is not None]
+    if threads:
+        names = [times.short(keys.thread_news(thread)) for thread in threads]
+        rows = databases.rows(ReadTimes).filter(key__in=[*map(subject_column, names)])
+        rows.delete()
+
+
+def delete_old() -> None:
+    """Deletes copies of what says nothing any more, because of READ_DAYS. Raises django.db.Error."""
+    oldest = timezone.now() - timedelta(days=conf.READ_DAYS)
+    databases.rows(ReadTimes).filter(stored__lt=oldest).delete()
+
+
+def erase(names_of_reader: Sequence[Reader | None], *, is_dry_run: bool = False) -> int:
+    """Deletes the copies of the positions of a reader, by all names. Returns their number.
+
+    With `is_dry_run` nothing is changed. Raises django.db.Error.
+    """
+    erased = 0
+    for reader in names_of_reader:
+        if reader is None:  # a user without a number
+            continue
+        rows = databases.rows(ReadTimes).filter(name__endswith=f":{reader}")
+        of_reader = []
+        for key, name in rows.values_list("key", "name"):
+            row, _ = times.parse(name)
+            if row is keys.positions:
+                of_reader.append(key)
+        erased += len(of_reader)
+        if not is_dry_run:
+            databases.rows(ReadTimes).filter(key__in=of_reader).delete()
+    return erased
+
+
+def rename(before: str, after: str) -> None:
+    """Gives the copies about a model or an object, by its label or subject, the new name.
+
+    Raises django.db.Error.
+    """
+
+    def renamed(name: str) -> str:
+        if name == before or name.startswith(f"{before}:"):
+            return after + name.removeprefix(before)
+        return name
+
+    last = ""
+    while True:
+        rows = databases.rows(ReadTimes).filter(name__contains=f":{before}", key__gt=last)
+        portion = list(rows.order_by("key")[:ROWS_AT_ONCE])
+        if not portion:
+            return
+        last = portion[-1].key
+        copies = []
+        outdated = []
+        for row in portion:
+            copy = _renamed(row, renamed)
+            if copy.name != row.name:
+                copies.append(copy)
+                outdated.append(row.key)
+        store(copies)
+        databases.rows(ReadTimes).filter(key__in=outdated).delete()
+
+
+def _renamed(row: ReadTimes, renamed: Callable[[str], str]) -> TimesCopy:
+    """Returns the row as a copy with the new names."""
+    key_row, parts = times.parse(row.name)
+    if key_row is None:
+        return TimesCopy(row.name, {})
+    new_parts = {**parts}
+    for part in ("subject", "model"):
+        if part in parts:
+            new_parts[part] = renamed(parts[part])
+    tag = keys.tag(new_parts["subject"]) if "subject" in parts else parts["tag"]
+    name = times.short(key_row.placed(new_parts, tag=tag))
+    content: Mapping[str, int] = _times(row)
+    return TimesCopy(
+        name, {carrying.renamed_member(member, renamed): time for member, time in content.items()}
+    )

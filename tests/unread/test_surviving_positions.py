@@ -1,0 +1,329 @@
+"""Read state by positions, after Redis has lost its data."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.utils import timezone
+from pytest_django import Settings
+from redis import Redis
+
+from readtrack import renames, reports, tasks, tracker
+from readtrack.conf import conf
+from readtrack.doctor.report import examine
+from readtrack.flush.run import flush
+from readtrack.models import PendingPublication, ReadTimes
+from readtrack.sql import read_states, read_times
+from readtrack.store import keys
+from readtrack.store.read_state import copies, times
+from readtrack.subjects import subject_of
+from readtrack.unread import starting
+from tests.site.models import Board, Forum, Reply, Thread
+from tests.support import factories, forum
+from tests.support.interference import dump, restore
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
+
+
+@pytest.fixture(
+    autouse=True,
+    params=[{}, {"READERS": "ordinal", "PARTITIONS": 16}],
+    ids=["1 partition", "16 partitions"],
+)
+def _forum(request: pytest.FixtureRequest, settings: Settings) -> Iterator[None]:
+    with forum.forum(settings, **request.param):
+        yield
+
+
+@pytest.fixture
+def ann() -> User:
+    return factories.user()
+
+
+@pytest.fixture
+def bob() -> User:
+    return factories.user()
+
+
+@pytest.fixture
+def boards() -> list[Board]:
+    help_forum = Forum.objects.create(name="Help")
+    return [Board.objects.create(forum=help_forum, name=name) for name in ("Django", "Redis")]
+
+
+@pytest.fixture
+def threads(boards: list[Board]) -> list[Thread]:
+    """Three threads with two replies, two of them in the first board."""
+    made = [Thread.objects.create(board=board) for board in (boards[0], boards[0], boards[1])]
+    for thread in made * 2:
+        Reply.objects.create(thread=thread)
+    return made
+
+
+def lose(redis: Redis) -> None:
+    redis.flushdb()
+    read_states.ask_again()
+
+
+def unread(user: User, *objs: Any) -> list[bool]:
+    found = reports.unread(user, objs)
+    return [obj in found for obj in objs]
+
+
+@pytest.mark.usefixtures("database")
+def test_what_was_read_is_read_after_redis_lost_its_data(
+    ann: User, bob: User, threads: list[Thread], redis: Redis
+) -> None:
+    tracker.mark_read(ann, threads[:2])
+    last = Reply.objects.create(thread=threads[0])
+    flush(only_changed=True)
+    assert not PendingPublication.objects.exists()
+    lose(redis)
+    tracker.mark_read(bob, threads)  # nothing is marked
+    tracker.mark_all_read(bob, Thread)
+    assert unread(ann, *threads) == [False] * 3  # no dots while they are not known
+    assert reports.first_unread(ann, threads[0].replies) is None
+    flush(only_changed=True)
+    assert unread(ann, *threads) == [True, False, True]
+    assert unread(bob, *threads) == [True] * 3
+    assert reports.unread_counts(ann, threads)[threads[0]] == 1
+    assert reports.first_unread(ann, threads[0].replies) == last
+    assert redis.ttl(times.short(keys.thread_news(subject_of(threads[0])))) > 0
+
+
+def test_boards_get_their_dots_back(
+    ann: User, bob: User, boards: list[Board], threads: list[Thread], redis: Redis
+) -> None:
+    tracker.mark_read(ann, threads[:2])
+    flush()
+    lose(redis)
+    flush()
+    assert unread(ann, *boards, boards[0].forum) == [False, True, True]
+    assert unread(bob, *boards, boards[0].forum) == [True, True, True]
+
+
+def test_what_was_marked_as_a_whole_is_read(
+    ann: User, bob: User, boards: list[Board], threads: list[Thread], redis: Redis
+) -> None:
+    tracker.mark_all_read(ann, Thread)
+    tracker.mark_all_read(bob, Thread, within=boards[0])
+    flush()
+    lose(redis)
+    flush()
+    assert unread(ann, *threads, *boards) == [False] * 5
+    assert unread(bob, *threads, *boards) == [False, False, True, False, True]
+
+
+def test_a_start_as_read_is_not_forgotten(ann: User, threads: list[Thread], redis: Redis) -> None:
+    starting.start_as_read(Thread)
+    flush()
+    lose(redis)
+    flush()
+    Reply.objects.create(thread=threads[0])
+    assert unread(ann, *threads) == [True, False, False]
+
+
+def test_news_that_sql_has_no_copy_of_lights_its_dot(
+    ann: User, threads: list[Thread], redis: Redis
+) -> None:
+    tracker.mark_read(ann, threads)
+    flush()
+    Reply.objects.create(thread=threads[0])
+    lose(redis)
+    Reply.objects.create(thread=threads[1])  # waits
+    assert PendingPublication.objects.filter(sent=None).count() == 1
+    flush()
+    assert unread(ann, *threads) == [True, True, False]
+    flush()
+    assert not PendingPublication.objects.exists()
+
+
+def test_an_older_snapshot_is_brought_up_to_date(
+    ann: User, bob: User, boards: list[Board], threads: list[Thread], redis: Redis
+) -> None:
+    tracker.mark_read(ann, threads)
+    flush()
+    snapshot = dump(redis)
+    Reply.objects.create(thread=threads[0])
+    threads[1].board = boards[1]
+    threads[1].save()
+    Reply.objects.create(thread=threads[1])
+    tracker.mark_read(bob, threads)
+    flush()
+    restore(redis, snapshot)
+    flush(only_changed=True)
+    assert unread(ann, *threads) == [True, True, False]
+    assert unread(bob, *threads) == [False] * 3
+    tracker.mark_read(ann, threads[:1])
+    assert unread(ann, *boards) == [False, True]
+
+
+def test_what_a_snapshot_has_and_sql_lacks_is_copied(
+    ann: User, threads: list[Thread], redis: Redis
+) -> None:
+    tracker.mark_read(ann, threads)
+    flush()
+    snapshot = dump(redis)
+    flush()
+    ReadTimes.objects.all().delete()
+    restore(redis, snapshot)
+    flush()
+    lose(redis)
+    flush()
+    Reply.objects.create(thread=threads[0])
+    assert unread(ann, *threads) == [True, False, False]
+    assert reports.unread_counts(ann, threads)[threads[0]] == 1
+
+
+def test_news_that_a_replica_never_got_is_sent_again(
+    ann: User, threads: list[Thread], redis: Redis
+) -> None:
+    tracker.mark_read(ann, threads)
+    flush()
+    snapshot = dump(redis)
+    Reply.objects.create(thread=threads[0])
+    restore(redis, snapshot)  # it knows of the last flush, so nothing else shows the loss
+    assert unread(ann, threads[0]) == [False]
+    tasks.flush_changed()
+    tasks.flush_changed()
+    assert unread(ann, threads[0]) == [True]
+
+
+def test_a_publication_that_was_sent_twice_leaves_the_outbox(threads: list[Thread]) -> None:
+    flush()
+    Reply.objects.create(thread=threads[0])
+    PendingPublication.objects.update(sent=None)  # the process died before it noted that
+    tasks.flush_changed()
+    tasks.flush_changed()
+    assert not PendingPublication.objects.exists()
+    assert reports.unread_counts(factories.user(), threads)[threads[0]] == 3
+
+
+def test_an_erased_reader_leaves_the_copies(
+    ann: User, bob: User, threads: list[Thread], redis: Redis
+) -> None:
+    tracker.mark_read(ann, threads)
+    tracker.mark_read(bob, threads)
+    flush()
+    expected = len({keys.tag(subject_of(thread)) for thread in threads})
+    assert tracker.erase(ann.pk, is_dry_run=True).copies == expected
+    assert tracker.erase(ann.pk).copies == expected
+    assert tracker.erase(ann.pk).copies == 0
+    lose(redis)
+    flush()
+    assert unread(ann, *threads) == [True] * 3
+    assert unread(bob, *threads) == [False] * 3
+
+
+def test_a_deleted_thread_leaves_the_copies(ann: User, threads: list[Thread], redis: Redis) -> None:
+    flush()
+    pk = threads[0].pk
+    threads[0].delete()
+    flush()
+    lose(redis)
+    flush()
+    thread = Thread.objects.create(pk=pk)
+    assert unread(ann, thread) == [False]
+
+
+def test_the_copies_of_a_renamed_thread_follow(
+    ann: User, threads: list[Thread], redis: Redis
+) -> None:
+    flush()
+    old = subject_of(threads[0])
+    renames.rename_subject(old, "site.thread:9000", using=None)
+    flush()
+    lose(redis)
+    flush()
+    assert unread(ann, Thread(pk=9000)) == [True]
+    assert not ReadTimes.objects.filter(name__endswith=f":{old}").exists()
+
+
+def test_the_copies_of_a_renamed_model_follow() -> None:
+    name = f"positions{keys.tag('old.topic:1')}:old.topic:7"
+    read_times.store([times.TimesCopy(name, {"1": 200, "@old.topic:1": 300})])
+    news = times.short(keys.thread_news("old.topic:1"))
+    read_times.store([times.TimesCopy(news, {"old.topic:8": 200, "site.reply:1": 300})])
+    read_times.rename("old.topic", "site.thread")
+    copied = {row.name: read_times._times(row) for row in ReadTimes.objects.all()}
+    new_news = times.short(keys.thread_news("site.thread:1"))
+    assert copied == {
+        name.replace("old.topic", "site.thread"): {"1": 200, "@site.thread:1": 300},
+        new_news: {"site.thread:8": 200, "site.reply:1": 300},
+    }
+
+
+def test_the_copies_follow_to_new_partitions(
+    ann: User, threads: list[Thread], redis: Redis, settings: Settings
+) -> None:
+    tracker.mark_read(ann, threads[:2])
+    flush()
+    more = 16 if conf.PARTITIONS == 1 else 64
+    settings.READTRACK = {**settings.READTRACK, "PARTITIONS": more}
+    call_command("readtrack", "repartition", verbosity=0)
+    flush()
+    lose(redis)
+    flush()
+    assert unread(ann, *threads) == [False, False, True]
+
+
+def test_what_did_not_change_is_copied_once(
+    ann: User, threads: list[Thread], django_assert_num_queries: Any
+) -> None:
+    tracker.mark_read(ann, threads)
+    flush()
+    for tag in keys.tags():
+        assert copies.changed(tag) == ([], [])
+    tracker.mark_read(ann, threads)
+    tracker.resend()
+    for tag in keys.tags():
+        assert copies.changed(tag) == ([], [])
+
+
+def test_a_change_during_a_copy_is_copied_by_the_next_flush(
+    ann: User, threads: list[Thread]
+) -> None:
+    flush()
+    tag = keys.tag(subject_of(threads[0]))
+    tracker.mark_read(ann, threads[:1])
+    [[copy]] = times.copies(tag, copies.changed(tag).times)
+    Reply.objects.create(thread=threads[0])
+    tracker.mark_read(ann, threads[:1])
+    copies.forget_keys(tag, {copy.name: copy.changed})
+    assert copy.name in copies.changed(tag).times
+
+
+def test_of_two_copies_the_later_times_stay() -> None:
+    name = "positions:site.thread:7"
+    read_times.store([times.TimesCopy(name, {"*": 150, "1": 200, "2": 500})])
+    read_times.store([times.TimesCopy(name, {"*": 300, "1": 400, "2": 450})])
+    assert read_times._times(ReadTimes.objects.get()) == {"*": 300, "1": 400, "2": 500}
+    read_times.store([times.TimesCopy(name, {"*": 450})])
+    assert read_times._times(ReadTimes.objects.get()) == {"*": 450, "2": 500}
+
+
+def test_an_archive_forgets_what_is_older_than_read_days(threads: list[Thread]) -> None:
+    flush()
+    row = ReadTimes.objects.first()
+    assert row is not None
+    old = timezone.now() - timedelta(days=conf.READ_DAYS + 1)
+    ReadTimes.objects.filter(pk=row.pk).update(stored=old)
+    flush(must_archive=True)
+    assert not ReadTimes.objects.filter(pk=row.pk).exists()
+    assert ReadTimes.objects.exists()
+
+
+def test_the_doctor_tells_of_lost_positions(ann: User, threads: list[Thread], redis: Redis) -> None:
+    def level() -> str:
+        [finding] = [each for each in examine() if each.name == "read state"]
+        return finding.level
+
+    flush()
+    assert level() == "ok"
+    lose(redis)
+    assert level() == "error"
+    flush()
+    assert level() == "ok"
