@@ -17,6 +17,7 @@ from readtrack.store import keys, read_state
 from readtrack.store.connection import server_time
 from readtrack.store.read_state import copies, times
 from readtrack.store.read_state.copies import Copy
+from readtrack.store.read_state.times import TimesCopy
 from readtrack.subjects import label_in
 from readtrack.unread import outbox
 from readtrack.unread.outbox import Pending
@@ -67,28 +68,36 @@ def store(tags: Sequence[str], sent: Mapping[str, Sequence[Pending]], *, is_full
 
 def _store_times(tag: str, changed: Sequence[str], sent: Mapping[str, Sequence[Pending]]) -> int:
     """Stores copies of keys of positions of one partition. Returns their number."""
+    news_by_name = _news_by_name(sent)
+    number = 0
+    for portion in times.copies(tag, [*dict.fromkeys([*changed, *news_by_name])]):
+        # Redis has nothing of a thread that was deleted.
+        read_times.store([copy for copy in portion if copy.times])
+        for copy in portion:
+            _settle_news(news_by_name.get(keys.prefix() + copy.name, ()), copy)
+        copies.forget_keys(tag, {keys.prefix() + copy.name: copy.changed for copy in portion})
+        number += len(portion)
+    return number
+
+
+def _news_by_name(sent: Mapping[str, Sequence[Pending]]) -> dict[str, Sequence[Pending]]:
+    """Returns what was published in threads, by the name of the thread's key in Redis."""
     news_by_name: dict[str, Sequence[Pending]] = {}
     for subject, publications in sent.items():
         if read_state.positions_of(label_in(subject)) is not None:
             news_by_name[keys.thread_news(subject)] = publications
         elif not read_state.knows_readers(subject):  # a board, which has no read state itself
             outbox.delete(publications)
-    number = 0
-    for portion in times.copies(tag, [*dict.fromkeys([*changed, *news_by_name])]):
-        read_times.store([copy for copy in portion if copy.times])
-        in_copies: list[Pending] = []
-        lost: list[Pending] = []  # a replica became the primary before it had got them
-        for copy in portion:
-            for news in news_by_name.get(keys.prefix() + copy.name, ()):
-                if news.sent <= copy.last:
-                    in_copies.append(news)
-                else:
-                    lost.append(news)
-        outbox.delete(in_copies)
-        outbox.send_again(lost)
-        copies.forget_keys(tag, {keys.prefix() + copy.name: copy.changed for copy in portion})
-        number += len(portion)
-    return number
+    return news_by_name
+
+
+def _settle_news(publications: Sequence[Pending], copy: TimesCopy) -> None:
+    """Deletes those publications from the outbox that the copy of their thread has."""
+    if not publications:
+        return
+    outbox.delete([news for news in publications if news.sent <= copy.last])
+    # A replica became the primary before it had got the publication.
+    outbox.send_again([news for news in publications if news.sent > copy.last])
 
 
 def _store(portion: Sequence[Copy], sent: Mapping[str, Sequence[Pending]]) -> int:

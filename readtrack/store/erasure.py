@@ -17,7 +17,7 @@ class Erased(NamedTuple):
     keys: int  # keys that were removed
     members: int  # sets of which the user was removed
     bits: int  # bitmaps, and strings of 4 bytes a reader, in which the user's place was cleared
-    copies: int = 0  # such bitmaps and strings in SQL
+    copies: int = 0  # such bitmaps and strings in SQL, and copies of the user's positions
 
 
 class Position(NamedTuple):

@@ -69,8 +69,8 @@ def lose(redis: Redis) -> None:
 
 
 def unread(user: User, *objs: Any) -> list[bool]:
-    found = reports.unread(user, objs)
-    return [obj in found for obj in objs]
+    unread_objs = reports.unread(user, objs)
+    return [obj in unread_objs for obj in objs]
 
 
 @pytest.mark.usefixtures("database")

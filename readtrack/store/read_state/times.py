@@ -77,11 +77,11 @@ def copies(tag: str, key_names: Sequence[str]) -> Iterator[list[TimesCopy]]:
         answers = scripts.run(call, patient=True)
         if answers is None:
             return
-        found = []
+        copies_of_portion = []
         for name, (changed, *content) in zip(portion, answers, strict=False):
             times = dict(scripts.pairs(content))
-            found.append(TimesCopy(short(name), times, changed.decode()))
-        yield found
+            copies_of_portion.append(TimesCopy(short(name), times, changed.decode()))
+        yield copies_of_portion
         start += len(answers)
 
 
