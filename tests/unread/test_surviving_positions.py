@@ -173,9 +173,24 @@ def test_what_a_snapshot_has_and_sql_lacks_is_copied(
     flush()
     lose(redis)
     flush()
+    assert unread(ann, *threads) == [False] * 3
+    assert unread(factories.user(), *threads) == [True] * 3
+
+
+def test_a_redis_that_has_not_begun_shows_nothing_and_marks_nothing(
+    ann: User, boards: list[Board], threads: list[Thread], redis: Redis
+) -> None:
+    flush()
+    notes = {tag: redis.getdel(keys.reads_began(tag)) for tag in keys.tags()}
+    assert unread(ann, *threads, *boards) == [False] * 5
+    assert reports.first_unread(ann, threads[0].replies) is None
+    assert tracker.mark_subjects_read(ann.pk, [subject_of(threads[0]), subject_of(boards[1])]) == []
+    tracker.mark_all_read(ann, Thread)
     Reply.objects.create(thread=threads[0])
-    assert unread(ann, *threads) == [True, False, False]
-    assert reports.unread_counts(ann, threads)[threads[0]] == 1
+    for tag, note in notes.items():
+        redis.set(keys.reads_began(tag), str(note))
+    assert unread(ann, *threads, *boards) == [True] * 5
+    assert reports.unread_counts(ann, threads)[threads[0]] == 2
 
 
 def test_news_that_a_replica_never_got_is_sent_again(
@@ -327,3 +342,29 @@ def test_the_doctor_tells_of_lost_positions(ann: User, threads: list[Thread], re
     assert level() == "error"
     flush()
     assert level() == "ok"
+
+
+def test_a_redis_that_has_begun_takes_no_copies_and_one_that_has_not_gives_none(
+    ann: User, threads: list[Thread], redis: Redis
+) -> None:
+    subject = subject_of(threads[0])
+    tag = keys.tag(subject)
+    key_name = keys.thread_news(subject)
+    [[copy]] = times.copies(tag, [key_name])
+    redis.delete(key_name)
+    assert not times.restore(tag, [copy])
+    assert not redis.exists(key_name)
+    redis.flushdb()
+    assert list(times.copies(tag, [key_name])) == []
+    assert times.restore(tag, [copy])
+    assert redis.zcard(key_name) == len(copy.times)
+
+
+def test_the_copy_of_a_thread_has_a_bounded_number_of_publications() -> None:
+    name = times.short(keys.thread_news("site.thread:1"))
+    for start in (1000, 1080):
+        publications = {f"site.reply:{number}": number for number in range(start, start + 100)}
+        read_times.store([times.TimesCopy(name, {"@site.board:1": 1, **publications})])
+    copied = read_times._times(ReadTimes.objects.get())
+    assert len(copied) == 101
+    assert min(time for time in copied.values() if time > 1) == 1080
