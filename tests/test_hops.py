@@ -10,8 +10,8 @@ from tests.support import factories
 
 pytestmark = pytest.mark.one_server("a cluster takes more functions")
 
-MOST_OF_PAGE = 28
-MOST_OF_FLUSH = 31
+MOST_OF_PAGE = 27
+MOST_OF_FLUSH = 30
 
 
 @pytest.mark.django_db
