@@ -23,10 +23,11 @@ from readtrack.page.placeholders import (
     PAGE,
     PANEL,
     TEXT,
+    WITH_LIVE,
     WITH_NONCE,
     Placeholder,
 )
-from readtrack.page.shown import LONGEST_NAME, VERSION_WITHOUT_TEXT, name_of
+from readtrack.page.shown import LONGEST_NAME, name_of, version
 from readtrack.page.stream import asked
 from readtrack.reports.reads import reads
 from readtrack.request import Recorder
@@ -120,11 +121,15 @@ def branches(
     return left(f"{start}{unread()}{middle}{read()}{end}", context)
 
 
-def script(context: Any) -> str:
+def script(context: Any, *, live: bool = False, title: bool = False, badge: bool = False) -> str:
     """`{% readtrack_script %}` counts pages that the server does not see, and keeps counts and dots
     up to date.
 
     Belongs at the end of `<body>`. Needs `readtrack.urls` in the site's URLconf.
+
+    `{% readtrack_script live=True %}` lets dots come on and go out without a reload. With
+    `title=True` the number of what is unread on the page stands in the tab's title, with
+    `badge=True` on the icon of the site's app.
     """
     request = _request_of(context)
     recorder = _recorder_of(request)
@@ -142,16 +147,30 @@ def script(context: Any) -> str:
     nonce = _nonce_of_page(context, request, is_shared=recorder.is_shared)
     # The middleware fills in this one, because a page out of `cache_page` needs that of its moment.
     is_of_request = bool(nonce) and nonce == nonce_of(request)
+    is_live = live or title or badge
+    options = WITH_NONCE * is_of_request + WITH_LIVE * is_live
     # The placeholder gives way to the version of the script and the attribute with the token.
-    version_and_token: Placeholder | SafeString = Placeholder(
-        PAGE, name, WITH_NONCE if is_of_request else None
-    )
+    version_and_token: Placeholder | SafeString = Placeholder(PAGE, name, options or None)
     if len(name) > LONGEST_NAME:
         # With an empty token the script sends nothing.
-        version_and_token = SafeString(f'{VERSION_WITHOUT_TEXT}" data-page="')
+        version_and_token = SafeString(f'{version()}" data-page="')
         is_of_request = False
-    attribute = format_html(' nonce="{}"', nonce) if nonce and not is_of_request else ""
-    return format_html('<script src="{}?{}"{} defer></script>', url, version_and_token, attribute)
+    attributes = format_html(' nonce="{}"', nonce) if nonce and not is_of_request else SafeString()
+    if is_live:
+        attributes += _live_attributes(has_title=title, has_badge=badge)
+    return format_html('<script src="{}?{}"{} defer></script>', url, version_and_token, attributes)
+
+
+def _live_attributes(*, has_title: bool, has_badge: bool) -> SafeString:
+    """Returns the attributes of the script's tag that say how the page's dots are kept up to date."""
+    # The name of the dots, which is not known yet, ends the address.
+    url = reverse("readtrack:news", args=["-"]).removesuffix("-")
+    attributes = format_html(' data-news="{}"', url)
+    if has_title:
+        attributes += SafeString(" data-title")
+    if has_badge:
+        attributes += SafeString(" data-badge")
+    return attributes
 
 
 def _nonce_of_page(context: Any, request: Any, *, is_shared: bool) -> str:

@@ -26,7 +26,17 @@ from readtrack.store.read_state.ordinals import field
 from readtrack.store.scripts import Call
 
 __all__ = ["PUBLISHED_FOR", "ROWS", "STRATEGIES", "Publication", "Strategy"]
-__all__ += ["begin", "count_readers", "field", "fill", "marks", "number", "publish", "remove"]
+__all__ += [
+    "begin",
+    "count_readers",
+    "field",
+    "fill",
+    "last_published",
+    "marks",
+    "number",
+    "publish",
+    "remove",
+]
 __all__ += ["strategy_of", "unpublish", "unread"]
 
 
@@ -101,6 +111,18 @@ def unpublish(subjects: Sequence[str], *, token_start: str) -> list[Call[int]]:
         for portion in scripts.parted(group):
             calls += strategy.unpublish(portion, token_start=token_start)
     return calls
+
+
+def last_published(subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
+    """Returns calls that read the times of the last publications (µs by Redis's clock), by subject.
+
+    Categories without a known time are left out: nothing was published to them for long.
+    """
+    return [
+        strategy.last_published(portion)
+        for strategy, group in _by_strategy(subjects).items()
+        for portion in scripts.parted(group)
+    ]
 
 
 def fill(subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:

@@ -142,6 +142,14 @@ class Strategy:
             key_names.append(keys.readers(tag))
         return Call(f"publish_{self.name}", key_names, arguments, int)
 
+    def last_published(self, subjects: Sequence[str]) -> Call[dict[str, int]]:
+        """Reads the times of the last publications (µs by Redis's clock), by subject.
+
+        Leaves out the categories whose time Redis does not keep any more.
+        """
+        key_names = [keys.published(subject) for subject in subjects]
+        return Call("MGET", key_names, (), partial(_times, subjects), absent={})
+
     def unpublish(self, subjects: Sequence[str], *, token_start: str) -> list[Call[int]]:
         """Takes publications whose tokens begin so back. Returns no calls if the form cannot."""
         return []
@@ -231,6 +239,12 @@ def strategy_of(subject: str) -> Strategy:
     All categories have the form of the setting READ_STATE. For that form, `subject` may be "".
     """
     return STRATEGIES.get(conf.READ_STATE, DEFAULT)  # a check names an unknown one
+
+
+def _times(subjects: Sequence[str], answer: Sequence[bytes | None]) -> dict[str, int]:
+    """Returns the times (µs) by subject, without the subjects that have none."""
+    times = zip(subjects, answer, strict=True)
+    return {subject: int(time) for subject, time in times if time is not None}
 
 
 def _marked(subjects: Sequence[str], answer: Sequence[Any]) -> tuple[str, ...]:

@@ -1,0 +1,107 @@
+// Keeps the dots of the page up to date while it is looked at: without a reload, and without asking the server for them
+// unless something is new.
+((page, ask, readtrack, show) => {
+  const script = ask("currentScript");
+  if (readtrack.watch) return readtrack.watch(script);
+  const second = 1e3;
+  // From one poll to the next. What a cache answers may be 5 seconds old.
+  const every = 19 * second;
+  // As many times as long while the tab is hidden, and at most after errors.
+  const hidden = 6, longest = 32;
+  // In the title behind our number, and invisible.
+  const mark = "\u2060";
+  const numbered = /^\(\d+\+?\)\u2060 /;
+  let options, url, times, timer, channel, asking, asked, isDue;
+  let pause = 1, credentials = "omit";
+  const isAsleep = () => ask("hidden") && !("title" in options || "badge" in options);
+
+  // Asks for the reader's dots, once a second at most.
+  const refresh = () => {
+    isDue = isAsleep();
+    if (isDue || !url || asking) return;
+    asking = setTimeout(() => {
+      asking = 0;
+      asked = Date.now();
+      readtrack.tell("live");
+    }, Math.max(0, asked + second - Date.now()));
+  };
+  const isOff = key => page.querySelector.call(document, `[data-rt="${key}"][hidden]`);
+  const newer = (news, kind) => Object.keys(news[kind]).filter(key => !(news[kind][key] <= times?.[kind][key]));
+  const check = news => {
+    // A dot that is on stays on, whatever is published.
+    if (newer(news, "dots").some(isOff) || newer(news, "numbers").length) refresh();
+  };
+
+  const later = () => {
+    clearTimeout(timer);
+    timer = setTimeout(poll, every * pause * (ask("hidden") ? hidden : 1) * (1 - Math.random() / 5));
+  };
+  const poll = () => {
+    clearTimeout(timer);
+    if (!url || isAsleep()) return;
+    fetch(url, { credentials })
+      .then(answer => (answer.ok ? answer.json() : Promise.reject()))
+      .then(news => {
+        pause = 1;
+        check(news);
+      })
+      .catch(() => {
+        pause = Math.min(pause * 2, longest);
+        // Without cookies any cache may answer. Where everybody has to sign in, nobody gets through without them.
+        credentials = credentials == "omit" ? "same-origin" : "omit";
+      })
+      .then(later);
+  };
+
+  const open = () => {
+    if (channel) return;
+    channel = new BroadcastChannel(new URL(script.src).pathname);
+    // Whatever a message says, the reader has read something in another tab.
+    channel.onmessage = refresh;
+  };
+  const close = () => {
+    channel?.close();
+    channel = null;
+  };
+  const wake = () => {
+    if (ask("hidden")) return;
+    open();
+    // What the reader has read on another device goes out as well.
+    if (isDue || Date.now() - asked > every) refresh();
+    times ? poll() : later();
+  };
+
+  const count = unread => {
+    if ("title" in options) {
+      const number = unread > 99 ? "99+" : unread;
+      const title = ask("title").replace(numbered, "");
+      Reflect.set(page, "title", unread ? `(${number})${mark} ${title}` : title, document);
+    }
+    if ("badge" in options) navigator.setAppBadge?.(unread).catch(() => {});
+  };
+  readtrack.answered = ({ news, reads }, state) => {
+    if (reads && state != "live") channel?.postMessage("");
+    asked = Date.now();
+    if (news) {
+      times = JSON.parse(news);
+      count(times.unread);
+    } else url = ""; // without a reader
+  };
+  readtrack.watch = ({ dataset }) => {
+    options = dataset;
+    url = dataset.dots && dataset.news + dataset.dots;
+    times = isDue = null;
+    asked = Date.now();
+    open();
+    later();
+  };
+  readtrack.page = token => {
+    url = "";
+    show(token);
+  };
+  addEventListener("visibilitychange", wake, true);
+  addEventListener("focus", wake);
+  addEventListener("pagehide", close);
+  addEventListener("pageshow", ({ persisted }) => persisted && wake());
+  readtrack.watch(script);
+})(Document.prototype, name => Reflect.get(Document.prototype, name, document), readtrack, readtrack.page);

@@ -1,0 +1,37 @@
+"""When the live dots of a page were last published to. The answer is the same for everybody."""
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_safe
+
+from readtrack.page import live
+from readtrack.store import keys, read_state, scripts
+from readtrack.store.circuit import fail_open
+from readtrack.views import errors
+
+AGE = 5  # seconds that caches may keep the answer
+
+
+@login_not_required
+@require_safe
+def news(request: HttpRequest, name: str) -> HttpResponse:
+    """`GET news-…`: returns the times of the last publications to the live dots with that name.
+
+    It is asked by each open tab, so it looks at nothing of the visitor, and caches answer most.
+    """
+    live_dots = live.parse(name)
+    if live_dots is None or live_dots.prefix != keys.prefix():
+        return _not_kept(errors.not_our_page())
+    calls = read_state.last_published(live_dots.subjects)
+    results = fail_open(scripts.run_all, None, *calls)
+    if results is None:  # Redis does not answer
+        return _not_kept(errors.unavailable().response)
+    published = {subject: time for result in results for subject, time in result.items()}
+    kept = {"Cache-Control": f"public, max-age={AGE}"}
+    return JsonResponse(live_dots.news(published), headers=kept)
+
+
+def _not_kept(response: HttpResponse) -> HttpResponse:
+    """Returns the response with a header that keeps it out of caches."""
+    response["Cache-Control"] = "no-store"
+    return response
