@@ -13,8 +13,7 @@ urlpatterns = [
     path("archive/<str:name>/", honeypot.honeypot, name="honeypot"),
     path("out/<str:signed>", outbound.follow, name="outbound"),
     path(conf.SCRIPT, script.page, name="page"),
-    # The name begins with a dot, and some web servers hide files whose names do.
-    path("news-<str:name>", news.news, name="news"),
+    path("news/", news.news, name="news"),
     path("unread/", read_state_api.unread, name="unread"),
     path("read/", read_state_api.read, name="read"),
 ]

@@ -4,18 +4,21 @@
   const script = ask("currentScript");
   if (readtrack.watch) return readtrack.watch(script);
   const second = 1e3;
-  // From one poll to the next. What a cache answers may be 5 seconds old.
+  // From one poll to the next. What a cache answers may be 6 seconds old.
   const every = 19 * second;
+  // From one question for the reader's dots to the next.
+  const gap = second / 2;
   // As many times as long while the tab is hidden, and at most after errors.
   const hidden = 6, longest = 32;
   // In the title behind our number, and invisible.
   const mark = "\u2060";
   const numbered = /^\(\d+\+?\)\u2060 /;
-  let options, url, times, timer, channel, asking, asked, isDue;
+  let options, url, times, timer, channel, source, asking, answered, isDue;
+  let asked = 0;
   let pause = 1, credentials = "omit";
   const isAsleep = () => ask("hidden") && !("title" in options || "badge" in options);
 
-  // Asks for the reader's dots, once a second at most.
+  // Asks for the reader's dots, soon.
   const refresh = () => {
     isDue = isAsleep();
     if (isDue || !url || asking) return;
@@ -23,7 +26,7 @@
       asking = 0;
       asked = Date.now();
       readtrack.tell("live");
-    }, Math.max(0, asked + second - Date.now()));
+    }, Math.max(0, asked + gap - Date.now()));
   };
   const isOff = key => page.querySelector.call(document, `[data-rt="${key}"][hidden]`);
   const newer = (news, kind) => Object.keys(news[kind]).filter(key => !(news[kind][key] <= times?.[kind][key]));
@@ -39,6 +42,7 @@
   const poll = () => {
     clearTimeout(timer);
     if (!url || isAsleep()) return;
+    listen();
     fetch(url, { credentials })
       .then(answer => (answer.ok ? answer.json() : Promise.reject()))
       .then(news => {
@@ -53,6 +57,21 @@
       .then(later);
   };
 
+  // An event is the same as an answer to a poll, and only sooner. One that is missed is healed by the next poll.
+  const listen = () => {
+    if (!url || !options.events || ask("hidden") || source?.readyState < EventSource.CLOSED) return;
+    source = new EventSource(`${options.events}?${options.dots}`);
+    source.onmessage = ({ data }) => check(JSON.parse(data));
+    source.onopen = poll;
+  };
+
+  const hush = () => source?.close();
+
+  const stop = () => {
+    url = "";
+    hush();
+  };
+
   const open = () => {
     if (channel) return;
     channel = new BroadcastChannel(new URL(script.src).pathname);
@@ -62,12 +81,13 @@
   const close = () => {
     channel?.close();
     channel = null;
+    hush();
   };
   const wake = () => {
-    if (ask("hidden")) return;
+    if (ask("hidden")) return hush();
     open();
     // What the reader has read on another device goes out as well.
-    if (isDue || Date.now() - asked > every) refresh();
+    if (isDue || Date.now() - answered > every) refresh();
     times ? poll() : later();
   };
 
@@ -81,22 +101,23 @@
   };
   readtrack.answered = ({ news, reads }, state) => {
     if (reads && state != "live") channel?.postMessage("");
-    asked = Date.now();
+    answered = Date.now();
     if (news) {
       times = JSON.parse(news);
       count(times.unread);
-    } else url = ""; // without a reader
+      listen();
+    } else stop(); // without a reader
   };
   readtrack.watch = ({ dataset }) => {
     options = dataset;
-    url = dataset.dots && dataset.news + dataset.dots;
+    url = dataset.dots && `${dataset.news}?${dataset.dots}`;
     times = isDue = null;
-    asked = Date.now();
+    answered = Date.now();
     open();
     later();
   };
   readtrack.page = token => {
-    url = "";
+    stop();
     show(token);
   };
   addEventListener("visibilitychange", wake, true);

@@ -7,6 +7,7 @@ reader's own dots.
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from django.core.signing import BadSignature, Signer
 
@@ -80,12 +81,12 @@ def name_of(live_dots: LiveDots) -> str:
     return ""
 
 
-def parse(name: str) -> LiveDots | None:
-    """Returns the live dots with that name; None for a name that is not ours."""
-    if len(name) > LONGEST_NAME:
+def parse(query: str) -> LiveDots | None:
+    """Returns the live dots whose name is the query of an address; None for a name that is not ours."""
+    if len(query) > LONGEST_NAME:
         return None
     try:
-        prefix, dots = _signer().unsign_object(name)
+        prefix, dots = _signer().unsign_object(unquote(query))
         return LiveDots(prefix, [LiveDot(*fields) for fields in dots])
     except (BadSignature, TypeError, ValueError):
         # The last two for a name of another version of readtrack.

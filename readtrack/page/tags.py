@@ -10,7 +10,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language
 
-from readtrack.conf import explains_pages
+from readtrack.conf import conf, explains_pages
 from readtrack.hits import readers, reading, visitors
 from readtrack.page.filling import filled
 from readtrack.page.placeholders import (
@@ -163,9 +163,9 @@ def script(context: Any, *, live: bool = False, title: bool = False, badge: bool
 
 def _live_attributes(*, has_title: bool, has_badge: bool) -> SafeString:
     """Returns the attributes of the script's tag that say how the page's dots are kept up to date."""
-    # The name of the dots, which is not known yet, ends the address.
-    url = reverse("readtrack:news", args=["-"]).removesuffix("-")
-    attributes = format_html(' data-news="{}"', url)
+    attributes = format_html(' data-news="{}"', reverse("readtrack:news"))
+    if conf.EVENTS:
+        attributes += format_html(' data-events="{}"', conf.EVENTS)
     if has_title:
         attributes += SafeString(" data-title")
     if has_badge:

@@ -7,12 +7,14 @@
 -- A publication that is sent again with its token within its lifetime raises no number.
 -- KEYS: when this Redis began to know publications;
 --       per category: state, published, sent, states of the other kinds; at the end, for authors given by name: readers
--- ARGV: number of categories, number of keys per category, how long the time and the token of a publication are kept (s);
+-- ARGV: number of categories, number of keys per category, how long the time and the token of a publication are kept (s),
+--       channel of events or '';
 --       per category: number of items, author or '', 1 if the category is the author's own text, token or ''
 -- Returns: number of categories
-local SHARED_KEYS, SHARED_ARGUMENTS, ARGUMENTS_PER_CATEGORY = 1, 3, 4
+local SHARED_KEYS, SHARED_ARGUMENTS, ARGUMENTS_PER_CATEGORY = 1, 4, 4
 local began_key = KEYS[1]
 local categories, keys_per_category = tonumber(ARGV[1]), tonumber(ARGV[2])
+local channel = ARGV[4]
 local readers = KEYS[SHARED_KEYS + categories * keys_per_category + 1]
 
 local time = call('TIME')
@@ -42,5 +44,7 @@ for index = 0, categories - 1 do
     token = token,
     now = now,
   })
+  -- An event that is refused, for want of a right, must not keep the category from being unread.
+  if channel ~= '' then redis.pcall('PUBLISH', channel, published .. ' ' .. now) end
 end
 return categories

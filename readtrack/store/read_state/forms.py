@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from readtrack.conf import READER_BITS, conf
 from readtrack.hits import readers
 from readtrack.hits.readers import Reader
-from readtrack.store import clock, keys, scripts
+from readtrack.store import clock, events, keys, scripts
 from readtrack.store.read_state import ordinals
 from readtrack.store.scripts import Call
 
@@ -125,7 +125,12 @@ class Strategy:
         outdated_rows = [row for row in ROWS if row is not state_row]
         key_names = [keys.reads_began(tag)]
         keys_per_category = 3 + len(outdated_rows)
-        arguments: list[str | int] = [len(publications), keys_per_category, keys.published.ttl]
+        arguments: list[str | int] = [
+            len(publications),
+            keys_per_category,
+            keys.published.ttl,
+            events.channel(),
+        ]
         for publication in publications:
             subject = publication.subject
             key_names += [state_row(subject), keys.published(subject), keys.sent(subject)]
