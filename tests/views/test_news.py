@@ -1,5 +1,6 @@
 """News of live dots: one small answer that is the same for everybody, and the reader's own dots."""
 
+import gzip
 import hashlib
 import json
 import re
@@ -269,6 +270,7 @@ def test_a_page_without_live_dots_pays_nothing_for_them(post: Post, has_text: bo
     without_live = shown.SCRIPTS[shown.version(has_text=has_text)]
     with_live = shown.SCRIPTS[shown.version(has_text=has_text, is_live=True)]
     assert with_live == without_live + shown.LIVE
+    assert has_text or len(gzip.compress(with_live, 9)) <= 2_100
 
 
 def test_the_options_of_the_tag_are_attributes(post: Post) -> None:
