@@ -11,7 +11,6 @@ from time import monotonic
 from typing import NamedTuple
 
 from redis import Redis
-from redis.exceptions import RedisError
 
 from readtrack.conf import conf, logger
 from readtrack.store import keys
@@ -80,7 +79,7 @@ class Subscription:
         while not self._is_ended.is_set():
             try:
                 self._listen()
-            except (RedisError, OSError) as error:
+            except Exception as error:  # of Redis or of its client: all pages share this thread
                 logger.warning("Events of publications are interrupted: %s", error)
                 # At different times, because all processes lose a server at the same moment.
                 self._is_ended.wait(AGAIN * (0.5 + random() / 2))  # noqa: S311 - no secret

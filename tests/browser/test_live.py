@@ -17,13 +17,12 @@ from readtrack import reports, tracker
 from readtrack.page import events as stream
 from readtrack.page import shown
 from readtrack.page.events import Events
-from readtrack.store.events import channel
 from tests.browser.conftest import Reader
 from tests.browser.test_script import AWAY, LOOK
 from tests.site.models import Category
 from tests.support import factories
 from tests.support.depth import DEEP
-from tests.support.events import serving, site
+from tests.support.events import serving, site, subscriptions
 from tests.support.nginx import nginx
 from tests.support.waiting import comes_true
 
@@ -117,9 +116,11 @@ def test_a_dot_that_is_on_asks_no_more(
     assert asked.kinds["dots"] == 0
 
 
+@pytest.mark.parametrize("count_by", ["either", "script", "server"])
 def test_what_is_read_in_another_tab_goes_out_at_once(
-    reader: Reader, user: Any, categories: list[Category]
+    reader: Reader, user: Any, categories: list[Category], settings: Settings, count_by: str
 ) -> None:
+    settings.READTRACK = {**settings.READTRACK, "COUNT_BY": count_by}
     tracker.mark_unread(categories)
     page = reader(user=user)
     asked = open_live(page)
@@ -239,15 +240,18 @@ def test_a_server_that_fails_is_asked_less_and_less_and_then_as_before(
     check_dots(page, user, categories)
 
 
-def test_a_page_that_turbo_shows_has_live_dots_and_the_one_before_it_has_none(
-    reader: Reader, user: Any, categories: list[Category]
+@pytest.mark.parametrize("library", ["turbo.js", "htmx-2.min.js"])
+def test_a_page_that_a_library_swaps_in_has_live_dots_and_the_one_before_it_has_none(
+    reader: Reader, user: Any, categories: list[Category], library: str
 ) -> None:
     page = reader(user=user)
     asked = open_live(page)
-    page.evaluate("window.stays = true")
-    page.add_script_tag(url="/turbo.js")
+    page.evaluate("window.stays = true; document.body.setAttribute('hx-boost', 'true')")
+    page.add_script_tag(url=f"/{library}")
+    page.clock.run_for(1 * SECONDS)
     with page.expect_response(lambda response: response.request.method == "POST"):
         page.click("#turbo")
+        page.clock.run_for(1 * SECONDS)
     expect(page).to_have_url("/live-too/")
     assert page.evaluate("window.stays")
     tracker.mark_unread(categories)
@@ -258,6 +262,16 @@ def test_a_page_that_turbo_shows_has_live_dots_and_the_one_before_it_has_none(
         page.clock.run_for(20 * SECONDS)
     assert asked.kinds["dots"] == 1
     assert asked.kinds["news"] <= 4  # one page asks, not two
+
+
+def test_a_page_that_javascript_shows_ends_the_news_of_the_one_before_it(
+    reader: Reader, user: Any, categories: list[Category]
+) -> None:
+    page = reader(user=user)
+    asked = open_live(page)
+    page.evaluate("readtrack.page('')")
+    page.clock.run_for(60 * SECONDS)
+    assert asked.kinds == {"views": 1}
 
 
 def test_a_shared_page_that_nginx_keeps_has_live_dots(
@@ -352,19 +366,13 @@ def url(
         yield nginx_url
 
 
-def is_heard(redis: Redis) -> bool:
-    """Returns True once the server of events listens to Redis."""
-    [(_, listeners)] = redis.pubsub_numsub(channel())
-    return int(listeners) > 0
-
-
 def test_an_event_puts_a_dot_on_within_a_second(
     reader: Reader, user: Any, categories: list[Category], url: str, redis: Redis
 ) -> None:
     page = reader(base_url=url, user=user)
     page.goto("/live/")
     for number, category in enumerate(categories):
-        assert comes_true(lambda: is_heard(redis))
+        assert comes_true(lambda: subscriptions(redis) > 0)
         began = time.monotonic()
         tracker.mark_unread([category])
         dots = page.locator(".readtrack-dot:visible")
@@ -372,6 +380,30 @@ def test_an_event_puts_a_dot_on_within_a_second(
         took = time.monotonic() - began
         assert took < 1, took
         check_dots(page, user, categories)
+
+
+def test_a_page_that_was_refused_listens_with_its_next_poll(
+    reader: Reader, user: Any, url: str, events: Opened, fast_polls: None
+) -> None:
+    page = reader(base_url=url, user=user)
+    page.route("**/events/*", lambda route: route.fulfill(status=503))
+    with page.expect_request("**/events/?*"):
+        page.goto("/live/")
+    assert events.streams == 0
+    page.unroute_all()
+    page.wait_for_timeout(1 * SECONDS)
+    assert comes_true(lambda: events.streams > 0)
+
+
+def test_a_hidden_tab_does_not_listen(reader: Reader, user: Any, url: str, events: Opened) -> None:
+    page = reader(base_url=url, user=user, is_new=True)
+    page.add_init_script(AWAY.replace("true", "false"))
+    page.goto("/live/")
+    assert comes_true(lambda: len(events._clients) == 1)
+    page.evaluate(LOOK.replace("false", "true"))
+    assert comes_true(lambda: not events._clients)
+    page.evaluate(LOOK)
+    assert comes_true(lambda: len(events._clients) == 1)
 
 
 def test_no_dot_is_wrong_after_many_reconnections(

@@ -11,9 +11,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
+from redis import Redis
 
 from demo_project.engines.process import free_port
+from readtrack.conf import conf
 from readtrack.live import with_events
+from readtrack.store import connection
+from readtrack.store.events import channel
 from tests.support.waiting import ENOUGH, comes_true
 
 PATH = "/events/"
@@ -44,6 +48,13 @@ def serving(application: Any = None, **options: Any) -> Iterator[str]:
         thread.join(ENOUGH)
         assert not thread.is_alive()
         assert comes_true(has_no_subscription)
+
+
+def subscriptions(redis: Redis) -> int:
+    """Returns the number of connections that listen to the site's channel."""
+    # Each server of a cluster knows its own.
+    clients = connection.servers() if conf.PARTITIONS > 1 else [redis]
+    return sum(int(client.pubsub_numsub(channel())[0][1]) for client in clients)
 
 
 def has_no_subscription() -> bool:
