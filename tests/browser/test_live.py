@@ -387,7 +387,7 @@ def test_a_page_that_was_refused_listens_with_its_next_poll(
 ) -> None:
     page = reader(base_url=url, user=user)
     page.route("**/events/*", lambda route: route.fulfill(status=503))
-    with page.expect_request("**/events/?*"):
+    with page.expect_response("**/events/?*"):
         page.goto("/live/")
     assert events.streams == 0
     page.unroute_all()
