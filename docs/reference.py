@@ -13,7 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from docs.python_api import section
-from readtrack import admin, conf, live, models, operations, reports, request, signals, testing, tracker
+from readtrack import (
+    admin,
+    conf,
+    live,
+    models,
+    operations,
+    reports,
+    request,
+    signals,
+    testing,
+    tracker,
+)
 from readtrack.checks import setup as system_checks
 from readtrack.contrib import rest_framework
 from readtrack.hits import visitors

@@ -176,12 +176,12 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
     def get_actions(self, request: HttpRequest, action_location: Any = None) -> Any:
         """Returns the actions, without `reset_counts` if the user lacks the permission.
 
-        Django 6.1 and later ask for the actions of a place, which they name.
+        Django 6.1 and later say where in a page the actions are to be shown.
         """
-        place: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         if action_location is not None:
-            place["action_location"] = action_location
-        actions = super().get_actions(request, **place)
+            options["action_location"] = action_location
+        actions = super().get_actions(request, **options)
         if not may_reset_counts(request.user):
             actions.pop(reset_counts.__name__, None)
         return actions

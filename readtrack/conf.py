@@ -45,7 +45,7 @@ class Conf:
     # Pages that do not come from Django each time: the script
     COUNT_BY: Literal["either", "server", "script"] = "either"  # who counts a page with the script; either: the first
     SCRIPT: str = "page.js"  # name of the script and of the address that it calls, below that of `readtrack.urls`
-    SCRIPT_AGE: int = 86_400  # seconds for which a page counts after it was made; longer than caches keep it
+    SCRIPT_AGE: int = 86_400  # seconds for which a page counts after it was made (a day); longer than caches keep it
     SHARED_PATHS: Sequence[str] = ()  # regular expressions: paths (as the URLconf sees them) of pages that are the same for everybody
     READ_WHEN: Literal["shown", "read"] = "shown"  # a dot goes out: page shown, or its marked text really read
 
@@ -69,7 +69,7 @@ class Conf:
     # Visitors
     ANONYMOUS: Literal["cookie", "hash", "none"] = "cookie"  # hash: no cookie, a new visitor each day; none: no count
     COOKIE: str = "anon_id"  # name of the signed cookie of anonymous visitors; below a script name, that is added: anon_id_shop
-    COOKIE_AGE: int = 31_536_000  # seconds that the cookie lasts
+    COOKIE_AGE: int = 31_536_000  # seconds that the cookie lasts (a year)
     COOKIE_PATH: str = "/"  # path of the cookie: browsers send it with pages below that path
     COOKIE_DOMAIN: str = ""  # domain of the cookie, such as "example.com" for all hosts below it; "" for the page's host
     CONSENT: str = ""  # path of a function (request) -> bool: may a cookie be set? Until then hashed as by "hash"

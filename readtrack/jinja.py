@@ -71,7 +71,7 @@ def _placing(*options: str) -> Callable[..., SafeString]:
         if option not in options:
             allowed = " or ".join(map(repr, other_options)) or "nothing"
             raise ValueError(f"This takes {allowed} behind the object, not {option!r}.")
-        return tags.left(Placeholder.of(option, obj), context)
+        return tags.html_of(Placeholder.of(option, obj), context)
 
     return place
 

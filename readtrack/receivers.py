@@ -1,5 +1,5 @@
-"""Receivers of Django's signals for saved, linked and deleted rows. They change nothing before the
-commit.
+"""Receivers of Django's signals for saved, linked and deleted rows, which change nothing before the
+commit, and for users who sign in.
 """
 
 from collections.abc import Iterable, Mapping
@@ -7,13 +7,14 @@ from functools import partial
 from typing import Any
 
 from django.apps import apps
+from django.contrib.auth.signals import user_logged_in
 from django.db import transaction
 from django.db.models import Model
 from django.db.models.expressions import DatabaseDefault
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_delete, pre_save
 
 from readtrack.conf import conf, logger
-from readtrack.hits import readers
+from readtrack.hits import readers, visitors
 from readtrack.models import ReaderHistory, Tracked, UnsentPublication, tracked
 from readtrack.sql import archive, deletions
 from readtrack.store import read_state
@@ -27,7 +28,7 @@ from readtrack.subjects import (
     subject_of,
     subject_of_row,
 )
-from readtrack.unread import publishing
+from readtrack.unread import publishing, signing_in
 from readtrack.unread.starting import start_reader
 
 
@@ -35,6 +36,7 @@ def connect() -> None:
     """Connects the receivers to the users, and to every model of the site that has counts or read
     state.
     """
+    user_logged_in.connect(on_sign_in, dispatch_uid="readtrack.on_sign_in")
     users = readers.user_model()
     for model in apps.get_models():
         if model._meta.concrete_model is users:  # a proxy of it sends its own signal
@@ -82,6 +84,33 @@ def on_sign_up(
             logger.error("Redis failed, so dots of the new user %s stay on.", instance.pk)
 
     transaction.on_commit(start, using=using, robust=True)
+
+
+def on_sign_in(sender: Any, request: Any, user: Any, **kwargs: Any) -> None:
+    """Receives user_logged_in. With ANONYMOUS_READERS, what the visitor has read before becomes read
+    for the user.
+    """
+    # An app may send the signal without a request, or with an object of its own.
+    has_cookies = bool(getattr(request, "COOKIES", None))
+    if not conf.ANONYMOUS_READERS or not has_cookies or _was_signed_in(request):
+        return
+    anonymous = visitors.reader(request, None)
+    reader = readers.or_none(user.pk)
+    if anonymous is not None and reader is not None:
+        fail_open(signing_in.take_over, 0, anonymous, reader)
+
+
+def _was_signed_in(request: Any) -> bool:
+    """Returns True if the request came from a signed-in user, such as one who impersonates another.
+
+    The cookie of such a user says nothing about the account that is signed in now.
+    """
+    # Django keeps here the user that the request brought; `request.user` is the new one already.
+    for attribute in ("_cached_user", "_acached_user"):
+        former_user = getattr(request, attribute, None)
+        if former_user is not None and former_user.is_authenticated:
+            return True
+    return False
 
 
 def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:

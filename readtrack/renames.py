@@ -22,8 +22,8 @@ from readtrack.store import keys, renaming
 from readtrack.store.circuit import fail_open
 from readtrack.unread.outbox import outboxes
 
-# For that long full flushes also move what processes with the old code, pages that were open, and
-# snapshots of Redis bring back under the old name.
+# For so long full flushes also move what comes to an old name again: from processes with the old
+# code, from pages that were open, and from snapshots of Redis.
 LATE = timedelta(days=1)
 
 
@@ -59,6 +59,7 @@ def _note(before: str, after: str, *, using: str | None) -> None:
 
 
 def _follow_now() -> None:
+    """Lets Redis follow if it can."""
     if keys.test_prefix():  # a test's migrations, which need no Redis
         return
     if not fail_open(_follow, False):  # noqa: FBT003 - the default result
@@ -66,6 +67,7 @@ def _follow_now() -> None:
 
 
 def _follow() -> bool:
+    """Calls `follow`. Returns True, so that a caller with `fail_open` knows that it did not fail."""
     follow(is_patient=False)
     return True
 
@@ -73,13 +75,13 @@ def _follow() -> bool:
 def follow(*, has_late: bool = False, is_patient: bool = True) -> int:
     """Moves the keys in Redis to the names that SQL has already; call it before a flush.
 
-    With `has_late` also what came to an old name since. Returns the number of keys. Raises
+    With `has_late` it also moves what came to an old name since. Returns the number of keys. Raises
     redis.RedisError or django.db.Error; the next call then moves what is left.
     """
     rows = databases.rows(Rename).order_by("pk")
-    since = timezone.now() - LATE
     moved = 0
     if has_late:
+        since = timezone.now() - LATE
         for row in rows.filter(is_done=True, at__gte=since):
             moved += _follow_late(row)
     if not rows.filter(is_done=False).exists():
@@ -98,7 +100,9 @@ def _follow_late(row: Rename) -> int:
     if ":" in row.before or subjects.model_with_label(row.before) is not None:
         return 0
     model = subjects.model_with_label(row.after)
-    pks = databases.rows(model).values_list("pk", flat=True).iterator() if model else ()
+    pks: Iterable[Any] = ()
+    if model is not None:
+        pks = databases.rows(model).values_list("pk", flat=True).iterator()
     _rename_model_in_sql(row.before, row.after, pks=pks)
     with renaming.turn():
         return renaming.move(renaming.Rename(row.before, row.after))

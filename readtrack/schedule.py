@@ -15,9 +15,9 @@ TRENDING = 30.0  # seconds between two refreshes of the trending lists
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-def readtrack_schedule(own: Mapping[str, Any] = NOTHING) -> dict[str, dict[str, Any]]:
-    """Returns the entries of CELERY_BEAT_SCHEDULE, by name. `own` is the site's READTRACK."""
-    flush_interval = own.get("FLUSH_INTERVAL", DEFAULTS["FLUSH_INTERVAL"])
+def readtrack_schedule(site_settings: Mapping[str, Any] = NOTHING) -> dict[str, dict[str, Any]]:
+    """Returns the entries of CELERY_BEAT_SCHEDULE, by name. `site_settings` is READTRACK."""
+    flush_interval = site_settings.get("FLUSH_INTERVAL", DEFAULTS["FLUSH_INTERVAL"])
     return {
         "readtrack-flush-changed": _entry("readtrack.flush_changed", flush_interval),
         "readtrack-flush-views": _entry("readtrack.flush_views", FULL_FLUSH),

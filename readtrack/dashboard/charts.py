@@ -175,17 +175,20 @@ def _draw_notes(
     """Draws a vertical line at each point with a note.
 
     The last series is there for the notes alone. Its own line is removed, and its dots tell where
-    the points are. `new_element` makes an element within another one.
+    the points are. `groups` are those of all series, as `_series_groups` returns them.
+    `new_element` makes an element within another one.
     """
     class_of_notes = groups[-1].get("class")
     groups_of_notes = [group for group in groups if group.get("class") == class_of_notes]
-    marks, dots = groups_of_notes[:2]  # the group of the line, and the group of its dots
-    marks.set("class", "readtrack-marks")
-    marks[:] = []  # without the line itself
-    circles = [element for element in dots.iter() if element.get("cx")]
+    # pygal's third group is for texts at the points, of which there are none.
+    line_of_notes, dots_of_notes, _texts_of_notes = groups_of_notes
+    for element in [*line_of_notes]:
+        line_of_notes.remove(element)
+    line_of_notes.set("class", "readtrack-marks")
+    circles = [element for element in dots_of_notes.iter() if element.get("cx")]
     # A chart of a single point has a second dot, which has no note.
     for note, dot in zip(notes, circles, strict=False):
         if note:
             down_to_dot = f"M{dot.get('cx')} 0V{dot.get('cy')}"
-            mark = new_element(marks, "path", {"d": down_to_dot})
+            mark = new_element(line_of_notes, "path", {"d": down_to_dot})
             new_element(mark, "title").text = plain(note)

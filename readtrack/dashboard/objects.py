@@ -182,18 +182,18 @@ class Objects:
         """
         hours = self.scope.span.hours
         if self.scope.is_present:
-            now = {ranked.subject: ranked.views for ranked in self.ranking}
+            views = {ranked.subject: ranked.views for ranked in self.ranking}
         else:
-            now = popular.rises(
+            views = popular.rises(
                 self._list_labels, days=self.days, since=hours.start, until=hours.stop
             )
         hours_before = self._hours_before()
-        if not (now and hours_before):
-            return PeriodViews(now, {})
-        before = popular.rises(
+        if not views or not hours_before:
+            return PeriodViews(views, {})
+        views_before = popular.rises(
             self._list_labels, days=self.days, since=hours_before.start, until=hours_before.stop
         )
-        return PeriodViews(now, before)
+        return PeriodViews(views, views_before)
 
     def _summed(self) -> PeriodViews:
         """Returns the views of the most viewed subjects, out of all history of the two periods."""
@@ -275,9 +275,10 @@ class Objects:
         def load_row() -> Model:
             if subject not in self._rows:
                 self.load(self.stored)
-            [(model, pks)] = rows_by_model([subject]).items()
-            # It may have been deleted meanwhile.
-            return self._rows.get(subject) or model(pk=next(iter(pks)))
+            row = self._rows.get(subject)
+            if row is None:  # it was deleted meanwhile
+                row = _deleted_row(subject)
+            return row
 
         return self._rows.get(subject) or SimpleLazyObject(load_row)
 
@@ -305,6 +306,13 @@ class Objects:
                 if linked and asked in (str(linked.pk), subject_of(linked)):
                     return linked  # type: ignore[no-any-return]
         return None
+
+
+def _deleted_row(subject: str) -> Model:
+    """Returns an object with the primary key of a row that is gone."""
+    [(model, subjects_by_pk)] = rows_by_model([subject]).items()
+    [pk] = subjects_by_pk
+    return model(pk=pk)
 
 
 def _days_of_list(scope: Scope) -> int:

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from django.contrib.auth import get_user_model
 from django.contrib.humanize.templatetags.humanize import naturaltime
+from django.db.models import Model
 from django.utils import timezone
 from django.utils.formats import date_format, get_format
 from django.utils.functional import lazy
@@ -237,11 +238,13 @@ def _figure(label: str, total: int, before: int | None, *, as_of: str = "") -> F
     """Returns a total as texts. `before` is that of the period before, None if not compared."""
     change = ""
     trend = ""
-    if before:
-        change = tables.text(tables.change(total, before), "change")
-        if total > before:
+    per_cent = tables.change(total, before or 0)
+    if per_cent is not None:
+        change = tables.text(per_cent, "change")
+        # By the rounded change, so that no arrow stands before "0 %".
+        if per_cent > 0:
             trend = "up"
-        elif total < before:
+        elif per_cent < 0:
             trend = "down"
     return Figure(
         label=label,
@@ -440,11 +443,21 @@ def _value_text(data: DashboardData, filter_name: str, value: str) -> str:
 
 def _name_of_chosen(data: DashboardData, filter_name: str, value: str) -> str:
     """Returns the name of a category or an author; the value if there is no such row."""
-    model: Any = get_user_model()
-    pk: Any = value
-    if filter_name == "category":
-        model, pk = parse_subject(value) or (model, pk)
     row = data.objects.chosen(filter_name)
     if row is None:
-        row = model._default_manager.filter(pk=pk).first()
-    return name_of(row or value)
+        row = _chosen_category(value) if filter_name == "category" else _chosen_author(value)
+    return name_of(value if row is None else row)
+
+
+def _chosen_category(subject: str) -> Model | None:
+    """Returns the row of a category's subject, or None."""
+    model_and_pk = parse_subject(subject)
+    if model_and_pk is None:
+        return None
+    model, pk = model_and_pk
+    return model._default_manager.filter(pk=pk).first()
+
+
+def _chosen_author(pk: str) -> Model | None:
+    """Returns the user with that primary key, or None."""
+    return get_user_model()._default_manager.filter(pk=pk).first()

@@ -285,13 +285,19 @@ def _most_viewed_with_values(data: DashboardData) -> Table:
             counts.append(by_value[value])
         if all(counts):
             rows.append(Row((data.objects[entry.subject], *counts), {"object": entry.subject}))
-    rows.sort(key=lambda row: row.values[1], reverse=True)
+    rows.sort(key=_first_count, reverse=True)
     caption = _(
         "Views of all time with each value, of the objects that were viewed most in the period. "
         "The values of single objects are stored without a day."
     )
     empty = _("No views with these values.")
     return Table("most-viewed", _("Most viewed"), caption, columns, rows, empty)
+
+
+def _first_count(row: Row) -> int:
+    """Returns the first count of an object's row, which comes after the object."""
+    count: int = row.values[1]
+    return count
 
 
 def grew_most(data: DashboardData) -> Table:

@@ -117,14 +117,17 @@ def finish(resets: Mapping[str, int], epoch: epochs.SqlEpoch, faults: Faults, *,
     `resets` has the times of the noted resets by subject, `now` is the present time. All times are
     of Redis's clock (µs).
     """
-    left: set[str] = set()
+    not_lowered: set[str] = set()
     for portion in scripts.sliced(list(resets)):
         for model, rows in rows_by_model(portion).items():
-            left |= faults.store([*rows.values()], partial(_lower_some, model, rows, left))
+            locked: set[str] = set()
+            lower = partial(_lower_some, model, rows, locked)
+            not_lowered |= faults.store([*rows.values()], lower)
+            not_lowered |= locked
     # What a flush read before this time, it has written by now.
     end_of_late_writes = now - keys.reset.ttl * 1_000_000
     for subject, reset_time in resets.items():
-        if reset_time < end_of_late_writes and subject not in left:
+        if reset_time < end_of_late_writes and subject not in not_lowered:
             forget = partial(_forget, epoch, now=now, reset_time=reset_time)
             faults.store([subject], forget)
 
@@ -142,7 +145,8 @@ def _lower_some(
 ) -> None:
     """Lowers the rows of these subjects, and adds those that are locked elsewhere to `locked`."""
     wanted = set(subjects)
-    locked |= _lower(model, {pk: subject for pk, subject in rows.items() if subject in wanted})
+    rows_to_lower = {pk: subject for pk, subject in rows.items() if subject in wanted}
+    locked |= _lower(model, rows_to_lower)
 
 
 def _lower(model: type[Model], rows: Mapping[Any, str]) -> set[str]:

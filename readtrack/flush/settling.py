@@ -26,10 +26,12 @@ def settle(epoch: epochs.SqlEpoch, faults: Faults) -> int:
     """
     settled = 0
     until = server_time(patient=True)
-    left: Counter[str] = Counter()  # numbers of counters that stay unsettled, by partition
+    # How many counters stay unsettled, by the tag of the partition. They stay at the start of the
+    # list, and are passed over.
+    unreadable: Counter[str] = Counter()
     while True:
         # Of each partition the next names in `views:unsettled`, and its epoch.
-        lists = counters.unsettled(until=until, tags=epoch.tags, after=left)
+        lists = counters.unsettled(until=until, tags=epoch.tags, after=unreadable)
         counter_names: list[str] = []
         for unsettled_names, _ in lists:
             counter_names += unsettled_names
@@ -44,7 +46,7 @@ def settle(epoch: epochs.SqlEpoch, faults: Faults) -> int:
             to_add = _to_add(
                 unsettled_names, stored, redis_epoch=redis_epoch, sql_epoch=known_epoch
             )
-            left[redis_epoch.tag] += len(unsettled_names) - len(to_add)
+            unreadable[redis_epoch.tag] += len(unsettled_names) - len(to_add)
             calls.append(counters.settle(to_add, epoch=redis_epoch, sql_epoch=known_epoch))
         answers: list[tuple[int, Epoch]] = scripts.run_all(*calls, patient=True)
         epoch.advance([new_epoch for _, new_epoch in answers])

@@ -73,8 +73,8 @@ def write_chunk(
             if is_due and subject not in stale:
                 due_for_archive[subject] = live[subject]
         if due_for_archive:
-            archive_some = partial(_archive, due_for_archive, run, epoch)
-            faults.store([*due_for_archive], archive_some)
+            write = partial(_archive, due_for_archive, run, epoch)
+            faults.store([*due_for_archive], write)
 
 
 def _write_portion(
@@ -179,8 +179,9 @@ def _write(
     """Writes some subjects of the portion, and adds their rows to those that are written."""
     connection = databases.of(row_counts.table_of(portion.model))
     write = partial(_write_rows, portion.of(subjects), changed=changed, hour=hour)
-    for pks, more_pks in zip(written, databases.retried(connection, write), strict=True):
-        pks += more_pks
+    written_now = databases.retried(connection, write)
+    for pks, new_pks in zip(written, written_now, strict=True):
+        pks += new_pks
 
 
 def _write_rows(portion: Portion, *, changed: Container[str], hour: int) -> Written:

@@ -75,13 +75,14 @@ def _is_foreign_part_on_plain_http(meta: Mapping[str, Any]) -> bool:
 def may_be_ahead(meta: Mapping[str, Any]) -> bool:
     """Returns True for a page that JavaScript fetches, perhaps before anybody opens it.
 
-    A service worker, Unpoly, swup and htmx 4 do so without a word. htmx before 4 and Turbo say
-    which of their requests are ahead; of the others they may show a part without the page's script.
+    A service worker, Unpoly, swup and htmx 4 do so without saying so. htmx before 4 and Turbo say
+    it of each request that is ahead. Of the answers to their other requests they may show a part
+    without the page's script, so these are not left to the script.
     """
     if meta.get("HTTP_SEC_FETCH_DEST") != "empty":
         return False
-    # A trusted front end on another origin, which does not run the page's script. A service worker
-    # that hands a navigation on says from where that came.
+    # A trusted front end on another origin does not run the page's script. But a service worker
+    # that passes a navigation on sends the Sec-Fetch-Site of the navigation, which may be another.
     is_navigation = meta.get("HTTP_SEC_FETCH_MODE") == "navigate"
     if meta.get("HTTP_SEC_FETCH_SITE") in OTHER_SITES and not is_navigation:
         return False

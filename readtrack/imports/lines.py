@@ -58,27 +58,27 @@ _LAYERS = 3  # programs that may have put something before the line, one around 
 
 # No part of these patterns can match what the next part starts with. So they never try many ways,
 # and no line takes long, whatever it contains.
-_TEXT = r'"([^"\\]*(?:\\.[^"\\]*)*)"'
+_QUOTED_TEXT = r'"([^"\\]*(?:\\.[^"\\]*)*)"'
 # All before the time, which may begin with an IPv6 address in brackets; then time, request, status.
-_ACCESS = re.compile(rf"(\[?[^\[]{{1,2000}})\[([^\]]{{1,40}})\] {_TEXT} (\d{{3}}) \S+")
-_NEXT_QUOTED = re.compile(rf'[^"]*{_TEXT}')
+_ACCESS = re.compile(rf"(\[?[^\[]{{1,2000}})\[([^\]]{{1,40}})\] {_QUOTED_TEXT} (\d{{3}}) \S+")
+_NEXT_QUOTED = re.compile(rf'[^"]*{_QUOTED_TEXT}')
 # Of Elastic Load Balancing: the type, which only newer balancers have, then time, name, client,
 # target, three durations, status, status of the target, sizes, request, agent.
 _ALB = re.compile(
     r"(?:[a-z]\w{1,5} )?(\d{4}-\d\d-\d\dT[\d:.]{8,20}Z) \S+ (\S+) \S+ [-\d.]+ [-\d.]+ [-\d.]+"
-    rf" (\d{{3}}) \S+ \d+ \d+ {_TEXT} {_TEXT}"
+    rf" (\d{{3}}) \S+ \d+ \d+ {_QUOTED_TEXT} {_QUOTED_TEXT}"
 )
 # Of S3: owner, bucket, time, client, requester, id, operation, key, request, status, error, sizes,
 # durations, referrer, agent.
 _S3 = re.compile(
-    rf"\S+ \S+ \[([^\]]{{1,40}})\] (\S+) \S+ \S+ \S+ \S+ {_TEXT} (\d{{3}})"
-    rf" \S+ \S+ \S+ \S+ \S+ {_TEXT} {_TEXT}"
+    rf"\S+ \S+ \[([^\]]{{1,40}})\] (\S+) \S+ \S+ \S+ \S+ {_QUOTED_TEXT} (\d{{3}})"
+    rf" \S+ \S+ \S+ \S+ \S+ {_QUOTED_TEXT} {_QUOTED_TEXT}"
 )
 # Of HAProxy's `option httplog`: client, time, front, back and server, durations, status, size,
 # cookies, state, connections, queues, captured headers of the request and of the answer, request.
 _HAPROXY = re.compile(
     r"(\S+) \[(\d\d)/(\w{3})/(\d{4}):([\d:]{8}\.\d{3})\] \S+ \S+ [-+/\d]+ (\d{3}) \S+ \S+ \S+ \S+"
-    rf" [+/\d]+ [+/\d]+ (?:\{{([^}}]*)\}} )?(?:\{{[^}}]*\}} )?{_TEXT}"
+    rf" [+/\d]+ [+/\d]+ (?:\{{([^}}]*)\}} )?(?:\{{[^}}]*\}} )?{_QUOTED_TEXT}"
 )
 _ESCAPE = re.compile(r'\\(?:x([0-9A-Fa-f]{2})|(["\\]))')
 # A product and its version, as user agents begin.
@@ -141,9 +141,12 @@ def parser(form: str = "auto", fields: Mapping[str, str] | None = None) -> Parse
         chosen = [parsers[form]]
 
     def parse(raw: bytes) -> Line | None:
-        raw = _without_prefix(raw)
-        lines = (parse_format(raw) for parse_format in chosen)
-        return next((line for line in lines if line is not None), None)
+        written = _without_prefix(raw)
+        for parse_format in chosen:
+            line = parse_format(written)
+            if line is not None:
+                return line
+        return None
 
     return parse
 
@@ -179,13 +182,17 @@ def _docker_text(raw: bytes) -> bytes:
 def _parse_combined(raw: bytes) -> Line | None:
     """Returns the line of a combined log; None for a malformed one, and for one without agent."""
     line = _parse_access(raw)
-    return None if line is None or line.agent is None else line
+    if line is None or line.agent is None:
+        return None
+    return line
 
 
 def _parse_common(raw: bytes) -> Line | None:
     """Returns the line of a common log, which has no agent; None for a malformed one."""
     line = _parse_access(raw)
-    return line and line._replace(agent=None, forwarded="")
+    if line is None:
+        return None
+    return line._replace(agent=None, forwarded="")
 
 
 def _parse_access(raw: bytes) -> Line | None:
@@ -202,7 +209,7 @@ def _parse_access(raw: bytes) -> Line | None:
     fields = list(_quoted(text, start=match.end()))
     forwarded = next(filter(_is_address_list, fields), "")
     if forwarded:
-        fields.remove(forwarded)
+        fields.remove(forwarded)  # so that the place of the agent is the usual one
     agent = _agent_in(fields)
     return _line(
         time=time,
@@ -230,19 +237,29 @@ def _client(head: str) -> _Client | None:
     may be a list, `client, proxy`.
     """
     words = head.replace('"', "").replace(",", ", ").split()
-    first = next((index for index, word in enumerate(words) if _is_address(word)), None)
-    if first is None:
+    first_address = _index_of_address(words)
+    if first_address is None:
         return _host(words)
-    first, end = _list_around(words, first)
-    client = _Client(" ".join(words[first:end]))
+    start, end = _list_around(words, first_address)
+    listed = " ".join(words[start:end])
     users = words[end:]
     if users and _is_address(users[0]):
-        client = _second_client(client.address, users[0])
+        client = _second_client(listed, users[0])
         users = users[1:]
+    else:
+        client = _Client(listed)
     has_usual_users = len(users) == 2 and users[0] == "-"
-    if first > 1 and not has_usual_users:
+    if start > 1 and not has_usual_users:
         return None  # an address of something else, perhaps of a machine that collects logs
     return client if _are_users(users) else None
+
+
+def _index_of_address(words: Sequence[str]) -> int | None:
+    """Returns the index of the first word that is an address; None if no word is one."""
+    for index, word in enumerate(words):
+        if _is_address(word):
+            return index
+    return None
 
 
 def _list_around(words: Sequence[str], index: int) -> tuple[int, int]:
@@ -413,14 +430,24 @@ def _first_value(entry: Any, paths: Sequence[Sequence[str]]) -> Any:
     If there is a list at the end of the path, its first item is taken.
     """
     for path in paths:
-        value = entry
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
+        value = _value_at(entry, path)
         if isinstance(value, list) and value:
             value = value[0]
         if isinstance(value, (str, int, float)):
             return value
     return None
+
+
+def _value_at(entry: Any, path: Sequence[str]) -> Any:
+    """Returns the value that the keys of the path lead to, from object to object; None if there is
+    none.
+    """
+    value = entry
+    for key in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
 
 
 class _W3c:
@@ -450,20 +477,30 @@ class _W3c:
         agent = values.get("cs(User-Agent)")
         forwarded = ""
         if is_cloudfront:
-            # Blanks are `%20`, or `%2520` in older logs. The list in X-Forwarded-For is the
-            # visitor's own, because CloudFront is the first proxy.
-            agent = agent and unquote(unquote(agent))
+            # The list in X-Forwarded-For is the visitor's own, because CloudFront is the first
+            # proxy.
+            decode = _decoded_of_cloudfront
         else:
-            agent = agent and agent.replace("+", " ")
+            decode = _decoded_of_iis
             forwarded = values.get("X-Forwarded-For") or values.get("cs(X-Forwarded-For)", "")
         return _line(
             time=f"{values.get('date')}T{values.get('time')}Z",
             request=f"{values.get('cs-method')} {values.get('cs-uri-stem', '')}",
             status=status,
             address=values.get("c-ip", ""),
-            agent=agent,
-            forwarded=forwarded.replace("+", " "),
+            agent=None if agent is None else decode(agent),
+            forwarded=_decoded_of_iis(forwarded),
         )
+
+
+def _decoded_of_cloudfront(text: str) -> str:
+    """Returns a text of CloudFront's log, where blanks are `%20`, or `%2520` in older logs."""
+    return unquote(unquote(text))
+
+
+def _decoded_of_iis(text: str) -> str:
+    """Returns a text of IIS's log, where blanks are `+`."""
+    return text.replace("+", " ")
 
 
 def _parse_alb(raw: bytes) -> Line | None:
@@ -536,7 +573,7 @@ def _line(
     `address` may be a list as in X-Forwarded-For, whose first entry is the client.
     """
     method, _, target = request.partition(" ")
-    at = clock(time)
+    at = time_of(time)
     if at is None or not target:
         return None
     url, _, _version = target.partition(" ")
@@ -560,7 +597,7 @@ def _line(
 
 
 @lru_cache(maxsize=1024)  # because many lines share a second
-def clock(value: Any) -> datetime | None:
+def time_of(value: Any) -> datetime | None:
     """Returns a log's time as aware UTC. None for a value that is no time, or a year out of YEARS.
 
     The value may be a time as in a combined log, a time in ISO 8601 with a zone, or a number since

@@ -153,7 +153,9 @@ class LogFile:
             if self.digest_at(record.position) in {record.digest, None}:
                 resumed = ledger.resume(record, digest=self.digest_at, dry_run=dry_run)
                 imports.append(Earlier(record, resumed.position, resumed.lost))
-        return sorted(imports, key=lambda one: (one.position, one.record.pk), reverse=True)
+        return sorted(
+            imports, key=lambda earlier: (earlier.position, earlier.record.pk), reverse=True
+        )
 
     def _pieces(self) -> Iterator[bytes]:
         """Yields the lines from the start of the log, a line longer than LONGEST bytes in pieces.

@@ -37,11 +37,11 @@ from readtrack.sql import vendors
 from readtrack.store.counting import rate_limit
 from readtrack.subjects import is_counted, subject_column, subject_of, subject_of_row
 
-LINES = 1_000  # lines that are judged before the progress is reported
-PATIENCE = 200_000  # lines after which the position is stored even if few views counted
-LIMIT = 500_000  # windows that are remembered; they take some 100 MB
-PATTERNS = 1_000  # patterns of paths without an object that are counted one by one
-OTHERS = "(others)"  # all further patterns
+LINES_AT_ONCE = 1_000  # lines that are judged before the progress is reported
+LINES_UNTIL_SAVED = 200_000  # lines after which the position is stored even if few views counted
+MOST_WINDOWS = 500_000  # windows that are remembered; they take some 100 MB
+MOST_PATTERNS = 1_000  # patterns of paths without an object that are counted one by one
+OTHER_PATTERNS = "(others)"  # all further patterns
 # Seconds that two logs must have in common before a note says so. Pieces of one rotated log have
 # fewer in common, because requests do not end in the order in which they began.
 OVERLAP = 60
@@ -89,24 +89,24 @@ def subject_at(path: str) -> str | None:
     return _subject_by_view(match)
 
 
-class Found(NamedTuple):
-    """What was found out about a path."""
+class Lookup(NamedTuple):
+    """The object that a path shows, or the error by which it could not be looked up."""
 
-    subject: str | None  # as `subject_at` returns it
-    error: str = ""  # that looking it up has raised
+    subject: str | None  # as `subject_at` returns it; None for an error
+    error: str = ""
 
 
-def found_at(path: str) -> Found:
-    """Returns what the page at that path shows. Errors of a site's views and functions, and of the
-    database about one path, are in the answer. Raises django.db.Error if the database is gone.
+def look_up(path: str) -> Lookup:
+    """Returns the object that the page at that path shows, or the error of the site's views and
+    functions, or of the database about that path. Raises django.db.Error if the database is gone.
     """
     try:
-        return Found(subject_at(path))
+        return Lookup(subject_at(path))
     except Exception as error:
         if isinstance(error, (OperationalError, InterfaceError)):
             Import.objects.exists()  # raises the same error if the database is gone
         first_line, _, _ = str(error).strip().partition("\n")
-        return Found(None, error=f"{type(error).__name__}: {first_line}")
+        return Lookup(None, error=f"{type(error).__name__}: {first_line}")
 
 
 def printable(text: str) -> str:
@@ -194,8 +194,8 @@ def reset_time(subject: str) -> int:
     return resets.values_list("redis_time", flat=True).first() or 0
 
 
-class _JudgedBefore:
-    """Tells which lines of a log have counted by another import of it. Ask in the order of lines."""
+class _CountedBefore:
+    """Tells which lines of a log have counted by an earlier import of it. Ask in the order of lines."""
 
     def __init__(self, earlier: logs.Earlier) -> None:
         self._ranges: Iterator[ledger.CountedRange] = ledger.counted_ranges(
@@ -203,7 +203,7 @@ class _JudgedBefore:
         )
         self._range = next(self._ranges, None)
 
-    def counted_at(self, end: int) -> int:
+    def time_of(self, end: int) -> int:
         """Returns when the line that ends there was added (µs of Redis's clock); 0 if it was not."""
         while self._range is not None and self._range.end < end:
             self._range = next(self._ranges, None)
@@ -239,10 +239,10 @@ def _client_of(line: lines.Line) -> str:
 
 @dataclass
 class Recent:
-    """Counts hits in windows of `life` seconds. It remembers LIMIT windows."""
+    """Counts hits in windows of `life` seconds. It remembers MOST_WINDOWS of them."""
 
     life: float
-    forgotten: int = 0  # windows that were removed before they were over, because of LIMIT
+    forgotten: int = 0  # windows that were removed before they were over, because of MOST_WINDOWS
     # Start (s since 1970) and number of hits of each window, by the hash of who hit what. The
     # oldest window is first. A plain tuple, because each line of a log makes two of them.
     _windows: OrderedDict[int, tuple[float, int]] = field(default_factory=OrderedDict)
@@ -271,7 +271,7 @@ class Recent:
             # write a line when the response ends. It is long before it where the next log starts
             # that began before the last one ended. So the distance counts, in both directions.
             is_over = abs(at - started) >= self.life
-            has_room = window in self._windows or len(self._windows) < LIMIT
+            has_room = window in self._windows or len(self._windows) < MOST_WINDOWS
             if has_room and not is_over:
                 return
             self._windows.popitem(last=False)
@@ -298,7 +298,7 @@ class Importer:
     def __post_init__(self) -> None:
         self.report = ledger.Report()
         self._parse = lines.parser(self.form, self.fields)
-        self._found = lru_cache(maxsize=200_000)(found_at)
+        self._look_up = lru_cache(maxsize=200_000)(look_up)
         self._reset_time = lru_cache(maxsize=200_000)(reset_time)
         self._rates = Recent(rate_limit().seconds)
         self._views = Recent(conf.WINDOW or 1)
@@ -307,12 +307,13 @@ class Importer:
         self._addresses: Counter[str] = Counter()
         self._overlaps: list[str] = []
         self._failures: set[str] = set()  # errors of which a note has an example
-        self._not_believed = 0  # new lines that show an object, with another X-Forwarded-For
+        # New lines that show an object, and whose X-Forwarded-For names another address.
+        self._not_believed = 0
         self._kept = 0  # views that counted in an earlier import, and would not count now
 
     @property
     def _times(self) -> str:
-        """The times that lines are taken of, as the record of an import keeps them."""
+        """The times between which lines are imported, as the record of an import keeps them."""
         if self.since is None and self.until is None:
             return ""
         return f"{self.since or ''}/{self.until or ''}"
@@ -324,11 +325,14 @@ class Importer:
         for one in another form than text and gzip, or if another import came first.
         """
         with ExitStack() as stack:
-            files = [logs.LogFile(stack.enter_context(Path(path).open("rb"))) for path in paths]
-            files = self._in_order(file for file in files if file.first)
+            opened_files = [
+                logs.LogFile(stack.enter_context(Path(path).open("rb"))) for path in paths
+            ]
+            files = self._in_order(file for file in opened_files if file.first)
             for file in files:
                 self._identify(file)
-            unfinished = files[self._finished(files) :]
+            finished = self._count_finished(files)
+            unfinished = files[finished:]
             if unfinished and not self.dry_run:
                 # A Redis that was restored from before the last flush catches up with SQL first.
                 flush()
@@ -365,7 +369,7 @@ class Importer:
                 f" {counted(file.lost, 'byte')} passed over."
             )
 
-    def _finished(self, files: Sequence[logs.LogFile]) -> int:
+    def _count_finished(self, files: Sequence[logs.LogFile]) -> int:
         """Returns how many files at the start of the list need not be read, and notes that number.
 
         These are the files before the first one with new lines, but not the last of them: its
@@ -404,21 +408,23 @@ class Importer:
     def _read(self, file: logs.LogFile) -> None:
         """Judges all lines of a file, and adds those that count by the batch."""
         self._parse = lines.parser(self.form, self.fields)
-        judged_before = [_JudgedBefore(earlier) for earlier in file.earlier]
+        earlier_imports = [_CountedBefore(earlier) for earlier in file.earlier]
         raw_lines = file.lines()
         position = 0
         bytes_read = 0
         unsaved_lines = 0
         is_over = False
         while not is_over:
-            chunk = list(islice(raw_lines, LINES))
-            position = self._judge_all(file, chunk, judged_before, start=position)
+            chunk = list(islice(raw_lines, LINES_AT_ONCE))
+            position = self._judge_all(file, chunk, earlier_imports, start=position)
             self.report.read += len(chunk)
             self.progress(file.read() - bytes_read)
             bytes_read = file.read()
             unsaved_lines += len(chunk)
-            is_over = len(chunk) < LINES
-            is_full = self._batch.views.total() >= ledger.VIEWS or unsaved_lines >= PATIENCE
+            is_over = len(chunk) < LINES_AT_ONCE
+            is_full = (
+                self._batch.views.total() >= ledger.VIEWS or unsaved_lines >= LINES_UNTIL_SAVED
+            )
             if is_over or is_full:
                 self._save(file, position=position, is_over=is_over)
                 unsaved_lines = 0
@@ -427,24 +433,27 @@ class Importer:
         self,
         file: logs.LogFile,
         raw_lines: Iterable[tuple[bytes, int]],
-        judged_before: "Sequence[_JudgedBefore]",
+        earlier_imports: Sequence[_CountedBefore],
         *,
         start: int,
     ) -> int:
         """Judges lines, and counts the reasons why lines do not count.
 
         Each line is given with the position of its end, `start` is where the first one starts.
-        `judged_before` are other imports of the file. Returns the position after the last line.
+        `earlier_imports` are other imports of the file. Returns the position after the last line.
         """
         for text, end in raw_lines:
-            is_known = end <= file.position
-            counted_at = [imported.counted_at(end) for imported in judged_before]
-            is_new = not is_known and not self._counts_still(text, max(counted_at, default=0))
+            is_before_position = end <= file.position
+            times_counted = [earlier.time_of(end) for earlier in earlier_imports]
+            counted_at = max(times_counted, default=0)
+            is_new = not is_before_position and not self._counts_still(text, counted_at)
             reason = self._judge(file, RawLine(text, start, end, is_new))
             if not is_new:
                 # The line was imported before. It is judged again for its windows: a repeat in a
                 # new line must not count.
-                self._kept += not is_known and reason not in {"", "outside the times"}
+                would_not_count = reason not in {"", "outside the times"}
+                if would_not_count and not is_before_position:
+                    self._kept += 1
                 reason = "imported before"
             if reason:
                 self.report.skipped[reason] += 1
@@ -458,7 +467,7 @@ class Importer:
         if not counted_at:
             return False
         line = self._parse(raw)
-        subject = self._found(line.path).subject if line else None
+        subject = self._look_up(line.path).subject if line else None
         return not subject or self._reset_time(subject) < counted_at
 
     def _save(self, file: logs.LogFile, *, position: int, is_over: bool) -> None:
@@ -517,7 +526,7 @@ class Importer:
         reason = hit.refusal(line.method, line.status, {"HTTP_USER_AGENT": line.agent})
         if reason:
             return reason
-        page = self._found(line.path)
+        page = self._look_up(line.path)
         if page.error:
             self._note_failure(line.path, page.error)
             return "lookup failed"
@@ -540,8 +549,8 @@ class Importer:
         """
         pattern = printable(_NUMBERS.sub("…", path)[:80])
         counts = self.report.not_resolved
-        if pattern not in counts and len(counts) >= PATTERNS:
-            pattern = OTHERS
+        if pattern not in counts and len(counts) >= MOST_PATTERNS:
+            pattern = OTHER_PATTERNS
         counts[pattern] += 1
 
     def _note_failure(self, path: str, error: str) -> None:
@@ -562,8 +571,7 @@ class Importer:
         if line.agent is None and not self.count_robots:
             return "no agent"
         if raw.is_new:
-            self._count_address(address)
-            self._not_believed += _names_another(line.forwarded, address)
+            self._count_address(line, address)
         if conf.EXCLUDE and exclusions.is_excluded_line(line.path, address):
             return "excluded"
         visitor = visitors.logged(address, line.agent or "", at=line.at)
@@ -574,13 +582,16 @@ class Importer:
             self._batch.add_line(start=raw.start, end=raw.end)
         return reason
 
-    def _count_address(self, address: str) -> None:
+    def _count_address(self, line: lines.Line, address: str) -> None:
         """Counts a line of the address, unless there are so many addresses that no proxy is meant.
 
-        `_note_doubts` looks at the numbers.
+        It also counts lines whose X-Forwarded-For names another address. `_note_doubts` looks at
+        the numbers.
         """
         if len(self._addresses) <= FEW_ADDRESSES:
             self._addresses[address] += 1
+        if _names_another(line.forwarded, address):
+            self._not_believed += 1
 
     def _repeat(self, visitor: str, subject: str, *, at: float) -> str:
         """Returns "rate" or "repeat" if the visitor's view does not count for that reason, or "".
@@ -609,18 +620,13 @@ class Importer:
                 f" which is not believed. {addresses.ADVICE}"
             )
         if self._overlaps:
-            unnamed = len(self._overlaps) - NAMED_OVERLAPS
-            others = [f"So have {unnamed} other pairs of logs."] if unnamed > 0 else []
-            advice = (
-                "If they are pieces of one log, lines count twice; --since and --until leave times"
-                " out."
-            )
-            notes.append(" ".join([*self._overlaps[:NAMED_OVERLAPS], *others, advice]))
+            notes.append(self._overlap_note())
         if self._kept:
             notes.append(
                 f"{counted(self._kept, 'view')} that an earlier import has counted would not count"
-                " now. They stay, because counts never fall. `readtrack reset` sets the counts of a"
-                " model to zero; after it, --again counts all lines that count now."
+                " now. They stay, because counts only rise. `readtrack reset --model` sets the counts"
+                " of a model to zero, also those that were counted live; after it, --again counts all"
+                " lines that count now."
             )
         if self._views.forgotten:
             notes.append(
@@ -629,6 +635,17 @@ class Importer:
             )
         if self.until is None:
             self._note_live_counting(files)
+
+    def _overlap_note(self) -> str:
+        """Returns the note on pairs of logs that have lines of the same times."""
+        sentences = self._overlaps[:NAMED_OVERLAPS]
+        unnamed = len(self._overlaps) - len(sentences)
+        if unnamed:
+            sentences.append(f"So have {unnamed} other pairs of logs.")
+        sentences.append(
+            "If they are pieces of one log, lines count twice; --since and --until leave times out."
+        )
+        return " ".join(sentences)
 
     def _note_live_counting(self, files: Sequence[logs.LogFile]) -> None:
         """Notes a log that goes on after the first flush: its views may have counted live, too."""

@@ -36,7 +36,8 @@ def news_columns(model: type[Tracked]) -> dict[str, str]:
         with suppress(FieldDoesNotExist):  # a system check reports it
             field: Any = model._meta.get_field(name)
             if field.concrete and not field.many_to_many:
-                columns.update((one.attname, name) for one in _translations(field) or [field])
+                for column in _translations(field) or [field]:
+                    columns[column.attname] = name
     return columns
 
 

@@ -14,45 +14,45 @@ class Block(NamedTuple):
     """An `if_unread` whose end has not come yet."""
 
     subject: str
-    places: list[int]  # of its placeholders in the list of all
+    indexes: list[int]  # of its placeholders in the list of all
 
 
 def paired(spots: Sequence[Spot]) -> set[int]:
-    """Returns the places in the list of the placeholders that belong to a whole `if_unread`."""
-    whole: set[int] = set()
+    """Returns the indexes of the placeholders of each `if_unread` that has all three of them."""
+    complete: set[int] = set()
     begun: list[Block] = []
-    for place, spot in enumerate(spots):
+    for index, spot in enumerate(spots):
         kind, subject, *_ = spot.placeholder
         if kind == IF:
-            begun.append(Block(subject, [place]))
+            begun.append(Block(subject, [index]))
         elif kind == ELSE:
-            _divide(begun, subject, place)
+            _divide(begun, subject, index)
         elif kind == END:
-            whole.update(_ended(begun, subject, place))
-    return whole
+            complete.update(_ended(begun, subject, index))
+    return complete
 
 
-def _divide(begun: list[Block], subject: str, place: int) -> None:
+def _divide(begun: list[Block], subject: str, index: int) -> None:
     """Adds the placeholder between the two branches to its block."""
     number = _innermost(begun, subject)
     if number is None:
         return
     del begun[number + 1 :]  # which have no end within this branch
-    if len(begun[number].places) == 1:
-        begun[number].places.append(place)
+    if len(begun[number].indexes) == 1:
+        begun[number].indexes.append(index)
 
 
-def _ended(begun: list[Block], subject: str, place: int) -> list[int]:
-    """Removes the block that ends at the place.
+def _ended(begun: list[Block], subject: str, index: int) -> list[int]:
+    """Removes the block that ends with the placeholder of that index.
 
-    Returns the places of its placeholders; none unless it has all three, which the tag leaves.
+    Returns the indexes of its placeholders; none unless it has all three, which the tag leaves.
     """
     number = _innermost(begun, subject)
     if number is None:
         return []
-    places = [*begun[number].places, place]
+    indexes = [*begun[number].indexes, index]
     del begun[number:]  # with those in it, which have no end
-    return places if len(places) == 3 else []
+    return indexes if len(indexes) == 3 else []
 
 
 def _innermost(begun: list[Block], subject: str) -> int | None:
@@ -65,8 +65,8 @@ def _innermost(begun: list[Block], subject: str) -> int | None:
 
 def first_without_end(spots: Sequence[Spot]) -> int | None:
     """Returns where in the content the first `if_unread` begins that has no end there, or None."""
-    whole = paired(spots)
-    for place, spot in enumerate(spots):
-        if spot.placeholder.kind == IF and place not in whole:
+    complete = paired(spots)
+    for index, spot in enumerate(spots):
+        if spot.placeholder.kind == IF and index not in complete:
             return spot.start
     return None

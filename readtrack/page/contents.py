@@ -18,7 +18,7 @@ NO_TEXT = re.compile(
     r"image/(?!svg)|audio/|video/|font/|application/(?:pdf|zip|gzip|vnd\.openxml)|multipart/byter",
     re.IGNORECASE,
 )
-WIDE = re.compile("utf-(?:16|32)")  # names of charsets in which a letter is no byte of ASCII
+WIDE = re.compile("utf-(?:16|32)")  # names of charsets whose letters take two bytes or more
 
 
 def text_of(response: Any) -> bytes | None:
@@ -49,19 +49,32 @@ def _text_of_stream(response: Any) -> bytes | None:
         return None
     file = getattr(response, "file_to_stream", None)
     if file is not None:
-        memory = getattr(file, "file", file)  # of Django's ContentFile
-        # The server may send another file by itself.
-        return _with_mark(memory.getvalue()[file.tell() :]) if isinstance(memory, BytesIO) else None
-    # What knows its length already was not made by templates.
+        return _text_of_file(file)
+    # A stream that knows its length already was not made by templates.
     has_length = response.has_header("Content-Length") and not content_type.startswith("text/")
     return None if has_length else b""
 
 
+def _text_of_file(file: Any) -> bytes | None:
+    """Returns what is to be sent of a file in memory, if it has placeholders.
+
+    Returns None for any other file, because the server may send it by itself.
+    """
+    memory = getattr(file, "file", file)  # Django's ContentFile has the one in memory inside
+    if not isinstance(memory, BytesIO):
+        return None
+    return _with_mark(memory.getvalue()[file.tell() :])
+
+
 def _with_mark(text: bytes | None) -> bytes | None:
-    return text if text and MARK in text else None
+    """Returns the text if it has placeholders, else None."""
+    if text and MARK in text:
+        return text
+    return None
 
 
 def _type_of(response: Any) -> str:
+    """Returns the response's content type, or ""."""
     return str(response.headers.get("Content-Type", ""))
 
 
@@ -79,8 +92,10 @@ def packed_by(response: Any) -> str:
 def _narrow(content: bytes, response: Any) -> bytes | None:
     """Returns the text in UTF-8 if the response is in a wide charset, else None."""
     charset = _wide_charset(response)
+    if not charset:
+        return None
     try:
-        return content.decode(charset).encode() if charset else None
+        return content.decode(charset).encode()
     except UnicodeError:
         return None
 
@@ -89,9 +104,10 @@ def _wide_charset(response: Any) -> str:
     """Returns the response's charset if it is a wide one, else ""."""
     charset = str(response.charset)
     try:
-        return charset if WIDE.match(codecs.lookup(charset).name) else ""
+        usual_name = codecs.lookup(charset).name
     except LookupError:
         return ""
+    return charset if WIDE.match(usual_name) else ""
 
 
 def is_json(response: Any) -> bool:
@@ -122,18 +138,21 @@ def put(response: Any, content: bytes, request: HttpRequest) -> None:
 
 
 def _sent(content: bytes, response: Any, request: HttpRequest) -> bytes:
-    """Returns the content as it is sent, and says in the response how that is."""
+    """Returns the content as it is sent: packed, or in the response's charset. Sets the header
+    Content-Encoding.
+    """
     encoding = packed_by(response)
     if encoding:
         if encoding != "gzip" and "gzip" not in request.META.get("HTTP_ACCEPT_ENCODING", ""):
             del response["Content-Encoding"]
             return content
         response["Content-Encoding"] = "gzip"
-        # With random bytes against the attack BREACH, as Django's GZipMiddleware does.
+        # With random bytes, as Django's GZipMiddleware adds them against the attack BREACH.
         return compress_string(content, max_random_bytes=100)
-    if MARK in response.content:
-        return content
-    return content.decode().encode(_wide_charset(response))
+    is_wide = MARK not in response.content  # whose bytes are not those of ASCII
+    if is_wide:
+        return content.decode().encode(_wide_charset(response))
+    return content
 
 
 def keep_apart(response: Any, *, is_personal: bool) -> None:

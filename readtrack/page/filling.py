@@ -93,7 +93,7 @@ class Filling:
         pieces: list[bytes] = []
         are_shown: list[bool] = []  # of each `if_unread` that has begun, whether its branch is
         end = 0  # of the last placeholder
-        for place, spot in enumerate(self._spots):
+        for index, spot in enumerate(self._spots):
             if all(are_shown):
                 pieces.append(without_strangers(self._content[end : spot.start]))
                 replacement = html[spot.text]
@@ -101,7 +101,7 @@ class Filling:
                     replacement = json.dumps(replacement)[1:-1]  # without the quotes
                 pieces.append(replacement.encode(charset, "xmlcharrefreplace"))
             end = spot.end
-            if place in paired:
+            if index in paired:
                 is_unread = state.unread.get(spot.placeholder.subject, 0) > 0
                 _change_branch(are_shown, kind=spot.placeholder.kind, is_unread=is_unread)
         pieces.append(without_strangers(self._content[end:]))

@@ -12,8 +12,9 @@ from readtrack.conf import cached_setting, logger
 # Bytes of a packed page that are unpacked. A megabyte may hold a gigabyte, and a page is held in
 # memory twice while it is filled in.
 LONGEST_TEXT = 10 * 2**20
-MEMBERS = 16  # parts of gzip's data, each of which copies the data behind it
-GZIP = zlib.MAX_WBITS | 16  # the format
+# Parts that gzip's data may have. Each takes a copy of the data behind it.
+MOST_MEMBERS = 16
+GZIP = zlib.MAX_WBITS | 16  # the format, as zlib is told it
 
 
 def unpacked(content: bytes, encoding: str) -> bytes | None:
@@ -40,22 +41,27 @@ def _warn_of_length() -> None:
 
 
 def _of_gzip(content: bytes) -> bytes:
+    # Not by the module gzip, which unpacks without a limit.
     text = b""
-    for _ in range(MEMBERS):  # not by the module gzip, which unpacks without a limit
+    rest = content
+    for _ in range(MOST_MEMBERS):
         member = zlib.decompressobj(GZIP)
-        text += member.decompress(content, LONGEST_TEXT + 1 - len(text))
-        content = member.unused_data.lstrip(b"\0")  # files may be padded
-        if len(text) > LONGEST_TEXT or (member.eof and not content):
+        text += member.decompress(rest, LONGEST_TEXT + 1 - len(text))
+        if len(text) > LONGEST_TEXT:
             return text
         if not member.eof:
             raise ValueError("The data break off.")
-    raise ValueError(f"The data have more than {MEMBERS} members.")
+        rest = member.unused_data.lstrip(b"\0")  # files may be padded
+        if not rest:
+            return text
+    raise ValueError(f"The data have more than {MOST_MEMBERS} members.")
 
 
 def _of_deflate(content: bytes) -> bytes:
-    # RFC 9110 wants the format of zlib; some send what is inside of it alone.
-    is_zlib = content[:1] == b"\x78"
-    unpacker = zlib.decompressobj(zlib.MAX_WBITS if is_zlib else -zlib.MAX_WBITS)
+    # RFC 9110 wants the format of zlib. Some programs leave its header out, which zlib is told by a
+    # negative number.
+    has_header = content[:1] == b"\x78"
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
     text = unpacker.decompress(content, LONGEST_TEXT + 1)
     if not unpacker.eof and len(text) <= LONGEST_TEXT:
         raise ValueError("The data break off.")

@@ -170,7 +170,7 @@ def spots_in(content: bytes, salt: str = "") -> list[Spot]:
     `salt` is that of the page's tenant, if the running thread may have another tenant.
     """
     salt = salt or keys.salt("placeholder")
-    found: dict[bytes, Placeholder | None] = {}
+    verified: dict[bytes, Placeholder | None] = {}
     spots: list[Spot] = []
     end = 0  # of the last one
     for match in PATTERN.finditer(content):
@@ -178,9 +178,9 @@ def spots_in(content: bytes, salt: str = "") -> list[Spot]:
         if start < end:
             continue
         text = b"!rt" + match[1]
-        if text not in found:
-            found[text] = _verified(match[2], match[3], salt=salt)
-        placeholder = found[text]
+        if text not in verified:
+            verified[text] = _verified(match[2], match[3], salt=salt)
+        placeholder = verified[text]
         if placeholder is not None:
             spots.append(Spot(start, text, placeholder))
             end = start + len(text)

@@ -33,7 +33,7 @@ from readtrack.reports.reads import reads
 from readtrack.request import Recorder
 
 
-def left(content: Placeholder | str | None, context: Any) -> SafeString:
+def html_of(content: Placeholder | str | None, context: Any) -> SafeString:
     """Returns the HTML that a tag leaves in the page, with its placeholders.
 
     They are filled in at once unless the middleware will do it later.
@@ -43,16 +43,20 @@ def left(content: Placeholder | str | None, context: Any) -> SafeString:
     request = _request_of(context)
     recorder = _recorder_of(request)
     if recorder is None:
-        find_reader = partial(reader_of, context)
-        text = asked(lambda: filled(str(content).encode(), find_reader).decode())
-    else:
-        recorder.has_placeholders = True
-        if isinstance(content, Placeholder):
-            if content.kind in OF_COUNTS and explains_pages() and "forloop" not in context:
-                recorder.main_subjects.add(content.subject)
-            content = content._replace(language=_own_language(request))
-        text = str(content)
-    return mark_safe(text)  # noqa: S308 - signed placeholders, or rendered by tags
+        html = asked(partial(_filled_now, str(content), context))
+        return mark_safe(html)  # noqa: S308 - rendered by tags
+    recorder.has_placeholders = True
+    if isinstance(content, Placeholder):
+        if content.kind in OF_COUNTS and explains_pages() and "forloop" not in context:
+            recorder.main_subjects.add(content.subject)
+        content = content._replace(language=_own_language(request))
+    return mark_safe(str(content))  # noqa: S308 - signed placeholders, or rendered by tags
+
+
+def _filled_now(html: str, context: Any) -> str:
+    """Returns the HTML with its placeholders filled in for the reader of the context."""
+    find_reader = partial(reader_of, context)
+    return filled(html.encode(), find_reader).decode()
 
 
 def _recorder_of(request: Any) -> Recorder | None:
@@ -81,9 +85,9 @@ def text(context: Any, content: str, obj: Any, selector: str = "") -> SafeString
     """
     placeholder = Placeholder.of(TEXT, obj, number_of_words=reading.words(content))
     if placeholder is None:
-        return left(content, context)
+        return html_of(content, context)
     attribute = format_html(' data-text="{}"', escape(selector)) if selector else ""
-    return left(f'{content}<span data-read="{placeholder}"{attribute}></span>', context)
+    return html_of(f'{content}<span data-read="{placeholder}"{attribute}></span>', context)
 
 
 def panel(context: Any, obj: Any) -> SafeString:
@@ -95,7 +99,7 @@ def panel(context: Any, obj: Any) -> SafeString:
     recorder = _recorder_of(_request_of(context))
     if recorder is None or recorder.is_shared:
         return SafeString()
-    return left(Placeholder.of(PANEL, obj), context)
+    return html_of(Placeholder.of(PANEL, obj), context)
 
 
 def read_count(obj: Any) -> int | str:
@@ -115,10 +119,10 @@ def branches(
     """
     start = Placeholder.of(IF, obj, tag=tag)
     if start is None:
-        return left(read(), context)
+        return html_of(read(), context)
     middle = start._replace(kind=ELSE)
     end = start._replace(kind=END)
-    return left(f"{start}{unread()}{middle}{read()}{end}", context)
+    return html_of(f"{start}{unread()}{middle}{read()}{end}", context)
 
 
 def script(context: Any, *, live: bool = False, title: bool = False, badge: bool = False) -> str:
@@ -128,8 +132,8 @@ def script(context: Any, *, live: bool = False, title: bool = False, badge: bool
     Belongs at the end of `<body>`. Needs `readtrack.urls` in the site's URLconf.
 
     `{% readtrack_script live=True %}` lets dots come on and go out without a reload. With
-    `title=True` the number of what is unread on the page stands in the tab's title, with
-    `badge=True` on the icon of the site's app.
+    `title=True` the tab's title shows the number of unread items on the page, with `badge=True` the
+    icon of the site's app shows it.
     """
     request = _request_of(context)
     recorder = _recorder_of(request)
@@ -146,16 +150,21 @@ def script(context: Any, *, live: bool = False, title: bool = False, badge: bool
     name = name_of(recorder, path=request.path)
     nonce = _nonce_of_page(context, request, is_shared=recorder.is_shared)
     # The middleware fills in this one, because a page out of `cache_page` needs that of its moment.
-    is_of_request = bool(nonce) and nonce == nonce_of(request)
+    is_nonce_of_request = bool(nonce) and nonce == nonce_of(request)
+    is_nameable = len(name) <= LONGEST_NAME
+    is_nonce_filled_in = is_nonce_of_request and is_nameable
     is_live = live or title or badge
-    options = WITH_NONCE * is_of_request + WITH_LIVE * is_live
-    # The placeholder gives way to the version of the script and the attribute with the token.
-    version_and_token: Placeholder | SafeString = Placeholder(PAGE, name, options or None)
-    if len(name) > LONGEST_NAME:
+    version_and_token: Placeholder | SafeString
+    if is_nameable:
+        # The placeholder gives way to the version of the script and the attribute with the token.
+        options = WITH_NONCE * is_nonce_filled_in + WITH_LIVE * is_live
+        version_and_token = Placeholder(PAGE, name, options or None)
+    else:
         # With an empty token the script sends nothing.
         version_and_token = SafeString(f'{version()}" data-page="')
-        is_of_request = False
-    attributes = format_html(' nonce="{}"', nonce) if nonce and not is_of_request else SafeString()
+    attributes = SafeString()
+    if nonce and not is_nonce_filled_in:
+        attributes += format_html(' nonce="{}"', nonce)
     if is_live:
         attributes += _live_attributes(has_title=title, has_badge=badge)
     return format_html('<script src="{}?{}"{} defer></script>', url, version_and_token, attributes)

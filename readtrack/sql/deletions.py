@@ -24,7 +24,9 @@ def remove(subjects: Sequence[str]) -> None:
     If Redis fails, the next flush that finds it removes them.
     """
     for portion in scripts.parted(subjects):
-        time = fail_open(scripts.run, 0, removal.remove(portion)) or _latest_time()
+        time = fail_open(scripts.run, 0, removal.remove(portion))
+        if not time:  # Redis failed
+            time = _latest_time()
         note_times(dict.fromkeys(portion, time), is_deletion=True)
         archive.delete(portion)
 

@@ -128,11 +128,10 @@ def _close_others(epoch: Epoch, redis_time: int) -> None:
     more because this database was restored, too. All of its counters had begun by `redis_time`
     (µs), when this list was there already.
     """
-    others = (
-        databases.rows(KnownEpoch).filter(tag=epoch.tag).exclude(origin__in=[LOCK, epoch.origin])
-    )
-    if others.exists():
-        others.update(epoch=randbits(62), until=Greatest("until", redis_time))
+    lists_of_partition = databases.rows(KnownEpoch).filter(tag=epoch.tag)
+    other_lists = lists_of_partition.exclude(origin__in=[LOCK, epoch.origin])
+    if other_lists.exists():
+        other_lists.update(epoch=randbits(62), until=Greatest("until", redis_time))
 
 
 def lock_epoch() -> None:

@@ -17,9 +17,11 @@ Result = TypeVar("Result")
 Subjects = Sequence[str]
 Write = Callable[[Subjects], object]
 
-EXAMPLES = 3  # subjects that a text names of each model and error
-LINES = 20  # of a text
-LENGTH = 200  # characters of an error that a text has
+# Errors that one row or one model may have.
+FAILURES = (Error, *NO_VALUE)
+EXAMPLES = 3  # subjects of each model and error that a text names
+MOST_LINES = 20  # of a text
+MOST_OF_ERROR = 200  # characters of an error that a text has
 # Subjects that are tried one by one. If all of them fail, the fault is not theirs.
 SAMPLE = 8
 
@@ -43,40 +45,49 @@ class Faults:
                 lines.append(f"{label}, {len(subjects):,} rows, such as {named}: {reason}")
             else:
                 lines.append(f"{named}: {reason}")
-        return "\n".join(lines[:LINES])
+        return "\n".join(lines[:MOST_LINES])
 
     def store(self, subjects: Subjects, write: Write) -> set[str]:
         """Writes the subjects by one call of `write`, or reads them. If that fails, it calls
         `write` for fewer and fewer of them, until only those are left that fail by themselves. So
         `write` may be called again for subjects that it has written.
 
-        Returns the subjects that are left. Raises redis.RedisError, and any error while the
-        database of the app's own tables is down.
+        Returns the subjects that failed. Raises redis.RedisError, and any error while the database
+        of the app's own tables is down.
         """
-        error = None
+        error_of_all = None
         if not self._given_up:
-            error = _error_of(write, subjects)
-            if error is None:
+            error_of_all = _error_of(write, subjects)
+            if error_of_all is None:
                 return set()
         by_label: defaultdict[str, list[str]] = defaultdict(list)
         for subject in subjects:
             by_label[label_in(subject)].append(subject)
-        left: set[str] = set()
+        failed: set[str] = set()
         for label, group in by_label.items():
-            if len(group) < len(subjects) or error is None:  # it is not what failed
-                error = self._given_up.get(label) or _error_of(write, group)
+            is_tried = error_of_all is not None and len(group) == len(subjects)
+            error = error_of_all if is_tried else self._error_of_group(label, group, write)
             if error is not None:
-                left |= self._divide(group, write, error)
-        return left
+                failed |= self._divide(group, write, error)
+        return failed
 
-    def attempt(self, label: str, do: Callable[[], Result], default: Result) -> Result:
-        """Returns what `do` returns, which is about the model with that label; the default if it
-        fails. Raises as `store` does.
+    def _error_of_group(self, label: str, subjects: Subjects, write: Write) -> Exception | None:
+        """Returns the error by which the model with that label was given up, or by which the write
+        of its subjects fails; None if it does not fail.
         """
-        results = []
-        error = self._given_up.get(label) or _error_of(lambda _: results.append(do()), ())
+        return self._given_up.get(label) or _error_of(write, subjects)
+
+    def attempt(self, label: str, call: Callable[[], Result], default: Result) -> Result:
+        """Returns what the call returns, which is about the model with that label; the default if
+        it fails. Raises as `store` does.
+        """
+        error = self._given_up.get(label)
         if error is None:
-            return results[0]
+            try:
+                return call()
+            except FAILURES as failure:
+                _raise_while_down(failure)
+                error = failure
         if not vendors.is_lock_timeout(error):
             self._add(label, [label], error)
         return default
@@ -85,7 +96,7 @@ class Faults:
         self, subjects: Subjects, write: Write, error: Exception, *, is_first: bool = True
     ) -> set[str]:
         """Writes one half of the subjects after the other. They are of one model, and failed
-        together by that error. Returns those that are left.
+        together by that error. Returns those that failed by themselves.
         """
         label = label_in(subjects[0])
         if self._is_of_model(label, error):
@@ -94,12 +105,12 @@ class Faults:
         if len(subjects) == 1 or (is_first and _is_of_all(subjects, write, error)):
             return self._leave(subjects, error)
         half = len(subjects) // 2
-        left: set[str] = set()
+        failed: set[str] = set()
         for part in (subjects[:half], subjects[half:]):
             error_of_part = _error_of(write, part)
             if error_of_part is not None:
-                left |= self._divide(part, write, error_of_part, is_first=False)
-        return left
+                failed |= self._divide(part, write, error_of_part, is_first=False)
+        return failed
 
     def _is_of_model(self, label: str, error: Exception) -> bool:
         """Returns True if every further try would fail, and wait as long: the table is locked, or
@@ -119,8 +130,9 @@ class Faults:
         return set(subjects)
 
     def _add(self, label: str, names: Sequence[str], error: Exception) -> None:
-        first_line = str(error).strip().partition("\n")[0]
-        reason = one_line(f"{type(error).__name__}: {first_line}"[:LENGTH])
+        """Notes the error of a model, and the names of its subjects, or its label, that failed."""
+        first_line, _, _ = str(error).strip().partition("\n")
+        reason = one_line(f"{type(error).__name__}: {first_line}"[:MOST_OF_ERROR])
         self.failed.update(names)
         self._by_reason[label, reason].update(names)
 
@@ -129,13 +141,16 @@ def _error_of(write: Write, subjects: Subjects) -> Exception | None:
     """Returns the error by which the write fails, None if it does not."""
     try:
         write(subjects)
-    except RedisError:
-        raise
-    except (Error, *NO_VALUE) as error:
-        if databases.is_down(databases.of(FlushRun)):
-            raise
+    except FAILURES as error:
+        _raise_while_down(error)
         return error
     return None
+
+
+def _raise_while_down(error: Exception) -> None:
+    """Raises an error of Redis, and any error while the database of the app's own tables is down."""
+    if isinstance(error, RedisError) or databases.is_down(databases.of(FlushRun)):
+        raise error
 
 
 def _is_of_all(subjects: Subjects, write: Write, error: Exception) -> bool:

@@ -59,8 +59,8 @@ def raise_hours(
 def _gains(subject: str, views_by_hour: Mapping[int, int], *, limit: int) -> list[Gain]:
     """Returns what each row of a subject gains: the views of its hour and of all hours before it.
 
-    For rows are absolute. The gain is the same from one of the hours up to the next one, and after
-    the last one forever.
+    Rows have absolute numbers, so a row of a later hour gains the views of earlier hours, too. All
+    rows between two of the hours gain the same, and so do all rows after the last one.
     """
     starts = sorted(views_by_hour)
     stops = [*starts[1:], FOREVER]

@@ -190,8 +190,8 @@ def _among_rows(labels: Sequence[str], rows: "Sequence[QuerySet[Any]]") -> tuple
     for queryset, label in zip(rows, labels, strict=True):
         subject = Concat(Value(f"{label}:"), Cast("pk", CharField()))
         subject_queries.append(queryset.order_by().values_list(subject))
-    first, *others = subject_queries
-    query = first.union(*others, all=True).query
+    first_query, *other_queries = subject_queries
+    query = first_query.union(*other_queries, all=True).query
     compiler = query.get_compiler(using=databases.of(History).alias)
     subjects_statement, parameters = compiler.as_sql()
     # One array for all models, because with two arrays PostgreSQL reads the hours of all subjects.

@@ -1,6 +1,6 @@
 """Rows about a model that was renamed, or about a row with a new primary key, get its new name."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.db.models import F, Model, Q, QuerySet, Value
@@ -27,8 +27,12 @@ from readtrack.subjects import subject_column, subject_in
 class Columns(NamedTuple):
     """The names of a table's columns. Of two rows with one key, the higher first value stays."""
 
-    keys: Sequence[str]
+    keys: Sequence[str]  # which are unique together
     values: Sequence[str]
+
+
+# Returns the name that a table has in place of a subject or a label, such as `of_reads`.
+NameOf = Callable[[str], str]
 
 
 TABLES: Mapping[type[Model], Columns] = {
@@ -59,22 +63,14 @@ def rename_model(before: str, after: str, *, pks: Iterable[Any]) -> None:
     """
     if before == after:
         return
-    # A longer subject ends in a hash, which the new one does not share.
+    # A longer subject ends in a hash, which differs from that of the new subject.
     longest = SUBJECT_LENGTH - 1 - max(0, len(after) - len(before))
-    for of in (str, of_reads, of_visitors):
-        old = of(before)
-        new = of(after)
+    name_functions: Sequence[NameOf] = (str, of_reads, of_visitors)
+    for name_of in name_functions:
         for model in TABLES:
-            named = Q(subject=old) | Q(subject__startswith=f"{old}:")
-            rows = databases.rows(model).filter(named)
-            short = rows.filter(
-                LessThanOrEqual(Length("subject"), longest - len(old) + len(before))
-            )
-            subject = Concat(Value(new), Substr("subject", len(old) + 1))
-            full_subject = Concat(Value(after), Substr("full_subject", len(before) + 1))
-            _move(model, short, subject=subject, full_subject=full_subject)
-    has_longer = any(_of_objects(model, before).exists() for model in TABLES)
-    if not has_longer:
+            _rename_short_subjects(model, before, after, name_of=name_of, longest=longest)
+    has_longer_subjects = any(_rows_about_objects(model, before).exists() for model in TABLES)
+    if not has_longer_subjects:
         return
     for pk in pks:
         long_subject = subject_in(before, pk)
@@ -82,17 +78,36 @@ def rename_model(before: str, after: str, *, pks: Iterable[Any]) -> None:
             rename_subject(long_subject, subject_in(after, pk))
 
 
-def _of_objects(model: type[Model], label: str) -> "QuerySet[Any]":
-    """Returns the rows about objects of the model with that label."""
-    are_own = Q(subject__startswith=f"{label}:") | Q(subject__startswith=f"{of_reads(label)}:")
-    return databases.rows(model).filter(are_own)
+def _rename_short_subjects(
+    model: type[Model], before: str, after: str, *, name_of: NameOf, longest: int
+) -> None:
+    """Gives the rows of one table the new label, where their name has `longest` characters at most.
+
+    `name_of` returns the names of one kind, such as those of reads.
+    """
+    old = name_of(before)
+    new = name_of(after)
+    has_old_label = Q(subject=old) | Q(subject__startswith=f"{old}:")
+    is_short = LessThanOrEqual(Length("subject"), Value(longest))
+    rows = databases.rows(model).filter(has_old_label).filter(is_short)
+    subject = Concat(Value(new), Substr("subject", len(old) + 1))
+    full_subject = Concat(Value(after), Substr("full_subject", len(before) + 1))
+    _move(model, rows, subject=subject, full_subject=full_subject)
+
+
+def _rows_about_objects(model: type[Model], label: str) -> "QuerySet[Any]":
+    """Returns the rows of the table about objects of the model with that label."""
+    counts = Q(subject__startswith=f"{label}:")
+    reads = Q(subject__startswith=f"{of_reads(label)}:")
+    return databases.rows(model).filter(counts | reads)
 
 
 def rename_subject(before: str, after: str) -> None:
     """Gives all rows about an object its new name."""
-    for of in (str, of_reads):
-        old = subject_column(of(before))
-        new = subject_column(of(after))
+    name_functions: Sequence[NameOf] = (str, of_reads)
+    for name_of in name_functions:
+        old = subject_column(name_of(before))
+        new = subject_column(name_of(after))
         if old == new:
             continue
         for model in TABLES:
@@ -105,37 +120,43 @@ def rename_subject(before: str, after: str) -> None:
 
 
 def _rename_in_place(model: type[Model], rows: "QuerySet[Any]", **renamed: str) -> None:
-    """Changes the rows of a name that differs in case only, which MySQL takes for the same."""
+    """Changes the rows of a name that differs in case only, which MySQL takes for the same.
+
+    `renamed` are the new values by column. Columns that the table does not have are left out.
+    """
     columns = TABLES[model]
-    own = {name: renamed[name] for name in renamed if name in (*columns.keys, *columns.values)}
-    rows.update(**own)
+    column_names = [*columns.keys, *columns.values]
+    rows.update(**{name: value for name, value in renamed.items() if name in column_names})
 
 
 def _move(model: type[Model], rows: "QuerySet[Any]", **renamed: Any) -> None:
-    """Writes the rows under another subject, then deletes them. `renamed` are the new columns."""
+    """Writes the rows under another subject, then deletes them.
+
+    `renamed` are the new values by column. Columns that the table does not have are left out.
+    """
     columns = TABLES[model]
-    names = [*columns.keys, *columns.values]
-    # By names of their own, because MySQL takes the others for those of the table.
-    values = {f"new_{name}": renamed.get(name, F(name)) for name in names}
+    column_names = [*columns.keys, *columns.values]
+    # With `new_`, because MySQL would take the plain names for those of the table.
+    new_values = {f"new_{name}": renamed.get(name, F(name)) for name in column_names}
     connection = databases.of(model)
-    quote = connection.ops.quote_name
-    select, parameters = (
-        rows.annotate(**values)
-        .values_list(*values)
-        .query.get_compiler(connection=connection)
-        .as_sql()
-    )
-    table = quote(model._meta.db_table)
-    own_fields: list[Any] = [model._meta.get_field(name) for name in names]
-    fields = [quote(field.column) for field in own_fields]
-    end = vendors.vendor_of(connection).raise_on_conflict(
-        table, fields[: len(columns.keys)], fields[len(columns.keys) :]
-    )
+    new_rows = rows.annotate(**new_values).values_list(*new_values)
+    select, parameters = new_rows.query.get_compiler(connection=connection).as_sql()
+    table = connection.ops.quote_name(model._meta.db_table)
+    key_columns = _quoted_columns(model, columns.keys)
+    value_columns = _quoted_columns(model, columns.values)
+    on_conflict = vendors.vendor_of(connection).raise_on_conflict(table, key_columns, value_columns)
     # With a WHERE, without which SQLite takes ON CONFLICT for a part of the SELECT.
     statement = (
-        f"INSERT INTO {table} ({', '.join(fields)})"  # noqa: S608 - quoted names
-        f" SELECT * FROM ({select}) AS renamed WHERE 1 = 1 {end}"
+        f"INSERT INTO {table} ({', '.join([*key_columns, *value_columns])})"  # noqa: S608 - quoted names
+        f" SELECT * FROM ({select}) AS renamed WHERE 1 = 1 {on_conflict}"
     )
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
     rows.delete()
+
+
+def _quoted_columns(model: type[Model], field_names: Sequence[str]) -> list[str]:
+    """Returns the quoted names of the columns of these fields."""
+    quote = databases.of(model).ops.quote_name
+    fields: list[Any] = [model._meta.get_field(name) for name in field_names]
+    return [quote(field.column) for field in fields]

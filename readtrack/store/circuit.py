@@ -55,7 +55,7 @@ class Circuit:
             if self.opened is None:
                 return True
             pause = min(self.pause, conf.CIRCUIT)
-            if time.monotonic() - self.opened < pause or _has_little_time():
+            if time.monotonic() - self.opened < pause or has_little_time():
                 return False
             # This caller tries Redis. Other callers wait until it knows, which takes TIMEOUT.
             self.opened = time.monotonic()
@@ -232,7 +232,9 @@ def _note_success() -> None:
         circuit.opened = None
 
 
-def _has_little_time() -> bool:
-    """Returns True if the page has so little time left that its failure would prove nothing."""
+def has_little_time() -> bool:
+    """Returns True if the page has so little time left that its failure would prove nothing: less
+    than half of TIMEOUT.
+    """
     page = present_page.get()
     return page is not None and page.seconds_left < conf.TIMEOUT / 2

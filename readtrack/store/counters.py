@@ -218,8 +218,8 @@ def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
     if wanted_tags and isinstance(client, Cluster):
         cursor = client.scan_of([keys.unsettled(tag) for tag in tags])
     while True:
-        cursor, found = client.scan(cursor, match=pattern, count=SCAN_COUNT)
-        for key in found:
+        cursor, scanned_keys = client.scan(cursor, match=pattern, count=SCAN_COUNT)
+        for key in scanned_keys:
             name = key.decode()
             tag = keys.tag_in(name)  # with more than 256 partitions, tags differ in length
             if not wanted_tags or tag in wanted_tags:

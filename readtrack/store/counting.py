@@ -130,11 +130,16 @@ def _arguments(*numbers: int) -> tuple[str, ...]:
 
 
 def set_hits(views: Call[Outcome], hits: int) -> None:
-    """Gives a call of `count_views` the hits that rate.lua returned, in place of the rate's key."""
-    _, unsettled, *other_keys = views.keys
+    """Gives a call of `count_views` the hits that rate.lua returned.
+
+    record.lua then does not read the rate. Its key may be in another partition, so another key of
+    the call's own partition takes its place.
+    """
+    _rate, unsettled, *other_keys = views.keys
     views.keys = [unsettled, unsettled, *other_keys]
     arguments = list(views.args)
-    arguments[len(common_arguments())] = str(hits)
+    place_of_hits = len(common_arguments())  # right behind the common arguments
+    arguments[place_of_hits] = str(hits)
     views.args = arguments
 
 

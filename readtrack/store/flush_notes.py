@@ -49,12 +49,12 @@ def last_flushes(tags: Sequence[str]) -> LastFlushes:
     }
     if len(silent) == len(calls):
         raise next(iter(silent.values()))
-    found = {tag: call.result for tag, call in calls.items() if tag not in silent}
+    notes = {tag: call.result for tag, call in calls.items() if tag not in silent}
     # If only `flush:last` was evicted, Redis still has the resets from before its last full flush.
-    times = {tag: max(noted.last, noted.full) for tag, noted in found.items()}
+    times = {tag: max(noted.last, noted.full) for tag, noted in notes.items()}
     _check_layout(layout, times)
     # A request stands until a full flush that began after it has ended well.
-    is_full_due = any(noted.requested > noted.full for noted in found.values())
+    is_full_due = any(noted.requested > noted.full for noted in notes.values())
     return LastFlushes(times, is_full_due, silent)
 
 

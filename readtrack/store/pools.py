@@ -20,8 +20,8 @@ from readtrack.store.circuit import BusyError, present_page
 SHORTAGE = re.compile("Too many connections|No connection available|max number of clients reached")
 NONE_FREE = {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL}  # files, or ports
 LOGGED_EVERY = 60.0  # seconds
-# redis-py before 5.3 asks for the name of a command, and later versions warn of it.
-GIVEN = () if redis.VERSION >= (5, 3) else ("EVALSHA",)
+# Of `get_connection`. redis-py before 5.3 wants the name of a command, and later versions warn of it.
+ARGUMENTS = () if redis.VERSION >= (5, 3) else ("EVALSHA",)
 
 Command = tuple[Any, ...]
 
@@ -45,8 +45,8 @@ class Connections:
         self.taken: set[Any] = set()  # out of the pool: in use, idle, or about to be opened
         self._patience = patience
         self._freed = Condition()
-        self._waiting = 0  # callers
-        self._logged = -LOGGED_EVERY  # by the monotonic clock
+        self._waiting = 0  # callers that wait for a free connection
+        self._logged = -LOGGED_EVERY  # when the last warning was logged, by the monotonic clock
 
     def close(self) -> None:
         """Closes the connections that nobody uses, including those of the pool."""
@@ -88,9 +88,9 @@ class Connections:
         # On the connection itself, because execute_command of redis-py costs a hit as much as the
         # server does.
         try:
-            connection = self._further() if is_again else self.idle.pop()
+            connection = self._take() if is_again else self.idle.pop()
         except IndexError:
-            connection = self._further()
+            connection = self._take()
         try:
             connection.send_packed_command([packed], check_health=False)
             if meanwhile:
@@ -105,20 +105,23 @@ class Connections:
             raise
         # Redis Enterprise announces that a server moves. redis-py then marks the connections to it;
         # older versions of redis-py have no such method.
-        should_reconnect = getattr(connection, "should_reconnect", bool)
+        should_reconnect = getattr(connection, "should_reconnect", _never)
         if len(self.idle) < self.most_idle and not should_reconnect():
             self.idle.append(connection)
             if self._waiting:  # asked here, because a call takes longer
-                self._tell()
+                self._wake()
         else:
             self._release(connection)
         return answers
 
-    def _further(self) -> Any:
-        """Returns a connection of the pool, or else one of those in use once it is free."""
-        number = len(self.taken)
+    def _take(self) -> Any:
+        """Returns a connection of the pool, or else one of those in use once it is free.
+
+        Raises BusyError if none is free in time.
+        """
+        taken_before = len(self.taken)
         try:
-            return self._of_pool()
+            return self._take_from_pool()
         except MasterNotFoundError:
             raise
         except exceptions.ConnectionError as error:
@@ -126,30 +129,31 @@ class Connections:
             # new connection before it has said why.
             if not (self.taken or is_shortage(error)):
                 raise
-            return self._waited_for(number, error)
+            return self._wait_for_one(taken_before, error)
 
-    def _of_pool(self) -> Any:
-        opening = object()
+    def _take_from_pool(self) -> Any:
+        """Returns a connection of the pool, open. Raises redis.ConnectionError."""
+        opening = object()  # counts as taken until the connection does
         self.taken.add(opening)
         try:
-            connection = self.pool.get_connection(*GIVEN)
+            connection = self.pool.get_connection(*ARGUMENTS)
             self.taken.add(connection)
             return connection
         finally:
             self.taken.discard(opening)
             if not self.taken:
-                self._tell()  # nobody gives a connection back
+                self._wake()  # nobody gives a connection back
 
-    def _waited_for(self, number: int, error: Exception) -> Any:
-        """Returns a connection once one of that number is free. The error is why there are no more.
+    def _wait_for_one(self, taken_before: int, error: Exception) -> Any:
+        """Returns a connection once one of those that were `taken_before` is free.
 
-        Raises BusyError if none is free in time, and the error if all of them broke.
+        The error is why there are no more. Raises BusyError if none is free in time, and the error if all of them broke.
         """
         page = present_page.get()
         seconds = self._patience if page is None else min(self._patience, page.seconds_left)
         began = perf_counter()
         try:
-            connection = self._freed_until(began + seconds, number)
+            connection = self._take_once_free(began + seconds, taken_before)
         finally:
             if page is not None:
                 page.note_wait_for_connection(perf_counter() - began)
@@ -160,13 +164,16 @@ class Connections:
         self._log(error)
         raise BusyError(f"no connection was free in time: {error}") from error
 
-    def _freed_until(self, until: float, number: int) -> Any | None:
-        """Returns a connection that is free by then (`perf_counter`); None if there is none."""
+    def _take_once_free(self, until: float, taken_before: int) -> Any | None:
+        """Returns a connection that is free by then (`perf_counter`); None if there is none.
+
+        It ends at once when no connection is taken any more, because then all of them broke.
+        """
         with self._freed:
             self._waiting += 1
             try:
                 while True:
-                    connection = self._free(number)
+                    connection = self._take_free(taken_before)
                     seconds = until - perf_counter()
                     if connection is not None or seconds <= 0 or not self.taken:
                         return connection
@@ -174,27 +181,29 @@ class Connections:
             finally:
                 self._waiting -= 1
 
-    def _free(self, number: int) -> Any | None:
+    def _take_free(self, taken_before: int) -> Any | None:
         """Returns a connection that is idle, or went back to the pool; None if there is none."""
         with suppress(IndexError):
             return self.idle.pop()
-        if len(self.taken) < number:
+        if len(self.taken) < taken_before:
             with suppress(exceptions.ConnectionError):
-                return self._of_pool()
+                return self._take_from_pool()
         return None
 
     def _release(self, connection: Any) -> None:
+        """Gives the connection back to the pool."""
         self.taken.discard(connection)
         self.pool.release(connection)
-        self._tell()
+        self._wake()
 
-    def _tell(self) -> None:
+    def _wake(self) -> None:
         """Wakes the callers that wait, of which one finds the connection."""
         if self._waiting:
             with self._freed:
                 self._freed.notify_all()
 
     def _log(self, error: Exception) -> None:
+        """Logs that views are lost, once every LOGGED_EVERY seconds."""
         if monotonic() - self._logged < LOGGED_EVERY:
             return
         self._logged = monotonic()
@@ -204,6 +213,10 @@ class Connections:
             len(self.taken),
             error,
         )
+
+
+def _never() -> bool:
+    return False
 
 
 def _read(connection: Any, count: int) -> list[Any]:

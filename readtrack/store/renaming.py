@@ -15,7 +15,7 @@ from readtrack.store.scripts import Call
 from readtrack.store.subject_keys import VISITOR_KEYS
 from readtrack.subjects import label_in
 
-# How two keys become one; of other rows, the new name keeps the one that it has.
+# How two keys become one, by their row. Of all other rows, the key that has the new name stays.
 ADDED = (keys.total, keys.hour, keys.model_hour, keys.daily)
 ADDED_HASHES = (keys.dimension, keys.funnel, keys.reading)
 UNITED = {
@@ -41,8 +41,10 @@ class Move(NamedTuple):
 
     name: str
     new_name: str
-    how: str  # two become one
-    member: str = ""  # its name in `views:unsettled`
+    # What becomes of two keys, if there is one with the new name already: "keep" that one, "add",
+    # "highest", or the command of Redis that unites them.
+    how: str
+    member: str = ""  # its name in `views:unsettled`; "" for a key that is never in there
     new_member: str = ""
     state: str = ""  # one of STATES for a key from another partition
 
@@ -74,10 +76,10 @@ class Rename(NamedTuple):
 
 @contextmanager
 def turn(*, is_patient: bool = True) -> Iterator[None]:
-    """Waits until no other process moves keys. Raises redis.RedisError; at once if not
-    `is_patient`, where Redis is gone.
+    """A context in which no other process moves keys. Waits until it is this process's turn.
 
-    The turn of a process that was killed ends by itself.
+    Without `is_patient` it raises at once if Redis is gone. Raises redis.RedisError. The turn of a
+    process that was killed ends by itself.
     """
     name = keys.renaming(keys.tags()[0])
     owner = token_hex(8)
@@ -98,14 +100,19 @@ def move(rename: Rename) -> int:
     """
     moved = 0
     if conf.PARTITIONS > 1:
-        left = chain.from_iterable(scanning.key_batches(f"{keys.moving.family}:*"))
-        moved += _arrive(left, rename)
+        on_their_way = chain.from_iterable(scanning.key_batches(f"{keys.moving.family}:*"))
+        moved += _arrive(on_their_way, rename)
     _rename_members(rename, at=buckets.now())
     for key_names in _batches(rename):
-        name = keys.renaming(keys.tags()[0])
-        scripts.run(Call("EXPIRE", [name], (keys.renaming.ttl,)), patient=True)
+        _extend_turn()
         moved += _move(key_names, rename)
     return moved
+
+
+def _extend_turn() -> None:
+    """Lets the present turn end later, because there is more to move."""
+    name = keys.renaming(keys.tags()[0])
+    scripts.run(Call("EXPIRE", [name], (keys.renaming.ttl,)), patient=True)
 
 
 def _batches(rename: Rename) -> Iterator[list[str]]:
@@ -116,7 +123,7 @@ def _batches(rename: Rename) -> Iterator[list[str]]:
 
 
 def _keys_of(subject: str, *, at: datetime) -> list[str]:
-    """Returns the names that keys of one subject may have, but for those of single visitors."""
+    """Returns the names that keys of one subject may have, without those of single visitors."""
     rows = (keys.total, keys.hll, *VISITOR_KEYS, *OF_CATEGORY)
     names = [row(subject) for row in rows]
     names += [keys.prefix() + keys.member(kind, subject) for kind in keys.hash_kinds()]
@@ -142,10 +149,13 @@ def _move(key_names: Iterable[str], rename: Rename) -> int:
             categories[subject] = new_subject
         else:
             moves.append(_move_of(name, row, parts, new_subject=new_subject))
-    near = [one for one in moves if keys.tag_in(one.name) == one.tag]
-    far = [one for one in moves if keys.tag_in(one.name) != one.tag]
-    moved = _run(near) + _run_categories(_near(categories))
-    return moved + _send(far, rename) + _send_categories(_far(categories), rename)
+    near = [step for step in moves if keys.tag_in(step.name) == step.tag]
+    far = [step for step in moves if keys.tag_in(step.name) != step.tag]
+    moved = _run(near)
+    moved += _run_categories(_near(categories))
+    moved += _send(far, rename)
+    moved += _send_categories(_far(categories), rename)
+    return moved
 
 
 def _near(categories: Mapping[str, str]) -> dict[str, str]:
@@ -163,28 +173,33 @@ def _move_of(name: str, row: keys.Key, parts: Mapping[str, str], *, new_subject:
     part = "subject" if "subject" in parts else "model"
     tag = keys.tag(new_subject) if part == "subject" else parts["tag"]
     new_name = row.placed({**parts, part: new_subject}, tag=tag)
-    how = UNITED.get(row, "keep")
-    if row in (*ADDED, *ADDED_HASHES):
-        how = "add"
-    elif row is keys.earlier:
-        how = "highest"
+    how = _how_to_unite(row)
     if row not in SETTLED:
         return Move(name, new_name, how)
     if row is keys.total:
         return Move(name, new_name, how, parts["subject"], new_subject)
-    start = len(keys.prefix())
-    return Move(name, new_name, how, name[start:], new_name[start:])
+    prefix = keys.prefix()
+    return Move(name, new_name, how, name.removeprefix(prefix), new_name.removeprefix(prefix))
+
+
+def _how_to_unite(row: keys.Key) -> str:
+    """Returns how two keys of the row become one, as a Move has it."""
+    if row in (*ADDED, *ADDED_HASHES):
+        return "add"
+    if row is keys.earlier:
+        return "highest"
+    return UNITED.get(row, "keep")
 
 
 def _run(moves: Sequence[Move]) -> int:
     """Moves keys within their partitions. Returns their number."""
     calls = []
-    for portion in scripts.parted(moves, scripts.SLICE // 2, tag_of=lambda one: one.tag):
+    for portion in scripts.parted(moves, scripts.SLICE // 2, tag_of=lambda step: step.tag):
         names = [keys.unsettled(portion[0].tag)]
         arguments: list[str] = []
-        for one in portion:
-            names += (one.name, one.new_name)
-            arguments += (one.how, one.member, one.new_member, one.state)
+        for step in portion:
+            names += (step.name, step.new_name)
+            arguments += (step.how, step.member, step.new_member, step.state)
         calls.append(Call("move", names, arguments, int))
     return sum(scripts.run_all(*calls, patient=True))
 
@@ -201,10 +216,12 @@ def _run_categories(
         names: list[str] = []
         for old in portion:
             new = categories[old]
-            # In the partition of the new name. Of another partition, what has not arrived is not.
-            own = {"subject": old}
-            tag = keys.tag_in(keys.total(new))
-            names += [arrived.get((old, row)) or row.placed(own, tag=tag) for row in OF_CATEGORY]
+            # The old name as it is in the partition of the new one. Of a category that comes from
+            # another partition, a key that has not arrived is missing there, and is passed over.
+            tag = keys.tag(new)
+            for row in OF_CATEGORY:
+                old_name = row.placed({"subject": old}, tag=tag)
+                names.append(arrived.get((old, row), old_name))
             names += [row(new) for row in OF_CATEGORY]
         calls.append(Call("rename_read_state", names, (), int))
     return sum(scripts.run_all(*calls, patient=True))
@@ -212,7 +229,7 @@ def _run_categories(
 
 def _tag_of(categories: Mapping[str, str]) -> Any:
     """Returns the function that gives the tag of a category's new name."""
-    return lambda old: keys.tag_in(keys.total(categories[old]))
+    return lambda old: keys.tag(categories[old])
 
 
 # Keys for another partition are first renamed where they are, then copied, removed, and moved to
@@ -222,18 +239,21 @@ def _tag_of(categories: Mapping[str, str]) -> Any:
 
 def _send(moves: Sequence[Move], rename: Rename) -> int:
     """Moves keys to other partitions. Returns their number."""
-    travelling: list[str] = []
+    on_their_way: list[str] = []
     for portion in scripts.parted(
-        moves, scripts.SLICE // 2, tag_of=lambda one: keys.tag_in(one.name)
+        moves, scripts.SLICE // 2, tag_of=lambda step: keys.tag_in(step.name)
     ):
         tag = keys.tag_in(portion[0].name)
         names = [keys.unsettled(tag)]
-        for one in portion:
-            names += [one.name, *_transit_names(one.name, tag)]
-        call = Call("take", names, [one.member for one in portion], int)
+        transit_names: list[str] = []
+        for step in portion:
+            names_of_step = _transit_names(step.name, tag)
+            names += [step.name, *names_of_step]
+            transit_names += names_of_step
+        call = Call("take", names, [step.member for step in portion], int)
         if scripts.run(call, patient=True):
-            travelling += _existing(names[2::3] + names[3::3])
-    return _arrive(travelling, rename)
+            on_their_way += _existing(transit_names)
+    return _arrive(on_their_way, rename)
 
 
 def _existing(key_names: Sequence[str]) -> list[str]:
@@ -273,13 +293,13 @@ def _arrive(names: Iterable[str], rename: Rename) -> int:
         new_subject = rename.renamed(parts["subject"])
         if row is None or new_subject is None:
             continue
-        here = _carry(name, transit, tag=keys.tag(new_subject))
+        arrived_name = _carry(name, transit, tag=keys.tag(new_subject))
         if row in OF_CATEGORY:
             categories[parts["subject"]] = new_subject
-            arrived[parts["subject"], row] = here
+            arrived[parts["subject"], row] = arrived_name
             continue
-        one = _move_of(name, row, parts, new_subject=new_subject)
-        moves.append(one._replace(name=here, member="", state=transit["state"]))
+        step = _move_of(name, row, parts, new_subject=new_subject)
+        moves.append(step._replace(name=arrived_name, member="", state=transit["state"]))
     return _run(moves) + _run_categories(categories, arrived)
 
 
@@ -312,10 +332,10 @@ def _rename_members(rename: Rename, *, at: datetime) -> None:
         calls: list[Call[Any]] = []
         for portion in scripts.sliced(names, SORTED_SETS_AT_ONCE):
             calls += _renamed_members(portion, rename)
-        for some in scripts.sliced(calls):
-            scripts.run_all(*some, patient=True)
+        for calls_at_once in scripts.sliced(calls):
+            scripts.run_all(*calls_at_once, patient=True)
         if calls:
-            # Begins anew out of the buckets.
+            # The trending list is made anew out of the buckets.
             scripts.run(Call("UNLINK", [keys.trending_top(tag)]), patient=True)
 
 

@@ -22,7 +22,7 @@ from readtrack.store.pools import Command, Connections
 # Keys in one call, because a script blocks the server, and Lua can unpack some 8,000 values.
 SLICE = 1000
 # Scripts that are not run a second time, because they would answer that nothing is new.
-ONCE = frozenset({"rate", "record", "record_batch", "skip", "step"})
+ONCE = frozenset({"forget_reader", "rate", "record", "record_batch", "skip", "step"})
 INCLUDED = re.compile(rb"^-- (\w+)\.lua$", re.MULTILINE)
 
 Item = TypeVar("Item")

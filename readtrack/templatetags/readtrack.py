@@ -177,7 +177,7 @@ class PlaceholderNode(template.Node):
             return tags.branches(obj, context, unread=unread, read=read, tag=self.tag)
         placeholder = Placeholder.of(self.placeholder_kind, obj, tag=self.tag)
         if self.target is None:
-            return tags.left(placeholder, context)
+            return tags.html_of(placeholder, context)
         context[self.target] = asked(lambda: self._value(placeholder, obj, context))
         return ""
 

@@ -98,9 +98,9 @@ def withdraw_on_commit(categories: Mapping[str, Sequence[str]], *, using: str | 
             rows = UnsentPublication.objects.using(alias).filter(subject__in=subject_names, items=1)
             # Not by a range of tokens, because MariaDB sorts them by their ends.
             tokens = [token for token in rows.values_list("token", flat=True) if token]
-            own = [token for token in tokens if token.hex.startswith(start)]
-            if own:
-                rows.filter(token__in=own).delete()
+            tokens_of_post = [token for token in tokens if token.hex.startswith(start)]
+            if tokens_of_post:
+                rows.filter(token__in=tokens_of_post).delete()
 
     def withdraw() -> None:
         fail_open(scripts.run_all, [], *calls)

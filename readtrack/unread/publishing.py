@@ -94,8 +94,8 @@ def unpublish(posts: Iterable[Model], *, using: str | None = None) -> None:
     if not read_state.strategy_of("").has_numbers:
         return
     for post in subjects.listed(posts):
-        own = using or router.db_for_write(type(post), instance=post)
-        withdraw(categories_of(post, using=own), [post], using=own)
+        alias = using or router.db_for_write(type(post), instance=post)
+        withdraw(categories_of(post, using=alias), [post], using=alias)
 
 
 def unpublish_from(

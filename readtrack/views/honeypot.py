@@ -69,8 +69,9 @@ def _mark_robot(request: HttpRequest) -> None:
         return  # or else one robot could mark the browsers of all people with its address
     ids = set()
     for at in (now, now + buckets.DAY):
-        identified = day_keys.resolve(visitor, at=at)
-        ids.add(identified.fallback_id)
-        if not identified.new_cookie:
-            ids.add(identified.id)
-    recording.mark_robots(ids - {""})
+        visitor_of_day = day_keys.resolve(visitor, at=at)
+        ids.update(visitor_of_day.identities)
+        # A robot does not send its new cookie back.
+        if visitor_of_day.new_cookie:
+            ids.discard(visitor_of_day.id)
+    recording.mark_robots(ids)

@@ -107,10 +107,13 @@ def _elements(page: shown.TokenPage, state: str) -> list[Placeholder]:
 def _report_of(request: HttpRequest) -> Report:
     """Returns what the script sends, with "" for lines that are missing."""
     body = body_of(request, most=LONGEST_BODY) or b""
-    lines = body.decode(errors="replace").split("\n", 3)
-    token, referrer, state, since = [*lines, "", "", ""][:4]
+    token, _, after_token = body.decode(errors="replace").partition("\n")
+    referrer, _, after_referrer = after_token.partition("\n")
+    state, _, since = after_referrer.partition("\n")
     milliseconds = MILLISECONDS.match(since)
-    return Report(token, referrer, state, int(milliseconds[0]) if milliseconds else 0)
+    if milliseconds is None:
+        return Report(token, referrer, state, since=0)
+    return Report(token, referrer, state, since=int(milliseconds[0]))
 
 
 def _hand_over(

@@ -284,6 +284,8 @@ def test_a_text_that_is_swapped_into_a_page_without_one_is_read(
             }""",
             f"/text/{post.pk}/",
         )
+        # A page that tells of its reading before its first answer has no cookie yet.
+        assert comes_true(lambda: page.evaluate("begun > 0 && begun == answered"))
         page.mouse.move(20, 20)
         page.keyboard.press("Shift")
         page.clock.run_for(9_000)

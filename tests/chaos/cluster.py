@@ -36,13 +36,12 @@ CALM = 2.0  # seconds between two blows
 LAG = 20  # views, at least, that the primary that is killed has not sent to its replica
 # seconds in which a page of the primary that is killed ends; sooner than its replica takes over
 SAID = 1.0
-UNSENT = (
-    0.5  # seconds before a failure, and after a demoted server woke up, in which views may be lost
-)
-SILENCE, OTHERS = (
-    3.0,
-    0.5,
-)  # seconds without a counted view, at most: of a shard that fails, and of the others
+# Seconds before a failure, and after a demoted server woke up, in which views may be lost.
+UNSENT = 0.5
+# Seconds without a counted view, at most: of a shard that fails, and of the others. On an idle
+# machine it is 2.5 and 0.25 s; a test must also hold on a busy one.
+SILENCE = 5.0
+OTHERS = 1.0
 
 
 class Page(NamedTuple):

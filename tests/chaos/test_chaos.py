@@ -52,14 +52,14 @@ def test_every_promise_holds_while_servers_of_a_cluster_fail_and_slots_move() ->
         ({"overcounts": 1}, "A PROMISE WAS BROKEN"),
         ({"decreases": 1}, "A PROMISE WAS BROKEN"),
         ({"unsent": cluster.LAG - 1}, "A PROMISE WAS BROKEN"),
-        ({"silences": {"killed": (2.9, 0.6)}}, "A PROMISE WAS BROKEN"),
-        ({"silences": {"killed": (3.1, 0.4)}}, "A PROMISE WAS BROKEN"),
+        ({"silences": {"killed": (4.9, 1.1)}}, "A PROMISE WAS BROKEN"),
+        ({"silences": {"killed": (5.1, 0.9)}}, "A PROMISE WAS BROKEN"),
     ],
 )
 def test_the_verdict_on_a_cluster_names_a_broken_promise(
     broken: dict[str, Any], verdict: str
 ) -> None:
-    good = {"unsent": cluster.LAG, "silences": {"killed": (2.9, 0.4)}}
+    good = {"unsent": cluster.LAG, "silences": {"killed": (4.9, 0.9)}}
     sums: dict[str, Any] = {**dict.fromkeys(cluster.Result._fields, 0), **good}
     told = cluster.table(cluster.Result(**{**sums, **broken}))
     assert told.endswith(verdict)

@@ -94,7 +94,7 @@ def take_over(journal: Journal) -> None:
     from tests.imports.weblogs import line
     from tests.support.factories import BROWSER
 
-    ledger.VIEWS, weblog.LINES = 20, 10
+    ledger.VIEWS, weblog.LINES_AT_ONCE = 20, 10
     pks = (journal.path.parent / "posts").read_text().split()
     path = journal.path.with_suffix(".access")
     while True:

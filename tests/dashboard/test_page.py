@@ -1582,6 +1582,16 @@ def test_numbers_that_full_flushes_add_up_say_so_and_today_is_not_compared_by_th
     assert "as of" not in content(of_object.text)
 
 
-@pytest.mark.parametrize(("total", "trend"), [(2, "down"), (3, ""), (4, "up")])
-def test_a_total_that_has_not_changed_has_no_trend(total: int, trend: str) -> None:
-    assert _figure("Views", total, 3).trend == trend
+@pytest.mark.parametrize(
+    ("total", "change", "trend"),
+    [
+        (200, "-33 %", "down"),
+        (299, "0 %", ""),
+        (300, "0 %", ""),
+        (301, "0 %", ""),
+        (400, "+33 %", "up"),
+    ],
+)
+def test_a_total_that_has_not_changed_has_no_trend(total: int, change: str, trend: str) -> None:
+    figure = _figure("Views", total, 300)
+    assert (figure.change, figure.trend) == (change, trend)

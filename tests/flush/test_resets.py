@@ -310,7 +310,7 @@ def test_a_flush_that_is_late_to_end_a_reset_does_not_take_an_idle_subject_for_z
     flush(must_archive=True)
     leave_as_idle(redis)
     assert not redis.exists(keys.total(subject_of(post)), f"funnel:{subject_of(post)}")
-    now = Reset.objects.get().redis_time
+    now = Reset.objects.get(subject=subject_of(post)).redis_time
     resets.finish(read_by_a_late_flush, epochs.SqlEpoch(), Faults(), now=now)
     assert counts(post) == (4, 4)
     assert Breakdown.objects.get(field="click").count == 1

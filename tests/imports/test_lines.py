@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readtrack.imports.lines import Line, clock, parser
+from readtrack.imports.lines import Line, parser, time_of
 from tests.imports import weblogs
 from tests.support.factories import BROWSER
 
@@ -176,7 +176,7 @@ def test_escapes_in_an_agent_are_undone() -> None:
     ],
 )
 def test_times_are_utc_or_nothing(value: object, expected: datetime | None) -> None:
-    assert clock(value) == expected
+    assert time_of(value) == expected
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.imports import weblog
 from readtrack.imports.ledger import Report
-from readtrack.imports.weblog import OTHERS, Importer, Recent
+from readtrack.imports.weblog import OTHER_PATTERNS, Importer, Recent
 from readtrack.models import Import
 from tests.imports import weblogs
 from tests.imports.conftest import Write
@@ -239,7 +239,7 @@ def test_a_database_that_is_gone_ends_the_import(
 
     monkeypatch.setattr(weblog, "subject_at", gone)
     with pytest.raises(OperationalError, match="still gone"):
-        weblog.found_at("/posts/1/")
+        weblog.look_up("/posts/1/")
 
 
 def test_an_object_that_is_deleted_meanwhile_does_not_end_the_import(write: Write) -> None:
@@ -419,7 +419,7 @@ def test_a_growing_log_is_counted_as_the_whole_one(
     cuts: tuple[int, ...],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(weblog, "PATIENCE", 250)
+    monkeypatch.setattr(weblog, "LINES_UNTIL_SAVED", 250)
     log = list(weblogs.day(pks, lines=1500))
     expected = same(pks, log, tmp_path)
     redis.flushdb()
@@ -602,7 +602,7 @@ def test_a_damaged_log_counts_as_far_as_it_is_sound(tmp_path: Path) -> None:
 def test_the_report_says_that_visitors_were_forgotten(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(weblog, "LIMIT", 1)
+    monkeypatch.setattr(weblog, "MOST_WINDOWS", 1)
     report = take(write(*(line(address=f"192.0.2.{number}") for number in range(4))))
     assert "forgotten" in report.notes[0]
 
@@ -615,13 +615,13 @@ def test_a_line_that_is_a_little_late_begins_a_window_that_ends_first() -> None:
 
 
 def test_patterns_are_bounded(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weblog, "PATTERNS", 10)
+    monkeypatch.setattr(weblog, "MOST_PATTERNS", 10)
     report = take(
         write(*(line(f"/{letter}/{'x' * 100}") for letter in "abcdefghijklmnopqrstuvwxyz"))
     )
     assert len(report.not_resolved) == 10 + 1
-    assert report.not_resolved[OTHERS] == 26 - 10
-    assert {len(pattern) for pattern in report.not_resolved} == {80, len(OTHERS)}
+    assert report.not_resolved[OTHER_PATTERNS] == 26 - 10
+    assert {len(pattern) for pattern in report.not_resolved} == {80, len(OTHER_PATTERNS)}
 
 
 @pytest.mark.usefixtures("post")

@@ -60,7 +60,7 @@ def test_another_log_that_begins_earlier_has_windows_of_its_own() -> None:
 
 
 def test_memory_is_bounded_and_the_report_names_the_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weblog, "LIMIT", 10)
+    monkeypatch.setattr(weblog, "MOST_WINDOWS", 10)
     importer = Importer()
     for number in range(100):
         assert refusal(importer, f"v{number}", "x", at=1_000_000) == ""
@@ -70,7 +70,7 @@ def test_memory_is_bounded_and_the_report_names_the_cost(monkeypatch: pytest.Mon
 
 
 def test_long_logs_forget_nothing_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weblog, "LIMIT", 2000)
+    monkeypatch.setattr(weblog, "MOST_WINDOWS", 2000)
     importer = Importer()
     for second in range(20_000):
         assert refusal(importer, f"v{second}", "x", at=1_000_000 + second) == ""
@@ -85,6 +85,6 @@ def test_a_window_of_zero_seconds_is_one_second(settings: Settings) -> None:
 
 
 def test_with_no_room_left_a_known_visitor_stays_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weblog, "LIMIT", 2)
+    monkeypatch.setattr(weblog, "MOST_WINDOWS", 2)
     hits = [("anna", "a", 0), ("ben", "a", 0), ("anna", "a", 1)]
     assert outcomes(*hits) == ["", "", "repeat"]

@@ -21,7 +21,7 @@ def main() -> None:
     django.setup()
     from readtrack.imports import ledger, weblog
 
-    weblog.LINES, ledger.VIEWS = 40, 10
+    weblog.LINES_AT_ONCE, ledger.VIEWS = 40, 10
     serve(lambda path: weblog.Importer().run([path]))
 
 

@@ -1,12 +1,15 @@
 """Pages of the test site."""
 
 from django.contrib import admin
+from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 
 from tests.site import views
 
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("login/", LoginView.as_view()),
+    path("logout/", LogoutView.as_view(next_page="/list/")),
     path("readtrack/", include("readtrack.urls")),
     path("posts/<int:pk>/", views.PostPage.as_view()),
     path("categories/<int:pk>/", views.CategoryPage.as_view()),

@@ -52,7 +52,7 @@ def connections() -> Connections:
 def all_taken() -> Iterator[Any]:
     """Takes the only connection away, as another page does that waits for its answer."""
     ours = connections()
-    taken = ours._further()
+    taken = ours._take()
     yield taken
     ours._release(taken)
 
@@ -125,7 +125,7 @@ def test_a_page_goes_on_as_soon_as_a_connection_is_free(settings: Settings) -> N
     settings.READTRACK = {"TIMEOUT": 30.0, "DEBUG_HEADER": True}
     limit(settings, 1)
     ours = connections()
-    taken = ours._further()
+    taken = ours._take()
     Timer(0.1, ours._release, [taken]).start()
     began = time.perf_counter()
     assert view(1) == "counted"
@@ -138,7 +138,7 @@ def test_time_spent_on_waiting_for_a_connection_is_no_fault_of_redis(
     settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0, "DEBUG_HEADER": True}
     limit(settings, 1)
     ours = connections()
-    taken = ours._further()
+    taken = ours._take()
     Timer(0.8 * TIMEOUT, ours._release, [taken]).start()
     wire.hook = lambda moment, trip: time.sleep(0.4 * TIMEOUT) if moment == "answer" else None
     assert view(1) == "skipped; reason=error"
@@ -150,7 +150,7 @@ def test_pages_that_wait_for_connections_only_do_not_make_redis_slow(settings: S
     limit(settings, 1)
     ours = connections()
     for number in range(4):
-        taken = ours._further()
+        taken = ours._take()
         Timer(0.7 * TIMEOUT, ours._release, [taken]).start()
         assert view(number) == "counted"
     assert (circuit.opened, circuit.slow_since) == (None, None)
@@ -196,7 +196,7 @@ def test_without_a_free_file_or_port_it_is_a_shortage_as_well() -> None:
 def test_long_work_waits_for_a_connection_as_well(settings: Settings) -> None:
     limit(settings, 1)
     ours: Connections = scripts.sender(True).__self__  # type: ignore[attr-defined]  # noqa: FBT003
-    taken = ours._further()
+    taken = ours._take()
     Timer(0.1, ours._release, [taken]).start()
     assert scripts.run(Call("EXISTS", ["nothing"], (), int), patient=True) == 0
 

@@ -11,12 +11,13 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, ResponseError
 
 from readtrack import tracker
+from readtrack.hits import readers
 from readtrack.store import counters, keys, read_state, scripts
 from readtrack.store.circuit import SilentError
 from readtrack.store.connection import AnswerError, connect
 from readtrack.store.counters import Stored
 from readtrack.store.counting import count_views
-from readtrack.store.pools import GIVEN
+from readtrack.store.pools import ARGUMENTS
 from tests.support import factories
 from tests.support.forks import Forks
 from tests.support.waiting import comes_true
@@ -126,6 +127,19 @@ def test_a_view_that_a_known_script_counted_is_new_though_a_script_before_it_was
     assert outcome.counted == ("a.b:1",)
 
 
+def test_a_reader_that_a_known_script_forgot_has_a_number_though_a_script_before_it_was_forgotten(
+    redis: Redis, settings: Settings
+) -> None:
+    settings.READTRACK = {"ANONYMOUS_READERS": True}
+    anonymous = f"{readers.ANONYMOUS}visitor"
+    read_state.begin(0)
+    tracker.mark_subjects_read(anonymous, ["site.category:1"])
+    redis.script_flush()
+    connect().script_load(scripts._source("forget_reader").decode())
+    _, *numbers = scripts.run_all(counters.totals(["a.b:1"]), *read_state.forget(anonymous))
+    assert 0 in numbers
+
+
 def test_a_script_that_exists_nowhere_is_an_error(redis: Redis) -> None:
     with pytest.raises((NoScriptError, FileNotFoundError)):
         scripts.run(scripts.Call("nothing", [], [], lambda answer: answer))
@@ -147,9 +161,9 @@ def test_scripts_leave_most_connections_of_a_pool_to_all_else(settings: Settings
         thread.start()
     for thread in threads:
         thread.join()
-    taken = [pool.get_connection(*GIVEN) for _ in range(18)]
+    taken = [pool.get_connection(*ARGUMENTS) for _ in range(18)]
     with pytest.raises(RedisConnectionError, match="Too many"):
-        [pool.get_connection(*GIVEN) for _ in range(18)]
+        [pool.get_connection(*ARGUMENTS) for _ in range(18)]
     assert taken
 
 

@@ -21,7 +21,7 @@ from redis.exceptions import RedisError
 from readtrack import reports, tracker
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page.placeholders import Placeholder
-from readtrack.page.tags import left
+from readtrack.page.tags import html_of
 from readtrack.store import clock, connection, scripts
 from readtrack.store.circuit import circuit
 from readtrack.store.connection import AnswerError, connect
@@ -156,7 +156,7 @@ def test_what_a_view_waits_for_by_itself_counts(wire: Wire, settings: Settings) 
             with suppress(RedisError):
                 reports.reader_counts([factories.category()])
         request.readtrack.view(post)
-        return HttpResponse(left(Placeholder.of("count", post), {"request": request}))
+        return HttpResponse(html_of(Placeholder.of("count", post), {"request": request}))
 
     request: Any = RequestFactory().get("/", headers={"User-Agent": factories.BROWSER})
     connect().ping()

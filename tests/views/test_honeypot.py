@@ -7,8 +7,9 @@ from django.test import Client, RequestFactory, override_settings
 from pytest_django import Settings
 from redis import Redis
 
+from readtrack import buckets
 from readtrack.hits import visitors
-from readtrack.store import recording
+from readtrack.store import day_keys, keys, recording
 from tests.support import factories
 from tests.support.factories import BROWSER
 
@@ -119,6 +120,17 @@ def test_the_honeypot_outlasts_midnight_where_hashes_change(
     settings.READTRACK = {"ANONYMOUS": "hash", "WINDOW": 1}
     follow(Client())
     assert len(redis.keys("rate:*")) >= 2
+
+
+@pytest.mark.django_db
+def test_after_midnight_a_robot_is_marked_by_its_hash_of_the_day_before_too(
+    settings: Settings, redis: Redis, rf: RequestFactory
+) -> None:
+    settings.READTRACK = {"ANONYMOUS": "hash", "WINDOW": keys.DAY}  # it is midnight all day long
+    visitor = visitors.visitor(rf.get("/", headers={"User-Agent": BROWSER}), None)
+    of_yesterday = day_keys.resolve(visitor, at=buckets.now() - buckets.DAY)
+    follow(Client())
+    assert redis.exists(keys.rate(of_yesterday.id))
 
 
 @pytest.mark.django_db

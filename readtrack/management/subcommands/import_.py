@@ -55,7 +55,9 @@ The URLconf and its DetailViews tell which object a path shows; READTRACK["IMPOR
 without user agents (--format common) counts only with --count-robots, because robots cannot be told from people.
 The content of a log identifies it: to import one again, renamed, rotated, compressed or grown, or to go on after
 a kill, counts every line once. A log of which nothing counted, or lines of which --since or --until left out, may
-simply be imported again. --again judges all lines again after other settings were changed; lines that counted stay.
+simply be imported again. --again judges all lines again after other settings were changed. It takes no views back,
+because counts only rise. If too much counted, set the model to zero by `readtrack reset --model`, which also drops
+what was counted live, and import with --again.
 Standard input is not read. Give --until the moment when readtrack went live, because what came after it is counted
 already. --field is for JSON other than that of nginx, Caddy and Traefik.
 """
@@ -119,7 +121,8 @@ already. --field is for JSON other than that of nginx, Caddy and Traefik.
         parser.add_argument(
             "--again",
             action="store_true",
-            help="judge all lines of logs that were imported before; count those that did not count",
+            help="judge all lines of logs that were imported before; count those that did not count;"
+            " takes no views back",
         )
         parser.add_argument("--dry-run", action="store_true", help="only report")
 
@@ -148,7 +151,7 @@ def _text(report: ledger.Report, *, dry_run: bool) -> list[str]:
     if report.finished:
         text.append(
             f"{counted(report.finished, 'log')} imported before, with nothing new. --again counts"
-            " lines that did not count then."
+            " lines that did not count then. It takes no views back, because counts only rise."
         )
     return text + _figures(report)
 

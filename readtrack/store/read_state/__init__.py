@@ -26,18 +26,8 @@ from readtrack.store.read_state.ordinals import field
 from readtrack.store.scripts import Call
 
 __all__ = ["PUBLISHED_FOR", "ROWS", "STRATEGIES", "Publication", "Strategy"]
-__all__ += [
-    "begin",
-    "count_readers",
-    "field",
-    "fill",
-    "last_published",
-    "marks",
-    "number",
-    "publish",
-    "remove",
-]
-__all__ += ["strategy_of", "unpublish", "unread"]
+__all__ += ["begin", "count_readers", "field", "fill", "forget", "last_published", "marks"]
+__all__ += ["number", "publish", "remove", "strategy_of", "take_over", "unpublish", "unread"]
 
 
 def unread(reader: Reader, subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
@@ -144,6 +134,27 @@ def number(readers_in_order: Sequence[Reader]) -> list[Call[int]]:
         Call("number", [keys.readers_next(tag), *ordinals.all_hashes(tag)], arguments, int)
         for tag in keys.tags()
     ]
+
+
+def forget(anonymous: Reader) -> list[Call[int | None]]:
+    """Returns calls that forget an anonymous reader, one for each partition.
+
+    Each answers with the ordinal that the reader had; None for a reader without one.
+    """
+    arguments = (ordinals.field(anonymous),)
+    return [
+        Call("forget_reader", ordinals.hashes_of(anonymous, tag), arguments, absent=None)
+        for tag in keys.tags()
+    ]
+
+
+def take_over(subjects: Sequence[str], *, number: int, user: Reader) -> Call[int]:
+    """Marks those of the categories read for the user that an anonymous reader has read.
+
+    The categories are of one model and one partition, in which `number` is the ordinal of the
+    anonymous reader. The result is the number of categories that the anonymous reader has read.
+    """
+    return strategy_of(subjects[0]).take_over(subjects, number=number, user=user)
 
 
 def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:

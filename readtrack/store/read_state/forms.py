@@ -43,7 +43,8 @@ class PageTime(NamedTuple):
 class Strategy:
     """The contract of all forms. Each method takes categories of one partition and of its form.
 
-    The scripts of a form are `mark_read_NAME`, `unread_NAME`, `publish_NAME` and `fill_NAME`.
+    The scripts of a form are `mark_read_NAME`, `unread_NAME`, `publish_NAME`, `fill_NAME` and
+    `take_over_NAME`.
     """
 
     name = ""  # in the settings
@@ -166,6 +167,18 @@ class Strategy:
         number of categories that were marked.
         """
         return Call(f"fill_{self.name}", self._states(subjects), (highest, as_of), int)
+
+    def take_over(self, subjects: Sequence[str], *, number: int, user: Reader) -> Call[int]:
+        """Marks those of the categories read for the user that an anonymous reader has read.
+
+        `number` is the ordinal of the anonymous reader. The result is the number of categories that
+        the anonymous reader has read.
+        """
+        state_row = self.key()
+        key_names = [keys.readers(keys.tag(subjects[0]))]
+        key_names += [state_row(subject) for subject in subjects]
+        arguments = (number, ordinals.field(user))
+        return Call(f"take_over_{self.name}", key_names, arguments, int, absent=0)
 
     def count_readers(self, subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
         """Returns how many readers have read each category since its last publication, by subject.
