@@ -1,6 +1,7 @@
 """Events: a publication reaches each open page at once, by one subscription of a process."""
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -323,17 +324,28 @@ application = with_events(get_asgi_application())
 """
 
 
+SERVERS = {
+    "uvicorn": "uvicorn --port {port} --log-level warning served:application",
+    "granian": "granian --interface asgi --port {port} --log-level warning served:application",
+}
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("program", "number"),
+    [("uvicorn", signal.SIGTERM), ("uvicorn", signal.SIGINT), ("granian", signal.SIGTERM)],
+)
 def test_a_server_with_open_streams_ends_at_once(
-    category: Category, tmp_path: Any, number: signal.Signals
+    category: Category,
+    tmp_path: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    program: str,
+    number: signal.Signals,
 ) -> None:
     (tmp_path / "served.py").write_text(SERVER)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{Path(__file__).parent.parent}")
     port = free_port()
-    command = [
-        *(sys.executable, "-m", "uvicorn", "--port", str(port), "--log-level", "warning"),
-        *("--app-dir", str(tmp_path), "served:application"),
-    ]
+    command = [sys.executable, "-m", *SERVERS[program].format(port=port).split()]
     child = Child(command, log=tmp_path / "log", folder=Path(__file__).parent.parent)
     try:
         pages: list[Listener] = []

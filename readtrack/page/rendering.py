@@ -134,17 +134,26 @@ def _with_key(html: str, *, key: str) -> str:
 def _page(
     placeholders: Mapping[bytes, Placeholder], state: PageState, script_tag: ScriptTag
 ) -> dict[bytes, str]:
+    """Returns what the tag of the page's script says, or the news in the answer to a script.
+
+    An answer has neither version nor token, because the script has these already.
+    """
+    text_of_page = _first(placeholders, PAGE)
+    if placeholders[text_of_page].subject != ANSWER:
+        return _script(placeholders, text_of_page, script_tag=script_tag)
+    news = [text for text, entry in placeholders.items() if entry.kind == NEWS]
+    return {text: _news(placeholders, state) for text in news}
+
+
+def _script(
+    placeholders: Mapping[bytes, Placeholder], text_of_page: bytes, *, script_tag: ScriptTag
+) -> dict[bytes, str]:
     """Returns the HTML of the page's placeholder, and of the mark of the page's text if it has one.
 
     It is the version of the script, the nonce, the name of live dots and the page's token. The mark
-    has the end of the token. The answer to a script, which has its token already, has its news.
+    has the end of the token.
     """
-    pages = {text: page for text, page in placeholders.items() if page.kind == PAGE}
-    marks = {text: mark for text, mark in placeholders.items() if mark.kind == TEXT}
-    text_of_page, page = next(iter(pages.items()))
-    if page.subject == ANSWER:
-        news = [text for text, entry in placeholders.items() if entry.kind == NEWS]
-        return {text: _news(placeholders, state) for text in news}
+    page = placeholders[text_of_page]
     elements = [entry for entry in placeholders.values() if entry.kind in OF_ELEMENTS]
     is_live = _has(page, WITH_LIVE)
     # A placeholder stands within an attribute. What takes its place ends that attribute and begins
@@ -154,22 +163,27 @@ def _page(
         dots = live.name_of(live.dots_of(elements[:MOST_ELEMENTS]))
         attributes += f'" data-dots="{dots}'
     attributes += '" data-page="'
-    if not marks:
-        token = token_of(page.subject, elements, is_counted=script_tag.is_counted, is_live=is_live)
-        return {text_of_page: f"{version(is_live=is_live)}{attributes}{token}"}
-    text_of_mark, mark = next(iter(marks.items()))
+    text_of_mark = _first(placeholders, TEXT)
+    mark = placeholders.get(text_of_mark)
     token = token_of(
         page.subject,
         elements,
-        (mark.subject, mark.stored),
+        () if mark is None else (mark.subject, mark.stored),
         is_counted=script_tag.is_counted,
         is_live=is_live,
     )
-    return {
-        text_of_page: f"{version(has_text=True, is_live=is_live)}{attributes}{token}",
+    version_of_script = version(has_text=mark is not None, is_live=is_live)
+    html = {text_of_page: f"{version_of_script}{attributes}{token}"}
+    if mark is not None:
         # A visitor may type such an element, but cannot know the end of the token.
-        text_of_mark: f'{_seconds(mark)}" data-of="{token[END_OF_TOKEN]}',
-    }
+        html[text_of_mark] = f'{_seconds(mark)}" data-of="{token[END_OF_TOKEN]}'
+    return html
+
+
+def _first(placeholders: Mapping[bytes, Placeholder], kind: str) -> bytes:
+    """Returns the text of the first placeholder of the kind; b"" if there is none."""
+    texts = (text for text, placeholder in placeholders.items() if placeholder.kind == kind)
+    return next(texts, b"")
 
 
 def _news(placeholders: Mapping[bytes, Placeholder], state: PageState) -> str:

@@ -153,21 +153,24 @@ def script(context: Any, *, live: bool = False, title: bool = False, badge: bool
     is_nonce_of_request = bool(nonce) and nonce == nonce_of(request)
     is_nameable = len(name) <= LONGEST_NAME
     is_nonce_filled_in = is_nonce_of_request and is_nameable
-    is_live = live or title or badge
+    is_live = any((live, title, badge))
+    options = WITH_NONCE * is_nonce_filled_in + WITH_LIVE * is_live
     version_and_token: Placeholder | SafeString
     if is_nameable:
         # The placeholder gives way to the version of the script and the attribute with the token.
-        options = WITH_NONCE * is_nonce_filled_in + WITH_LIVE * is_live
         version_and_token = Placeholder(PAGE, name, options or None)
     else:
         # With an empty token the script sends nothing.
         version_and_token = SafeString(f'{version()}" data-page="')
-    attributes = SafeString()
-    if nonce and not is_nonce_filled_in:
-        attributes += format_html(' nonce="{}"', nonce)
+    attributes = _nonce_attribute("" if is_nonce_filled_in else nonce)
     if is_live:
         attributes += _live_attributes(has_title=title, has_badge=badge)
     return format_html('<script src="{}?{}"{} defer></script>', url, version_and_token, attributes)
+
+
+def _nonce_attribute(nonce: str) -> SafeString:
+    """Returns the attribute with the nonce, "" without one."""
+    return format_html(' nonce="{}"', nonce) if nonce else SafeString()
 
 
 def _live_attributes(*, has_title: bool, has_badge: bool) -> SafeString:

@@ -188,6 +188,15 @@ def test_only_who_may_read_the_address_asks_by_get(post: Post) -> None:
     assert browser.head(url).status_code == 200
 
 
+def test_news_are_public_where_everybody_has_to_sign_in(post: Post, settings: Settings) -> None:
+    url = address(factories.browser(factories.user()).get("/live/").text)
+    required = "django.contrib.auth.middleware.LoginRequiredMiddleware"
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, required]
+    browser = factories.browser()
+    assert browser.get("/live/").status_code == 302
+    assert browser.get(url).status_code == 200
+
+
 def test_a_page_with_more_dots_than_an_address_holds_names_a_part_of_them() -> None:
     placeholders = [
         Placeholder(DOT, f"site.page:{number}{'x' * 90}") for number in range(100_000, 101_000)
