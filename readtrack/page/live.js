@@ -106,7 +106,9 @@
       times = JSON.parse(news);
       count(times.unread);
       listen();
-    } else stop(); // without a reader
+    }
+    // There is no reader. An answer that a proxy refused has no news at all.
+    if (news === "") stop();
   };
   readtrack.watch = ({ dataset }) => {
     options = dataset;

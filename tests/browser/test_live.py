@@ -240,6 +240,46 @@ def test_a_server_that_fails_is_asked_less_and_less_and_then_as_before(
     check_dots(page, user, categories)
 
 
+def test_news_are_asked_for_without_cookies_unless_nobody_gets_through_without_them(
+    reader: Reader, user: Any, categories: list[Category]
+) -> None:
+    page = reader(user=user)
+    # The browser's own cache keeps an answer for five seconds of the real time.
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Network.enable")
+    devtools.send("Network.setCacheDisabled", {"cacheDisabled": True})
+    open_live(page)
+    with page.expect_request("**/news/?*") as first:
+        page.clock.run_for(19 * SECONDS)
+    assert "cookie" not in first.value.all_headers()
+    page.route("**/news/?*", lambda route: route.fulfill(status=403))
+    with page.expect_response("**/news/?*"):
+        page.clock.run_for(20 * SECONDS)
+    page.unroute_all()
+    with page.expect_request("**/news/?*") as second:
+        page.clock.run_for(40 * SECONDS)
+    assert "sessionid" in second.value.all_headers()["cookie"]
+    with page.expect_request("**/news/?*") as third:
+        page.clock.run_for(20 * SECONDS)
+    assert "sessionid" in third.value.all_headers()["cookie"]
+    devtools.detach()
+
+
+def test_a_page_goes_on_after_a_proxy_has_refused_its_question(
+    reader: Reader, user: Any, categories: list[Category]
+) -> None:
+    page = reader(user=user)
+    open_live(page)
+    tracker.mark_unread(categories)
+    page.route("**/page.js*", lambda route: route.fulfill(status=429))
+    with page.expect_response(lambda response: response.status == 429):
+        page.clock.run_for(20 * SECONDS)
+    page.unroute_all()
+    with page.expect_response(lambda response: response.request.method == "POST"):
+        page.clock.run_for(40 * SECONDS)
+    check_dots(page, user, categories)
+
+
 @pytest.mark.parametrize("library", ["turbo.js", "htmx-2.min.js"])
 def test_a_page_that_a_library_swaps_in_has_live_dots_and_the_one_before_it_has_none(
     reader: Reader, user: Any, categories: list[Category], library: str
