@@ -75,7 +75,11 @@ class Client:
 
 
 class Events:
-    """The ASGI application of `with_events`. All of its clients share one subscription."""
+    """The ASGI application of `with_events`. All of its clients share one subscription.
+
+    The subscription begins with the first client and ends with the server. If it ended with the
+    last client, one who comes and goes could begin hundreds of them.
+    """
 
     def __init__(self, application: Application, *, most_clients: int) -> None:
         self._application = application
@@ -152,9 +156,6 @@ class Events:
             watchers.discard(client)
             if not watchers:
                 del self._watchers[watched]
-        if not self._clients and self._subscription is not None:
-            self._subscription.end()
-            self._subscription = None
 
     def _take(self, publication: Publication) -> None:
         """Has the pages told that show the category of the publication."""
@@ -180,6 +181,8 @@ class Events:
     def close(self) -> None:
         """Ends all streams, and takes no new ones."""
         self._is_closed = True
+        if self._subscription is not None:
+            self._subscription.end()
         for client in self._clients:
             client.leave()
 
