@@ -15,8 +15,8 @@ from django.db.models.signals import m2m_changed, post_delete, post_save, pre_de
 
 from readtrack.conf import conf, logger
 from readtrack.hits import readers, visitors
-from readtrack.models import ReaderHistory, Tracked, UnsentPublication, tracked
-from readtrack.sql import archive, deletions
+from readtrack.models import PendingPublication, ReaderHistory, Tracked, tracked
+from readtrack.sql import archive, deletions, read_states
 from readtrack.store import read_state
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import (
@@ -123,8 +123,9 @@ def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any
         if has_read_state(sender):
             if not fail_open(read_state.remove, False, subject):  # noqa: FBT003 - the default result
                 # It waits in the outbox, so that a new row with this key is unread for all.
-                UnsentPublication.objects.create(subject=subject)
+                PendingPublication.objects.create(subject=subject)
             archive.delete([subject], models=[ReaderHistory])
+            read_states.delete([subject])
 
     transaction.on_commit(delete, using=using, robust=True)
 

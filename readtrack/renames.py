@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from readtrack import subjects
 from readtrack.conf import logger
-from readtrack.models import Rename, UnsentPublication
+from readtrack.models import PendingPublication, Rename
 from readtrack.sql import databases
 from readtrack.sql import renaming as sql_renaming
 from readtrack.store import keys, renaming
@@ -40,7 +40,7 @@ def rename_subject(before: str, after: str, *, using: str | None) -> None:
     """Moves everything about the object `before` to the subject `after`."""
     sql_renaming.rename_subject(before, after)
     for alias in outboxes():
-        rows = UnsentPublication.objects.using(alias).filter(subject=before)
+        rows = PendingPublication.objects.using(alias).filter(subject=before)
         rows.update(subject=after)
     _note(before, after, using=using)
 
@@ -48,7 +48,7 @@ def rename_subject(before: str, after: str, *, using: str | None) -> None:
 def _rename_model_in_sql(before: str, after: str, *, pks: Iterable[Any]) -> None:
     sql_renaming.rename_model(before, after, pks=pks)
     for alias in outboxes():
-        rows = UnsentPublication.objects.using(alias).filter(subject__startswith=f"{before}:")
+        rows = PendingPublication.objects.using(alias).filter(subject__startswith=f"{before}:")
         rows.update(subject=Concat(Value(after), Substr("subject", len(before) + 1)))
 
 

@@ -1,6 +1,6 @@
 """Functions by which a site changes counts and read state."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from time import perf_counter
 from typing import Any
@@ -16,9 +16,10 @@ from readtrack.flush import resets
 from readtrack.hits import bots, readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.models.tracked import StoredCount, Tracked
-from readtrack.store import clock, day_keys, read_state, scripts
+from readtrack.sql import read_states
+from readtrack.store import clock, day_keys, erasure, read_state, scripts
 from readtrack.store.buffer import hit_buffer
-from readtrack.store.erasure import erase as erase
+from readtrack.store.erasure import Erased
 from readtrack.store.recording import record as record
 from readtrack.store.skips import NAMED, key_of, skip_buffer
 from readtrack.store.trending import refresh_trending as refresh_trending
@@ -153,6 +154,29 @@ def mark_subjects_read(
 
 
 aview = sync_to_async(view)
+
+
+def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object] = int) -> Erased:
+    """Erases the data that Redis has about the user with that primary key, and SQL's copies of it.
+    Returns how much it was.
+
+    With `is_dry_run` it changes nothing, and returns how much would be erased. `progress` is
+    called with the number of keys and copies looked at since the last call. Raises redis.RedisError
+    or django.db.Error. After an error, call it again; it erases what is still there.
+    """
+    name = erasure.name_of(pk)
+    ordinals = erasure.ordinals_of(name)
+    erased = erasure.erase(pk, is_dry_run=is_dry_run, progress=progress)
+    copies = read_states.erase(
+        name,
+        position=erasure.position_of(pk),
+        ordinals=ordinals,
+        is_dry_run=is_dry_run,
+        progress=progress,
+    )
+    return erased._replace(copies=copies)
+
+
 amark_read = sync_to_async(mark_read)
 amark_all_read = sync_to_async(mark_all_read)
 amark_unread = sync_to_async(mark_unread)

@@ -23,6 +23,7 @@ from demo_project.engines.valkey import Valkey
 from readtrack.conf import Conf
 from readtrack.dashboard.charts import load_pygal
 from readtrack.hits.addresses import Watch, watch
+from readtrack.sql import read_states
 from readtrack.store import buffer, clock, connection, keys, read_state, scripts
 from readtrack.store.circuit import circuit
 from readtrack.store.connection import CLUSTER_FACTORY
@@ -69,7 +70,9 @@ def _client() -> Iterator[Redis]:
 
 @pytest.fixture(autouse=True)
 def redis(_client: Redis) -> Redis:
-    """Empties Redis. Returns a plain client, apart from readtrack's own."""
+    """Empties Redis, and lets it know all publications, as one in use does. Returns a plain client,
+    apart from readtrack's own.
+    """
     _client.flushdb()
     circuit.close()
     skip_buffer.clear()
@@ -78,15 +81,15 @@ def redis(_client: Redis) -> Redis:
         time_ns() // 1_000
     )  # Redis's clock is this machine's; an answer may be late, and dots would stay
     factories.begin()
+    read_state.begin(0)
+    read_states.ask_again()
     return _client
 
 
 @pytest.fixture
-def redis_in_use(redis: Redis) -> None:
-    """Lets an empty Redis know all publications, as one in use does; otherwise the first page marks
-    nothing.
-    """
-    read_state.begin(0)
+def new_redis(redis: Redis) -> None:
+    """Empties Redis, which then does not know since when there are publications."""
+    redis.flushdb()
 
 
 @pytest.fixture

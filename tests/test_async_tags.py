@@ -21,7 +21,6 @@ from tests.support import factories
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.urls(__name__),
-    pytest.mark.usefixtures("redis_in_use"),
 ]
 
 

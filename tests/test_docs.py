@@ -345,7 +345,6 @@ class Hooks:
 
 
 @pytest.mark.django_db
-@pytest.mark.usefixtures("redis_in_use")
 @pytest.mark.parametrize("is_open", [True, False])
 def test_the_hook_for_wagtail_counts_a_page_and_no_form_for_its_password(
     monkeypatch: pytest.MonkeyPatch, settings: Settings, rf: Any, is_open: bool

@@ -190,7 +190,6 @@ def test_a_text_of_django_means_the_same_here(language: str) -> None:
     ],
 )
 @pytest.mark.django_db
-@pytest.mark.usefixtures("redis_in_use")
 def test_a_site_shows_the_language_of_the_moment(code: str, expected: str) -> None:
     template = engines["django"].from_string(
         "{% load readtrack %}{% view_count post words as n %}{{ n }}"

@@ -74,7 +74,6 @@ def test_a_page_served_by_asgi_counts_its_visitor_once_in_a_window(redis: Redis,
     assert views(redis, post) == 1
 
 
-@pytest.mark.usefixtures("redis_in_use")
 def test_a_signed_in_reader_is_known_to_an_async_page(redis: Redis) -> None:
     category, user, browser = factories.category(), factories.user(), AsyncClient()
     browser.force_login(user)
@@ -183,7 +182,6 @@ APPS = [
 ]
 
 
-@pytest.mark.usefixtures("redis_in_use")
 @pytest.mark.parametrize("agent", APPS)
 def test_a_signed_in_user_of_any_app_is_a_person(
     redis: Redis, wire: Wire, rf: Any, agent: str
@@ -316,7 +314,6 @@ def test_the_detail_page_of_a_model_that_is_not_tracked_records_nothing(redis: R
     assert recorded(redis) == []
 
 
-@pytest.mark.usefixtures("redis_in_use")
 def test_a_model_named_in_the_settings_is_read_by_its_detail_page(
     redis: Redis, settings: Settings
 ) -> None:
@@ -627,7 +624,6 @@ def test_a_user_of_a_site_or_browser_without_cookies_is_known_by_the_account_alo
     assert views(redis, post) == 2
 
 
-@pytest.mark.usefixtures("redis_in_use")
 def test_a_category_page_shows_itself_read_and_puts_the_dot_out_everywhere() -> None:
     category, browser = factories.category(), factories.browser(factories.user())
     assert browser.get("/list/").text.count("readtrack-dot__text") == 1
@@ -635,7 +631,6 @@ def test_a_category_page_shows_itself_read_and_puts_the_dot_out_everywhere() -> 
     assert "readtrack-dot" not in browser.get("/list/").text
 
 
-@pytest.mark.usefixtures("redis_in_use")
 @pytest.mark.parametrize("page", ["/categories/{}/", "/categories/{}/function/"])
 def test_reading_is_each_readers_own(page: str) -> None:
     category, reader, other = factories.category(), factories.user(), factories.user()
@@ -673,6 +668,7 @@ def test_news_that_comes_while_the_page_is_built_stays_unread(rf: Any) -> None:
 
 
 @pytest.mark.parametrize("make", [factories.post, factories.user, lambda: None])
+@pytest.mark.usefixtures("new_redis")
 def test_reading_what_has_no_read_state_is_an_error_in_the_view(
     make: Any, rf: Any, redis: Redis
 ) -> None:
@@ -853,6 +849,7 @@ def test_the_time_of_a_view_decides_its_buckets(redis: Redis, noon: datetime) ->
     assert redis.zscore("trending:bucket:202611201200", f"site.post:{post.pk}") == 1
 
 
+@pytest.mark.usefixtures("new_redis")
 def test_every_key_carries_the_prefix(redis: Redis, settings: Settings) -> None:
     settings.READTRACK = {"PREFIX": "site[1]:"}
     post, user = factories.post(), factories.user()

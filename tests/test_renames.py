@@ -12,7 +12,7 @@ from redis import Redis
 
 from readtrack import renames, reports, tracker
 from readtrack.flush.run import flush
-from readtrack.models import History, Rename, UnsentPublication
+from readtrack.models import History, PendingPublication, Rename
 from readtrack.operations import FollowRename
 from readtrack.store import keys
 from tests.conftest import Start
@@ -391,7 +391,7 @@ def test_news_that_waits_in_the_outbox_goes_to_the_new_name(redis: Redis) -> Non
     category = factories.category()
     user = factories.user()
     tracker.mark_read(user, [category])
-    UnsentPublication.objects.create(subject=f"shop.section:{category.pk}")
+    PendingPublication.objects.create(subject=f"shop.section:{category.pk}")
     renames.rename_model("shop.section", "site.category", pks=(), using="default")
     tracker.resend()
     assert reports.unread(user, [category]) == {category}

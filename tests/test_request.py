@@ -293,6 +293,7 @@ def settle() -> None:
     skip_buffer.send()
 
 
+@pytest.mark.usefixtures("new_redis")
 def test_a_page_without_a_subject_is_no_hit(client: Client, redis: Redis) -> None:
     fetch(client, "/list/", **{"User-Agent": "curl/8"})
     settle()

@@ -191,6 +191,7 @@ def test_pytests_processes_have_keys_of_their_own(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.django_db
+@pytest.mark.usefixtures("new_redis")
 def test_only_keys_of_tests_are_cleared(redis: Redis, request: pytest.FixtureRequest) -> None:
     redis.mset({"views:total:site.post:1": 7, "test": 1})
     with pytest.raises(RuntimeError, match="set up Django's test environment"):
@@ -206,6 +207,7 @@ def test_only_keys_of_tests_are_cleared(redis: Redis, request: pytest.FixtureReq
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("test_prefix")
+@pytest.mark.usefixtures("new_redis")
 def test_everything_works_behind_the_prefix(redis: Redis) -> None:
     post = factories.post()
     tracker.record(factories.hit(f"site.post:{post.pk}"))

@@ -119,6 +119,7 @@ def test_categories_can_be_marked_read_and_unread_by_hand(wire: Wire) -> None:
     "options", [{}, {"READERS": "ordinal"}, {"READ_STATE": "sequence"}], ids=str
 )
 @pytest.mark.parametrize("nobody", [None, AnonymousUser()], ids=str)
+@pytest.mark.usefixtures("new_redis")
 def test_nobody_becomes_a_reader(
     settings: Settings, redis: Redis, options: dict[str, Any], nobody: Any
 ) -> None:
@@ -131,6 +132,7 @@ def test_nobody_becomes_a_reader(
 
 
 @pytest.mark.parametrize("options", [{}, {"READERS": "ordinal"}], ids=str)
+@pytest.mark.usefixtures("new_redis")
 def test_an_unsaved_user_is_no_reader(
     settings: Settings, redis: Redis, options: dict[str, Any]
 ) -> None:
@@ -141,6 +143,7 @@ def test_an_unsaved_user_is_no_reader(
     assert redis.keys("*") == []
 
 
+@pytest.mark.usefixtures("new_redis")
 def test_what_is_no_user_or_has_no_read_state_is_refused(redis: Redis) -> None:
     category, user = factories.category(), factories.user()
     for call in (tracker.mark_read, reports.unread, reports.unread_counts):
@@ -159,6 +162,7 @@ def test_what_is_no_user_or_has_no_read_state_is_refused(redis: Redis) -> None:
     assert redis.keys("*") == []
 
 
+@pytest.mark.usefixtures("new_redis")
 def test_marking_nothing_does_nothing(redis: Redis) -> None:
     tracker.mark_unread([])
     tracker.mark_read(factories.user(), [])

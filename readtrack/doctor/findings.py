@@ -18,6 +18,7 @@ from readtrack.doctor.measurements import (
     Outbox,
     Persistence,
     Ping,
+    ReadStateCopies,
     Role,
     Scripts,
     Shortage,
@@ -34,6 +35,7 @@ from readtrack.texts import one_line
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
 CLOCKS_APART = timedelta(seconds=5)  # of two machines; NTP keeps them within a fraction of one
 OLDEST_VERSION = (6, 2)
+COPIED_WITHIN = timedelta(hours=3)  # by full flushes, which run once an hour
 NEARLY_FULL = 0.9  # share of the limit of memory
 EXAMPLES = 3  # keys or subjects that a message names
 STATEMENT = 200  # characters that are shown of a statement
@@ -323,6 +325,31 @@ def of_outbox(outbox: Outbox) -> list[Finding]:
             )
         ]
     return [_ok(f"{message} The next flush sends them.")]
+
+
+def of_read_state(copies: ReadStateCopies) -> list[Finding]:
+    """Judges whether Redis has its read state, and SQL a copy that is not old."""
+    if copies.is_lost:
+        return [
+            _error(
+                "Redis lost its read state: pages show no dots, and nothing is marked read.",
+                "The next flush restores it from SQL. Run: manage.py readtrack flush",
+            )
+        ]
+    if not copies.changed:
+        return [_ok("SQL has a copy of all read state.")]
+    message = (
+        f"{counted(copies.changed, 'change')} of read state not copied to SQL yet,"
+        f" the oldest for {duration(copies.age)}."
+    )
+    if copies.age > COPIED_WITHIN:
+        return [
+            _warning(
+                f"{message} If Redis loses its data, what was read since then is unread again.",
+                "Full flushes copy it. Run: manage.py readtrack flush",
+            )
+        ]
+    return [_ok(message)]
 
 
 def of_locks(locks: Locks) -> list[Finding]:

@@ -18,11 +18,12 @@ from django.db import models
 
 from readtrack import buckets
 from readtrack.hits.addresses import NOTICES, Notice
-from readtrack.models import FlushRun, UnsentPublication
+from readtrack.models import FlushRun, PendingPublication, ReadState
 from readtrack.sql import databases, row_counts, runs
 from readtrack.sql.faults import Faults
-from readtrack.store import connection, counters, keys, scripts, skips
+from readtrack.store import connection, counters, keys, read_state, scripts, skips
 from readtrack.store.cluster import Cluster
+from readtrack.store.read_state import copies
 from readtrack.subjects import (
     counted_models,
     label_in,
@@ -133,6 +134,15 @@ class Outbox:
 
     publications: int
     age: timedelta  # of the oldest publication
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStateCopies:
+    """SQL's copies of the read state."""
+
+    is_lost: bool  # Redis lost its read state, and no flush has restored it yet
+    changed: int  # categories that changed since SQL got a copy
+    age: timedelta  # of the oldest such change
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,13 +306,26 @@ def outbox() -> Outbox:
     publications = 0
     times: list[datetime] = []
     for alias in unsent.outboxes():
-        rows = UnsentPublication.objects.using(alias)
+        rows = PendingPublication.objects.using(alias).filter(sent=None)
         waiting = rows.aggregate(count=models.Count("pk"), oldest=models.Min("written"))
         if waiting["count"]:
             publications += waiting["count"]
             times.append(buckets.now(waiting["oldest"]))
     age = buckets.now() - min(times) if times else timedelta()
     return Outbox(publications, age)
+
+
+def read_state_copies() -> ReadStateCopies:
+    """Reads whether Redis has its read state, and what SQL has no copy of."""
+    is_lost = bool(read_state.not_begun(keys.tags())) and databases.rows(ReadState).exists()
+    now = connection.server_time(patient=True)
+    changed = 0
+    oldest = now
+    for tag in keys.tags():
+        changes = copies.changes(tag)
+        changed += changes.number
+        oldest = min(oldest, changes.oldest or now)
+    return ReadStateCopies(is_lost, changed, timedelta(microseconds=now - oldest))
 
 
 def locks() -> Locks:

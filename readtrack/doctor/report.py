@@ -41,6 +41,7 @@ EXAMINATIONS = (
     Examination("addresses", measurements.addresses, findings.of_addresses, REDIS),
     Examination("flushes", measurements.flushes, findings.of_flushes, SQL),
     Examination("outbox", measurements.outbox, findings.of_outbox, SQL),
+    Examination("read state", measurements.read_state_copies, findings.of_read_state, REDIS | SQL),
     Examination("locks", measurements.locks, findings.of_locks, SQL),
     Examination("totals", measurements.totals, findings.of_totals, REDIS),
     Examination("drift", measurements.drift, findings.of_drift, REDIS | SQL),

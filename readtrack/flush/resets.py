@@ -11,7 +11,7 @@ from django.db.models import Model, Q
 from readtrack.flush import breakdowns
 from readtrack.flush.hours import hour_at
 from readtrack.models import Archive, ReaderHistory
-from readtrack.sql import archive, databases, deletions, epochs, raising, row_counts
+from readtrack.sql import archive, databases, deletions, epochs, raising, read_states, row_counts
 from readtrack.sql.faults import Faults
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import (
@@ -67,6 +67,7 @@ def reset_model(
         for subject in portion:
             read_state.remove(subject)
         archive.delete(portion, models=[ReaderHistory])
+        read_states.delete(portion)
         progress(len(portion))
     return len(subjects)
 

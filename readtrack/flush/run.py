@@ -18,7 +18,7 @@ from django.utils import timezone as django_timezone
 
 from readtrack import buckets
 from readtrack.conf import conf, logger
-from readtrack.flush import breakdowns, readers, resets
+from readtrack.flush import breakdowns, read_state, readers, resets
 from readtrack.flush.hours import hour_at, write_hours
 from readtrack.flush.settling import settle
 from readtrack.flush.totals import write_chunk
@@ -39,6 +39,9 @@ from readtrack.sql.faults import Faults
 from readtrack.store import counters, flush_notes, keys, resetting, scripts, uniques
 from readtrack.store.circuit import SilentError
 from readtrack.store.connection import server_time
+from readtrack.store.read_state import copies
+from readtrack.unread import outbox
+from readtrack.unread.outbox import Pending
 
 # A flush of what changed reads the buckets of all minutes since the last flush, and some minutes
 # before and after them. For the web servers name the buckets by Redis's time as each of them
@@ -180,11 +183,13 @@ def _flush(
 ) -> None:
     """Does what `flush` does, and sets the numbers of the run, which `flush` saves."""
     epoch = epochs.SqlEpoch(run.part)
+    sent = outbox.sent_publications(epoch.tags)  # before the flush notes itself in Redis
     is_restored, minutes = _begin(run, epoch, only_changed=only_changed, must_archive=must_archive)
     run.faults = _silent_partitions(epoch)
     if run.faults:
         logger.warning("Not flushed: %s", run.faults)
     store_breakdowns = partial(breakdowns.store, epoch=epoch, hour=hour_at(run.flushed_until))
+    faults.attempt("read state", partial(_keep_read_state, run, epoch, sent), None)
     run.settled += settle(epoch, faults)
     changed = dict.fromkeys(_changed(minutes, epoch))
     for chunk in _chunks(changed):
@@ -202,6 +207,17 @@ def _flush(
     _finish(run, epoch, faults, has_changes=bool(changed))
     _leave(run, faults, changed=changed)
     _note_end(run, epoch)
+
+
+def _keep_read_state(
+    run: FlushRun, epoch: epochs.SqlEpoch, sent: Mapping[str, Sequence[Pending]]
+) -> None:
+    """Restores read state that Redis lost, and stores what changed.
+
+    `sent` are publications that Redis had before the flush noted itself there.
+    """
+    read_state.restore(epoch.tags)
+    read_state.store(epoch.tags, sent, is_full=run.kind != run.Kind.CHANGED)
 
 
 def _leave(run: FlushRun, faults: Faults, *, changed: Container[str]) -> None:
@@ -321,6 +337,9 @@ def _note_in_redis(run: FlushRun, epoch: epochs.SqlEpoch) -> bool:
         epoch.leave_out(silent)
         _purge(epoch.tags, since=min(last_in_redis.values()))
         for tag in epoch.tags:
+            if last_in_redis[tag] > newest_in_sql[tag]:
+                # SQL was restored, or a flush was killed here.
+                copies.mark_all_changed(tag)
             if last_in_redis[tag] < newest_in_sql[tag]:
                 flush_notes.begin_anew(tag, newest=newest_in_sql[tag])
                 is_restored = True
@@ -376,7 +395,17 @@ def _finish(run: FlushRun, epoch: epochs.SqlEpoch, faults: Faults, *, has_change
             _renew_lists(at, faults)
         flush_notes.note_full(run.redis_time, tags=epoch.tags)
         _delete_old_runs(run)
-    if run.kind == run.Kind.ARCHIVE and epoch.has_first:
+    if run.kind == run.Kind.ARCHIVE:
+        _finish_archive(run, epoch, at)
+
+
+def _finish_archive(run: FlushRun, epoch: epochs.SqlEpoch, at: datetime) -> None:
+    """Thins history, deletes old notes of deletions, and lets the next full flush copy all read
+    state.
+    """
+    for tag in epoch.tags:
+        copies.mark_all_changed(tag)  # in case that Redis has lost the notes of what changed
+    if epoch.has_first:
         databases.retried(databases.of(History), partial(thinning.thin, at=at))
         deletions.forget_old(now=run.redis_time)
 

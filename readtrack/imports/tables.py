@@ -23,7 +23,7 @@ from readtrack.hits import exclusions, readers, visitors
 from readtrack.imports import lines
 from readtrack.imports.ledger import MOST_VIEWS, Batch, ImportRefusedError, Report, add, resume
 from readtrack.models import Import
-from readtrack.sql import databases, row_counts
+from readtrack.sql import databases, read_states, row_counts
 from readtrack.store import connection, read_state, scripts
 from readtrack.subjects import has_read_state, is_counted, model_with_label, subject_of_row
 
@@ -317,14 +317,14 @@ def _first_start(source: str) -> int:
     """Returns Redis's time (µs) when this import was first started.
 
     It is stored at the first start, because the table does not say what was read of later
-    publications. Raises ImportRefusedError if Redis has already forgotten publications since then.
+    publications. Raises ImportRefusedError if Redis has lost its read state since then.
     """
+    read_states.ensure_begun()
     now = connection.server_time(patient=True)
-    read_state.begin(now)
     record, _ = databases.rows(Import).get_or_create(
         source=visitors.digest("import", source), defaults={"name": source, "position": now}
     )
-    if now - record.position > read_state.PUBLISHED_FOR:
+    if record.position < read_state.known_since():
         raise ImportRefusedError(
             f"{record} was imported on {record.started:%Y-%m-%d}, and importing it again could hide"
             " what is new since. Delete its row of readtrack's imports to do so all the same."

@@ -219,6 +219,33 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='ReadState',
+            fields=[
+                ('subject', ExactCharField(max_length=200, primary_key=True, serialize=False)),
+                ('full_subject', models.TextField()),
+                ('family', models.CharField(max_length=20)),
+                ('tag', models.CharField(blank=True, default='', max_length=10)),
+                ('published', models.BigIntegerField(default=0)),
+                ('state', models.BinaryField()),
+            ],
+            options={
+                'abstract': False,
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='ReaderNumber',
+            fields=[
+                ('pk', models.CompositePrimaryKey('tag', 'name', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('tag', models.CharField(blank=True, default='', max_length=10)),
+                ('name', ExactCharField(max_length=64)),
+                ('number', models.PositiveBigIntegerField()),
+            ],
+            options={
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
             name='Reset',
             fields=[
                 ('subject', ExactCharField(max_length=200, primary_key=True, serialize=False)),
@@ -232,7 +259,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='UnsentPublication',
+            name='PendingPublication',
             fields=[
                 ('token', models.UUIDField(default=uuid.uuid4, primary_key=True, serialize=False)),
                 ('subject', models.TextField()),
@@ -240,6 +267,7 @@ class Migration(migrations.Migration):
                 ('author', models.TextField(default='')),
                 ('is_own', models.BooleanField(default=False)),
                 ('written', models.DateTimeField(default=django.utils.timezone.now)),
+                ('sent', models.BigIntegerField(null=True)),
             ],
             options={
                 'default_permissions': (),

@@ -37,9 +37,9 @@ class SubjectRow(models.Model):
         return str(self.subject)
 
 
-class UnsentPublication(SubjectRow):
-    """A publication that Redis may not have. It is written in the transaction of the post, and
-    deleted once Redis has it.
+class PendingPublication(SubjectRow):
+    """A publication that SQL's copy of the read state may not have. It is written in the transaction
+    of the post, sent to Redis on commit, and deleted once SQL has a later copy of the category.
     """
 
     # Made by Python and not by the database, so that a row can be deleted without reading it first.
@@ -50,6 +50,8 @@ class UnsentPublication(SubjectRow):
     author = models.TextField(default="")  # primary key of the user who gets no dot
     is_own = models.BooleanField(default=False)  # the category is the author's own text
     written = models.DateTimeField(default=timezone.now)
+    # Redis's time of the publication (µs); None if Redis may not have it.
+    sent = models.BigIntegerField(null=True)
 
 
 class Rename(models.Model):
@@ -215,6 +217,33 @@ class BreakdownHistory(SubjectRow):
     hour = models.PositiveIntegerField()
     field = ExactCharField(max_length=100)
     count = models.PositiveBigIntegerField()
+
+
+class ReadState(SubjectRow):
+    """A copy of the read state of a category, in case that Redis loses it."""
+
+    subject = ExactCharField(max_length=SUBJECT_LENGTH, primary_key=True)
+    full_subject = models.TextField()  # `subject` is cut, see `subjects.subject_column`
+    # Which form it is, and what the positions of its readers are, see `copies.family_of`.
+    family = models.CharField(max_length=20)
+    tag = models.CharField(max_length=10, default="", blank=True)  # of the partition
+    published = models.BigIntegerField(default=0)  # when something was last published (µs)
+    state = models.BinaryField()  # compressed by zlib
+
+
+class ReaderNumber(models.Model):
+    """The ordinal of a reader in a partition, which is the reader's position in read state."""
+
+    pk = models.CompositePrimaryKey("tag", "name")
+    tag = models.CharField(max_length=10, default="", blank=True)  # of the partition
+    name = ExactCharField(max_length=64)  # a keyed hash of the user's primary key
+    number = models.PositiveBigIntegerField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self.number)
 
 
 class Reset(SubjectRow):

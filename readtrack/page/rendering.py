@@ -193,7 +193,11 @@ def _news(placeholders: Mapping[bytes, Placeholder], state: PageState) -> str:
     """
     if state.published is None:
         return ""
-    news = live.dots_of(placeholders.values()).news(state.published)
+    # A dot whose read state is not known is not shown. Without its time the script asks for it again.
+    published = {
+        subject: time for subject, time in state.published.items() if subject in state.unread
+    }
+    news = live.dots_of(placeholders.values()).news(published)
     return json.dumps({**news, "unread": sum(state.unread.values())})
 
 

@@ -9,7 +9,7 @@ from django.db import Error
 
 from readtrack.hits import readers
 from readtrack.models import Tracked
-from readtrack.sql import epochs, row_counts
+from readtrack.sql import epochs, read_states, row_counts
 from readtrack.store import counters, keys, read_state, scripts
 from readtrack.store.circuit import fail_open
 
@@ -70,6 +70,9 @@ class PageQuestion:
         calls = [*self.calls, *extra_calls]
         if calls:
             fail_open(scripts.run_all, [], *calls)
+        has_begun = all(call.result for call in self._unread if call.has_result)
+        if not has_begun and read_states.begin_new_site():
+            fail_open(scripts.run_all, [], *self._unread)
 
     def state(self) -> PageState:
         """Returns what Redis answered. While Redis is down it has SQL's counts, and no read state.

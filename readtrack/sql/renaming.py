@@ -15,6 +15,7 @@ from readtrack.models import (
     History,
     Popular,
     ReaderHistory,
+    ReadState,
     Rename,
     Reset,
     SubjectCount,
@@ -43,6 +44,7 @@ TABLES: Mapping[type[Model], Columns] = {
     History: Columns(("subject", "hour"), ("views", "visitors")),
     Popular: Columns(("subject", "days"), ("views", "visitors", "since", "until")),
     ReaderHistory: Columns(("subject", "hour"), ("readers",)),
+    ReadState: Columns(("subject",), ("published", "full_subject", "family", "tag", "state")),
     Reset: Columns(("subject",), ("redis_time", "full_subject", "is_deletion")),
 }
 

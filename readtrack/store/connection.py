@@ -17,6 +17,7 @@ from redis import ConnectionPool, Redis, RedisCluster, exceptions
 from redis.backoff import NoBackoff
 from redis.connection import parse_url
 from redis.exceptions import AuthenticationError as AuthenticationError
+from redis.exceptions import OutOfMemoryError as OutOfMemoryError
 from redis.exceptions import RedisError as RedisError
 from redis.exceptions import ResponseError as ResponseError  # a server's answer that it refuses
 from redis.retry import Retry

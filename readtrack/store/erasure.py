@@ -16,6 +16,7 @@ class Erased(NamedTuple):
     keys: int  # keys that were removed
     members: int  # sets of which the user was removed
     bits: int  # bitmaps, and strings of 4 bytes a reader, in which the user's place was cleared
+    copies: int = 0  # such bitmaps and strings in SQL
 
 
 class Position(NamedTuple):
@@ -34,9 +35,9 @@ def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object
     error, call it again; it erases what is still there.
     """
     visitor = user_id(pk)
-    number = pk if isinstance(pk, int) and pk >= 0 else None  # the user's bit in bitmaps
-    reader = read_state.field(quote(str(pk), safe=""))
-    ordinals = _ordinals(reader)
+    number = position_of(pk)
+    reader = name_of(pk)
+    ordinals = ordinals_of(reader)
 
     removed = 0
     for key_names in scanning.key_batches(f"*{visitor}*", progress):
@@ -56,6 +57,16 @@ def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object
     return Erased(removed, members, bits)
 
 
+def position_of(pk: Any) -> int | None:
+    """Returns the user's place in bitmaps whose places are user ids; None if the user has none."""
+    return pk if isinstance(pk, int) and pk >= 0 else None
+
+
+def name_of(pk: Any) -> str:
+    """Returns the name by which the user may have ordinals."""
+    return str(read_state.field(quote(str(pk), safe="")))
+
+
 def _positions(number: int | None, ordinals: Mapping[str, int]) -> list[Position]:
     """Returns where the read state of the user may be, by its id and by its ordinals."""
     positions = [Position(number)]
@@ -64,8 +75,11 @@ def _positions(number: int | None, ordinals: Mapping[str, int]) -> list[Position
     return positions
 
 
-def _ordinals(reader: Any) -> dict[str, int]:
-    """Returns the reader's ordinals by the tag of the partition, where it has one."""
+def ordinals_of(reader: str) -> dict[str, int]:
+    """Returns the reader's ordinals by the tag of the partition, where it has one.
+
+    Raises redis.RedisError.
+    """
     client: Any = connect(patient=True)
     ordinals = {}
     for tag in keys.tags():

@@ -97,6 +97,7 @@ def begin_anew(tag: str, *, newest: int) -> None:
     `newest` is the time of the last flush (µs), which the restored partition does not know.
     """
     client = connect(patient=True)
+    client.unlink(keys.reads_began(tag))  # its read state is too old, see flush/read_state.py
     # Its resets from before that flush are dropped, because its live counts may be too low to
     # lower SQL's counts to them.
     client.zremrangebyscore(keys.reset(tag), "-inf", f"({newest}")
@@ -104,14 +105,15 @@ def begin_anew(tag: str, *, newest: int) -> None:
 
 
 def note_full(started: int, *, tags: Sequence[str]) -> None:
-    """Notes a full flush that began at this time (µs) and ended well.
+    """Notes a full flush that began at this time (µs) and ended well, unless Redis was rolled back
+    since it began.
 
     Deletes the notes of orphans that are older than 30 days.
     """
     calls = [
         Call(
             "note_full",
-            [keys.flush_full(tag), keys.flush_orphans(tag)],
+            [keys.flush_last(tag), keys.flush_full(tag), keys.flush_orphans(tag)],
             (started, started - ORPHANS_KEPT),
             bool,
         )

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.store import keys, read_state, scanning, scripts
+from readtrack.store.read_state import copies
 from readtrack.store.scripts import Call
 from readtrack.store.subject_keys import VISITOR_KEYS
 from readtrack.subjects import label_in
@@ -211,6 +212,7 @@ def _run_categories(
 
     `arrived` has the names of keys from another partition, by category and row.
     """
+    copies.mark_changed(categories.values())
     calls = []
     for portion in scripts.parted([*categories], READ_STATE_AT_ONCE, tag_of=_tag_of(categories)):
         names: list[str] = []

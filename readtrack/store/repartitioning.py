@@ -11,6 +11,7 @@ from django.core.signals import setting_changed
 from readtrack.conf import conf
 from readtrack.store import keys, read_state, scanning, scripts
 from readtrack.store.connection import connect
+from readtrack.store.read_state import copies
 from readtrack.store.scripts import Call
 
 OF_READERS = (keys.readers, keys.anonymous_readers)  # hashes with the ordinals of readers
@@ -95,6 +96,8 @@ def move(before: int, *, progress: Callable[[int], object] = int) -> int:
     # After the readers, because read state by ordinal depends on their numbers.
     for portion in scripts.sliced([*dict.fromkeys(categories)], CATEGORIES_AT_ONCE):
         copied += _move_read_state(portion, renumbered)
+    for tag in keys.tags():
+        copies.mark_all_changed(tag)  # SQL's copies are of the old partitions
     client.set(keys.flush_layout(""), conf.PARTITIONS)
     for batch in scripts.sliced(outdated):
         scanning.unlink(batch)
@@ -219,7 +222,7 @@ def _move_of(subject: str, answers: Sequence[Any], *, is_renumbered: bool) -> Ca
         usable_states.append(b"" if is_of_other_readers or not state else state)
     key_names = [keys.reads_began(keys.tag(subject)), keys.published(subject)]
     key_names += [row(subject) for row in read_state.ROWS]
-    arguments = (began or b"", published or 0, keys.published.ttl, *usable_states)
+    arguments = (began or b"", published or 0, *usable_states)
     return Call("move_read_state", key_names, arguments, int)
 
 

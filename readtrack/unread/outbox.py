@@ -1,7 +1,9 @@
-"""The outbox, an SQL table of publications that Redis does not have yet.
+"""The outbox, an SQL table of publications that must not be lost.
 
-A publication is written in the transaction of the post, sent to Redis on commit, and deleted once
-Redis has it. What a crash leaves in the outbox is sent by the next flush.
+A publication is written in the transaction of the post, and sent to Redis on commit. What a crash
+leaves unsent is sent by the next flush. It stays in the outbox until SQL has a later copy of the
+category's read state: if Redis loses its own before, the copy is restored and the publication is
+sent again. So a dot may come on once too often, but never stays off.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,8 +20,9 @@ from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
 from readtrack import subjects
 from readtrack.conf import cached_setting
 from readtrack.hits import readers
-from readtrack.models import UnsentPublication
+from readtrack.models import PendingPublication
 from readtrack.registry import registry
+from readtrack.sql import databases, read_states
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.circuit import SilentError, fail_open
 
@@ -28,7 +31,7 @@ DIGEST = 8  # bytes of a token that name its post
 
 def outboxes() -> list[str]:
     """Returns the aliases of the databases that have an outbox, first that of the app itself."""
-    app_alias = router.db_for_write(UnsentPublication)
+    app_alias = router.db_for_write(PendingPublication)
     news_models = [
         subjects.model_with_label(label)
         for label, options in registry().items()
@@ -42,30 +45,31 @@ def outboxes() -> list[str]:
 @cached_setting("DATABASES", "DATABASE_ROUTERS")
 def _has_outbox(alias: str) -> bool:
     """Returns True if the database has the table of the outbox."""
-    return UnsentPublication._meta.db_table in connections[alias].introspection.table_names()
+    return PendingPublication._meta.db_table in connections[alias].introspection.table_names()
 
 
-def send_on_commit(publications: Sequence[UnsentPublication], *, using: str | None) -> None:
+def send_on_commit(publications: Sequence[PendingPublication], *, using: str | None) -> None:
     """Puts publications into the outbox of their posts' database, and sends them on commit.
 
-    `using` is the alias of that database. If it has no outbox, publications that cannot be sent go
-    into the app's own outbox after the commit.
+    `using` is the alias of that database. If it has no outbox, they go into the app's own outbox
+    after the commit.
     """
     if not publications:
         return
     alias = using or DEFAULT_DB_ALIAS
-    outbox = alias if alias in outboxes() else None
-    if outbox:
-        UnsentPublication.objects.using(outbox).bulk_create(publications)
+    has_outbox = alias in outboxes()
+    outbox = alias if has_outbox else databases.of(PendingPublication).alias
+    if has_outbox:
+        PendingPublication.objects.using(outbox).bulk_create(publications)
 
     # A function and no partial, because Django 5.2 logs an error with the function's __qualname__.
-    def send_or_keep() -> None:
-        is_sent = fail_open(send, False, publications, outbox)  # noqa: FBT003 - the default result
-        if not is_sent and not outbox:
-            UnsentPublication.objects.bulk_create(publications)
+    def keep_and_send() -> None:
+        if not has_outbox:
+            PendingPublication.objects.using(outbox).bulk_create(publications)
+        fail_open(send, False, publications, outbox)  # noqa: FBT003 - the default result
 
     # Robust, because the post is saved by then: Django logs an error, and the page is served.
-    transaction.on_commit(send_or_keep, using=alias, robust=True)
+    transaction.on_commit(keep_and_send, using=alias, robust=True)
 
 
 def token_of(post: str) -> UUID:
@@ -95,7 +99,9 @@ def withdraw_on_commit(categories: Mapping[str, Sequence[str]], *, using: str | 
         start = _token_start(post)
         calls += read_state.unpublish(subject_names, token_start=start)
         for alias in outboxes():
-            rows = UnsentPublication.objects.using(alias).filter(subject__in=subject_names, items=1)
+            rows = PendingPublication.objects.using(alias).filter(
+                subject__in=subject_names, items=1
+            )
             # Not by a range of tokens, because MariaDB sorts them by their ends.
             tokens = [token for token in rows.values_list("token", flat=True) if token]
             tokens_of_post = [token for token in tokens if token.hex.startswith(start)]
@@ -109,12 +115,21 @@ def withdraw_on_commit(categories: Mapping[str, Sequence[str]], *, using: str | 
         transaction.on_commit(withdraw, using=using or DEFAULT_DB_ALIAS, robust=True)
 
 
-def send(publications: Sequence[UnsentPublication], outbox: str | None = None) -> bool:
-    """Sends publications to Redis, and then deletes them from the outbox of that database.
+def send_now(publications: Sequence[PendingPublication]) -> None:
+    """Puts publications into the app's own outbox, and sends them at once.
 
-    Without an outbox nothing is deleted. If a server of a cluster is silent, the publications for
-    the others are sent first. Returns True, so that a caller with `fail_open` knows that it did not
-    fail. Raises redis.RedisError.
+    Raises redis.RedisError. Then the next flush sends them.
+    """
+    outbox = databases.of(PendingPublication).alias
+    PendingPublication.objects.using(outbox).bulk_create(publications)
+    send(publications, outbox)
+
+
+def send(publications: Sequence[PendingPublication], outbox: str) -> bool:
+    """Sends publications to Redis, and notes that in the outbox of that database.
+
+    If a server of a cluster is silent, the publications for the others are sent first. Returns
+    True, so that a caller with `fail_open` knows that it did not fail. Raises redis.RedisError.
     """
     _, silent = _send_portions(publications, outbox)
     if silent:
@@ -129,30 +144,41 @@ class Sent(NamedTuple):
     silent: SilentError | None
 
 
-def _send_portions(publications: Sequence[UnsentPublication], outbox: str | None) -> Sent:
+def _send_portions(publications: Sequence[PendingPublication], outbox: str) -> Sent:
     """Sends the publications of each partition. Raises redis.RedisError."""
     number = 0
     silent = None
     for portion in scripts.parted(publications, tag_of=_tag_of):
         try:
-            for call in read_state.publish([_publication(row) for row in portion]):
-                scripts.run(call)
+            time = _send_portion(portion)
         except SilentError as error:
             silent = error
             continue
+        if not time:
+            continue  # until the read state that Redis lost is restored
         number += len(portion)
-        if outbox:
-            pks = [row.pk for row in portion]
-            # Not by delete(): if the site has receivers of its signals, it reads each row first.
-            UnsentPublication.objects.filter(pk__in=pks)._raw_delete(outbox)
+        pks = [row.pk for row in portion]
+        PendingPublication.objects.using(outbox).filter(pk__in=pks).update(sent=time)
     return Sent(number, silent)
 
 
-def _tag_of(row: UnsentPublication) -> str:
+def _send_portion(portion: Sequence[PendingPublication]) -> int:
+    """Sends publications of one partition. Returns Redis's time (µs), 0 if it takes none.
+
+    If they are of several forms, it is the time of the first one. Raises redis.RedisError.
+    """
+    publications = [_publication(row) for row in portion]
+    times = [scripts.run(call) for call in read_state.publish(publications)]
+    if 0 in times and read_states.begin_new_site():
+        times = [scripts.run(call) for call in read_state.publish(publications)]
+    return min(times)
+
+
+def _tag_of(row: PendingPublication) -> str:
     return keys.tag(row.subject)
 
 
-def _publication(row: UnsentPublication) -> read_state.Publication:
+def _publication(row: PendingPublication) -> read_state.Publication:
     """Returns the row of an outbox as a publication for Redis."""
     token = row.token.hex if row.token else ""
     return read_state.Publication(
@@ -164,7 +190,7 @@ def _publication(row: UnsentPublication) -> read_state.Publication:
     )
 
 
-def _author(row: UnsentPublication) -> readers.Reader | None:
+def _author(row: PendingPublication) -> readers.Reader | None:
     """Returns the author as a reader; None for no author, or for a key that no user can have."""
     if not row.author:
         return None
@@ -175,16 +201,67 @@ def _author(row: UnsentPublication) -> readers.Reader | None:
 
 
 def resend() -> int:
-    """Sends all publications that are in the outboxes.
+    """Sends all publications in the outboxes that Redis may not have.
 
-    Returns the number of publications. Those for a server of a cluster that is silent wait for the
-    next time. Raises redis.RedisError or django.db.Error.
+    Returns the number of publications. Those for a server of a cluster that is silent, or whose
+    read state is not restored, wait for the next time. Raises redis.RedisError or django.db.Error.
     """
     count = 0
     for alias in outboxes():
-        rows = UnsentPublication.objects.using(alias).order_by("pk")
+        rows = PendingPublication.objects.using(alias).filter(sent=None).order_by("pk")
         unsent = list(rows[: scripts.SLICE])
         while unsent:
             count += _send_portions(unsent, alias).number  # the outbox keeps the others
             unsent = list(rows.filter(pk__gt=unsent[-1].pk)[: scripts.SLICE])
     return count
+
+
+class Pending(NamedTuple):
+    """A publication that Redis has, and that SQL's copy of the read state may not have."""
+
+    outbox: str  # the alias of its database
+    token: UUID
+    sent: int  # Redis's time (µs)
+
+
+def sent_publications(tags: Sequence[str]) -> dict[str, list[Pending]]:
+    """Returns the publications in the outboxes that Redis has, by the subjects of their categories.
+
+    The categories are in the partitions with these tags.
+    """
+    by_subject: dict[str, list[Pending]] = {}
+    for alias in outboxes():
+        rows = PendingPublication.objects.using(alias).exclude(sent=None)
+        for token, subject, sent in rows.values_list("token", "subject", "sent"):
+            if sent is not None and keys.tag(subject) in tags:
+                by_subject.setdefault(subject, []).append(Pending(alias, token, sent))
+    return by_subject
+
+
+def delete(publications: Sequence[Pending]) -> None:
+    """Deletes publications from their outboxes."""
+    for alias, group in _by_outbox(publications).items():
+        for portion in scripts.sliced([publication.token for publication in group]):
+            rows = PendingPublication.objects.filter(pk__in=portion)
+            # Not by delete(): if the site has receivers of its signals, it reads each row first.
+            rows._raw_delete(alias)
+
+
+def send_again(publications: Sequence[Pending]) -> None:
+    """Lets the next flush send publications again, because Redis has lost them."""
+    for alias, group in _by_outbox(publications).items():
+        for portion in scripts.sliced([publication.token for publication in group]):
+            PendingPublication.objects.using(alias).filter(pk__in=portion).update(sent=None)
+
+
+def _by_outbox(publications: Sequence[Pending]) -> dict[str, list[Pending]]:
+    groups: dict[str, list[Pending]] = {}
+    for publication in publications:
+        groups.setdefault(publication.outbox, []).append(publication)
+    return groups
+
+
+def delete_of_categories(subject_names: Sequence[str]) -> None:
+    """Deletes the publications in these categories from all outboxes."""
+    for alias in outboxes():
+        PendingPublication.objects.using(alias).filter(subject__in=subject_names).delete()

@@ -6,7 +6,7 @@ from django.db import router
 from django.db.models import ManyToManyField, Model
 
 from readtrack import subjects
-from readtrack.models import UnsentPublication
+from readtrack.models import PendingPublication
 from readtrack.store import read_state
 from readtrack.unread import outbox
 
@@ -14,13 +14,13 @@ from readtrack.unread import outbox
 def mark_unread(objs: Iterable[Model]) -> None:
     """Makes the categories unread for everybody, in one round trip for each 1,000 categories.
 
-    Raises TypeError for an object without read state, and redis.RedisError.
+    Raises TypeError for an object without read state, and redis.RedisError; after that the next
+    flush makes them unread.
     """
     publications = [
-        UnsentPublication(subject=subject, token=None)
-        for subject in subjects.category_subjects(objs)
+        PendingPublication(subject=subject) for subject in subjects.category_subjects(objs)
     ]
-    outbox.send(publications)
+    outbox.send_now(publications)
 
 
 def publish(
@@ -35,7 +35,7 @@ def publish(
     categories (`news_for`, of the model or in MODELS).
     """
     posts_by_category: dict[str, list[Model]] = {}
-    own_publications: list[UnsentPublication] = []  # of posts that have read state themselves
+    own_publications: list[PendingPublication] = []  # of posts that have read state themselves
     for post in subjects.listed(posts):
         has_read_state = subjects.has_read_state(type(post))
         if not has_read_state and not subjects.news_links(type(post)):
@@ -48,7 +48,7 @@ def publish(
             subject = subjects.subject_of(post)
             author = subjects.author_of(post)
             own_publications.append(
-                UnsentPublication(subject=subject, author=author, is_own=bool(author))
+                PendingPublication(subject=subject, author=author, is_own=bool(author))
             )
     publications = [*_publications(posts_by_category), *own_publications]
     outbox.send_on_commit(publications, using=using)
@@ -65,7 +65,7 @@ def publish_to(objs: Iterable[Model], posts: Sequence[Model], *, using: str | No
     outbox.send_on_commit(_publications(posts_by_category), using=using)
 
 
-def _publications(posts_by_category: Mapping[str, Sequence[Model]]) -> list[UnsentPublication]:
+def _publications(posts_by_category: Mapping[str, Sequence[Model]]) -> list[PendingPublication]:
     """Returns one publication for each category.
 
     `posts_by_category` has the new posts by the subject of the category.
@@ -76,7 +76,7 @@ def _publications(posts_by_category: Mapping[str, Sequence[Model]]) -> list[Unse
         author = ""
         if len(authors) == 1:  # a single author of all posts gets no dot
             author = authors.pop()
-        publication = UnsentPublication(subject=subject, items=len(posts), author=author)
+        publication = PendingPublication(subject=subject, items=len(posts), author=author)
         if len(posts) == 1 and posts[0].pk is not None:
             publication.token = outbox.token_of(subjects.subject_of(posts[0]))
         publications.append(publication)

@@ -9,7 +9,7 @@ from django.db.models import Max, Model
 
 from readtrack import subjects
 from readtrack.hits import readers
-from readtrack.sql import databases
+from readtrack.sql import databases, read_states
 from readtrack.store import connection, keys, read_state, scripts
 
 # What one script writes at most. The server is busy with it for some milliseconds.
@@ -21,10 +21,10 @@ def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int
     meanwhile stays unread.
 
     `progress` is called with numbers of rows. Returns the number of rows that were marked. It may
-    be started again.
+    be started again. Raises redis.RedisError or django.db.Error.
     """
+    read_states.ensure_begun()
     as_of = connection.server_time(patient=True)
-    read_state.begin(as_of)
     # The highest position of a reader in read state, by the tag of the partition.
     if readers.has_ordinals():
         highest_by_tag = number_readers()
@@ -46,11 +46,13 @@ def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int
 def start_reader(pk: Any) -> bool:
     """Marks everything as read for a new account, whose primary key is `pk`.
 
-    Returns False if a server of a cluster was silent. Raises redis.RedisError.
+    Returns False if a server of a cluster was silent. Raises redis.RedisError, also while the read
+    state that Redis lost is not restored.
     """
     reader = readers.or_none(pk)
     if reader is None:
         return True
+    read_states.ensure_begun()
     is_done = True
     for model in subjects.read_state_models():
         for row_subjects in subjects_of_rows(model, scripts.SLICE):

@@ -1,26 +1,31 @@
-"""Read state: next to a row for each user and category, next to django-machina, in memory, and
-under contention.
+"""Read state: next to a row for each user and category, next to django-machina, in memory, under
+contention, and its copy in SQL.
 """
 
 import os
 import threading
 from collections.abc import Callable
 from functools import partial
+from random import Random
 from statistics import median
 from time import perf_counter
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import connection
+from django.db.models import Sum
+from django.db.models.functions import Length
 from django.test import override_settings
 
 from readtrack import buckets, reports, tracker
+from readtrack.flush import read_state as flush_read_state
 from readtrack.hits.hit import Hit
 from readtrack.hits.readers import Reader
 from readtrack.hits.visitors import Visitor
+from readtrack.models import ReadState
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.connection import connect
-from readtrack.store.read_state import Publication
+from readtrack.store.read_state import Publication, copies
 from tests.benchmarks.measuring import compare, table
 from tests.benchmarks.peer import Peer
 from tests.site.models import Category, Post
@@ -30,6 +35,9 @@ CATEGORIES = 20
 OPENS = 500
 THREADS = 50
 SECONDS = 3
+ARCHIVED = int(os.environ.get("BENCH_ARCHIVED", "200"))  # categories that are copied to SQL
+READERS = 1_000_000  # of the site
+SHARE = 20  # every twentieth has read a category
 
 
 def has_read(subject: str) -> set[int]:
@@ -60,15 +68,21 @@ DOTS = "SELECT category_id FROM bench_read WHERE user_id = %s AND NOT is_read"
 
 
 def main() -> None:
-    """Prints four tables; the second one needs the network, once, for an environment of the peer's
+    """Prints five tables; the second one needs the network, once, for an environment of the peer's
     own.
     """
     with override_settings(READTRACK={"TIMEOUT": 60.0}):  # what is measured here is never given up
-        connect().flushdb()
+        empty()
         against_rows()
         against_machina()
         memory()
         contention()
+        archive()
+
+
+def empty() -> None:
+    connect().flushdb()
+    read_state.begin(0)
 
 
 def against_rows() -> None:
@@ -252,7 +266,7 @@ def contention() -> None:
     """Threads open a category while posts are published to it; a post is lost if its dot is out for
     who lacks it.
     """
-    connect().flushdb()
+    empty()
     posts, opened = [0], [0] * THREADS
     seen, is_read, lost = [0] * THREADS, [0], [0]
     stop = threading.Event()
@@ -286,3 +300,42 @@ def contention() -> None:
     table(
         f"{THREADS} threads open a category for {SECONDS} s while posts are published to it", rows
     )
+
+
+def archive() -> None:
+    """SQL's copy of large categories, and giving it back. A copy takes more, the closer the share of
+    its readers is to a half: with half of them 125 KB.
+    """
+    empty()
+    ReadState.objects.all().delete()
+    chance = Random(7)
+    states = [bitmap_of(chance.sample(range(READERS), READERS // SHARE)) for _ in range(ARCHIVED)]
+    names = [f"site.category:{number}" for number in range(1, ARCHIVED + 1)]
+    for name, state in zip(names, states, strict=True):
+        connect().set(keys.read_bits(name), state)
+    copies.mark_all_changed("")
+    copied = timed(lambda: flush_read_state.store([""], {}, is_full=True))
+    copies.mark_all_changed("")
+    again = timed(lambda: flush_read_state.store([""], {}, is_full=True))
+    size = ReadState.objects.aggregate(bytes=Sum(Length("state")))["bytes"]
+    connect().flushdb()
+    restored = timed(lambda: flush_read_state.restore([""]))
+    assert connect().get(keys.read_bits(names[-1])) == states[-1]
+    rows = [("", "measured", "1,000 categories (reckoned)")]
+    for name, spent in (
+        ("copy to SQL", copied),
+        ("copy what did not change", again),
+        ("restore", restored),
+    ):
+        rows.append((name, f"{spent / 1e6:.2f} s", f"{spent / 1e6 * 1000 / ARCHIVED:.1f} s"))
+    rows.append(("in SQL", f"{size:,} bytes", f"{size * 1000 // ARCHIVED:,} bytes"))
+    table(
+        f"Copies of {ARCHIVED} categories, each read by {READERS // SHARE:,} of {READERS:,}", rows
+    )
+
+
+def bitmap_of(readers: list[int]) -> bytes:
+    bits = bytearray(READERS // 8)
+    for reader in readers:
+        bits[reader // 8] |= 0x80 >> (reader % 8)
+    return bytes(bits)

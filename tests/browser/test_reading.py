@@ -235,7 +235,7 @@ SOME = [
 
 
 def test_readers_skimmers_tabs_and_robots_are_judged_right(
-    reader: Reader, redis_in_use: None, capsys: pytest.CaptureFixture[str]
+    reader: Reader, capsys: pytest.CaptureFixture[str]
 ) -> None:
     every = [(*pair, number) for pair in product(WAYS, WRITTEN) for number in range(examples(1))]
     some = every if DEEP else SOME
@@ -265,9 +265,7 @@ def test_readers_skimmers_tabs_and_robots_are_judged_right(
     assert len(wrong) <= len(some) / 100, wrong
 
 
-def test_a_text_that_is_swapped_into_a_page_without_one_is_read(
-    reader: Reader, redis_in_use: None
-) -> None:
+def test_a_text_that_is_swapped_into_a_page_without_one_is_read(reader: Reader) -> None:
     """Does what Turbo does: shows another page's body, and runs the scripts in it."""
     page, post, TEXTS["now"] = reader(is_new=True), factories.post(), ENGLISH
     page.add_init_script("\n".join((TAB, PERSON)))
@@ -299,9 +297,7 @@ def test_a_text_that_is_swapped_into_a_page_without_one_is_read(
     assert page.evaluate("readtrack.reads")
 
 
-def test_who_leaves_by_a_link_is_told_of(
-    reader: Reader, redis_in_use: None, settings: Settings
-) -> None:
+def test_who_leaves_by_a_link_is_told_of(reader: Reader, settings: Settings) -> None:
     # What playwright calls itself goes along with what is sent on leaving.
     settings.READTRACK = {"NOT_BOTS": ["HeadlessChrome"]}
     page, post, TEXTS["now"] = reader(is_new=True), factories.post(), ENGLISH

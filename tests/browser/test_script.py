@@ -33,7 +33,7 @@ ALIKE = {"one agent", "cache_page", "shared page", "shared page, one agent"}
 
 
 @pytest.fixture
-def post(redis_in_use: None) -> Post:
+def post() -> Post:
     factories.category()  # nobody reads it
     return factories.post(category=factories.category())
 

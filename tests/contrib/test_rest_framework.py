@@ -55,7 +55,7 @@ class PostView(CountViewsMixin, RetrieveUpdateAPIView):  # type: ignore[misc]
 
 
 @pytest.fixture
-def posts(redis_in_use: None) -> list[Any]:
+def posts() -> list[Any]:
     """Returns three posts, viewed 1, 2 and 3 times, of unread categories of their own."""
     return [
         factories.post(view_count=number, category=factories.category()) for number in (1, 2, 3)

@@ -83,6 +83,7 @@ def test_the_advice_follows_the_numbers_and_who_is_counted(
     assert budget["numbers"] == sizes
 
 
+@pytest.mark.usefixtures("new_redis")
 def test_a_new_site_reads_that_there_is_nothing_to_measure(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -11,7 +11,7 @@ from redis import Redis
 from readtrack import buckets, tracker
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
-from readtrack.models import UnsentPublication
+from readtrack.models import PendingPublication
 from readtrack.store import keys
 from readtrack.subjects import subject_of
 from tests.doctor.conftest import found, levels, run
@@ -43,7 +43,7 @@ def test_a_missing_table_is_named_once() -> None:
 
 def test_publications_that_redis_has_not_got_are_shown(settings: Settings) -> None:
     assert levels("outbox") == ["ok"]
-    waiting = UnsentPublication.objects.create(subject="site.category:1")
+    waiting = PendingPublication.objects.create(subject="site.category:1")
     [finding] = found("outbox")
     assert (finding.level, finding.message[:14]) == ("ok", "1 publication ")
     waiting.written = buckets.now() - timedelta(seconds=200)

@@ -13,6 +13,7 @@ from tests.support import factories
 
 
 @pytest.mark.parametrize("prefix", ["", "site[*]:"])
+@pytest.mark.usefixtures("new_redis")
 def test_every_key_is_weighed_by_its_kind(redis: Redis, prefix: str) -> None:
     with override_settings(READTRACK={"PREFIX": prefix}):
         for _ in range(3):
@@ -40,6 +41,7 @@ def test_every_key_is_weighed_by_its_kind(redis: Redis, prefix: str) -> None:
     )
 
 
+@pytest.mark.usefixtures("new_redis")
 def test_a_sample_of_the_keys_stands_for_all_of_them(redis: Redis) -> None:
     redis.mset({f"views:total:site.post:{number}": 1 for number in range(20_000)})
     for limit in (500, 2500, 9999, 50_000):
@@ -56,10 +58,12 @@ def test_kinds_in_a_sample_have_their_shares(redis: Redis) -> None:
     assert kinds["rate:{visitor}"].keys == pytest.approx(2000, rel=0.3)
 
 
+@pytest.mark.usefixtures("new_redis")
 def test_an_empty_redis_has_no_kinds() -> None:
     assert memory.key_kinds() == {}
 
 
+@pytest.mark.usefixtures("new_redis")
 def test_a_key_that_is_gone_weighs_nothing(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     def expired(*calls: Any, run_all: Any = scripts.run_all, **named: Any) -> list[Any]:
         redis.flushdb()
@@ -71,6 +75,7 @@ def test_a_key_that_is_gone_weighs_nothing(redis: Redis, monkeypatch: pytest.Mon
     assert memory.key_kinds() == {"other": memory.KeyKind(1, 0, 0)}
 
 
+@pytest.mark.usefixtures("new_redis")
 def test_the_measured_size_equals_that_of_a_new_key_and_no_key_remains(redis: Redis) -> None:
     wanted = {keys.unique: 20_000, keys.hll: 20_000, keys.bitmap: 8_000_000, keys.total: 1}
     visitors, sketch, bitmap, total = (

@@ -9,7 +9,7 @@ from redis import Redis
 
 from readtrack import buckets
 from readtrack.doctor import findings, measurements
-from readtrack.models import UnsentPublication
+from readtrack.models import PendingPublication
 from readtrack.store import counters, keys, skips
 from tests.conftest import Start
 from tests.doctor.conftest import SECOND, run
@@ -41,7 +41,7 @@ def test_the_age_and_the_length_of_flushes_are_times() -> None:
 def test_the_outbox_has_the_age_of_its_oldest_publication() -> None:
     assert measurements.outbox() == measurements.Outbox(0, timedelta())
     for ago in (50, 200, 10):
-        UnsentPublication.objects.create(
+        PendingPublication.objects.create(
             subject="site.category:1", written=buckets.now() - ago * SECOND
         )
     outbox = measurements.outbox()

@@ -84,7 +84,6 @@ def _user(*, group: str = "", permission: str = "", **values: Any) -> Any:
     return user
 
 
-@pytest.mark.usefixtures("redis_in_use")
 def test_the_dots_of_whoever_is_left_out_go_on_working(settings: Settings) -> None:
     settings.READTRACK = {"EXCLUDE": {"staff": True}}
     category, user = factories.category(), factories.user(is_staff=True)
@@ -111,7 +110,6 @@ def test_paths_are_those_of_the_urlconf_below_a_script_name_too(
     assert views(post) == 1
 
 
-@pytest.mark.usefixtures("redis_in_use")
 @pytest.mark.parametrize("rule", [{"function": f"{__name__}.is_kiosk"}, {"staff": True}])
 def test_dots_of_whoever_is_left_out_may_stay(settings: Settings, rule: dict[str, Any]) -> None:
     user, category = factories.user(is_staff=True), factories.category()
@@ -124,7 +122,6 @@ def test_dots_of_whoever_is_left_out_may_stay(settings: Settings, rule: dict[str
     assert reports.unread(user, [category]) == set()
 
 
-@pytest.mark.usefixtures("redis_in_use")
 def test_a_reader_who_is_not_left_out_puts_dots_out_as_before(settings: Settings) -> None:
     user, category = factories.user(), factories.category()
     settings.READTRACK = {"EXCLUDE": {"staff": True, "reads": True}}

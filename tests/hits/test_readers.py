@@ -72,7 +72,6 @@ def test_a_user_without_an_id_is_no_reader(settings: Any, options: dict[str, Any
 
 
 @pytest.mark.django_db
-@pytest.mark.usefixtures("redis_in_use")
 def test_anonymous_visitors_have_dots_by_their_cookie_if_the_site_wants(
     settings: Any, redis: Redis
 ) -> None:
@@ -92,7 +91,6 @@ def test_anonymous_visitors_have_dots_by_their_cookie_if_the_site_wants(
 
 
 @pytest.mark.django_db
-@pytest.mark.usefixtures("redis_in_use")
 def test_dots_of_anonymous_visitors_light_the_dots_of_all_users_once(settings: Any) -> None:
     client, category = factories_browser(), factories.category()
     client.force_login(factories.user())
@@ -116,7 +114,6 @@ def factories_browser() -> Any:
     return Client(headers={"User-Agent": factories.BROWSER})
 
 
-@pytest.mark.usefixtures("redis_in_use")
 @pytest.mark.django_db
 def test_a_site_with_scattered_users_has_the_same_dots(settings: Any) -> None:
     settings.READTRACK = {"READERS": "ordinal"}
@@ -141,7 +138,6 @@ def test_the_bound_is_a_setting(settings: Settings) -> None:
         readers.reader_by_id(8)
 
 
-@pytest.mark.usefixtures("redis_in_use")
 @pytest.mark.django_db
 def test_a_reader_out_of_bounds_gets_pages_without_dots_and_one_line_in_the_log(
     settings: Settings, caplog: pytest.LogCaptureFixture, redis: Any

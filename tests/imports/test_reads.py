@@ -1,14 +1,15 @@
 """Taking over a table of what users have read."""
 
 import re
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
+from redis import Redis
 
 from readtrack import reports, tracker
+from readtrack.flush.run import flush
 from readtrack.models import Import
 from readtrack.store import keys, read_state, scripts
 from readtrack.subjects import subject_of
@@ -107,14 +108,14 @@ def test_importing_again_hides_nothing_that_was_published_since(
     assert reports.unread(user, [category]) == {category}
 
 
-def test_importing_again_after_the_times_of_publications_are_gone_is_refused(
-    capsys: pytest.CaptureFixture[str],
+def test_importing_again_after_redis_lost_the_times_of_publications_is_refused(
+    capsys: pytest.CaptureFixture[str], redis: Redis
 ) -> None:
     mark(factories.user(), factories.category())
     run(capsys)
-    begun = Import.objects.get()
-    begun.position -= timedelta(days=2) // timedelta(microseconds=1)
-    begun.save()
+    flush()
+    redis.flushdb()
+    flush()
     with pytest.raises(CommandError, match="could hide what is new since"):
         run(capsys)
 

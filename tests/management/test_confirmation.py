@@ -126,7 +126,6 @@ def test_a_dry_run_of_a_reset_says_what_would_be_lost(viewed_post: Post, redis: 
     assert views(viewed_post, redis) == (2, "3")
 
 
-@pytest.mark.usefixtures("redis_in_use")
 def test_a_dry_run_of_a_reset_counts_the_marks_of_readers(redis: Redis) -> None:
     category = factories.category()
     for reader in (factories.user(), factories.user()):
@@ -149,18 +148,16 @@ def reader_pk(redis: Redis, settings: Settings) -> int:
 
 
 @one_partition
-@pytest.mark.usefixtures("redis_in_use")
 def test_a_dry_run_of_erase_says_what_erase_then_erases(reader_pk: int, redis: Redis) -> None:
     before = {name: redis.dump(name) for name in redis.keys("*")}
     said = run("erase", reader_pk, "--by", "id", "--dry-run")
-    amount = "2 keys, 1 member of sets and 2 bits of bitmaps."
+    amount = "2 keys, 1 member of sets, 2 bits of bitmaps and 0 rows in SQL."
     assert said.rstrip().endswith(amount)
     assert {name: redis.dump(name) for name in redis.keys("*")} == before
     assert run("erase", reader_pk, "--by", "id").startswith(f"Erased {amount}")
 
 
 @one_partition
-@pytest.mark.usefixtures("redis_in_use")
 def test_erase_asks_first(reader_pk: int, redis: Redis, terminal: Terminal) -> None:
     before = sorted(redis.keys("*"))
     terminal.type("no\n")

@@ -12,7 +12,7 @@ from pytest_django import Settings
 from demo_project.engines.valkey import Valkey
 from readtrack import buckets, tracker
 from readtrack.flush.run import flush
-from readtrack.models import UnsentPublication
+from readtrack.models import PendingPublication
 from readtrack.subjects import subject_of
 from tests.conftest import Start
 from tests.support.factories import hit, post
@@ -49,7 +49,7 @@ def test_a_site_that_is_well_gives_status_0(well: Valkey) -> None:
 @pytest.fixture
 def _late(well: Valkey) -> None:
     """Leaves a publication unsent."""
-    UnsentPublication.objects.create(
+    PendingPublication.objects.create(
         subject="site.category:1", written=buckets.now() - timedelta(seconds=200)
     )
 

@@ -24,7 +24,6 @@ def erase(*words: object, **options: object) -> str:
     return out.getvalue()
 
 
-@pytest.mark.usefixtures("redis_in_use")
 def test_one_user_is_erased_and_the_others_stay(redis: Redis) -> None:
     post, category = factories.post(), factories.category()
     users = [factories.user() for _ in range(3)]
@@ -40,10 +39,12 @@ def test_one_user_is_erased_and_the_others_stay(redis: Redis) -> None:
     bits = [redis.getbit(f"category:site.category:{category.pk}:read", user.pk) for user in users]
     assert bits == [0, 1, 1]
     assert redis.get(f"views:total:site.post:{post.pk}") == "3"
-    assert said.startswith("Erased 2 keys, 0 members of sets and 1 bit of bitmaps.\n")
+    assert said.startswith(
+        "Erased 2 keys, 0 members of sets, 1 bit of bitmaps and 0 rows in SQL.\n"
+    )
     assert "HyperLogLog" in said
     assert erase(users[0].username).startswith(
-        "Erased 0 keys, 0 members of sets and 0 bits of bitmaps.\n"
+        "Erased 0 keys, 0 members of sets, 0 bits of bitmaps and 0 rows in SQL.\n"
     )
 
 
@@ -76,7 +77,7 @@ def test_every_kind_of_key_is_searched(settings: Settings, redis: Redis) -> None
     ).execute()
     redis.set("si*te:category:x.y:1:published", "1")
     assert erase(user.pk, by="id").startswith(
-        "Erased 1 key, 2 members of sets and 3 bits of bitmaps.\n"
+        "Erased 1 key, 2 members of sets, 3 bits of bitmaps and 0 rows in SQL.\n"
     )
     assert redis.smembers("si*te:views:unique:site.post:1") == {other}
     assert redis.smembers("si*te:views:unique:day:20261120:site.post:1") == {other}
@@ -117,6 +118,7 @@ def test_a_number_beyond_all_bits_allocates_nothing(redis: Redis, number: int) -
     assert (redis.strlen("category:x.y:1:read"), redis.strlen("category:x.y:1:seen")) == (1, 1)
 
 
+@pytest.mark.usefixtures("new_redis")
 def test_thousands_of_keys_are_worked_through_in_portions(redis: Redis) -> None:
     user = factories.user()
     me = visitors.user_id(user.pk)
@@ -140,6 +142,7 @@ def test_a_deleted_account_is_erased_by_its_id(redis: Redis) -> None:
     assert erase(4242, by="id").startswith("Erased 1 key, ")
 
 
+@pytest.mark.usefixtures("new_redis")
 def test_a_name_that_is_also_an_id_is_taken_for_the_name(redis: Redis) -> None:
     user = factories.user()
     namesake = factories.user(username=str(user.pk))

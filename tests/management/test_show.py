@@ -99,13 +99,12 @@ def test_a_total_that_redis_lost_is_said(viewed_post: Post, redis: Redis) -> Non
     assert "began anew" in views[2]
 
 
-@pytest.mark.usefixtures("redis_in_use")
 def test_a_category_shows_its_readers_and_its_last_publication(wire: Wire) -> None:
     category = factories.category()
     subject = subject_of(category)
     assert table(show(subject)) == [
         ["readers", "0", "Redis"],
-        ["last publication", "unknown", "Redis keeps it for 1 day"],
+        ["last publication", "never", "Redis"],
     ]
     tracker.mark_unread([category])
     for reader in (factories.user(), factories.user()):

@@ -14,7 +14,7 @@ from readtrack.store import clock, scripts
 from tests.site.models import Category, Department
 from tests.support import factories
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_in_use")]
+pytestmark = [pytest.mark.django_db]
 
 
 @pytest.fixture

@@ -33,7 +33,6 @@ from tests.support.waiting import comes_true
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.urls(__name__),
-    pytest.mark.usefixtures("redis_in_use"),
     pytest.mark.long,
     # Beside other tests of the same process, connections to SQL were found closed after these.
     pytest.mark.skipif(

@@ -70,6 +70,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[datetime], None]:
     ids=str,
 )
 @pytest.mark.django_db
+@pytest.mark.usefixtures("new_redis")
 def test_what_other_people_can_make_a_browser_do_marks_nobody(
     redis: Redis, headers: dict[str, str]
 ) -> None:
@@ -146,6 +147,7 @@ def test_an_address_holds_for_its_day_and_the_next(
 
 
 @pytest.mark.django_db
+@pytest.mark.usefixtures("new_redis")
 def test_an_address_of_one_tenant_marks_nobody_at_another(redis: Redis, settings: Settings) -> None:
     settings.READTRACK = {"PREFIX": "red:"}
     address = link()
@@ -162,6 +164,7 @@ def test_all_pages_of_a_day_have_the_same_link_so_that_they_can_be_cached() -> N
 @pytest.mark.django_db
 @pytest.mark.one_server("counts keys of one server")
 @pytest.mark.parametrize("options", [{}, {"ANONYMOUS": "hash", "WINDOW": 1}])
+@pytest.mark.usefixtures("new_redis")
 def test_one_address_does_not_use_up_the_marks_of_the_site(
     redis: Redis, settings: Settings, options: dict[str, Any]
 ) -> None:

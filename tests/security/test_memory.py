@@ -40,6 +40,8 @@ BY_HIT = {
 BOUNDED = {
     "views:unsettled": "a member a counter of the rows, and a model's hours",
     "reads:began": "a time",
+    "reads:changed": "a member a category",
+    "readers:new": "a member a user",
     "readers:next": "a number",
     "trending:top": "the subjects of an hour",
 }

@@ -27,7 +27,6 @@ from tests.support import factories
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.urls(__name__),
-    pytest.mark.usefixtures("redis_in_use"),
 ]
 
 SCRIPT = "/readtrack/page.js"

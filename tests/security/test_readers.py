@@ -17,8 +17,6 @@ DAY = 86_400
 FIRST = datetime.fromtimestamp(20_000 * DAY, timezone.utc)  # a generation begins
 ANN, BOB, EVE = (f"{readers.ANONYMOUS}{name}" for name in ("ann", "bob", "eve"))
 
-pytestmark = pytest.mark.usefixtures("redis_in_use")
-
 
 @pytest.fixture(autouse=True)
 def _day(settings: Settings) -> None:

@@ -32,6 +32,7 @@ FILES = [
     "tests/flush/test_run_extent.py",
     "tests/flush/test_merging.py",
     "tests/unread/test_publishing.py",
+    "tests/unread/test_surviving.py",
     "tests/unread/test_unpublishing.py",
 ]
 

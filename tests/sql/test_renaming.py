@@ -12,6 +12,7 @@ from readtrack.models import (
     History,
     Popular,
     ReaderHistory,
+    ReadState,
     Reset,
     SubjectCount,
 )
@@ -40,6 +41,9 @@ MAKERS: list[Callable[[str, int], Any]] = [
         subject=subject, days=7, since=1, until=9, views=number, visitors=number
     ),
     lambda subject, number: ReaderHistory(subject=subject, hour=9, readers=number),
+    lambda subject, number: ReadState(
+        subject=subject, full_subject=subject, family="read", published=number, state=b""
+    ),
     lambda subject, number: Reset(subject=subject, redis_time=number, full_subject=subject),
 ]
 

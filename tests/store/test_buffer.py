@@ -23,7 +23,17 @@ from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome
 from readtrack.hits.visitors import Visitor
 from readtrack.middleware import ReadTrackMiddleware
-from readtrack.store import batch, buffer, clock, counters, day_keys, keys, recording, scripts
+from readtrack.store import (
+    batch,
+    buffer,
+    clock,
+    counters,
+    day_keys,
+    keys,
+    read_state,
+    recording,
+    scripts,
+)
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import circuit
 from readtrack.store.counting import count_views
@@ -238,6 +248,7 @@ def test_many_views_are_one_round_trip_and_count_as_alone(
         tracker.record(hit)
     alone, found = state(), views(redis)
     redis.flushdb()
+    read_state.begin(0)
     for hit in hits:
         assert hit_buffer.add(hit) == Outcome(queued=hit.views)
     scripts.load(redis)
@@ -361,7 +372,6 @@ def test_a_process_that_ends_records_directly(redis: Redis) -> None:
     assert reports.skips()["bot"] == 1
 
 
-@pytest.mark.usefixtures("redis_in_use")
 def test_what_is_read_does_not_wait(redis: Redis) -> None:
     category, browser = factories.category(), factories.browser(factories.user())
     assert browser.get(f"/categories/{category.pk}/")["X-Readtrack"] == "read"

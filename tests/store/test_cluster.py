@@ -31,7 +31,7 @@ from readtrack.dashboard.tables import NOT_KNOWN
 from readtrack.doctor.memory import key_kinds
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
-from readtrack.models import UnsentPublication
+from readtrack.models import PendingPublication
 from readtrack.page import panel
 from readtrack.store import (
     clock,
@@ -555,11 +555,11 @@ def test_news_for_the_other_servers_is_sent_while_one_is_silent(cluster: ValkeyC
     user = factories.user()
     tracker.mark_read(user, categories)
     with paused(cluster, 0):
-        UnsentPublication.objects.bulk_create(
-            UnsentPublication(subject=subject_of(category)) for category in categories
+        PendingPublication.objects.bulk_create(
+            PendingPublication(subject=subject_of(category)) for category in categories
         )
         sent = tracker.resend()
-    waiting = {*UnsentPublication.objects.values_list("subject", flat=True)}
+    waiting = {*PendingPublication.objects.values_list("subject", flat=True)}
     on_silent = {
         subject_of(category)
         for category in categories

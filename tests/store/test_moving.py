@@ -248,33 +248,11 @@ def test_marks_of_both_numbers_without_news_between_them_leave_dots_of_one(
     tracker.mark_unread(categories)
     tracker.mark_read(early, categories)
     change(settings, 16)
+    read_state.begin(reports.as_of())
     tracker.mark_read(late, categories[:10])
     call_command("readtrack", "repartition", verbosity=0)
     assert reports.unread(late, categories[:10]) == set()
     assert reports.unread(early, categories) == {*categories[:10]}
-
-
-@pytest.mark.parametrize("publisher", [1, 16])
-def test_news_whose_time_is_forgotten_stays_unread(
-    publisher: int, settings: Settings, redis: Redis
-) -> None:
-    """Redis keeps the time of a publication for a day."""
-    change(settings, 1)
-    categories = [factories.category() for _ in range(SEVERAL)]
-    user = factories.user()
-    flush()
-    tracker.mark_read(user, categories)
-    change(settings, 16)
-    tracker.mark_read(user, categories)
-    with repartitioning.layout(publisher):
-        tracker.mark_unread(categories)
-    for name in redis.scan_iter(keys.matching("category:*:published")):
-        redis.unlink(name)
-    for tag in keys.tags():  # two days ago
-        if began := redis.get(keys.reads_began(tag)):
-            redis.set(keys.reads_began(tag), int(began) - 2 * keys.DAY * 1_000_000)
-    call_command("readtrack", "repartition", verbosity=0)
-    assert reports.unread(user, categories) == {*categories}
 
 
 def test_a_second_move_keeps_what_was_published_after_the_first(

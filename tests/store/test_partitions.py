@@ -73,6 +73,7 @@ def test_a_command_with_keys_of_two_partitions_is_refused_in_tests(posts: list[P
         scripts.run(counters.totals([subject_of(post) for post in posts]))
 
 
+@pytest.mark.usefixtures("new_redis")
 def test_every_key_of_a_hit_is_in_a_partition(posts: list[Post], redis: Redis) -> None:
     post = posts[0]
     view(post)

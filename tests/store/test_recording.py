@@ -42,6 +42,7 @@ def test_with_everything_on_a_hit_is_one_round_trip_and_declares_its_keys(
     )
     tracker.record(factories.hit("site.post:9"))  # makes the connection
     redis.flushdb()
+    read_state.begin(0)
     with wire.counted() as trips:
         outcome = tracker.record(hit)
     assert trips == [1]

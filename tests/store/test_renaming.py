@@ -283,6 +283,7 @@ def test_a_process_that_dies_between_two_partitions_loses_nothing(
     redis: Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.READTRACK = {"PARTITIONS": 16}
+    read_state.begin(0)
     posts = [f"site.post:{number}" for number in range(1, 21)]
     for post in posts:
         record(post, 2)

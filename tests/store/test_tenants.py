@@ -58,6 +58,7 @@ def enter(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
 
 
 @pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.usefixtures("new_redis")
 def test_a_page_counts_for_its_tenant(redis: Redis, *, is_async: bool) -> None:
     post = factories.post()
     for name in ("red", "blue"):  # the same visitor, who is new to each

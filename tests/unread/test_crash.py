@@ -17,7 +17,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from readtrack import reports, tracker
-from readtrack.models import UnsentPublication
+from readtrack.models import PendingPublication
 from tests.site.models import Post
 from tests.support import factories
 from tests.support.addresses import database_url
@@ -79,7 +79,7 @@ def _check_each_step(victim: Any, user: User, *, count: int) -> None:
             bool(reports.unread(user, [category])),
         )
         lost += is_saved and not is_lit
-        assert is_saved or not (is_lit or UnsentPublication.objects.exists())
+        assert is_saved or not (is_lit or PendingPublication.objects.exists())
         tracker.resend()
         assert bool(reports.unread(user, [category])) is is_saved
         assert (
@@ -91,4 +91,4 @@ def _check_each_step(victim: Any, user: User, *, count: int) -> None:
         assert code == -signal.SIGKILL
     assert step > 10
     assert lost > 0, "no kill fell between the commit and Redis"
-    assert not UnsentPublication.objects.exists()
+    assert not PendingPublication.objects.exists()

@@ -13,7 +13,7 @@ from redis import Redis
 
 from readtrack import reports, tasks, tracker
 from readtrack.conf import conf
-from readtrack.models import UnsentPublication
+from readtrack.models import PendingPublication
 from readtrack.store import scripts
 from readtrack.store.connection import RedisError
 from readtrack.unread.publishing import categories_of
@@ -33,7 +33,7 @@ def refusing(verb: str) -> Iterator[None]:
     """Makes the database refuse such statements about the outbox."""
 
     def refuse(execute: Callable[..., Any], sql: str, *args: Any) -> Any:
-        if sql.startswith(verb) and UnsentPublication._meta.db_table in sql:
+        if sql.startswith(verb) and PendingPublication._meta.db_table in sql:
             raise OperationalError("gone")
         return execute(sql, *args)
 
@@ -117,7 +117,7 @@ def test_news_that_redis_did_not_hear_of_is_sent_when_it_is_back(
         else:  # silent servers of a cluster are left for the next time
             assert tracker.resend() == 0
     assert reports.unread(user, [category]) == set()
-    assert [str(row) for row in UnsentPublication.objects.all()] == [
+    assert [str(row) for row in PendingPublication.objects.all()] == [
         f"site.category:{category.pk}"
     ] * 2
     call_command("readtrack", "flush", verbosity=0)
@@ -125,7 +125,7 @@ def test_news_that_redis_did_not_hear_of_is_sent_when_it_is_back(
     tracker.mark_read(user, [category])
     tasks.flush_views()
     assert reports.unread(user, [category]) == set()
-    assert not UnsentPublication.objects.exists()
+    assert not PendingPublication.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -139,10 +139,10 @@ def test_news_that_redis_did_not_hear_of_is_sent_when_it_is_back(
 def test_every_flush_sends_what_is_waiting(category: Category, run: Callable[[], Any]) -> None:
     user = factories.user()
     tracker.mark_read(user, [category])
-    UnsentPublication.objects.create(subject=f"site.category:{category.pk}")
+    PendingPublication.objects.create(subject=f"site.category:{category.pk}")
     run()
     assert reports.unread(user, [category]) == {category}
-    assert not UnsentPublication.objects.exists()
+    assert not PendingPublication.objects.exists()
 
 
 def test_a_post_and_its_news_are_committed_together(category: Category, redis: Redis) -> None:
@@ -150,7 +150,7 @@ def test_a_post_and_its_news_are_committed_together(category: Category, redis: R
     tracker.mark_read(user, [category])
     with crash_after_commit():
         factories.post(category=category)
-    assert Post.objects.count() == UnsentPublication.objects.count() == 1
+    assert Post.objects.count() == PendingPublication.objects.count() == 1
     assert reports.unread(user, [category]) == set()
     tasks.flush_changed()
     assert reports.unread(user, [category]) == {category}
@@ -185,16 +185,16 @@ def test_news_whose_commit_failed_is_gone_with_its_post(category: Category) -> N
     with transaction.atomic():
         factories.post(category=category)
         transaction.set_rollback(True)
-    assert Post.objects.count() == UnsentPublication.objects.count() == 0
+    assert Post.objects.count() == PendingPublication.objects.count() == 0
 
 
-def test_a_new_post_costs_one_insert_and_one_delete_more(category: Category) -> None:
+def test_a_new_post_costs_one_insert_and_one_update_more(category: Category) -> None:
     with CaptureQueriesContext(connection) as queries:
         Post.objects.create(title="x", category=category)
     kinds = [
         query["sql"].split()[0] for query in queries if query["sql"] not in {"BEGIN", "COMMIT"}
     ]
-    assert kinds == ["INSERT", "INSERT", "DELETE"]
+    assert kinds == ["INSERT", "INSERT", "UPDATE"]
 
 
 def test_an_edit_that_is_no_news_takes_one_query_to_know_that(
@@ -277,13 +277,13 @@ def test_news_that_is_sent_again_after_a_crash_is_counted_once(
     settings.READTRACK = {"READ_STATE": "sequence"}
     user = factories.user()
     tracker.mark_read(user, [category])
-    with refusing("DELETE"):
+    with refusing("UPDATE"):
         factories.post(category=category)
-    assert UnsentPublication.objects.count() == 1
+    assert PendingPublication.objects.count() == 1
     assert reports.unread_counts(user, [category]) == {category: 1}
     tasks.flush_changed()
     assert reports.unread_counts(user, [category]) == {category: 1}
-    assert not UnsentPublication.objects.exists()
+    assert not PendingPublication.objects.exists()
 
 
 def test_news_sent_later_still_leaves_its_author_without_a_dot(category: Category) -> None:
@@ -302,7 +302,9 @@ def test_news_by_an_author_whom_the_user_model_does_not_know_any_more_is_sent(
 ) -> None:
     user = factories.user()
     tracker.mark_read(user, [category])
-    UnsentPublication.objects.create(subject=f"site.category:{category.pk}", author="2b0d7b3d-3d5c")
+    PendingPublication.objects.create(
+        subject=f"site.category:{category.pk}", author="2b0d7b3d-3d5c"
+    )
     assert tracker.resend() == 1
     assert reports.unread(user, [category]) == {category}
 
@@ -312,9 +314,9 @@ def test_more_than_one_portion_is_sent_at_once(
 ) -> None:
     monkeypatch.setattr(scripts, "SLICE", 2)
     for _ in range(5):
-        UnsentPublication.objects.create(subject=f"site.category:{category.pk}")
+        PendingPublication.objects.create(subject=f"site.category:{category.pk}")
     assert tracker.resend() == 5
-    assert not UnsentPublication.objects.exists()
+    assert not PendingPublication.objects.filter(sent=None).exists()
 
 
 def in_both_databases() -> Category:
@@ -331,10 +333,10 @@ def test_the_outbox_is_in_the_database_of_the_post(settings: Any) -> None:
     tracker.mark_read(user, [category])
     with crash_after_commit("lite"):
         Post.objects.create(title="x", category_id=category.pk)
-    assert UnsentPublication.objects.using("lite").count() == 1
+    assert PendingPublication.objects.using("lite").count() == 1
     tasks.flush_changed()
     assert reports.unread(user, [category]) == {category}
-    assert not UnsentPublication.objects.using("lite").exists()
+    assert not PendingPublication.objects.using("lite").exists()
 
 
 @pytest.fixture
@@ -342,10 +344,10 @@ def no_outbox(settings: Any) -> Iterator[None]:
     """Keeps posts in a database that lacks the table."""
     settings.DATABASE_ROUTERS = ["tests.support.routers.PostsInLite"]
     with connections["lite"].schema_editor() as editor:
-        editor.delete_model(UnsentPublication)
+        editor.delete_model(PendingPublication)
     yield
     with connections["lite"].schema_editor() as editor:
-        editor.create_model(UnsentPublication)
+        editor.create_model(PendingPublication)
 
 
 @pytest.mark.django_db(transaction=True, databases=["default", "lite"])
@@ -358,13 +360,14 @@ def test_a_database_without_an_outbox_leaves_it_to_the_apps_own(settings: Any) -
         Post.objects.create(title="x", category_id=category.pk)
     Post.objects.create(title="y", category_id=category.pk)
     tracker.mark_read(user, [category])
-    assert UnsentPublication.objects.using("default").count() == 1
+    sent = PendingPublication.objects.using("default").values_list("sent", flat=True)
+    assert [time is not None for time in sent.order_by("written")] == [False, True]
     tasks.flush_changed()
     assert reports.unread(user, [category]) == {category}
 
 
-def test_a_post_is_saved_even_if_its_row_cannot_be_deleted(category: Category) -> None:
+def test_a_post_is_saved_even_if_its_row_cannot_be_updated(category: Category) -> None:
     with refusing("DELETE"):
         post = factories.post(category=category)
     assert Post.objects.filter(pk=post.pk).exists()
-    assert UnsentPublication.objects.exists()
+    assert PendingPublication.objects.exists()

@@ -9,7 +9,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import receivers, reports, tracker
-from readtrack.models import UnsentPublication
+from readtrack.models import PendingPublication
 from readtrack.store.circuit import circuit
 from tests.conftest import Start
 from tests.site.models import Article, Category, Gadget, Page, Post, Shelf, Topic
@@ -190,7 +190,7 @@ def test_a_post_that_is_deleted_in_its_own_transaction_was_no_news(
     with transaction.atomic():
         factories.post(category=category).delete()
     assert unread(users[0], category) == 0
-    assert not UnsentPublication.objects.exists()
+    assert not PendingPublication.objects.exists()
 
 
 def test_news_that_never_reached_redis_is_taken_out_of_the_outbox(
@@ -198,11 +198,11 @@ def test_news_that_never_reached_redis_is_taken_out_of_the_outbox(
 ) -> None:
     start_redis().stop()
     post, other = factories.post(category=category), factories.post(category=category)
-    assert UnsentPublication.objects.count() == 2
+    assert PendingPublication.objects.count() == 2
     post.delete()
-    assert UnsentPublication.objects.count() == 1
+    assert PendingPublication.objects.count() == 1
     other.delete()
-    assert not UnsentPublication.objects.exists()
+    assert not PendingPublication.objects.exists()
 
 
 def test_more_readers_than_a_script_looks_through_keep_the_number(

@@ -72,6 +72,7 @@ def test_no_hash_that_lasts_is_stored_of_a_visitor_without_cookies(
 
 
 @pytest.mark.parametrize("agent", ["curl/8.5.0", "Googlebot/2.1", ""])
+@pytest.mark.usefixtures("new_redis")
 def test_a_robot_that_is_known_by_its_agent_needs_no_mark(
     client: Client, redis: Redis, agent: str
 ) -> None:
@@ -144,6 +145,7 @@ def test_after_midnight_a_robot_is_marked_by_its_hash_of_the_day_before_too(
         {},
     ],
 )
+@pytest.mark.usefixtures("new_redis")
 def test_a_stray_click_of_a_user_and_a_prefetch_of_a_browser_mark_no_robot(
     client: Client, redis: Redis, headers: dict[str, str]
 ) -> None:

@@ -270,6 +270,19 @@ def test_the_times_are_read_before_the_dots() -> None:
     assert [call.script for call in question.calls] == ["MGET", "unread_bitmap"]
 
 
+def test_a_dot_whose_read_state_is_not_known_is_asked_for_again(
+    post: Post, category: Category, redis: Redis
+) -> None:
+    tracker.mark_unread([category])
+    browser = factories.browser(factories.user())
+    page = browser.get("/live/").text
+    began = redis.getdel("reads:began")
+    assert json.loads(tell(browser, page, state="live").json()["news"])["dots"] == {}
+    assert key_of(category) in browser.get(address(page)).json()["dots"]
+    redis.set("reads:began", began)
+    assert key_of(category) in json.loads(tell(browser, page, state="live").json()["news"])["dots"]
+
+
 @pytest.mark.parametrize("has_text", [False, True])
 def test_a_page_without_live_dots_pays_nothing_for_them(post: Post, has_text: bool) -> None:
     browser = factories.browser(factories.user())

@@ -51,7 +51,6 @@ from tests.support.wire import Wire
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.urls(__name__),
-    pytest.mark.usefixtures("redis_in_use"),
 ]
 
 TOKEN, PLACE = re.compile('data-page="([^"]*)"'), re.compile('data-rt="([^"]*)"')

@@ -37,7 +37,6 @@ from tests.support.depth import DEEP, examples
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.urls(__name__),
-    pytest.mark.usefixtures("redis_in_use"),
 ]
 
 numbers = count()

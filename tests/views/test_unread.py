@@ -20,7 +20,7 @@ from tests.conftest import use_redis
 from tests.site.models import Category, Product, Shelf
 from tests.support import factories
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_in_use")]
+pytestmark = [pytest.mark.django_db]
 
 UNREAD, READ = "/readtrack/unread/", "/readtrack/read/"
 

@@ -23,12 +23,13 @@ These stay:
 
 
 class Erase(Subcommand):
-    """Erases what Redis holds of a user."""
+    """Erases what Redis and SQL hold of a user."""
 
     name = "erase"
     help = """\
-Erases what Redis holds of one user. That is what they have read, their place among the unique
-visitors of each subject, their windows and rates. Counts stay, because they name nobody.
+Erases what Redis holds of one user, and SQL's copies of that. That is what they have read, their
+place among the unique visitors of each subject, their windows and rates. Counts stay, because they
+name nobody.
 
   manage.py readtrack erase alice
   manage.py readtrack erase 42 --by id    # works after the account was deleted, too
@@ -63,7 +64,7 @@ Looks at every key in Redis, which takes seconds per million keys, and twice as 
         def consequences() -> str:
             with progress_bar("Looking", unit=" keys", verbosity=verbosity) as bar:
                 to_erase = tracker.erase(primary_key, is_dry_run=True, progress=bar.update)
-            return f"This erases for good what Redis has of the user {user}: {_amount(to_erase)}."
+            return f"This erases for good what is stored of the user {user}: {_amount(to_erase)}."
 
         if dry_run:
             return consequences()
@@ -78,7 +79,8 @@ def _amount(erased: Erased) -> str:
     keys = counted(erased.keys, "key")
     members = counted(erased.members, "member")
     bits = counted(erased.bits, "bit")
-    return f"{keys}, {members} of sets and {bits} of bitmaps"
+    rows = counted(erased.copies, "row")
+    return f"{keys}, {members} of sets, {bits} of bitmaps and {rows} in SQL"
 
 
 def _id(text: str) -> Any:

@@ -8,7 +8,6 @@ from django.db import Error
 from django.db.models import Model
 
 from readtrack import buckets, reports
-from readtrack.doctor.wording import counted
 from readtrack.hits.reading import READ
 from readtrack.management.subcommands.base import Subcommand
 from readtrack.reports.page_state import loaded
@@ -188,5 +187,4 @@ def _lines_of_read_state(obj: Model, in_redis: InRedis) -> Iterator[Line]:
         time = buckets.time_of(in_redis.published)
         yield Line("last publication", f"{time:%Y-%m-%d %H:%M} UTC", "Redis")
     else:
-        days = counted(keys.published.ttl // keys.DAY, "day")
-        yield Line("last publication", "unknown", f"Redis keeps it for {days}")
+        yield Line("last publication", "never", "Redis")

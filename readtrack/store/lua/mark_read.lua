@@ -1,28 +1,32 @@
 -- Included at the end of mark_read_bitmap.lua and mark_read_sequence.lua.
--- Takes: call; mark(state, reader), which marks one category read for a reader's number.
+-- Takes: call; mark(state, reader), which marks one category read for a reader's number, and returns true if that changed
+--   anything.
 -- Marks categories read for one reader.
 -- Guarantees: a category that was published to since the page began stays unread. The page began at the earlier of two
 -- times: what the web server computed from our last answer, and now minus the time that the page took. So neither a hit
 -- that was delayed nor a step of our clock hides a publication. A time of ours that lies in the future was taken before
 -- our clock was set back, and proves nothing. A Redis that was emptied since the page began cannot know what was
--- published meanwhile, so such a page marks nothing. A reader given by name gets a number once.
--- KEYS: when this Redis began to know publications;
---       per category: state, published; at the end, for a reader given by name: next ordinal, hashes that may have
---       its number, and first the one for a new reader; other hashes of readers that share the next ordinal
+-- published meanwhile, so such a page marks nothing; and while its read state is not restored, nothing is marked at all.
+-- A reader given by name gets a number once. What changes is noted, so that SQL gets a copy.
+-- KEYS: when this Redis began to know publications, keys of read state that changed;
+--       per category: state, published; at the end, for a reader given by name: readers that SQL does not know yet,
+--       next ordinal, hashes that may have its number, and first the one for a new reader; other hashes of readers that share the next ordinal
 -- ARGV: number of categories, reader,
 --       how long ago the page began (µs; '' if the next argument is a time of ours),
 --       when the page began by our clock (µs; '' for now),
---       highest reader number, how long the time of a publication is kept (µs);
+--       highest reader number;
 --       for a reader given by name: number of hashes that may have its number, most readers in them, and when the
---       first of them ends (s since 1970, '' for never)
--- Returns: per category 1 read, 0 published in between; then our time (µs)
-local began_key = KEYS[1]
+--       first of them ends (s since 1970, '' for never), 1 if SQL is to know the reader
+-- Returns: per category 1 read, 0 published in between; then our time (µs). Nothing if this Redis has not begun.
+local began_key, changed = KEYS[1], KEYS[2]
 local categories, reader = tonumber(ARGV[1]), ARGV[2]
 local page_age, page_began = tonumber(ARGV[3]), tonumber(ARGV[4])
-local highest, published_for = tonumber(ARGV[5]), tonumber(ARGV[6])
-local own_hashes, most_readers, hash_ends = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
-local next_ordinal = 2 * categories + 2 -- place of the key, and behind it those of the hashes
-local first_hash = next_ordinal + 1
+local highest = tonumber(ARGV[5])
+local own_hashes, most_readers, hash_ends = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
+local is_for_sql = ARGV[9] == '1'
+local new_readers = 2 * categories + 3 -- places of keys
+local next_ordinal = new_readers + 1
+local first_hash = new_readers + 2
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -35,13 +39,12 @@ local function find_since()
   elseif since > now then
     since = 0
   end
-  local began = tonumber(call('GET', began_key) or now)
-  if began >= now then -- it is missing, or the clock was set back
+  local began = tonumber(call('GET', began_key))
+  if began >= now then -- the clock was set back
     began = now
     call('SET', began_key, string.format('%.0f', now))
   end
-  -- Publications before that are not known, or not any more.
-  if since < began or since < now - published_for then return 0 end
+  if since < began then return 0 end -- publications before that are not known
   return since
 end
 
@@ -62,10 +65,13 @@ local function find_number(name)
   local number = math.max(given, tonumber(call('GET', KEYS[next_ordinal]) or 0))
   if number > highest or given_in_own >= most_readers then return nil end
   call('HSET', KEYS[first_hash], name, number)
+  if is_for_sql then call('ZADD', KEYS[new_readers], number, name) end
   if hash_ends ~= '' then call('EXPIREAT', KEYS[first_hash], hash_ends) end
   call('SET', KEYS[next_ordinal], number + 1)
   return number
 end
+
+if call('EXISTS', began_key) == 0 then return false end
 
 local since = find_since()
 if own_hashes then
@@ -75,14 +81,14 @@ end
 
 local outcomes = {}
 for category = 1, categories do
-  local state, published_key = KEYS[2 * category], KEYS[2 * category + 1]
+  local state, published_key = KEYS[2 * category + 1], KEYS[2 * category + 2]
   local published = tonumber(call('GET', published_key) or 0)
   -- The clock was set back: pages from now on begin after this again.
-  if published > now then call('SET', published_key, string.format('%.0f', now), 'KEEPTTL') end
+  if published > now then call('SET', published_key, string.format('%.0f', now)) end
   if published >= since then
     outcomes[category] = 0
   else
-    mark(state, reader)
+    if mark(state, reader) then call('ZADD', changed, string.format('%.0f', now), state) end
     outcomes[category] = 1
   end
 end

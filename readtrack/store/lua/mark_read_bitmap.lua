@@ -3,7 +3,7 @@
 local call = redis.call
 
 local function mark(state, reader)
-  call('SETBIT', state, reader, 1)
+  return call('SETBIT', state, reader, 1) == 0
 end
 
 -- mark_read.lua

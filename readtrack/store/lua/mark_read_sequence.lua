@@ -5,7 +5,8 @@ local call = redis.call
 
 local function mark(state, reader)
   local published = call('BITFIELD', state, 'GET', 'u32', 0)[1]
-  call('BITFIELD', state, 'SET', 'u32', '#' .. reader + 1, published + 1)
+  local seen = call('BITFIELD', state, 'SET', 'u32', '#' .. reader + 1, published + 1)[1]
+  return seen ~= published + 1
 end
 
 -- mark_read.lua

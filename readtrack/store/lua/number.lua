@@ -1,12 +1,12 @@
 -- Gives numbers to readers that are known by name, as mark_read.lua does.
 -- Guarantees: no number is given twice, and a reader who has one keeps it.
--- KEYS: the next number, readers, other hashes of readers that share it
+-- KEYS: readers that SQL does not know yet, the next number, readers, other hashes of readers that share it
 -- ARGV: highest number, names
 -- Returns: the highest number that is given so far, -1 for none
 local call = redis.call
-local next_number, readers = KEYS[1], KEYS[2]
+local new_readers, next_number, readers = KEYS[1], KEYS[2], KEYS[3]
 local highest = tonumber(ARGV[1])
-local FIRST_HASH, FIRST_NAME = 2, 2
+local FIRST_HASH, FIRST_NAME = 3, 2
 
 local given = 0
 for key = FIRST_HASH, #KEYS do given = given + call('HLEN', KEYS[key]) end
@@ -14,7 +14,10 @@ for key = FIRST_HASH, #KEYS do given = given + call('HLEN', KEYS[key]) end
 local number = math.max(given, tonumber(call('GET', next_number) or 0))
 for index = FIRST_NAME, #ARGV do
   if number > highest then break end
-  if call('HSETNX', readers, ARGV[index], number) == 1 then number = number + 1 end
+  if call('HSETNX', readers, ARGV[index], number) == 1 then
+    call('ZADD', new_readers, number, ARGV[index])
+    number = number + 1
+  end
 end
 call('SET', next_number, number)
 return number - 1

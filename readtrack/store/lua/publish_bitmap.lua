@@ -1,7 +1,6 @@
 -- Makes categories unread, by removing the bits of all readers but an author who had read everything before.
 -- Guarantees, KEYS, ARGV and Returns: as in publish.lua. Tokens make no difference, because nothing is counted.
 local call = redis.call
-local publication_life = ARGV[3]
 
 local function publish(category)
   local state, author = category.state, category.author

@@ -1,16 +1,16 @@
 -- Makes categories unread, by raising the number of publications.
 -- Guarantees, KEYS, ARGV and Returns: as in publish.lua.
 local call = redis.call
-local publication_life = ARGV[3]
+local token_life = ARGV[3] -- s
 
 -- Notes the publication, because unpublish_sequence.lua has to know all that came after another one.
 local function is_sent_again(category)
   local sent, token = category.sent, category.token
   if token == '' then token = 'at ' .. category.now end
   if category.items ~= '1' then token = token .. ':' .. category.items end
-  call('ZREMRANGEBYSCORE', sent, '-inf', category.now - publication_life * 1000000)
+  call('ZREMRANGEBYSCORE', sent, '-inf', category.now - token_life * 1000000)
   local added = call('ZADD', sent, 'NX', category.now, token)
-  call('EXPIRE', sent, publication_life)
+  call('EXPIRE', sent, token_life)
   return category.token ~= '' and added == 0
 end
 

@@ -1,12 +1,15 @@
 -- Takes publications of a post back.
 -- Guarantees: a reader who has not read the publication has one less that is new; for one who has, nothing changes.
 -- What was published longer ago than tokens are kept, or together with other posts, stays published.
--- KEYS: per category: state, sent
+-- KEYS: keys of read state that changed; per category: state, sent
 -- ARGV: most bytes of a state, because all of it is looked through; beginning of the tokens of the post
 -- Returns: number of publications taken back
 local call = redis.call
 local most_bytes, start = tonumber(ARGV[1]), ARGV[2]
 local SLOT = 4
+local changed = KEYS[1]
+local time = call('TIME')
+local now = string.format('%.0f', time[1] * 1000000 + time[2])
 
 local function items_of(entry)
   return tonumber(string.match(entry, ':(%d+)$') or 1)
@@ -23,7 +26,7 @@ local function take_back(state, published, place)
 end
 
 local taken = 0
-for index = 1, #KEYS, 2 do
+for index = 2, #KEYS, 2 do
   local state, sent = KEYS[index], KEYS[index + 1]
   local later = 0
   for _, entry in ipairs(call('ZREVRANGE', sent, 0, -1)) do
@@ -32,6 +35,7 @@ for index = 1, #KEYS, 2 do
     if is_of_post and published > later and call('STRLEN', state) <= most_bytes then
       take_back(state, published, published - later)
       call('ZREM', sent, entry)
+      call('ZADD', changed, now, state)
       taken = taken + 1
     else
       later = later + items_of(entry)

@@ -1,12 +1,12 @@
 -- Included at the end of unread_bitmap.lua and unread_sequence.lua.
 -- Takes: call; count_new(state, reader), which returns what is new to a reader's number, or to a reader without one (nil).
 -- Counts what is new to one reader in many categories.
--- Guarantees: a page that comes after this one can mark categories read (see mark_read.lua).
+-- Guarantees: while the read state of this Redis is not restored, nothing is counted.
 -- KEYS: when this Redis began to know publications; state of each category; for a reader given by
 --       name: the hashes that may have its number
 -- ARGV: reader, number of categories, most readers in these hashes ('' for any number)
 -- Returns: the number for each category; at least 1 if the reader has never opened it;
---          0 for a reader who can get no number, and so could never put the dot out
+--          0 for a reader who can get no number, and so could never put the dot out. Nothing if this Redis has not begun.
 local began_key = KEYS[1]
 local reader, categories, most_readers = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local first_hash = categories + 2
@@ -26,10 +26,7 @@ local function is_full()
   return given >= most_readers
 end
 
-if call('EXISTS', began_key) == 0 then
-  local time = call('TIME')
-  call('SET', began_key, string.format('%.0f', time[1] * 1000000 + time[2]))
-end
+if call('EXISTS', began_key) == 0 then return false end
 
 local can_read = true
 if #KEYS >= first_hash then

@@ -14,7 +14,6 @@ from readtrack.hits.readers import Reader
 from readtrack.store import clock, keys, scripts
 from readtrack.store.read_state import ordinals
 from readtrack.store.read_state.forms import (
-    PUBLISHED_FOR,
     ROWS,
     STRATEGIES,
     PageTime,
@@ -25,15 +24,16 @@ from readtrack.store.read_state.forms import (
 from readtrack.store.read_state.ordinals import field
 from readtrack.store.scripts import Call
 
-__all__ = ["PUBLISHED_FOR", "ROWS", "STRATEGIES", "Publication", "Strategy"]
-__all__ += ["begin", "count_readers", "field", "fill", "forget", "last_published", "marks"]
-__all__ += ["number", "publish", "remove", "strategy_of", "take_over", "unpublish", "unread"]
+__all__ = ["ROWS", "STRATEGIES", "Publication", "Strategy", "begin", "count_readers", "field"]
+__all__ += ["fill", "forget", "known_since", "last_published", "marks", "not_begun", "number"]
+__all__ += ["publish", "remove", "strategy_of", "take_over", "unpublish", "unread"]
 
 
 def unread(reader: Reader, subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
     """Returns calls that read how many publications are new to the reader, by subject.
 
-    For a form that only knows if there are any, the number is 0 or 1.
+    For a form that only knows if there are any, the number is 0 or 1. The result of a call is empty
+    if the Redis of its partition has not begun.
     """
     return [
         strategy.unread(reader, portion)
@@ -80,7 +80,9 @@ def _page_time(*, began: float | None, as_of: int | None) -> PageTime:
 
 
 def publish(publications: Sequence[Publication]) -> list[Call[int]]:
-    """Returns calls that make the categories unread. Each answers with its number of categories."""
+    """Returns calls that make the categories unread. Each answers with Redis's time (µs); with 0,
+    and without doing anything, if the Redis of its partition has not begun.
+    """
     by_strategy: dict[Strategy, list[Publication]] = {}
     for publication in publications:
         by_strategy.setdefault(strategy_of(publication.subject), []).append(publication)
@@ -106,7 +108,7 @@ def unpublish(subjects: Sequence[str], *, token_start: str) -> list[Call[int]]:
 def last_published(subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
     """Returns calls that read the times of the last publications (µs by Redis's clock), by subject.
 
-    Categories without a known time are left out: nothing was published to them for long.
+    Leaves out the categories to which nothing was published as far as Redis knows.
     """
     return [
         strategy.last_published(portion)
@@ -131,7 +133,12 @@ def number(readers_in_order: Sequence[Reader]) -> list[Call[int]]:
     """
     arguments = (readers.highest(), *map(ordinals.field, readers_in_order))
     return [
-        Call("number", [keys.readers_next(tag), *ordinals.all_hashes(tag)], arguments, int)
+        Call(
+            "number",
+            [keys.readers_new(tag), keys.readers_next(tag), *ordinals.all_hashes(tag)],
+            arguments,
+            int,
+        )
         for tag in keys.tags()
     ]
 
@@ -168,13 +175,37 @@ def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str
     return counts
 
 
-def begin(at: int) -> None:
+def begin(at: int, tags: Sequence[str] | None = None) -> None:
     """Notes that Redis knows all publications since that time (µs), unless it has such a note.
 
-    Only pages that begin later mark categories read. Raises redis.RedisError.
+    `tags` are those of the partitions, by default of all. Only pages that begin later mark
+    categories read. Raises redis.RedisError.
     """
-    calls = [Call("SET", [keys.reads_began(tag)], (at, "NX"), bool) for tag in keys.tags()]
+    if tags is None:
+        tags = keys.tags()
+    calls = [Call("SET", [keys.reads_began(tag)], (at, "NX"), bool) for tag in tags]
     scripts.run_all(*calls, patient=True)
+
+
+def known_since() -> int:
+    """Returns since when Redis knows all publications, of all partitions (µs). Raises
+    redis.RedisError.
+    """
+    calls = [Call("GET", [keys.reads_began(tag)], (), int) for tag in keys.tags()]
+    times: list[int] = scripts.run_all(*calls, patient=True)
+    return max(times)
+
+
+def not_begun(tags: Sequence[str]) -> list[str]:
+    """Returns the tags of those partitions whose Redis has not begun: it is new, or it has lost its
+    read state and has not got it back.
+
+    Until then there are no dots, nothing is marked read, and publications wait in the outbox.
+    Raises redis.RedisError.
+    """
+    calls = [Call("EXISTS", [keys.reads_began(tag)], (), bool) for tag in tags]
+    answers = scripts.run_all(*calls, patient=True)
+    return [tag for tag, has_begun in zip(tags, answers, strict=True) if not has_begun]
 
 
 def remove(subject: str) -> bool:

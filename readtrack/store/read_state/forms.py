@@ -5,7 +5,8 @@
 
 from collections.abc import Sequence
 from functools import partial
-from struct import iter_unpack
+from itertools import starmap
+from struct import iter_unpack, pack, unpack
 from typing import Any, NamedTuple
 
 from readtrack.conf import READER_BITS, conf
@@ -15,10 +16,11 @@ from readtrack.store import clock, events, keys, scripts
 from readtrack.store.read_state import ordinals
 from readtrack.store.scripts import Call
 
-PUBLISHED_FOR = keys.published.ttl * 1_000_000  # µs that the time of a publication is kept
-
 # Bytes of the longest read state that a publication is taken back in: of 250,000 readers.
 TAKEN_BACK_IN = 1_000_000
+
+
+SLOT = 4  # bytes of a number in a sequence
 
 
 class Publication(NamedTuple):
@@ -80,7 +82,8 @@ class Strategy:
     def unread(self, reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
         """Reads how many publications are new to the reader, by subject.
 
-        A form that keeps no numbers gives 1 for any number of them.
+        A form that keeps no numbers gives 1 for any number of them. The result is empty for a Redis
+        that has not begun.
         """
         tag = keys.tag(subjects[0])
         # The keys are built from the template here, because a call of the row for each key would take
@@ -91,7 +94,7 @@ class Strategy:
         key_names += [prefix + template % (tag, subject) for subject in subjects]
         key_names += ordinals.hashes_of(reader, tag)
         arguments = (ordinals.field(reader), len(subjects), ordinals.most_shown(reader))
-        decode = partial(scripts.by_subject, subjects)
+        decode = partial(_counted, subjects)
         return Call(f"unread_{self.name}", key_names, arguments, decode, absent={})
 
     def mark(
@@ -99,7 +102,7 @@ class Strategy:
     ) -> Call[tuple[str, ...]]:
         """Marks the categories read. The result is the subjects of those that are read now."""
         tag = keys.tag(subjects[0])
-        key_names = [keys.reads_began(tag), *self._states(subjects)]
+        key_names = [keys.reads_began(tag), keys.reads_changed(tag), *self._states(subjects)]
         highest = self.highest()
         arguments: list[str | int] = [
             len(subjects),
@@ -107,29 +110,30 @@ class Strategy:
             page.age,
             page.began,
             highest,
-            PUBLISHED_FOR,
         ]
         if isinstance(reader, str):
             hashes = ordinals.hashes_of(reader, tag)
-            key_names += [keys.readers_next(tag), *hashes, *ordinals.other_hashes(reader, tag)]
+            key_names += [keys.readers_new(tag), keys.readers_next(tag)]
+            key_names += [*hashes, *ordinals.other_hashes(reader, tag)]
             most_readers = ordinals.most_readers(reader, highest=highest)
-            arguments += [len(hashes), most_readers, ordinals.end(reader)]
+            is_for_sql = not ordinals.is_anonymous(reader)
+            arguments += [len(hashes), most_readers, ordinals.end(reader), int(is_for_sql)]
         decode = partial(_marked, subjects)
         return Call(f"mark_read_{self.name}", key_names, arguments, decode, absent)
 
     def publish(self, publications: Sequence[Publication]) -> Call[int]:
-        """Makes the categories unread. The result is their number."""
+        """Makes the categories unread. The result is Redis's time (µs), 0 if it has not begun."""
         tag = keys.tag(publications[0].subject)
         state_row = self.key()
         # The script also removes the read state of other settings, which would be out of date if
         # the site went back to them.
         outdated_rows = [row for row in ROWS if row is not state_row]
-        key_names = [keys.reads_began(tag)]
+        key_names = [keys.reads_began(tag), keys.reads_changed(tag)]
         keys_per_category = 3 + len(outdated_rows)
         arguments: list[str | int] = [
             len(publications),
             keys_per_category,
-            keys.published.ttl,
+            keys.sent.ttl,
             events.channel(),
         ]
         for publication in publications:
@@ -151,7 +155,7 @@ class Strategy:
     def last_published(self, subjects: Sequence[str]) -> Call[dict[str, int]]:
         """Reads the times of the last publications (µs by Redis's clock), by subject.
 
-        Leaves out the categories whose time Redis does not keep any more.
+        Leaves out the categories to which nothing was published as far as Redis knows.
         """
         key_names = [keys.published(subject) for subject in subjects]
         return Call("MGET", key_names, (), partial(_times, subjects), absent={})
@@ -166,7 +170,8 @@ class Strategy:
         Categories that were published to since `as_of` (µs) stay as they are. The result is the
         number of categories that were marked.
         """
-        return Call(f"fill_{self.name}", self._states(subjects), (highest, as_of), int)
+        key_names = [keys.reads_changed(keys.tag(subjects[0])), *self._states(subjects)]
+        return Call(f"fill_{self.name}", key_names, (highest, as_of), int)
 
     def take_over(self, subjects: Sequence[str], *, number: int, user: Reader) -> Call[int]:
         """Marks those of the categories read for the user that an anonymous reader has read.
@@ -175,7 +180,8 @@ class Strategy:
         the anonymous reader has read.
         """
         state_row = self.key()
-        key_names = [keys.readers(keys.tag(subjects[0]))]
+        tag = keys.tag(subjects[0])
+        key_names = [keys.readers(tag), keys.reads_changed(tag)]
         key_names += [state_row(subject) for subject in subjects]
         arguments = (number, ordinals.field(user))
         return Call(f"take_over_{self.name}", key_names, arguments, int, absent=0)
@@ -186,6 +192,20 @@ class Strategy:
         The categories may be of several partitions. Raises redis.RedisError.
         """
         raise NotImplementedError
+
+    def joined(self, state: bytes, other: bytes) -> bytes:
+        """Returns the read state of whoever has read the category by one of two states of it, which
+        are of the same publication.
+        """
+        raise NotImplementedError
+
+    def cleared(self, state: bytes, position: int) -> bytes:
+        """Returns the state without the reader at that position."""
+        raise NotImplementedError
+
+    def capacity(self, state: bytes) -> int:
+        """Returns a number that is higher than the position of any reader in the state."""
+        return len(state) * 8 // self.bits
 
     def _states(self, subjects: Sequence[str]) -> list[str]:
         """Returns two keys for each category: its state, and the time of its last publication."""
@@ -207,6 +227,18 @@ class Bitmaps(Strategy):
     by_id = keys.read_bits
     by_ordinal = keys.ordinal_read_bits
 
+    def joined(self, state: bytes, other: bytes) -> bytes:
+        bits = int.from_bytes(state, "little") | int.from_bytes(other, "little")
+        return bits.to_bytes(max(len(state), len(other)), "little")
+
+    def cleared(self, state: bytes, position: int) -> bytes:
+        byte, bit = divmod(position, 8)
+        if byte >= len(state):
+            return state
+        cleared = bytearray(state)
+        cleared[byte] &= ~(0x80 >> bit)  # Redis counts bits from the highest one
+        return bytes(cleared)
+
     def count_readers(self, subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
         # The server counts a bitmap of 1,000,000 readers in 10 µs.
         state_row = self.key()
@@ -227,9 +259,20 @@ class Sequences(Strategy):
     by_id = keys.seen_counters
     by_ordinal = keys.ordinal_seen_counters
 
+    def joined(self, state: bytes, other: bytes) -> bytes:
+        length = max(len(state), len(other))
+        counters = zip(_counters(state, length), _counters(other, length), strict=True)
+        return pack(f">{length // SLOT}I", *starmap(max, counters))
+
+    def cleared(self, state: bytes, position: int) -> bytes:
+        start = SLOT * (position + 1)  # behind the number of publications
+        if start >= len(state):
+            return state
+        return state[:start] + bytes(SLOT) + state[start + SLOT :]
+
     def unpublish(self, subjects: Sequence[str], *, token_start: str) -> list[Call[int]]:
         state = self.key()
-        names = []
+        names = [keys.reads_changed(keys.tag(subjects[0]))]
         for subject in subjects:
             names += [state(subject), keys.sent(subject)]
         return [Call("unpublish_sequence", names, (TAKEN_BACK_IN, token_start), int)]
@@ -265,11 +308,24 @@ def _times(subjects: Sequence[str], answer: Sequence[bytes | None]) -> dict[str,
     return {subject: int(time) for subject, time in times if time is not None}
 
 
-def _marked(subjects: Sequence[str], answer: Sequence[Any]) -> tuple[str, ...]:
+def _counters(state: bytes, length: int) -> tuple[int, ...]:
+    """Returns the numbers in the state of a sequence, as if it had that length (bytes)."""
+    return unpack(f">{length // SLOT}I", state.ljust(length, b"\0"))
+
+
+def _counted(subjects: Sequence[str], answer: Sequence[int] | None) -> dict[str, int]:
+    """Returns the numbers by subject; no numbers for a Redis that has not begun."""
+    return {} if answer is None else scripts.by_subject(subjects, answer)
+
+
+def _marked(subjects: Sequence[str], answer: Sequence[Any] | None) -> tuple[str, ...]:
     """Returns the subjects that the script marked read.
 
-    Its answer also has Redis's time (µs) at the end, from which this process learns the time.
+    Its answer also has Redis's time (µs) at the end, from which this process learns the time. A
+    Redis that has not begun answers nothing.
     """
+    if answer is None:
+        return ()
     *outcomes, redis_time = answer
     if conf.PARTITIONS == 1:  # the clocks of several servers differ
         clock.learn(int(redis_time))

@@ -31,7 +31,7 @@ def hashes_of(reader: Reader, tag: str) -> list[str]:
     """
     if not isinstance(reader, str):
         return []
-    if _is_anonymous(reader):
+    if is_anonymous(reader):
         return _anonymous_hashes(tag)
     return [keys.readers(tag)]
 
@@ -58,24 +58,24 @@ def most_readers(reader: Reader, *, highest: int) -> int:
 
     `highest` is the highest position of a reader.
     """
-    if _is_anonymous(reader):
+    if is_anonymous(reader):
         return _most_anonymous()
     return highest + 1
 
 
 def most_shown(reader: Reader) -> int | str:
     """Returns how many anonymous readers may have dots in a partition; "" for users: any number."""
-    return _most_anonymous() if _is_anonymous(reader) else ""
+    return _most_anonymous() if is_anonymous(reader) else ""
 
 
 def end(reader: Reader) -> int | str:
     """Returns when the hash for a new reader expires (seconds since 1970); "" for never."""
-    if not _is_anonymous(reader):
+    if not is_anonymous(reader):
         return ""
     return (_generation() + GENERATIONS) * _generation_length()
 
 
-def _is_anonymous(reader: Reader) -> bool:
+def is_anonymous(reader: Reader) -> bool:
     """Returns True for a reader who is known by a cookie."""
     return isinstance(reader, str) and reader.startswith(readers.ANONYMOUS)
 

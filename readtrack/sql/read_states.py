@@ -1,0 +1,266 @@
+"""SQL's copies of read state, in case that Redis loses it."""
+
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+from django.core.exceptions import SynchronousOnlyOperation
+from django.db import Error
+
+from readtrack.models import ReaderNumber, ReadState
+from readtrack.sql import databases
+from readtrack.store import connection, keys, read_state, scripts
+from readtrack.store.circuit import fail_open
+from readtrack.store.read_state import copies
+from readtrack.store.read_state.copies import Copy
+from readtrack.subjects import subject_column
+
+# The first level halves bits in random order, and takes a fifth of the time of the usual one.
+COMPRESSION = 1
+ROWS_AT_ONCE = 50  # which may have megabytes each
+FIELDS = ("full_subject", "family", "tag", "published", "state")
+PAUSE = 5.0  # seconds after which a process asks again whether a site is new
+
+
+class NotRestoredError(connection.RedisError):
+    """Redis lost its read state, and no flush has restored it yet."""
+
+
+_asked_at = -PAUSE  # when this process asked last (s, of a monotonic clock)
+
+
+def store(new_copies: Sequence[Copy]) -> list[Copy]:
+    """Stores copies of read state.
+
+    The later publication of a category wins; copies of the same one are joined, because two flushes
+    may come in any order. Returns the copies that are in SQL now. Raises django.db.Error.
+    """
+    if not new_copies:
+        return []
+    return databases.retried(databases.of(ReadState), partial(_store, new_copies))
+
+
+def _store(new_copies: Sequence[Copy]) -> list[Copy]:
+    """Stores copies, as `store` does, in one transaction."""
+    database = databases.of(ReadState)
+    copy_by_column = {subject_column(copy.subject): copy for copy in new_copies}
+    columns = sorted(copy_by_column)  # so that two flushes lock rows in the same order
+    rows = databases.rows(ReadState).filter(subject__in=columns).order_by("subject")
+    with databases.own_transaction(database):
+        existing = set(rows.values_list("subject", flat=True))
+        missing = [copy_by_column[column] for column in columns if column not in existing]
+        # Empty at first, because only rows that exist can be locked.
+        empty_rows = [_row(copy._replace(published=-1, state=b"")) for copy in missing]
+        databases.rows(ReadState).bulk_create(empty_rows, ignore_conflicts=True)
+        accepted = []
+        changed_rows = []
+        for row in rows.select_for_update():
+            copy = copy_by_column[row.subject]
+            if row.published > copy.published:
+                continue
+            accepted.append(copy)
+            joined = _joined(row, copy)
+            if joined != _copy(row) or row.tag != keys.tag(copy.subject):
+                changed_rows.append(_row(joined))
+        _replace(changed_rows, using=database.alias)
+    return accepted
+
+
+def _replace(rows: Sequence[ReadState], *, using: str) -> None:
+    """Writes rows that exist."""
+    # MySQL knows by itself which columns are unique, and Django refuses to be given them.
+    unique_fields = None
+    if databases.of(ReadState).features.supports_update_conflicts_with_target:
+        unique_fields = ["subject"]
+    ReadState.objects.using(using).bulk_create(
+        rows, update_conflicts=True, update_fields=FIELDS, unique_fields=unique_fields
+    )
+
+
+def _row(copy: Copy) -> ReadState:
+    """Returns the row for a copy."""
+    return ReadState(
+        subject=subject_column(copy.subject),
+        full_subject=copy.subject,
+        family=copy.family,
+        tag=keys.tag(copy.subject),
+        published=copy.published,
+        state=zlib.compress(copy.state, COMPRESSION),
+    )
+
+
+def _joined(row: ReadState, copy: Copy) -> Copy:
+    """Returns the copy, joined with the row if that is of the same publication."""
+    stored = _copy(row)
+    copy = copy._replace(changed="")
+    is_same_layout = stored.family == copy.family and row.tag == keys.tag(copy.subject)
+    if stored.published < copy.published or not is_same_layout or stored.state == copy.state:
+        return copy
+    form = read_state.strategy_of(copy.subject)
+    return copy._replace(state=form.joined(stored.state, copy.state))
+
+
+def _copy(row: ReadState) -> Copy:
+    """Returns the row as a copy."""
+    state = zlib.decompress(bytes(row.state))
+    return Copy(row.full_subject, row.family, row.published, state)
+
+
+def begin_new_site() -> bool:
+    """Begins the read state of a site that never had any, so that its pages show dots.
+
+    Returns False if SQL has copies of read state, which the next flush gives to Redis first; also
+    if Redis or SQL fails, and if this process has asked less than PAUSE ago.
+    """
+    global _asked_at
+    if time.monotonic() - _asked_at < PAUSE:
+        return False
+    _asked_at = time.monotonic()
+    return fail_open(_begin_new_site, False)  # noqa: FBT003 - the default result
+
+
+def ask_again() -> None:
+    """Forgets that this process has asked whether the read state of a new site may begin."""
+    global _asked_at
+    _asked_at = -PAUSE
+
+
+def _begin_new_site() -> bool:
+    """Begins the read state if SQL has no copies. Returns False if it has some, or fails.
+
+    Raises redis.RedisError.
+    """
+    try:
+        if databases.rows(ReadState).exists():
+            return False
+    except (Error, SynchronousOnlyOperation):
+        return False
+    read_state.begin(connection.server_time())
+    return True
+
+
+def ensure_begun() -> None:
+    """Begins the read state of a new site. Raises NotRestoredError while the read state that Redis
+    lost is not restored, and redis.RedisError or django.db.Error.
+    """
+    if read_state.not_begun(keys.tags()) and not _begin_new_site():
+        raise NotRestoredError("Redis lost its read state. The next flush restores it.")
+
+
+def delete(subjects: Iterable[str]) -> None:
+    """Deletes the copies of the categories with these subjects. Raises django.db.Error."""
+    columns = [subject_column(subject) for subject in subjects]
+    databases.rows(ReadState).filter(subject__in=columns).delete()
+
+
+def restore(tag: str) -> bool:
+    """Gives the Redis of a partition the read state that SQL has, and the ordinals of readers.
+
+    Returns False if it has begun meanwhile: another process was first. Raises redis.RedisError or
+    django.db.Error.
+    """
+    copies.forget_ordinals(tag)
+    following = 0  # no ordinal that SQL's copies have is given to a new reader
+    for rows in _in_portions(tag):
+        for family, group in keys.by_tag(rows, lambda row: row.family).items():
+            form = read_state.strategy_of(group[0].subject)
+            if family in copies.FAMILIES_BY_ORDINAL:
+                following = max(following, *(form.capacity(copy.state) for copy in group))
+            if not copies.restore(group):
+                return False
+    numbers = databases.rows(ReaderNumber).filter(tag=tag).values_list("name", "number")
+    return copies.restore_readers(tag, list(numbers), following=following)
+
+
+def _in_portions(tag: str) -> Iterator[list[Copy]]:
+    """Yields SQL's copies of the partition's read state, of forms that are in use."""
+    last = ""
+    while True:
+        rows = databases.rows(ReadState).filter(tag=tag, subject__gt=last).order_by("subject")
+        portion = list(rows[:ROWS_AT_ONCE])
+        if not portion:
+            return
+        last = portion[-1].subject
+        usable = [_copy(row) for row in portion if _is_usable(row, tag)]
+        if usable:
+            yield usable
+
+
+def _is_usable(row: ReadState, tag: str) -> bool:
+    """Returns True if the copy has the form that the site uses, and the category is in the
+    partition with that tag.
+    """
+    row_of_keys = copies.ROW_BY_FAMILY.get(row.family)
+    is_in_use = row_of_keys is read_state.strategy_of(row.full_subject).key()
+    return is_in_use and keys.tag(row.full_subject) == tag
+
+
+def store_readers(tag: str) -> int:
+    """Stores the ordinals of new readers. Returns their number.
+
+    Raises redis.RedisError or django.db.Error.
+    """
+    numbers = copies.new_readers(tag)
+    for portion in scripts.sliced([*numbers]):
+        rows = [ReaderNumber(tag=tag, name=name, number=numbers[name]) for name in portion]
+        write = partial(
+            databases.rows(ReaderNumber).bulk_create,
+            rows,
+            ignore_conflicts=True,
+        )
+        databases.retried(databases.of(ReaderNumber), write)
+        copies.forget_new_readers(tag, portion)
+    return len(numbers)
+
+
+def erase(
+    name: str,
+    *,
+    position: int | None,
+    ordinals: Mapping[str, int],
+    is_dry_run: bool = False,
+    progress: Callable[[int], object] = int,
+) -> int:
+    """Clears one user's place in SQL's copies of read state. Returns in how many it was set.
+
+    `name` is the user's name as a reader, `position` the place where places are user ids, and
+    `ordinals` are those that Redis knows, by the tags of the partitions. With `is_dry_run` nothing
+    is changed. `progress` is called with numbers of copies. Raises django.db.Error.
+    """
+    own = databases.rows(ReaderNumber).filter(name=name)
+    ordinal_by_tag = {**dict(own.values_list("tag", "number")), **ordinals}
+    cleared = 0
+    last = ""
+    while True:
+        columns = databases.rows(ReadState).filter(subject__gt=last).order_by("subject")
+        portion = list(columns.values_list("subject", flat=True)[:ROWS_AT_ONCE])
+        if not portion:
+            break
+        last = portion[-1]
+        with databases.own_transaction(databases.of(ReadState)):
+            rows = databases.rows(ReadState).select_for_update().filter(subject__in=portion)
+            for row in rows.order_by("subject"):
+                place = position
+                if row.family in copies.FAMILIES_BY_ORDINAL:
+                    place = ordinal_by_tag.get(row.tag)
+                without = _without(row, place)
+                if without is None:
+                    continue
+                cleared += 1
+                if not is_dry_run:
+                    rows.filter(pk=row.pk).update(state=zlib.compress(without, COMPRESSION))
+        progress(len(portion))
+    if not is_dry_run:
+        own.delete()
+    return cleared
+
+
+def _without(row: ReadState, position: int | None) -> bytes | None:
+    """Returns the state without the reader at that position; None if the reader is not in it."""
+    form = copies.FORM_BY_FAMILY.get(row.family)
+    if form is None or position is None:
+        return None
+    state = _copy(row).state
+    without = form.cleared(state, position)
+    return None if without == state else without

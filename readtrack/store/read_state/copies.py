@@ -1,0 +1,234 @@
+"""Copies of read state for SQL, and giving them back to a Redis that lost its own.
+
+Scripts that change a state enter its key into the sorted set `reads:changed`, with the time. A copy
+has that time, and once SQL has the copy, the entry is removed unless the state changed again. So
+copies may overlap, repeat, be late and be lost.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from readtrack.store import clock, keys, scanning, scripts
+from readtrack.store.connection import OutOfMemoryError, connect
+from readtrack.store.read_state import ordinals
+from readtrack.store.read_state.forms import ROWS, STRATEGIES, strategy_of
+from readtrack.store.scripts import Call
+
+BYTES_AT_ONCE = 8_000_000  # of states in one answer of Redis, or in one statement of SQL
+
+
+class Copy(NamedTuple):
+    """The read state of a category at one moment."""
+
+    subject: str
+    family: str  # of the keys that have such a state, see `family_of`
+    published: int  # when something was last published (µs), 0 for never
+    state: bytes  # b"" if nobody has read the category since
+    changed: str = ""  # when the state changed (µs), "" if SQL has it already
+
+    @property
+    def is_empty(self) -> bool:
+        """Returns True if Redis has nothing of the category."""
+        return not self.published and not self.state
+
+
+def family_of(row: keys.Key) -> str:
+    """Returns the name of a row of keys in SQL: `read`, `seen`, `read:ordinal` or `seen:ordinal`."""
+    return row.pattern.partition("{subject}:")[2]
+
+
+ROW_BY_FAMILY = {family_of(row): row for row in ROWS}
+FORM_BY_FAMILY = {family_of(row): form for form in STRATEGIES.values() for row in form.rows}
+FAMILIES_BY_ORDINAL = frozenset(family_of(form.by_ordinal) for form in STRATEGIES.values())
+
+
+def changed(tag: str) -> list[str]:
+    """Returns the subjects of the partition whose read state changed since SQL got a copy.
+
+    Forgets the changes of states that are not in use, by READ_STATE and READERS. Raises
+    redis.RedisError.
+    """
+    key_names = scripts.run(
+        Call("ZRANGE", [keys.reads_changed(tag)], (0, -1), scripts.names), patient=True
+    )
+    subjects: dict[str, None] = {}
+    unused = []
+    for name in key_names:
+        row, parts = keys.parse(name)
+        if row is not None and row is strategy_of(parts["subject"]).key():
+            subjects[parts["subject"]] = None
+        else:
+            unused.append(name)
+    for portion in scripts.sliced(unused):
+        scripts.run(Call("ZREM", [keys.reads_changed(tag)], portion, int), patient=True)
+    return [*subjects]
+
+
+class Changes(NamedTuple):
+    """How much of a partition's read state changed since SQL got a copy."""
+
+    number: int
+    oldest: int  # when the first of these changed (µs), 0 for none
+
+
+def changes(tag: str) -> Changes:
+    """Returns how much changed since SQL got a copy. Raises redis.RedisError."""
+    key = keys.reads_changed(tag)
+    calls = [
+        Call[Any]("ZCARD", [key]),
+        Call[Any]("ZRANGE", [key], (0, 0, "WITHSCORES"), scripts.pairs),
+    ]
+    number, first = scripts.run_all(*calls, patient=True)
+    return Changes(number, first[0][1] if first else 0)
+
+
+def copies(subjects: Sequence[str], *, most_bytes: int) -> Iterator[list[Copy]]:
+    """Yields copies of the categories' read state, in lists of some megabytes.
+
+    The categories are of one partition. Leaves out a state of more than `most_bytes`. Raises
+    redis.RedisError.
+    """
+    start = 0
+    while start < len(subjects):
+        portion = subjects[start : start + scripts.SLICE]
+        key_names = [keys.reads_changed(keys.tag(portion[0]))]
+        for subject in portion:
+            key_names += [strategy_of(subject).key()(subject), keys.published(subject)]
+        arguments = (most_bytes, BYTES_AT_ONCE)
+        answers = scripts.run(Call[Any]("copy_read_state", key_names, arguments), patient=True)
+        yield [
+            _copy(subject, answer)
+            for subject, answer in zip(portion, answers, strict=False)
+            if answer[0] is not None
+        ]
+        start += len(answers)
+
+
+def _copy(subject: str, answer: Sequence[Any]) -> Copy:
+    state, published, changed_at = answer
+    row = strategy_of(subject).key()
+    return Copy(subject, family_of(row), int(published), state, changed_at.decode())
+
+
+def forget_changes(stored: Sequence[Copy]) -> None:
+    """Forgets that these states changed, unless they changed again since the copies were made.
+
+    The copies are of one partition. Raises redis.RedisError.
+    """
+    arguments: list[str] = []
+    for copy in stored:
+        if copy.changed:
+            arguments += [ROW_BY_FAMILY[copy.family](copy.subject), copy.changed]
+    if arguments:
+        changes = keys.reads_changed(keys.tag(stored[0].subject))
+        scripts.run(Call("forget_changes", [changes], arguments, int), patient=True)
+
+
+def mark_changed(subjects: Collection[str]) -> None:
+    """Notes that the read state of these categories changed. Raises redis.RedisError.
+
+    A Redis whose memory is full takes no note. Then the next archive does.
+    """
+    now = int(clock.now().timestamp() * 1_000_000)
+    calls = []
+    for portion in scripts.parted(subjects):
+        arguments: list[int | str] = []
+        for subject in portion:
+            arguments += [now, strategy_of(subject).key()(subject)]
+        calls.append(Call("ZADD", [keys.reads_changed(keys.tag(portion[0]))], arguments, int))
+    with suppress(OutOfMemoryError):
+        scripts.run_all(*calls, patient=True)
+
+
+def mark_all_changed(tag: str) -> None:
+    """Notes that all read state of a partition changed, because SQL may have lost its copies.
+
+    Raises redis.RedisError.
+    """
+    client: Any = connect(patient=True)
+    for key_names in scanning.key_batches(f"{keys.published.family}{tag}:*"):
+        subjects: dict[str, None] = {}
+        for name in key_names:
+            row, parts = keys.parse(name)
+            if row is not None and parts["tag"] == tag and row in (*ROWS, keys.published):
+                subjects[parts["subject"]] = None
+        mark_changed(subjects)
+    numbers = client.hscan_iter(keys.readers(tag), count=scripts.SLICE)
+    for portion in scripts.sliced([*numbers]):
+        with suppress(OutOfMemoryError):
+            client.zadd(keys.readers_new(tag), {name: int(number) for name, number in portion})
+
+
+def restore(rows: Sequence[Copy]) -> bool:
+    """Gives Redis the read state of categories of one partition and one family.
+
+    Returns False if the Redis of the partition has begun, so that nothing was changed. Raises
+    redis.RedisError.
+    """
+    row = ROW_BY_FAMILY[rows[0].family]
+    key_names = [keys.reads_began(keys.tag(rows[0].subject))]
+    # A bit by ordinal may be that of another reader, to whom an older snapshot gave the number.
+    is_joined = row is keys.read_bits
+    arguments: list[str | int | bytes] = ["or" if is_joined else ""]
+    for copy in rows:
+        subject = copy.subject
+        key_names += [row(subject), keys.published(subject), keys.read_scratch(subject)]
+        arguments += [copy.state, copy.published]
+    call = Call("restore_read_state", key_names, arguments, int)
+    return scripts.run(call, patient=True) >= 0
+
+
+def forget_ordinals(tag: str) -> None:
+    """Removes the ordinals of all readers of a partition whose Redis has not begun, and their read
+    state.
+
+    A snapshot may have given numbers to readers that belong to others. Raises redis.RedisError.
+    """
+    _remove_unless_begun(tag, ordinals.all_hashes(tag))
+    for key_names in scanning.key_batches(f"{keys.ordinal_read_bits.family}{tag}:*"):
+        by_ordinal = []
+        for name in key_names:
+            row, parts = keys.parse(name)
+            if row is not None and parts["tag"] == tag and family_of(row) in FAMILIES_BY_ORDINAL:
+                by_ordinal.append(name)
+        _remove_unless_begun(tag, by_ordinal)
+
+
+def _remove_unless_begun(tag: str, key_names: Sequence[str]) -> None:
+    for portion in scripts.sliced(key_names):
+        names = [keys.reads_began(tag), *portion]
+        scripts.run(Call("forget_ordinals", names, (), int), patient=True)
+
+
+def new_readers(tag: str) -> dict[str, int]:
+    """Returns the ordinals of readers that SQL does not know yet, by their names in Redis.
+
+    Raises redis.RedisError.
+    """
+    answer = scripts.run(
+        Call("ZRANGE", [keys.readers_new(tag)], (0, -1, "WITHSCORES"), scripts.pairs), patient=True
+    )
+    return dict(answer)
+
+
+def forget_new_readers(tag: str, names: Sequence[str]) -> None:
+    """Forgets that SQL does not know these readers. Raises redis.RedisError."""
+    for portion in scripts.sliced(names):
+        scripts.run(Call("ZREM", [keys.readers_new(tag)], portion, int), patient=True)
+
+
+def restore_readers(tag: str, numbers: Sequence[tuple[str, int]], *, following: int) -> bool:
+    """Gives Redis the ordinals of readers, by name. The next new reader gets `following` at least.
+
+    Returns False if the Redis of the partition has begun, so that nothing was changed. Raises
+    redis.RedisError.
+    """
+    key_names = [keys.reads_began(tag), keys.readers_next(tag), keys.readers(tag)]
+    for portion in scripts.sliced(numbers) or [()]:
+        arguments: list[str | int] = [following]
+        for name, number in portion:
+            arguments += [name, number]
+        if scripts.run(Call("restore_readers", key_names, arguments, int), patient=True) < 0:
+            return False
+    return True

@@ -1,0 +1,346 @@
+"""What readers have read, and what is new to them, after Redis or SQL has lost its data."""
+
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import override_settings
+from pytest_django import Settings
+from redis import Redis
+
+from readtrack import reports, tasks, tracker
+from readtrack.doctor.report import examine
+from readtrack.flush import read_state as keeping
+from readtrack.flush.run import flush
+from readtrack.models import FlushRun, PendingPublication, ReaderNumber, ReadState
+from readtrack.sql import read_states
+from readtrack.store import keys, read_state
+from readtrack.store.connection import connect
+from readtrack.store.read_state import copies
+from tests.site.models import Category
+from tests.support import factories
+from tests.support.interference import dump, restore
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
+
+FORMS = [
+    {},
+    {"READ_STATE": "sequence"},
+    {"READERS": "ordinal"},
+    {"READ_STATE": "sequence", "READERS": "ordinal", "PARTITIONS": 16},
+]
+
+
+@pytest.fixture(params=FORMS, ids=str)
+def form(request: pytest.FixtureRequest, settings: Settings) -> dict[str, Any]:
+    settings.READTRACK = request.param
+    read_state.begin(0)
+    return dict(request.param)
+
+
+@pytest.fixture
+def categories() -> list[Category]:
+    return [factories.category() for _ in range(5)]
+
+
+def lose(redis: Redis) -> None:
+    """Empties Redis. A process of the site may ask at once whether the site is new."""
+    redis.flushdb()
+    read_states.ask_again()
+
+
+def copied() -> set[str]:
+    return set(ReadState.objects.values_list("full_subject", flat=True))
+
+
+@pytest.mark.usefixtures("form", "database")
+def test_what_was_read_is_read_after_redis_lost_its_data(
+    categories: list[Category], redis: Redis
+) -> None:
+    ann, bob = factories.user(), factories.user()
+    tracker.mark_unread(categories)
+    tracker.mark_read(ann, categories[:3])
+    tracker.mark_read(bob, categories[2:])
+    flush(only_changed=True)
+    lose(redis)
+    tracker.mark_read(ann, categories)  # nothing is marked
+    assert reports.unread(ann, categories) == set()  # no dots while they are not known
+    flush(only_changed=True)
+    assert reports.unread(ann, categories) == {*categories[3:]}
+    assert reports.unread(bob, categories) == {*categories[:2]}
+    assert reports.unread(factories.user(), categories) == {*categories}
+
+
+def test_the_numbers_of_new_items_come_back(
+    categories: list[Category], redis: Redis, settings: Settings
+) -> None:
+    settings.READTRACK = {"READ_STATE": "sequence"}
+    user = factories.user()
+    tracker.mark_unread(categories)
+    tracker.mark_read(user, categories)
+    for _ in range(3):
+        tracker.mark_unread(categories[:1])
+    flush()
+    lose(redis)
+    flush()
+    counts = reports.unread_counts(user, categories)
+    assert [counts[category] for category in categories] == [3, 0, 0, 0, 0]
+
+
+@pytest.mark.usefixtures("form", "database")
+def test_news_that_sql_has_no_copy_of_lights_its_dot(
+    categories: list[Category], redis: Redis
+) -> None:
+    user = factories.user()
+    tracker.mark_read(user, categories)
+    flush()
+    factories.post(category=categories[0])
+    tracker.mark_unread([categories[1]])
+    lose(redis)
+    flush()
+    assert reports.unread(user, categories) == {*categories[:2]}
+
+
+@pytest.mark.usefixtures("form")
+def test_news_that_is_published_while_nothing_is_restored_waits(
+    categories: list[Category], redis: Redis
+) -> None:
+    user = factories.user()
+    tracker.mark_read(user, categories)
+    flush()
+    lose(redis)
+    factories.post(category=categories[0])
+    tracker.mark_read(user, [categories[0]])  # nothing is marked either
+    assert PendingPublication.objects.filter(sent=None).exists()
+    flush()
+    assert reports.unread(user, categories) == {categories[0]}
+
+
+@pytest.mark.usefixtures("form")
+def test_an_older_snapshot_is_brought_up_to_date(categories: list[Category], redis: Redis) -> None:
+    user, other = factories.user(), factories.user()
+    tracker.mark_unread(categories)
+    tracker.mark_read(user, categories)
+    flush()
+    snapshot = dump(redis)
+    tracker.mark_unread(categories[:2])
+    tracker.mark_read(other, categories)
+    flush()
+    restore(redis, snapshot)
+    flush(only_changed=True)
+    assert reports.unread(user, categories) == {*categories[:2]}
+    assert reports.unread(other, categories) == set()
+
+
+def test_a_reader_who_got_anothers_ordinal_from_a_snapshot_has_read_nothing(
+    categories: list[Category], redis: Redis, settings: Settings
+) -> None:
+    settings.READTRACK = {"READERS": "ordinal"}
+    early, late = factories.user(), factories.user()
+    tracker.mark_unread(categories)
+    snapshot = dump(redis)
+    tracker.mark_read(early, categories)
+    flush()
+    restore(redis, snapshot)
+    tracker.mark_read(late, categories[:1])  # under the number that `early` has in SQL
+    flush()
+    tracker.mark_read(late, categories[4:])
+    assert reports.unread(early, categories) == set()
+    assert reports.unread(late, categories) == {*categories[:4]}
+
+
+def test_news_that_a_replica_never_got_is_sent_again(
+    categories: list[Category], redis: Redis
+) -> None:
+    user = factories.user()
+    tracker.mark_read(user, categories)
+    flush()
+    snapshot = dump(redis)
+    tracker.mark_unread(categories[:1])
+    restore(redis, snapshot)  # it knows of the last flush, so nothing else shows the loss
+    assert reports.unread(user, categories) == set()
+    tasks.flush_changed()
+    tasks.flush_changed()
+    assert reports.unread(user, categories) == {categories[0]}
+
+
+def test_an_older_backup_of_sql_gets_new_copies(categories: list[Category], redis: Redis) -> None:
+    user = factories.user()
+    tracker.mark_read(user, categories[:1])
+    flush()
+    backup = [*ReadState.objects.all()]
+    runs = [*FlushRun.objects.all()]
+    tracker.mark_read(user, categories)
+    flush()
+    ReadState.objects.all().delete()
+    FlushRun.objects.all().delete()
+    ReadState.objects.bulk_create(backup)
+    FlushRun.objects.bulk_create(runs)
+    flush(only_changed=True)
+    lose(redis)
+    flush()
+    assert reports.unread(user, categories) == set()
+
+
+def test_a_new_site_shows_dots_at_once_and_asks_sql_once(
+    categories: list[Category],
+    redis: Redis,
+    new_redis: None,
+    django_assert_num_queries: Any,
+) -> None:
+    user = factories.user()
+    with django_assert_num_queries(1):
+        assert reports.unread(user, categories) == {*categories}
+    with django_assert_num_queries(0):
+        assert reports.unread(user, categories) == {*categories}
+
+
+def test_a_large_state_is_copied_by_full_flushes_only(
+    categories: list[Category], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "MOST_BYTES_EACH_TIME", 100)
+    user, far = factories.user(), factories.user(pk=8_000)
+    flush()  # the first one is a full one
+    tracker.mark_read(user, categories[:1])
+    tracker.mark_read(far, categories[1:2])
+    flush(only_changed=True)
+    assert copied() == {f"site.category:{categories[0].pk}"}
+    flush()
+    assert copied() == {f"site.category:{category.pk}" for category in categories[:2]}
+
+
+def test_what_did_not_change_is_copied_once(
+    categories: list[Category], django_assert_num_queries: Any
+) -> None:
+    user = factories.user()
+    tracker.mark_read(user, categories)
+    assert keeping.store([""], {}, is_full=True) == 5
+    tracker.mark_read(user, categories)
+    with django_assert_num_queries(0):
+        assert keeping.store([""], {}, is_full=True) == 0
+    tracker.mark_read(factories.user(), categories[:1])
+    assert keeping.store([""], {}, is_full=True) == 1
+
+
+def test_a_change_during_a_copy_is_copied_by_the_next_flush(categories: list[Category]) -> None:
+    tracker.mark_read(factories.user(), categories[:1])
+    subject = f"site.category:{categories[0].pk}"
+    [[copy]] = copies.copies([subject], most_bytes=10_000)
+    tracker.mark_read(factories.user(), categories[:1])
+    copies.forget_changes([copy])
+    assert copies.changed("") == [subject]
+
+
+@pytest.mark.parametrize("family", ["read", "seen"])
+def test_two_copies_of_one_publication_are_joined(family: str, settings: Settings) -> None:
+    settings.READTRACK = {"READ_STATE": "sequence" if family == "seen" else "bitmap"}
+    states = {"read": (b"\x81", b"\x42\x01", b"\xc3\x01")}
+    states["seen"] = (
+        bytes([0, 0, 0, 2, 0, 0, 0, 3]),
+        bytes([0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2]),
+        bytes([0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 2]),
+    )
+    one, other, joined = states[family]
+    subject = "site.category:1"
+    for state in (one, other):
+        assert read_states.store([copies.Copy(subject, family, 7, state)])
+    assert read_states._copy(ReadState.objects.get()).state == joined
+    assert not read_states.store([copies.Copy(subject, family, 6, one)])  # an older publication
+    assert read_states._copy(ReadState.objects.get()).state == joined
+    assert read_states.store([copies.Copy(subject, family, 8, one)])
+    assert read_states._copy(ReadState.objects.get()).state == one
+
+
+@pytest.mark.usefixtures("form")
+def test_an_erased_user_leaves_the_copies(categories: list[Category], redis: Redis) -> None:
+    ann, bob = factories.user(), factories.user()
+    for user in (ann, bob):
+        tracker.mark_read(user, categories)
+    flush()
+    assert tracker.erase(ann.pk, is_dry_run=True).copies == 5
+    assert tracker.erase(ann.pk).copies == 5
+    assert tracker.erase(ann.pk).copies == 0
+    lose(redis)
+    flush()
+    assert reports.unread(ann, categories) == {*categories}
+    assert reports.unread(bob, categories) == set()
+    numbers = ReaderNumber.objects.values_list("number", flat=True)
+    assert 0 not in numbers or 1 not in numbers
+
+
+def test_a_category_with_the_key_of_a_deleted_one_is_unread(
+    categories: list[Category], redis: Redis
+) -> None:
+    user, pk = factories.user(), categories[0].pk
+    factories.post(category=categories[0])
+    tracker.mark_read(user, categories)
+    flush()
+    categories[0].delete()
+    assert not ReadState.objects.filter(full_subject=f"site.category:{pk}").exists()
+    lose(redis)
+    flush()
+    assert reports.unread(user, [factories.category(pk=pk)]) != set()
+
+
+def test_the_copies_follow_to_new_partitions(
+    categories: list[Category], redis: Redis, settings: Settings
+) -> None:
+    settings.READTRACK = {"READERS": "ordinal", "PARTITIONS": 1}
+    user = factories.user()
+    tracker.mark_read(user, categories)
+    flush()
+    settings.READTRACK = {"READERS": "ordinal", "PARTITIONS": 16}
+    call_command("readtrack", "repartition", verbosity=0)
+    flush()
+    lose(redis)
+    flush()
+    assert reports.unread(user, categories) == set()
+
+
+def test_publications_leave_the_outbox_once_sql_has_a_copy(categories: list[Category]) -> None:
+    factories.post(category=categories[0])
+    assert PendingPublication.objects.exclude(sent=None).count() == 1
+    flush(only_changed=True)
+    assert not PendingPublication.objects.exists()
+
+
+def test_publications_wait_while_the_copy_cannot_be_stored(
+    categories: list[Category], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "MOST_BYTES_EACH_TIME", -1)
+    flush()  # the first one is a full one
+    factories.post(category=categories[0])
+    flush(only_changed=True)
+    assert PendingPublication.objects.exists()
+
+
+def test_the_doctor_tells_of_lost_read_state(categories: list[Category], redis: Redis) -> None:
+    def level() -> str:
+        [finding] = [each for each in examine() if each.name == "read state"]
+        return finding.level
+
+    tracker.mark_read(factories.user(), categories)
+    assert level() == "ok"
+    connect().zadd(keys.reads_changed(""), {"category:site.category:1:read": 1})
+    assert level() == "warning"
+    flush()
+    assert level() == "ok"
+    lose(redis)
+    assert level() == "error"
+    flush()
+    assert level() == "ok"
+
+
+def test_an_import_waits_until_read_state_is_restored(
+    categories: list[Category], redis: Redis
+) -> None:
+    tracker.mark_read(factories.user(), categories)
+    flush()
+    lose(redis)
+    with pytest.raises(read_states.NotRestoredError):
+        read_states.ensure_begun()
+    with override_settings(READTRACK={"START_AS_READ": True}):
+        user = factories.user()
+    flush()
+    assert reports.unread(user, categories) == {*categories}
+    read_states.ensure_begun()
