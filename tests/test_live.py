@@ -30,7 +30,7 @@ from tests.support.events import PATH, Listener, serving, site, subscriptions
 from tests.support.waiting import comes_true
 from tests.support.wire import Wire
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_in_use")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 Listen = Callable[..., Listener]
 

@@ -37,7 +37,7 @@ RECONNECTIONS = 1_000 if DEEP else 50
 
 
 @pytest.fixture
-def categories(redis_in_use: None) -> list[Category]:
+def categories(redis: Redis) -> list[Category]:
     """Returns three categories, the first of which has a publication."""
     found = [factories.category() for _ in range(3)]
     tracker.mark_unread(found[:1])

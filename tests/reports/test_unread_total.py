@@ -14,7 +14,7 @@ from tests.site.models import Category
 from tests.support import factories
 from tests.support.wire import Wire
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_in_use")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def poll(url: str, path: str, statuses: list[int]) -> None:
 
 
 def test_the_tabs_of_a_list_ask_django_less_than_every_second_second(
-    live_server: LiveServer, requests: list[float], redis_in_use: None
+    live_server: LiveServer, requests: list[float]
 ) -> None:
     placeholders = [Placeholder(DOT, subject_of(factories.category())) for _ in range(30)]
     path = f"/readtrack/news/?{live.name_of(live.dots_of(placeholders))}"
