@@ -1,12 +1,17 @@
 """Read state: what is unread for a user, and how many readers a category has."""
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
+
+from django.db.models import Model
 
 from readtrack.hits import readers
 from readtrack.reports.page_state import page_state
 from readtrack.store import clock, read_state
 from readtrack.subjects import AnyModel, can_be_unread, listed, subject_of
+
+MOST_IN_TOTAL = 10_000  # objects of which a total is asked at once
 
 
 def unread(user: Any, objs: Iterable[AnyModel]) -> set[AnyModel]:
@@ -33,6 +38,22 @@ def unread_counts(user: Any, objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
     dots = [subject for obj, subject in subjects.items() if can_be_unread(obj)]
     items = page_state(dots=dots, reader=reader).unread
     return {obj: items.get(subject, 0) for obj, subject in subjects.items()}
+
+
+def unread_total(user: Any, objs: Iterable[Model] | type[Model]) -> int:
+    """Returns the number of new items in all of the objects together, in one round trip.
+
+    `objs` may be a model, for all of its rows, which takes a query. Otherwise it is as in
+    `unread_counts`, so with READ_STATE "bitmap" it is the number of objects with a dot. Raises
+    ValueError for more than MOST_IN_TOTAL objects.
+    """
+    rows: Iterable[Model] = objs._default_manager.all() if isinstance(objs, type) else listed(objs)
+    objects = list(islice(rows, MOST_IN_TOTAL + 1))
+    if len(objects) > MOST_IN_TOTAL:
+        raise ValueError(
+            f"A total is of {MOST_IN_TOTAL:,} objects at most: those that users follow."
+        )
+    return sum(unread_counts(user, objects).values())
 
 
 def reader_counts(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:

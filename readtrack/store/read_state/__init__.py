@@ -25,8 +25,8 @@ from readtrack.store.read_state.ordinals import field
 from readtrack.store.scripts import Call
 
 __all__ = ["ROWS", "STRATEGIES", "Publication", "Strategy", "begin", "count_readers", "field"]
-__all__ += ["fill", "forget", "known_since", "marks", "not_begun", "number", "publish", "remove"]
-__all__ += ["strategy_of", "take_over", "unpublish", "unread"]
+__all__ += ["fill", "forget", "known_since", "last_published", "marks", "not_begun", "number"]
+__all__ += ["publish", "remove", "strategy_of", "take_over", "unpublish", "unread"]
 
 
 def unread(reader: Reader, subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
@@ -103,6 +103,18 @@ def unpublish(subjects: Sequence[str], *, token_start: str) -> list[Call[int]]:
         for portion in scripts.parted(group):
             calls += strategy.unpublish(portion, token_start=token_start)
     return calls
+
+
+def last_published(subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
+    """Returns calls that read the times of the last publications (µs by Redis's clock), by subject.
+
+    Leaves out the categories to which nothing was published as far as Redis knows.
+    """
+    return [
+        strategy.last_published(portion)
+        for strategy, group in _by_strategy(subjects).items()
+        for portion in scripts.parted(group)
+    ]
 
 
 def fill(subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
