@@ -13,7 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from docs.python_api import section
-from readtrack import admin, conf, models, operations, reports, request, signals, testing, tracker
+from readtrack import (
+    admin,
+    conf,
+    live,
+    models,
+    operations,
+    reports,
+    request,
+    signals,
+    testing,
+    tracker,
+)
 from readtrack.checks import setup as system_checks
 from readtrack.contrib import rest_framework
 from readtrack.hits import visitors
@@ -63,6 +74,7 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
     ),
     "admin": (admin, ["TrackedAdmin"]),
     "operations": (operations, ["SetFillfactor", "PartitionHistory", "FollowRename"]),
+    "live": (live, ["with_events"]),
     "testing": (testing, ["clear"]),
     "rest_framework": (
         rest_framework,

@@ -195,10 +195,17 @@ def mark_subjects_read(
     """
     read_categories: list[str] = []
     for portion in scripts.sliced(categories):
-        marks = read_state.marks(reader, portion, as_of=as_of)
-        for marked in scripts.run_all(*marks):
-            read_categories += marked
+        marked = _mark(reader, portion, as_of=as_of)
+        if not marked and read_states.begin_new_site():
+            marked = _mark(reader, portion, as_of=as_of)
+        read_categories += marked
     return read_categories
+
+
+def _mark(reader: readers.Reader, categories: Sequence[str], *, as_of: int | None) -> list[str]:
+    """Marks the categories read. Returns the subjects of those that are read now."""
+    marks = read_state.marks(reader, categories, as_of=as_of)
+    return [subject for marked in scripts.run_all(*marks) for subject in marked]
 
 
 aview = sync_to_async(view)

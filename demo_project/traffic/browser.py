@@ -13,7 +13,7 @@ from urllib.request import HTTPCookieProcessor, OpenerDirector, ProxyHandler, Re
 
 TIMEOUT = 5  # seconds
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
-SCRIPT = re.compile(r'<script src="([^"]+)" data-page="([^"]+)"')
+SCRIPT = re.compile(r'<script src="([^"]+)"[^>]* data-page="([^"]+)"')
 ANSWER = re.compile(r'href="(/live/out/[^"]+)"')
 TRAP = re.compile(r'href="(/live/archive/[^"]+)"')
 ANSWERED = re.compile(r'name="answer" value="(\d+)"')

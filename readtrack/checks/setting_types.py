@@ -1,5 +1,6 @@
 """Checks of `READTRACK` itself: a dict of settings that exist, with values of their types."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple, get_args, get_origin
@@ -61,6 +62,11 @@ def _counts_or_lists_proxies(value: Any) -> bool:
     return value == "auto" or _is_whole_number(value) or _is_list_of_strings(value)
 
 
+def _is_path_or_empty(value: Any) -> bool:
+    """Returns True for the path of an address, and for ""."""
+    return value == "" or (isinstance(value, str) and re.fullmatch(r"/[\w./-]+", value) is not None)
+
+
 def _is_history(value: Any) -> bool:
     """Returns True for False, and for a dict with some of the default's keys and whole numbers."""
     if not isinstance(value, dict):
@@ -84,6 +90,7 @@ EXPECTED_OF: Mapping[str, Expected] = {
     "PROXIES": Expected(
         "'auto', or the number of proxies, or a list of their addresses", _counts_or_lists_proxies
     ),
+    "EVENTS": Expected("a path of the site, such as '/events/'", _is_path_or_empty),
     "HISTORY": Expected(
         "a dict such as {'days': 90, 'years': 0}, or False for no history", _is_history
     ),

@@ -34,13 +34,22 @@ def restore(tags: Sequence[str]) -> None:
     """
     not_begun = read_state.not_begun(tags)
     for tag in not_begun:
-        if not (read_states.restore(tag) and read_times.restore(tag)):
+        categories = read_states.restore(tag)
+        of_positions = read_times.restore(tag) if categories is not None else None
+        if of_positions is None:
             continue  # another flush was first
         copies.mark_all_changed(tag)  # an older snapshot may have what SQL lacks
         sent = outbox.sent_publications([tag])
         outbox.send_again([publication for group in sent.values() for publication in group])
         read_state.begin(server_time(patient=True), [tag])
-        logger.warning("The read state%s was restored from SQL.", f" of {tag[1:]}" if tag else "")
+        if categories or of_positions:
+            name = f" in partition {tag[1:]}" if tag else ""
+            logger.warning(
+                "Restored the read state of %d categories and %d keys of positions%s from SQL.",
+                categories,
+                of_positions,
+                name,
+            )
     if not_begun:
         outbox.resend()
 

@@ -13,6 +13,7 @@ from readtrack.page import branches
 from readtrack.page.placeholders import (
     ELSE,
     IF,
+    NEWS,
     OF_COUNTS,
     OF_DOTS,
     spots_in,
@@ -54,7 +55,10 @@ class Filling:
 
         Raises django.db.Error.
         """
-        return PageQuestion(counts=self._counts(), dots=self.dots, reader=self.reader)
+        has_news = any(entry.kind == NEWS for entry in self._placeholders.values())
+        return PageQuestion(
+            counts=self._counts(), dots=self.dots, reader=self.reader, has_times=has_news
+        )
 
     def _counts(self) -> dict[str, int | None]:
         """Returns SQL's counts by subject, as the placeholders carry them; None if none does.

@@ -29,7 +29,10 @@ IF = "if"  # the three tags of `if_unread`
 ELSE = "else"
 END = "end"
 PAGE = "page"  # the page's token and the version of its script
-WITH_NONCE = 1  # what the placeholder of a page has stored if the tag of its script needs a nonce
+# What the placeholder of a page has stored: the sum of these, or None.
+WITH_NONCE = 1  # the tag of its script needs a nonce
+WITH_LIVE = 2  # its script keeps the dots up to date
+NEWS = "news"  # when the dots of an answer to a script were last published to
 TEXT = "text"  # the mark behind a text whose reading counts
 PANEL = "panel"
 

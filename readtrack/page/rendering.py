@@ -1,5 +1,6 @@
 """The HTML that takes the place of each placeholder."""
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -12,26 +13,23 @@ from django.utils.translation import ngettext, override
 
 from readtrack import numerals
 from readtrack.hits import reading
+from readtrack.page import live
 from readtrack.page.placeholders import (
     DOT,
     EXACT,
     KEY,
+    NEWS,
     OF_COUNTS,
     OF_ELEMENTS,
     PAGE,
     TEXT,
     UNREAD,
+    WITH_LIVE,
     WITH_NONCE,
     WORDS,
     Placeholder,
 )
-from readtrack.page.shown import (
-    ANSWER,
-    END_OF_TOKEN,
-    VERSION_WITH_TEXT,
-    VERSION_WITHOUT_TEXT,
-    token_of,
-)
+from readtrack.page.shown import ANSWER, END_OF_TOKEN, MOST_ELEMENTS, token_of, version
 from readtrack.reports.page_state import PageState
 from readtrack.store.read_state import strategy_of
 
@@ -69,7 +67,7 @@ def rendered(
                     html = _with_key(html, key=text[KEY].decode())
                 html_by_text[text] = html
     if has_script:
-        html_by_text.update(_page(placeholders, script_tag))
+        html_by_text.update(_page(placeholders, state, script_tag))
     return html_by_text
 
 
@@ -136,37 +134,84 @@ def _with_key(html: str, *, key: str) -> str:
     return named if is_element else f"<span{attribute}>{html}</span>"
 
 
-def _page(placeholders: Mapping[bytes, Placeholder], script_tag: ScriptTag) -> dict[bytes, str]:
+def _page(
+    placeholders: Mapping[bytes, Placeholder], state: PageState, script_tag: ScriptTag
+) -> dict[bytes, str]:
+    """Returns what the tag of the page's script says, or the news in the answer to a script.
+
+    An answer has neither version nor token, because the script has these already.
+    """
+    text_of_page = _first(placeholders, PAGE)
+    if placeholders[text_of_page].subject != ANSWER:
+        return _script(placeholders, text_of_page, script_tag=script_tag)
+    news = [text for text, entry in placeholders.items() if entry.kind == NEWS]
+    return {text: _news(placeholders, state) for text in news}
+
+
+def _script(
+    placeholders: Mapping[bytes, Placeholder], text_of_page: bytes, *, script_tag: ScriptTag
+) -> dict[bytes, str]:
     """Returns the HTML of the page's placeholder, and of the mark of the page's text if it has one.
 
-    It is the version of the script, the nonce and the page's token. The mark has the end of the
-    token. There is none for the answer to a script, which has its token already.
+    It is the version of the script, the nonce, the name of live dots and the page's token. The mark
+    has the end of the token.
     """
-    pages = {text: page for text, page in placeholders.items() if page.kind == PAGE}
-    marks = {text: mark for text, mark in placeholders.items() if mark.kind == TEXT}
-    text_of_page, page = next(iter(pages.items()))
-    if page.subject == ANSWER:
-        return {}
+    page = placeholders[text_of_page]
     elements = [entry for entry in placeholders.values() if entry.kind in OF_ELEMENTS]
+    is_live = _has(page, WITH_LIVE)
     # A placeholder stands within an attribute. What takes its place ends that attribute and begins
-    # another one, which the quote behind the placeholder ends.
-    attributes = f'{_nonce(page, script_tag)}" data-page="'
-    if not marks:
-        token = token_of(page.subject, elements, is_counted=script_tag.is_counted)
-        return {text_of_page: f"{VERSION_WITHOUT_TEXT}{attributes}{token}"}
-    text_of_mark, mark = next(iter(marks.items()))
-    text = (mark.subject, mark.stored)
-    token = token_of(page.subject, elements, text, is_counted=script_tag.is_counted)
-    return {
-        text_of_page: f"{VERSION_WITH_TEXT}{attributes}{token}",
+    # others, the last of which the quote behind the placeholder ends.
+    attributes = _nonce(page, script_tag)
+    if is_live:
+        dots = live.name_of(live.dots_of(elements[:MOST_ELEMENTS]))
+        attributes += f'" data-dots="{dots}'
+    attributes += '" data-page="'
+    text_of_mark = _first(placeholders, TEXT)
+    mark = placeholders.get(text_of_mark)
+    token = token_of(
+        page.subject,
+        elements,
+        () if mark is None else (mark.subject, mark.stored),
+        is_counted=script_tag.is_counted,
+        is_live=is_live,
+    )
+    version_of_script = version(has_text=mark is not None, is_live=is_live)
+    html = {text_of_page: f"{version_of_script}{attributes}{token}"}
+    if mark is not None:
         # A visitor may type such an element, but cannot know the end of the token.
-        text_of_mark: f'{_seconds(mark)}" data-of="{token[END_OF_TOKEN]}',
+        html[text_of_mark] = f'{_seconds(mark)}" data-of="{token[END_OF_TOKEN]}'
+    return html
+
+
+def _first(placeholders: Mapping[bytes, Placeholder], kind: str) -> bytes:
+    """Returns the text of the first placeholder of the kind; b"" if there is none."""
+    texts = (text for text, placeholder in placeholders.items() if placeholder.kind == kind)
+    return next(texts, b"")
+
+
+def _news(placeholders: Mapping[bytes, Placeholder], state: PageState) -> str:
+    """Returns when the dots were last published to, in JSON, and how much is unread in all.
+
+    Returns "" without a reader.
+    """
+    if state.published is None:
+        return ""
+    # A dot whose read state is not known is not shown. Without its time the script asks for it again.
+    published = {
+        subject: time for subject, time in state.published.items() if subject in state.unread
     }
+    news = live.dots_of(placeholders.values()).news(published)
+    return json.dumps({**news, "unread": sum(state.unread.values())})
+
+
+def _has(page: Placeholder, option: int) -> bool:
+    """Returns True if the tag of the page's script has the option."""
+    return bool((page.stored or 0) & option)
 
 
 def _nonce(page: Placeholder, script_tag: ScriptTag) -> str:
     """Returns the beginning of the attribute with the page's nonce, "" for a page without one."""
-    nonce = script_tag.nonce() if page.stored == WITH_NONCE else ""
+    nonce = script_tag.nonce() if _has(page, WITH_NONCE) else ""
     return f'" nonce="{escape(nonce)}' if nonce else ""
 
 

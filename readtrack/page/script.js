@@ -15,10 +15,12 @@
     isFramed() ||
     fetch(script.src, { method: "POST", body: [token, from, state, Date.now() - since].join("\n"), keepalive: true })
       .then(answer => (answer.ok ? answer.json() : answer.status < 500 ? {} : Promise.reject()))
-      .then(({ html, again }) => {
+      .then(answer => {
         if (token != shown) return;
+        const { html, again } = answer;
         for (const key in html)
           page.querySelectorAll.call(document, `[data-rt="${key}"]`).forEach(place => (place.outerHTML = html[key]));
+        readtrack.answered?.(answer, state);
         if (again && tries) tell(token, 0);
       })
       .catch(() => tries && token == shown && (timer = setTimeout(tell, 9e3 / tries, token, tries - 1)));

@@ -7,6 +7,7 @@ SCRIPT_AGE seconds.
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from time import time
@@ -25,16 +26,46 @@ from readtrack.store.circuit import fail_open
 
 LONGEST_NAME = 4_000  # characters of a page's name in its placeholder
 LONGEST_PATH = 500  # characters of a path in the name
-PLAIN = files("readtrack.page").joinpath("script.js").read_bytes()
-READING = files("readtrack.page").joinpath("reading.js").read_bytes()
-# The versions of the script: for pages without a marked text, and for pages with one.
-VERSIONS = [sha256(script).hexdigest()[:8] for script in (PLAIN, PLAIN + READING)]
-VERSION_WITHOUT_TEXT, VERSION_WITH_TEXT = VERSIONS
-SCRIPTS = {VERSION_WITHOUT_TEXT: PLAIN, VERSION_WITH_TEXT: PLAIN + READING}
+COMMENT = re.compile(rb"^ *//.*\n", re.MULTILINE)
+
+
+def _part(name: str) -> bytes:
+    """Returns a part of the script, without the lines that are comments."""
+    return COMMENT.sub(b"", files("readtrack.page").joinpath(name).read_bytes())
+
+
+PLAIN = _part("script.js")
+READING = _part("reading.js")  # for pages with a marked text
+LIVE = _part("live.js")  # for pages whose dots are live
+
+
+def _script(*, has_text: bool, is_live: bool) -> bytes:
+    """Returns the script of a page."""
+    script = PLAIN
+    if has_text:
+        script += READING
+    if is_live:
+        script += LIVE
+    return script
+
+
+@cache
+def version(*, has_text: bool = False, is_live: bool = False) -> str:
+    """Returns the version of a page's script, by which browsers and caches keep it."""
+    return sha256(_script(has_text=has_text, is_live=is_live)).hexdigest()[:8]
+
+
+SCRIPTS = {
+    version(has_text=has_text, is_live=is_live): _script(has_text=has_text, is_live=is_live)
+    for has_text in (False, True)
+    for is_live in (False, True)
+}
 MOST_ELEMENTS = 200  # counts and dots of a page that its script keeps up to date
 END_OF_TOKEN = slice(-8, None)  # by which reading.js recognizes the mark of the page's text
 # The script's report on a text: seconds of engagement, and 1 if the text was read.
 STATE = re.compile("(?P<seconds>[0-9]{1,5}) (?P<is_read>[01])")
+# The script's report when it asks for dots alone. Nothing is counted.
+ASKS_FOR_DOTS = "live"
 ANSWER = "-"  # in place of a page's name in the answer to a script
 
 
@@ -56,6 +87,7 @@ class TokenPage(NamedTuple):
     elements: Sequence[Sequence[Any]]  # the fields of each Placeholder of a count or a dot
     text: Sequence[Any]  # subject and number of words of a marked text; empty without one
     is_counted: bool  # the server has counted the page's views when it sent the page
+    is_live: bool  # the script keeps its dots up to date
     made: int  # seconds since 1970
 
 
@@ -100,12 +132,13 @@ def token_of(
     text: Sequence[Any] = (),
     *,
     is_counted: bool = False,
+    is_live: bool = False,
 ) -> str:
     """Returns the token for the page's script; "" if the script would have nothing to do.
 
     `name` is that of the page. `elements` are its placeholders of counts and dots. `text` is the
     subject of a marked text and its number of words. `is_counted` says that the server has counted
-    the page's views.
+    the page's views, `is_live` that the script keeps its dots up to date.
     """
     has_subjects = not name.endswith("||")  # the last fields are the subjects of views and reads
     is_counted_by_script = conf.COUNT_BY != "server" and has_subjects
@@ -117,6 +150,7 @@ def token_of(
         elements=elements[:MOST_ELEMENTS],  # the script does not update further ones
         text=text,
         is_counted=is_counted,
+        is_live=is_live,
         made=int(time()),
     )
     return signing.dumps(page, salt=keys.salt("page"), compress=True)
@@ -139,10 +173,12 @@ def reading(state: str, text: Sequence[Any], *, made: int) -> Reading | None:
     return Reading(subject, least, seconds, is_read)
 
 
-def page_of(token: str) -> TokenPage | None:
-    """Returns the page with that token; None for a token that is not ours, or too old."""
+def page_of(token: str, *, max_age: int | None = None) -> TokenPage | None:
+    """Returns the page with that token; None for a token that is not ours, or older than `max_age`
+    (seconds).
+    """
     try:
-        return TokenPage(*signing.loads(token, salt=keys.salt("page"), max_age=conf.SCRIPT_AGE))
+        return TokenPage(*signing.loads(token, salt=keys.salt("page"), max_age=max_age))
     except (signing.BadSignature, TypeError, ValueError):
         # The last two for a token of another version of readtrack.
         return None

@@ -15,6 +15,7 @@ from readtrack.reports.dots import (
     reader_counts,
     unread,
     unread_counts,
+    unread_total,
 )
 from readtrack.reports.funnels import Stage, funnel
 from readtrack.reports.rankings import most_viewed, views_in
@@ -29,13 +30,15 @@ aunread = sync_to_async(unread)
 aunread_counts = sync_to_async(unread_counts)
 afirst_unread = sync_to_async(first_unread)
 aread_until = sync_to_async(read_until)
+aunread_total = sync_to_async(unread_total)
 areader_counts = sync_to_async(reader_counts)
 areader_series = sync_to_async(reader_series)
 
 __all__ = ["Point", "ReaderPoint", "Reading", "Stage", "Trend", "UniquesError"]
-__all__ += ["as_of", "reader_counts", "skips", "unread", "unread_counts", "views"]
+__all__ += ["as_of", "reader_counts", "skips", "unread", "unread_counts", "unread_total", "views"]
 __all__ += ["afirst_unread", "aread_until", "first_unread", "read_until"]
 __all__ += ["has_seen", "visitors", "visitors_together"]
 __all__ += ["breakdown", "funnel", "reading"]
 __all__ += ["most_viewed", "reader_series", "series", "trending", "views_in"]
-__all__ += ["areader_counts", "areader_series", "aunread", "aunread_counts", "aviews"]
+__all__ += ["areader_counts", "areader_series", "aunread", "aunread_counts"]
+__all__ += ["aunread_total", "aviews"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
+from itertools import islice
 from typing import Any
 
 from django.conf import settings
@@ -24,6 +25,8 @@ from readtrack.subjects import (
 )
 
 LATE = timedelta(hours=1)  # by which a row may be written before it is published, at most
+
+MOST_IN_TOTAL = 10_000  # objects of which a total is asked at once
 
 
 def unread(user: Any, objs: Iterable[AnyModel]) -> set[AnyModel]:
@@ -50,6 +53,22 @@ def unread_counts(user: Any, objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
     dots = [subject for obj, subject in subjects.items() if can_be_unread(obj)]
     items = page_state(dots=dots, reader=reader).unread
     return {obj: items.get(subject, 0) for obj, subject in subjects.items()}
+
+
+def unread_total(user: Any, objs: Iterable[Model] | type[Model]) -> int:
+    """Returns the number of new items in all of the objects together, in one round trip.
+
+    `objs` may be a model, for all of its rows, which takes a query. Otherwise it is as in
+    `unread_counts`, so with READ_STATE "bitmap" it is the number of objects with a dot. Raises
+    ValueError for more than MOST_IN_TOTAL objects.
+    """
+    rows: Iterable[Model] = objs._default_manager.all() if isinstance(objs, type) else listed(objs)
+    objects = list(islice(rows, MOST_IN_TOTAL + 1))
+    if len(objects) > MOST_IN_TOTAL:
+        raise ValueError(
+            f"A total is of {MOST_IN_TOTAL:,} objects at most: those that users follow."
+        )
+    return sum(unread_counts(user, objects).values())
 
 
 def read_until(user: Any, obj: Model) -> datetime | None:

@@ -22,6 +22,8 @@ class PageState(NamedTuple):
     views: dict[str, int]
     unread: dict[str, int]  # without subjects of which Redis gave no answer
     extra_results: list[Any]  # of the extra calls; empty while Redis is down
+    # The times of the last publications (µs) by subject; None unless they were asked for.
+    published: dict[str, int] | None = None
 
 
 class PageQuestion:
@@ -37,12 +39,14 @@ class PageQuestion:
         counts: Mapping[str, int | None] = {},
         dots: Sequence[str] = (),
         reader: readers.Reader | None = None,
+        has_times: bool = False,
     ) -> None:
         """Asks for the views of the subjects in `counts`, and for what is unread in `dots` for the
         reader.
 
         `counts` has SQL's views by subject, or None for views that are not loaded: these are read
-        from SQL now.
+        from SQL now. With `has_times` it also asks when the dots were last published to, unless
+        there is no reader.
         """
         # SQL is read before Redis. In the other order, a total could be settled in between, and
         # SQL's count would be added to it a second time.
@@ -51,11 +55,15 @@ class PageQuestion:
         self._unread: list[scripts.Call[dict[str, int]]] = []
         if reader is not None:
             self._unread = read_state.unread(reader, dots)
+        self._published: list[scripts.Call[dict[str, int]]] | None = None
+        if has_times and reader is not None:
+            self._published = read_state.last_published(dots)
 
     @property
     def calls(self) -> list[scripts.Call[Any]]:
         """The calls to Redis; none for a page without counts and dots."""
-        return [*self._totals, *self._unread]
+        # The times come before the dots, so that what is published in between is newer than both.
+        return [*self._totals, *(self._published or ()), *self._unread]
 
     def ask(self, *extra_calls: scripts.Call[Any]) -> None:
         """Runs the calls and the extra calls in one round trip. Does not raise if Redis fails."""
@@ -73,7 +81,8 @@ class PageQuestion:
         if a total is unsettled.
         """
         views = _merged_views(self._stored, _joined(self._totals))
-        return PageState(views, _highest(self._unread), [])
+        published = None if self._published is None else _joined(self._published)
+        return PageState(views, _highest(self._unread), [], published)
 
 
 def page_state(

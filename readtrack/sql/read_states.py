@@ -160,23 +160,26 @@ def delete(subjects: Sequence[str]) -> None:
     read_times.delete(subjects)
 
 
-def restore(tag: str) -> bool:
+def restore(tag: str) -> int | None:
     """Gives the Redis of a partition the read state that SQL has, and the ordinals of readers.
 
-    Returns False if it has begun meanwhile: another process was first. Raises redis.RedisError or
-    django.db.Error.
+    Returns the number of categories; None if it has begun meanwhile, because another process was
+    first. Raises redis.RedisError or django.db.Error.
     """
     copies.forget_ordinals(tag)
+    number_of_categories = 0
     following = 0  # no ordinal that SQL's copies have is given to a new reader
     for rows in _in_portions(tag):
+        number_of_categories += len(rows)
         for family, group in keys.by_tag(rows, lambda row: row.family).items():
             form = read_state.strategy_of(group[0].subject)
             if family in copies.FAMILIES_BY_ORDINAL:
                 following = max(following, *(form.capacity(copy.state) for copy in group))
             if not copies.restore(group):
-                return False
+                return None
     numbers = databases.rows(ReaderNumber).filter(tag=tag).values_list("name", "number")
-    return copies.restore_readers(tag, list(numbers), following=following)
+    is_restored = copies.restore_readers(tag, list(numbers), following=following)
+    return number_of_categories if is_restored else None
 
 
 def _in_portions(tag: str) -> Iterator[list[Copy]]:

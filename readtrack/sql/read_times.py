@@ -76,23 +76,25 @@ def _times(row: ReadTimes) -> dict[str, int]:
     return content
 
 
-def restore(tag: str) -> bool:
+def restore(tag: str) -> int | None:
     """Gives the Redis of a partition what SQL has of it.
 
-    Returns False if it has begun meanwhile: another process was first. Raises redis.RedisError or
-    django.db.Error.
+    Returns the number of keys; None if it has begun meanwhile, because another process was first.
+    Raises redis.RedisError or django.db.Error.
     """
     if not read_state.has_positions():
-        return True
+        return 0
+    restored = 0
     last = ""
     while True:
         rows = databases.rows(ReadTimes).filter(tag=tag, key__gt=last).order_by("key")
         portion = list(rows[:ROWS_AT_ONCE])
         if not portion:
-            return True
+            return restored
         last = portion[-1].key
         if not times.restore(tag, [TimesCopy(row.name, _times(row)) for row in portion]):
-            return False
+            return None
+        restored += len(portion)
 
 
 def delete(subjects: Iterable[str]) -> None:

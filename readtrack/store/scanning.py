@@ -5,21 +5,29 @@ from itertools import chain
 from typing import Any
 
 from readtrack.store import keys, scripts
+from readtrack.store.cluster import Cluster
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
 SCAN_COUNT = 1000  # keys looked at in one SCAN step, which scripts then work through
 
 
-def key_batches(pattern: str, progress: Callable[[int], object] = int) -> Iterator[list[str]]:
+def key_batches(
+    pattern: str, progress: Callable[[int], object] = int, *, tag: str = ""
+) -> Iterator[list[str]]:
     """Yields the names of the keys that match the pattern behind the prefix, one list a SCAN step.
 
     A name may come twice. `progress` is called with the number of keys looked at since the last
-    call. Raises redis.RedisError.
+    call. With the tag of a partition, only the server of the partition is asked. Raises
+    redis.RedisError.
     """
     client: Any = connect(patient=True)
     match = keys.matching(pattern)
-    cursor = None  # that of a cluster is a value of its own kind, but the last cursor is always 0
+    cursor: Any = (
+        None  # that of a cluster is a value of its own kind, but the last cursor is always 0
+    )
+    if tag and isinstance(client, Cluster):
+        cursor = client.scan_of([keys.unsettled(tag)])
     while cursor != 0:
         cursor, answer = client.scan(cursor or 0, match=match, count=SCAN_COUNT)
         progress(SCAN_COUNT)

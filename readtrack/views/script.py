@@ -14,7 +14,7 @@ from readtrack.conf import conf
 from readtrack.hits import origins, visitors
 from readtrack.hits.reading import Reading
 from readtrack.page import shown
-from readtrack.page.placeholders import PAGE, Placeholder
+from readtrack.page.placeholders import NEWS, OF_DOTS, PAGE, Placeholder
 from readtrack.request import Recorder, ScriptReport
 from readtrack.views import errors
 from readtrack.views.bodies import body_of
@@ -68,21 +68,40 @@ def _answer_report(request: HttpRequest) -> HttpResponse:
     if recorder is None or origins.is_foreign(request.META):
         return errors.not_our_page()
     report = _report_of(request)
-    page = shown.page_of(report.token) if report.token else None
+    page = _page_of(report)
     if page is None:
         return errors.not_our_page()
     _hand_over(request, recorder, page, report)
     request.META["HTTP_REFERER"] = report.referrer[:LONGEST_REFERRER]
     html: dict[str, str] = {}
-    for fields in page.elements:
-        placeholder = Placeholder(*fields)
+    for placeholder in _elements(page, report.state):
         html.update(dict.fromkeys(placeholder.element_keys, str(placeholder)))
     answer = {
         "html": html,
         "page": str(Placeholder(PAGE, shown.ANSWER)),
         "again": bool(recorder.views) and _has_new_cookie(request),
     }
+    if page.is_live:
+        answer["news"] = str(Placeholder(NEWS, shown.ANSWER))
+        answer["reads"] = bool(shown.parse(page.name).reads)
     return JsonResponse(answer)
+
+
+def _page_of(report: Report) -> shown.TokenPage | None:
+    """Returns the page that the script reports; None if its token is not ours, or too old to count."""
+    if not report.token:
+        return None
+    # Dots may be asked for as long as a tab is open.
+    max_age = None if report.state == shown.ASKS_FOR_DOTS else conf.SCRIPT_AGE
+    return shown.page_of(report.token, max_age=max_age)
+
+
+def _elements(page: shown.TokenPage, state: str) -> list[Placeholder]:
+    """Returns the placeholders of the counts and dots that the script fills in."""
+    elements = [Placeholder(*fields) for fields in page.elements]
+    if state == shown.ASKS_FOR_DOTS:
+        return [element for element in elements if element.kind in OF_DOTS]
+    return elements
 
 
 def _report_of(request: HttpRequest) -> Report:

@@ -11,6 +11,8 @@ from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from readtrack import reports, tracker
+from readtrack.page import shown
+from tests.browser.conftest import session
 from tests.browser.test_comments import KINDS, NAMES
 from tests.browser.test_reading import PERSON
 from tests.browser.urls import COMMENTS, POLICY, TEXTS, asked
@@ -159,3 +161,22 @@ def test_a_short_text_is_really_read(reader: Callable[[], Reader], post: Post) -
     page.window.act("key", {"type": "keyDown", "value": SHIFT}, {"type": "keyUp", "value": SHIFT})
     page.window.act("pointer", {"type": "pointerMove", "x": 20, "y": 20})
     assert comes_true(lambda: reports.reading(post).reads == 1)  # after five seconds
+
+
+def test_a_dot_comes_on_without_a_reload(
+    reader: Callable[[], Reader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for version, script in shown.SCRIPTS.items():
+        monkeypatch.setitem(shown.SCRIPTS, version, script.replace(b"19 * second", b"500"))
+    category = factories.category()
+    user = factories.user()
+    tracker.mark_read(user, [category])
+    page = reader()
+    page.window.goto(f"{page.site}/index/")
+    page.window.run(f"document.cookie = 'sessionid={session(user)}; path=/'")
+    page.opens("/live/?options=title")
+    tracker.mark_unread([category])
+    dots = "return document.querySelectorAll('.readtrack-dot').length"
+    assert comes_true(lambda: page.window.run(dots) == 1)
+    assert page.window.run("return document.title") == "(1)\u2060 Board"
+    page.window.run("document.cookie = 'sessionid=; path=/; max-age=0'")

@@ -19,6 +19,11 @@ PAGE = """{% load readtrack %}<!doctype html><title>Post</title>
 <p id="other">{% unread_dot other %}</p>
 <a id="list" href="/index/">List</a>{% readtrack_script %}"""
 
+LIVE = """{% load readtrack %}<!doctype html><title>Board</title><link rel="icon" href="data:,">
+{% for category in categories %}<p id="dot{{ category.pk }}">{% unread_dot category %}</p>{% endfor %}
+<a id="turbo" href="/live-too/">Too</a>
+{% if options == "title" %}{% readtrack_script live=True title=True badge=True %}{% else %}{% readtrack_script live=True %}{% endif %}"""
+
 TEXT = """{% load readtrack %}<!doctype html><title>Text</title><link rel="icon" href="data:,">{{ script|safe }}
 <style>body { width: 30em; line-height: 1.5 }</style>
 {{ comment|safe }}{% readtrack_text post selector %}{{ text|linebreaks }}{% endreadtrack_text %}<footer>About us</footer>{% readtrack_script %}"""
@@ -110,6 +115,15 @@ def commented(request: Any, pk: int = 0) -> HttpResponse:
     return HttpResponse(engines["django"].from_string(COMMENTED).render(context, request))
 
 
+def live(request: Any) -> HttpResponse:
+    """The dots of all categories. With ?read= it puts one of them out."""
+    categories = Category.objects.order_by("pk")
+    if "read" in request.GET:
+        request.readtrack.read(categories.get(pk=request.GET["read"]))
+    context = {"categories": categories, "options": request.GET.get("options", "")}
+    return HttpResponse(engines["django"].from_string(LIVE).render(context, request))
+
+
 def token(request: Any, post: Post) -> str:
     assert post.category
     return page_token(request, views=[post], reads=[post.category])
@@ -174,6 +188,9 @@ urlpatterns = [
     path("text/<int:pk>/", text),
     path("commented/<int:pk>/", commented),
     path("commented/", commented),
+    path("live/", live),
+    path("live-too/", live),
+    path("live-shared/", shared_page(live)),
     path("index/", index),
     path("boosted/", boosted),
     path("boosted-4/", boosted_4),

@@ -136,6 +136,7 @@ def test_text_keys_are_taken_as_they_are(tables: Tables) -> None:
     assert reports.views([Product.objects.get()]) == {product: 3}
 
 
+@pytest.mark.usefixtures("new_redis")
 def test_a_dry_run_says_the_same_and_writes_nothing(tables: Tables, redis: Redis) -> None:
     tables.create()
     tables.hit(tables.count(Post, factories.post().pk, 3), "192.0.2.1")

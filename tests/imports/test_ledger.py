@@ -85,6 +85,7 @@ def test_sql_is_the_base_of_a_subject_that_redis_lacks(record: Import) -> None:
     assert Post.objects.get().view_count == 1001
 
 
+@pytest.mark.usefixtures("new_redis")
 def test_an_empty_batch_only_moves_the_position(record: Import, redis: Redis) -> None:
     ledger.add(record, Batch(), position=100)
     assert redis.keys() == []

@@ -347,6 +347,7 @@ def test_visitors_are_added_where_the_strategy_can(
 
 
 @pytest.mark.usefixtures("post")
+@pytest.mark.usefixtures("new_redis")
 def test_old_views_leave_no_trace_in_trends_or_hours(write: Write, redis: Redis) -> None:
     take(write(line()))
     own = {
@@ -354,6 +355,7 @@ def test_old_views_leave_no_trace_in_trends_or_hours(write: Write, redis: Redis)
         "flush:full",
         "flush:last",
         "flush:partitions",
+        "reads:began",
         f"import:{Import.objects.get().source}",
     }
     assert {*redis.keys()} - own == {"views:total:site.post:1", "views:hll:site.post:1"}
@@ -566,6 +568,7 @@ def test_times_can_be_left_out(write: Write) -> None:
 
 
 @pytest.mark.usefixtures("post")
+@pytest.mark.usefixtures("new_redis")
 def test_a_dry_run_says_the_same_and_writes_nothing(write: Write, redis: Redis) -> None:
     path = write(line(), line(), line(address="192.0.2.2"))
     dry = take(path, dry_run=True)

@@ -363,11 +363,11 @@ def test_the_script_and_the_dots_are_readable_and_change_nothing(
 VERSIONS = [
     ("", False),
     ("00000000", False),
-    (f"{shown.VERSIONS[0]}&x", False),
-    (f"v={shown.VERSIONS[0]}", False),
-    (shown.VERSIONS[0].upper() + "!", False),
-    (shown.VERSIONS[0][:7], False),
-    *((version, True) for version in shown.VERSIONS),
+    (f"{shown.version()}&x", False),
+    (f"v={shown.version()}", False),
+    (shown.version().upper() + "!", False),
+    (shown.version()[:7], False),
+    *((version, True) for version in shown.SCRIPTS),
 ]
 
 

@@ -11,9 +11,11 @@ from readtrack import tracker
 from readtrack.hits import readers
 from readtrack.hits.readers import Reader
 from readtrack.reports.page_state import page_state
-from readtrack.store import connection, keys, read_state, scripts
+from readtrack.store import connection, events, keys, read_state, scripts
 from readtrack.store.read_state import Publication
 from tests.support import factories, forum
+
+pytestmark = pytest.mark.django_db
 
 ONE, TWO = "site.thread:1", "site.thread:2"
 BOARD, OTHER_BOARD, FORUM = "site.board:1", "site.board:2", "site.forum:1"
@@ -102,7 +104,7 @@ def test_a_page_that_began_in_the_very_moment_of_a_publication_did_not_show_it(
     ann: Reader,
 ) -> None:
     publish(reply(ONE, 1))
-    published = scripts.run(forum.positions().last_published(ONE))
+    published = scripts.run(forum.positions().last_published([ONE]))[ONE]
     assert now() - 1_000_000 < published <= now()
     assert read(ann, ONE, as_of=published) == set()
     assert unread(ann, ONE) == [1]
@@ -365,3 +367,28 @@ def positions_of(redis: Redis, reader: Reader) -> list[str]:
     """Returns the keys of the reader's positions."""
     names = raw_keys(redis, f"positions*:site.thread:{read_state.field(reader)}")
     return [name for name in names if keys.parse(name)[0] is keys.positions]
+
+
+def test_the_last_publications_of_threads_are_known() -> None:
+    publish(reply(ONE, 1))
+    first = ChainMap(*scripts.run_all(*read_state.last_published([ONE, TWO])))
+    assert [*first] == [ONE]
+    publish(reply(ONE, 2))
+    [second] = scripts.run_all(*read_state.last_published([ONE]))
+    assert second[ONE] > first[ONE]
+
+
+def test_an_event_tells_of_a_publication_once(settings: Any) -> None:
+    settings.READTRACK = {**settings.READTRACK, "EVENTS": "/readtrack/events/"}
+    with connection.connect(patient=True).pubsub() as subscription:  # type: ignore[no-untyped-call]
+        subscription.subscribe(events.channel())
+        publish(reply(ONE, 1))
+        publish(reply(ONE, 1))  # sent again, so it changes nothing
+        texts = []
+        for _ in range(3):
+            message = subscription.get_message(timeout=1)
+            if message is not None and message["type"] == "message":
+                texts.append(message["data"].decode())
+    [call] = read_state.last_published([ONE])
+    told = [events.parse(text) for text in texts]
+    assert told == [events.Publication("", ONE, scripts.run(call)[ONE])]

@@ -17,9 +17,11 @@ from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
 from readtrack.store import clock, keys
 from readtrack.store.buffer import hit_buffer
+from readtrack.store.events import Publication, Subscription, channel
 from readtrack.subjects import subject_of
 from tests.conftest import use_redis
 from tests.support import factories
+from tests.support.waiting import comes_true
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "howto" / "redis.md"
 RULE = re.compile(r"ACL SETUSER readtrack on >password(.*?)```", re.DOTALL)
@@ -62,6 +64,7 @@ def valkey(settings: Settings) -> Iterator[Valkey]:
         {"UNIQUE": "daily", "READERS": "ordinal", "ANONYMOUS": "hash", "UNIQUE_DAYS": 7},
         {"UNIQUE": "bitmap", "ANONYMOUS_READERS": True, "DIMENSIONS": ["device", "referrer"]},
         {"IDLE_DAYS": 1, "PARTITIONS": 16, "READERS": "ordinal", "READ_STATE": "sequence"},
+        {"EVENTS": "/events/"},
     ],
     ids=str,
 )
@@ -100,6 +103,20 @@ def test_everything_works_with_the_rights_that_the_documentation_lists(
         "warning",
     }
     post.delete()
+
+
+@pytest.mark.django_db
+def test_a_server_of_events_works_with_these_rights(valkey: Valkey, settings: Settings) -> None:
+    settings.READTRACK = {"EVENTS": "/events/"}
+    heard: list[Publication] = []
+    subscription = Subscription(heard.append)
+    subscription.start()
+    with Redis.from_url(valkey.url) as client:
+        assert comes_true(lambda: client.pubsub_numsub(channel())[0][1] == 1)
+    category = factories.category()
+    tracker.mark_unread([category])
+    assert comes_true(lambda: [each.subject for each in heard] == [subject_of(category)])
+    subscription.end()
 
 
 def test_every_command_of_a_script_is_among_the_rights() -> None:

@@ -23,6 +23,7 @@ PATHS = {
     "tests/store/test_partitions.py": "every operation with several numbers of partitions",
     "tests/store/test_sentinel.py": "failovers",
     "tests/store/test_waiting.py": "servers that answer late",
+    "tests/test_live.py": "servers of events",
     "tests/test_locale.py": "all texts in all languages",
     "tests/test_tasks.py": "Celery's worker",
     "tests/unread/test_races.py": "races",

@@ -25,6 +25,7 @@ http {{
   proxy_cache_path pages keys_zone=pages:1m;
   server {{
     listen 127.0.0.1:{port};
+    {locations}
     location / {{
       proxy_pass {site};
       proxy_set_header Host $http_host;
@@ -38,10 +39,21 @@ http {{
 """
 
 
+# As docs/howto/live.md has it.
+EVENTS = """
+    location /events/ {{
+      proxy_pass {events};
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_buffering off;
+    }}
+"""
+
+
 @contextmanager
-def nginx(site: str) -> Iterator[str]:
-    """Starts nginx in front of the site. Yields its URL. Skips the test where there is none, save
-    in CI.
+def nginx(site: str, *, events: str = "") -> Iterator[str]:
+    """Starts nginx in front of the site, and of the server of its events. Yields its URL. Skips the
+    test where there is none, save in CI.
     """
     program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin") or ""
     if not program:
@@ -50,7 +62,9 @@ def nginx(site: str) -> Iterator[str]:
     with TemporaryDirectory() as name:
         port, folder = free_port(), Path(name)
         user = "user root;" if os.geteuid() == 0 else ""
-        (folder / "nginx.conf").write_text(CONFIGURATION.format(port=port, site=site, user=user))
+        locations = EVENTS.format(events=events) if events else ""
+        configuration = CONFIGURATION.format(port=port, site=site, user=user, locations=locations)
+        (folder / "nginx.conf").write_text(configuration)
         command = [program, "-p", name, "-c", "nginx.conf", "-e", "stderr"]
         child = Child(command, log=folder / "log", folder=folder)
         try:

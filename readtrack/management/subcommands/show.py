@@ -126,7 +126,7 @@ def _stored(obj: Model) -> row_counts.RowCounts:
 def _in_redis(obj: Model) -> InRedis:
     """Returns what Redis answers about the object, or why it does not answer."""
     subject = subject_of(obj)
-    published_call = read_state.strategy_of(subject).last_published(subject)
+    published_call = read_state.strategy_of(subject).last_published([subject])
     try:
         [totals, published] = scripts.run_all(
             counters.totals([subject]), published_call, patient=True
@@ -136,7 +136,7 @@ def _in_redis(obj: Model) -> InRedis:
             readers = read_state.count_readers([subject], patient=True).get(subject)
     except (connection.RedisError, OSError) as error:
         return InRedis(error=one_line(f"{type(error).__name__}: {error}"))
-    return InRedis(total=totals.get(subject), readers=readers, published=published)
+    return InRedis(total=totals.get(subject), readers=readers, published=published.get(subject, 0))
 
 
 def _lines_of_counts(obj: Model, stored: row_counts.RowCounts, in_redis: InRedis) -> Iterator[Line]:

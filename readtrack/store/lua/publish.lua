@@ -8,12 +8,14 @@
 -- Redis is not restored, nothing is published.
 -- KEYS: when this Redis began to know publications, keys of read state that changed;
 --       per category: state, published, sent, states of the other kinds; at the end, for authors given by name: readers
--- ARGV: number of categories, number of keys per category, how long the token of a publication is kept (s);
+-- ARGV: number of categories, number of keys per category, how long the token of a publication is kept (s), channel of
+--       events or '';
 --       per category: number of items, author or '', 1 if the category is the author's own text, token or ''
 -- Returns: our time (µs), 0 if this Redis has not begun
-local SHARED_KEYS, SHARED_ARGUMENTS, ARGUMENTS_PER_CATEGORY = 2, 3, 4
+local SHARED_KEYS, SHARED_ARGUMENTS, ARGUMENTS_PER_CATEGORY = 2, 4, 4
 local began_key, changed = KEYS[1], KEYS[2]
 local categories, keys_per_category = tonumber(ARGV[1]), tonumber(ARGV[2])
+local channel = ARGV[4]
 local readers = KEYS[SHARED_KEYS + categories * keys_per_category + 1]
 
 local time = call('TIME')
@@ -44,5 +46,7 @@ for index = 0, categories - 1 do
     token = token,
     now = now,
   })
+  -- An event that is refused, for want of a right, must not keep the category from being unread.
+  if channel ~= '' then redis.pcall('PUBLISH', channel, published .. ' ' .. now) end
 end
 return now

@@ -7,8 +7,8 @@
 --       without an author), states in other forms
 -- ARGV: how long a publication can be unread (µs), number of threads, keys per thread, lifetime of publications (s),
 --       lifetime of a token (s), most publications of a thread, most positions of a reader, what the keys of boards'
---       lists begin with, most threads of a list;
---       per thread: its key, what is published (a post, or '' if that is not known), number of items, token or '',
+--       lists begin with, most threads of a list, channel of events or '';
+--       per thread: its key, its name in events, what is published (a post, or '' if that is not known), number of items, token or '',
 --       1 with an author, 1 if the thread is the author's own text, number of boards; these boards
 -- Returns: our time (µs); if all of it was sent before, that of the last one; 0 if this Redis has not begun
 local call = redis.call
@@ -16,6 +16,7 @@ local began_key, changed, started_key = KEYS[1], KEYS[2], KEYS[3]
 local kept_for, threads, keys_per_thread = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local news_life, token_life, most_publications = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
 local most_positions, board_prefix, most_threads = tonumber(ARGV[7]), ARGV[8], tonumber(ARGV[9])
+local channel = ARGV[10]
 local positions_life = news_life
 
 local time = call('TIME')
@@ -76,26 +77,29 @@ local function publish(thread, boards)
   end
   add(thread.news, thread.published, thread.items, published_at)
   place(thread.news, thread.key, published_at)
+  -- An event that is refused, for want of a right, must not keep the thread from being unread.
+  if channel ~= '' then redis.pcall('PUBLISH', channel, thread.event .. ' ' .. text_of(published_at)) end
   return now
 end
 
-local first_key, argument = 4, 10
+local first_key, argument = 4, 11
 local last_sent = 0
 for _ = 1, threads do
   local last_key = first_key + keys_per_thread - 1
-  local key, published, items, token, has_author, is_own, boards = unpack(ARGV, argument, argument + 6)
-  local last_argument = argument + 6 + boards
+  local key, event, published, items, token, has_author, is_own, boards = unpack(ARGV, argument, argument + 7)
+  local last_argument = argument + 7 + boards
   call('UNLINK', unpack(KEYS, first_key + 3, last_key))
   local sent_at = publish({
     news = KEYS[first_key],
     sent = KEYS[first_key + 1],
     author = has_author == '1' and KEYS[first_key + 2],
     key = key,
+    event = event,
     published = published,
     items = tonumber(items),
     token = token,
     is_own = is_own == '1',
-  }, {unpack(ARGV, argument + 7, last_argument)})
+  }, {unpack(ARGV, argument + 8, last_argument)})
   last_sent = math.max(last_sent, sent_at)
   first_key = last_key + 1
   argument = last_argument + 1

@@ -26,8 +26,9 @@ from readtrack.store.scripts import Call
 
 __all__ = ["ROWS", "STRATEGIES", "Boards", "NewsOfReader", "PageTime", "Positions", "Publication"]
 __all__ += ["Strategy", "begin", "count_readers", "field", "fill", "forget", "has_positions"]
-__all__ += ["kept_for", "known_since", "knows_readers", "marks", "not_begun", "number"]
-__all__ += ["positions_of", "publish", "remove", "strategy_of", "take_over", "unpublish", "unread"]
+__all__ += ["kept_for", "known_since", "knows_readers", "last_published", "marks", "not_begun"]
+__all__ += ["number", "positions_of", "publish", "remove", "strategy_of", "take_over", "unpublish"]
+__all__ += ["unread"]
 
 
 def unread(reader: Reader, subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
@@ -107,6 +108,18 @@ def unpublish(subjects: Sequence[str], *, post: str, token_start: str) -> list[C
         for portion in scripts.parted(group):
             calls += strategy.unpublish(portion, post=post, token_start=token_start)
     return calls
+
+
+def last_published(subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
+    """Returns calls that read the times of the last publications (µs by Redis's clock), by subject.
+
+    Leaves out the categories to which nothing was published as far as Redis knows.
+    """
+    return [
+        strategy.last_published(portion)
+        for strategy, group in _by_strategy(subjects).items()
+        for portion in scripts.parted(group)
+    ]
 
 
 def fill(subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:

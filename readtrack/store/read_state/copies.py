@@ -176,7 +176,7 @@ def mark_all_changed(tag: str) -> None:
     Raises redis.RedisError.
     """
     client: Any = connect(patient=True)
-    for key_names in scanning.key_batches(f"{keys.published.family}{tag}:*"):
+    for key_names in scanning.key_batches(f"{keys.published.family}{tag}:*", tag=tag):
         subjects: dict[str, None] = {}
         for name in key_names:
             row, parts = keys.parse(name)
@@ -192,7 +192,7 @@ def mark_all_changed(tag: str) -> None:
 
 def mark_all_times_changed(tag: str) -> None:
     """Notes that all keys of positions of a partition changed. Raises redis.RedisError."""
-    for key_names in scanning.key_batches(f"{keys.positions.family}*{tag}:*"):
+    for key_names in scanning.key_batches(f"{keys.positions.family}*{tag}:*", tag=tag):
         of_tag = []
         for name in key_names:
             row, parts = keys.parse(name)
@@ -227,7 +227,7 @@ def forget_ordinals(tag: str) -> None:
     A snapshot may have given numbers to readers that belong to others. Raises redis.RedisError.
     """
     _remove_unless_begun(tag, ordinals.all_hashes(tag))
-    for key_names in scanning.key_batches(f"{keys.ordinal_read_bits.family}{tag}:*"):
+    for key_names in scanning.key_batches(f"{keys.ordinal_read_bits.family}{tag}:*", tag=tag):
         by_ordinal = []
         for name in key_names:
             row, parts = keys.parse(name)

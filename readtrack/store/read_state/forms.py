@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from readtrack.conf import READER_BITS, conf
 from readtrack.hits import readers
 from readtrack.hits.readers import Reader
-from readtrack.store import clock, keys, scripts
+from readtrack.store import clock, events, keys, scripts
 from readtrack.store.read_state import ordinals
 from readtrack.store.scripts import Call
 
@@ -159,7 +159,12 @@ class Strategy:
         outdated_rows = [row for row in ROWS if row is not state_row]
         key_names = [keys.reads_began(tag), keys.reads_changed(tag)]
         keys_per_category = 3 + len(outdated_rows)
-        arguments: list[str | int] = [len(publications), keys_per_category, keys.sent.ttl]
+        arguments: list[str | int] = [
+            len(publications),
+            keys_per_category,
+            keys.sent.ttl,
+            events.channel(),
+        ]
         for publication in publications:
             subject = publication.subject
             key_names += [state_row(subject), keys.published(subject), keys.sent(subject)]
@@ -176,9 +181,13 @@ class Strategy:
             key_names.append(keys.readers(tag))
         return Call(f"publish_{self.name}", key_names, arguments, int)
 
-    def last_published(self, subject: str) -> Call[int]:
-        """Reads the time of the category's last publication (µs); 0 if it is not known any more."""
-        return Call("GET", [keys.published(subject)], (), lambda time: int(time or 0))
+    def last_published(self, subjects: Sequence[str]) -> Call[dict[str, int]]:
+        """Reads the times of the last publications (µs by Redis's clock), by subject.
+
+        Leaves out the categories to which nothing was published as far as Redis knows.
+        """
+        key_names = [keys.published(subject) for subject in subjects]
+        return Call("MGET", key_names, (), partial(times_by_subject, subjects), absent={})
 
     def unpublish(self, subjects: Sequence[str], *, post: str, token_start: str) -> list[Call[int]]:
         """Takes publications of the post back, whose tokens begin so.
@@ -310,6 +319,12 @@ class Sequences(Strategy):
             published = next(counters)  # the first four bytes
             counts[subject] = sum(seen > published for seen in counters)
         return counts
+
+
+def times_by_subject(subjects: Sequence[str], answer: Sequence[bytes | None]) -> dict[str, int]:
+    """Returns the times (µs) by subject, without the subjects that have none."""
+    times = zip(subjects, answer, strict=True)
+    return {subject: int(time) for subject, time in times if time is not None}
 
 
 def _counters(state: bytes, length: int) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.hits.readers import Reader
-from readtrack.store import keys, scripts
+from readtrack.store import events, keys, scripts
 from readtrack.store.read_state import ordinals
 from readtrack.store.read_state.forms import (
     ROWS,
@@ -25,6 +25,7 @@ from readtrack.store.read_state.forms import (
     Strategy,
     counted,
     marked,
+    times_by_subject,
 )
 from readtrack.store.scripts import Call
 
@@ -122,6 +123,7 @@ class Positions(Strategy):
             MOST_POSITIONS,
             self.board_prefix(tag),
             MOST_THREADS,
+            events.channel(),
         ]
         for publication in publications:
             subject = publication.subject
@@ -132,6 +134,7 @@ class Positions(Strategy):
             key_names += [row(subject) for row in ROWS]
             arguments += [
                 key_in(subject),
+                keys.published(subject),
                 publication.post,
                 publication.items,
                 publication.token,
@@ -142,9 +145,10 @@ class Positions(Strategy):
             ]
         return Call("publish_positions", key_names, arguments, int)
 
-    def last_published(self, subject: str) -> Call[int]:
-        arguments = (0, 0, "WITHSCORES")
-        return Call("ZREVRANGE", [keys.thread_news(subject)], arguments, _last_time)
+    def last_published(self, subjects: Sequence[str]) -> Call[dict[str, int]]:
+        key_names = [keys.thread_news(subject) for subject in subjects]
+        decode = partial(times_by_subject, subjects)
+        return Call("last_news", key_names, (), decode, absent={})
 
     def unpublish(self, subjects: Sequence[str], *, post: str, token_start: str) -> list[Call[int]]:
         return [Call("ZREM", [keys.thread_news(subject)], (post,), int) for subject in subjects]
@@ -384,17 +388,6 @@ def _can_have(reader: Reader) -> int:
 def _marked_board(subject: str, answer: Any) -> tuple[str, ...]:
     """Returns the board in a tuple if the script marked it; none for the subject ""."""
     return (subject,) if subject and int(answer) else ()
-
-
-def _last_time(answer: Sequence[Any]) -> int:
-    """Returns the time of a thread's last publication (µs); 0 for a thread without publications.
-
-    The numbers of its boards stand in the place of times.
-    """
-    last = scripts.pairs(answer)
-    if not last or last[0][1] <= LAST_BOARD:
-        return 0
-    return last[0][1]
 
 
 def _news(answer: Sequence[Any] | None) -> NewsOfReader:
