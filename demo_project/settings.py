@@ -59,6 +59,7 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "readtrack",
     "demo_project.blog",
+    "demo_project.forum",
 ]
 MIDDLEWARE = [
     "demo_project.blog.hits.noting_hits",
@@ -99,6 +100,10 @@ READTRACK: dict[str, object] = {
     "FLUSH_INTERVAL": FLUSH_EVERY,
     "DIMENSIONS": ["device", "referrer", "country"],
     "COUNTRY_HEADER": "CF-IPCountry",  # the simulated visitors send it, as a proxy would
+    "MODELS": {
+        "forum.Thread": {"read_state": "positions", "boards": ["board"]},
+        "forum.Reply": {"news_for": ["thread"], "news_author": "author"},
+    },
 }
 
 CELERY_BROKER_URL = os.environ.get(

@@ -10,6 +10,7 @@ from django.views.generic import RedirectView
 
 urlpatterns = [
     path("", include("demo_project.blog.urls")),
+    path("forum/", include("demo_project.forum.urls")),
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),

@@ -79,10 +79,11 @@ class Conf:
     ADDRESS_HEADER: str = "X-Forwarded-For"  # header in which your proxies name the visitor's address, such as "Forwarded" (RFC 7239)
 
     # Models that are not yours to change
-    MODELS: Mapping[str, Any] = {}  # "app.Model" -> {"counted": True, "news_for": ["field"], "news_author": "field", "is_news": "path of a function", "read_state": True}, or some of these
+    MODELS: Mapping[str, Any] = {}  # "app.Model" -> {"counted": True, "news_for": ["field"], "news_author": "field", "is_news": "path of a function", "read_state": True or "positions" or another form, "boards": ["field"], "is_public": "path of a function"}, or some of these
 
     # Unread dots
     READ_STATE: Literal["bitmap", "sequence"] = "bitmap"  # sequence: 4 bytes a reader, which also tell "3 new"
+    READ_DAYS: int = 90  # days for which the form "positions" of MODELS knows publications; what is older counts as read
     READERS: Literal["auto", "id", "ordinal"] = "auto"  # a reader's position: the user id, or by order of coming
     MAX_READER: int = 100_000_000  # highest position of a reader (sequence: 1/32 of it): 12.5 MB a category at most
     START_AS_READ: bool = False  # a new account begins with every category read, in place of none

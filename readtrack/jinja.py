@@ -13,8 +13,10 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.runtime import Context
 
+from readtrack import reports
 from readtrack.page import honeypot, tags
 from readtrack.page.placeholders import COUNT, DOT, EXACT, UNREAD, WORDS, Placeholder
+from readtrack.page.stream import asked
 
 
 class ReadTrackExtension(Extension):
@@ -29,6 +31,7 @@ class ReadTrackExtension(Extension):
             read_count=tags.read_count,
             unread_dot=_placing(DOT),
             unread_count=_placing(UNREAD),
+            first_unread=first_unread,
             readtrack_honeypot=honeypot.link,
             readtrack_panel=pass_context(tags.panel),
             readtrack_text=readtrack_text,
@@ -74,6 +77,13 @@ def _placing(*options: str) -> Callable[..., SafeString]:
         return tags.html_of(Placeholder.of(option, obj), context)
 
     return place
+
+
+@pass_context
+def first_unread(context: Context, rows: Any, of: Any = None, written: str = "") -> Any:
+    """`{% set post = first_unread(thread.posts) %}` is the first post that is new to the user."""
+    user = tags.user_of(context)
+    return asked(lambda: reports.first_unread(user, rows, of=of, written=written))
 
 
 @pass_context

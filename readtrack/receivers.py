@@ -2,7 +2,7 @@
 commit, and for users who sign in.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -20,15 +20,18 @@ from readtrack.sql import archive, deletions, read_states
 from readtrack.store import read_state
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import (
+    board_paths,
     has_read_state,
     is_counted,
     is_news_by_registry,
+    label_of,
     news_links,
     owner,
     subject_of,
     subject_of_row,
 )
 from readtrack.unread import publishing, signing_in
+from readtrack.unread.boards import place_on_commit
 from readtrack.unread.starting import start_reader
 
 
@@ -48,6 +51,8 @@ def connect() -> None:
             post_delete.connect(on_delete, sender=model, dispatch_uid="readtrack.on_delete")
         if is_owner and is_counted(model):
             pre_save.connect(before_insert, sender=model, dispatch_uid="readtrack.before_insert")
+        if board_paths(model):
+            post_save.connect(on_move, sender=model, dispatch_uid="readtrack.on_move")
 
 
 def _connect_news(model: type[Model]) -> None:
@@ -84,6 +89,24 @@ def on_sign_up(
             logger.error("Redis failed, so dots of the new user %s stay on.", instance.pk)
 
     transaction.on_commit(start, using=using, robust=True)
+
+
+def on_move(
+    sender: type[Model],
+    instance: Model,
+    *,
+    created: bool,
+    raw: bool,
+    using: str,
+    update_fields: Collection[str] | None,
+    **kwargs: Any,
+) -> None:
+    """Receives post_save of a row that is in boards, and places a changed one in them on commit."""
+    if created or raw:
+        return
+    field_names = {path.partition("__")[0] for path in board_paths(sender)}
+    if update_fields is None or field_names.intersection(update_fields):
+        place_on_commit(instance, using=using)
 
 
 def on_sign_in(sender: Any, request: Any, user: Any, **kwargs: Any) -> None:
@@ -198,7 +221,8 @@ def _category_at(field: Any, key: Any, *, using: str) -> list[str]:
     """Returns the subject of the category that a foreign key with that value leads to, in a list;
     an empty one without a category.
     """
-    if key is None or not read_state.strategy_of("").has_numbers:
+    form = read_state.strategy_of(label_of(field.related_model))
+    if key is None or not form.has_numbers:
         return []
     if field.target_field.primary_key:
         return [subject_of_row(field.related_model, key)]

@@ -22,8 +22,15 @@ class ModelOptions:
     news_author: str | None = None
     # Path of a function that takes a row, and returns True if it is news. None: as `news_for`.
     is_news: str | None = None
-    # Its objects have read state although no `news_for` leads to them.
+    # Its objects have read state although no `news_for` leads to them. True for the form of the
+    # setting READ_STATE, else the name of a form.
     read_state: bool | str = False
+    # Paths of foreign keys that lead to the boards of a row, which have a dot if a row in them is
+    # unread: ("board", "board__forum"). For the form "positions".
+    boards: tuple[str, ...] = ()
+    # Path of a function that takes a row, and returns True if everybody may see it, so that it gives
+    # its boards a dot.
+    is_public: str | None = None
 
 
 KEYS = tuple(ModelOptions.__dataclass_fields__)
@@ -48,12 +55,18 @@ def _options(entry: Any) -> ModelOptions:
     field_names = entry.get("news_for")
     if isinstance(field_names, (list, tuple)):
         news_for = tuple(field_names)
+    paths = entry.get("boards")
+    boards: tuple[str, ...] = ()
+    if isinstance(paths, (list, tuple)):
+        boards = tuple(path for path in paths if isinstance(path, str))
     return ModelOptions(
         counted=entry.get("counted") is True,
         news_for=news_for,
         news_author=_text(entry.get("news_author")),
         is_news=_text(entry.get("is_news")),
         read_state=entry.get("read_state", False),
+        boards=boards,
+        is_public=_text(entry.get("is_public")),
     )
 
 

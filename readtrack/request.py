@@ -15,6 +15,7 @@ from readtrack.hits.reading import Reading
 from readtrack.subjects import (
     check_stage,
     has_read_state,
+    is_board,
     is_counted,
     subject_of,
     why_no_read_state,
@@ -93,7 +94,8 @@ class Recorder:
             return
         if is_counted(obj.__class__):
             self.view(obj)
-        if has_read_state(obj.__class__):
+        # The page of a board lists its threads, which nobody has read by that.
+        if has_read_state(obj.__class__) and not is_board(obj.__class__):
             self.read(obj)
 
 

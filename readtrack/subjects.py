@@ -178,6 +178,8 @@ def _configured_models() -> _ConfiguredModels:
     for model in apps.get_models():
         for field in news_links(model):
             with_read_state.add(_counting_model(field.related_model)._meta.label_lower)
+        for board in board_paths(model).values():
+            with_read_state.add(_counting_model(board)._meta.label_lower)
     return _ConfiguredModels(
         counted={label for label, options in options_by_label if options.counted},
         with_read_state=with_read_state,
@@ -263,6 +265,11 @@ def has_read_state(model: type[Model]) -> bool:
     return label_of(model) in _configured_models().with_read_state
 
 
+def is_board(model: type[Model]) -> bool:
+    """Returns True if rows of other models are in the objects of the model, by `boards` in MODELS."""
+    return label_of(model) in thread_labels()
+
+
 def can_be_unread(obj: Model) -> bool:
     """Returns True if a dot may be shown for the object.
 
@@ -322,6 +329,65 @@ def news_links(model: type[Model]) -> list[Any]:
             if isinstance(field, (ForeignKey, ManyToManyField)):
                 links.append(field)
     return links
+
+
+def board_paths(model: type[Model]) -> dict[str, type[Model]]:
+    """Returns the models of the boards that the model's rows are in, by the path that leads there.
+
+    The paths are those of `boards` in MODELS, as in {"board": Board, "board__forum": Forum}. A path
+    that leads nowhere is left out; a check reports it.
+    """
+    boards: dict[str, type[Model]] = {}
+    options = registry().get(model._meta.label_lower)
+    for path in options.boards if options else ():
+        board = _model_at(model, path)
+        if board is not None:
+            boards[path] = board
+    return boards
+
+
+def _model_at(model: type[Model], path: str) -> type[Model] | None:
+    """Returns the model that a path of foreign keys leads to; None for any other path."""
+    found = model
+    for name in path.split("__"):
+        try:
+            field = found._meta.get_field(name)
+        except FieldDoesNotExist:
+            return None
+        if not isinstance(field, ForeignKey):
+            return None
+        found = field.related_model
+    return found
+
+
+@cached_setting()
+def thread_labels() -> dict[str, list[str]]:
+    """Returns the labels of the models whose rows are in boards, by the label of the boards' model."""
+    labels: dict[str, list[str]] = {}
+    for label in registry():
+        model = model_with_label(label)
+        if model is None:
+            continue
+        for board in board_paths(model).values():
+            labels_of_board = labels.setdefault(label_of(board), [])
+            if label_of(model) not in labels_of_board:
+                labels_of_board.append(label_of(model))
+    return labels
+
+
+def is_public(row: Model) -> bool:
+    """Returns True unless MODELS names a function that says that not everybody may see the row."""
+    path = _option_of(row.__class__, "is_public")
+    if not path:
+        return True
+    return says_true(
+        path, lambda: import_string(path)(row), otherwise="the row gives its boards no dot"
+    )
+
+
+def has_private_rows(model: type[Model]) -> bool:
+    """Returns True if MODELS names a function that says which rows everybody may see."""
+    return bool(_option_of(model, "is_public"))
 
 
 def _option_of(model: type[Model], name: str) -> Any:

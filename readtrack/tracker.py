@@ -1,7 +1,7 @@
 """Functions by which a site changes counts and read state."""
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from time import perf_counter
 from typing import Any
 
@@ -119,23 +119,71 @@ def mark_read(user: Any, objs: Iterable[Model], *, as_of: int | None = None) -> 
 
 
 def mark_all_read(
-    user: Any, objs: type[Model] | Iterable[Model], *, as_of: int | None = None
+    user: Any,
+    objs: type[Model] | Iterable[Model],
+    *,
+    within: Model | None = None,
+    as_of: int | None = None,
+    older_than: timedelta | None = None,
 ) -> None:
-    """Marks all rows of a model or of a queryset read, like `mark_read`, without loading them."""
+    """Marks all rows of a model or of a queryset read, like `mark_read`, without loading them.
+
+    For a model with "read_state": "positions" this is one write, whatever is unread. Only there
+    `within` is a board, whose threads alone are marked, and only what was published before the age
+    `older_than` is marked. Raises TypeError where another model gets one of these.
+    """
+    positions = None
+    if isinstance(objs, type) and issubclass(objs, Model):
+        positions = read_state.positions_of(subjects.label_of(objs))
+    if positions is not None:
+        _mark_all_positions(user, positions, within=within, as_of=as_of, older_than=older_than)
+        return
+    if within is not None or older_than is not None:
+        raise TypeError("within and older_than are for a model with 'read_state': 'positions'.")
     if isinstance(objs, type):
         objs = objs._default_manager.all()
-    if not isinstance(objs, QuerySet):
+    if isinstance(objs, QuerySet):
+        _mark_rows_read(user, objs, as_of=as_of)
+    else:
         mark_read(user, objs, as_of=as_of)
-        return
-    problem = subjects.why_no_read_state(objs.model)
+
+
+def _mark_rows_read(user: Any, rows: QuerySet[Any, Any], *, as_of: int | None) -> None:
+    """Marks all rows of a queryset read, without loading them."""
+    problem = subjects.why_no_read_state(rows.model)
     if problem:
         raise TypeError(problem)
     pk = readers.id_of(user)
     if pk is None:
         return
-    rows = objs.values_list("pk", flat=True).iterator()
-    categories = [subjects.subject_of_row(objs.model, row) for row in rows]
+    pks = rows.values_list("pk", flat=True).iterator()
+    categories = [subjects.subject_of_row(rows.model, row_pk) for row_pk in pks]
     mark_subjects_read(readers.reader_by_id(pk), categories, as_of=as_of)
+
+
+def _mark_all_positions(
+    user: Any,
+    positions: read_state.Positions,
+    *,
+    within: Model | None,
+    as_of: int | None,
+    older_than: timedelta | None,
+) -> None:
+    """Marks all threads of a model read for the user, or those of a board, up to a time."""
+    board = ""
+    if within is not None:
+        board = subjects.subject_of(within)
+        if positions.label not in subjects.thread_labels().get(subjects.label_in(board), []):
+            raise TypeError(f"{positions.label} names no boards of {type(within).__name__}.")
+    pk = readers.id_of(user)
+    if pk is None:
+        return
+    if older_than is not None:
+        as_of = (clock.recent() if as_of is None else as_of) - older_than // timedelta(
+            microseconds=1
+        )
+    page = read_state.PageTime(began="" if as_of is None else as_of)
+    scripts.run_all(*positions.mark_all(readers.reader_by_id(pk), page=page, board=board))
 
 
 def mark_subjects_read(
@@ -148,7 +196,7 @@ def mark_subjects_read(
     read_categories: list[str] = []
     for portion in scripts.sliced(categories):
         marked = _mark(reader, portion, as_of=as_of)
-        if not marked and read_states.begin_new_site():
+        if not marked and read_state.not_begun(keys.tags()) and read_states.begin_new_site():
             marked = _mark(reader, portion, as_of=as_of)
         read_categories += marked
     return read_categories

@@ -10,8 +10,8 @@ from tests.support import factories
 
 pytestmark = pytest.mark.one_server("a cluster takes more functions")
 
-MOST_OF_PAGE = 26
-MOST_OF_FLUSH = 29
+MOST_OF_PAGE = 28
+MOST_OF_FLUSH = 31
 
 
 @pytest.mark.django_db

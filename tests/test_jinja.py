@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ from django.template import engines
 
 from readtrack import tracker
 from readtrack.middleware import ReadTrackMiddleware
-from tests.site.models import Category
-from tests.support import factories
+from tests.site.models import Category, Reply, Thread
+from tests.support import factories, forum
 
 pytestmark = pytest.mark.django_db
 
@@ -57,11 +58,15 @@ def test_counts_are_the_same_as_in_django_templates(source: str, html: str, rf: 
     assert page(rf, AnonymousUser(), source, p=post) == html
 
 
-def test_the_documentations_tags_are_right(rf: Any) -> None:
+def test_the_documentations_tags_are_right(rf: Any, settings: Any) -> None:
     document = (Path(__file__).parent.parent / "docs" / "howto" / "templates.md").read_text()
     [source] = re.findall(r"```jinja\n(.*?)```", document, re.DOTALL)
     post, category = factories.post(view_count=1234), factories.category(name="World")
-    html = page(rf, factories.user(), source, post=post, category=category)
+    with forum.forum(settings):
+        reply = Reply.objects.create(thread=Thread.objects.create())
+        thread = SimpleNamespace(posts=reply.thread.replies)
+        values = {"post": post, "category": category, "thread": thread}
+        html = page(rf, factories.user(), source, **values)
     expected = {"1.2k": 2, "1.2k views": 1, "1,234": 3, "readtrack-dot": 4, "<b>World</b>": 1}
     assert {text: html.count(text) for text in expected} == expected
 

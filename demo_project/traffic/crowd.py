@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 PUBLISH_EVERY = 20.0  # seconds
+REPLY_EVERY = 10.0  # seconds
 PATIENCE = (1, 2, 3, 5, 8)  # seconds between attempts to reach a server that is gone
 
 
@@ -27,6 +28,8 @@ class Crowd:
     _put_off: int = 0
     _next_request: float = 0.0
     _next_post: float = field(default_factory=lambda: time.monotonic() + PUBLISH_EVERY / 2)
+
+    _next_reply: float = field(default_factory=lambda: time.monotonic() + REPLY_EVERY / 2)
 
     def __str__(self) -> str:
         with self._lock:
@@ -54,6 +57,14 @@ class Crowd:
             if time.monotonic() < self._next_post:
                 return False
             self._next_post = time.monotonic() + PUBLISH_EVERY
+            return True
+
+    def is_time_to_reply(self) -> bool:
+        """True for one visitor every REPLY_EVERY seconds."""
+        with self._lock:
+            if time.monotonic() < self._next_reply:
+                return False
+            self._next_reply = time.monotonic() + REPLY_EVERY
             return True
 
     def put_off(self, what: Callable[[], object], *, seconds: float) -> None:

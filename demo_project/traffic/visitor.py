@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from demo_project.blog.headlines import SECTIONS
 from demo_project.blog.prose import bulletin
+from demo_project.forum.words import remark
 from demo_project.traffic import agents
 from demo_project.traffic.browser import Browser, Page
 from demo_project.traffic.crowd import PATIENCE, Crowd
@@ -58,6 +59,9 @@ class Person(NamedTuple):
             elif reader and self.crowd.is_time_to_publish():
                 page = self.publish(page)
                 yield
+            elif reader and self.crowd.is_time_to_reply():
+                page = self.reply()
+                yield
             elif page.answer and self.rng.random() < CURIOUS:
                 self.open(page.answer)
 
@@ -101,6 +105,16 @@ class Person(NamedTuple):
         title, body = bulletin(topic, self.rng)
         fields = {"category": form.options.get(section.name, ""), "title": title, "body": body}
         return self.browser.submit(form, {**fields, "answer": form.answered})
+
+    def reply(self) -> Page:
+        """Replies in one of the forum's threads; in the newest ones most often."""
+        self.crowd.note("replies")
+        board = self.open(self.rng.choice(self.open("/forum/").links("forum/board")))
+        threads = board.links("forum/thread")
+        place = min(int(self.rng.expovariate(0.4)), len(threads) - 1)
+        form = self.open(f"{threads[place]}reply/")
+        _, topic = self.rng.choice(self.rng.choice(SECTIONS).headlines)
+        return self.browser.submit(form, {"text": remark(topic, self.rng)})
 
 
 def appeal(path: str) -> float:

@@ -1,16 +1,19 @@
 """Checks of the models whose views are counted, and of settings that name models."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from django.apps import apps
 from django.core import checks
+from django.db.models import Model
 
 from readtrack import registry, subjects
 from readtrack.conf import conf
 from readtrack.models import CountField, Tracked
 from readtrack.models.tracked import COUNTS
+
+FORMS = ("bitmap", "sequence", "positions")  # of read state
 
 
 def check_names() -> list[checks.CheckMessage]:
@@ -50,8 +53,9 @@ def check_options() -> list[checks.CheckMessage]:
             f"READTRACK['MODELS']['{label}'] {problem.predicate}.",
             hint=(
                 f"{problem.guess}Give a dict with one or more of 'counted': True,"
-                " 'news_for': ['field'], 'news_author': 'field', 'is_news': 'path.of.function' and"
-                " 'read_state': True."
+                " 'news_for': ['field'], 'news_author': 'field', 'is_news': 'path.of.function',"
+                " 'read_state': True or the name of a form, and with 'positions' 'boards':"
+                " ['field'] and 'is_public': 'path.of.function'."
             ),
             id="readtrack.E046",
         )
@@ -78,17 +82,65 @@ def _problems(entry: Any) -> Iterator[_Problem]:
             yield _Problem(f"has {name!r}, which is no option", guess)
     if not isinstance(entry.get("counted", False), bool):
         yield _Problem(f"has 'counted': {entry['counted']!r}")
-    for name in ("news_author", "is_news"):
+    for name in ("news_author", "is_news", "is_public"):
         if not isinstance(entry.get(name, ""), str):
             yield _Problem(f"has '{name}': {entry[name]!r}")
     read_state = entry.get("read_state", False)
-    if isinstance(read_state, bool) or read_state == conf.READ_STATE:
-        return
-    # All models have the one form of read state that the setting names.
-    yield _Problem(
-        f"has 'read_state': {read_state!r}, but READTRACK['READ_STATE'] is {conf.READ_STATE!r}",
-        _did_you_mean(str(read_state), [conf.READ_STATE]),
-    )
+    if not isinstance(read_state, bool) and read_state not in FORMS:
+        yield _Problem(f"has 'read_state': {read_state!r}", _did_you_mean(str(read_state), FORMS))
+    yield from _problems_of_boards(entry)
+
+
+def _problems_of_boards(entry: Mapping[Any, Any]) -> Iterator[_Problem]:
+    """Yields what is wrong with the options of an entry that are for "positions" only."""
+    boards = entry.get("boards", [])
+    is_list = isinstance(boards, (list, tuple))
+    if not is_list or not all(isinstance(path, str) for path in boards):
+        yield _Problem(f"has 'boards': {boards!r} and no list of names")
+    for name in ("boards", "is_public"):
+        if name in entry and entry.get("read_state") != "positions":
+            yield _Problem(f"has {name!r} without 'read_state': 'positions'")
+
+
+def check_boards() -> list[checks.CheckMessage]:
+    """Checks that `boards` in MODELS leads to models that have no read state of their own."""
+    messages: list[checks.CheckMessage] = []
+    for label, options in registry.registry().items():
+        model = subjects.model_with_label(label)
+        if model is None:
+            continue
+        boards = subjects.board_paths(model)
+        for path in options.boards:
+            board = boards.get(path)
+            problem = _problem_of_board(board)
+            if problem:
+                messages.append(
+                    checks.Error(
+                        f"READTRACK['MODELS']['{label}'] has the board {path!r}, {problem}.",
+                        hint=(
+                            "Name foreign keys of the model, or paths of them such as"
+                            " 'board__forum', to models whose dots come from its rows alone."
+                        ),
+                        id="readtrack.E059",
+                    )
+                )
+    return messages
+
+
+def _problem_of_board(board: type[Model] | None) -> str:
+    """Returns the reason why the model is no board, from "which" on; "" for a board."""
+    if board is None:
+        return "which leads to no model"
+    if any(
+        board is link.related_model
+        for model in apps.get_models()
+        for link in subjects.news_links(model)
+    ):
+        return "which a 'news_for' leads to, too"
+    options = registry.registry().get(board._meta.label_lower)
+    if options is not None and options.read_state:
+        return "which has a 'read_state' of its own"
+    return ""
 
 
 def _did_you_mean(name: str, valid_names: Iterable[str]) -> str:

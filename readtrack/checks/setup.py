@@ -62,6 +62,7 @@ CHECKS: tuple[Check, ...] = (
     models.check_any,
     models.check_names,
     models.check_options,
+    models.check_boards,
     news.check_fields,
     news.check_relations,
     news.check_rules,

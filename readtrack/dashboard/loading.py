@@ -844,8 +844,15 @@ def _sections(scope: Scope, *, is_whole: bool) -> list[SectionReaders]:
 
 
 def _section_models(scope: Scope) -> list[type[Model]]:
-    """Returns the models with read state; with a chosen model those that its objects link to."""
-    models = subjects.read_state_models()
+    """Returns the models with read state; with a chosen model those that its objects link to.
+
+    Models whose readers nobody can count are left out.
+    """
+    models = [
+        model
+        for model in subjects.read_state_models()
+        if read_state.knows_readers(subjects.label_of(model))
+    ]
     if "model" not in scope.chosen:
         return models
     links = [link for model in scope.models for link in subjects.news_links(model)]

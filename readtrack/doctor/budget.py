@@ -17,7 +17,13 @@ from readtrack.sql import row_counts
 from readtrack.store import counters, keys, read_state, scripts
 from readtrack.store.counting import rate_limit
 from readtrack.store.uniques import STRATEGIES, Strategy, strategy_of
-from readtrack.subjects import counted_models, enters_funnel, label_of, read_state_models
+from readtrack.subjects import (
+    counted_models,
+    enters_funnel,
+    is_board,
+    label_of,
+    read_state_models,
+)
 from readtrack.unread.starting import highest_position
 
 # The seconds whose views share a key, by the part of the pattern that names the time.
@@ -25,6 +31,10 @@ SLOTS = {"minute": keys.MINUTE, "hour": keys.HOUR, "date": keys.DAY}
 SMALL = 1_000  # bytes of a post's visitors below which a smaller strategy is not worth choosing
 FEW_BITS = 0.1  # share of set bits below which a bitmap is mostly empty
 MONTH = 30  # days within which the visitors of a new site are assumed to come
+
+# What a reader and a thread with read state by reader are taken to have within READ_DAYS.
+THREADS_READ = 20
+PUBLICATIONS = 10
 
 # Examples of the parts of patterns, as long as they are on a site.
 EXAMPLES = {"visitor": "v" * 16, "hour": "h" * 10, "minute": "m" * 12}
@@ -39,7 +49,8 @@ class SiteSize:
     visitors: int  # different visitors of a post with views
     readers: int  # the highest number of a reader
     views: int  # a day
-    categories: int  # objects with read state
+    categories: int  # objects with read state by category
+    threads: int = 0  # objects with read state by reader
 
     @property
     def viewed(self) -> int:
@@ -90,8 +101,19 @@ def site_size() -> SiteSize:
         visitors=round(visitors / viewed) if viewed else 0,
         readers=highest_position(),
         views=_views_of_a_day(),
-        categories=sum(model._default_manager.count() for model in read_state_models()),
+        categories=_objects_with_dots(by_reader=False),
+        threads=_objects_with_dots(by_reader=True),
     )
+
+
+def _objects_with_dots(*, by_reader: bool) -> int:
+    """Returns the number of objects whose read state is kept by reader, or by object."""
+    count = 0
+    for model in read_state_models():
+        is_by_reader = read_state.positions_of(label_of(model)) is not None
+        if is_by_reader == by_reader and not is_board(model):
+            count += model._default_manager.count()
+    return count
 
 
 def _views_of_a_day() -> int:
@@ -155,6 +177,10 @@ def _unused_rows() -> set[keys.Key]:
         if strategy != strategy_of(""):
             unused.update(strategy.rows)
     unused |= {*read_state.ROWS} - {read_state.strategy_of("").key()}
+    # The lists of boards, and when everybody started, are few.
+    unused |= {keys.board_news, keys.positions_start}
+    if not read_state.has_positions():
+        unused |= {keys.positions, keys.thread_news}
     if not conf.UNIQUE_DAYS:
         unused |= {keys.day_visitors, keys.last_days}
     if not any(map(enters_funnel, counted_models())):
@@ -218,6 +244,12 @@ def _amount(row: keys.Key, size: SiteSize) -> Amount:
     A key gets the views of a slot of time, such as an hour. As many slots as fit into the lifetime
     have keys at once. A key that stays gets all views, which are of different visitors.
     """
+    if row is keys.positions:
+        # Each partition has a hash of a reader who has read one of its threads.
+        hashes = min(conf.PARTITIONS, THREADS_READ)
+        return Amount((size.readers + 1) * hashes, max(1, THREADS_READ / conf.PARTITIONS))
+    if row is keys.thread_news:
+        return Amount(size.threads, PUBLICATIONS)
     part_names = frozenset(keys.PART.findall(row.pattern))
     lifetime = _lifetime(row)
     slot = _slot(part_names, lifetime)

@@ -39,6 +39,14 @@ def _score_and_name(number: int) -> tuple[str | int, ...]:
     return (number, _name(number))
 
 
+def _key_and_time(number: int) -> tuple[str | int, ...]:
+    return (1_000_000 + number, 1_764_000_000_000_000 + number)
+
+
+def _time_and_name(number: int) -> tuple[str | int, ...]:
+    return (1_764_000_000_000_000 + number, f"forum.post:{1_000_000 + number}")
+
+
 def _field_and_value(number: int) -> tuple[str | int, ...]:
     return (_name(number), number)
 
@@ -49,6 +57,8 @@ ADDITIONS = {
     "set": Addition("SADD", _only_name),
     "sorted set": Addition("ZADD", _score_and_name),
     "hash": Addition("HSET", _field_and_value),
+    "hash of times": Addition("HSET", _key_and_time),
+    "set of times": Addition("ZADD", _time_and_name),
     "hash of readers": Addition("HSET", _field_and_value),
 }
 

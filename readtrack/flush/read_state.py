@@ -55,11 +55,17 @@ def store(tags: Sequence[str], sent: Mapping[str, Sequence[Pending]], *, is_full
     """
     most_bytes = MOST_BYTES if is_full else MOST_BYTES_EACH_TIME
     number = 0
+    by_category = {}
+    for subject, publications in sent.items():
+        if read_state.knows_readers(subject):
+            by_category[subject] = publications
+        else:  # positions have no copy in SQL
+            outbox.delete(publications)
     for tag in tags:
-        with_news = [subject for subject in sent if keys.tag(subject) == tag]
+        with_news = [subject for subject in by_category if keys.tag(subject) == tag]
         subjects = dict.fromkeys([*copies.changed(tag), *with_news])
         for portion in copies.copies([*subjects], most_bytes=most_bytes):
-            number += _store(portion, sent)
+            number += _store(portion, by_category)
         read_states.store_readers(tag)
     return number
 

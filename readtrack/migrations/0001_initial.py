@@ -266,6 +266,7 @@ class Migration(migrations.Migration):
                 ('items', models.PositiveIntegerField(default=1)),
                 ('author', models.TextField(default='')),
                 ('is_own', models.BooleanField(default=False)),
+                ('post', models.TextField(default='')),
                 ('written', models.DateTimeField(default=django.utils.timezone.now)),
                 ('sent', models.BigIntegerField(null=True)),
             ],

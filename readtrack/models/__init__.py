@@ -1,5 +1,6 @@
 """The models: `Tracked`, which a site's own model extends, and the tables of the app."""
 
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from uuid import uuid4
 
@@ -49,9 +50,14 @@ class PendingPublication(SubjectRow):
     items = models.PositiveIntegerField(default=1)
     author = models.TextField(default="")  # primary key of the user who gets no dot
     is_own = models.BooleanField(default=False)  # the category is the author's own text
+    post = models.TextField(default="")  # subject of what is new; "" for several, or unknown
     written = models.DateTimeField(default=timezone.now)
     # Redis's time of the publication (µs); None if Redis may not have it.
     sent = models.BigIntegerField(null=True)
+
+    # Subjects of the boards of a thread, if they are known without a query. No column, because the
+    # thread may have moved before a row is sent.
+    boards: Sequence[str] | None = None
 
 
 class Rename(models.Model):

@@ -77,7 +77,7 @@ def in_language(language: str) -> AbstractContextManager[None]:
 
 
 def _element(
-    placeholder: Placeholder, state: PageState, *, render_items: Callable[[int], str]
+    placeholder: Placeholder, state: PageState, *, render_items: Callable[[int, int | None], str]
 ) -> str:
     """Returns the HTML of a placeholder, "" for that of a page and for the tags of `if_unread`."""
     if placeholder.kind in OF_COUNTS:
@@ -105,13 +105,16 @@ def _count(views: int, placeholder: Placeholder) -> str:
     return format_html('<span class="readtrack-count" title="{}">{}</span>', exact, shown_text)
 
 
-def _dot(items: int, placeholder: Placeholder, *, render_items: Callable[[int], str]) -> str:
+def _dot(
+    items: int, placeholder: Placeholder, *, render_items: Callable[[int, int | None], str]
+) -> str:
     """Returns the HTML of a number of new items, or of a dot; "" without new items."""
     if not items:
         return ""
-    if placeholder.kind == UNREAD and strategy_of(placeholder.subject).has_numbers:
-        return render_items(items)
-    return render_items(0)
+    form = strategy_of(placeholder.subject)
+    if placeholder.kind == UNREAD and form.has_numbers:
+        return render_items(items, form.most_counted)
+    return render_items(0, None)
 
 
 def _seconds(placeholder: Placeholder) -> str:
@@ -217,9 +220,17 @@ def in_words(views: int) -> str:
     return ngettext("%(views)s view", "%(views)s views", views) % {"views": numerals.short(views)}
 
 
-def new_items(items: int) -> str:
-    """Returns the number of new items as HTML; for 0 a dot, because the number is not known."""
+def new_items(items: int, most_counted: int | None = None) -> str:
+    """Returns the number of new items as HTML; for 0 a dot, because the number is not known.
+
+    A number above `most_counted` is shown as `99+`.
+    """
     if not items:
         return render_to_string("readtrack/dot.html").strip()
-    numbers = {"items": items, "exact": numerals.exact(items), "short": numerals.short(items)}
+    exact = numerals.exact(items)
+    short = numerals.short(items)
+    if most_counted is not None and items > most_counted:
+        exact = f"{numerals.exact(most_counted)}+"
+        short = exact
+    numbers = {"items": items, "exact": exact, "short": short}
     return render_to_string("readtrack/unread_count.html", numbers).strip()

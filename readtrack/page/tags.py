@@ -216,6 +216,12 @@ def reader_of(context: Any) -> readers.Reader | None:
     return visitors.reader(request, visitors.signed_in(request))
 
 
+def user_of(context: Any) -> Any:
+    """Returns the user of a template: that of the request, or without one the context's; or None."""
+    request = _request_of(context)
+    return context.get("user") if request is None else getattr(request, "user", None)
+
+
 def _request_of(context: Any) -> Any:
     """Returns the request of a template; None for a template that is rendered without one."""
     return getattr(context, "request", None) or context.get("request")

@@ -8,7 +8,15 @@ from asgiref.sync import sync_to_async
 
 from readtrack.reports.breakdowns import breakdown
 from readtrack.reports.counts import has_seen, views, visitors, visitors_together
-from readtrack.reports.dots import as_of, reader_counts, unread, unread_counts, unread_total
+from readtrack.reports.dots import (
+    as_of,
+    first_unread,
+    read_until,
+    reader_counts,
+    unread,
+    unread_counts,
+    unread_total,
+)
 from readtrack.reports.funnels import Stage, funnel
 from readtrack.reports.rankings import most_viewed, views_in
 from readtrack.reports.reads import Reading, reading
@@ -21,11 +29,14 @@ aviews = sync_to_async(views)
 aunread = sync_to_async(unread)
 aunread_counts = sync_to_async(unread_counts)
 aunread_total = sync_to_async(unread_total)
+afirst_unread = sync_to_async(first_unread)
+aread_until = sync_to_async(read_until)
 areader_counts = sync_to_async(reader_counts)
 areader_series = sync_to_async(reader_series)
 
 __all__ = ["Point", "ReaderPoint", "Reading", "Stage", "Trend", "UniquesError"]
 __all__ += ["as_of", "reader_counts", "skips", "unread", "unread_counts", "unread_total", "views"]
+__all__ += ["afirst_unread", "aread_until", "first_unread", "read_until"]
 __all__ += ["has_seen", "visitors", "visitors_together"]
 __all__ += ["breakdown", "funnel", "reading"]
 __all__ += ["most_viewed", "reader_series", "series", "trending", "views_in"]

@@ -82,7 +82,7 @@ class PageQuestion:
         """
         views = _merged_views(self._stored, _joined(self._totals))
         published = None if self._published is None else _joined(self._published)
-        return PageState(views, _joined(self._unread), [], published)
+        return PageState(views, _highest(self._unread), [], published)
 
 
 def page_state(
@@ -112,6 +112,20 @@ def _joined(calls: Iterable[scripts.Call[dict[str, Item]]]) -> dict[str, Item]:
         if call.has_result:
             joined.update(call.result)
     return joined
+
+
+def _highest(calls: Iterable[scripts.Call[dict[str, int]]]) -> dict[str, int]:
+    """Returns the highest of the numbers of each subject. Leaves out calls without a result.
+
+    A board has a number in each partition.
+    """
+    highest: dict[str, int] = {}
+    for call in calls:
+        if not call.has_result:
+            continue
+        for subject, number in call.result.items():
+            highest[subject] = max(number, highest.get(subject, 0))
+    return highest
 
 
 def loaded(obj: Any, name: str = "view_count") -> int | None:

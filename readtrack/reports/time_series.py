@@ -104,7 +104,7 @@ def reader_series(
     changes = {_period_of(hour, starts): number for hour, number in readers_by_hour.items()}
     if starts[0] <= now <= end:
         live = fail_open(read_state.count_readers, {}, [subject])
-        if live:
+        if subject in live:
             present_period = bisect_right(starts, now) - 1
             changes[present_period] = live[subject]
     points = []

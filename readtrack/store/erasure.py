@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from readtrack.hits.readers import Reader
 from readtrack.hits.visitors import user_id
 from readtrack.store import keys, read_state, scanning, scripts
 from readtrack.store.connection import connect
@@ -42,6 +43,7 @@ def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object
     removed = 0
     for key_names in scanning.key_batches(f"*{visitor}*", progress):
         removed += len(key_names) if is_dry_run else scanning.unlink(key_names)
+    removed += _remove_positions([number, reader], progress, is_dry_run=is_dry_run)
     members = 0
     for key_names in scanning.key_batches(f"{keys.unique.family}:*", progress):
         members += _erase_from(key_names, "member", visitor, is_dry_run=is_dry_run)
@@ -55,6 +57,24 @@ def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object
     if not is_dry_run:
         _forget_reader(reader, ordinals)
     return Erased(removed, members, bits)
+
+
+def _remove_positions(
+    names_of_reader: Sequence[Reader | None],
+    progress: Callable[[int], object],
+    *,
+    is_dry_run: bool,
+) -> int:
+    """Removes the positions of a reader, by id and by the hash of the name. Returns their number."""
+    removed = 0
+    for name_of_reader in names_of_reader:
+        if name_of_reader is None:  # a user without a number
+            continue
+        pattern = f"{keys.positions.family}:*:{name_of_reader}"
+        for key_names in scanning.key_batches(pattern, progress):
+            names = [name for name in key_names if keys.parse(name)[0] is keys.positions]
+            removed += len(names) if is_dry_run else scanning.unlink(names)
+    return removed
 
 
 def position_of(pk: Any) -> int | None:

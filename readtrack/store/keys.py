@@ -41,6 +41,7 @@ TAG = re.compile(r":\{rt[0-9a-f]+\}")
 PARTS = {
     "tag": rf"(?:{TAG.pattern})?",
     "subject": r"[^:{]+:[^:{]+",
+    "board": r"[^:{]+:[^:{]+",
     "hour": r"\d{10}",
     "name": ".+",
 }
@@ -260,6 +261,10 @@ ordinal_seen_counters = Key("category:{subject}:seen:ordinal", "numbers", 0, "th
 read_scratch = Key("category:{subject}:read:stored", "bitmap", 0, "exists only inside a script, while the copy that SQL has is joined")
 published = Key("category:{subject}:published", "string", 0, "time of the last publication (µs)")
 sent = Key("category:{subject}:sent", "sorted set", DAY, "publications by token, so that none counts twice: sequence")
+positions = Key("positions:{model}:{reader}", "hash of times", "READ_DAYS", "positions: when (µs) up to which a reader has read each thread, by key; @ and a board: its threads; *: all")
+positions_start = Key("positions:start:{model}", "string", "READ_DAYS", "positions: when (µs) up to which everybody has read all threads")
+thread_news = Key("positions:news:{subject}", "set of times", "READ_DAYS", "positions: the last 100 publications of a thread by time (µs); its boards, numbered")
+board_news = Key("positions:board:{model}:{board}", "set of times", "READ_DAYS", "positions: the 100 threads of a board that were published to last, by time (µs)")
 reads_began = Key("reads:began", "string", 0, "since when Redis knows publications (µs); earlier pages mark nothing, and without it there are no dots")
 reads_changed = Key("reads:changed", "sorted set", 0, "keys of read state that changed since SQL got a copy, by when (µs)")
 readers = Key("readers", "hash of readers", 0, "the ordinal of each reader without a small number, by a keyed hash")

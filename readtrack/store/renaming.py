@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.store import keys, read_state, scanning, scripts
-from readtrack.store.read_state import copies
+from readtrack.store.read_state import carrying, copies
 from readtrack.store.scripts import Call
 from readtrack.store.subject_keys import VISITOR_KEYS
 from readtrack.subjects import label_in
@@ -125,7 +125,7 @@ def _batches(rename: Rename) -> Iterator[list[str]]:
 
 def _keys_of(subject: str, *, at: datetime) -> list[str]:
     """Returns the names that keys of one subject may have, without those of single visitors."""
-    rows = (keys.total, keys.hll, *VISITOR_KEYS, *OF_CATEGORY)
+    rows = (keys.total, keys.hll, *VISITOR_KEYS, *OF_CATEGORY, keys.thread_news)
     names = [row(subject) for row in rows]
     names += [keys.prefix() + keys.member(kind, subject) for kind in keys.hash_kinds()]
     hours = [buckets.hour_bucket(at - number * buckets.HOUR) for number in range(25)]
@@ -140,8 +140,12 @@ def _move(key_names: Iterable[str], rename: Rename) -> int:
     """Moves those of the keys that have the old name. Returns their number."""
     moves: list[Move] = []
     categories: dict[str, str] = {}
+    carried = 0
     for name in key_names:
         row, parts = keys.parse(name)
+        if row in carrying.ROWS:
+            carried += _carry_positions(name, row, parts, rename=rename)
+            continue
         subject = parts.get("subject", parts.get("model", ""))
         new_subject = rename.renamed(subject)
         if row is None or new_subject is None:
@@ -152,11 +156,25 @@ def _move(key_names: Iterable[str], rename: Rename) -> int:
             moves.append(_move_of(name, row, parts, new_subject=new_subject))
     near = [step for step in moves if keys.tag_in(step.name) == step.tag]
     far = [step for step in moves if keys.tag_in(step.name) != step.tag]
-    moved = _run(near)
+    moved = carried + _run(near)
     moved += _run_categories(_near(categories))
     moved += _send(far, rename)
     moved += _send_categories(_far(categories), rename)
     return moved
+
+
+def _carry_positions(name: str, row: keys.Key, parts: Mapping[str, str], *, rename: Rename) -> int:
+    """Carries a key of positions to its new name. Returns 1; 0 if it keeps its name."""
+    names_in_key = [parts[part] for part in ("subject", "model", "board") if part in parts]
+    if all(rename.renamed(part) is None for part in names_in_key):
+        return 0
+    new_names = carrying.carry(
+        name, row, parts, renamed=lambda before: rename.renamed(before) or before
+    )
+    if not new_names:  # it has expired
+        return 0
+    scripts.run(Call("UNLINK", [name]), patient=True)
+    return 1
 
 
 def _near(categories: Mapping[str, str]) -> dict[str, str]:
@@ -187,7 +205,7 @@ def _how_to_unite(row: keys.Key) -> str:
     """Returns how two keys of the row become one, as a Move has it."""
     if row in (*ADDED, *ADDED_HASHES):
         return "add"
-    if row is keys.earlier:
+    if row in (keys.earlier, keys.positions_start):
         return "highest"
     return UNITED.get(row, "keep")
 

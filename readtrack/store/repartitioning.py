@@ -11,7 +11,7 @@ from django.core.signals import setting_changed
 from readtrack.conf import conf
 from readtrack.store import keys, read_state, scanning, scripts
 from readtrack.store.connection import connect
-from readtrack.store.read_state import copies
+from readtrack.store.read_state import carrying, copies
 from readtrack.store.scripts import Call
 
 OF_READERS = (keys.readers, keys.anonymous_readers)  # hashes with the ordinals of readers
@@ -20,6 +20,7 @@ OF_PARTITION = (
     keys.reads_began,
     *OF_READERS,
     keys.readers_next,
+    keys.positions_start,
     keys.flush_last,
     keys.flush_full,
 )
@@ -55,6 +56,7 @@ class Plan:
 
     copies: dict[str, list[str]] = field(default_factory=dict)  # new names by old name
     divided: list[ParsedKey] = field(default_factory=list)  # sorted sets whose entries move
+    carried: list[ParsedKey] = field(default_factory=list)  # keys of positions
     categories: list[Category] = field(default_factory=list)
     outdated: list[str] = field(default_factory=list)  # old names that are removed in the end
 
@@ -89,6 +91,9 @@ def move(before: int, *, progress: Callable[[int], object] = int) -> int:
         plan = _plan(batch, before=before)
         for sorted_set in plan.divided:
             _divide(client, sorted_set)
+        for key in plan.carried:
+            new_names = carrying.carry(key.name, key.row, key.parts)
+            copied += len({*new_names} - {key.name})
         copied += _copy(plan.copies)
         outdated += plan.outdated
         categories += plan.categories
@@ -125,7 +130,9 @@ def _plan(key_names: Sequence[str], *, before: int) -> Plan:
         old_tag = parts["tag"]
         if old_tag not in tags:
             plan.outdated.append(name)
-        if row in OF_CATEGORY:
+        if row in carrying.ROWS:
+            plan.carried.append(ParsedKey(name, row, parts))
+        elif row in OF_CATEGORY:
             # Also of those that only processes with the new number know.
             tag_before = _tag_before(old_tag, before) if old_tag in tags else old_tag
             if tag_before not in tags:

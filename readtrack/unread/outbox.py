@@ -25,6 +25,7 @@ from readtrack.registry import registry
 from readtrack.sql import databases, read_states
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.circuit import SilentError, fail_open
+from readtrack.unread.boards import boards_of
 
 DIGEST = 8  # bytes of a token that name its post
 
@@ -97,7 +98,7 @@ def withdraw_on_commit(categories: Mapping[str, Sequence[str]], *, using: str | 
     calls: list[scripts.Call[int]] = []
     for post, subject_names in categories.items():
         start = _token_start(post)
-        calls += read_state.unpublish(subject_names, token_start=start)
+        calls += read_state.unpublish(subject_names, post=post, token_start=start)
         for alias in outboxes():
             rows = PendingPublication.objects.using(alias).filter(
                 subject__in=subject_names, items=1
@@ -167,7 +168,7 @@ def _send_portion(portion: Sequence[PendingPublication]) -> int:
 
     If they are of several forms, it is the time of the first one. Raises redis.RedisError.
     """
-    publications = [_publication(row) for row in portion]
+    publications = _publications(portion)
     times = [scripts.run(call) for call in read_state.publish(publications)]
     if 0 in times and read_states.begin_new_site():
         times = [scripts.run(call) for call in read_state.publish(publications)]
@@ -178,8 +179,21 @@ def _tag_of(row: PendingPublication) -> str:
     return keys.tag(row.subject)
 
 
-def _publication(row: PendingPublication) -> read_state.Publication:
-    """Returns the row of an outbox as a publication for Redis."""
+def _publications(rows: Sequence[PendingPublication]) -> list[read_state.Publication]:
+    """Returns the rows as publications for Redis. Asks SQL for boards that are not known."""
+    boards = boards_of([row.subject for row in rows if row.boards is None])
+    publications = []
+    for row in rows:
+        boards_of_row = boards.get(row.subject, []) if row.boards is None else row.boards
+        publications.append(_publication(row, boards=boards_of_row))
+    return publications
+
+
+def _publication(row: PendingPublication, *, boards: Sequence[str]) -> read_state.Publication:
+    """Returns the row of an outbox as a publication for Redis.
+
+    `boards` has the subjects of the boards that the row's category is in.
+    """
     token = row.token.hex if row.token else ""
     return read_state.Publication(
         subject=row.subject,
@@ -187,6 +201,8 @@ def _publication(row: PendingPublication) -> read_state.Publication:
         author=_author(row),
         is_own=row.is_own,
         token=token,
+        post=row.post,
+        boards=tuple(boards),
     )
 
 

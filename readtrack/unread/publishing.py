@@ -1,6 +1,7 @@
 """Publishing: posts make their categories unread."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from django.db import router
 from django.db.models import ManyToManyField, Model
@@ -9,6 +10,7 @@ from readtrack import subjects
 from readtrack.models import PendingPublication
 from readtrack.store import read_state
 from readtrack.unread import outbox
+from readtrack.unread.boards import loaded_boards
 
 
 def mark_unread(objs: Iterable[Model]) -> None:
@@ -66,34 +68,58 @@ def publish_to(objs: Iterable[Model], posts: Sequence[Model], *, using: str | No
 
 
 def _publications(posts_by_category: Mapping[str, Sequence[Model]]) -> list[PendingPublication]:
-    """Returns one publication for each category.
+    """Returns one publication for each category; for a form that knows each post, one for each post.
 
     `posts_by_category` has the new posts by the subject of the category.
     """
     publications = []
     for subject, posts in posts_by_category.items():
-        authors = {subjects.author_of(post) for post in posts}
-        author = ""
-        if len(authors) == 1:  # a single author of all posts gets no dot
-            author = authors.pop()
-        publication = PendingPublication(subject=subject, items=len(posts), author=author)
-        if len(posts) == 1 and posts[0].pk is not None:
-            publication.token = outbox.token_of(subjects.subject_of(posts[0]))
-        publications.append(publication)
+        if read_state.strategy_of(subject).keeps_posts:
+            publications += [_publication(subject, [post]) for post in posts]
+        else:
+            publications.append(_publication(subject, posts))
     return publications
+
+
+def _publication(subject: str, posts: Sequence[Model]) -> PendingPublication:
+    """Returns the publication of the posts in the category with that subject."""
+    authors = {subjects.author_of(post) for post in posts}
+    author = ""
+    if len(authors) == 1:  # a single author of all posts gets no dot
+        author = authors.pop()
+    publication = PendingPublication(subject=subject, items=len(posts), author=author)
+    if len(posts) == 1 and posts[0].pk is not None:
+        publication.post = subjects.subject_of(posts[0])
+        publication.token = outbox.token_of(publication.post)
+    thread = _loaded_thread(subject, posts[0])
+    if thread is not None:
+        publication.boards = loaded_boards(thread)
+    return publication
+
+
+def _loaded_thread(subject: str, post: Model) -> Model | None:
+    """Returns the object with that subject if the post has loaded it, else None."""
+    for link in subjects.news_links(type(post)):
+        if isinstance(link, ManyToManyField) or not link.is_cached(post):
+            continue
+        thread: Model | None = getattr(post, link.name)
+        if thread is not None and subjects.subject_of(thread) == subject:
+            return thread
+    return None
 
 
 def unpublish(posts: Iterable[Model], *, using: str | None = None) -> None:
     """Takes the news of the posts back on commit, as their deletion does.
 
     Call it where a post is hidden, and not deleted. A reader who has not seen the post has one less
-    that is new; what else was published stays new. It needs READ_STATE "sequence", because a bitmap
-    forgets what a reader had read before; and posts that were news each by itself, in the last 24
-    hours. `using` is the alias of the posts' database.
+    that is new; what else was published stays new. It needs the form "sequence" or "positions",
+    because a bitmap forgets what a reader had read before; and posts that were news each by itself,
+    with "sequence" in the last 24 hours. `using` is the alias of the posts' database.
     """
-    if not read_state.strategy_of("").has_numbers:
-        return
     for post in subjects.listed(posts):
+        links = [link for link in subjects.news_links(type(post)) if _can_withdraw(link)]
+        if not links:
+            continue
         alias = using or router.db_for_write(type(post), instance=post)
         withdraw(categories_of(post, using=alias), [post], using=alias)
 
@@ -109,13 +135,20 @@ def unpublish_from(
 
 
 def withdraw(categories: Iterable[str], posts: Iterable[Model], *, using: str | None) -> None:
-    """Takes the news of the posts in the categories with these subjects back on commit."""
-    if not read_state.strategy_of("").has_numbers:
-        return
-    names = list(categories)
+    """Takes the news of the posts in the categories with these subjects back on commit.
+
+    Does nothing for a category whose form of read state cannot.
+    """
+    names = [name for name in categories if read_state.strategy_of(name).has_numbers]
     if names:
         withdrawn = {subjects.subject_of(post): names for post in posts}
         outbox.withdraw_on_commit(withdrawn, using=using)
+
+
+def _can_withdraw(link: Any) -> bool:
+    """Returns True if news can be taken back in the categories that the field leads to."""
+    label = subjects.label_of(link.related_model)
+    return read_state.strategy_of(label).has_numbers
 
 
 def categories_of(

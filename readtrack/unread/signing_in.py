@@ -45,5 +45,8 @@ def _forget(anonymous: Reader) -> dict[str, int]:
 def _portions_of_categories() -> Iterator[Sequence[str]]:
     """Yields the subjects of the newest categories of each model, in portions that one call can take."""
     for model in subjects.read_state_models():
+        # Read state that is kept by reader is none of anonymous readers.
+        if not read_state.knows_readers(subjects.label_of(model)):
+            continue
         pks = databases.rows(model).order_by("-pk").values_list("pk", flat=True)[:MOST_ROWS]
         yield from scripts.parted([subjects.subject_of_row(model, pk) for pk in pks])

@@ -25,6 +25,14 @@ def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int
     """
     read_states.ensure_begun()
     as_of = connection.server_time(patient=True)
+    positions = read_state.positions_of(subjects.label_of(model))
+    if positions is not None:
+        scripts.run_all(*positions.start(as_of=as_of), patient=True)
+        count = databases.rows(model).count()
+        progress(count)
+        return count
+    if subjects.is_board(model):  # its threads are marked, by their model
+        return 0
     # The highest position of a reader in read state, by the tag of the partition.
     if readers.has_ordinals():
         highest_by_tag = number_readers()
@@ -43,6 +51,12 @@ def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int
     return count
 
 
+def size_of_start(model: type[Model]) -> int:
+    """Returns the memory of one row of the model that is read by everybody (bytes)."""
+    form = read_state.strategy_of(subjects.label_of(model))
+    return form.size_of(highest_position()) if form.bits else 0
+
+
 def start_reader(pk: Any) -> bool:
     """Marks everything as read for a new account, whose primary key is `pk`.
 
@@ -55,6 +69,14 @@ def start_reader(pk: Any) -> bool:
     read_states.ensure_begun()
     is_done = True
     for model in subjects.read_state_models():
+        if subjects.is_board(model):
+            continue
+        positions = read_state.positions_of(subjects.label_of(model))
+        if positions is not None:
+            calls = positions.mark_all(reader, page=read_state.PageTime(), absent=None)
+            if None in scripts.run_all(*calls):
+                is_done = False
+            continue
         for row_subjects in subjects_of_rows(model, scripts.SLICE):
             answers = scripts.run_all(*read_state.marks(reader, row_subjects, absent=None))
             if None in answers:

@@ -112,6 +112,8 @@ def test_the_rate_is_shared() -> None:
 def test_one_visitor_publishes_at_a_time() -> None:
     crowd = Crowd(visitors=2, rate=50, _next_post=0)
     assert [crowd.is_time_to_publish() for _ in range(3)] == [True, False, False]
+    crowd = Crowd(visitors=2, rate=50, _next_reply=0)
+    assert [crowd.is_time_to_reply() for _ in range(3)] == [True, False, False]
 
 
 def test_a_reading_is_told_by_whoever_comes_by_once_it_is_over() -> None:

@@ -79,6 +79,7 @@ def test_the_advice_follows_the_numbers_and_who_is_counted(
         "readers": readers,
         "views": 7,
         "categories": 0,
+        "threads": 0,
     }
     assert budget["numbers"] == sizes
 

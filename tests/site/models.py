@@ -6,6 +6,7 @@ from collections.abc import Set
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models
+from django.utils import timezone
 
 from readtrack.models import CountField, Tracked, TrackedQuerySet
 
@@ -184,3 +185,51 @@ class Profile(Tracked):
 
     user = models.OneToOneField("auth.User", on_delete=models.CASCADE, primary_key=True)
     view_count = CountField("views", db_column="Hits, all")
+
+
+class Forum(models.Model):
+    """A part of a forum, with boards."""
+
+    name = models.CharField(max_length=50)
+
+
+class Board(models.Model):
+    """A board of a forum, with threads."""
+
+    forum = models.ForeignKey(Forum, on_delete=models.CASCADE, null=True)
+    name = models.CharField(max_length=50)
+
+
+class Thread(models.Model):
+    """A thread, whose readers have positions by a setting."""
+
+    board = models.ForeignKey(Board, on_delete=models.CASCADE, null=True)
+    is_hidden = models.BooleanField(default=False)
+    last_post_on = models.DateTimeField(null=True)
+
+
+class Reply(models.Model):
+    """A post of a thread, which is news for the thread by a setting."""
+
+    thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="replies")
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True)
+    written = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ("written", "pk")
+
+
+class ThreadMark(models.Model):
+    """Up to when a user has read a thread, as django-machina, pybbm and Misago store it."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True)
+    thread = models.ForeignKey(Thread, on_delete=models.CASCADE, null=True)
+    read_on = models.DateTimeField(null=True)
+
+
+class BoardMark(models.Model):
+    """Up to when a user has read all threads of a board, as these forums store it."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    board = models.ForeignKey(Board, on_delete=models.CASCADE)
+    read_on = models.DateTimeField()

@@ -26,7 +26,7 @@ from tests.support.wire import Wire
 LUA = sorted(path.name for path in files("readtrack.store").joinpath("lua").iterdir())
 
 
-INCLUDED = ("common.lua", "view.lua")
+INCLUDED = ("common.lua", "place.lua", "positions.lua", "raise.lua", "since.lua", "view.lua")
 
 
 @pytest.mark.parametrize("name", LUA)

@@ -15,7 +15,15 @@ from readtrack.doctor.wording import counted, size
 from readtrack.management.subcommands.base import Subcommand
 from readtrack.store.uniques import STRATEGIES
 
-NUMBERS = ("posts", "active", "visitors", "readers", "views", "categories")  # of a SiteSize
+NUMBERS = (
+    "posts",
+    "active",
+    "visitors",
+    "readers",
+    "views",
+    "categories",
+    "threads",
+)  # of a SiteSize
 MOST = 10**12  # the highest number that can be given
 
 
@@ -71,7 +79,15 @@ each to be of another visitor. On a site without views yet, its visitors are tak
             help="different visitors of a post with views",
         )
         parser.add_argument("--views", type=count, metavar="N", help="views a day")
-        parser.add_argument("--categories", type=count, metavar="N", help="objects with read state")
+        parser.add_argument(
+            "--categories", type=count, metavar="N", help="objects with read state by object"
+        )
+        parser.add_argument(
+            "--threads",
+            type=count,
+            metavar="N",
+            help="objects with read state by reader (positions) and something new in READ_DAYS",
+        )
         parser.add_argument(
             "--readers", type=count, metavar="N", help="highest number of a reader (user id)"
         )
@@ -105,7 +121,7 @@ def _site(estimate: Estimate) -> str:
         f"For {counted(site.posts, 'post')}, {100 * site.active:.1f} % of them viewed,"
         f" by {counted(site.visitors, 'visitor')} each, {counted(site.views, 'view')} a day;"
         f" readers with numbers up to {site.readers:,}"
-        f" of {counted(site.categories, 'object')} with dots:"
+        f" of {counted(site.categories + site.threads, 'object')} with dots:"
     )
 
 

@@ -49,6 +49,7 @@ Takes over views from a web server's logs, or from django-hitcount.
   manage.py readtrack import access.log access.log.*.gz --until 2026-11-01
   manage.py readtrack import --from hitcount
   manage.py readtrack import --reads forum.ReadMark --user user --category forum
+  manage.py readtrack import --reads forum.TopicRead --category topic --read-until read_on --published last_post_on
 
 Hits in a log count by the rules of live hits: robots, rate, reloads within the window, by the times of the log.
 The URLconf and its DetailViews tell which object a path shows; READTRACK["IMPORT_VIEWS"] adds other views. A log
@@ -85,6 +86,19 @@ already. --field is for JSON other than that of nginx, Caddy and Traefik.
             default="category",
             metavar="KEY",
             help="its key to categories",
+        )
+        parser.add_argument(
+            "--read-until",
+            dest="read_until",
+            default="",
+            metavar="FIELD",
+            help="its time up to which the category is read: for positions",
+        )
+        parser.add_argument(
+            "--published",
+            default="",
+            metavar="FIELD",
+            help="the time of the last post, of a category: for positions",
         )
         parser.add_argument(
             "--format",
@@ -176,6 +190,8 @@ def _report(*, dry_run: bool, verbosity: int, options: dict[str, Any]) -> ledger
                 options["reads"],
                 user=options["user_field"],
                 category=options["category_field"],
+                read_until=options["read_until"],
+                published=options["published"],
                 dry_run=dry_run,
                 progress=bar.update,
             )

@@ -8,13 +8,14 @@ from django.db import Error
 from django.db.models import Model
 
 from readtrack import buckets, reports
+from readtrack.conf import conf
+from readtrack.doctor.wording import counted
 from readtrack.hits.reading import READ
 from readtrack.management.subcommands.base import Subcommand
 from readtrack.reports.page_state import loaded
 from readtrack.reports.reads import reads
 from readtrack.sql import archive, databases, history, row_counts, vendors
-from readtrack.store import connection, counters, keys, read_state, scripts, uniques
-from readtrack.store.scripts import Call
+from readtrack.store import connection, counters, read_state, scripts, uniques
 from readtrack.subjects import (
     counted_models,
     has_read_state,
@@ -42,7 +43,7 @@ class InRedis(NamedTuple):
 
     error: str = ""
     total: counters.Total | None = None  # None if Redis has no total of the object
-    readers: int = 0  # since the last publication
+    readers: int | None = 0  # since the last publication; None for a form that does not know them
     published: int = 0  # time of the last publication (µs), 0 if it is not known
 
 
@@ -125,22 +126,17 @@ def _stored(obj: Model) -> row_counts.RowCounts:
 def _in_redis(obj: Model) -> InRedis:
     """Returns what Redis answers about the object, or why it does not answer."""
     subject = subject_of(obj)
-    published_call = Call("GET", [keys.published(subject)], (), _time)
+    [published_call] = read_state.last_published([subject])
     try:
         [totals, published] = scripts.run_all(
             counters.totals([subject]), published_call, patient=True
         )
-        readers = 0
+        readers: int | None = 0
         if has_read_state(type(obj)):
-            readers = read_state.count_readers([subject], patient=True)[subject]
+            readers = read_state.count_readers([subject], patient=True).get(subject)
     except (connection.RedisError, OSError) as error:
         return InRedis(error=one_line(f"{type(error).__name__}: {error}"))
-    return InRedis(total=totals.get(subject), readers=readers, published=published)
-
-
-def _time(answer: bytes | None) -> int:
-    """Returns the time in Redis's answer (µs), 0 for none."""
-    return int(answer or 0)
+    return InRedis(total=totals.get(subject), readers=readers, published=published.get(subject, 0))
 
 
 def _lines_of_counts(obj: Model, stored: row_counts.RowCounts, in_redis: InRedis) -> Iterator[Line]:
@@ -182,9 +178,15 @@ def _lines_of_read_state(obj: Model, in_redis: InRedis) -> Iterator[Line]:
         yield Line("readers", f"{readers:,}", "SQL, by the last full flush")
         yield Line("last publication", "unknown", "only Redis knows it")
         return
-    yield Line("readers", f"{in_redis.readers:,}", "Redis")
+    if in_redis.readers is None:
+        yield Line("readers", "unknown", "this form of read state is kept by reader")
+    else:
+        yield Line("readers", f"{in_redis.readers:,}", "Redis")
     if in_redis.published:
         time = buckets.time_of(in_redis.published)
         yield Line("last publication", f"{time:%Y-%m-%d %H:%M} UTC", "Redis")
-    else:
+    elif read_state.knows_readers(label_in(subject_of(obj))):
         yield Line("last publication", "never", "Redis")
+    else:
+        days = counted(conf.READ_DAYS, "day")
+        yield Line("last publication", "unknown", f"Redis keeps it for {days}")

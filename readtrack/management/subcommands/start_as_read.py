@@ -8,8 +8,13 @@ from django.db.models import Model
 from readtrack.doctor.wording import counted, size
 from readtrack.management.subcommands.base import Subcommand, progress_bar
 from readtrack.sql import databases
-from readtrack.store import read_state
-from readtrack.subjects import has_read_state, model_with_label, owner, read_state_models
+from readtrack.subjects import (
+    has_read_state,
+    is_board,
+    model_with_label,
+    owner,
+    read_state_models,
+)
 from readtrack.unread import starting
 
 
@@ -25,7 +30,8 @@ otherwise everybody has a dot at everything.
   manage.py readtrack start-as-read --model forum.Forum
 
 What is published while it runs keeps its dots, and so does everything for accounts made later. It fills the read state
-of each object up to the highest user, and prints the memory that this takes.
+of each object up to the highest user, and prints the memory that this takes. A model whose read state is kept by reader
+("positions") takes one write, and no memory.
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -47,8 +53,13 @@ of each object up to the highest user, and prints the memory that this takes.
         models = read_state_models()
         if model:
             models = [_model(label) for label in model]
-        count = sum(databases.rows(model_class).count() for model_class in models)
-        each = read_state.strategy_of("").size_of(starting.highest_position())  # bytes
+        models = [model_class for model_class in models if not is_board(model_class)]
+        count = 0
+        total = 0  # bytes
+        for model_class in models:
+            rows = databases.rows(model_class).count()
+            count += rows
+            total += rows * starting.size_of_start(model_class)
         if not dry_run:
             with progress_bar("Marking", unit=" objects", total=count, verbosity=verbosity) as bar:
                 count = sum(
@@ -58,7 +69,7 @@ of each object up to the highest user, and prints the memory that this takes.
         verb = "It would mark" if dry_run else "Marked"
         return (
             f"{verb} {counted(count, 'object')} read,"
-            f" {size(each)} each, {size(each * count)} in all."
+            f" {size(total / max(1, count))} each, {size(total)} in all."
         )
 
 

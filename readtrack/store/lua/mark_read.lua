@@ -28,17 +28,11 @@ local new_readers = 2 * categories + 3 -- places of keys
 local next_ordinal = new_readers + 1
 local first_hash = new_readers + 2
 
-local time = call('TIME')
-local now = time[1] * 1000000 + time[2]
+-- since.lua
 
 -- Returns the time (µs) since which a publication keeps a category unread; 0 if any publication does.
 local function find_since()
-  local since = page_began or now
-  if page_age then
-    since = math.min(now - page_age, since)
-  elseif since > now then
-    since = 0
-  end
+  local since = page_since()
   local began = tonumber(call('GET', began_key))
   if began >= now then -- the clock was set back
     began = now

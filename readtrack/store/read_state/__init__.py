@@ -1,7 +1,7 @@
 """Read state: what each reader has seen of each category.
 
-`forms` has the forms that the read state of a category may have, and `ordinals` the numbers of
-readers. The functions here take categories of any form and any partition, by their subjects.
+`forms` and `positions` have the forms that the read state of a category may have, `by_model`
+chooses among them, and `ordinals` has the numbers of readers. The functions here take categories of any form and any partition, by their subjects.
 """
 
 from collections.abc import Sequence
@@ -13,32 +13,35 @@ from readtrack.hits import readers
 from readtrack.hits.readers import Reader
 from readtrack.store import clock, keys, scripts
 from readtrack.store.read_state import ordinals
+from readtrack.store.read_state.by_model import STRATEGIES, forms_by_label, strategy_of
 from readtrack.store.read_state.forms import (
     ROWS,
-    STRATEGIES,
     PageTime,
     Publication,
     Strategy,
-    strategy_of,
 )
 from readtrack.store.read_state.ordinals import field
+from readtrack.store.read_state.positions import Boards, NewsOfReader, Positions, kept_for
 from readtrack.store.scripts import Call
 
-__all__ = ["ROWS", "STRATEGIES", "Publication", "Strategy", "begin", "count_readers", "field"]
-__all__ += ["fill", "forget", "known_since", "last_published", "marks", "not_begun", "number"]
-__all__ += ["publish", "remove", "strategy_of", "take_over", "unpublish", "unread"]
+__all__ = ["ROWS", "STRATEGIES", "Boards", "NewsOfReader", "PageTime", "Positions", "Publication"]
+__all__ += ["Strategy", "begin", "count_readers", "field", "fill", "forget", "has_positions"]
+__all__ += ["kept_for", "known_since", "knows_readers", "last_published", "marks", "not_begun"]
+__all__ += ["number", "positions_of", "publish", "remove", "strategy_of", "take_over", "unpublish"]
+__all__ += ["unread"]
 
 
 def unread(reader: Reader, subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
     """Returns calls that read how many publications are new to the reader, by subject.
 
-    For a form that only knows if there are any, the number is 0 or 1. The result of a call is empty
-    if the Redis of its partition has not begun.
+    For a form that only knows if there are any, the number is 0 or 1. If several calls have a
+    number for a subject, the highest one is right. The result of a call is empty if the Redis of
+    its partition has not begun.
     """
     return [
-        strategy.unread(reader, portion)
+        call
         for strategy, group in _by_strategy(subjects).items()
-        for portion in scripts.parted(group)
+        for call in strategy.unread_calls(reader, group)
     ]
 
 
@@ -60,9 +63,9 @@ def marks(
     """
     page = _page_time(began=began, as_of=as_of)
     return [
-        strategy.mark(reader, portion, page=page, absent=absent)
+        call
         for strategy, group in _by_strategy(subjects).items()
-        for portion in scripts.parted(group)
+        for call in strategy.mark_calls(reader, group, page=page, absent=absent)
     ]
 
 
@@ -93,15 +96,17 @@ def publish(publications: Sequence[Publication]) -> list[Call[int]]:
     ]
 
 
-def unpublish(subjects: Sequence[str], *, token_start: str) -> list[Call[int]]:
-    """Returns calls that take back the publications in these categories whose tokens begin so.
+def unpublish(subjects: Sequence[str], *, post: str, token_start: str) -> list[Call[int]]:
+    """Returns calls that take back the publications of the post in these categories.
+
+    `post` is its subject, and `token_start` what the tokens of its publications begin with.
 
     A form without numbers cannot take anything back, and gives no calls.
     """
     calls: list[Call[int]] = []
     for strategy, group in _by_strategy(subjects).items():
         for portion in scripts.parted(group):
-            calls += strategy.unpublish(portion, token_start=token_start)
+            calls += strategy.unpublish(portion, post=post, token_start=token_start)
     return calls
 
 
@@ -167,10 +172,12 @@ def take_over(subjects: Sequence[str], *, number: int, user: Reader) -> Call[int
 def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
     """Returns how many readers have read each category since its last publication, by subject.
 
-    Raises redis.RedisError.
+    Categories of a form that does not know its readers are left out. Raises redis.RedisError.
     """
     counts: dict[str, int] = {}
     for strategy, group in _by_strategy(subjects).items():
+        if not strategy.knows_readers:
+            continue
         counts.update(strategy.count_readers(group, patient=patient))
     return counts
 
@@ -212,9 +219,25 @@ def remove(subject: str) -> bool:
     """Removes all read state of the category, in every form. Returns True, so that a caller with
     `fail_open` knows that it did not fail. Raises redis.RedisError.
     """
-    states = [row(subject) for row in ROWS]
-    scripts.run(Call("UNLINK", [*states, keys.published(subject), keys.sent(subject)], (), int))
+    rows = (*ROWS, keys.published, keys.sent, keys.thread_news)
+    scripts.run(Call("UNLINK", [row(subject) for row in rows], (), int))
     return True
+
+
+def knows_readers(label: str) -> bool:
+    """Returns True if the readers of categories of the model with that label can be counted."""
+    return strategy_of(label).knows_readers
+
+
+def has_positions() -> bool:
+    """Returns True if the read state of a model is kept by reader."""
+    return any(isinstance(form, Positions) for form in forms_by_label().values())
+
+
+def positions_of(label: str) -> Positions | None:
+    """Returns the form of the model with that label if it is that of positions, else None."""
+    form = forms_by_label().get(label)
+    return form if isinstance(form, Positions) else None
 
 
 def _by_strategy(subjects: Sequence[str]) -> dict[Strategy, list[str]]:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from readtrack.store import clock, keys, scanning, scripts
 from readtrack.store.connection import OutOfMemoryError, connect
 from readtrack.store.read_state import ordinals
-from readtrack.store.read_state.forms import ROWS, STRATEGIES, strategy_of
+from readtrack.store.read_state.by_model import STRATEGIES, strategy_of
+from readtrack.store.read_state.forms import ROWS
 from readtrack.store.scripts import Call
 
 BYTES_AT_ONCE = 8_000_000  # of states in one answer of Redis, or in one statement of SQL
@@ -56,7 +57,7 @@ def changed(tag: str) -> list[str]:
     unused = []
     for name in key_names:
         row, parts = keys.parse(name)
-        if row is not None and row is strategy_of(parts["subject"]).key():
+        if row in ROWS and row is strategy_of(parts["subject"]).key():
             subjects[parts["subject"]] = None
         else:
             unused.append(name)

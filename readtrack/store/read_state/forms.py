@@ -1,6 +1,6 @@
-"""The forms of read state: two strategies with one contract, each with its own keys.
+"""The contract of all forms of read state, and the two forms that keep it by category.
 
-`strategy_of` chooses the form for each category.
+The third form is in `positions`, and `by_model` chooses the form of each category.
 """
 
 from collections.abc import Sequence
@@ -33,6 +33,8 @@ class Publication(NamedTuple):
     # If several publications within a day have one token, only the first one counts. "" for no
     # token.
     token: str = ""
+    post: str = ""  # subject of what is new; "" for several, or if it is not known
+    boards: tuple[str, ...] = ()  # subjects of the boards that the category is in
 
 
 class PageTime(NamedTuple):
@@ -40,6 +42,14 @@ class PageTime(NamedTuple):
 
     age: int | str = ""  # µs, measured by the web server; "" if only `began` is known
     began: int | str = ""  # µs, by our estimate of Redis's clock; "" for the time of the script
+
+
+ROWS = (
+    keys.read_bits,
+    keys.ordinal_read_bits,
+    keys.seen_counters,
+    keys.ordinal_seen_counters,
+)  # read state of a category, in all forms that keep it by category
 
 
 class Strategy:
@@ -51,6 +61,9 @@ class Strategy:
 
     name = ""  # in the settings
     has_numbers = False  # knows how many publications are new, not only whether there are any
+    most_counted: int | None = None  # a higher number only says that there are more than that
+    keeps_posts = False  # knows which posts are new
+    knows_readers = True  # can count the readers of a category
     erases = ""  # the method by which erase.lua removes a reader from a key of this form
     by_id: keys.Key  # the row of read state whose positions are user ids
     # The row of read state whose positions are ordinals. It has other keys, because a bit at the
@@ -58,7 +71,7 @@ class Strategy:
     by_ordinal: keys.Key
 
     @property
-    def rows(self) -> tuple[keys.Key, keys.Key]:
+    def rows(self) -> tuple[keys.Key, ...]:
         """The rows of keys that a category may have."""
         return self.by_id, self.by_ordinal
 
@@ -79,6 +92,22 @@ class Strategy:
         """Returns the memory of a category's read state up to that position (bytes)."""
         return (highest + 1) * self.bits // 8 + 1
 
+    def unread_calls(self, reader: Reader, subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
+        """Returns calls like `unread` for categories of any partition.
+
+        If several calls have a number for a category, the highest one is right.
+        """
+        return [self.unread(reader, portion) for portion in scripts.parted(subjects)]
+
+    def mark_calls(
+        self, reader: Reader, subjects: Sequence[str], *, page: PageTime, absent: Any = ...
+    ) -> list[Call[tuple[str, ...]]]:
+        """Returns calls like `mark` for categories of any partition."""
+        return [
+            self.mark(reader, portion, page=page, absent=absent)
+            for portion in scripts.parted(subjects)
+        ]
+
     def unread(self, reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
         """Reads how many publications are new to the reader, by subject.
 
@@ -94,7 +123,7 @@ class Strategy:
         key_names += [prefix + template % (tag, subject) for subject in subjects]
         key_names += ordinals.hashes_of(reader, tag)
         arguments = (ordinals.field(reader), len(subjects), ordinals.most_shown(reader))
-        decode = partial(_counted, subjects)
+        decode = partial(counted, subjects)
         return Call(f"unread_{self.name}", key_names, arguments, decode, absent={})
 
     def mark(
@@ -118,7 +147,7 @@ class Strategy:
             most_readers = ordinals.most_readers(reader, highest=highest)
             is_for_sql = not ordinals.is_anonymous(reader)
             arguments += [len(hashes), most_readers, ordinals.end(reader), int(is_for_sql)]
-        decode = partial(_marked, subjects)
+        decode = partial(marked, subjects)
         return Call(f"mark_read_{self.name}", key_names, arguments, decode, absent)
 
     def publish(self, publications: Sequence[Publication]) -> Call[int]:
@@ -158,10 +187,13 @@ class Strategy:
         Leaves out the categories to which nothing was published as far as Redis knows.
         """
         key_names = [keys.published(subject) for subject in subjects]
-        return Call("MGET", key_names, (), partial(_times, subjects), absent={})
+        return Call("MGET", key_names, (), partial(times_of, subjects), absent={})
 
-    def unpublish(self, subjects: Sequence[str], *, token_start: str) -> list[Call[int]]:
-        """Takes publications whose tokens begin so back. Returns no calls if the form cannot."""
+    def unpublish(self, subjects: Sequence[str], *, post: str, token_start: str) -> list[Call[int]]:
+        """Takes publications of the post back, whose tokens begin so.
+
+        Returns no calls if the form cannot.
+        """
         return []
 
     def fill(self, subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
@@ -270,7 +302,7 @@ class Sequences(Strategy):
             return state
         return state[:start] + bytes(SLOT) + state[start + SLOT :]
 
-    def unpublish(self, subjects: Sequence[str], *, token_start: str) -> list[Call[int]]:
+    def unpublish(self, subjects: Sequence[str], *, post: str, token_start: str) -> list[Call[int]]:
         state = self.key()
         names = [keys.reads_changed(keys.tag(subjects[0]))]
         for subject in subjects:
@@ -289,20 +321,7 @@ class Sequences(Strategy):
         return counts
 
 
-STRATEGIES: dict[str, Strategy] = {"bitmap": Bitmaps(), "sequence": Sequences()}
-DEFAULT = STRATEGIES["bitmap"]
-ROWS = tuple(row for strategy in STRATEGIES.values() for row in strategy.rows)
-
-
-def strategy_of(subject: str) -> Strategy:
-    """Returns the form of the read state of a category, given by its subject or its model's label.
-
-    All categories have the form of the setting READ_STATE. For that form, `subject` may be "".
-    """
-    return STRATEGIES.get(conf.READ_STATE, DEFAULT)  # a check names an unknown one
-
-
-def _times(subjects: Sequence[str], answer: Sequence[bytes | None]) -> dict[str, int]:
+def times_of(subjects: Sequence[str], answer: Sequence[bytes | None]) -> dict[str, int]:
     """Returns the times (µs) by subject, without the subjects that have none."""
     times = zip(subjects, answer, strict=True)
     return {subject: int(time) for subject, time in times if time is not None}
@@ -313,12 +332,12 @@ def _counters(state: bytes, length: int) -> tuple[int, ...]:
     return unpack(f">{length // SLOT}I", state.ljust(length, b"\0"))
 
 
-def _counted(subjects: Sequence[str], answer: Sequence[int] | None) -> dict[str, int]:
+def counted(subjects: Sequence[str], answer: Sequence[int] | None) -> dict[str, int]:
     """Returns the numbers by subject; no numbers for a Redis that has not begun."""
     return {} if answer is None else scripts.by_subject(subjects, answer)
 
 
-def _marked(subjects: Sequence[str], answer: Sequence[Any] | None) -> tuple[str, ...]:
+def marked(subjects: Sequence[str], answer: Sequence[Any] | None) -> tuple[str, ...]:
     """Returns the subjects that the script marked read.
 
     Its answer also has Redis's time (µs) at the end, from which this process learns the time. A

@@ -13,6 +13,7 @@ from django.utils import timezone
 from demo_project.blog.headlines import SECTIONS
 from demo_project.blog.models import Category, Post
 from demo_project.blog.prose import PEOPLE, article
+from demo_project.forum.seeding import add_forum
 
 READERS = 20
 BETWEEN = timedelta(
@@ -30,6 +31,7 @@ class Command(BaseCommand):
         users = _add_users()
         categories = _add_categories()
         posts = _add_posts()
+        add_forum()
         self.stdout.write(f"Seeded {users} users, {categories} categories and {posts} posts.")
 
 

@@ -1,0 +1,1 @@
+"""A small forum, whose threads have read state by reader."""

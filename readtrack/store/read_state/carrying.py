@@ -1,0 +1,90 @@
+"""Carries the keys of positions to the names, and to the partitions, where they belong now.
+
+Each partition has its own hash of a reader, and its own list of a board's threads. So what one key
+has may belong to several partitions after their number or the name of the threads' model changed.
+Two of a name become one by the later time, so that anything may be carried a second time.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from readtrack.store import keys, scripts
+from readtrack.store.read_state.positions import BOARD, lifetime, raised, tags_of
+from readtrack.store.scripts import Call
+
+ROWS = (keys.positions, keys.thread_news, keys.board_news)
+
+
+def carry(
+    name: str,
+    row: keys.Key,
+    parts: Mapping[str, str],
+    *,
+    renamed: Callable[[str], str] = str,
+) -> list[str]:
+    """Adds what the key of one of ROWS has to the keys where it belongs, and returns their names.
+
+    The key itself stays. `renamed` returns the new name of a label or a subject. Raises
+    redis.RedisError.
+    """
+    if row is keys.positions:
+        return _carry_positions(name, parts, renamed)
+    members: list[tuple[str, int]] = scripts.run(
+        Call("ZRANGE", [name], (0, -1, "WITHSCORES"), scripts.pairs), patient=True
+    )
+    if not members:  # it has expired
+        return []
+    if row is keys.thread_news:
+        new_name = keys.thread_news(renamed(parts["subject"]))
+        _add(new_name, {_renamed_member(member, renamed): time for member, time in members})
+        return [new_name]
+    label = renamed(parts["model"])
+    board = renamed(parts["board"])
+    times = dict(members)
+    new_names = []
+    for tag, threads in tags_of(label, times).items():
+        new_name = keys.board_news(tag, label, board)
+        _add(new_name, {thread: times[thread] for thread in threads})
+        new_names.append(new_name)
+    return new_names
+
+
+def _carry_positions(
+    name: str, parts: Mapping[str, str], renamed: Callable[[str], str]
+) -> list[str]:
+    """Adds the positions of a reader to those of the reader in the partitions of the threads."""
+    content: list[tuple[str, int]] = scripts.run(
+        Call("HGETALL", [name], (), _pairs_of_hash), patient=True
+    )
+    times = {_renamed_member(field, renamed): time for field, time in content}
+    label = renamed(parts["model"])
+    calls = []
+    for tag, fields in tags_of(label, times).items():
+        new_name = keys.positions(tag, label, parts["reader"])
+        calls.append(raised(new_name, {field: times[field] for field in fields}))
+    scripts.run_all(*calls, patient=True)
+    return [call.keys[0] for call in calls]
+
+
+def _pairs_of_hash(answer: Any) -> list[tuple[str, int]]:
+    """Returns the fields and numbers of a hash, which are a dict in the protocol RESP3."""
+    if isinstance(answer, dict):
+        return [(field.decode(), int(number)) for field, number in answer.items()]
+    return scripts.pairs(answer)
+
+
+def _renamed_member(member: str, renamed: Callable[[str], str]) -> str:
+    """Returns the member with the new name of the board or the post in it. Keys of threads stay."""
+    if member.startswith(BOARD):
+        return BOARD + renamed(member.removeprefix(BOARD))
+    return renamed(member) if ":" in member else member
+
+
+def _add(name: str, times: Mapping[str, int]) -> None:
+    """Adds members to a sorted set, in which the later time of two stays."""
+    arguments: list[str | int] = ["GT"]
+    for member, time in times.items():
+        arguments += [time, member]
+    scripts.run_all(
+        Call("ZADD", [name], arguments), Call("EXPIRE", [name], (lifetime(),)), patient=True
+    )

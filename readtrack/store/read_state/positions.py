@@ -1,0 +1,379 @@
+"""Positions: read state by reader, for threads by the million.
+
+Each reader has one hash in each partition for each model. It has the times (by Redis's clock) up to
+which the reader has read threads, and watermarks: for all threads, and for those of one board. A
+thread has the times of its last publications. It is unread if one of them is as late as the latest
+of the reader's times.
+
+So marking and publishing are one small write, whatever the number of readers or threads, and what
+is published while a page is made is later by itself.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from readtrack.conf import conf
+from readtrack.hits import readers
+from readtrack.hits.readers import Reader
+from readtrack.store import keys, scripts
+from readtrack.store.read_state import ordinals
+from readtrack.store.read_state.forms import (
+    ROWS,
+    PageTime,
+    Publication,
+    Strategy,
+    counted,
+    marked,
+    times_of,
+)
+from readtrack.store.scripts import Call
+
+MOST_PUBLICATIONS = 100  # of a thread; "99+" is the highest number that pages show
+# Of a reader in a partition. A hash with more than 512 fields takes ten times as much memory.
+MOST_POSITIONS = 500
+MOST_THREADS = 100  # in the list of a board
+LAST_BOARD = 100  # the highest number of a board, which stands in the place of a time
+ALL = "*"  # the position for all threads
+UNKNOWN = "at "  # begins a publication that names no post
+BOARD = (
+    "@"  # begins the position for the threads of a board. No key of a thread has such characters
+)
+
+
+class NewsOfReader(NamedTuple):
+    """What is new to a reader in a thread."""
+
+    position: int  # time (µs) up to which the thread is read; 0 if the reader has read nothing
+    is_cut: bool  # there may be earlier publications that are new, too
+    posts: tuple[str, ...]  # subjects of new posts, the earliest first; other texts if unknown
+
+    @property
+    def has_unknown(self) -> bool:
+        """Returns True if posts may be new that are not named."""
+        return self.is_cut or any(post.startswith(UNKNOWN) for post in self.posts)
+
+
+class Positions(Strategy):
+    """Knows how many publications are new, up to 100. For the threads of one model."""
+
+    name = "positions"
+    has_numbers = True
+    most_counted = MOST_PUBLICATIONS - 1
+    keeps_posts = True
+    knows_readers = False
+    by_id = keys.thread_news
+    by_ordinal = keys.thread_news
+
+    def __init__(self, label: str) -> None:
+        """Takes the label of the threads' model."""
+        self.label = label
+
+    @property
+    def rows(self) -> tuple[keys.Key, ...]:
+        return (keys.thread_news,)
+
+    @property
+    def bits(self) -> int:
+        return 0  # a category takes no memory for a reader
+
+    def unread(self, reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
+        tag = keys.tag(subjects[0])
+        prefix = keys.prefix()
+        template = keys.thread_news.template
+        key_names = self.first_keys(reader, tag)
+        key_names += [prefix + template % (tag, subject) for subject in subjects]
+        arguments: list[str | int] = [kept_for(), _can_have(reader), *map(key_in, subjects)]
+        decode = partial(counted, subjects)
+        return Call("unread_positions", key_names, arguments, decode, absent={})
+
+    def mark(
+        self, reader: Reader, subjects: Sequence[str], *, page: PageTime, absent: Any = ...
+    ) -> Call[tuple[str, ...]]:
+        tag = keys.tag(subjects[0])
+        key_names = self.first_keys(reader, tag)
+        key_names += [keys.thread_news(subject) for subject in subjects]
+        arguments = (
+            kept_for(),
+            _can_have(reader),
+            page.age,
+            page.began,
+            lifetime(),
+            MOST_POSITIONS,
+            *map(key_in, subjects),
+        )
+        return Call("mark_read_positions", key_names, arguments, partial(marked, subjects), absent)
+
+    def publish(self, publications: Sequence[Publication]) -> Call[int]:
+        tag = keys.tag(publications[0].subject)
+        key_names = [keys.reads_began(tag), keys.positions_start(tag, self.label)]
+        keys_per_thread = 3 + len(ROWS)
+        arguments: list[str | int] = [
+            kept_for(),
+            len(publications),
+            keys_per_thread,
+            lifetime(),
+            keys.sent.ttl,
+            MOST_PUBLICATIONS,
+            MOST_POSITIONS,
+            self.board_prefix(tag),
+            MOST_THREADS,
+        ]
+        for publication in publications:
+            subject = publication.subject
+            author = publication.author
+            key_names += [keys.thread_news(subject), keys.sent(subject)]
+            key_names.append(self.positions_key("" if author is None else author, tag))
+            # Read state of an earlier form would be out of date if the site went back to that form.
+            key_names += [row(subject) for row in ROWS]
+            arguments += [
+                key_in(subject),
+                publication.post,
+                publication.items,
+                publication.token,
+                int(author is not None),
+                int(publication.is_own),
+                len(publication.boards),
+                *map(board_name, publication.boards),
+            ]
+        return Call("publish_positions", key_names, arguments, int)
+
+    def last_published(self, subjects: Sequence[str]) -> Call[dict[str, int]]:
+        key_names = [keys.thread_news(subject) for subject in subjects]
+        return Call("last_news", key_names, (LAST_BOARD,), partial(times_of, subjects), absent={})
+
+    def unpublish(self, subjects: Sequence[str], *, post: str, token_start: str) -> list[Call[int]]:
+        return [Call("ZREM", [keys.thread_news(subject)], (post,), int) for subject in subjects]
+
+    def fill(self, subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
+        """Not used: `start` marks all threads at once."""
+        raise NotImplementedError
+
+    def start(self, *, as_of: int) -> list[Call[bool]]:
+        """Returns calls that mark all threads read for everybody up to that time (µs)."""
+        return [
+            Call("SET", [keys.positions_start(tag, self.label)], (as_of, "EX", lifetime()), bool)
+            for tag in keys.tags()
+        ]
+
+    def mark_all(
+        self, reader: Reader, *, page: PageTime, board: str = "", absent: Any = ...
+    ) -> list[Call[int]]:
+        """Returns calls that mark all threads read for the reader, or those of one board.
+
+        There is one call for each partition. A result is 0 for a time in the future, and for a
+        Redis that has not begun.
+        """
+        if not _can_have(reader):
+            return []
+        field = board_name(board) if board else ALL
+        arguments = (page.age, page.began, lifetime(), MOST_POSITIONS, field)
+        calls = []
+        for tag in keys.tags():
+            key_names = [keys.reads_began(tag), self.positions_key(reader, tag)]
+            calls.append(Call("mark_all_positions", key_names, arguments, int, absent))
+        return calls
+
+    def raise_positions(self, reader: Reader, times: Mapping[str, int]) -> list[Call[int]]:
+        """Returns calls that raise positions of the reader, which never fall.
+
+        `times` has times (µs) by the subject of the thread.
+        """
+        calls = []
+        for portion in scripts.parted([*times]):
+            fields = {key_in(subject): times[subject] for subject in portion}
+            calls.append(raised(self.positions_key(reader, keys.tag(portion[0])), fields))
+        return calls
+
+    def enter(self, subject: str, *, published: int, boards: Sequence[str]) -> list[Call[int]]:
+        """Returns calls that enter a thread that was published to at that time (µs), in this order.
+
+        The post is not known. To enter it again changes nothing.
+        """
+        news = keys.thread_news(subject)
+        member = f"{UNKNOWN}{published} 1"
+        return [
+            Call("ZADD", [news], ("GT", published, member)),
+            Call("EXPIRE", [news], (lifetime(),)),
+            self.place(subject, boards),
+        ]
+
+    def news_of(self, reader: Reader, subject: str) -> Call[NewsOfReader]:
+        """Reads what is new to the reader in a thread."""
+        tag = keys.tag(subject)
+        key_names = [*self.first_keys(reader, tag), keys.thread_news(subject)]
+        arguments = (kept_for(), key_in(subject), MOST_PUBLICATIONS)
+        return Call("unread_news", key_names, arguments, _news)
+
+    def place(self, subject: str, boards: Sequence[str]) -> Call[int]:
+        """Places a thread in its boards, by their subjects, after it was moved to another one."""
+        arguments: list[str | int] = [
+            lifetime(),
+            self.board_prefix(keys.tag(subject)),
+            MOST_THREADS,
+            key_in(subject),
+        ]
+        arguments += map(board_name, boards)
+        return Call("place_thread", [keys.thread_news(subject)], arguments, int)
+
+    def first_keys(self, reader: Reader, tag: str) -> list[str]:
+        """Returns the keys that each script needs which reads for a reader: when the Redis of the
+        partition began, when everybody has read all, and the positions of the reader.
+        """
+        return [
+            keys.reads_began(tag),
+            keys.positions_start(tag, self.label),
+            self.positions_key(reader, tag),
+        ]
+
+    def positions_key(self, reader: Reader, tag: str) -> str:
+        """Returns the key of the reader's positions in the partition with that tag."""
+        return keys.positions(tag, self.label, ordinals.field(reader))
+
+    def board_prefix(self, tag: str) -> str:
+        """Returns what the keys of the lists of boards begin with."""
+        return keys.board_news(tag, self.label, "")
+
+
+class Boards(Strategy):
+    """Tells if a thread in a board is unread. For the boards of one model.
+
+    The threads themselves have positions. Each partition has its own list of a board's threads.
+    """
+
+    name = "boards"
+    knows_readers = False
+    by_id = keys.thread_news  # of its threads
+    by_ordinal = keys.thread_news
+
+    def __init__(self, threads: Sequence[Positions]) -> None:
+        """Takes the forms of the models whose rows are in the boards."""
+        self.threads = threads
+
+    @property
+    def rows(self) -> tuple[keys.Key, ...]:
+        return ()
+
+    @property
+    def bits(self) -> int:
+        return 0
+
+    def unread_calls(self, reader: Reader, subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
+        return [
+            self._unread_in(threads, tag, reader, portion)
+            for threads in self.threads
+            for tag in keys.tags()
+            for portion in scripts.sliced(subjects)
+        ]
+
+    def _unread_in(
+        self, threads: Positions, tag: str, reader: Reader, subjects: Sequence[str]
+    ) -> Call[dict[str, int]]:
+        """Reads what is unread of the threads of one model in one partition."""
+        label = threads.label
+        key_names = threads.first_keys(reader, tag)
+        key_names += [keys.board_news(tag, label, subject) for subject in subjects]
+        news_prefix = keys.prefix() + keys.thread_news.template % (tag, f"{label}:")
+        arguments: list[str | int] = [kept_for(), _can_have(reader), news_prefix]
+        arguments += map(board_name, subjects)
+        decode = partial(counted, subjects)
+        return Call("unread_boards", key_names, arguments, decode, absent={})
+
+    def mark_calls(
+        self, reader: Reader, subjects: Sequence[str], *, page: PageTime, absent: Any = ...
+    ) -> list[Call[tuple[str, ...]]]:
+        calls: list[Call[Any]] = []
+        for subject in subjects:
+            calls_of_board: list[Call[Any]] = []
+            for threads in self.threads:
+                calls_of_board += threads.mark_all(reader, page=page, board=subject, absent=absent)
+            for number, call in enumerate(calls_of_board):
+                # One of them names the board, which is to be named once.
+                call.decode = partial(_marked_board, subject if number == 0 else "")
+            calls += calls_of_board
+        return calls
+
+    def raise_positions(self, reader: Reader, times: Mapping[str, int]) -> list[Call[int]]:
+        """Returns calls that raise positions of the reader for the threads of boards.
+
+        `times` has times (µs) by the subject of the board.
+        """
+        names = {board_name(subject): time for subject, time in times.items()}
+        return [
+            raised(threads.positions_key(reader, tag), names)
+            for threads in self.threads
+            for tag in keys.tags()
+        ]
+
+    def publish(self, publications: Sequence[Publication]) -> Call[int]:
+        """Publishes nothing, because only threads are. The result is Redis's time."""
+        began = keys.reads_began(keys.tag(publications[0].subject))
+        return Call("GET", [began], (), lambda time: int(time or 0))
+
+
+def board_name(subject: str) -> str:
+    """Returns the name of a board among the positions of a reader, and in its threads."""
+    return BOARD + subject
+
+
+def key_in(subject: str) -> str:
+    """Returns the name of a thread among the positions of a reader."""
+    return subject.partition(":")[2]
+
+
+def kept_for() -> int:
+    """Returns how long a publication can be unread (µs)."""
+    return conf.READ_DAYS * keys.DAY * 1_000_000
+
+
+def lifetime() -> int:
+    """Returns the lifetime of all keys of this form (seconds).
+
+    A position that is older says nothing that READ_DAYS does not say.
+    """
+    return max(1, conf.READ_DAYS * keys.DAY)
+
+
+def raised(key_name: str, times: Mapping[str, int]) -> Call[int]:
+    """Returns the call that raises positions in one hash, by their names in it."""
+    arguments: list[str | int] = [lifetime(), MOST_POSITIONS]
+    for name, time in times.items():
+        arguments += [name, time]
+    return Call("raise_positions", [key_name], arguments, int)
+
+
+def tags_of(label: str, names: Iterable[str]) -> dict[str, list[str]]:
+    """Returns the names of positions by the tags of the partitions that they belong to.
+
+    A thread belongs to one partition. The position of a board, and that of all threads, belongs to
+    each.
+    """
+    names_by_tag: dict[str, list[str]] = {tag: [] for tag in keys.tags()}
+    for name in names:
+        is_of_all = name == ALL or name.startswith(BOARD)
+        tags = keys.tags() if is_of_all else [keys.tag(f"{label}:{name}")]
+        for tag in tags:
+            names_by_tag[tag].append(name)
+    return {tag: names_of_tag for tag, names_of_tag in names_by_tag.items() if names_of_tag}
+
+
+def _can_have(reader: Reader) -> int:
+    """Returns 1 for a user; 0 for an anonymous reader.
+
+    The memory of positions grows with the number of readers, and anybody can come as many of them.
+    """
+    is_anonymous = isinstance(reader, str) and reader.startswith(readers.ANONYMOUS)
+    return int(not is_anonymous)
+
+
+def _marked_board(subject: str, answer: Any) -> tuple[str, ...]:
+    """Returns the board in a tuple if the script marked it; none for the subject ""."""
+    return (subject,) if subject and int(answer) else ()
+
+
+def _news(answer: Sequence[Any] | None) -> NewsOfReader:
+    """Returns what the script unread_news.lua answers. A Redis that has not begun answers nothing."""
+    if answer is None:
+        return NewsOfReader(0, is_cut=False, posts=())
+    position, is_cut, *posts = answer
+    return NewsOfReader(int(position), bool(is_cut), tuple(scripts.names(posts)))
