@@ -17,7 +17,7 @@ from readtrack.hits import bots, readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.models.tracked import StoredCount, Tracked
 from readtrack.sql import read_states
-from readtrack.store import clock, day_keys, erasure, read_state, scripts
+from readtrack.store import clock, day_keys, erasure, keys, read_state, scripts
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.erasure import Erased
 from readtrack.store.recording import record as record
