@@ -17,7 +17,7 @@ from readtrack.hits import bots, readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.models.tracked import StoredCount, Tracked
 from readtrack.sql import read_states
-from readtrack.store import clock, day_keys, erasure, read_state, scripts
+from readtrack.store import clock, day_keys, erasure, keys, read_state, scripts
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.erasure import Erased
 from readtrack.store.recording import record as record
@@ -196,7 +196,7 @@ def mark_subjects_read(
     read_categories: list[str] = []
     for portion in scripts.sliced(categories):
         marked = _mark(reader, portion, as_of=as_of)
-        if not marked and read_states.begin_new_site():
+        if not marked and read_state.not_begun(keys.tags()) and read_states.begin_new_site():
             marked = _mark(reader, portion, as_of=as_of)
         read_categories += marked
     return read_categories

@@ -28,9 +28,9 @@ from readtrack.store.uniques import UniquesError
 aviews = sync_to_async(views)
 aunread = sync_to_async(unread)
 aunread_counts = sync_to_async(unread_counts)
+aunread_total = sync_to_async(unread_total)
 afirst_unread = sync_to_async(first_unread)
 aread_until = sync_to_async(read_until)
-aunread_total = sync_to_async(unread_total)
 areader_counts = sync_to_async(reader_counts)
 areader_series = sync_to_async(reader_series)
 

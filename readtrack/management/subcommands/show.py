@@ -126,7 +126,7 @@ def _stored(obj: Model) -> row_counts.RowCounts:
 def _in_redis(obj: Model) -> InRedis:
     """Returns what Redis answers about the object, or why it does not answer."""
     subject = subject_of(obj)
-    published_call = read_state.strategy_of(subject).last_published([subject])
+    [published_call] = read_state.last_published([subject])
     try:
         [totals, published] = scripts.run_all(
             counters.totals([subject]), published_call, patient=True

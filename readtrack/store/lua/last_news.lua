@@ -1,15 +1,11 @@
 -- Reads when threads were last published to.
 -- Guarantees: writes nothing.
--- KEYS: publications of each thread. ARGV: none
--- Returns: per thread the time (µs); nothing for a thread without publications
-local call = redis.call
-local now, kept_for = 0, 0
-
--- positions.lua
-
+-- KEYS: per thread: its publications. ARGV: the highest number of a board, which stands in the place of a time
+-- Returns: per thread the time of its last publication (µs), nothing for a thread without publications
+local last_board = tonumber(ARGV[1])
 local times = {}
-for index, news in ipairs(KEYS) do
-  local last = call('ZREVRANGE', news, 0, 0, 'WITHSCORES')[2]
-  times[index] = last and tonumber(last) > LAST_BOARD and last or false
+for thread, news in ipairs(KEYS) do
+  local last = redis.call('ZREVRANGE', news, 0, 0, 'WITHSCORES')[2]
+  times[thread] = last and tonumber(last) > last_board and last or false
 end
 return times

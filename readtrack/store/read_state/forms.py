@@ -187,7 +187,7 @@ class Strategy:
         Leaves out the categories to which nothing was published as far as Redis knows.
         """
         key_names = [keys.published(subject) for subject in subjects]
-        return Call("MGET", key_names, (), partial(times_by_subject, subjects), absent={})
+        return Call("MGET", key_names, (), partial(times_of, subjects), absent={})
 
     def unpublish(self, subjects: Sequence[str], *, post: str, token_start: str) -> list[Call[int]]:
         """Takes publications of the post back, whose tokens begin so.
@@ -321,7 +321,7 @@ class Sequences(Strategy):
         return counts
 
 
-def times_by_subject(subjects: Sequence[str], answer: Sequence[bytes | None]) -> dict[str, int]:
+def times_of(subjects: Sequence[str], answer: Sequence[bytes | None]) -> dict[str, int]:
     """Returns the times (µs) by subject, without the subjects that have none."""
     times = zip(subjects, answer, strict=True)
     return {subject: int(time) for subject, time in times if time is not None}

@@ -25,7 +25,7 @@ from readtrack.store.read_state.forms import (
     Strategy,
     counted,
     marked,
-    times_by_subject,
+    times_of,
 )
 from readtrack.store.scripts import Call
 
@@ -147,8 +147,7 @@ class Positions(Strategy):
 
     def last_published(self, subjects: Sequence[str]) -> Call[dict[str, int]]:
         key_names = [keys.thread_news(subject) for subject in subjects]
-        decode = partial(times_by_subject, subjects)
-        return Call("last_news", key_names, (), decode, absent={})
+        return Call("last_news", key_names, (LAST_BOARD,), partial(times_of, subjects), absent={})
 
     def unpublish(self, subjects: Sequence[str], *, post: str, token_start: str) -> list[Call[int]]:
         return [Call("ZREM", [keys.thread_news(subject)], (post,), int) for subject in subjects]
