@@ -38,6 +38,7 @@ class MariaDB(Engine):
                 "mariadbd",
                 "--no-defaults",
                 f"--datadir={self.data}",
+                f"--tmpdir={self.data}",
                 f"--socket={self.data / 'mariadb.sock'}",
                 f"--port={self.port}",
                 "--bind-address=127.0.0.1",
@@ -56,6 +57,7 @@ class MariaDB(Engine):
         options = [
             "--no-defaults",
             f"--datadir={self.data}",
+            f"--tmpdir={self.data}",  # in a shared one, two installations remove each other's tables
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
         ]
