@@ -171,6 +171,9 @@ def _unused_rows() -> set[keys.Key]:
     """
     # Keys for a moment, or after a loss.
     unused = {keys.scratch, keys.budget, keys.importing, keys.earlier, keys.honeypot_visits}
+    unused.add(keys.read_scratch)
+    # What flushes copy to SQL, and then forget.
+    unused |= {keys.reads_changed, keys.readers_new}
     # Keys of pages with a marked text, which may be few.
     unused |= {keys.reading, keys.reading_pass, keys.read_pass}
     for strategy in STRATEGIES.values():
