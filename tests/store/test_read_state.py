@@ -256,6 +256,7 @@ def test_a_far_id_is_refused_and_allocates_nothing(
     assert redis.keys("*") == []
 
 
+@pytest.mark.django_db
 def test_without_redis_there_are_no_dots(settings: Any) -> None:
     settings.CACHES = {
         "default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}

@@ -260,6 +260,7 @@ class ForumMachine(RuleBasedStateMachine):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("partitions", [1, 16])
+@pytest.mark.one_server("begins without partitions, which a cluster refuses")
 def test_dots_numbers_and_first_unread_replies_are_those_of_a_plain_model(
     partitions: int, redis: Redis, settings: Settings
 ) -> None:

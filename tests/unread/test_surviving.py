@@ -209,6 +209,7 @@ def test_a_large_state_is_copied_by_full_flushes_only(
     assert copied() == {f"site.category:{category.pk}" for category in categories[:2]}
 
 
+@pytest.mark.one_server("asks the only partition, or begins with one")
 def test_what_did_not_change_is_copied_once(
     categories: list[Category], django_assert_num_queries: Any
 ) -> None:
@@ -222,6 +223,7 @@ def test_what_did_not_change_is_copied_once(
     assert keeping.store([""], {}, is_full=True) == 1
 
 
+@pytest.mark.one_server("asks the only partition, or begins with one")
 def test_a_change_during_a_copy_is_copied_by_the_next_flush(categories: list[Category]) -> None:
     tracker.mark_read(factories.user(), categories[:1])
     subject = f"site.category:{categories[0].pk}"
@@ -282,6 +284,7 @@ def test_a_category_with_the_key_of_a_deleted_one_is_unread(
     assert reports.unread(user, [factories.category(pk=pk)]) != set()
 
 
+@pytest.mark.one_server("asks the only partition, or begins with one")
 def test_the_copies_follow_to_new_partitions(
     categories: list[Category], redis: Redis, settings: Settings
 ) -> None:
@@ -314,6 +317,7 @@ def test_publications_wait_while_the_copy_cannot_be_stored(
     assert PendingPublication.objects.exists()
 
 
+@pytest.mark.one_server("asks the only partition, or begins with one")
 def test_the_doctor_tells_of_lost_read_state(categories: list[Category], redis: Redis) -> None:
     def level() -> str:
         [finding] = [each for each in examine() if each.name == "read state"]
