@@ -339,7 +339,9 @@ def board_paths(model: type[Model]) -> dict[str, type[Model]]:
     """
     boards: dict[str, type[Model]] = {}
     options = registry().get(model._meta.label_lower)
-    for path in options.boards if options else ():
+    if options is None:
+        return boards
+    for path in options.boards:
         board = _model_at(model, path)
         if board is not None:
             boards[path] = board
@@ -348,16 +350,16 @@ def board_paths(model: type[Model]) -> dict[str, type[Model]]:
 
 def _model_at(model: type[Model], path: str) -> type[Model] | None:
     """Returns the model that a path of foreign keys leads to; None for any other path."""
-    found = model
+    model_on_path = model
     for name in path.split("__"):
         try:
-            field = found._meta.get_field(name)
+            field = model_on_path._meta.get_field(name)
         except FieldDoesNotExist:
             return None
         if not isinstance(field, ForeignKey):
             return None
-        found = field.related_model
-    return found
+        model_on_path = field.related_model
+    return model_on_path
 
 
 @cached_setting()

@@ -30,10 +30,6 @@ def store(*, at: datetime, faults: Faults) -> int:
 
 def _store_model(model: type[Model], hour: int) -> int:
     """Stores the numbers of readers of the model's categories. Returns how many were stored."""
-    # MySQL knows by itself which columns are unique, and Django refuses to be given them.
-    unique_fields = None
-    if databases.of(ReaderHistory).features.supports_update_conflicts_with_target:
-        unique_fields = ["subject", "hour"]
     stored = 0
     for subjects in _portions(model):
         counts = read_state.count_readers(subjects, patient=True)
@@ -46,11 +42,7 @@ def _store_model(model: type[Model], hour: int) -> int:
         ]
         # Not by databases.upsert, which never lowers a number: the number of readers may fall.
         write = partial(
-            databases.rows(ReaderHistory).bulk_create,
-            rows,
-            update_conflicts=True,
-            update_fields=["readers"],
-            unique_fields=unique_fields,
+            databases.replace, ReaderHistory, ["subject", "hour"], ["readers"], rows=rows
         )
         databases.retried(databases.of(ReaderHistory), write)
         stored += len(rows)

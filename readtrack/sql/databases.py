@@ -259,6 +259,39 @@ def upsert(
     retried(connection, write)
 
 
+def replace(
+    model: type[models.Model], keys: Sequence[str], values: Sequence[str], *, rows: Sequence[Any]
+) -> None:
+    """Inserts rows. If a row with the same keys exists, replaces its values, even by lower ones.
+
+    `keys` and `values` are the names of fields, `rows` are instances of the model.
+    """
+    connection = of(model)
+    # MySQL knows by itself which columns are unique, and Django refuses to be given them.
+    has_target = connection.features.supports_update_conflicts_with_target
+    every_row(model, using=connection.alias).bulk_create(
+        rows,
+        update_conflicts=True,
+        update_fields=values,
+        unique_fields=keys if has_target else None,
+    )
+
+
+def locked(model: type[models.Model], new_rows: Sequence[models.Model]) -> "models.QuerySet[Any]":
+    """Inserts those of the rows whose primary key is not there yet. Returns a queryset of all rows
+    with these keys, in their order, which locks them.
+
+    It has to be called in a transaction. Only rows that exist can be locked, so a caller inserts
+    empty ones. The order keeps two callers from waiting for each other.
+    """
+    primary_keys = [row.pk for row in new_rows]
+    existing_rows = rows(model).filter(pk__in=primary_keys)
+    existing = set(existing_rows.values_list("pk", flat=True))
+    missing = [row for row in new_rows if row.pk not in existing]
+    rows(model).bulk_create(missing, ignore_conflicts=True)
+    return existing_rows.order_by("pk").select_for_update()
+
+
 def execute_many(model: type[models.Model], sql: str, parameters: Sequence[Sequence[Any]]) -> None:
     """Executes a statement on the model's table for each of the parameters, in one transaction."""
     if parameters:

@@ -43,19 +43,12 @@ def store(new_copies: Sequence[Copy]) -> list[Copy]:
 
 def _store(new_copies: Sequence[Copy]) -> list[Copy]:
     """Stores copies, as `store` does, in one transaction."""
-    database = databases.of(ReadState)
     copy_by_column = {subject_column(copy.subject): copy for copy in new_copies}
-    columns = sorted(copy_by_column)  # so that two flushes lock rows in the same order
-    rows = databases.rows(ReadState).filter(subject__in=columns).order_by("subject")
-    with databases.own_transaction(database):
-        existing = set(rows.values_list("subject", flat=True))
-        missing = [copy_by_column[column] for column in columns if column not in existing]
-        # Empty at first, because only rows that exist can be locked.
-        empty_rows = [_row(copy._replace(published=-1, state=b"")) for copy in missing]
-        databases.rows(ReadState).bulk_create(empty_rows, ignore_conflicts=True)
+    empty_rows = [_row(copy._replace(published=-1, state=b"")) for copy in copy_by_column.values()]
+    with databases.own_transaction(databases.of(ReadState)):
         accepted = []
         changed_rows = []
-        for row in rows.select_for_update():
+        for row in databases.locked(ReadState, empty_rows):
             copy = copy_by_column[row.subject]
             if row.published > copy.published:
                 continue
@@ -63,19 +56,8 @@ def _store(new_copies: Sequence[Copy]) -> list[Copy]:
             joined = _joined(row, copy)
             if joined != _copy(row) or row.tag != keys.tag(copy.subject):
                 changed_rows.append(_row(joined))
-        _replace(changed_rows, using=database.alias)
+        databases.replace(ReadState, ["subject"], FIELDS, rows=changed_rows)
     return accepted
-
-
-def _replace(rows: Sequence[ReadState], *, using: str) -> None:
-    """Writes rows that exist."""
-    # MySQL knows by itself which columns are unique, and Django refuses to be given them.
-    unique_fields = None
-    if databases.of(ReadState).features.supports_update_conflicts_with_target:
-        unique_fields = ["subject"]
-    ReadState.objects.using(using).bulk_create(
-        rows, update_conflicts=True, update_fields=FIELDS, unique_fields=unique_fields
-    )
 
 
 def _row(copy: Copy) -> ReadState:
@@ -237,8 +219,8 @@ def erase(
     `ordinals` are those that Redis knows, by the tags of the partitions. With `is_dry_run` nothing
     is changed. `progress` is called with numbers of copies. Raises django.db.Error.
     """
-    own = databases.rows(ReaderNumber).filter(name=name)
-    ordinal_by_tag = {**dict(own.values_list("tag", "number")), **ordinals}
+    numbers = databases.rows(ReaderNumber).filter(name=name)
+    ordinal_by_tag = {**dict(numbers.values_list("tag", "number")), **ordinals}
     cleared = 0
     last = ""
     while True:
@@ -261,7 +243,7 @@ def erase(
                     rows.filter(pk=row.pk).update(state=zlib.compress(without, COMPRESSION))
         progress(len(portion))
     if not is_dry_run:
-        own.delete()
+        numbers.delete()
     return cleared + read_times.erase([position, name], is_dry_run=is_dry_run)
 
 

@@ -34,30 +34,17 @@ def store(copies: Sequence[TimesCopy]) -> None:
 
 def _store(copies: Sequence[TimesCopy]) -> None:
     """Stores copies, as `store` does, in one transaction."""
-    database = databases.of(ReadTimes)
     copy_by_key = {subject_column(copy.name): copy for copy in copies}
-    key_names = sorted(copy_by_key)  # so that two flushes lock rows in the same order
-    rows = databases.rows(ReadTimes).filter(key__in=key_names).order_by("key")
-    with databases.own_transaction(database):
-        existing = set(rows.values_list("key", flat=True))
-        missing = [copy_by_key[key] for key in key_names if key not in existing]
-        # Empty at first, because only rows that exist can be locked.
-        empty_rows = [_row(copy._replace(times={})) for copy in missing]
-        databases.rows(ReadTimes).bulk_create(empty_rows, ignore_conflicts=True)
+    empty_rows = [_row(copy._replace(times={})) for copy in copy_by_key.values()]
+    with databases.own_transaction(databases.of(ReadTimes)):
         joined = []
-        for row in rows.select_for_update():
+        for row in databases.locked(ReadTimes, empty_rows):
             copy = copy_by_key[row.key]
             times_in_sql = _times(row)
             merged = times.merged(copy.name, times_in_sql, copy.times)
             if merged != times_in_sql:
                 joined.append(_row(copy._replace(times=merged)))
-        # MySQL knows by itself which columns are unique, and Django refuses to be given them.
-        unique_fields = None
-        if database.features.supports_update_conflicts_with_target:
-            unique_fields = ["key"]
-        databases.rows(ReadTimes).bulk_create(
-            joined, update_conflicts=True, update_fields=FIELDS, unique_fields=unique_fields
-        )
+        databases.replace(ReadTimes, ["key"], FIELDS, rows=joined)
 
 
 def _row(copy: TimesCopy) -> ReadTimes:
