@@ -8,8 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from redis import Redis
-from redis.exceptions import ResponseError
+from redis import Redis, exceptions
 
 from demo_project.engines import private
 from demo_project.engines.process import ChildError
@@ -166,12 +165,21 @@ class Watched:
                 wait_until(self._takes_failover, server=self.sentinel)
         # The Sentinel announces what it asks of the old primary, which takes writes until it has
         # obeyed.
-        with self.primary.client() as client:
-            wait_until(lambda: client.info("replication")["role"] == "slave", server=self.primary)
+        wait_until(self._primary_has_obeyed, server=self.primary)
+
+    def _primary_has_obeyed(self) -> bool:
+        """Tells whether the old primary is a replica now.
+
+        The Sentinel's order ends every connection to it, which may be the one that asks.
+        """
+        with self.primary.client() as client, suppress(exceptions.ConnectionError):
+            role: str = client.info("replication")["role"]
+            return role == "slave"
+        return False
 
     def _takes_failover(self) -> bool:
         """Asks the Sentinel for a failover. Returns False if it refuses, for now."""
-        with self.sentinel.client() as client, suppress(ResponseError):
+        with self.sentinel.client() as client, suppress(exceptions.ResponseError):
             return bool(client.execute_command("SENTINEL", "FAILOVER", SERVICE))
         return False
 
