@@ -1,59 +1,58 @@
-"""A year of visits that might have been, as lines of a web server's log: each run of the same day
-makes the same.
+"""A year of views that might have been, on the scale of the simulated visitors. Each run of the same
+hour makes the same numbers.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from math import cos, exp, pi
+from itertools import accumulate
+from math import cos, exp, pi, sqrt
 from random import Random
 from typing import NamedTuple
 
-from demo_project.traffic import agents
-from demo_project.traffic.visitor import REFERRERS, appeal
+from demo_project.traffic.visitor import CURIOUS, appeal
 from readtrack import buckets
 from readtrack.hits.hit import Reason
 from readtrack.hits.reading import BINS, ENGAGED, READ
 
 DAYS = 365
-AUDIENCE = 24  # views of an ordinary day, after half a year
+#: Views of an ordinary day, after half a year. Today has more than half as many again: some 1,600 an
+#: hour, as the simulated visitors have at their usual rate.
+AUDIENCE = 24_000
 WEEK = (1.15, 1.2, 1.15, 1.1, 1.0, 0.7, 0.8)  # from Monday
-HOURS = (
-    2,
-    5,
-    8,
-    6,
-    5,
-    5,
-    7,
-    6,
-    4,
-    4,
-    4,
-    5,
-    7,
-    9,
-    9,
-    7,
-    4,
-)  # from six in the morning, local to nobody
-VIRAL, VIRAL_DAYS = 170, (700, 420, 160, 60, 25)  # days ago, and the views of these days
+#: By the hour (UTC). Nobody sleeps for long, because the simulated visitors do not sleep at all.
+HOURS = (4, 3, 3, 3, 3, 4, 5, 6, 8, 9, 8, 7, 7, 7, 7, 7, 7, 8, 9, 9, 8, 7, 6, 5)
+HOURLY = 3  # days that have a row for each hour: the last ones, and the first ones of each story
+HOURLY_OF_ALL = 15  # the last days that have a row for each hour of all stories together
+VIRAL = 170  # days ago
+VIRAL_VIEWS = (90_000, 54_000, 20_000, 8_000, 3_000)  # of that day and the days after it
 CAMPAIGN = range(106, 121)  # days ago: a newsletter for one section
-COUNTRIES, SHARES = ("DE", "US", "GB", "FR", "ES", "PL", "BR", "JP"), (30, 18, 14, 10, 8, 6, 5, 4)
-ROBOTS = 0.05
-READING_TIME, TELLING = (
-    30,
-    0.8,
-)  # seconds that a text takes; the share of visits whose script tells of its reading
-# Hits that did not count on an ordinary day, beside the robots of the log.
-REFUSED: Mapping[Reason, int] = {
-    "bot": 40,
-    "repeat": 16,
-    "honeypot": 8,
-    "prefetch": 6,
-    "embed": 3,
-    "rate": 2,
+CAMPAIGN_SECTION = 2
+
+SOURCES = {
+    "direct": 40,
+    "www.google.com": 20,
+    "duckduckgo.com": 20,
+    "news.ycombinator.com": 20,
 }
+NEWSLETTER = "newsletter.example"
+DEVICES = {"phone": 50, "desktop": 50}
+COUNTRIES = {"DE": 30, "US": 18, "GB": 14, "FR": 10, "ES": 8, "PL": 6, "BR": 5, "JP": 4}
+NEW = 0.94  # share of a story's views by visitors who have not viewed it before
+CONVERTED = 0.01  # share of views that lead to the last stage of the funnel
+READING_TIME = 30  # seconds that a text takes
+MORE_TIME = 25  # seconds more that whoever has read a text stays, on average
+TELLING = 0.8  # share of views whose script tells of its reading
+#: Hits that did not count on an ordinary day.
+REFUSED: Mapping[Reason, int] = {
+    "bot": 2400,
+    "repeat": 960,
+    "honeypot": 480,
+    "prefetch": 360,
+    "embed": 180,
+    "rate": 120,
+}
+REFUSED_AT_ONCE = 30
 
 
 class Story(NamedTuple):
@@ -63,166 +62,203 @@ class Story(NamedTuple):
     section: int
     published: datetime
 
+    @property
+    def share_of_readers(self) -> float:
+        """The share of those who begin the text and reach its end. Few read a dull one so far."""
+        return Random(f"text {self.pk}").uniform(0.15, 0.75)
 
-class Visit(NamedTuple):
-    """One line of the log, and what the line does not tell."""
+
+class Gain(NamedTuple):
+    """What a story gained in an hour, or in a day whose last hour it is. Hours are since 1970."""
 
     story: Story
-    at: datetime
-    address: str
-    agent: str
-    referrer: str
-    country: str
-    is_robot: bool
-    seconds: int  # in which the text was looked at, as far as a script told
+    hour: int
+    is_day: bool
+    views: int
+    visitors: int  # who had not viewed the story before
+    engaged: int  # views whose script told of reading
+    reads: int
+    is_campaign: bool
 
     @property
-    def is_read(self) -> bool:
-        return self.seconds >= READING_TIME
-
-    def __str__(self) -> str:
-        request = f'"GET /post/{self.story.pk}/ HTTP/1.1" 200 6500 "{self.referrer or "-"}" "{self.agent}"'
-        return f"{self.address} - - [{self.at:%d/%b/%Y:%H:%M:%S +0000}] {request}\n"
-
-    def tallies(self, rng: Random) -> Iterator[tuple[str, str]]:
-        """Yields what the visit adds to: the hash, and its field."""
-        yield "views:device", "phone" if "Mobile" in self.agent else "desktop"
-        yield "views:referrer", self.referrer.strip("/").rpartition("/")[2] or "direct"
-        yield "views:country", self.country
-        yield "funnel", "view"
-        if (luck := rng.random()) < 0.06:
-            yield "funnel", "click"
-        if luck < 0.01:
-            yield "funnel", "convert"
-        if self.seconds:
-            yield "reading", ENGAGED
-            yield from (("reading", str(least)) for least in BINS if self.seconds >= least)
-        if self.is_read:
-            yield "reading", READ
+    def sources(self) -> Mapping[str, float]:
+        """The sources of the views, with their weights."""
+        return {**SOURCES, NEWSLETTER: 400} if self.is_campaign else SOURCES
 
 
-def visits(stories: Sequence[Story], *, now: datetime) -> Iterator[Visit]:
-    """Yields the visits of the year before the present hour, oldest first. No two of a day (UTC)
-    are repeats.
-    """
-    rng, today = Random(2026), now.replace(hour=0, minute=0, second=0, microsecond=0)
-    browsers = [agents.person(rng) for _ in range(100)]  # to judge a new one takes time
-    people = [
-        (f"198.18.{rng.randrange(256)}.{rng.randrange(256)}", rng.choice(browsers))
-        for _ in range(6000)
-    ]
+def gains(stories: Sequence[Story], *, now: datetime) -> Iterator[Gain]:
+    """Yields what the stories gained in the year before the present hour, oldest first."""
+    rng = Random(2026)
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     appeals = {story: appeal(f"/post/{story.pk}/") for story in stories}
-    hit = stories[
-        len(stories) * 4 // 5
-    ]  # late in the list, which begins with the newest: some nine months old
-    hour = now.replace(minute=0, second=0, microsecond=0)
-    for ago in range(DAYS, -1, -1):
-        day = today - timedelta(days=ago)
-        season = 1 + 0.25 * cos(2 * pi * (day.timetuple().tm_yday - 15) / 365)
-        audience = AUDIENCE * WEEK[day.weekday()] * season * (1.6 - 1.2 * ago / DAYS)
-        known = [story for story in stories if story.published < day]
-        weights = [
-            appeals[story]
-            * _freshness(story, day)
-            * (5 if ago in CAMPAIGN and story.section == 2 else 1)
-            for story in known
-        ]
-        chosen = rng.choices(known, weights, k=round(audience)) if known else []
-        if 0 <= VIRAL - ago < len(VIRAL_DAYS):
-            chosen += [hit] * VIRAL_DAYS[VIRAL - ago]
-        found = _of_a_day(chosen, day, people, rng, is_campaign=ago in CAMPAIGN)
-        yield from (visit for visit in found if visit.at < hour)
+    viral_story = stories[len(stories) * 4 // 5]  # the list begins with the newest: nine months old
+    for days_ago in range(DAYS, -1, -1):
+        day = today - timedelta(days=days_ago)
+        views = _expected_views(appeals, day, days_ago=days_ago)
+        if 0 <= VIRAL - days_ago < len(VIRAL_VIEWS):
+            views[viral_story] += VIRAL_VIEWS[VIRAL - days_ago]
+        until = buckets.hour_index(now) if days_ago == 0 else buckets.hour_index(day) + 24
+        for story, expected in views.items():
+            is_campaign = _is_campaign(story, days_ago)
+            is_day = not _is_hourly(story, day, today=today)
+            if is_day:
+                expected_by_hour = {until - 1: expected}
+            else:
+                expected_by_hour = _by_hour_of_day(story, expected, day=day, until=until)
+            for hour, number in expected_by_hour.items():
+                viewed = round(rng.gauss(number, sqrt(number)))
+                if viewed > 0:
+                    yield _gain(story, hour, viewed, rng, is_day=is_day, is_campaign=is_campaign)
 
 
-def _freshness(story: Story, day: datetime) -> float:
-    age = max(0.0, (day - story.published).total_seconds() / 86_400)
+def _expected_views(
+    appeals: Mapping[Story, float], day: datetime, *, days_ago: int
+) -> dict[Story, float]:
+    """Returns the views of the stories that were published by the end of the day."""
+    weights = {}
+    for story, weight in appeals.items():
+        if story.published >= day + buckets.DAY:
+            continue
+        weights[story] = weight * _freshness(story, day)
+        if _is_campaign(story, days_ago):
+            weights[story] *= 5
+    audience = _audience(day, days_ago=days_ago)
+    whole = sum(weights.values())
+    return {story: audience * weight / whole for story, weight in weights.items()}
+
+
+def _is_campaign(story: Story, days_ago: int) -> bool:
+    return days_ago in CAMPAIGN and story.section == CAMPAIGN_SECTION
+
+
+def _audience(day: datetime, *, days_ago: int) -> float:
+    """Returns the views of all stories on a day."""
+    season = 1 + 0.25 * cos(2 * pi * (day.timetuple().tm_yday - 15) / 365)
+    growth = 1.6 - 1.2 * days_ago / DAYS
+    return AUDIENCE * WEEK[day.weekday()] * season * growth
+
+
+def _freshness(story: Story, at: datetime) -> float:
+    age = max(0.0, (at - story.published) / buckets.DAY)
     return exp(-age / 5) + 0.03
 
 
-def _of_a_day(
-    chosen: Sequence[Story],
-    day: datetime,
-    people: Sequence[tuple[str, str]],
-    rng: Random,
-    *,
-    is_campaign: bool,
-) -> Iterator[Visit]:
-    some = rng.sample(people, len(chosen))
-    times = sorted(
-        day + timedelta(hours=hour, seconds=rng.randrange(3600))
-        for hour in rng.choices(range(6, 6 + len(HOURS)), HOURS, k=len(chosen))
-    )
-    for story, (address, agent), at in zip(chosen, some, times, strict=True):
-        robot = rng.random() < ROBOTS
-        referrer = (
-            "https://newsletter.example/"
-            if is_campaign and story.section == 2
-            else rng.choice(REFERRERS)
-        )
-        country = rng.choices(COUNTRIES, SHARES)[0]
-        seconds = _seconds(story, rng) if rng.random() < TELLING else 0
-        yield Visit(
-            story,
-            at,
-            address,
-            agents.robot(rng) if robot else agent,
-            referrer,
-            country,
-            robot,
-            seconds,
-        )
+def _is_hourly(story: Story, day: datetime, *, today: datetime) -> bool:
+    """Returns True if history has a row of the story for each hour of that day."""
+    is_young = day < story.published + HOURLY * buckets.DAY
+    is_recent = today - day < HOURLY * buckets.DAY
+    return is_young or is_recent
 
 
-def _seconds(story: Story, rng: Random) -> int:
-    """Returns how long the text holds a reader (s): few read a dull one to its end."""
-    if rng.random() < Random(f"text {story.pk}").uniform(0.15, 0.75):
-        return READING_TIME + int(rng.expovariate(1 / 25))
-    return rng.randrange(1, READING_TIME)
+def _by_hour_of_day(story: Story, views: float, *, day: datetime, until: int) -> dict[int, float]:
+    """Returns the expected views of each hour of a day, from the story's publication on.
 
-
-def tallied(found: Sequence[Visit]) -> Counter[tuple[Story, int, str, str]]:
-    """Returns how many visits of people each value of a breakdown and each stage of a funnel had in
-    each hour.
+    `until` is the end of what is past (an hour since 1970).
     """
-    rng, people = (
-        Random(2027),
-        [(visit, buckets.hour_index(visit.at)) for visit in found if not visit.is_robot],
+    views_by_hour = {}
+    for hour, weight in enumerate(HOURS, start=buckets.hour_index(day)):
+        if buckets.hour_start(hour) > story.published and hour < until:
+            views_by_hour[hour] = views * weight / sum(HOURS)
+    return views_by_hour
+
+
+def _gain(
+    story: Story, hour: int, views: int, rng: Random, *, is_day: bool, is_campaign: bool
+) -> Gain:
+    engaged = _drawn(views, TELLING, rng)
+    return Gain(
+        story=story,
+        hour=hour,
+        is_day=is_day,
+        views=views,
+        visitors=_drawn(views, NEW, rng),
+        engaged=engaged,
+        reads=_drawn(engaged, story.share_of_readers, rng),
+        is_campaign=is_campaign,
     )
-    return Counter(
-        (visit.story, hour, *tally) for visit, hour in people for tally in visit.tallies(rng)
-    )
 
 
-class Curve(NamedTuple):
-    """What a story had at the end of each hour (since 1970) that added to it."""
+def by_hour(gained: Iterable[Gain], *, now: datetime) -> dict[int, Counter[str]]:
+    """Returns the views, visitors and reads of all stories together, by hour (since 1970).
 
-    visits: dict[int, tuple[int, int]]  # views and visitors
-    reads: dict[int, int]
+    A day whose gains have no hours is divided among its hours if it is one of the last days.
+    """
+    first_hourly = buckets.hour_index(now) - 24 * HOURLY_OF_ALL
+    numbers: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    days: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    for gain in gained:
+        is_divided = gain.is_day and gain.hour > first_hourly
+        place = days[gain.hour] if is_divided else numbers[gain.hour]
+        place["views"] += gain.views
+        place["visitors"] += gain.visitors
+        place["reads"] += gain.reads
+    for last_hour, numbers_of_day in days.items():
+        first_hour = last_hour - 23
+        for name, number in numbers_of_day.items():
+            passed = 0
+            for hour, weight in enumerate(accumulate(HOURS), start=first_hour):
+                until_hour = number * weight // sum(HOURS)
+                numbers[hour][name] += until_hour - passed
+                passed = until_hour
+    return dict(sorted(numbers.items()))
 
 
-def curves(found: Iterable[Visit]) -> dict[Story, Curve]:
-    """Returns the absolute counts of each story by the hour, of people only."""
-    seen = defaultdict[Story, set[tuple[str, str]]](set)
-    views, reads = Counter[Story](), Counter[Story]()
-    drawn = defaultdict[Story, Curve](lambda: Curve({}, {}))
-    for visit in found:
-        if visit.is_robot:
-            continue
-        story, hour = visit.story, buckets.hour_index(visit.at)
-        views[story] += 1
-        seen[story].add((visit.address, visit.agent))
-        drawn[story].visits[hour] = views[story], len(seen[story])
-        if visit.is_read:
-            reads[story] += 1
-            drawn[story].reads[hour] = reads[story]
-    return drawn
+def _drawn(number: int, share: float, rng: Random) -> int:
+    """Returns how many of a number are drawn, if each one is drawn with that probability."""
+    drawn = round(rng.gauss(number * share, sqrt(number * share * (1 - share))))
+    return min(max(drawn, 0), number)
+
+
+def breakdowns(some_gains: Iterable[Gain], rng: Random) -> Counter[tuple[str, str]]:
+    """Returns by how much the gains raised each field, by kind and field."""
+    views_by_sources = Counter[tuple[tuple[str, float], ...]]()
+    views = 0
+    for gain in some_gains:
+        views_by_sources[tuple(gain.sources.items())] += gain.views
+        views += gain.views
+    fields = Counter[tuple[str, str]]()
+    for sources, views_with_sources in views_by_sources.items():
+        _divide(fields, "views:referrer", views_with_sources, dict(sources), rng)
+    _divide(fields, "views:device", views, DEVICES, rng)
+    _divide(fields, "views:country", views, COUNTRIES, rng)
+    fields["funnel", "view"] = views
+    clicks = _drawn(views, CURIOUS, rng)
+    fields["funnel", "click"] = clicks
+    fields["funnel", "convert"] = _drawn(clicks, CONVERTED / CURIOUS, rng)
+    return +fields
+
+
+def _divide(
+    fields: Counter[tuple[str, str]],
+    kind: str,
+    views: int,
+    weights: Mapping[str, float],
+    rng: Random,
+) -> None:
+    """Adds the views to the fields of a kind, by their weights."""
+    views_left = views
+    weight_left = sum(weights.values())
+    for field, weight in weights.items():
+        count = _drawn(views_left, weight / weight_left, rng)
+        fields[kind, field] += count
+        views_left -= count
+        weight_left -= weight
+
+
+def reading(story: Story, *, engaged: int, reads: int) -> dict[str, int]:
+    """Returns how many views of a story lasted how long, by the fields of readtrack's `reading`."""
+    fields = {ENGAGED: engaged, READ: reads}
+    for seconds in BINS:
+        if seconds < READING_TIME:
+            fields[str(seconds)] = reads + round((engaged - reads) * (1 - seconds / READING_TIME))
+        else:
+            fields[str(seconds)] = round(reads * exp((READING_TIME - seconds) / MORE_TIME))
+    return fields
 
 
 def refusals(now: datetime) -> Iterator[tuple[Reason, datetime]]:
-    """Yields the hits of the last two days that did not count, by the reasons that a log does not
-    tell.
-    """
+    """Yields the hits of the last two days that did not count. Each one stands for REFUSED_AT_ONCE."""
     rng = Random(2028)
     for reason, number in REFUSED.items():
-        for _ in range(2 * number):
+        for _ in range(2 * number // REFUSED_AT_ONCE):
             yield reason, now - timedelta(hours=rng.uniform(0, 47))

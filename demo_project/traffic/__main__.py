@@ -43,7 +43,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--url", default="http://127.0.0.1:8000", help="the site, on this machine")
     parser.add_argument("--visitors", type=int, default=12, help="how many at a time")
     parser.add_argument(
-        "--rate", type=float, default=6.0, help="requests per second, of all together"
+        "--rate", type=float, default=1.5, help="requests per second, of all together"
     )
     options = parser.parse_args(argv)
     try:

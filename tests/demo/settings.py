@@ -13,10 +13,6 @@ READTRACK["TIMEOUT"] = 10.0
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.MD5PasswordHasher"
 ]  # a sign-in takes no half second
-MIDDLEWARE.insert(
-    MIDDLEWARE.index("django.middleware.common.CommonMiddleware"),
-    "django.middleware.locale.LocaleMiddleware",
-)
 
 
 def policy(

@@ -1,41 +1,39 @@
-"""`manage.py past`: a year of views, taken over out of a log as from any site before readtrack.
-Once only.
-"""
+"""`manage.py past`: a year of views, as if the site had counted them. Once only."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
+from django.db import transaction
 from django.utils import timezone
 
 from demo_project.blog.models import Category, Post
 from demo_project.blog.past import (
     CAMPAIGN,
+    REFUSED_AT_ONCE,
     VIRAL,
-    Curve,
+    Gain,
     Story,
-    Visit,
-    curves,
+    breakdowns,
+    by_hour,
+    gains,
+    reading,
     refusals,
-    tallied,
-    visits,
 )
 from demo_project.traffic.agents import robot
 from demo_project.traffic.visitor import READERS
-from readtrack import buckets, tracker
+from readtrack import tracker
 from readtrack.models import Breakdown, BreakdownHistory, History, Note
-from readtrack.sql.history import of_reads
+from readtrack.sql.history import of_reads, of_visitors
+from readtrack.store import keys
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import label_of, subject_column, subject_of_row
 
-WEEK = 7  # days
 NOTES = {
     CAMPAIGN[-1]: "Newsletter: two weeks of this section",
     VIRAL: "A story is passed on everywhere",
@@ -54,91 +52,100 @@ class Command(BaseCommand):
         stories = [
             Story(*row) for row in Post.objects.values_list("pk", "category", "published_at")
         ]
-        found = list(visits(stories, now=now))
-        with TemporaryDirectory() as folder:
-            log = Path(folder, "access.log")
-            log.write_text("".join(map(str, found)))
-            call_command("readtrack", "import", str(log), verbosity=options["verbosity"])
-        _add_what_no_log_tells(found)
+        gained = list(gains(stories, now=now))
+        with transaction.atomic():
+            _add_history(gained, now=now)
+            _add_breakdowns(gained)
         _add_refusals_and_readers(now)
         Note.objects.bulk_create(
             Note(day=timezone.localdate(now - timedelta(days=ago)), text=text)
             for ago, text in NOTES.items()
         )
-        call_command(
-            "readtrack", "flush", verbosity=0
-        )  # adds up the visitors and reads of all posts
-        self.stdout.write(f"Imported {len(found)} visits of a year.")
+        # Redis gets from SQL what it counts, and the lists of the most viewed are made.
+        call_command("readtrack", "flush", verbosity=0)
+        views = sum(gain.views for gain in gained)
+        self.stdout.write(f"Added {views} views of a year.")
 
 
-def _add_what_no_log_tells(found: Sequence[Visit]) -> None:
-    """Stores devices, countries, funnels, visitors by the hour and reads. From here Redis gets back
-    what it counts.
-    """
-    totals, gains = Counter[tuple[str, str, str]](), Counter[tuple[int, str, str]]()
-    recent = buckets.hour_index(max(visit.at for visit in found)) - 24 * WEEK
-    for (story, hour, kind, field), count in tallied(found).items():
-        totals[subject_column(subject_of_row(Post, story.pk)), kind, field] += count
-        # As thinned history, or the demo would begin with 100,000 rows: by the day, the last days
-        # by the hour.
-        gains[hour if hour > recent else hour // 24 * 24, kind, field] += (
-            count if kind != "reading" else 0
-        )
-    Breakdown.objects.bulk_create(
-        Breakdown(subject=subject, kind=kind, field=field, count=count)
-        for (subject, kind, field), count in totals.items()
-    )
-    BreakdownHistory.objects.bulk_create(
-        BreakdownHistory(subject=label_of(Post), kind=kind, hour=hour, field=field, count=count)
-        for (hour, kind, field), count in (+gains).items()
-    )
-    drawn = curves(found)
-    rows = [*_visits(drawn), *_reads(drawn)]
-    fields = ("subject", "hour")
-    History.objects.bulk_create(
-        rows, update_conflicts=True, unique_fields=fields, update_fields=["visitors"]
-    )
+def _by_story(gained: Iterable[Gain]) -> dict[Story, list[Gain]]:
+    """Returns the gains of each story, oldest first."""
+    by_story = defaultdict[Story, list[Gain]](list)
+    for gain in gained:
+        by_story[gain.story].append(gain)
+    return by_story
 
 
-def _visits(drawn: Mapping[Story, Curve]) -> list[History]:
-    """Returns the rows of the import, with the visitors that it adds at the end only."""
-    counted = dict(Post.objects.values_list("pk", "visitor_count"))
+def _add_history(gained: Sequence[Gain], *, now: datetime) -> None:
+    """Stores the views, visitors and reads of posts and of all posts together, with their history."""
     rows = []
-    for story, curve in drawn.items():
-        subject, last = (
-            subject_column(subject_of_row(Post, story.pk)),
-            max(curve.visits.values())[1],
-        )
-        for hour, (views, visitors) in curve.visits.items():
-            # Redis's sketch knows their number to one per cent.
-            rows.append(
-                History(
-                    subject=subject,
-                    hour=hour,
-                    views=views,
-                    visitors=visitors * counted[story.pk] // last,
-                )
-            )
+    posts = []
+    for story, gains_of_story in _by_story(gained).items():
+        subject = subject_of_row(Post, story.pk)
+        views, visitors, reads = 0, 0, 0
+        for gain in gains_of_story:
+            views += gain.views
+            visitors += gain.visitors
+            rows.append(_row(subject, gain.hour, views, visitors))
+            if gain.reads:
+                reads += gain.reads
+                rows.append(_row(of_reads(subject), gain.hour, reads))
+        posts.append(Post(pk=story.pk, view_count=views, visitor_count=visitors))
+    rows += _rows_of_all(gained, now=now)
+    History.objects.bulk_create(rows)
+    Post.objects.bulk_update(posts, ["view_count", "visitor_count"])
+
+
+def _rows_of_all(gained: Iterable[Gain], *, now: datetime) -> list[History]:
+    """Returns the history of all posts together."""
+    label = label_of(Post)
+    totals = Counter[str]()
+    rows = []
+    for hour, numbers in by_hour(gained, now=now).items():
+        totals += numbers
+        rows.append(_row(f"{label}{keys.tags()[0]}", hour, totals["views"]))
+        rows.append(_row(of_visitors(label), hour, totals["visitors"]))
+        rows.append(_row(of_reads(label), hour, totals["reads"]))
     return rows
 
 
-def _reads(drawn: Mapping[Story, Curve]) -> list[History]:
-    return [
-        History(
-            subject=subject_column(of_reads(subject_of_row(Post, story.pk))),
-            hour=hour,
-            views=reads,
-            visitors=0,
-        )
-        for story, curve in drawn.items()
-        for hour, reads in curve.reads.items()
-    ]
+def _row(subject: str, hour: int, views: int, visitors: int = 0) -> History:
+    return History(subject=subject_column(subject), hour=hour, views=views, visitors=visitors)
+
+
+def _add_breakdowns(gained: Sequence[Gain]) -> None:
+    """Stores sources, devices, countries, funnels and times of reading."""
+    rng = Random(2027)
+    totals = []
+    for story, gains_of_story in _by_story(gained).items():
+        subject = subject_column(subject_of_row(Post, story.pk))
+        engaged = sum(gain.engaged for gain in gains_of_story)
+        reads = sum(gain.reads for gain in gains_of_story)
+        fields = breakdowns(gains_of_story, rng)
+        for field, count in reading(story, engaged=engaged, reads=reads).items():
+            fields["reading", field] = count
+        for (kind, field), count in fields.items():
+            totals.append(Breakdown(subject=subject, kind=kind, field=field, count=count))
+    Breakdown.objects.bulk_create(totals)
+
+    gains_by_hour = defaultdict[int, list[Gain]](list)
+    for gain in gained:
+        gains_by_hour[gain.hour].append(gain)
+    rows = []
+    for hour, gains_of_hour in gains_by_hour.items():
+        for (kind, field), count in breakdowns(gains_of_hour, rng).items():
+            rows.append(
+                BreakdownHistory(
+                    subject=label_of(Post), kind=kind, hour=hour, field=field, count=count
+                )
+            )
+    BreakdownHistory.objects.bulk_create(rows)
 
 
 def _add_refusals_and_readers(now: datetime) -> None:
     rng, sections = Random(2029), Category.objects.all()
+    refused_views = [str(number) for number in range(REFUSED_AT_ONCE)]
     for reason, at in refusals(now):
-        tracker.skip([""], reason, is_alone=False, at=at, agent=robot(rng))
+        tracker.skip(refused_views, reason, is_alone=False, at=at, agent=robot(rng))
         skip_buffer.send_rest()  # at once, because few names wait at a time
     for user in User.objects.filter(
         username__in=[f"reader{number}" for number in READERS]
