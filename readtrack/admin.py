@@ -396,6 +396,12 @@ class DashboardAdmin(ReadOnlyAdmin):
             "has_breadcrumb_list": django.VERSION >= (6, 1),
             "sees_all": sees_all,
             **context,
-            **page_context(scope, request.GET.get("tab", ""), site=site, **options),
+            **page_context(
+                scope,
+                request.GET.get("tab", ""),
+                series=request.GET.get("series", ""),
+                site=site,
+                **options,
+            ),
         }
         return TemplateResponse(request, "admin/readtrack/dashboard.html", context)

@@ -87,7 +87,7 @@ class Gain(NamedTuple):
 
 
 def gains(stories: Sequence[Story], *, now: datetime) -> Iterator[Gain]:
-    """Yields what the stories gained in the year before the present hour, oldest first."""
+    """Yields what the stories gained in the year until now, oldest first."""
     rng = Random(2026)
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     appeals = {story: appeal(f"/post/{story.pk}/") for story in stories}
@@ -97,14 +97,13 @@ def gains(stories: Sequence[Story], *, now: datetime) -> Iterator[Gain]:
         views = _expected_views(appeals, day, days_ago=days_ago)
         if 0 <= VIRAL - days_ago < len(VIRAL_VIEWS):
             views[viral_story] += VIRAL_VIEWS[VIRAL - days_ago]
-        until = buckets.hour_index(now) if days_ago == 0 else buckets.hour_index(day) + 24
         for story, expected in views.items():
             is_campaign = _is_campaign(story, days_ago)
             is_day = not _is_hourly(story, day, today=today)
             if is_day:
-                expected_by_hour = {until - 1: expected}
+                expected_by_hour = {buckets.hour_index(day) + 23: expected}
             else:
-                expected_by_hour = _by_hour_of_day(story, expected, day=day, until=until)
+                expected_by_hour = _by_hour_of_day(story, expected, day=day, now=now)
             for hour, number in expected_by_hour.items():
                 viewed = round(rng.gauss(number, sqrt(number)))
                 if viewed > 0:
@@ -150,15 +149,16 @@ def _is_hourly(story: Story, day: datetime, *, today: datetime) -> bool:
     return is_young or is_recent
 
 
-def _by_hour_of_day(story: Story, views: float, *, day: datetime, until: int) -> dict[int, float]:
-    """Returns the expected views of each hour of a day, from the story's publication on.
-
-    `until` is the end of what is past (an hour since 1970).
-    """
+def _by_hour_of_day(
+    story: Story, views: float, *, day: datetime, now: datetime
+) -> dict[int, float]:
+    """Returns the expected views of each hour of a day, from the story's publication until now."""
     views_by_hour = {}
     for hour, weight in enumerate(HOURS, start=buckets.hour_index(day)):
-        if buckets.hour_start(hour) > story.published and hour < until:
-            views_by_hour[hour] = views * weight / sum(HOURS)
+        start = buckets.hour_start(hour)
+        if story.published < start < now:
+            share_of_hour = min(1.0, (now - start) / buckets.HOUR)
+            views_by_hour[hour] = share_of_hour * views * weight / sum(HOURS)
     return views_by_hour
 
 

@@ -4,7 +4,7 @@ The page's style sheet colours them, so dark mode works.
 """
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from unicodedata import east_asian_width
 
@@ -47,36 +47,46 @@ WIDE_LETTER = 1.0
 NARROW_LETTER = 0.62
 
 
-def lines(
+def line(
     title: str,
     labels: Sequence[str],
-    series: Mapping[str, Sequence[int | None]],
+    values: Sequence[int | None],
     *,
     description: str,
+    before: Sequence[int | None] = (),
     notes: Sequence[str] = (),
+    is_unfinished: bool = False,
     is_narrow: bool = False,
 ) -> SafeString:
     """Returns a line chart as an `<svg>` element.
 
-    `labels` and `notes` have a text for each point, `series` a value for each point, by name. Where
-    the value is None the line has no point. A point with a note has a vertical line. The last label
-    is written out, and as many labels before it as there is room for. Screen readers read `title`
-    and `description`. A narrow chart is for a phone.
+    `labels`, `values` and `notes` have an entry for each point, `before` has the values of the
+    period before. Where a value is None the line has no point. The area below the line is filled.
+    If the last point is not over yet (`is_unfinished`), the line to it is one of its own, which the
+    style sheet dashes. A point with a note has a vertical line. The last label is written out, and
+    as many labels before it as there is room for. Screen readers read `title` and `description`. A
+    narrow chart is for a phone.
 
     The element has neither script nor style, for a strict content security policy.
     """
     shape = NARROW if is_narrow else WIDE
+    before = [*before, *[None] * len(values)][: len(values)]
     if len(labels) == 1:  # a line needs two points
         labels = [*labels, ""]
-        series = {name: [*values, *values] for name, values in series.items()}
+        values = [*values, *values]
+        before = [*before, *before]
+    finished, unfinished = _divided(values, is_unfinished=is_unfinished)
     pygal = load_pygal()
-    chart = _new_chart(pygal, shape, highest=_highest(series))
+    chart = _new_chart(pygal, shape, highest=_highest([*values, *before]))
     step = _label_step(labels, shape)
     chart.x_labels = [*labels]
     from_last = labels[::-1]
     chart.x_labels_major = [*from_last[::step]]  # pygal writes out those with these texts
-    for name, values in series.items():
-        chart.add(name, [*values])
+    # The style sheet knows the series by this order, as .serie-0 to .serie-3.
+    chart.add("before", before)
+    chart.add("area", values, fill=True)
+    chart.add("line", finished)
+    chart.add("unfinished", unfinished)
     if any(notes):
         # A series of dots on the axis, which tells where the points are; see _draw_notes.
         chart.add("notes", [0] * len(labels), show_dots=True)
@@ -94,13 +104,25 @@ def lines(
     return SafeString(etree.tostring(root, encoding="unicode"))  # the XML writer escapes texts
 
 
-def _highest(series: Mapping[str, Sequence[int | None]]) -> int:
+class _Divided(NamedTuple):
+    """The values of two lines that meet: of what is over, and from there to the last point."""
+
+    finished: list[int | None]
+    unfinished: list[int | None]
+
+
+def _divided(values: Sequence[int | None], *, is_unfinished: bool) -> _Divided:
+    """Divides the values before the last point; they are all finished if that is not known."""
+    is_known = bool(values) and values[-1] is not None
+    if not (is_unfinished and is_known):
+        return _Divided([*values], [None] * len(values))
+    nothing_before: list[int | None] = [None] * (len(values) - 2)
+    return _Divided([*values[:-1], None], [*nothing_before, *values[-2:]])
+
+
+def _highest(values: Sequence[int | None]) -> int:
     """Returns the value at the top of the axis."""
-    highest = LEAST_MAXIMUM
-    for values in series.values():
-        for value in values:
-            highest = max(highest, value or 0)
-    return highest
+    return max([LEAST_MAXIMUM, *(value or 0 for value in values)])
 
 
 def _new_chart(pygal: Any, shape: Shape, *, highest: int) -> Any:

@@ -51,6 +51,7 @@ class ChartData:
     points_before: Sequence[Counts]  # empty if the periods are not compared
     points: Sequence[Counts]
     total_before: Counts | None  # None if the periods are not compared
+    is_before_whole: bool  # False if history began later than the period before
     total: Counts
     is_summed: bool  # False until a full flush has added up visitors and reads
     known_until: datetime  # later points are not known while Redis does not answer

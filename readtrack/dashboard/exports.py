@@ -3,19 +3,30 @@
 import csv
 import json
 import re
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterator
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
 from django.http import Http404, StreamingHttpResponse
+from django.utils.translation import gettext_lazy
 
 from readtrack.dashboard import tables
+from readtrack.dashboard.details import details_of
 from readtrack.dashboard.loading import load
 from readtrack.dashboard.page import tables_by_tab
 from readtrack.dashboard.scope import Scope
-from readtrack.texts import title_of
+from readtrack.texts import address_of, title_of
 
+#: Without it, spreadsheets take the file for one in the machine's old character set.
+BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
+#: The columns about objects that files have and the page has not.
+DETAILS = (
+    tables.Column("url", gettext_lazy("Address"), "text"),
+    tables.Column("category", gettext_lazy("Category"), "text"),
+    tables.Column("author", gettext_lazy("Author"), "text"),
+    tables.Column("published", gettext_lazy("Published"), "text"),
+)
 # The beginning of a cell that a spreadsheet may take for a formula. Spreadsheets that do not take
 # the file's separator begin a cell after each `;`. The last four characters are the full-width
 # forms of the first four.
@@ -28,15 +39,16 @@ def export(
     """Returns a table of the page as a CSV or JSON file, in the page's units.
 
     Shares and changes are in per cent, times in seconds. Columns have the headings of the page, and
-    in JSON also names that are the same in all languages. A text in CSV cannot be a formula. If
-    Redis does not answer, the file says in its name, in a header and in JSON that it is incomplete.
+    in JSON also names that are the same in all languages. Objects also have their address, category,
+    author and day of publication, as far as these are known. In CSV, times are local ones that
+    spreadsheets understand, and a text cannot be a formula. If Redis does not answer, the file says in its name, in a header and in JSON that it is incomplete.
     Rows are sent one by one. `options` are those of `load`. Raises Http404 for a table that the
     page lacks.
     """
     if not any(table_name in table_names for table_names in tables_by_tab(scope).values()):
         raise Http404
     data = load(scope, [table_name], **options)
-    table = tables.table_named(table_name, data)
+    table = _with_details(tables.table_named(table_name, data))
     headers = {}
     file_name = f"{table_name}.{file_format}"
     if not data.is_whole:
@@ -49,6 +61,20 @@ def export(
     return StreamingHttpResponse(
         _csv_lines(table), headers=headers, content_type="text/csv; charset=utf-8"
     )
+
+
+def _with_details(table: tables.Table) -> tables.Table:
+    """Returns the table with four columns more about its objects, if it has objects."""
+    if not any("object" in row.filters for row in table.rows):
+        return table
+    rows = []
+    for row in table.rows:
+        obj = row.values[0]
+        details = details_of(obj)
+        published = details.published.isoformat() if details.published else None
+        more = (address_of(obj), details.category, details.author, published)
+        rows.append(row._replace(values=(*row.values, *more)))
+    return table._replace(columns=[*table.columns, *DETAILS], rows=rows)
 
 
 def _headings(table: tables.Table) -> list[str]:
@@ -84,13 +110,31 @@ def _json_lines(table: tables.Table, *, is_complete: bool) -> Iterator[str]:
 
 def _csv_lines(table: tables.Table) -> Iterator[str]:
     """Yields the headings and each row as lines of CSV."""
+    yield BOM
     # `writerow` returns what the file's `write` returns, which is here the line itself.
     file: Any = SimpleNamespace(write=str)
     # Numbers have no quotes, so that they stay numbers.
     writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC)
-    rows: Iterable[list[Any]] = chain([_headings(table)], _rounded_rows(table))
-    for row in rows:
+    yield writer.writerow([_cell(heading) for heading in _headings(table)])
+    for row in _rounded_rows(_with_local_times(table)):
         yield writer.writerow([_cell(value) for value in row])
+
+
+def _with_local_times(table: tables.Table) -> tables.Table:
+    """Returns the table of the chart's values with its times as spreadsheets understand them.
+
+    They are local times without a zone, or days if each one is the beginning of a day. Other tables
+    have no times.
+    """
+    if table.columns[0].value_kind != "time":
+        return table
+    times = [datetime.fromisoformat(row.values[0]) for row in table.rows]
+    is_daily = all(f"{time:%H:%M}" == "00:00" for time in times)
+    time_format = "%Y-%m-%d" if is_daily else "%Y-%m-%d %H:%M"
+    rows = []
+    for time, row in zip(times, table.rows, strict=True):
+        rows.append(row._replace(values=(time.strftime(time_format), *row.values[1:])))
+    return table._replace(rows=rows)
 
 
 def _cell(value: Any) -> str | int | float | None:

@@ -711,6 +711,7 @@ def _chart(numbers: ScopeNumbers, *, has_notes: bool) -> ChartData:
         points_before=points_before,
         points=points,
         total_before=total_before,
+        is_before_whole=_is_before_whole(numbers),
         total=total,
         is_summed=_is_summed(total, numbers),
         known_until=_known_until(is_live=numbers.answers.is_live),
@@ -718,6 +719,17 @@ def _chart(numbers: ScopeNumbers, *, has_notes: bool) -> ChartData:
         last_flush=flush_and_notes.run,
         summed_until=flush_and_notes.full_until,
     )
+
+
+def _is_before_whole(numbers: ScopeNumbers) -> bool:
+    """Returns False if nothing was counted until the period before had begun.
+
+    Then history lacks the first days of the period before, most likely, so that a change would
+    compare a period with a part of one. Of listed objects it is True, because they may be new.
+    """
+    if numbers.asked.is_listed:
+        return True
+    return _sum_before_history(numbers.columns.views, numbers) > 0
 
 
 def _points(numbers: ScopeNumbers) -> list[Counts]:

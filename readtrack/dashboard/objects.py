@@ -6,10 +6,12 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-from django.db.models import ForeignKey, Max, Model, Subquery
+from django.db import router
+from django.db.models import ForeignKey, Max, Model, QuerySet, Subquery
 from django.utils.functional import SimpleLazyObject
 
 from readtrack import buckets
+from readtrack.dashboard.details import linked_fields
 from readtrack.dashboard.scope import Scope
 from readtrack.models import Tracked
 from readtrack.reports.page_state import loaded
@@ -74,7 +76,8 @@ class Objects:
         best = self._best()[:CANDIDATES]
         if not best:  # a site has no list in its first hour, and long periods have none
             for model in self.scope.models:
-                viewed = row_counts.most_viewed(self.scope.rows(model), CANDIDATES)
+                rows = self._with_links(self.scope.rows(model))
+                viewed = row_counts.most_viewed(rows, CANDIDATES)
                 self._rows.update((subject_of(row), row) for row, _ in viewed)
         self.load([*best, *islice(trending, CANDIDATES)])
         self.stored = self._loaded_views()
@@ -259,11 +262,19 @@ class Objects:
         """Loads the rows of the subjects, as far as they are not loaded yet."""
         missing = [subject for subject in dict.fromkeys(subjects) if subject not in self._rows]
         for model, pks in rows_by_model(missing).items():
-            rows = self.scope.rows(model).filter(pk__in=pks)
-            links = [*self._links("category", model), *self._links("author", model)]
-            if links:
-                rows = rows.defer(None).select_related(*(link.name for link in links))
+            rows = self._with_links(self.scope.rows(model).filter(pk__in=pks))
             self._rows.update((subject_of(row), row) for row in rows)
+
+    def _with_links(self, rows: "QuerySet[Any]") -> "QuerySet[Any]":
+        """Returns the rows with their categories and authors, without another query."""
+        # Tables of another database cannot be joined.
+        links = [
+            field.name
+            for field in linked_fields(rows.model)
+            if router.db_for_write(field.related_model) == rows.db
+        ]
+        # Without deferred fields, because a deferred foreign key cannot be joined.
+        return rows.defer(None).select_related(*links) if links else rows
 
     def __getitem__(self, subject: str) -> Any:
         """Returns the object of a subject.

@@ -19,6 +19,7 @@ from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.dashboard import charts, tables
 from readtrack.dashboard.data import ChartData, DashboardData
+from readtrack.dashboard.details import details_of
 from readtrack.dashboard.loading import load
 from readtrack.dashboard.scope import MOMENT, PERIODS, Scope, dimension_names
 from readtrack.hits.addresses import NOTICES
@@ -44,6 +45,13 @@ class Choice(NamedTuple):
     label: Any
     address: str
     is_chosen: bool
+
+
+class File(NamedTuple):
+    """An entry of the menu of exports: a table of the page, and the addresses of its files."""
+
+    title: str
+    addresses: Mapping[str, str]  # by format
 
 
 class Chip(NamedTuple):
@@ -89,6 +97,9 @@ TABS: Mapping[str, Any] = {
     "sections": gettext_lazy("Categories"),
     "refused": gettext_lazy("Not counted"),
 }
+#: The numbers that the chart can show, by their names in the address. They are fields of Counts,
+#: columns of the table "over-time" and keys of COLUMNS.
+SERIES = ("views", "visitors", "reads")
 
 
 def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
@@ -115,38 +126,58 @@ def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
 
 
 def page_context(
-    scope: Scope, tab: str = "numbers", *, site: str | None = None, **options: Any
+    scope: Scope,
+    tab: str = "numbers",
+    *,
+    series: str = "views",
+    site: str | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
     """Returns the template's context for a tab of the scope. `options` are those of `load`.
 
-    `site` is the name of the admin site that the links lead to. Without Redis, live numbers are
-    marked as not known.
+    `series` is the number that the chart shows, one of SERIES. `site` is the name of the admin site
+    that the links lead to. Without Redis, live numbers are marked as not known.
     """
     by_tab = tables_by_tab(scope)
     if tab not in by_tab:
         tab = "numbers"
+    if series not in SERIES:
+        series = "views"
     data = load(scope, by_tab[tab], row_limit=tables.ROWS_ON_PAGE, **options)
-    tables_by_name = {name: tables.table_named(name, data) for name in by_tab[tab]}
-    data.objects.load(_linked_objects(tables_by_name.values()))
-    if "funnel" in tables_by_name and not _is_funnel_in_use(scope, tables_by_name["funnel"]):
-        del tables_by_name["funnel"]
+    tables_by_name = _tables_by_name(by_tab[tab], scope, data)
+    files = _files(tables_by_name.values(), scope)
     # These two are shown in ways of their own.
     over_time = tables_by_name.pop("over-time", None)
     now = tables_by_name.pop("now", None)
     chart_context = {}
     if data.chart and over_time and now:
         scope = data.scope
-        chart_context = _chart_context(data, data.chart, over_time=over_time, now=now)
+        if not data.chart.is_summed:
+            series = "views"
+        chart_context = _chart_context(
+            data, data.chart, series=series, over_time=over_time, now=now
+        )
     return {
         "scope": scope,
         "data": data,
-        "files": FILES,
-        **_navigation(data, scope, tab=tab, tabs=list(by_tab)),
+        "files": files,
+        **_navigation(data, scope, here=_parameters(tab, series=series), tabs=list(by_tab)),
         **chart_context,
         "tables": [_table_context(table, scope, site=site) for table in tables_by_name.values()],
         "has_period": tab != "sections",  # readers are those of now
         "notices": _notices(data),
     }
+
+
+def _tables_by_name(
+    names: Iterable[str], scope: Scope, data: DashboardData
+) -> dict[str, tables.Table]:
+    """Returns the tables with these names. The funnel is left out if the site does not use it."""
+    tables_by_name = {name: tables.table_named(name, data) for name in names}
+    data.objects.load(_linked_objects(tables_by_name.values()))
+    if "funnel" in tables_by_name and not _is_funnel_in_use(scope, tables_by_name["funnel"]):
+        del tables_by_name["funnel"]
+    return tables_by_name
 
 
 def _linked_objects(shown_tables: Iterable[tables.Table]) -> Iterable[str]:
@@ -163,14 +194,37 @@ def _is_funnel_in_use(scope: Scope, table: tables.Table) -> bool:
     return has_steps or any(enters_funnel(model) for model in scope.models)
 
 
+def _files(shown_tables: Iterable[tables.Table], scope: Scope) -> list[File]:
+    """Returns the entries of the menu of exports, without tables that have no rows."""
+    files = []
+    for table in shown_tables:
+        if table.rows:
+            addresses = {
+                file_format: scope.address(table=table.name, format=file_format)
+                for file_format in FILES
+            }
+            files.append(File(table.title, addresses))
+    return files
+
+
+def _parameters(tab: str, *, series: str) -> dict[str, str]:
+    """Returns the parameters of an address for a tab and a series; those by default are left out."""
+    parameters = {}
+    if tab != "numbers":
+        parameters["tab"] = tab
+    if series != "views":
+        parameters["series"] = series
+    return parameters
+
+
 def _navigation(
-    data: DashboardData, scope: Scope, *, tab: str, tabs: Sequence[str]
+    data: DashboardData, scope: Scope, *, here: Mapping[str, str], tabs: Sequence[str]
 ) -> dict[str, Any]:
     """Returns the links to other periods and tabs and to the page without each filter.
 
-    `tab` is the name of the page's own tab, `tabs` are the names of all tabs.
+    `here` are the parameters of the page's own tab and series, `tabs` are the names of all tabs.
     """
-    here = {} if tab == "numbers" else {"tab": tab}  # the parameter of the page's own tab
+    own_tab = here.get("tab", "numbers")
     period_choices = []
     for period, label in PERIODS.items():
         address = scope.address(period=period, **here)
@@ -178,10 +232,13 @@ def _navigation(
     tab_choices = []
     for name in tabs:
         address = scope.address(tab="" if name == "numbers" else name)
-        tab_choices.append(Choice(TABS[name], address, is_chosen=name == tab))
+        tab_choices.append(Choice(TABS[name], address, is_chosen=name == own_tab))
     address_without_period = scope.address(period="", **here)
     return {
         "periods": period_choices,
+        "period": PERIODS.get(scope.period, ""),
+        "span": _span_text(scope),
+        "is_future": scope.is_future,
         "tabs": tab_choices,
         "last_day": scope.span.until - MOMENT,
         "kept": parse_qsl(address_without_period.removeprefix("?")),  # for the form of two days
@@ -202,7 +259,10 @@ def _notices(data: DashboardData) -> list[str]:
 class Figure(NamedTuple):
     """A total of the period, with that of the period before and the change, as texts."""
 
+    name: str  # in SERIES
     label: str
+    address: str  # of the page whose chart shows this number
+    is_chosen: bool  # True if the chart of this page shows it
     value: str
     before: str | None
     change: str
@@ -210,35 +270,47 @@ class Figure(NamedTuple):
     as_of: str
 
 
-def _figures(data: DashboardData, chart: ChartData) -> list[Figure]:
-    """Returns the totals of the period."""
-    before = chart.total_before
-    views = _figure(_("Views"), chart.total.views, before.views if before else None)
-    if not chart.is_summed:
-        return [views]
-    visitors_before = before.visitors if before else None
-    reads_before = before.reads if before else None
-    as_of = ""
-    # Visitors and reads of whole models are added up by full flushes only.
-    if data.scope.is_present and not data.scope.is_listed:
-        as_of = _time_or_day(chart.summed_until)
-        if data.scope.by == "hour":
-            # In a period of a day, the time since the last flush is too much to be missing from a
-            # comparison.
-            visitors_before = None
-            reads_before = None
-    return [
-        views,
-        _figure(_("New visitors"), chart.total.visitors, visitors_before, as_of=as_of),
-        _figure(_("Reads"), chart.total.reads, reads_before, as_of=as_of),
-    ]
+def _figures(data: DashboardData, chart: ChartData, *, series: str) -> list[Figure]:
+    """Returns the totals of the period. The chart shows the `series`."""
+    figures = []
+    for name in SERIES:
+        if name != "views" and not chart.is_summed:
+            continue
+        before = getattr(chart.total_before, name) if chart.total_before else None
+        as_of = ""
+        # Visitors and reads of whole models are added up by full flushes only.
+        if name != "views" and data.scope.is_present and not data.scope.is_listed:
+            as_of = _time_or_day(chart.summed_until)
+            if data.scope.by == "hour":
+                # In a period of a day, the time since the last flush is too much to be missing from
+                # a comparison.
+                before = None
+        figure = Figure(
+            name=name,
+            label=str(tables.COLUMNS[name].heading),
+            address=data.asked.address(series="" if name == "views" else name),
+            is_chosen=name == series,
+            value=exact(getattr(chart.total, name)),
+            as_of=as_of,
+            **_comparison(getattr(chart.total, name), before, is_whole=chart.is_before_whole),
+        )
+        figures.append(figure)
+    return figures
 
 
-def _figure(label: str, total: int, before: int | None, *, as_of: str = "") -> Figure:
-    """Returns a total as texts. `before` is that of the period before, None if not compared."""
+def _comparison(total: int, before: int | None, *, is_whole: bool) -> dict[str, Any]:
+    """Returns how a total has changed, as the fields of a Figure.
+
+    `before` is that of the period before, None if the two are not compared. It is shown as not
+    known if history does not cover the whole period before.
+    """
+    if before is None:
+        return {"before": None, "change": "", "trend": ""}
+    if not is_whole:
+        return {"before": tables.NOT_KNOWN, "change": "", "trend": ""}
     change = ""
     trend = ""
-    per_cent = tables.change(total, before or 0)
+    per_cent = tables.change(total, before)
     if per_cent is not None:
         change = tables.text(per_cent, "change")
         # By the rounded change, so that no arrow stands before "0 %".
@@ -246,14 +318,7 @@ def _figure(label: str, total: int, before: int | None, *, as_of: str = "") -> F
             trend = "up"
         elif per_cent < 0:
             trend = "down"
-    return Figure(
-        label=label,
-        value=exact(total),
-        before=None if before is None else exact(before),
-        change=change,
-        trend=trend,
-        as_of=as_of,
-    )
+    return {"before": exact(before), "change": change, "trend": trend}
 
 
 def _time_or_day(until: int) -> str:
@@ -279,11 +344,16 @@ def _span_text(scope: Scope) -> str:
 
 
 def _chart_context(
-    data: DashboardData, chart: ChartData, *, over_time: tables.Table, now: tables.Table
+    data: DashboardData,
+    chart: ChartData,
+    *,
+    series: str,
+    over_time: tables.Table,
+    now: tables.Table,
 ) -> dict[str, Any]:
     """Returns the context for the figures, the last flush and the chart with its values.
 
-    `over_time` is the table of the chart's values.
+    `series` is the number that the chart shows, `over_time` the table of the chart's values.
     """
     span = _span_text(data.scope)
     summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {
@@ -292,22 +362,40 @@ def _chart_context(
         "reads": exact(chart.total.reads),
         "span": span,
     }
-    views_before = chart.total_before.views if chart.total_before else None
-    headings = [str(column.heading) for column in over_time.columns[1:]]
+    label = str(tables.COLUMNS[series].heading)
+    before: list[int] = []
+    if chart.is_before_whole:
+        before = [getattr(point, series) for point in chart.points_before]
+    is_unfinished = data.scope.is_present
     values_for_script = {
-        "labels": [_("Period"), *headings],
-        "totals": [span, views_before, *chart.total],
+        "labels": [label, _("The period before")],
         "columns": [column.name for column in over_time.columns],
         "rows": [row.values for row in over_time.rows],
+        "series": series,
+        "before": before,
+        "is_unfinished": is_unfinished,
     }
+    chart_title = over_time.title if series == "views" else label
     return {
-        "figures": _figures(data, chart),
+        "figures": _figures(data, chart, series=series),
         "now": now,
         "recent": tables.text(data.recent, "number"),
         **_last_flush(chart),
-        "charts": _drawings(data, over_time, summary=summary),
+        "charts": _drawings(
+            data,
+            over_time,
+            title=chart_title,
+            summary=summary,
+            series=series,
+            before=before,
+            is_unfinished=is_unfinished,
+        ),
         "summary": summary,
-        "chart": over_time,
+        "series": series,
+        "series_label": label,
+        "chart_title": chart_title,
+        "is_unfinished": is_unfinished,
+        "has_before": bool(before),
         **_values_table(data, over_time),
         "chart_values": json.dumps(values_for_script),
         "notes": [(date_format(day, "DATE_FORMAT"), note) for day, note in chart.notes.items()],
@@ -331,18 +419,28 @@ def _starts(data: DashboardData, formats: Mapping[str, Any]) -> list[str]:
     return [date_format(timezone.localtime(start), point_format) for start in data.starts]
 
 
-def _drawings(data: DashboardData, over_time: tables.Table, *, summary: str) -> list[str]:
+def _drawings(
+    data: DashboardData,
+    over_time: tables.Table,
+    *,
+    title: str,
+    summary: str,
+    series: str,
+    before: Sequence[int],
+    is_unfinished: bool,
+) -> list[str]:
     """Returns two drawings of the chart (SVG): for wide screens and for narrow ones."""
-    series = {name: over_time.values(name) for name in ("before", "views", "visitors", "reads")}
     starts = _starts(data, FORMATS)
     drawings: list[str] = []
     for is_narrow in (False, True):
-        drawing = charts.lines(
-            over_time.title,
+        drawing = charts.line(
+            title,
             starts,
-            series,
+            over_time.values(series),
             description=summary,
+            before=before,
             notes=over_time.values("notes"),
+            is_unfinished=is_unfinished,
             is_narrow=is_narrow,
         )
         drawings.append(drawing)
@@ -373,16 +471,41 @@ def _values_table(data: DashboardData, over_time: tables.Table) -> dict[str, Any
 def _table_context(table: tables.Table, scope: Scope, *, site: str | None) -> dict[str, Any]:
     """Returns a table for the template: its first rows as texts and with links."""
     rows = []
-    for row in table.rows[: table.row_limit]:
+    shown_rows = table.rows[: table.row_limit]
+    bars = _bars(table, shown_rows)
+    for row, bar in zip(shown_rows, bars, strict=True):
         cells: list[dict[str, Any]] = []
         for column, value in zip(table.columns, row.values, strict=True):
             cells.append({"column": column, "text": tables.text(value, column.value_kind)})
         head, *other_cells = cells
+        head["bar"] = bar
+        if "object" in row.filters:
+            head["details"] = _details_text(row.values[0])
         link = _link(row, scope, site=site)
         if link and table.name == "grew-most":  # in other tables it is two clicks away already
             head.update(_sources_file(link))
         rows.append(PageRow(head, other_cells, link, url=address_of(row.values[0])))
-    return {"table": table, "rows": rows}
+    # On an object's page the tables of dimensions are beside the chart.
+    is_beside = "object" in scope.chosen and table.name.startswith("by-")
+    return {"table": table, "rows": rows, "is_beside": is_beside}
+
+
+def _bars(table: tables.Table, rows: Sequence[tables.Row]) -> list[int]:
+    """Returns the length of each row's bar in per cent of the longest: of its first number."""
+    kinds = [column.value_kind for column in table.columns]
+    if "number" not in kinds:
+        return [0] * len(rows)
+    index = kinds.index("number")
+    numbers = [row.values[index] or 0 for row in rows]
+    longest = max([1, *numbers])
+    return [round(100 * number / longest) for number in numbers]
+
+
+def _details_text(obj: Any) -> str:
+    """Returns when the object was published, its category and its author, as far as is known."""
+    details = details_of(obj)
+    published = date_format(details.published, "DATE_FORMAT") if details.published else ""
+    return " \N{MIDDLE DOT} ".join(filter(None, (published, details.category, details.author)))
 
 
 def _link(row: tables.Row, scope: Scope, *, site: str | None) -> str:

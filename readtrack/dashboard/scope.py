@@ -38,7 +38,7 @@ PERIODS: Mapping[str, Any] = {
     "all": _("All time"),
 }
 FILTERS = ("model", "object", "category", "author")
-OTHER_PARAMETERS = ("period", "from", "to", "tab", "table", "format")
+OTHER_PARAMETERS = ("period", "from", "to", "tab", "series", "table", "format")
 
 
 class Span(NamedTuple):
@@ -94,6 +94,7 @@ class Scope:
     chosen: Mapping[str, str]  # the values of filters by name: FILTERS and dimensions
     # Those of the filters that the page sets by itself. Addresses do not contain them.
     fixed: Mapping[str, str] = field(default_factory=dict)
+    is_future: bool = False  # the address gives days in the future, and today is taken instead
 
     @classmethod
     def parse(
@@ -109,13 +110,16 @@ class Scope:
         texts = {parameter: _text(given, parameter) for parameter in parameters}
         chosen = _chosen(texts, fixed)
         now = timezone.localtime(buckets.now(at))
-        days = _days(texts, today=now.date())
+        today = now.date()
+        asked_days = _days(texts)
         period = texts["period"]
         if period not in PERIODS:
-            is_range = len(days) == 2 and not period
+            is_range = len(asked_days) == 2 and not period
             period = "range" if is_range else DEFAULT_PERIOD
-        span, before = _spans(period, now, days or [now.date()])
-        return cls(period, span, before, {**chosen, **fixed}, fixed)
+        days = [min(day, today) for day in asked_days]
+        span, before = _spans(period, now, days or [today])
+        is_future = period == "range" and asked_days[0] > today
+        return cls(period, span, before, {**chosen, **fixed}, fixed, is_future)
 
     @property
     def by(self) -> buckets.Period:
@@ -268,9 +272,9 @@ def _chosen(texts: Mapping[str, str], fixed: Mapping[str, str]) -> dict[str, str
     return chosen
 
 
-def _days(texts: Mapping[str, str], *, today: date) -> list[date]:
+def _days(texts: Mapping[str, str]) -> list[date]:
     """Returns the valid days of the address, none to two, the earlier one first."""
-    days = [_day(texts["from"], today), _day(texts["to"], today)]
+    days = [_day(texts["from"]), _day(texts["to"])]
     return sorted(day for day in days if day)
 
 
@@ -306,15 +310,15 @@ def _may_be_key(model: Any, pk: Any) -> bool:
     return "\0" not in str(key)
 
 
-def _day(text: str, today: date) -> date | None:
-    """Returns the day of a text, from FIRST_DAY to today; None for another text."""
+def _day(text: str) -> date | None:
+    """Returns the day of a text, FIRST_DAY or a later one; None for another text."""
     try:
         day = parse_date(text)
     except ValueError:  # the 31st of a shorter month
         return None
     if day is None:
         return None
-    return min(max(day, FIRST_DAY), today)
+    return max(day, FIRST_DAY)
 
 
 def _spans(period: str, now: datetime, days: Sequence[date]) -> tuple[Span, Span | None]:

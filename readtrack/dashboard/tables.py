@@ -32,6 +32,7 @@ ValueKind = Literal["text", "number", "share", "change", "seconds", "trend", "ti
 
 NOT_KNOWN = "\N{EN DASH}"
 ROWS_ON_PAGE = 10
+MOST_PER_CENT = 1_000  # a higher change is shown as a factor
 
 #: The names of the reasons for which hits do not count, for people.
 REASONS: Mapping[Reason, Any] = {
@@ -164,6 +165,8 @@ def text(value: Any, value_kind: ValueKind) -> str:
     if value_kind == "share":
         return _("%(number)s %%") % {"number": exact(round(value))}
     if value_kind == "change":
+        if value > MOST_PER_CENT:
+            return f"\N{MULTIPLICATION SIGN}\N{NO-BREAK SPACE}{exact(round(value / 100) + 1)}"
         sign = "+" if value > 0 else ""
         return _("%(number)s %%") % {"number": f"{sign}{exact(round(value))}"}
     if value_kind == "seconds":

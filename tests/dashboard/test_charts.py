@@ -38,12 +38,12 @@ def draw(
 ) -> ElementTree.Element:
     labels = labels or [f"{hour} h" for hour in range(len(values))]
     return ElementTree.fromstring(
-        charts.lines(title, labels, {"views": values}, description=f"{sum(values)} in all")
+        charts.line(title, labels, values, description=f"{sum(values)} in all")
     )
 
 
 def test_a_chart_has_neither_script_nor_style_nor_anything_from_elsewhere() -> None:
-    svg = str(charts.lines("Views", ["a", "b"], {"views": [1, 2]}, description="three"))
+    svg = str(charts.line("Views", ["a", "b"], [1, 2], description="three"))
     for forbidden in (
         "<script",
         "<style",
@@ -75,9 +75,7 @@ def test_a_single_point_can_be_seen() -> None:
 
 def test_a_point_with_a_note_has_a_line_that_says_it() -> None:
     values, notes = [1, 2, 3], ["", "<Newsletter> sent", ""]
-    svg = charts.lines(
-        "Views", ["a", "b", "c"], {"views": values, "reads": values}, description="", notes=notes
-    )
+    svg = charts.line("Views", ["a", "b", "c"], values, before=values, description="", notes=notes)
     root = ElementTree.fromstring(svg)
     [marks] = [one for one in root.iter(f"{NAMESPACE}g") if one.get("class") == "readtrack-marks"]
     assert [mark[0].text for mark in marks] == ["<Newsletter> sent"]
@@ -90,6 +88,43 @@ def test_a_point_with_a_note_has_a_line_that_says_it() -> None:
     [label] = [one for one in root.iter(f"{NAMESPACE}text") if one.text == "b"]
     assert over == pytest.approx(float(str(label.get("x"))), abs=0.1)
     assert 0 < down < 260
+
+
+def points(svg: str) -> dict[str, int]:
+    """Returns the number of points of each line by its series; that of the area is left out."""
+    root = ElementTree.fromstring(svg)
+    points = {}
+    for group in root.iter(f"{NAMESPACE}g"):
+        for path in group.findall(f"{NAMESPACE}path"):
+            if path.get("class") == "line reactive nofill":
+                series = str(group.get("class")).split()[1]
+                points[series] = len(str(path.get("d")).split()) // 2
+    return points
+
+
+@pytest.mark.parametrize(
+    ("values", "is_unfinished", "expected"),
+    [
+        ([1, 2, 3, 4], False, {"serie-2": 4}),
+        ([1, 2, 3, 4], True, {"serie-2": 3, "serie-3": 2}),
+        ([1, 2], True, {"serie-3": 2}),
+        ([1], True, {"serie-3": 2}),
+        ([1, 2, 3, None], True, {"serie-2": 3}),  # nobody knows how far the last one is
+        ([], True, {}),
+    ],
+)
+def test_the_last_point_has_a_line_of_its_own_while_it_is_not_over(
+    values: list[int | None], is_unfinished: bool, expected: dict[str, int]
+) -> None:
+    labels = [str(number) for number in range(len(values))]
+    svg = charts.line("Views", labels, values, description="", is_unfinished=is_unfinished)
+    assert points(svg) == expected
+
+
+def test_the_period_before_may_have_more_points_or_fewer() -> None:
+    for before, expected in (([5], {}), ([5, 6], {"serie-0": 2}), ([5] * 9, {"serie-0": 3})):
+        svg = charts.line("Views", ["a", "b", "c"], [1, 2, 3], before=before, description="")
+        assert points(svg) == {**expected, "serie-2": 3}
 
 
 def written(root: ElementTree.Element) -> list[str]:
@@ -120,7 +155,7 @@ def test_labels_have_room_in_every_language(
         ]
     shown = written(
         ElementTree.fromstring(
-            charts.lines("Views", labels, {"": [1] * count}, description="", is_narrow=is_narrow)
+            charts.line("Views", labels, [1] * count, description="", is_narrow=is_narrow)
         )
     )
     assert shown[-1] == labels[-1]
@@ -143,5 +178,5 @@ def test_an_empty_chart_is_a_chart() -> None:
 
 
 def test_the_same_numbers_give_the_same_drawing() -> None:
-    one, two = (charts.lines("Views", ["a"], {"views": [1]}, description="") for _ in range(2))
+    one, two = (charts.line("Views", ["a"], [1], description="") for _ in range(2))
     assert one == two

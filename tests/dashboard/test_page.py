@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta
 from io import StringIO
 from itertools import product
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from django.db import connection, transaction
@@ -21,7 +22,7 @@ from pytest_django import Settings
 from readtrack import buckets, reports, tracker
 from readtrack.conf import conf
 from readtrack.dashboard import loading, objects, tables
-from readtrack.dashboard.page import FORMATS, TABS, _figure
+from readtrack.dashboard.page import FILES, FORMATS, SERIES, TABS, _comparison
 from readtrack.dashboard.scope import PERIODS, Scope
 from readtrack.dashboard.tables import NOT_KNOWN
 from readtrack.flush.run import flush
@@ -93,7 +94,7 @@ def written(cell: dict[str, Any]) -> str:
 
 def exported(client: Client, name: str, kind: str, **given: str) -> str:
     answer: Any = client.get(DASHBOARD, {"table": name, "format": kind, **given})
-    return b"".join(answer.streaming_content).decode()
+    return b"".join(answer.streaming_content).decode("utf-8-sig" if kind == "csv" else "utf-8")
 
 
 def add_views(obj: Any, days_ago: int, views: int, *, visitors: int = 0, reads: int = 0) -> None:
@@ -121,7 +122,7 @@ def test_an_empty_site_is_told_what_to_do(admin_client: Client) -> None:
         "No views in the last hour",
     ):
         assert words in page
-    assert shown(admin_client)["Views"] == ("0", "0")
+    assert shown(admin_client)["Views"] == ("0", NOT_KNOWN)
 
 
 def test_the_period_before_is_told_to_end_at_the_same_time_of_day(admin_client: Client) -> None:
@@ -160,6 +161,7 @@ def test_totals_chart_table_and_file_have_the_same_numbers_flushed_or_not(
 
 def test_each_number_has_that_of_the_period_before_and_the_change(admin_client: Client) -> None:
     post, other = factories.post(title="A"), factories.post(title="B")
+    add_views(post, 20, 1)
     add_views(post, 10, 40, visitors=20, reads=10)
     add_views(other, 3, 5)
     add_views(post, 2, 60, visitors=30, reads=15)
@@ -270,7 +272,8 @@ def test_titles_and_addresses_are_made_of_shown_rows_and_a_failing_one_is_a_row_
     made.clear()
     assert "Post object" in exported(admin_client, "most-viewed", "csv")
     assert "Post object" in exported(admin_client, "most-viewed", "json")
-    assert made == ["title"] * 24
+    assert made.count("title") == 24
+    assert len(made) == 48  # and as many addresses
     page = admin_client.get(f"{DASHBOARD}object/site.post:{posts[1].pk}/")
     assert page.context["title"] == f"Post object ({posts[1].pk})"
 
@@ -320,9 +323,13 @@ def test_the_columns_of_a_file_are_those_of_the_page_with_its_headings_and_units
             file = json.loads(exported(admin_client, name, "json", tab=tab))
             # Before: "rate" and 0.3333 for "Of the first stage" and "33 %".
             assert (
-                next(csv.reader(StringIO(exported(admin_client, name, "csv", tab=tab)))) == headings
+                next(csv.reader(StringIO(exported(admin_client, name, "csv", tab=tab))))
+                == file["headings"]
             )
-            assert (file["headings"], len(file["columns"])) == (headings, len(headings))
+            assert file["headings"][: len(headings)] == headings
+            of_objects = ["Address", "Category", "Author", "Published"]
+            assert file["headings"][len(headings) :] in ([], of_objects)
+            assert len(file["columns"]) == len(file["headings"])
     row = json.loads(exported(admin_client, "funnel", "json"))
     assert (row["headings"][1], row["rows"][1]) == ("Passes", ["click", 20, 10, 100, 33.33, 33.33])
     # A visitor may have made up the value.
@@ -895,7 +902,8 @@ def test_a_file_has_the_rows_of_the_page_small_lines_too(
             table = one["table"]
             rows = [[str(row.values[0]), *row.values[1:]] for row in table.rows]
             file = json.loads(exported(admin_client, table.name, "json", period=period, **filters))
-            assert file["rows"] == [
+            width = len(table.columns)  # the columns about objects come behind
+            assert [row[:width] for row in file["rows"]] == [
                 [pytest.approx(value, abs=0.01) for value in row] for row in rows
             ], table.name
             compared.add(table.name)
@@ -1176,14 +1184,15 @@ def test_tables_of_the_whole_site_say_that_filters_do_not_change_them(admin_clie
 
 
 def test_all_time_has_no_column_and_no_line_of_a_period_before(admin_client: Client) -> None:
+    add_views(factories.post(), 20, 1)
     counts.view(factories.post())
-    words = "Views, the period before</"
     for period, expected in (
-        ("7", 2),
+        ("7", 1),
         ("all", 0),
     ):  # before: in the legend, and in the table with dashes only
         page = opened(admin_client, period=period)
-        assert page.text.count(words) == expected
+        assert page.text.count("Views, the period before</th>") == expected
+        assert page.text.count("The period before</li>") == expected
         assert {len(values) for _, values in page.context["chart_rows"]} == {
             len(page.context["chart_columns"]) - 1
         }
@@ -1560,6 +1569,7 @@ def test_numbers_that_full_flushes_add_up_say_so_and_today_is_not_compared_by_th
     admin_client: Client,
 ) -> None:
     post = factories.post()
+    add_views(factories.post(), 20, 1)
     counts.view(post)
     run = flush()
     run.flushed_until -= 2 * 60 * 1_000_000
@@ -1593,5 +1603,138 @@ def test_numbers_that_full_flushes_add_up_say_so_and_today_is_not_compared_by_th
     ],
 )
 def test_a_total_that_has_not_changed_has_no_trend(total: int, change: str, trend: str) -> None:
-    figure = _figure("Views", total, 300)
-    assert (figure.change, figure.trend) == (change, trend)
+    compared = _comparison(total, 300, is_whole=True)
+    assert (compared["change"], compared["trend"]) == (change, trend)
+
+
+def test_a_change_of_more_than_a_thousand_per_cent_is_a_factor(admin_client: Client) -> None:
+    post = factories.post()
+    for days_ago, views in ((20, 1), (10, 2), (2, 24)):
+        add_views(post, days_ago, views)
+    flush()
+    page = admin_client.get(DASHBOARD)
+    factor = "\N{MULTIPLICATION SIGN}\N{NO-BREAK SPACE}12"
+    assert page.context["figures"][0].change == factor
+    assert told(page.context)["most-viewed"][0][1:4] == ["24", "2", factor]
+    [row] = json.loads(exported(admin_client, "most-viewed", "json"))["rows"]
+    assert row[1:4] == [24, 2, 1100]  # per cent in files, where they are computed with
+    assert [tables.text(value, "change") for value in (1000, 1001)] == [
+        "+1,000 %",
+        factor[:-2] + "11",
+    ]
+
+
+def test_a_period_is_not_compared_with_one_in_which_history_began(admin_client: Client) -> None:
+    post = factories.post()
+    add_views(post, 10, 40)
+    add_views(post, 2, 60)
+    page = admin_client.get(DASHBOARD)
+    assert (page.context["figures"][0].before, page.context["figures"][0].change) == (NOT_KNOWN, "")
+    assert "The period before</li>" not in page.text
+    assert json.loads(page.context["chart_values"])["before"] == []
+    [views, *_others] = admin_client.get(DASHBOARD, {"period": "yesterday"}).context["figures"]
+    assert views.before == "60"  # history is older than the day before yesterday
+
+
+def test_a_card_chooses_the_number_that_the_chart_shows(admin_client: Client) -> None:
+    post = factories.post()
+    add_views(post, 20, 1)
+    add_views(post, 10, 40, visitors=20, reads=7)
+    add_views(post, 2, 60, visitors=30, reads=15)
+    page = opened(admin_client, period="28")
+    titles = []
+    for figure in page.context["figures"]:
+        page = admin_client.get(DASHBOARD + figure.address)
+        titles.append(page.context["chart_title"])
+        [chosen] = [one for one in page.context["figures"] if one.is_chosen]
+        assert (chosen.label, figure.value) == (figure.label, chosen.value)
+        assert content(page.text).count('aria-current="true"') == 2  # the card, and the period
+        assert "period=28" in figure.address
+    assert len(titles) == len(SERIES)
+    assert titles == ["Views over time", "New visitors", "Reads"]
+    values = json.loads(page.context["chart_values"])
+    index = values["columns"].index(values["series"])
+    assert sum(row[index] for row in values["rows"]) == 22
+    links = [address for _label, address, _is_chosen in page.context["periods"]]
+    assert all("series=reads" in link for link in links)  # another period of the same number
+    assert "series" not in opened(admin_client, series="nonsense").context["periods"][0].address
+
+
+def test_people_now_are_shown_in_periods_that_include_now(admin_client: Client) -> None:
+    for period, is_shown in (("today", True), ("7", True), ("all", True), ("yesterday", False)):
+        assert ('class="readtrack-now"' in opened(admin_client, period=period).text) == is_shown
+
+
+def test_a_range_in_the_future_says_so(admin_client: Client) -> None:
+    today = timezone.localdate()
+    words = "These days are in the future."
+    for since, until, expected in ((1, 9, True), (0, 9, False), (-9, 0, False)):
+        days = [today + timedelta(days=days) for days in (since, until)]
+        given = dict(zip(("from", "to"), map(str, days), strict=True))
+        assert (words in opened(admin_client, **given).text) == expected
+    assert words not in opened(admin_client, period="7", **given).text
+
+
+@pytest.mark.parametrize("has_list", [True, False])
+def test_a_row_has_the_day_the_category_and_the_author_and_costs_no_query_more(
+    has_list: bool, admin_client: Client
+) -> None:
+    author = factories.user(first_name="Ada", last_name="Byron")
+    noon = datetime(2026, 3, 7, 12, tzinfo=timezone.get_default_timezone())
+    for number in range(4):
+        category = factories.category(name=f"Section {number}")
+        counts.view(
+            Article.objects.create(category=category, author=author, published_at=noon, title="A")
+        )
+    flush()
+    if not has_list:
+        Popular.objects.all().delete()
+    admin_client.get(DASHBOARD, {"model": "site.article"})
+    with CaptureQueriesContext(connection) as queries:
+        page = admin_client.get(DASHBOARD, {"model": "site.article"})
+    assert len(queries) - OF_THE_ADMIN <= 5
+    [table, *_others] = page.context["tables"]
+    texts = [head["details"] for head, *_ in table["rows"]]
+    assert sorted(texts) == [
+        f"March 7, 2026 \N{MIDDLE DOT} Section {number} \N{MIDDLE DOT} Ada Byron"
+        for number in range(4)
+    ]
+    row = next(csv.DictReader(StringIO(exported(admin_client, "most-viewed", "csv"))))
+    assert row["Published"] == "2026-03-07"
+    assert row["Author"] == "Ada Byron"
+    assert row["Category"].startswith("Section")
+
+
+def test_a_bar_is_as_long_as_the_share_of_the_rows_first_number(admin_client: Client) -> None:
+    one, two = factories.post(title="A"), factories.post(title="B")
+    counts.view(one, one, one, one, two)
+    flush()
+    page = admin_client.get(DASHBOARD)
+    assert [head["bar"] for head, *_ in page.context["tables"][0]["rows"]] == [100, 25]
+    assert page.text.count('<rect width="25" height="1"/>') >= 1
+
+
+def test_a_spreadsheet_understands_the_file_and_its_times(admin_client: Client) -> None:
+    counts.view(factories.post(title="Füße"))
+    flush()
+    answer: Any = admin_client.get(DASHBOARD, {"table": "most-viewed", "format": "csv"})
+    assert b"".join(answer.streaming_content).startswith(b"\xef\xbb\xbf")
+    for period, length in (("7", len("2026-03-07")), ("yesterday", len("2026-03-07 09:00"))):
+        rows = list(csv.reader(StringIO(exported(admin_client, "over-time", "csv", period=period))))
+        assert {len(row[0]) for row in rows[1:]} == {length}
+        assert datetime.fromisoformat(rows[1][0]).tzinfo is None
+    json_rows = json.loads(exported(admin_client, "over-time", "json"))["rows"]
+    assert datetime.fromisoformat(json_rows[0][0]).tzinfo is not None
+
+
+def test_one_menu_has_the_files_of_all_tables_with_rows(admin_client: Client) -> None:
+    counts.view(factories.post())
+    flush()
+    page = admin_client.get(DASHBOARD)
+    links = re.findall(r'<a href="([^"]+)" download', page.text)
+    names = [parse_qs(html.unescape(link).removeprefix("?"))["table"][0] for link in links]
+    assert names == [
+        name for name in ("over-time", "most-viewed", "trending", "now") for _ in FILES
+    ]
+    for link in links:
+        assert admin_client.get(DASHBOARD + html.unescape(link)).status_code == 200

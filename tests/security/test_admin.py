@@ -189,7 +189,7 @@ page = Client().get("/admin/login/")
 heavy = ("pygal", "tqdm", "lxml")
 before = [name for name in heavy if name in sys.modules]
 from readtrack.dashboard import charts
-charts.lines("Views", ["a", "b"], {"views": [1, 2]}, description="three")
+charts.line("Views", ["a", "b"], [1, 2], description="three")
 after = "pygal" in sys.modules
 odd = [str(finder) for finder in sys.meta_path if not hasattr(finder, "find_spec")]
 print(json.dumps([page.status_code, before, after, odd]))

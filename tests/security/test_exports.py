@@ -55,7 +55,7 @@ TITLES = (
 
 def export(client: Client, name: str, kind: str, **filters: str) -> str:
     answer: Any = client.get(DASHBOARD, {"table": name, "format": kind, **filters})
-    return b"".join(answer.streaming_content).decode()
+    return b"".join(answer.streaming_content).decode("utf-8-sig")
 
 
 def computed_cells(content: str, separator: str) -> list[str]:

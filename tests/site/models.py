@@ -99,6 +99,7 @@ class Article(Tracked):
 
     title = models.CharField(max_length=100, default="Title")
     text = models.TextField(blank=True)
+    published_at = models.DateTimeField(null=True)
     is_published = models.BooleanField(default=True)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True)
     category = models.ForeignKey(Category, on_delete=models.CASCADE, null=True)

@@ -1,11 +1,10 @@
-// Draws the dashboard's chart again with uPlot, from its values in the page: values under the pointer, those of the
-// whole period at rest, the period before beside them, and zoom by dragging. The drawing of the server stays for print,
-// and where anything fails. Asks for the number of people every 30 seconds while the page is looked at.
+// Draws the dashboard's chart again with uPlot, from its values in the page: the values under the pointer beside it, and
+// zoom by dragging. The drawing of the server stays for print, and where anything fails. Asks for the number of people
+// every 30 seconds while the page is looked at. Writes the names of countries. Closes menus.
 "use strict";
 
 (() => {
-  const NAMES = ["before", "views", "visitors", "reads"];
-  const DASHES = [[2, 4], [], [8, 4], [3, 4]];
+  const DASH = [6, 5]; // of what is not over yet
 
   const language = document.documentElement.lang || undefined;
   const numbers = new Intl.NumberFormat(language, { numberingSystem: "latn" }); // as Django writes them in every language
@@ -13,56 +12,92 @@
 
   const style = (element, name) => getComputedStyle(element).getPropertyValue(name).trim();
 
-  const colours = (host) => {
+  const colours = (host, series) => {
     const ink = getComputedStyle(host).color; // of an admin without the variables of Django's own
-    const found = NAMES.map((name) => style(host, `--readtrack-${name}`).replace("currentcolor", ink));
-    return { lines: found, text: found[0], grid: style(host, "--hairline-color") || "#80808066" };
+    const [line, before] = [series, "before"].map((name) => style(host, `--readtrack-${name}`).replace("currentcolor", ink));
+    return { line, before, grid: style(host, "--hairline-color") || "#80808066" };
+  };
+
+  // The line of what is over, and the one from its last point to the point that is not over yet.
+  const divided = (values, isUnfinished) => {
+    const last = values.length - 1;
+    if (!isUnfinished || values[last] == null) return [values, values.map(() => null)];
+    if (!last) return [values, values];
+    return [values.map((value, place) => (place < last ? value : null)), values.map((value, place) => (place < last - 1 ? null : value))];
+  };
+
+  // A box beside the pointer with the values of the point.
+  const tooltip = (data, values, before, when) => {
+    const box = document.createElement("div");
+    box.className = "readtrack-tooltip";
+    const line = (text, tag = "div") => {
+      const element = document.createElement(tag);
+      element.textContent = text;
+      box.append(element);
+    };
+    return {
+      hooks: {
+        init: (plot) => plot.over.append(box),
+        setCursor: (plot) => {
+          const { left, top, idx } = plot.cursor;
+          box.hidden = idx == null || left < 0;
+          if (box.hidden) return;
+          box.replaceChildren();
+          line(when(idx), "b");
+          line(`${data.labels[0]}: ${written(values[idx])}`);
+          if (before.length) line(`${data.labels[1]}: ${written(before[idx])}`);
+          const note = data.rows[idx][data.columns.indexOf("notes")];
+          if (note) line(note);
+          const isRight = left > plot.over.clientWidth / 2;
+          const over = isRight ? left - box.offsetWidth - 12 : left + 12;
+          const down = Math.min(Math.max(0, top - box.offsetHeight / 2), plot.over.clientHeight - box.offsetHeight);
+          box.style.transform = `translate(${Math.max(0, over)}px, ${down}px)`;
+        },
+      },
+    };
   };
 
   // Canvas takes no variables, so a change of the scheme draws anew.
-  const draw = (host, data, height = 280) => {
-    const { lines, text, grid } = colours(host);
-    const labels = data.labels;
+  const draw = (host, data, height) => {
+    const { line, before: grey, grid } = colours(host, data.series);
     const times = data.rows.map((row) => Date.parse(row[0]) / 1000);
-    const shown = NAMES.filter((name, line) => line || data.totals[1] != null); // there may be no period before
-    const columns = shown.map((name) => data.rows.map((row) => row[data.columns.indexOf(name)]));
+    const values = data.rows.map((row) => row[data.columns.indexOf(data.series)]);
+    const before = data.before.length ? times.map((_, place) => data.before[place] ?? null) : [];
     const notes = data.rows.map((row) => row[data.columns.indexOf("notes")]);
     const hasHours = times.length > 1 && times[1] - times[0] < 86_000;
     const formatted = (parts) => new Intl.DateTimeFormat(language, { timeZone: host.dataset.zone, ...parts });
     const hour = { hour: "numeric", minute: "2-digit" };
     const date = { day: "numeric", month: "short" };
-    const day = formatted({ ...date, ...(hasHours ? hour : { year: "numeric" }) });
+    const day = formatted({ ...date, ...(hasHours ? hour : { weekday: "short", year: "numeric" }) });
     const tick = formatted(hasHours ? hour : date);
-    const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
+    const axis = { stroke: grey, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
     const once = (words) => words.map((word, place) => (word === words[place - 1] ? "" : word)); // of few days there are more lines
     const mark = (plot) => {
-      const { left, top, width, height } = plot.bbox;
-      plot.ctx.fillStyle = text;
+      const { left, top, width, height: below } = plot.bbox;
+      plot.ctx.fillStyle = grey;
       times.forEach((time, place) => {
         const over = plot.valToPos(time, "x", true);
-        if (notes[place] && over >= left && over <= left + width) plot.ctx.fillRect(over, top, devicePixelRatio, height);
+        if (notes[place] && over >= left && over <= left + width) plot.ctx.fillRect(over, top, devicePixelRatio, below);
       });
     };
+    const [over, unfinished] = divided(values, data.is_unfinished);
+    const points = { show: times.length === 1 };
+    const none = { show: false };
     const options = {
       hooks: { draw: [mark] },
+      plugins: [tooltip(data, values, before, (place) => day.format(times[place] * 1000))],
+      legend: none,
       width: host.clientWidth,
       height,
-      cursor: { focus: { prox: 24 } },
+      cursor: { y: false, points: none },
       scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max(4, most)] } },
       tzDate: (time) => uPlot.tzDate(new Date(time * 1000), host.dataset.zone),
       series: [
-        {
-          label: labels[0],
-          value: (_, time, __, place) => (place == null ? data.totals[0] : [day.format(time * 1000), notes[place]].filter(Boolean).join(": ")),
-        },
-        ...NAMES.map((name, line) => ({
-          label: labels[data.columns.indexOf(name)],
-          stroke: lines[line],
-          width: name === "before" ? 1.5 : 2.5,
-          dash: DASHES[line],
-          points: { show: times.length === 1 },
-          value: (_, count, __, place) => written(place == null ? data.totals[line + 1] : count),
-        })).slice(-shown.length),
+        {},
+        ...(before.length ? [{ stroke: grey, width: 1.5, points }] : []),
+        { fill: `color-mix(in srgb, ${line} 14%, transparent)`, width: 0, points: none },
+        { stroke: line, width: 3, points },
+        { stroke: line, width: 3, dash: DASH, points },
       ],
       axes: [
         { ...axis, values: (_, splits) => once(splits.map((time) => tick.format(time * 1000))), space: 80 },
@@ -70,21 +105,18 @@
       ],
     };
     host.replaceChildren();
-    return new uPlot(options, [times, ...columns], host);
+    return new uPlot(options, [times, ...(before.length ? [before] : []), values, over, unfinished], host);
   };
 
-  const start = async (host) => {
+  const start = (host) => {
     const charts = host.closest(".readtrack-charts");
     try {
       const data = JSON.parse(host.dataset.values);
-      const { bottom } = charts.getBoundingClientRect();
+      // As high as the drawing of the server, so that nothing below moves.
+      const height = Math.max(160, Math.floor(charts.getBoundingClientRect().height));
       host.hidden = false;
-      let plot = draw(host, data);
+      let plot = draw(host, data, height);
       charts.classList.add("readtrack-is-drawn");
-      await null; // uPlot sets its sizes in a microtask
-      // As high as the drawing of the server with its legend, so that nothing below moves.
-      const height = Math.max(160, Math.round(280 + bottom - charts.getBoundingClientRect().bottom));
-      plot.setSize({ width: host.clientWidth, height });
       const again = () => { plot.destroy(); plot = draw(host, data, height); };
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
       new MutationObserver(again).observe(document.documentElement, { attributeFilter: ["data-theme", "class"] });
@@ -105,6 +137,27 @@
     place.textContent = written(count);
   };
 
+  // Browsers know the names of countries in every language; the server knows their codes.
+  const name = (element) => {
+    const code = element.dataset.country;
+    try {
+      const text = new Intl.DisplayNames(language, { type: "region" }).of(code);
+      element.querySelector("a, span, strong").textContent = text;
+    } catch {
+      // The code is none of a country, such as "T1" of Tor: it stays.
+    }
+  };
+
+  const menus = document.querySelectorAll(".readtrack-menu");
+  const close = (isLeft) => menus.forEach((menu) => { if (isLeft(menu)) menu.open = false; });
+  document.addEventListener("click", ({ target }) => close((menu) => !menu.contains(target)));
+  document.addEventListener("keydown", ({ key }) => {
+    if (key !== "Escape") return;
+    menus.forEach((menu) => { if (menu.open && menu.contains(document.activeElement)) menu.querySelector("summary").focus(); });
+    close(() => true);
+  });
+
+  document.querySelectorAll("[data-country]").forEach(name);
   document.querySelectorAll(".readtrack-live-chart").forEach(start);
   document.querySelectorAll(".readtrack-now").forEach((place) => {
     setInterval(renew, 30_000, place);

@@ -213,6 +213,7 @@ class Migration(migrations.Migration):
                 ('visitor_count', models.PositiveBigIntegerField(db_default=0, default=0, editable=False, verbose_name='unique visitors')),
                 ('title', models.CharField(default='Title', max_length=100)),
                 ('text', models.TextField(blank=True)),
+                ('published_at', models.DateTimeField(null=True)),
                 ('is_published', models.BooleanField(default=True)),
                 ('author', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
                 ('category', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, to='site.category')),
