@@ -23,7 +23,7 @@ WEEK = (1.15, 1.2, 1.15, 1.1, 1.0, 0.7, 0.8)  # from Monday
 #: By the hour (UTC). Nobody sleeps for long, because the simulated visitors do not sleep at all.
 HOURS = (4, 3, 3, 3, 3, 4, 5, 6, 8, 9, 8, 7, 7, 7, 7, 7, 7, 8, 9, 9, 8, 7, 6, 5)
 HOURLY = 3  # days that have a row for each hour: the last ones, and the first ones of each story
-HOURLY_OF_ALL = 15  # the last days that have a row for each hour of all stories together
+HOURLY_OF_ALL = 60  # the last days that have a row for each hour of all stories together
 VIRAL = 170  # days ago
 VIRAL_VIEWS = (90_000, 54_000, 20_000, 8_000, 3_000)  # of that day and the days after it
 CAMPAIGN = range(106, 121)  # days ago: a newsletter for one section
