@@ -70,5 +70,12 @@ def title_of(obj: Any) -> str:
 
 def name_of(user: Any) -> str:
     """Returns the full name of the user; the user as plain text if there is no full name."""
-    full_name = user.get_full_name() if hasattr(user, "get_full_name") else ""
+    full_name = ""
+    if hasattr(user, "get_full_name"):
+        try:
+            full_name = user.get_full_name()
+        except Exception as error:
+            log_failure(
+                f"{user.__class__.__name__}.get_full_name", "the user is shown as text", type(error)
+            )
     return title_of(full_name or user)

@@ -37,6 +37,7 @@ from readtrack.texts import address_of, name_of
 
 FILES = ("csv", "json")  # formats of exports
 NOTICED_HOURS = 24
+SHORT = 8  # characters of a total that is written large
 
 
 class Choice(NamedTuple):
@@ -60,6 +61,7 @@ class Chip(NamedTuple):
     label: Any
     value: str
     address_without: str
+    name: str  # of the filter
 
 
 class PageRow(NamedTuple):
@@ -362,6 +364,7 @@ def _chart_context(
         "reads": exact(chart.total.reads),
         "span": span,
     }
+    figures = _figures(data, chart, series=series)
     label = str(tables.COLUMNS[series].heading)
     before: list[int] = []
     if chart.is_before_whole:
@@ -377,7 +380,8 @@ def _chart_context(
     }
     chart_title = over_time.title if series == "views" else label
     return {
-        "figures": _figures(data, chart, series=series),
+        "figures": figures,
+        "are_figures_long": any(len(figure.value) > SHORT for figure in figures),
         "now": now,
         "recent": tables.text(data.recent, "number"),
         **_last_flush(chart),
@@ -547,6 +551,7 @@ def _chips(data: DashboardData, scope: Scope, here: Mapping[str, str]) -> list[C
             label=labels.get(filter_name) or tables.labels_of(filter_name).heading,
             value=_value_text(data, filter_name, value),
             address_without=scope.address(**{filter_name: ""}, **here),
+            name=filter_name,
         )
         chips.append(chip)
     return chips

@@ -669,15 +669,15 @@ def test_a_category_an_author_and_a_model_can_be_chosen_and_given_up(admin_clien
             views,
         )
         assert len(page.context["chips"]) == len(chosen)
-        for _, _, link in page.context["chips"]:
+        for _, _, link, _ in page.context["chips"]:
             assert len(admin_client.get(DASHBOARD + link).context["chips"]) == len(chosen) - 1
     page = admin_client.get(DASHBOARD, {"category": category, "author": str(author.pk)})
-    assert [words for _, words, _ in page.context["chips"]] == ["Sport", "ann"]
+    assert [chip.value for chip in page.context["chips"]] == ["Sport", "ann"]
     type(author).objects.filter(pk=author.pk).update(
         first_name="Ann", last_name="Lee", is_staff=True
     )
     page = admin_client.get(DASHBOARD, {"author": str(author.pk)})
-    assert [words for _, words, _ in page.context["chips"]] == ["Ann Lee"]  # before: "ann"
+    assert [chip.value for chip in page.context["chips"]] == ["Ann Lee"]  # before: "ann"
     author.refresh_from_db()
     report = factories.browser(author).get(f"{DASHBOARD}author/")
     assert report.context["title"] == "Numbers of Ann Lee"
@@ -751,7 +751,7 @@ def test_sources_of_an_object_are_of_all_time_and_those_of_a_model_of_the_period
     found = shown(admin_client, tab="sources", object=f"site.post:{two.pk}")
     assert found["by-device"] == [["tablet", "1", "100 %"]]
     page = admin_client.get(DASHBOARD, {"referrer": "direct", "device": "phone"})
-    assert [words for _, words, _ in page.context["chips"]] == ["direct", "phone"]
+    assert [chip.value for chip in page.context["chips"]] == ["direct", "phone"]
     assert "The values of single objects are stored without a day." in page.text
     assert shown(admin_client, referrer="direct")["most-viewed"] == [["One", "1"], ["Two", "1"]]
     assert shown(admin_client, referrer="direct", device="phone")["most-viewed"] == [
@@ -1703,6 +1703,21 @@ def test_a_row_has_the_day_the_category_and_the_author_and_costs_no_query_more(
     assert row["Published"] == "2026-03-07"
     assert row["Author"] == "Ada Byron"
     assert row["Category"].startswith("Section")
+
+
+def test_an_author_whose_full_name_fails_is_shown_by_the_accounts_name(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    author = factories.user(username="ann")
+    counts.view(Article.objects.create(author=author))
+    flush()
+
+    def fail(user: Any) -> str:
+        raise KeyError("name")
+
+    monkeypatch.setattr(type(author), "get_full_name", fail)
+    [row] = admin_client.get(DASHBOARD).context["tables"][0]["rows"]
+    assert row.head["details"] == "ann"
 
 
 def test_a_bar_is_as_long_as_the_share_of_the_rows_first_number(admin_client: Client) -> None:

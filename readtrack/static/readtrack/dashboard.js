@@ -142,7 +142,7 @@
     const code = element.dataset.country;
     try {
       const text = new Intl.DisplayNames(language, { type: "region" }).of(code);
-      element.querySelector("a, span, strong").textContent = text;
+      element.querySelector("strong, a, span").textContent = text;
     } catch {
       // The code is none of a country, such as "T1" of Tor: it stays.
     }
