@@ -366,9 +366,9 @@ def _chart_context(
     }
     figures = _figures(data, chart, series=series)
     label = str(tables.COLUMNS[series].heading)
-    before: list[int] = []
-    if chart.is_before_whole:
-        before = [getattr(point, series) for point in chart.points_before]
+    before = [getattr(point, series) for point in chart.points_before]
+    if not (chart.is_before_whole and any(before)):
+        before = []  # there is nothing to compare with
     is_unfinished = data.scope.is_present
     values_for_script = {
         "labels": [label, _("The period before")],
@@ -484,7 +484,7 @@ def _table_context(table: tables.Table, scope: Scope, *, site: str | None) -> di
         head, *other_cells = cells
         head["bar"] = bar
         if "object" in row.filters:
-            head["details"] = _details_text(row.values[0])
+            head["details"] = _details_texts(row.values[0])
         link = _link(row, scope, site=site)
         if link and table.name == "grew-most":  # in other tables it is two clicks away already
             head.update(_sources_file(link))
@@ -505,11 +505,11 @@ def _bars(table: tables.Table, rows: Sequence[tables.Row]) -> list[int]:
     return [round(100 * number / longest) for number in numbers]
 
 
-def _details_text(obj: Any) -> str:
+def _details_texts(obj: Any) -> list[str]:
     """Returns when the object was published, its category and its author, as far as is known."""
     details = details_of(obj)
     published = date_format(details.published, "DATE_FORMAT") if details.published else ""
-    return " \N{MIDDLE DOT} ".join(filter(None, (published, details.category, details.author)))
+    return [text for text in (published, details.category, details.author) if text]
 
 
 def _link(row: tables.Row, scope: Scope, *, site: str | None) -> str:

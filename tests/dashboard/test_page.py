@@ -1184,7 +1184,8 @@ def test_tables_of_the_whole_site_say_that_filters_do_not_change_them(admin_clie
 
 
 def test_all_time_has_no_column_and_no_line_of_a_period_before(admin_client: Client) -> None:
-    add_views(factories.post(), 20, 1)
+    for days_ago in (20, 10):
+        add_views(factories.post(), days_ago, 1)
     counts.view(factories.post())
     for period, expected in (
         ("7", 1),
@@ -1696,8 +1697,7 @@ def test_a_row_has_the_day_the_category_and_the_author_and_costs_no_query_more(
     [table, *_others] = page.context["tables"]
     texts = [head["details"] for head, *_ in table["rows"]]
     assert sorted(texts) == [
-        f"March 7, 2026 \N{MIDDLE DOT} Section {number} \N{MIDDLE DOT} Ada Byron"
-        for number in range(4)
+        ["March 7, 2026", f"Section {number}", "Ada Byron"] for number in range(4)
     ]
     row = next(csv.DictReader(StringIO(exported(admin_client, "most-viewed", "csv"))))
     assert row["Published"] == "2026-03-07"
@@ -1717,7 +1717,7 @@ def test_an_author_whose_full_name_fails_is_shown_by_the_accounts_name(
 
     monkeypatch.setattr(type(author), "get_full_name", fail)
     [row] = admin_client.get(DASHBOARD).context["tables"][0]["rows"]
-    assert row.head["details"] == "ann"
+    assert row.head["details"] == ["ann"]
 
 
 def test_a_bar_is_as_long_as_the_share_of_the_rows_first_number(admin_client: Client) -> None:
