@@ -256,7 +256,8 @@ def test_the_demo_leaves_other_keys_in_a_redis_that_the_user_named_and_ends_ever
             assert before > 10  # of a year
             check_that_the_past_is_on_the_dashboard(demo)
             assert after == before + 1
-            assert redis.get(f"{PREFIX}views:total:blog.post:100") == str(after)
+            in_redis = redis.get(f"{PREFIX}views:total:blog.post:100")
+            assert in_redis in ("1", str(after))  # before or after a flush added SQL's count to it
             assert comes_true(lambda: redis.exists(f"{PREFIX}flush:last") == 1)  # by way of Celery
             assert {key for key in redis.scan_iter() if not key.startswith(PREFIX)} == set(own)
             check_that_a_signal_ends_everything(demo, signal.SIGTERM, least=7)
