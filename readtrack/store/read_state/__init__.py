@@ -21,10 +21,19 @@ from readtrack.store.read_state.forms import (
     Strategy,
 )
 from readtrack.store.read_state.ordinals import field
-from readtrack.store.read_state.positions import Boards, NewsOfReader, Positions, kept_for
+from readtrack.store.read_state.positions import ALL, Boards, NewsOfReader, Positions, kept_for
 from readtrack.store.scripts import Call
 
-__all__ = ["ROWS", "STRATEGIES", "Boards", "NewsOfReader", "PageTime", "Positions", "Publication"]
+__all__ = [
+    "ALL",
+    "ROWS",
+    "STRATEGIES",
+    "Boards",
+    "NewsOfReader",
+    "PageTime",
+    "Positions",
+    "Publication",
+]
 __all__ += ["Strategy", "begin", "count_readers", "field", "fill", "forget", "has_positions"]
 __all__ += ["kept_for", "known_since", "knows_readers", "last_published", "marks", "not_begun"]
 __all__ += ["number", "positions_of", "publish", "remove", "strategy_of", "take_over", "unpublish"]
