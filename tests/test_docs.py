@@ -42,8 +42,8 @@ from readtrack.middleware import ReadTrackMiddleware
 from readtrack.request import Recorder
 from readtrack.store import keys
 from readtrack.views import errors
-from tests.site.models import Article, Category, Post
-from tests.support import factories
+from tests.site.models import Article, Board, Category, Post, Reply, Thread
+from tests.support import factories, forum
 from tests.support.forks import Forks
 
 ROOT = Path(__file__).parent.parent
@@ -402,6 +402,41 @@ def test_a_task_publishes_what_is_due() -> None:
     tracker.mark_read(user, categories)
     snippet["publish_due"]()
     assert reports.unread(user, categories) == set()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_boards_have_dots_for_just_what_a_user_may_see(
+    settings: Settings, django_assert_num_queries: Any
+) -> None:
+    [code] = [
+        code
+        for _, code in fences(ROOT / "docs" / "howto" / "forum.md", "python")
+        if "def boards_with_news" in code
+    ]
+    ann, bob = factories.user(), factories.user()
+
+    def visible_to(user: Any) -> Any:
+        return Thread.objects.all() if user == ann else Thread.objects.filter(is_hidden=False)
+
+    visible_threads = SimpleNamespace(objects=SimpleNamespace(visible_to=visible_to))
+    snippet: dict[str, Any] = {"Thread": visible_threads, "reports": reports}
+    exec(code, snippet)
+    now = timezone.now()
+    with forum.forum(settings):
+        boards = [Board.objects.create() for _ in range(3)]
+        for board, is_hidden in ((boards[0], False), (boards[1], True)):
+            # The oldest threads of the board have nothing new. The news is in its last one.
+            old = [
+                Thread(board=board, is_hidden=is_hidden, last_post_on=now - timedelta(days=1))
+                for _ in range(300)
+            ]
+            Thread.objects.bulk_create(old)
+            last = Thread.objects.create(board=board, is_hidden=is_hidden, last_post_on=now)
+            Reply.objects.create(thread=last)
+        with django_assert_num_queries(1):
+            found = snippet["boards_with_news"](ann, boards)
+        assert found == {boards[0].pk, boards[1].pk}
+        assert snippet["boards_with_news"](bob, boards) == {boards[0].pk}
 
 
 @pytest.mark.django_db
