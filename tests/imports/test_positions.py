@@ -190,6 +190,23 @@ def test_the_thread_of_an_import_keeps_a_post_that_is_published_later(
     assert reports.unread_counts(user, [thread]) == {thread: 2}
 
 
+def test_the_first_unread_reply_of_a_moved_thread_is_found_by_its_time(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = datetime.now(timezone.utc)
+    user, newcomer = factories.user(), factories.user()
+    thread = Thread.objects.create(last_post_on=now - DAY)
+    replies = Reply.objects.bulk_create(
+        Reply(thread=thread, written=now - day * DAY) for day in (4, 3, 2, 1)
+    )
+    mark(user, thread, now - 3 * DAY + timedelta(hours=2))
+    run(capsys, "site.TopicReadTrack", "topic", published=["last_post_on"])
+    assert reports.unread_counts(user, [thread]) == {thread: 1}
+    assert reports.first_unread(user, thread.replies, written="written") == replies[2]
+    assert reports.first_unread(newcomer, thread.replies, written="written") == replies[0]
+    assert reports.first_unread(user, thread.replies) == replies[0]
+
+
 @pytest.mark.usefixtures("new_redis")
 def test_the_first_thing_that_a_site_does_may_be_an_import(
     capsys: pytest.CaptureFixture[str],
