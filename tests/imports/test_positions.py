@@ -114,6 +114,7 @@ def test_who_has_not_been_there_for_long_takes_no_memory(
 ) -> None:
     long_ago = datetime.now(timezone.utc) - 91 * DAY
     user, thread = factories.user(), Thread.objects.create(last_post_on=long_ago)
+    Thread.objects.create()
     mark(user, thread, long_ago)
     run(capsys, "site.TopicReadTrack", "topic", published=["last_post_on"])
     assert redis.keys("positions:*") == []
@@ -165,6 +166,10 @@ def test_only_a_form_by_reader_takes_times(
         (
             {"reads": "site.TopicReadTrack", "category_field": "topic", "published": ["created"]},
             "needs the name of its time, --read-until",
+        ),
+        (
+            {"reads": "site.ReadMark", "category_field": "reader", **OF_ANY},
+            "ReadMark has to point by 'reader' at read state",
         ),
         ({"all_of": "site.None"}, "of everything, not site.None"),
         ({"all_of": "site.Board"}, "of everything, not site.Board"),
