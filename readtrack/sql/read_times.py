@@ -35,10 +35,13 @@ def store(copies: Sequence[TimesCopy]) -> None:
 def _store(copies: Sequence[TimesCopy]) -> None:
     """Stores copies, as `store` does, in one transaction."""
     copy_by_key = {subject_column(copy.name): copy for copy in copies}
-    empty_rows = [_row(copy._replace(times={})) for copy in copy_by_key.values()]
+
+    def new_row(key: str) -> ReadTimes:
+        return _row(copy_by_key[key])
+
     with databases.own_transaction(databases.of(ReadTimes)):
         joined = []
-        for row in databases.locked(ReadTimes, empty_rows):
+        for row in databases.locked(ReadTimes, copy_by_key.keys(), new_row):
             copy = copy_by_key[row.key]
             times_in_sql = _times(row)
             merged = times.merged(copy.name, times_in_sql, copy.times)
@@ -72,16 +75,12 @@ def restore(tag: str) -> int | None:
     if not read_state.has_positions():
         return 0
     restored = 0
-    last = ""
-    while True:
-        rows = databases.rows(ReadTimes).filter(tag=tag, key__gt=last).order_by("key")
-        portion = list(rows[:ROWS_AT_ONCE])
-        if not portion:
-            return restored
-        last = portion[-1].key
+    rows = databases.rows(ReadTimes).filter(tag=tag)
+    for portion in databases.in_portions(rows, "key", ROWS_AT_ONCE):
         if not times.restore(tag, [TimesCopy(row.name, _times(row)) for row in portion]):
             return None
         restored += len(portion)
+    return restored
 
 
 def delete(subjects: Iterable[str]) -> None:
@@ -131,13 +130,8 @@ def rename(before: str, after: str) -> None:
             return after + name.removeprefix(before)
         return name
 
-    last = ""
-    while True:
-        rows = databases.rows(ReadTimes).filter(name__contains=f":{before}", key__gt=last)
-        portion = list(rows.order_by("key")[:ROWS_AT_ONCE])
-        if not portion:
-            return
-        last = portion[-1].key
+    rows = databases.rows(ReadTimes).filter(name__contains=f":{before}")
+    for portion in databases.in_portions(rows, "key", ROWS_AT_ONCE):
         copies = []
         outdated = []
         for row in portion:

@@ -23,6 +23,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import tracker
+from readtrack.flush import read_state as keeping
 from readtrack.flush.run import flush
 from readtrack.models import (
     FlushRun,
@@ -35,7 +36,7 @@ from readtrack.models import (
 from readtrack.reports.page_state import page_state
 from readtrack.sql import read_states, read_times
 from readtrack.store import scripts
-from readtrack.store.read_state import times
+from readtrack.store.read_state import copies, times
 from readtrack.subjects import subject_of
 from tests.site.models import Thread
 from tests.support import factories, forum
@@ -131,6 +132,14 @@ class ReadStateMachine(RuleBasedStateMachine):
         self.news_since_snapshot.add(index)
         self.gone_news_since_snapshot.discard(index)
 
+    @rule(has_time=st.booleans())
+    def hurry(self, has_time: bool) -> None:
+        """Decides if flushers copy all that changed, or leave most of it to the next ones."""
+        self._hurry(has_time=has_time)
+
+    def _hurry(self, *, has_time: bool) -> None:
+        keeping.COPYING_SECONDS = 600 if has_time else 0
+
     @rule(index=st.integers(0, FLUSHERS - 1), times=st.integers(1, 25), is_full=st.booleans())
     def step(self, index: int, times: int, is_full: bool) -> None:
         """Lets a flusher make some round trips. Starts it if it does not run."""
@@ -151,6 +160,7 @@ class ReadStateMachine(RuleBasedStateMachine):
         for flusher in self.flushers:
             flusher.finish()
         self._sweep()
+        self._hurry(has_time=True)
         tracker.resend()
         flush(only_changed=not is_full)
         tracker.resend()
@@ -290,6 +300,8 @@ def test_no_dot_that_should_be_on_is_off_whatever_is_lost(
     monkeypatch.setattr(read_states, "ROWS_AT_ONCE", 2)
     monkeypatch.setattr(read_times, "ROWS_AT_ONCE", 2)
     monkeypatch.setattr(times, "KEYS_AT_ONCE", 2)
+    monkeypatch.setattr(copies, "CHANGES_AT_ONCE", 2)
+    monkeypatch.setattr(keeping, "COPYING_SECONDS", 600)
     with Redis.from_url(redis_url) as client:
         ReadStateMachine.redis, ReadStateMachine.site = client, settings
         ReadStateMachine.options = options

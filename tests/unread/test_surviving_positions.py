@@ -14,6 +14,7 @@ from redis import Redis
 from readtrack import renames, reports, tasks, tracker
 from readtrack.conf import conf
 from readtrack.doctor.report import examine
+from readtrack.flush import read_state as keeping
 from readtrack.flush.run import flush
 from readtrack.models import PendingPublication, ReadTimes
 from readtrack.sql import read_states, read_times
@@ -298,6 +299,35 @@ def test_what_did_not_change_is_copied_once(
         assert copies.changed(tag) == ([], [])
 
 
+def test_a_flush_that_has_no_time_leaves_the_latest_changes_to_the_next_ones(
+    ann: User, threads: list[Thread], monkeypatch: pytest.MonkeyPatch, redis: Redis
+) -> None:
+    flush()
+    monkeypatch.setattr(keeping, "COPYING_SECONDS", 0)
+    monkeypatch.setattr(copies, "CHANGES_AT_ONCE", 2)
+    several = [factories.user() for _ in range(5)]
+    for user in several:
+        tracker.mark_read(user, threads)
+    Reply.objects.create(thread=threads[2])
+    tags = {keys.tag(subject_of(thread)) for thread in threads}
+
+    def readers_in_sql() -> int:
+        return (
+            ReadTimes.objects.filter(name__startswith="positions")
+            .exclude(name__startswith="positions:news")
+            .count()
+        )
+
+    for expected in (2, 4, 5):
+        flush(only_changed=True)
+        assert readers_in_sql() == expected * len(tags)
+        assert not PendingPublication.objects.exists()
+    lose(redis)
+    flush()
+    for user in several:
+        assert unread(user, *threads) == [False, False, True]
+
+
 def test_a_change_during_a_copy_is_copied_by_the_next_flush(
     ann: User, threads: list[Thread]
 ) -> None:
@@ -320,10 +350,13 @@ def test_of_two_copies_the_later_times_stay() -> None:
     assert read_times._times(ReadTimes.objects.get()) == {"*": 450, "2": 500}
 
 
-def test_an_archive_forgets_what_is_older_than_read_days(threads: list[Thread]) -> None:
+def test_an_archive_forgets_what_is_older_than_read_days(
+    threads: list[Thread], redis: Redis
+) -> None:
     flush()
     row = ReadTimes.objects.first()
     assert row is not None
+    redis.delete(keys.prefix() + row.name)  # it has expired
     old = timezone.now() - timedelta(days=conf.READ_DAYS + 1)
     ReadTimes.objects.filter(pk=row.pk).update(stored=old)
     flush(must_archive=True)
