@@ -16,10 +16,11 @@ from readtrack.conf import conf
 from readtrack.doctor.report import examine
 from readtrack.flush import read_state as keeping
 from readtrack.flush.run import flush
+from readtrack.hits.readers import reader_by_id
 from readtrack.models import PendingPublication, ReadTimes
 from readtrack.sql import read_states, read_times
-from readtrack.store import keys
-from readtrack.store.read_state import copies, times
+from readtrack.store import keys, read_state, scripts
+from readtrack.store.read_state import Publication, copies, times
 from readtrack.subjects import subject_of
 from readtrack.unread import starting
 from tests.site.models import Board, Forum, Reply, Thread
@@ -256,6 +257,44 @@ def test_the_copies_of_a_renamed_thread_follow(
     flush()
     assert unread(ann, Thread(pk=9000)) == [True]
     assert not ReadTimes.objects.filter(name__endswith=f":{old}").exists()
+
+
+@pytest.mark.parametrize("is_of_model", [True, False])
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_the_dots_and_marks_of_a_renamed_board_follow(
+    is_of_model: bool, is_lost: bool, ann: User, bob: User, redis: Redis
+) -> None:
+    before, after = ("old.board", "site.board") if is_of_model else ("site.board:7", "site.board:8")
+    old_board = "old.board:8" if is_of_model else before
+    board = Board(pk=8)
+    topics = [Thread.objects.create() for _ in range(20)]
+    read_before, unread_since = topics[:10], topics[10:]
+
+    def publish(threads: list[Thread]) -> None:
+        news = [
+            Publication(subject_of(topic), boards=(old_board, "site.forum:1")) for topic in threads
+        ]
+        scripts.run_all(*read_state.publish(news))
+
+    publish(read_before)
+    forum.mark_all(reader_by_id(ann.pk), board=old_board)
+    publish(unread_since[:1])
+    flush()
+    if is_of_model:
+        renames.rename_model(before, after, pks=[], using=None)
+    else:
+        renames.rename_subject(before, after, using=None)
+    if is_lost:
+        lose(redis)
+    tasks.flush_views()
+    assert unread(ann, *read_before, unread_since[0]) == [False] * 10 + [True]
+    assert unread(bob, *read_before, board, Forum(pk=1)) == [True] * 12
+    assert unread(ann, board) == [True]
+    tracker.mark_read(ann, unread_since)
+    assert unread(ann, board, Forum(pk=1)) == [False, False]
+    for row in ReadTimes.objects.all():
+        assert f"@{old_board}" not in read_times._times(row)
+    assert list(redis.scan_iter(f"*{old_board}")) == []
 
 
 def test_the_copies_of_a_renamed_model_follow() -> None:
