@@ -147,8 +147,9 @@ def _store_times(tag: str, key_names: Sequence[str], sent: Mapping[str, Sequence
     """
     number = 0
     for portion in times.copies(tag, key_names):
-        # Redis has nothing of a thread that was deleted.
         read_times.store([copy for copy in portion if copy.times])
+        # Redis has nothing of a reader who was erased, or of a thread that was deleted.
+        read_times.delete_keys([copy.name for copy in portion if copy.is_gone])
         published = {keys.prefix() + copy.name: copy.last for copy in portion}
         _settle_news(sent, published, in_sql=published)
         copies.forget_keys(tag, {keys.prefix() + copy.name: copy.changed for copy in portion})

@@ -385,6 +385,31 @@ def test_an_erased_user_leaves_the_copies(categories: list[Category], redis: Red
     assert 0 not in numbers or 1 not in numbers
 
 
+@pytest.mark.usefixtures("form")
+def test_an_erased_user_whom_a_flush_had_copied_leaves_the_copies_by_the_next_flush(
+    categories: list[Category], redis: Redis
+) -> None:
+    ann, bob = factories.user(), factories.user()
+    flush()
+    tracker.mark_read(ann, categories)
+    tracker.mark_read(bob, categories)
+    subjects = [subject_of(category) for category in categories]
+    copied_before = [next(copies.copies([name], most_bytes=10_000)) for name in subjects]
+    tracker.erase(ann.pk)
+    for portion in copied_before:
+        read_states.store(portion)
+        copies.forget_changes(portion)
+    flush(only_changed=True)
+    assert tracker.erase(ann.pk).copies == 0
+    assert {row.name for row in ReaderNumber.objects.all()} == {
+        name for tag in keys.tags() for name in redis.hkeys(keys.readers(tag)) if name[0] != "!"
+    }
+    lose(redis)
+    flush()
+    assert reports.unread(ann, categories) == {*categories}
+    assert reports.unread(bob, categories) == set()
+
+
 def test_a_category_with_the_key_of_a_deleted_one_is_unread(
     categories: list[Category], redis: Redis
 ) -> None:

@@ -235,6 +235,26 @@ def test_an_erased_reader_leaves_the_copies(
     assert unread(bob, *threads) == [False] * 3
 
 
+def test_an_erased_reader_whom_a_flush_had_copied_leaves_the_copies_by_the_next_flush(
+    ann: User, bob: User, threads: list[Thread], redis: Redis
+) -> None:
+    flush()
+    tracker.mark_read(ann, threads)
+    tracker.mark_read(bob, threads)
+    copied_before = {tag: [*times.copies(tag, copies.changed(tag).times)] for tag in keys.tags()}
+    tracker.erase(ann.pk)
+    for tag, portions in copied_before.items():
+        for portion in portions:
+            read_times.store(portion)
+            copies.forget_keys(tag, {keys.prefix() + copy.name: copy.changed for copy in portion})
+    flush(only_changed=True)
+    assert tracker.erase(ann.pk).copies == 0
+    lose(redis)
+    flush()
+    assert unread(ann, *threads) == [True] * 3
+    assert unread(bob, *threads) == [False] * 3
+
+
 def test_a_deleted_thread_leaves_the_copies(ann: User, threads: list[Thread], redis: Redis) -> None:
     flush()
     pk = threads[0].pk
