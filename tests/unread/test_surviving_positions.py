@@ -1,6 +1,5 @@
 """Read state by positions, after Redis has lost its data."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -27,27 +26,10 @@ from tests.site.models import Board, Forum, Reply, Thread
 from tests.support import factories, forum
 from tests.support.interference import dump, restore
 
-pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
-
-
-@pytest.fixture(
-    autouse=True,
-    params=[{}, {"READERS": "ordinal", "PARTITIONS": 16}],
-    ids=["1 partition", "16 partitions"],
-)
-def _forum(request: pytest.FixtureRequest, settings: Settings) -> Iterator[None]:
-    with forum.forum(settings, **request.param):
-        yield
-
-
-@pytest.fixture
-def ann() -> User:
-    return factories.user()
-
-
-@pytest.fixture
-def bob() -> User:
-    return factories.user()
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", "lite"]),
+    pytest.mark.usefixtures("a_forum"),
+]
 
 
 @pytest.fixture
