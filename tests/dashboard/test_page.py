@@ -17,6 +17,7 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import override
 from pytest_django import Settings
+from redis import Redis
 
 from readtrack import buckets, reports, tracker
 from readtrack.conf import conf
@@ -430,6 +431,25 @@ def test_with_redis_back_the_dashboard_is_live_again(
     page = content(admin_client.get(DASHBOARD, {"tab": "refused"}).text)
     assert "Redis does not answer" not in page
     assert "No refused hit is known of this period. They are kept for 48 hours." in page
+
+
+@pytest.mark.django_db(transaction=True)
+def test_lost_read_state_is_told_until_a_flush_has_restored_it(
+    admin_client: Client, redis: Redis
+) -> None:
+    lost = "Redis lost what readers have read"
+    redis.flushdb()
+    assert lost not in admin_client.get(DASHBOARD).text  # a new site has lost nothing
+    flush()
+    tracker.mark_read(factories.user(), [factories.category()])
+    flush()
+    assert lost not in admin_client.get(DASHBOARD).text
+    redis.flushdb()
+    assert lost in admin_client.get(DASHBOARD).text
+    flush()
+    with CaptureQueriesContext(connection) as queries:
+        assert lost not in admin_client.get(DASHBOARD).text
+    assert not any("readtrack_readstate" in query["sql"] for query in queries)  # on a good day
 
 
 @pytest.mark.parametrize(

@@ -152,10 +152,6 @@ class Positions(Strategy):
     def unpublish(self, subjects: Sequence[str], *, post: str, token_start: str) -> list[Call[int]]:
         return [Call("ZREM", [keys.thread_news(subject)], (post,), int) for subject in subjects]
 
-    def fill(self, subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
-        """Not used: `start` marks all threads at once."""
-        raise NotImplementedError
-
     def start(self, *, as_of: int) -> list[Call[Any]]:
         """Returns calls that mark all threads read for everybody up to that time (µs), in order."""
         calls: list[Call[Any]] = []
