@@ -48,6 +48,7 @@ READING_TIME, TELLING = (
 # Hits that did not count on an ordinary day, beside the robots of the log.
 REFUSED: Mapping[Reason, int] = {
     "bot": 40,
+    "agent": 12,
     "repeat": 16,
     "honeypot": 8,
     "prefetch": 6,

@@ -36,6 +36,7 @@ ROWS_ON_PAGE = 10
 #: The names of the reasons for which hits do not count, for people.
 REASONS: Mapping[Reason, Any] = {
     "bot": gettext_lazy("robot, by its name"),
+    "agent": gettext_lazy("read by assistants"),
     "honeypot": gettext_lazy("robot, by a link that people do not see"),
     "repeat": gettext_lazy("seen by the same visitor already"),
     "rate": gettext_lazy("too many in a short time"),
@@ -500,11 +501,11 @@ def not_counted(data: DashboardData) -> Table:
 
 
 def robots(data: DashboardData) -> Table:
-    """Returns the hits of robots in the period, by the names in their user agents.
+    """Returns the hits of robots and assistants in the period, by the names in their user agents.
 
     Redis keeps them for SKIP_HOURS, so earlier ones are missing.
     """
-    special_labels = {OTHER: _("other robots"), f"{NAMED}none": _("without a name")}
+    special_labels = {OTHER: _("other robots and assistants"), f"{NAMED}none": _("without a name")}
     labels = {}
     for name in _skip_names(data):
         if name.startswith(NAMED):
@@ -512,7 +513,7 @@ def robots(data: DashboardData) -> Table:
     caption = _("By the names that they give themselves: some 50 names an hour.")
     return Table(
         name="robots",
-        title=_("Robots"),
+        title=_("Robots and assistants"),
         caption=f"{caption} {OF_THE_SITE}",
         columns=_columns("robot", *REFUSED),
         rows=_refused(data, labels),

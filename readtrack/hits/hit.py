@@ -21,6 +21,7 @@ Reason = Literal[
     "prefetch",
     "embed",
     "bot",
+    "agent",
     "anonymous",
     "excluded",
     "rate",
@@ -125,9 +126,12 @@ def refusal(
     if _is_embedded(meta):
         return "embed"
     agent = meta.get("HTTP_USER_AGENT", "")
-    # Signed-in users count as people, also by an app or a script, which have agents of their own.
-    if agent is not None and bots.is_bot(agent[: bots.LONGEST], is_anonymous):
-        return "bot"
+    if agent is not None:
+        # Signed-in users count as people, also by an app or a script, which have agents of their own.
+        is_signed = "HTTP_SIGNATURE_AGENT" in meta or "HTTP_SIGNATURE_INPUT" in meta
+        reason = bots.reason_of(agent[: bots.LONGEST], is_anonymous, is_signed)
+        if reason is not None:
+            return reason
     if is_anonymous and conf.ANONYMOUS == "none":
         return "anonymous"
     return None
