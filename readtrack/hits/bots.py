@@ -33,6 +33,8 @@ def _pattern(section: str) -> re.Pattern[str]:
 
 ASSISTANTS = _pattern("assistants")
 PEOPLE = _pattern("people")
+DEVICES = _pattern("devices")
+NO_DEVICE = _pattern("no device")
 ANDROID = _pattern("android")
 HARMLESS = _pattern("harmless")
 ROBOTS = _pattern("robots")
@@ -47,7 +49,8 @@ def user_agent_of(request: HttpRequest) -> str:
     return str(request.META.get("HTTP_USER_AGENT", ""))[:LONGEST]
 
 
-# Takes 290 µs for a new agent of LONGEST characters, and 0.05 µs for a cached one.
+# Takes some 350 µs for a browser's new agent, 1.5 ms for a made-up one of LONGEST characters, and
+# 0.05 µs for a cached one.
 @cached_setting(maxsize=4096)
 def reason_of(
     user_agent: str,
@@ -97,6 +100,8 @@ def _looks_like_bot(user_agent: str) -> bool:
     them for names of robots.
     """
     if PEOPLE.search(user_agent):
+        return False
+    if DEVICES.search(user_agent) and not NO_DEVICE.search(user_agent):
         return False
     without_device = ANDROID.sub("(Linux; Android)", user_agent)
     telling_text = HARMLESS.sub("", without_device)
