@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from demo_project.traffic.visitor import CURIOUS, appeal
 from readtrack import buckets
+from readtrack.hits import sources
 from readtrack.hits.hit import Reason
 from readtrack.hits.reading import BINS, ENGAGED, READ
 
@@ -30,12 +31,13 @@ CAMPAIGN = range(106, 121)  # days ago: a newsletter for one section
 CAMPAIGN_SECTION = 2
 
 SOURCES = {
-    "direct": 40,
+    sources.DIRECT: 40,
     "www.google.com": 20,
     "duckduckgo.com": 20,
     "news.ycombinator.com": 20,
 }
 NEWSLETTER = "newsletter.example"
+NEWSLETTER_CAMPAIGN = "newsletter / email / sections"
 DEVICES = {"phone": 50, "desktop": 50}
 COUNTRIES = {"DE": 30, "US": 18, "GB": 14, "FR": 10, "ES": 8, "PL": 6, "BR": 5, "JP": 4}
 NEW = 0.94  # share of a story's views by visitors who have not viewed it before
@@ -46,6 +48,7 @@ TELLING = 0.8  # share of views whose script tells of its reading
 #: Hits that did not count on an ordinary day.
 REFUSED: Mapping[Reason, int] = {
     "bot": 2400,
+    "agent": 720,
     "repeat": 960,
     "honeypot": 480,
     "prefetch": 360,
@@ -81,8 +84,8 @@ class Gain(NamedTuple):
     is_campaign: bool
 
     @property
-    def sources(self) -> Mapping[str, float]:
-        """The sources of the views, with their weights."""
+    def weights_of_sources(self) -> Mapping[str, float]:
+        """The weights of the sources that the views come from."""
         return {**SOURCES, NEWSLETTER: 400} if self.is_campaign else SOURCES
 
 
@@ -214,11 +217,12 @@ def breakdowns(some_gains: Iterable[Gain], rng: Random) -> Counter[tuple[str, st
     views_by_sources = Counter[tuple[tuple[str, float], ...]]()
     views = 0
     for gain in some_gains:
-        views_by_sources[tuple(gain.sources.items())] += gain.views
+        views_by_sources[tuple(gain.weights_of_sources.items())] += gain.views
         views += gain.views
     fields = Counter[tuple[str, str]]()
-    for sources, views_with_sources in views_by_sources.items():
-        _divide(fields, "views:referrer", views_with_sources, dict(sources), rng)
+    for weights, views_with_sources in views_by_sources.items():
+        _divide(fields, "views:referrer", views_with_sources, dict(weights), rng)
+    _add_channels(fields)
     _divide(fields, "views:device", views, DEVICES, rng)
     _divide(fields, "views:country", views, COUNTRIES, rng)
     fields["funnel", "view"] = views
@@ -226,6 +230,20 @@ def breakdowns(some_gains: Iterable[Gain], rng: Random) -> Counter[tuple[str, st
     fields["funnel", "click"] = clicks
     fields["funnel", "convert"] = _drawn(clicks, CONVERTED / CURIOUS, rng)
     return +fields
+
+
+def _add_channels(fields: Counter[tuple[str, str]]) -> None:
+    """Adds the channels and campaigns of the sources that the fields have."""
+    for (kind, source), count in [*fields.items()]:
+        if kind != "views:referrer":
+            continue
+        channel = sources.channel_of_host(source)
+        if source == sources.DIRECT:
+            channel = sources.DIRECT
+        if source == NEWSLETTER:
+            channel = sources.MAIL
+            fields["views:campaign", NEWSLETTER_CAMPAIGN] += count
+        fields["views:channel", channel] += count
 
 
 def _divide(

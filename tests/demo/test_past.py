@@ -99,7 +99,9 @@ def test_breakdowns_and_funnels_of_the_past_add_up_to_its_views() -> None:
         sums[kind if kind != "funnel" else field] += count
     assert sums["views:device"] == sums["views:referrer"] == sums["views:country"] == views
     assert views == sums["view"] > sums["click"] > sums["convert"] > 0
-    assert fields["views:referrer", "newsletter.example"] > 1000
+    assert sums["views:channel"] == views
+    newsletter = fields["views:referrer", "newsletter.example"]
+    assert newsletter == fields["views:channel", "mail"] == sums["views:campaign"] > 1000
 
 
 def test_some_visitors_read_to_the_end_and_stories_differ_in_that() -> None:
@@ -120,7 +122,7 @@ def test_robots_and_repeats_of_two_days_are_refused() -> None:
     yesterday = Counter(
         reason for reason, at in found if at.date() == NOW.date() - timedelta(days=1)
     )
-    assert set(yesterday) == {"bot", "repeat", "honeypot", "prefetch", "embed", "rate"}
+    assert set(yesterday) == {"bot", "agent", "repeat", "honeypot", "prefetch", "embed", "rate"}
     assert yesterday.most_common(1)[0][0] == "bot"
     assert all(NOW - timedelta(hours=47) <= at <= NOW for _, at in found)
     assert yesterday["bot"] * REFUSED_AT_ONCE > 1000
