@@ -91,6 +91,32 @@ TABS: Mapping[str, Any] = {
 }
 
 
+#: What the numbers of the page mean, by their names.
+DEFINITIONS: Sequence[tuple[Any, Any]] = (
+    (
+        gettext_lazy("Views"),
+        gettext_lazy(
+            "How often an object was viewed. Reloads within a short time, robots and the site's own "
+            "people do not count."
+        ),
+    ),
+    (
+        gettext_lazy("Visitors"),
+        gettext_lazy(
+            "The different people in the period: somebody who views six objects on three days is "
+            "one visitor. Whole days are counted, and the number is right within about one per "
+            "cent. To protect their privacy, people without a cookie are known for one day only, "
+            "so they count once a day."
+        ),
+    ),
+    (
+        gettext_lazy("Reads"),
+        gettext_lazy("Views whose text was really read, by the time and by how far the page got."),
+    ),
+    (gettext_lazy("People now"), gettext_lazy("The different visitors of the last five minutes.")),
+)
+
+
 def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
     """Returns the names of the tables by tab, without tabs that would have no table.
 
@@ -144,6 +170,7 @@ def page_context(
         **_navigation(data, scope, tab=tab, tabs=list(by_tab)),
         **chart_context,
         "tables": [_table_context(table, scope, site=site) for table in tables_by_name.values()],
+        "definitions": DEFINITIONS,
         "has_period": tab != "sections",  # readers are those of now
         "notices": _notices(data),
     }
@@ -213,25 +240,21 @@ class Figure(NamedTuple):
 def _figures(data: DashboardData, chart: ChartData) -> list[Figure]:
     """Returns the totals of the period."""
     before = chart.total_before
-    views = _figure(_("Views"), chart.total.views, before.views if before else None)
+    figures = [_figure(_("Views"), chart.total.views, before.views if before else None)]
+    if data.people.total is not None:
+        figures.append(_figure(_("Visitors"), data.people.total, data.people.before))
     if not chart.is_summed:
-        return [views]
-    visitors_before = before.visitors if before else None
+        return figures
     reads_before = before.reads if before else None
     as_of = ""
-    # Visitors and reads of whole models are added up by full flushes only.
+    # Reads of whole models are added up by full flushes only.
     if data.scope.is_present and not data.scope.is_listed:
         as_of = _time_or_day(chart.summed_until)
         if data.scope.by == "hour":
             # In a period of a day, the time since the last flush is too much to be missing from a
             # comparison.
-            visitors_before = None
             reads_before = None
-    return [
-        views,
-        _figure(_("New visitors"), chart.total.visitors, visitors_before, as_of=as_of),
-        _figure(_("Reads"), chart.total.reads, reads_before, as_of=as_of),
-    ]
+    return [*figures, _figure(_("Reads"), chart.total.reads, reads_before, as_of=as_of)]
 
 
 def _figure(label: str, total: int, before: int | None, *, as_of: str = "") -> Figure:
@@ -286,9 +309,9 @@ def _chart_context(
     `over_time` is the table of the chart's values.
     """
     span = _span_text(data.scope)
-    summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {
+    summary = _("%(views)s views, %(visitors)s visitors and %(reads)s reads; %(span)s.") % {
         "views": exact(chart.total.views),
-        "visitors": exact(chart.total.visitors),
+        "visitors": tables.text(data.people.total, "number"),
         "reads": exact(chart.total.reads),
         "span": span,
     }
@@ -296,7 +319,13 @@ def _chart_context(
     headings = [str(column.heading) for column in over_time.columns[1:]]
     values_for_script = {
         "labels": [_("Period"), *headings],
-        "totals": [span, views_before, *chart.total],
+        "totals": [
+            span,
+            views_before,
+            chart.total.views,
+            data.people.total,
+            chart.total.reads,
+        ],
         "columns": [column.name for column in over_time.columns],
         "rows": [row.values for row in over_time.rows],
     }

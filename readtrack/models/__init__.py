@@ -173,8 +173,8 @@ class History(SubjectRow):
     range of hours are the difference of two rows.
 
     `subject` is that of an object, or the label of a model (`blog.post`). If it begins with
-    `reads:`, `views` are reads; if it begins with `visitors:`, they are new visitors. Hour 0 has
-    what a subject had before its history began.
+    `reads:`, `views` are reads. `visitors` are those who ever came. Hour 0 has what a subject had
+    before its history began.
     """
 
     pk = models.CompositePrimaryKey("subject", "hour")
@@ -183,6 +183,19 @@ class History(SubjectRow):
     hour = models.PositiveIntegerField()
     views = models.PositiveBigIntegerField()
     visitors = models.PositiveBigIntegerField()
+
+
+class DayVisitors(SubjectRow):
+    """The different visitors of a subject on a day of TIME_ZONE.
+
+    `subject` is that of an object, or the label of a model (`blog.post`). The visitors of several
+    days or subjects are the union of their sketches.
+    """
+
+    pk = models.CompositePrimaryKey("subject", "day")
+    day = models.DateField(db_index=True)
+    visitors = models.PositiveBigIntegerField()  # as the sketch counts them
+    sketch = models.BinaryField()  # a HyperLogLog, as Redis has it
 
 
 class Popular(SubjectRow):

@@ -48,13 +48,13 @@ WHERE number % 3 = hour % 3;
 INSERT INTO readtrack_history (subject, hour, views, visitors)
 SELECT name, hour, (hour - {oldest}) * weight, 0
 FROM generate_series({oldest} + 1, {present}) hour, unnest(
-    ARRAY['site.article', 'visitors:site.article', 'reads:site.article'], ARRAY[60000, 30000, 20000]
+    ARRAY['site.article', 'reads:site.article'], ARRAY[60000, 20000]
 ) AS named(name, weight);
 INSERT INTO readtrack_readerhistory (subject, hour, readers)
 SELECT 'site.category:' || number, {present} - 1, {accounts} / (number + 1)
 FROM generate_series(1, {categories}) number
 """
-TABLES = "auth_user, site_category, site_article, readtrack_history, readtrack_popular, readtrack_readerhistory"
+TABLES = "auth_user, site_category, site_article, readtrack_history, readtrack_popular, readtrack_readerhistory, readtrack_dayvisitors"
 
 
 def fill(articles: int = ARTICLES, *, days: int = DAYS, at: datetime) -> int:

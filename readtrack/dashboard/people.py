@@ -1,0 +1,168 @@
+"""The different visitors of the dashboard's periods: what SQL is asked, and what Redis unites."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from itertools import pairwise
+from typing import Any
+
+from django.utils import timezone
+
+from readtrack.dashboard.data import People
+from readtrack.dashboard.objects import Objects
+from readtrack.dashboard.scope import MOMENT, Scope, Span
+from readtrack.reports.people import Days
+from readtrack.sql.day_visitors import AskedDays, StoredDay
+from readtrack.store import keys, scripts, uniques
+from readtrack.store.effects import counts_days
+from readtrack.store.uniques import Union
+from readtrack.subjects import label_in, subject_column
+
+# Days of visitors that are united for a page, at most; each has 12 kB at most. A scope with more,
+# such as a year of a category with many objects, has no number of visitors.
+MOST_DAYS = 3_000
+# From so many days on, a period up to now is compared with the period before. Days of visitors
+# cannot be cut at the time of day, so that of a shorter period the part of today counts too much.
+COMPARED_DAYS = 28
+
+Sketches = Mapping[str, Sequence[StoredDay]]
+
+
+def days_of(span: Span) -> Days:
+    """Returns the local days of a period. Days of visitors are those of TIME_ZONE."""
+    first = timezone.localtime(span.since).date()
+    last = timezone.localtime(span.until - MOMENT).date()
+    return Days(first, max(first, last))
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleQuestion:
+    """Whose visitors are asked for, and in which days."""
+
+    # Labels of models, or the subjects of the objects that filters name; empty if not needed.
+    total: Sequence[str]
+    shown: Sequence[str]  # subjects whose own visitors a table shows
+    days: Days
+    days_before: Days | None  # None if the visitors are not compared
+    points: Sequence[Days]  # the days of each point of the chart; empty if points are hours
+    tag: str  # of the partition that unites sketches of several partitions
+
+    @classmethod
+    def of(
+        cls, scope: Scope, objects: Objects, *, shown: Sequence[str], has_chart: bool
+    ) -> "PeopleQuestion":
+        """Returns the question for a scope whose first day is known."""
+        total: Sequence[str] = []
+        if has_chart:
+            total = [*objects.stored] if scope.is_listed else objects.labels
+        if not all(counts_days(label_in(name)) for name in total):
+            total = []  # the number would lack the visitors of some models
+        days = days_of(scope.span)
+        return cls(
+            total=total,
+            shown=[subject for subject in shown if counts_days(label_in(subject))],
+            days=days,
+            days_before=_days_before(scope, days),
+            points=_days_of_points(scope),
+            tag=keys.tags()[0],
+        )
+
+    @property
+    def asked(self) -> list[AskedDays]:
+        """Returns the rows of SQL that are needed."""
+        first = self.days_before.first if self.days_before else self.days.first
+        asked: list[AskedDays] = []
+        if self.total:
+            columns = [*map(subject_column, self.total)]
+            asked.append(AskedDays(columns, first, self.days.last, MOST_DAYS + 1))
+        if self.shown:
+            columns = [*map(subject_column, self.shown)]
+            asked.append(AskedDays(columns, self.days.first, self.days.last, MOST_DAYS + 1))
+        return asked
+
+    def calls(self, rows: Sequence[StoredDay]) -> "PeopleCalls":
+        """Returns the calls that unite the rows of SQL, with the sketches that only Redis has."""
+        # A row is there twice if its object is shown and one of those that filters name.
+        by_name: defaultdict[str, dict[date, StoredDay]] = defaultdict(dict)
+        for row in rows:
+            by_name[row.subject][row.day] = row
+        stored = {name: [*by_day.values()] for name, by_day in by_name.items()}
+        is_cut = len(rows) > MOST_DAYS
+        shown = {subject: self._union([subject], stored, self.days) for subject in self.shown}
+        if is_cut or not self.total:
+            return PeopleCalls(None, None, [], shown)
+        before = None
+        if self.days_before:
+            before = self._union(self.total, stored, self.days_before)
+        return PeopleCalls(
+            total=self._union(self.total, stored, self.days),
+            before=before,
+            points=[self._union(self.total, stored, days) for days in self.points],
+            shown=shown,
+        )
+
+    def _union(self, names: Sequence[str], stored: Sketches, days: Days) -> scripts.Call[Any]:
+        """Returns the call that counts the visitors of these names on these days together."""
+        sketches: list[bytes] = []
+        for name in names:
+            rows = stored.get(subject_column(name), ())
+            sketches += [row.sketch for row in rows if days.first <= row.day <= days.last]
+        tag = self.tag
+        live: list[str] = []
+        is_object = len(names) == 1 and ":" in names[0]
+        if is_object:  # of models and of several objects it is as of the last flush
+            tag = keys.tag(names[0])
+            live = [keys.day_visitors(f"{day:%Y%m%d}", names[0]) for day in days.in_redis]
+        return replace(uniques.union(sketches, tag=tag, live=live), absent=None)
+
+
+def _days_before(scope: Scope, days: Days) -> Days | None:
+    """Returns the days of the period before; None if visitors are not compared with it."""
+    if scope.before is None or not scope.before.hours:
+        return None
+    length = (days.last - days.first).days + 1
+    if scope.is_present and length < COMPARED_DAYS:
+        return None
+    return days_of(scope.before)
+
+
+def _days_of_points(scope: Scope) -> list[Days]:
+    """Returns the days of each point of the chart; none if the points are hours."""
+    if scope.by == "hour":
+        return []
+    starts = [*scope.span.starts(scope.by), scope.span.until]
+    return [days_of(Span(start, end)) for start, end in pairwise(starts)]
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleCalls:
+    """The calls that count the visitors. Their results are None while their server is silent."""
+
+    total: scripts.Call[Union | None] | None
+    before: scripts.Call[Union | None] | None
+    points: Sequence[scripts.Call[Union | None]]
+    shown: Mapping[str, scripts.Call[Union | None]]
+
+    @property
+    def all(self) -> list[scripts.Call[Any]]:
+        """Returns all calls, for a round trip."""
+        totals = [call for call in (self.total, self.before) if call is not None]
+        return [*totals, *self.points, *self.shown.values()]
+
+    @property
+    def people(self) -> People:
+        """Returns the results."""
+        return People(
+            total=_visitors(self.total),
+            before=_visitors(self.before),
+            by_point=[_visitors(call) for call in self.points],
+            by_subject={subject: _visitors(call) for subject, call in self.shown.items()},
+        )
+
+
+def _visitors(call: scripts.Call[Union | None] | None) -> int | None:
+    """Returns the number of visitors that a call counted; None if it is not known."""
+    if call is None or not call.has_result or call.result is None:
+        return None
+    return call.result.visitors
