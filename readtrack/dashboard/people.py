@@ -1,9 +1,8 @@
 """The different visitors of the dashboard's periods: what SQL is asked, and what Redis unites."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from itertools import pairwise
 from typing import Any
 
@@ -75,30 +74,32 @@ class PeopleQuestion:
         asked: list[AskedDays] = []
         if self.total:
             columns = [*map(subject_column, self.total)]
-            asked.append(AskedDays(columns, first, self.days.last, MOST_DAYS + 1))
+            # Each day by itself, because the points of the chart may be days.
+            days = AskedDays(columns, first, self.days.last, has_blocks=False, limit=MOST_DAYS + 1)
+            asked.append(days)
         if self.shown:
             columns = [*map(subject_column, self.shown)]
-            asked.append(AskedDays(columns, self.days.first, self.days.last, MOST_DAYS + 1))
+            asked.append(AskedDays(columns, *self.days, limit=MOST_DAYS + 1))
         return asked
 
     def calls(self, rows: Sequence[StoredDay]) -> "PeopleCalls":
         """Returns the calls that unite the rows of SQL, with the sketches that only Redis has."""
-        # A row is there twice if its object is shown and one of those that filters name.
-        by_name: defaultdict[str, dict[date, StoredDay]] = defaultdict(dict)
-        for row in rows:
-            by_name[row.subject][row.day] = row
-        stored = {name: [*by_day.values()] for name, by_day in by_name.items()}
-        is_cut = len(rows) > MOST_DAYS
-        shown = {subject: self._union([subject], stored, self.days) for subject in self.shown}
+        # In a scope of objects, the days of a shown object may be there twice.
+        single_days = {(row.subject, row.day): row for row in rows if row.length == 1}
+        days_by_name = _by_name(single_days.values())
+        rows_by_name = _by_name(rows)
+        shown = {subject: self._union([subject], rows_by_name, self.days) for subject in self.shown}
+        number_of_days = sum(len(days_by_name[subject_column(name)]) for name in self.total)
+        is_cut = number_of_days > MOST_DAYS
         if is_cut or not self.total:
             return PeopleCalls(None, None, [], shown)
         before = None
         if self.days_before:
-            before = self._union(self.total, stored, self.days_before)
+            before = self._union(self.total, days_by_name, self.days_before)
         return PeopleCalls(
-            total=self._union(self.total, stored, self.days),
+            total=self._union(self.total, days_by_name, self.days),
             before=before,
-            points=[self._union(self.total, stored, days) for days in self.points],
+            points=[self._union(self.total, days_by_name, days) for days in self.points],
             shown=shown,
         )
 
@@ -115,6 +116,14 @@ class PeopleQuestion:
             tag = keys.tag(names[0])
             live = [keys.day_visitors(f"{day:%Y%m%d}", names[0]) for day in days.in_redis]
         return replace(uniques.union(sketches, tag=tag, live=live), absent=None)
+
+
+def _by_name(rows: Iterable[StoredDay]) -> defaultdict[str, list[StoredDay]]:
+    """Returns the rows by subject, as columns have it."""
+    by_name: defaultdict[str, list[StoredDay]] = defaultdict(list)
+    for row in rows:
+        by_name[row.subject].append(row)
+    return by_name
 
 
 def _days_before(scope: Scope, days: Days) -> Days | None:

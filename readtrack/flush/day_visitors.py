@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta
 
 from readtrack import buckets
 from readtrack.sql import day_visitors
-from readtrack.sql.day_visitors import Day
+from readtrack.sql.day_visitors import LENGTHS, AskedDays, Day
 from readtrack.store import keys, scripts
 from readtrack.store.effects import counts_days
 from readtrack.store.scripts import Call
@@ -21,6 +21,10 @@ from readtrack.subjects import label_in, subject_column
 
 Sketches = Mapping[Day, Sequence[bytes]]
 
+# Visitors of a part of a block from which on the block is made. With fewer, sketches are small, and
+# are quickly united.
+MANY = 300
+BLOCKS_AT_ONCE = 100
 DAYS_KEPT: int = keys.day_visitors.ttl // keys.DAY  # days for which Redis has sketches at least
 
 
@@ -73,10 +77,8 @@ def _unite(live: Sketches, *, tag: str) -> Sketches:
     """
     days = [day for _, day in live]
     subjects = {subject for subject, _ in live}
-    stored = {
-        (row.subject, row.day): row
-        for row in day_visitors.stored(subjects, first=min(days), last=max(days))
-    }
+    asked = AskedDays(subjects, min(days), max(days), has_blocks=False)
+    stored = {(row.subject, row.day): row for row in day_visitors.stored(asked)}
     calls: dict[Day, Call[Union]] = {}
     for name, sketches in live.items():
         row = stored.get(name)
@@ -92,3 +94,39 @@ def _unite(live: Sketches, *, tag: str) -> Sketches:
     if not risen:
         return {}
     return {name: live[name] for name in day_visitors.raise_days(risen, read=read)}
+
+
+def roll_up(*, at: datetime) -> None:
+    """Makes the blocks of days that are over, of the subjects with many visitors.
+
+    No flush of views raises these days any more. A block that an archive has missed is made by the
+    next one, and the one after that.
+    """
+    first_open_day = all_days(at)[0]
+    for length in LENGTHS:
+        end = day_visitors.block_start(first_open_day, length=length)
+        for age in (2, 1):
+            start = end - age * length * buckets.DAY
+            if not day_visitors.has_blocks(start, length=length):
+                _make_blocks(start, length=length)
+
+
+def _make_blocks(start: date, *, length: int) -> None:
+    """Makes the blocks that begin on that day."""
+    parts = day_visitors.parts_of(start, length=length)
+    heavy_parts = parts.filter(visitors__gte=MANY).order_by()
+    subjects = list(heavy_parts.values_list("subject", flat=True).distinct())
+    for portion in scripts.sliced(subjects, BLOCKS_AT_ONCE):
+        sketches: defaultdict[str, list[bytes]] = defaultdict(list)
+        read = 0
+        rows = parts.filter(subject__in=portion)
+        for subject, visitors, sketch in rows.values_list("subject", "visitors", "sketch"):
+            sketches[subject].append(bytes(sketch))
+            read += visitors
+        calls = {
+            subject: union(sketches_of_subject, tag=keys.tags()[0], wants_sketch=True)
+            for subject, sketches_of_subject in sketches.items()
+        }
+        scripts.run_all(*calls.values(), patient=True)
+        blocks = {subject: call.result for subject, call in calls.items()}
+        day_visitors.add_blocks(start, blocks, length=length, read=read)

@@ -105,8 +105,10 @@ class Migration(migrations.Migration):
             name='DayVisitors',
             fields=[
                 ('subject', ExactCharField(max_length=200)),
-                ('pk', models.CompositePrimaryKey('subject', 'day', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('pk', models.CompositePrimaryKey('subject', 'day', 'length', blank=True, editable=False, primary_key=True, serialize=False)),
                 ('day', models.DateField(db_index=True)),
+                ('length', models.PositiveSmallIntegerField(default=1)),
+                ('part_of', models.PositiveSmallIntegerField(default=0)),
                 ('visitors', models.PositiveBigIntegerField()),
                 ('sketch', models.BinaryField()),
             ],

@@ -12,7 +12,7 @@ from django.utils.timezone import get_default_timezone, make_aware
 
 from readtrack import buckets
 from readtrack.sql import day_visitors
-from readtrack.sql.day_visitors import StoredDay
+from readtrack.sql.day_visitors import AskedDays, StoredDay
 from readtrack.store import keys, scripts, uniques
 from readtrack.store.circuit import fail_open
 from readtrack.store.effects import counts_days
@@ -116,19 +116,16 @@ def visitors_in(subjects: Sequence[str], days: Days) -> dict[str, int]:
     return numbers
 
 
-def by_subject(
-    columns: Collection[str], days: Days, *, limit: int | None = None
-) -> defaultdict[str, list[StoredDay]]:
+def by_subject(columns: Collection[str], days: Days) -> defaultdict[str, list[StoredDay]]:
     """Returns the stored days in the period by subject, as columns have it. Makes one query."""
-    rows = day_visitors.stored(columns, first=days.first, last=days.last, limit=limit)
     grouped: defaultdict[str, list[StoredDay]] = defaultdict(list)
-    for row in rows:
+    for row in day_visitors.stored(AskedDays(columns, *days)):
         grouped[row.subject].append(row)
     return grouped
 
 
 def most(rows: Sequence[StoredDay]) -> int:
-    """Returns the number of visitors of the day with the most visitors; 0 without days."""
+    """Returns the number of visitors of the day, or block of days, with the most; 0 without days."""
     return max((row.visitors for row in rows), default=0)
 
 
@@ -146,7 +143,7 @@ def visitors_of_models(labels: Sequence[str], days: Days) -> int:
     redis.RedisError.
     """
     check(labels)
-    rows = day_visitors.stored(labels, first=days.first, last=days.last)
+    rows = day_visitors.stored(AskedDays(labels, *days))
     return _united([row.sketch for row in rows])
 
 
@@ -157,7 +154,7 @@ def visitors_of_all(subjects: Sequence[str], days: Days) -> int:
     """
     check({label_in(subject) for subject in subjects})
     columns = [*map(subject_column, subjects)]
-    rows = day_visitors.stored(columns, first=days.first, last=days.last)
+    rows = day_visitors.stored(AskedDays(columns, *days))
     calls: list[Call[Sequence[bytes | None]]] = []
     for day in days.in_redis:
         for portion in scripts.parted(subjects):

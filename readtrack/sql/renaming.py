@@ -43,7 +43,7 @@ TABLES: Mapping[type[Model], Columns] = {
     SubjectCount: Columns(("subject",), ("view_count", "visitor_count")),
     Breakdown: Columns(("subject", "kind", "field"), ("count",)),
     BreakdownHistory: Columns(("subject", "kind", "hour", "field"), ("count",)),
-    DayVisitors: Columns(("subject", "day"), ("visitors", "sketch")),
+    DayVisitors: Columns(("subject", "day", "length"), ("visitors", "sketch", "part_of")),
     History: Columns(("subject", "hour"), ("views", "visitors")),
     Popular: Columns(("subject", "days"), ("views", "visitors", "since", "until")),
     ReaderHistory: Columns(("subject", "hour"), ("readers",)),

@@ -48,8 +48,14 @@ def flush_notes_days(since: date, until: date, *, days: Sequence[AskedDays] = ()
     for row in FlushRun.objects.raw(sql, [*parameters, since, until]):
         item: Any = row
         if item.item_kind == ITEM_OF_DAY:
-            day = _date(item.item_day)
-            rows.append(StoredDay(item.item_name, day, item.item_number, bytes(item.item_sketch)))
+            row_of_day = StoredDay(
+                subject=item.item_name,
+                day=_date(item.item_day),
+                visitors=item.item_number,
+                sketch=bytes(item.item_sketch),
+                length=item.item_length,
+            )
+            rows.append(row_of_day)
         elif item.item_kind == ITEM_OF_NOTE:
             notes.append((_date(item.item_day), item.item_number, item.item_name))
         else:

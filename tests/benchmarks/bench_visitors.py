@@ -12,6 +12,7 @@ from django.db import connection
 from django.test.utils import override_settings
 
 from readtrack import buckets, reports
+from readtrack.flush import day_visitors
 from readtrack.models import DayVisitors
 from readtrack.store.connection import connect
 from tests.benchmarks import million
@@ -53,7 +54,7 @@ def fill(articles: list[Article]) -> int:
     redis: Any = connect()
     rows = []
     today = buckets.local_day(buckets.hour_index(buckets.now()))
-    for age in range(DAYS):
+    for age in range(DAYS + 64):
         day = today - timedelta(days=age)
         for number, name in enumerate(
             ["site.article", *(f"site.article:{row.pk}" for row in articles)]
@@ -67,6 +68,9 @@ def fill(articles: list[Article]) -> int:
             sketch = redis.get("sketch")
             rows.append(DayVisitors(subject=name, day=day, visitors=visitors, sketch=sketch))
     DayVisitors.objects.bulk_create(rows)
+    now = buckets.now()
+    for age in reversed(range(DAYS + 64)):  # as the archive of each day has
+        day_visitors.roll_up(at=now - timedelta(days=age))
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE readtrack_dayvisitors")
     return len(rows)

@@ -24,6 +24,7 @@ from readtrack.subjects import subject_of
 from tests.site.models import Post, Product
 from tests.support import factories
 from tests.support.interference import dump, restore
+from tests.support.people import add_people
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
@@ -319,3 +320,97 @@ def test_the_most_visited_are_those_with_most_people_not_with_most_views() -> No
         Post.objects.exclude(pk=reread.pk), since=today() - 2 * buckets.DAY, by="visitors"
     )
     assert [row.in_period for row in all_ranked] == [4, 3]
+
+
+def blocks() -> list[tuple[date, int]]:
+    rows = DayVisitors.objects.filter(length__gt=1, subject="site.post")
+    return sorted(rows.values_list("day", "length"))
+
+
+def fill_days(number_of_days: int, monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
+    """Stores that many days of the model and rolls them up day by day, as archives would have.
+
+    Returns the people of each day, today first.
+    """
+    monkeypatch.setattr(day_visitors, "MANY", 3)
+    chance = random.Random(number_of_days)
+    came = []
+    for age in range(number_of_days):
+        people = {f"p{chance.randrange(60)}" for _ in range(chance.randrange(1, 6))}
+        add_people(["site.post"], people, day=today() - age * buckets.DAY)
+        came.append(people)
+    for age in reversed(range(number_of_days)):
+        day_visitors.roll_up(at=buckets.now() - age * buckets.DAY)
+    return came
+
+
+def test_any_period_is_the_same_with_blocks_of_days(monkeypatch: pytest.MonkeyPatch) -> None:
+    came = fill_days(150, monkeypatch)
+    lengths = {length for _, length in blocks()}
+    assert lengths == {4, 16, 64}
+    chance = random.Random(3)
+    for _ in range(40):
+        newest, oldest = sorted(chance.sample(range(150), 2))
+        since, until = today() - oldest * buckets.DAY, today() - (newest - 1) * buckets.DAY
+        exact = len(set().union(*came[newest : oldest + 1]))
+        assert reports.visitors_together(Post, since=since, until=until) == exact
+
+
+def test_a_long_period_takes_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(day_visitors, "MANY", 1)
+    fill_days(150, monkeypatch)
+    for last in (today(), today() - 7 * buckets.DAY):
+        asked = days_in_sql.AskedDays(["site.post"], last - 89 * buckets.DAY, last)
+        assert len(days_in_sql.stored(asked)) <= 24
+        assert len(days_in_sql.stored(asked._replace(has_blocks=False))) == 90
+
+
+def test_days_of_few_visitors_have_no_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for age in range(40):
+        add_people(["site.post"], ["a", "b"], day=today() - age * buckets.DAY)
+        day_visitors.roll_up(at=buckets.now())
+    assert blocks() == []
+
+
+def test_a_day_that_is_raised_later_counts_beside_its_block(
+    monkeypatch: pytest.MonkeyPatch, redis: Redis
+) -> None:
+    post = factories.post()
+    came = fill_days(40, monkeypatch)
+    day = blocks()[-1][0]
+    newest = (today() - day).days
+    redis.pfadd(f"views:hll:day:{day:%Y%m%d}:{subject_of(post)}", "late")  # as an import does
+    store(post, days=[day])
+    exact = len(set().union(*came[newest - 3 : newest + 1], {"late"}))
+    since, until = day, day + 4 * buckets.DAY
+    assert reports.visitors_together(Post, since=since, until=until) == exact
+
+
+def test_parts_that_changed_since_they_were_read_make_no_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(day_visitors, "MANY", 3)
+    for age in range(12):
+        add_people(["site.post"], ["a", "b", "c"], day=today() - age * buckets.DAY)
+    add_blocks = days_in_sql.add_blocks
+
+    def be_late(*args: Any, read: int, **values: Any) -> None:
+        add_blocks(*args, read=read - 1, **values)
+
+    monkeypatch.setattr(days_in_sql, "add_blocks", be_late)
+    day_visitors.roll_up(at=buckets.now())
+    assert blocks() == []
+    monkeypatch.setattr(days_in_sql, "add_blocks", add_blocks)
+    flush(must_archive=True)
+    assert blocks()
+
+
+def test_a_period_with_a_block_whose_first_days_are_forgotten_keeps_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    came = fill_days(40, monkeypatch)
+    first = next(day for day, length in blocks() if length == 4)
+    cut = first + 2 * buckets.DAY
+    days_in_sql.delete_before(cut)
+    exact = len(set().union(*came[: (today() - cut).days + 1]))
+    assert reports.visitors_together(Post, since=first - buckets.DAY) == exact

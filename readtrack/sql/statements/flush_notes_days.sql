@@ -3,22 +3,23 @@
 -- full flush the first adds up what is of whole models.
 SELECT
     last.*,
-    item.kind AS item_kind,
-    item.day AS item_day,
-    item.name AS item_name,
-    item.number AS item_number,
-    item.sketch AS item_sketch,
+    item.item_kind,
+    item.item_day,
+    item.item_name,
+    item.item_number,
+    item.item_sketch,
+    item.item_length,
     (
         SELECT MAX(flushed_until) FROM {runs}
-        WHERE item.kind = 1 AND ended IS NOT NULL AND error = '' AND kind <> 'changed'
+        WHERE item.item_kind = 1 AND ended IS NOT NULL AND error = '' AND kind <> 'changed'
         AND (part = '' OR part LIKE '1/%%')
     ) AS full_until
 FROM (
     -- The days come first, because PostgreSQL takes the types of the columns from them.
     {days}
     UNION ALL
-    SELECT 2, day, text, id, NULL FROM {notes} WHERE day BETWEEN %s AND %s
+    SELECT 2, day, text, id, NULL, NULL FROM {notes} WHERE day BETWEEN %s AND %s
     UNION ALL
-    SELECT 1, NULL, NULL, NULL, NULL
+    SELECT 1, NULL, NULL, NULL, NULL, NULL
 ) AS item
-LEFT JOIN (SELECT * FROM {runs} WHERE ended IS NOT NULL ORDER BY started DESC LIMIT 1) AS last ON item.kind = 1
+LEFT JOIN (SELECT * FROM {runs} WHERE ended IS NOT NULL ORDER BY started DESC LIMIT 1) AS last ON item.item_kind = 1

@@ -41,4 +41,4 @@ FROM (
 WHERE subject LIKE '%:%'
 GROUP BY subject, day
 ) AS daily
-LEFT JOIN {people} people ON people.subject = daily.subject AND people.day = daily.day
+LEFT JOIN {people} people ON people.subject = daily.subject AND people.day = daily.day AND people.length = 1
