@@ -44,7 +44,7 @@ from readtrack.subjects import enters_funnel, label_in, label_of, subject_column
 
 SKIP_HOURS = 48  # for which Redis keeps skips
 RECENT_MINUTES = 5
-MORE_ROWS = 5  # objects whose visitors are read beside those that a table has rows for
+MORE_ROWS = 3  # objects whose visitors are read beside those that a table has rows for
 ACCOUNTS_AGE = 300  # seconds for which the number of accounts is kept
 #: Tables of objects in another order than by views; the first table of a tab decides.
 ORDERS: Mapping[str, Order] = {"grew-most": "growth", "really-read": "reads", "funnel": "reads"}

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from readtrack import buckets
 from readtrack.dashboard.data import People
 from readtrack.dashboard.objects import Objects
 from readtrack.dashboard.scope import MOMENT, Scope, Span
@@ -21,6 +22,7 @@ from readtrack.subjects import label_in, subject_column
 # Days of visitors that are united for a page, at most; each has 12 kB at most. A scope with more,
 # such as a year of a category with many objects, has no number of visitors.
 MOST_DAYS = 3_000
+LIMIT = MOST_DAYS + 1  # rows that are read, by which a scope with more is known
 # From so many days on, a period up to now is compared with the period before. Days of visitors
 # cannot be cut at the time of day, so that of a shorter period the part of today counts too much.
 COMPARED_DAYS = 28
@@ -70,45 +72,80 @@ class PeopleQuestion:
     @property
     def asked(self) -> list[AskedDays]:
         """Returns the rows of SQL that are needed."""
-        first = self.days_before.first if self.days_before else self.days.first
+        total = [*map(subject_column, self.total)]
         asked: list[AskedDays] = []
-        if self.total:
-            columns = [*map(subject_column, self.total)]
-            # Each day by itself, because the points of the chart may be days.
-            days = AskedDays(columns, first, self.days.last, has_blocks=False, limit=MOST_DAYS + 1)
+        if total:
+            asked.append(AskedDays(total, *self.days, limit=LIMIT))
+        if total and self.days_before:
+            asked.append(AskedDays(total, *self.days_before, limit=LIMIT))
+        if total and self.points:
+            # A single name needs no union of sketches for points that are days.
+            days = AskedDays(
+                total,
+                *self.days,
+                has_blocks=False,
+                has_sketches=not self._has_numbers_of_points,
+                limit=LIMIT,
+            )
             asked.append(days)
         if self.shown:
             columns = [*map(subject_column, self.shown)]
-            asked.append(AskedDays(columns, *self.days, limit=MOST_DAYS + 1))
+            asked.append(AskedDays(columns, *self.days, limit=LIMIT))
         return asked
 
+    @property
+    def _has_numbers_of_points(self) -> bool:
+        """True if each point of the chart is a single day of a single name."""
+        return len(self.total) == 1 and all(days.first == days.last for days in self.points)
+
     def calls(self, rows: Sequence[StoredDay]) -> "PeopleCalls":
-        """Returns the calls that unite the rows of SQL, with the sketches that only Redis has."""
-        # In a scope of objects, the days of a shown object may be there twice.
-        single_days = {(row.subject, row.day): row for row in rows if row.length == 1}
-        days_by_name = _by_name(single_days.values())
-        rows_by_name = _by_name(rows)
-        shown = {subject: self._union([subject], rows_by_name, self.days) for subject in self.shown}
-        number_of_days = sum(len(days_by_name[subject_column(name)]) for name in self.total)
-        is_cut = number_of_days > MOST_DAYS
+        """Returns the calls that unite the rows of SQL, with the sketches that only Redis has.
+
+        Some of the rows may be there twice, which changes no union.
+        """
+        by_name = _by_name(rows)
+        shown = {subject: self._union([subject], by_name, self.days) for subject in self.shown}
+        # By day, of the names of the whole scope, each row once.
+        rows_of_total = {
+            (row.subject, row.day, row.length): row
+            for name in self.total
+            for row in by_name[subject_column(name)]
+        }
+        is_cut = len(rows_of_total) > MOST_DAYS
         if is_cut or not self.total:
             return PeopleCalls(None, None, [], shown)
         before = None
         if self.days_before:
-            before = self._union(self.total, days_by_name, self.days_before)
+            before = self._union(self.total, by_name, self.days_before)
+        single_days = _by_name(row for row in rows if row.length == 1)
         return PeopleCalls(
-            total=self._union(self.total, days_by_name, self.days),
+            total=self._union(self.total, by_name, self.days),
             before=before,
-            points=[self._union(self.total, days_by_name, days) for days in self.points],
+            points=[self._point(single_days, days) for days in self.points],
             shown=shown,
         )
+
+    def _point(self, single_days: Sketches, days: Days) -> scripts.Call[Any] | int:
+        """Returns the visitors of a point of the chart, or the call that counts them."""
+        is_live = self._is_object and bool(days.in_redis)
+        if is_live or not self._has_numbers_of_points:
+            return self._union(self.total, single_days, days)
+        rows = single_days.get(subject_column(self.total[0]), ())
+        return max((row.visitors for row in rows if row.day == days.first), default=0)
+
+    @property
+    def _is_object(self) -> bool:
+        """True if the scope is a single object, whose visitors are live."""
+        return len(self.total) == 1 and ":" in self.total[0]
 
     def _union(self, names: Sequence[str], stored: Sketches, days: Days) -> scripts.Call[Any]:
         """Returns the call that counts the visitors of these names on these days together."""
         sketches: list[bytes] = []
         for name in names:
-            rows = stored.get(subject_column(name), ())
-            sketches += [row.sketch for row in rows if days.first <= row.day <= days.last]
+            for row in stored.get(subject_column(name), ()):
+                last_day = row.day + (row.length - 1) * buckets.DAY
+                if row.sketch and days.first <= row.day and last_day <= days.last:
+                    sketches.append(row.sketch)
         tag = self.tag
         live: list[str] = []
         is_object = len(names) == 1 and ":" in names[0]
@@ -150,14 +187,15 @@ class PeopleCalls:
 
     total: scripts.Call[Union | None] | None
     before: scripts.Call[Union | None] | None
-    points: Sequence[scripts.Call[Union | None]]
+    points: Sequence[scripts.Call[Union | None] | int]  # a number where no call is needed
     shown: Mapping[str, scripts.Call[Union | None]]
 
     @property
     def all(self) -> list[scripts.Call[Any]]:
         """Returns all calls, for a round trip."""
         totals = [call for call in (self.total, self.before) if call is not None]
-        return [*totals, *self.points, *self.shown.values()]
+        points = [point for point in self.points if not isinstance(point, int)]
+        return [*totals, *points, *self.shown.values()]
 
     @property
     def people(self) -> People:
@@ -165,7 +203,9 @@ class PeopleCalls:
         return People(
             total=_visitors(self.total),
             before=_visitors(self.before),
-            by_point=[_visitors(call) for call in self.points],
+            by_point=[
+                point if isinstance(point, int) else _visitors(point) for point in self.points
+            ],
             by_subject={subject: _visitors(call) for subject, call in self.shown.items()},
         )
 

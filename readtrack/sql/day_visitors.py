@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from django.db.models import F, Q, QuerySet, Value
+from django.db.models import Case, F, Q, QuerySet, Value, When
 
 from readtrack.models import DayVisitors
 from readtrack.sql import databases, epochs
@@ -19,6 +19,8 @@ from readtrack.store.uniques import Union
 PARTS = 4  # rows of the next shorter length in a block
 LENGTHS = (4, 16, 64)  # days of a block
 DAY = timedelta(days=1)
+# NULL with the type of a sketch, without which PostgreSQL refuses a UNION. No row has the length 0.
+NO_SKETCH = Case(When(length=0, then=F("sketch")))
 
 Day = tuple[str, date]  # the subject as columns have it, or the label of a model; and the day
 
@@ -29,7 +31,7 @@ class StoredDay(NamedTuple):
     subject: str
     day: date
     visitors: int
-    sketch: bytes
+    sketch: bytes  # b"" if it was not asked for
     length: int = 1  # number of days
 
 
@@ -40,6 +42,7 @@ class AskedDays(NamedTuple):
     first: date
     last: date
     has_blocks: bool = True  # a block takes the place of its days; False for each day by itself
+    has_sketches: bool = True  # False for numbers only
     limit: int | None = None  # rows that are returned at most
 
     @property
@@ -89,7 +92,7 @@ def statement_of(asked: Sequence[AskedDays], *, kind: int) -> tuple[str, list[An
             "item_day": F("day"),
             "item_name": F("subject"),
             "item_number": F("visitors"),
-            "item_sketch": F("sketch"),
+            "item_sketch": F("sketch") if days.has_sketches else NO_SKETCH,
             "item_length": F("length"),
         }
         rows = days.rows.annotate(**columns).values_list(*columns)

@@ -52,7 +52,7 @@ def flush_notes_days(since: date, until: date, *, days: Sequence[AskedDays] = ()
                 subject=item.item_name,
                 day=_date(item.item_day),
                 visitors=item.item_number,
-                sketch=bytes(item.item_sketch),
+                sketch=bytes(item.item_sketch or b""),
                 length=item.item_length,
             )
             rows.append(row_of_day)

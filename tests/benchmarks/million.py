@@ -10,6 +10,7 @@ from readtrack import buckets, tracker
 from readtrack.hits.dimensions import BUILT_IN
 from readtrack.store import keys
 from readtrack.store.connection import connect
+from tests.benchmarks import people
 
 ARTICLES = int(os.environ.get("READTRACK_BENCHMARK_ARTICLES", "1000000"))
 DAYS = 90
@@ -20,6 +21,7 @@ ACCOUNTS, AUTHORS, CATEGORIES = (
 )  # accounts with a million articles; fewer with fewer
 WORDS = "repeat('A text of some six thousand letters. ', 160)"
 LABEL = "site.article"
+VISITED = 40  # articles with days of visitors: those that a page may show
 # A few go viral, one in 250 is viewed every hour, one in 25 every day, and the others once.
 GAIN = "(hour - {oldest}) * (1 + 100000 / (number + 100))"
 VIEWED = """
@@ -85,6 +87,8 @@ def fill(articles: int = ARTICLES, *, days: int = DAYS, at: datetime) -> int:
         cursor.execute("SELECT count(*) FROM readtrack_history")
         rows = int(cursor.fetchone()[0])
     _fill_redis(words, at=at)
+    names = [LABEL, *(f"{LABEL}:{number}" for number in range(1, VISITED + 1))]
+    people.fill(names, days=days + 64)
     return rows
 
 

@@ -8,7 +8,8 @@ from redis import Redis
 
 from readtrack import buckets, tracker
 from readtrack.hits.visitors import Visitor
-from readtrack.store import uniques
+from readtrack.store import scripts, uniques
+from readtrack.store.scripts import Call
 from readtrack.store.uniques import UniquesError
 from tests.site.models import Post
 from tests.support import factories
@@ -216,3 +217,32 @@ def test_a_model_may_count_no_visitors(
 
 def test_of_no_models_nothing_is_asked() -> None:
     assert uniques.of_minutes([], 5, at=buckets.now()) == []
+
+
+def sketch_of(key: str) -> bytes:
+    sketch: bytes = scripts.run(Call("GET", [key]))
+    return sketch
+
+
+def test_a_union_passes_over_what_is_no_sketch(redis: Redis) -> None:
+    redis.pfadd("one", "a", "b")
+    redis.pfadd("live", "b", "c")
+    redis.set("broken", "no sketch")
+    one = sketch_of("one")
+    for sketches in ([one], [one, b"junk"], [b"", one]):
+        assert scripts.run(uniques.union(sketches, tag="", live=["live", "gone"])).visitors == 3
+    assert scripts.run(uniques.union([one], tag="", live=["broken"])).visitors == 2
+    assert scripts.run(uniques.union([], tag="")).visitors == 0
+    assert redis.get("broken") == "no sketch"
+
+
+@pytest.mark.one_server("it starts its own")
+def test_a_union_writes_nothing_into_the_append_only_file(start_redis: Any) -> None:
+    client = start_redis(appendonly="yes").client()
+    client.pfadd("one", *range(5000))
+    one = sketch_of("one")
+    size = client.info("persistence")["aof_current_size"]
+    assert scripts.run(uniques.union([one] * 20, tag="")).visitors > 4000
+    client.set("x", "1")  # so that the file is written
+    assert client.info("persistence")["aof_current_size"] - size < 1000
+    assert set(client.keys()) == {b"one", b"x"}
