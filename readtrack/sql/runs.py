@@ -51,9 +51,9 @@ def flush_notes_days(since: date, until: date, *, days: Sequence[AskedDays] = ()
             row_of_day = StoredDay(
                 subject=item.item_name,
                 day=_date(item.item_day),
-                visitors=item.item_number,
+                visitors=int(item.item_number),  # a Decimal of MariaDB
                 sketch=bytes(item.item_sketch or b""),
-                length=item.item_length,
+                length=int(item.item_length),
             )
             rows.append(row_of_day)
         elif item.item_kind == ITEM_OF_NOTE:

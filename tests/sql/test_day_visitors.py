@@ -48,6 +48,8 @@ def test_the_last_flush_notes_and_days_come_by_one_query() -> None:
         ("blog.post", FIRST + DAY, 2, b"", 1),
         ("blog.post:1", FIRST, 5, b"sketch 5", 1),
     ]
+    assert {type(row.visitors) for row in saved.days} == {int}
+    assert {type(row.length) for row in saved.days} == {int}
 
 
 def test_a_row_rises_and_never_falls() -> None:

@@ -6,7 +6,7 @@ SELECT
   SUBSTR(daily.subject, {position}(daily.subject, ':') + 1) AS primary_key,
   daily.day,
   daily.views,
-  COALESCE(people.visitors, 0) AS visitors,
+  CAST(COALESCE(people.visitors, 0) AS {integer}) AS visitors,
   daily.first_visits,
   daily.{reads}
 FROM (
