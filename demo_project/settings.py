@@ -98,7 +98,7 @@ READTRACK: dict[str, object] = {
     "DEBUG_HEADER": True,  # for the line at the foot of each page
     "FUNNELS": True,
     "FLUSH_INTERVAL": FLUSH_EVERY,
-    "DIMENSIONS": ["device", "referrer", "country"],
+    "DIMENSIONS": ["channel", "referrer", "campaign", "device", "country"],
     "COUNTRY_HEADER": "CF-IPCountry",  # the simulated visitors send it, as a proxy would
     "MODELS": {
         "forum.Thread": {"read_state": "positions", "boards": ["board"]},

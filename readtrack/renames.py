@@ -33,6 +33,7 @@ def rename_model(before: str, after: str, *, pks: Iterable[Any], using: str | No
     `pks` are the primary keys of its rows, `using` is the database of its table.
     """
     _rename_model_in_sql(before, after, pks=pks)
+    read_times.rename_boards(before, after)
     _note(before, after, using=using)
 
 
@@ -44,6 +45,7 @@ def rename_subject(before: str, after: str, *, using: str | None) -> None:
     for alias in outboxes():
         rows = PendingPublication.objects.using(alias).filter(subject=before)
         rows.update(subject=after)
+    read_times.rename_boards(before, after)
     _note(before, after, using=using)
 
 

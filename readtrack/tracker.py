@@ -21,7 +21,7 @@ from readtrack.store import clock, day_keys, erasure, keys, read_state, scripts
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.erasure import Erased
 from readtrack.store.recording import record as record
-from readtrack.store.skips import NAMED, key_of, skip_buffer
+from readtrack.store.skips import NAMED, NAMED_REASONS, key_of, skip_buffer
 from readtrack.store.trending import refresh_trending as refresh_trending
 from readtrack.unread.outbox import resend as resend
 from readtrack.unread.publishing import mark_unread as mark_unread
@@ -41,12 +41,12 @@ def skip(
 ) -> Outcome:
     """Counts the views of these subjects as skips, and returns them as an outcome.
 
-    With `agent`, robots are also counted by name. The skips wait in `skip_buffer`, which is sent
+    With `agent`, robots and assistants are also counted by name. The skips wait in `skip_buffer`, which is sent
     once a second at most: here, or without `is_alone` in the round trip of the request's hit.
     """
     skipped = dict.fromkeys(views, reason)
     fields_of_view: list[str] = [reason]
-    if reason == "bot" and agent is not None:
+    if reason in NAMED_REASONS and agent is not None:
         fields_of_view.append(NAMED + bots.name_of(agent))
     skip_buffer.add(key_of(at or clock.now()), fields_of_view * len(skipped))
     if is_alone and perf_counter() >= skip_buffer.due:

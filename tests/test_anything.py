@@ -88,10 +88,10 @@ def test_a_visitor_is_a_short_name(headers: dict[str, Any]) -> None:
 def test_agents_are_judged_and_the_memory_for_them_is_bounded(agent: str) -> None:
     request = RequestFactory(headers={}).get("/")
     request.META["HTTP_USER_AGENT"] = agent
-    assert refusal(request.method, 200, request.META) in {None, "bot"}
+    assert refusal(request.method, 200, request.META) in {None, "bot", "agent"}
     for number in range(20):
-        bots.is_bot(f"{agent}{number}" * 50)
-    info = bots.is_bot.cache_info()  # type: ignore[attr-defined]
+        bots.reason_of(f"{agent}{number}" * 50)
+    info = bots.reason_of.cache_info()  # type: ignore[attr-defined]
     assert info.maxsize is not None
     assert info.currsize <= info.maxsize
 

@@ -268,6 +268,7 @@ def test_every_skip_has_its_reason(settings: Settings, client: Client, page: str
         {},
         {},
         {"User-Agent": "curl/8"},
+        {"Signature-Agent": '"https://chatgpt.com"'},
         {"Purpose": "prefetch"},
         {"Sec-Fetch-Dest": "font"},
     ):

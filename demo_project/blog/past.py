@@ -12,6 +12,7 @@ from typing import NamedTuple
 from demo_project.traffic import agents
 from demo_project.traffic.visitor import REFERRERS, appeal
 from readtrack import buckets
+from readtrack.hits import sources
 from readtrack.hits.hit import Reason
 from readtrack.hits.reading import BINS, ENGAGED, READ
 
@@ -39,6 +40,7 @@ HOURS = (
 )  # from six in the morning, local to nobody
 VIRAL, VIRAL_DAYS = 170, (700, 420, 160, 60, 25)  # days ago, and the views of these days
 CAMPAIGN = range(106, 121)  # days ago: a newsletter for one section
+NEWSLETTER = "https://newsletter.example/"  # the referrer of its readers
 COUNTRIES, SHARES = ("DE", "US", "GB", "FR", "ES", "PL", "BR", "JP"), (30, 18, 14, 10, 8, 6, 5, 4)
 ROBOTS = 0.05
 READING_TIME, TELLING = (
@@ -48,6 +50,7 @@ READING_TIME, TELLING = (
 # Hits that did not count on an ordinary day, beside the robots of the log.
 REFUSED: Mapping[Reason, int] = {
     "bot": 40,
+    "agent": 12,
     "repeat": 16,
     "honeypot": 8,
     "prefetch": 6,
@@ -87,7 +90,14 @@ class Visit(NamedTuple):
     def tallies(self, rng: Random) -> Iterator[tuple[str, str]]:
         """Yields what the visit adds to: the hash, and its field."""
         yield "views:device", "phone" if "Mobile" in self.agent else "desktop"
-        yield "views:referrer", self.referrer.strip("/").rpartition("/")[2] or "direct"
+        host = self.referrer.strip("/").rpartition("/")[2]
+        is_newsletter = self.referrer == NEWSLETTER
+        yield "views:referrer", host or sources.DIRECT
+        if is_newsletter:
+            yield "views:channel", sources.MAIL
+            yield "views:campaign", "newsletter / email / sections"
+        else:
+            yield "views:channel", sources.channel_of_host(host) if host else sources.DIRECT
         yield "views:country", self.country
         yield "funnel", "view"
         if (luck := rng.random()) < 0.06:
@@ -154,11 +164,7 @@ def _of_a_day(
     )
     for story, (address, agent), at in zip(chosen, some, times, strict=True):
         robot = rng.random() < ROBOTS
-        referrer = (
-            "https://newsletter.example/"
-            if is_campaign and story.section == 2
-            else rng.choice(REFERRERS)
-        )
+        referrer = NEWSLETTER if is_campaign and story.section == 2 else rng.choice(REFERRERS)
         country = rng.choices(COUNTRIES, SHARES)[0]
         seconds = _seconds(story, rng) if rng.random() < TELLING else 0
         yield Visit(

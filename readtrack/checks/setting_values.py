@@ -23,6 +23,8 @@ HEADER_NAME = re.compile(
 )  # Django's key has HTTP_ and underscores
 COOKIE_PATH = re.compile(r"/[!-:<-~]*")  # no space, no semicolon, ASCII
 COOKIE_DOMAIN = re.compile(r"\.?[a-z0-9-]+(?:\.[a-z0-9-]+)*", re.IGNORECASE | re.ASCII)
+# An internationalised name is written as browsers send it: xn--bcher-kva.example.
+OWN_HOST = re.compile(r"\.?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*", re.IGNORECASE | re.ASCII)
 SCRIPT_NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
 LONGEST_DIMENSION = KIND_LENGTH - len("views:")  # characters
 # Partitions of a cluster; a single Redis has one.
@@ -242,7 +244,7 @@ def check_dimensions() -> list[checks.CheckMessage]:
                 checks.Error(
                     f"READTRACK['DIMENSIONS'] names '{path}': {problem}.",
                     hint=(
-                        "Name device, browser, os, country, referrer,"
+                        "Name device, browser, os, country, referrer, channel, campaign,"
                         " or the dotted path of a callable that takes the request."
                     ),
                     id="readtrack.E033",
@@ -265,6 +267,19 @@ def _dimension_problem(path: str) -> str:
     if all_names.count(name) > 1:
         return f"another one is also called '{name}'"
     return ""
+
+
+def check_own_hosts() -> list[checks.CheckMessage]:
+    """Checks that OWN_HOSTS has names of hosts, without a scheme, a port or a path."""
+    return [
+        checks.Error(
+            f"READTRACK['OWN_HOSTS'] has {host!r}, which is no name of a host.",
+            hint="Write it as in ALLOWED_HOSTS: 'shop.example.com', or '.example.com' with all below.",
+            id="readtrack.E063",
+        )
+        for host in conf.OWN_HOSTS
+        if not OWN_HOST.fullmatch(str(host))
+    ]
 
 
 def check_exclusions() -> list[checks.CheckMessage]:

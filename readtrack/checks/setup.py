@@ -56,6 +56,7 @@ CHECKS: tuple[Check, ...] = (
     setting_values.check_script,
     setting_values.check_funnel,
     setting_values.check_dimensions,
+    setting_values.check_own_hosts,
     setting_values.check_exclusions,
     setting_values.check_anonymous_readers,
     setting_values.check_functions,

@@ -102,6 +102,7 @@ class DashboardData:
     gap_index: int  # see `Bounds`
     is_live: bool  # False if Redis does not answer
     is_whole: bool  # False if Redis, or a server of a cluster, does not answer
+    is_read_state_lost: bool  # Redis lost it, and no flush has restored it yet
     skips: Sequence[Counter[Any]]  # refused hits by reason, one counter an hour, latest hour first
     trending: Sequence[tuple[str, int]]  # subjects, and their views of the last hour
     entries: Sequence[Entry]  # best first

@@ -36,7 +36,14 @@ from readtrack.reports.hashes import hashes as merged_hashes
 from readtrack.reports.page_state import page_state
 from readtrack.reports.people import visitors_in
 from readtrack.reports.time_series import merged
-from readtrack.sql import breakdown_history, history, period_steps, row_counts, runs
+from readtrack.sql import (
+    breakdown_history,
+    history,
+    period_steps,
+    read_states,
+    row_counts,
+    runs,
+)
 from readtrack.store import counters, keys, read_state, scripts, skips, trending, uniques
 from readtrack.store.circuit import fail_open
 from readtrack.store.effects import counts_days
@@ -202,6 +209,7 @@ class FirstAnswers:
     trending_heads: list[Any]  # one result for each partition
     recent: list[Any]  # one result for each partition: a number, or a sketch of visitors
     model_hours: list[Any]  # the last hours of models
+    have_begun: list[bool]  # whether each partition has its read state
 
     @property
     def is_live(self) -> bool:
@@ -324,6 +332,7 @@ def load(
         gap_index=bounds.gap_index,
         is_live=answers.is_live,
         is_whole=answers.is_whole,
+        is_read_state_lost=read_states.is_lost(has_begun=all(answers.have_begun)),
         # The only result; no skips if Redis, or the server that has them, does not answer.
         skips=next(filter(None, answers.skips), []),
         trending=trending_now,
@@ -414,15 +423,19 @@ def _first_answers(needs: Needs, objects: Objects) -> FirstAnswers:
         end = buckets.hour_index(at) + 1
         hours = range(end - counters.MODEL_HOURS, end)
         hour_calls += counters.model_hours(objects.labels, hours)
+    begun_calls: list[scripts.Call[bool]] = []
+    if subjects.read_state_models():
+        begun_calls += read_state.have_begun(keys.tags())
     calls: list[scripts.Call[Any]] = [*skip_calls, *trending_calls, *recent_calls, *hour_calls]
-    has_answered = bool(fail_open(scripts.run_all, [], *calls))
+    has_answered = bool(fail_open(scripts.run_all, [], *calls, *begun_calls))
     if not has_answered:
-        return FirstAnswers([], [], [], [])
+        return FirstAnswers([], [], [], [], [])
     return FirstAnswers(
         skips=[call.result for call in skip_calls],
         trending_heads=[call.result for call in trending_calls],
         recent=[call.result for call in recent_calls],
         model_hours=[call.result for call in hour_calls],
+        have_begun=[call.result for call in begun_calls],
     )
 
 

@@ -405,7 +405,7 @@ def _table_context(table: tables.Table, scope: Scope, *, site: str | None) -> di
     for row in table.rows[: table.row_limit]:
         cells: list[dict[str, Any]] = []
         for column, value in zip(table.columns, row.values, strict=True):
-            cells.append({"column": column, "text": tables.text(value, column.value_kind)})
+            cells.append({"column": column, "text": tables.text_of_cell(value, column)})
         head, *other_cells = cells
         link = _link(row, scope, site=site)
         if link and table.name == "grew-most":  # in other tables it is two clicks away already
@@ -467,7 +467,7 @@ def _value_text(data: DashboardData, filter_name: str, value: str) -> str:
     for model in counted_models():
         if label_of(model) == value:
             return str(model._meta.verbose_name_plural)
-    return value
+    return tables.name_of_value(filter_name, value)
 
 
 def _name_of_chosen(data: DashboardData, filter_name: str, value: str) -> str:

@@ -19,6 +19,7 @@ from readtrack.conf import conf
 from readtrack.dashboard.data import DashboardData, Entry, Hashes
 from readtrack.dashboard.objects import MOST
 from readtrack.dashboard.scope import Scope
+from readtrack.hits import sources
 from readtrack.hits.hit import Reason
 from readtrack.hits.reading import ENGAGED
 from readtrack.numerals import exact
@@ -36,6 +37,7 @@ ROWS_ON_PAGE = 10
 #: The names of the reasons for which hits do not count, for people.
 REASONS: Mapping[Reason, Any] = {
     "bot": gettext_lazy("robot, by its name"),
+    "agent": gettext_lazy("read by assistants"),
     "honeypot": gettext_lazy("robot, by a link that people do not see"),
     "repeat": gettext_lazy("seen by the same visitor already"),
     "rate": gettext_lazy("too many in a short time"),
@@ -173,6 +175,13 @@ def text(value: Any, value_kind: ValueKind) -> str:
     return title_of(value)
 
 
+def text_of_cell(value: Any, column: Column) -> str:
+    """Returns a value of a column as the page shows it."""
+    if column.name in VALUES and column.value_kind == "text":
+        return name_of_value(column.name, value)
+    return text(value, column.value_kind)
+
+
 def _small_line(values: Sequence[int]) -> str:
     """Returns the points of an SVG polyline, within 60 by 16 units."""
     highest = max([1, *values])
@@ -278,7 +287,9 @@ def _most_viewed_with_values(data: DashboardData) -> Table:
     """
     values = data.asked.values
     columns = _columns("title")
-    columns += [Column(dimension, value) for dimension, value in values.items()]
+    columns += [
+        Column(dimension, name_of_value(dimension, value)) for dimension, value in values.items()
+    ]
     rows = []
     for entry in data.entries:
         counts = []
@@ -502,11 +513,11 @@ def not_counted(data: DashboardData) -> Table:
 
 
 def robots(data: DashboardData) -> Table:
-    """Returns the hits of robots in the period, by the names in their user agents.
+    """Returns the hits of robots and assistants in the period, by the names in their user agents.
 
     Redis keeps them for SKIP_HOURS, so earlier ones are missing.
     """
-    special_labels = {OTHER: _("other robots"), f"{NAMED}none": _("without a name")}
+    special_labels = {OTHER: _("other robots and assistants"), f"{NAMED}none": _("without a name")}
     labels = {}
     for name in _skip_names(data):
         if name.startswith(NAMED):
@@ -514,7 +525,7 @@ def robots(data: DashboardData) -> Table:
     caption = _("By the names that they give themselves: some 50 names an hour.")
     return Table(
         name="robots",
-        title=_("Robots"),
+        title=_("Robots and assistants"),
         caption=f"{caption} {OF_THE_SITE}",
         columns=_columns("robot", *REFUSED),
         rows=_refused(data, labels),
@@ -576,10 +587,28 @@ def _refused(data: DashboardData, labels: Mapping[Any, str]) -> list[Row]:
 #: The dimensions that readtrack has functions for. A site's own dimensions have their names only.
 DIMENSIONS: Mapping[str, DimensionLabels] = {
     "referrer": DimensionLabels(gettext_lazy("Sources"), gettext_lazy("Source")),
+    "channel": DimensionLabels(gettext_lazy("Channels"), gettext_lazy("Channel")),
+    "campaign": DimensionLabels(gettext_lazy("Campaigns"), gettext_lazy("Campaign")),
     "country": DimensionLabels(gettext_lazy("Countries"), gettext_lazy("Country")),
     "device": DimensionLabels(gettext_lazy("Devices"), gettext_lazy("Device")),
     "browser": DimensionLabels(gettext_lazy("Browsers"), gettext_lazy("Browser")),
     "os": DimensionLabels(gettext_lazy("Systems"), gettext_lazy("System")),
+}
+#: The names of values for people. All other values are shown as they are.
+SOURCES: Mapping[str, Any] = {
+    sources.DIRECT: pgettext_lazy("where a visitor came from", "Direct"),
+    sources.INTERNAL: pgettext_lazy("where a visitor came from", "Internal"),
+}
+VALUES: Mapping[str, Mapping[str, Any]] = {
+    "referrer": SOURCES,
+    "channel": {
+        **SOURCES,
+        "search": gettext_lazy("Search engines"),
+        sources.SOCIAL: gettext_lazy("Social networks"),
+        sources.MAIL: gettext_lazy("Mail"),
+        "assistants": gettext_lazy("Assistants"),
+        sources.OTHER_SITES: gettext_lazy("Other sites"),
+    },
 }
 
 #: The functions of the tables by the names of the tables in addresses.
@@ -602,6 +631,12 @@ def table_named(name: str, data: DashboardData) -> Table:
     if name in TABLES:
         return TABLES[name](data)
     return by_dimension(name.removeprefix("by-"), data)
+
+
+def name_of_value(dimension: str, value: str) -> str:
+    """Returns a value of a dimension as the page shows it."""
+    names = VALUES.get(dimension, {})
+    return str(names.get(value, value))
 
 
 def labels_of(dimension: str) -> DimensionLabels:

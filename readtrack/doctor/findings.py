@@ -346,7 +346,7 @@ def of_read_state(copies: ReadStateCopies) -> list[Finding]:
         return [
             _warning(
                 f"{message} If Redis loses its data, what was read since then is unread again.",
-                "Full flushes copy it. Run: manage.py readtrack flush",
+                "Flushes copy it, the oldest changes first. Run: manage.py readtrack flush",
             )
         ]
     return [_ok(message)]

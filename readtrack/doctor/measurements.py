@@ -317,7 +317,7 @@ def outbox() -> Outbox:
 
 def read_state_copies() -> ReadStateCopies:
     """Reads whether Redis has its read state, and what SQL has no copy of."""
-    is_lost = bool(read_state.not_begun(keys.tags())) and read_states.has_copies()
+    is_lost = read_states.is_lost(has_begun=not read_state.not_begun(keys.tags()))
     now = connection.server_time(patient=True)
     changed = 0
     oldest = now

@@ -7,17 +7,22 @@ no dots, nothing is marked read, and publications wait in the outbox.
 The copy and the outbox together lose no news. A publication leaves the outbox only if it was sent
 before this flush noted itself in Redis, and SQL has a copy of its category that is not older. A
 Redis that lacks such a publication lacks the note of the flush, too, so it gets SQL's copy.
+
+A flush does this after all else, so counts never wait for read state. It copies the categories whose
+news waits in the outbox, and then what else changed, the oldest changes first, for COPYING_SECONDS.
+The rest stays noted in Redis, so the next flush copies it. No news depends on the rest: it stays in
+the outbox until its own category is copied. If Redis is lost before, reads are lost that were not
+copied: dots come on once too often.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from time import monotonic
 
 from readtrack.conf import logger
 from readtrack.sql import read_states, read_times
 from readtrack.store import keys, read_state
 from readtrack.store.connection import server_time
 from readtrack.store.read_state import copies, times
-from readtrack.store.read_state.copies import Copy
-from readtrack.store.read_state.times import TimesCopy
 from readtrack.subjects import label_in
 from readtrack.unread import outbox
 from readtrack.unread.outbox import Pending
@@ -25,6 +30,9 @@ from readtrack.unread.outbox import Pending
 # Larger states are copied by full flushes only: a copy of a million readers takes 10 ms.
 MOST_BYTES_EACH_TIME = 50_000
 MOST_BYTES = 512 * 1024 * 1024  # of a string in Redis
+# For which a flush copies what changed. It has stored the counts before, but while it runs, a single
+# worker cannot begin the next flush.
+COPYING_SECONDS = 30
 
 
 def restore(tags: Sequence[str]) -> None:
@@ -65,68 +73,107 @@ def store(tags: Sequence[str], sent: Mapping[str, Sequence[Pending]], *, is_full
     number = 0
     for tag in tags:
         sent_to_tag = {subject: sent[subject] for subject in sent if keys.tag(subject) == tag}
-        changed = copies.changed(tag)
-        with_news = [subject for subject in sent_to_tag if read_state.knows_readers(subject)]
-        subjects = dict.fromkeys([*changed.subjects, *with_news])
-        for portion in copies.copies([*subjects], most_bytes=most_bytes):
-            number += _store(portion, sent)
-        number += _store_times(tag, changed.times, sent_to_tag)
-        read_states.store_readers(tag)
+        number += _store_news(tag, sent_to_tag, most_bytes=most_bytes)
+    end = monotonic() + COPYING_SECONDS
+    for index, tag in enumerate(tags):
+        # What a partition does not need is for the partitions after it.
+        share = (end - monotonic()) / (len(tags) - index)
+        number += _store_changes(tag, most_bytes=most_bytes, until=monotonic() + share)
     return number
 
 
-def _store_times(tag: str, changed: Sequence[str], sent: Mapping[str, Sequence[Pending]]) -> int:
-    """Stores copies of keys of positions of one partition. Returns their number."""
-    news_by_name = _news_by_name(sent)
+def _store_news(tag: str, sent: Mapping[str, Sequence[Pending]], *, most_bytes: int) -> int:
+    """Stores copies of the categories of one partition that have news in the outbox.
+
+    Returns the number of copies.
+    """
+    categories = {}
+    threads = {}
+    for subject, publications in sent.items():
+        if read_state.positions_of(label_in(subject)) is not None:
+            threads[keys.thread_news(subject)] = publications
+        elif read_state.knows_readers(subject):
+            categories[subject] = publications
+        else:  # a board, which has no read state itself
+            outbox.delete(publications)
+    number = _store_categories([*categories], categories, most_bytes=most_bytes)
+    return number + _store_times(tag, [*threads], threads)
+
+
+def _store_changes(tag: str, *, most_bytes: int, until: float) -> int:
+    """Stores copies of what changed in one partition, the oldest changes first.
+
+    Stops at a time (s, of a monotonic clock), but not before the first portion is stored. Returns
+    the number of copies.
+    """
+    has_more_readers = True
+    while has_more_readers:
+        has_more_readers = read_states.store_readers(tag) > 0 and monotonic() < until
     number = 0
-    for portion in times.copies(tag, [*dict.fromkeys([*changed, *news_by_name])]):
-        # Redis has nothing of a thread that was deleted.
+    passed_over = 0  # changes that stay noted, such as those of large states
+    while True:
+        changed = copies.changed(tag, after=passed_over)
+        stored = _store_categories(changed.subjects, {}, most_bytes=most_bytes)
+        stored += _store_times(tag, changed.times, {})
+        number += stored
+        passed_over += changed.number - stored
+        if not changed.number or monotonic() >= until:
+            return number
+
+
+def _store_categories(
+    subjects: Sequence[str], sent: Mapping[str, Sequence[Pending]], *, most_bytes: int
+) -> int:
+    """Stores copies of categories of one partition. Returns their number.
+
+    `sent` are publications in these categories, by subject.
+    """
+    number = 0
+    for portion in copies.copies(subjects, most_bytes=most_bytes):
+        # Redis has nothing of a category that was deleted.
+        deleted = [copy for copy in portion if copy.is_empty]
+        accepted = read_states.store([copy for copy in portion if not copy.is_empty])
+        published = {copy.subject: copy.published for copy in portion}
+        _settle_news(sent, published, in_sql={copy.subject for copy in accepted})
+        copies.forget_changes([*accepted, *deleted])
+        number += len(accepted) + len(deleted)
+    return number
+
+
+def _store_times(tag: str, key_names: Sequence[str], sent: Mapping[str, Sequence[Pending]]) -> int:
+    """Stores copies of keys of positions of one partition. Returns their number.
+
+    `sent` are publications in threads, by the name of the thread's key.
+    """
+    number = 0
+    for portion in times.copies(tag, key_names):
         read_times.store([copy for copy in portion if copy.times])
-        for copy in portion:
-            _settle_news(news_by_name.get(keys.prefix() + copy.name, ()), copy)
+        # Redis has nothing of a reader who was erased, or of a thread that was deleted.
+        read_times.delete_keys([copy.name for copy in portion if copy.is_gone])
+        published = {keys.prefix() + copy.name: copy.last for copy in portion}
+        _settle_news(sent, published, in_sql=published)
         copies.forget_keys(tag, {keys.prefix() + copy.name: copy.changed for copy in portion})
         number += len(portion)
     return number
 
 
-def _news_by_name(sent: Mapping[str, Sequence[Pending]]) -> dict[str, Sequence[Pending]]:
-    """Returns what was published in threads, by the name of the thread's key in Redis."""
-    news_by_name: dict[str, Sequence[Pending]] = {}
-    for subject, publications in sent.items():
-        if read_state.positions_of(label_in(subject)) is not None:
-            news_by_name[keys.thread_news(subject)] = publications
-        elif not read_state.knows_readers(subject):  # a board, which has no read state itself
-            outbox.delete(publications)
-    return news_by_name
+def _settle_news(
+    sent: Mapping[str, Sequence[Pending]], published: Mapping[str, int], *, in_sql: Container[str]
+) -> None:
+    """Deletes those publications from the outbox that SQL's copies have. Those that Redis has lost
+    are sent again.
 
-
-def _settle_news(publications: Sequence[Pending], copy: TimesCopy) -> None:
-    """Deletes those publications from the outbox that the copy of their thread has."""
-    if not publications:
-        return
-    outbox.delete([news for news in publications if news.sent <= copy.last])
-    # A replica became the primary before it had got the publication.
-    outbox.send_again([news for news in publications if news.sent > copy.last])
-
-
-def _store(portion: Sequence[Copy], sent: Mapping[str, Sequence[Pending]]) -> int:
-    """Stores copies of categories of one partition. Returns their number."""
-    # Redis has nothing of a category that was deleted.
-    deleted = [copy for copy in portion if copy.is_empty]
-    accepted = read_states.store([copy for copy in portion if not copy.is_empty])
-    in_copies = [news for copy, news in _with_news(accepted, sent) if news.sent <= copy.published]
-    outbox.delete(in_copies)
-    # A replica became the primary before it had got the publication.
-    lost = [news for copy, news in _with_news(portion, sent) if news.sent > copy.published]
+    `published` has the times of the last publications in Redis (µs), by the same names as `sent`.
+    `in_sql` are the names of which SQL has that copy.
+    """
+    copied: list[Pending] = []
+    lost: list[Pending] = []
+    for name, time in published.items():
+        for publication in sent.get(name, ()):
+            if publication.sent > time:
+                # A replica became the primary before it had got the publication.
+                lost.append(publication)
+            elif name in in_sql:
+                copied.append(publication)
+    outbox.delete(copied)
     outbox.send_again(lost)
-    copies.forget_changes([*accepted, *deleted])
-    return len(accepted)
-
-
-def _with_news(
-    portion: Sequence[Copy], sent: Mapping[str, Sequence[Pending]]
-) -> Iterator[tuple[Copy, Pending]]:
-    """Yields each publication that was sent in these categories, with the copy of its category."""
-    for copy in portion:
-        for news in sent.get(copy.subject, ()):
-            yield copy, news

@@ -10,7 +10,7 @@ from readtrack import buckets
 from readtrack.models import ReaderHistory
 from readtrack.sql import databases, history
 from readtrack.sql.faults import Faults
-from readtrack.store import read_state, scripts
+from readtrack.store import keys, read_state, scripts
 from readtrack.subjects import label_of, read_state_models, subject_column
 from readtrack.unread.starting import subjects_of_rows
 
@@ -18,8 +18,11 @@ from readtrack.unread.starting import subjects_of_rows
 def store(*, at: datetime, faults: Faults) -> int:
     """Stores how many readers each category has, where that number changed, for the hour of `at`.
 
-    Returns how many numbers were stored. Raises redis.RedisError.
+    Returns how many numbers were stored: none while Redis has not got its read state back. Raises
+    redis.RedisError.
     """
+    if read_state.not_begun(keys.tags()):
+        return 0
     hour = buckets.hour_index(at)
     return sum(
         faults.attempt(label_of(model), partial(_store_model, model, hour), 0)

@@ -190,7 +190,6 @@ def _flush(
     if run.faults:
         logger.warning("Not flushed: %s", run.faults)
     store_breakdowns = partial(breakdowns.store, epoch=epoch, hour=hour_at(run.flushed_until))
-    faults.attempt("read state", partial(_keep_read_state, run, epoch, sent), None)
     run.settled += settle(epoch, faults)
     changed = dict.fromkeys(_changed(minutes, epoch))
     for chunk in _chunks(changed):
@@ -206,6 +205,7 @@ def _flush(
             faults.store(chunk, store_breakdowns)
         progress(len(chunk))
     _finish(run, epoch, faults, has_changes=bool(changed))
+    faults.attempt("read state", partial(_keep_read_state, run, epoch, sent), None)
     _leave(run, faults, changed=changed)
     _note_end(run, epoch)
 
@@ -401,9 +401,7 @@ def _finish(run: FlushRun, epoch: epochs.SqlEpoch, faults: Faults, *, has_change
 
 
 def _finish_archive(run: FlushRun, epoch: epochs.SqlEpoch, at: datetime) -> None:
-    """Thins history, deletes old notes of deletions, and lets the next full flush copy all read
-    state.
-    """
+    """Thins history, deletes old notes of deletions, and lets flushes copy all read state again."""
     for tag in epoch.tags:
         copies.mark_all_changed(tag)  # in case that Redis has lost the notes of what changed
     if epoch.has_first:

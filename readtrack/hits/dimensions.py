@@ -1,19 +1,17 @@
-"""Dimensions, by which views are broken down: device, browser, system, country and referrer, and
-functions of the site.
+"""Dimensions, by which views are broken down: device, browser, system, country, referrer, channel
+and campaign, and functions of the site.
 """
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
-from urllib.parse import urlsplit
 
-from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
 from readtrack.conf import conf, function_problem, log_failure
-from readtrack.hits import addresses
+from readtrack.hits import addresses, sources
 from readtrack.hits.bots import user_agent_of
 
 LENGTH = 64  # characters of a value that are stored
@@ -70,12 +68,12 @@ def name_of(path: str) -> str:
 
 def problem(path: str) -> str:
     """Returns why the dimension cannot be used, for the system check; "" if it can be used."""
-    if path == "referrer" or (path == "country" and conf.COUNTRY_HEADER):
+    if path == "country" and conf.COUNTRY_HEADER:
         return ""
-    error = function_problem(NEEDED.get(path, path))
-    if error and path in NEEDED:
-        return f"{error}; pip install readtrack[dimensions]"
-    return error
+    if path in NEEDED:
+        error = function_problem(NEEDED[path])
+        return f"{error}; pip install readtrack[dimensions]" if error else ""
+    return "" if path in BUILT_IN else function_problem(path)
 
 
 def country(request: HttpRequest) -> str:
@@ -90,25 +88,6 @@ def country(request: HttpRequest) -> str:
         return code if is_code else ""
     client = addresses.network(*addresses.hops(request.META))
     return str(import_module("iptocc").country_code(client) or "")
-
-
-def referrer(request: HttpRequest) -> str:
-    """Returns the host of the page that links here: `news.example`.
-
-    Returns `internal` for a page of this host, `direct` without a referrer, and "" for a referrer
-    without a host.
-    """
-    header = request.headers.get("Referer", "")
-    try:
-        host = urlsplit(header).hostname or ""
-        own_host = urlsplit(f"//{request.get_host()}").hostname
-    except (ValueError, DisallowedHost):
-        return ""
-    if not header:
-        return "direct"
-    if host and host == own_host:
-        return "internal"
-    return host
 
 
 @lru_cache(maxsize=4096)  # 13 µs for a new agent
@@ -146,7 +125,9 @@ BUILT_IN: Mapping[str, Callable[[HttpRequest], Any]] = {
     "browser": browser,
     "os": operating_system,
     "country": country,
-    "referrer": referrer,
+    "referrer": sources.referrer,
+    "channel": sources.channel,
+    "campaign": sources.campaign,
 }
 # Functions of packages that are not installed with readtrack itself.
 NEEDED = {

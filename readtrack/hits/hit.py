@@ -21,6 +21,7 @@ Reason = Literal[
     "prefetch",
     "embed",
     "bot",
+    "agent",
     "anonymous",
     "excluded",
     "rate",
@@ -124,13 +125,22 @@ def refusal(
         return "prefetch"
     if _is_embedded(meta):
         return "embed"
-    agent = meta.get("HTTP_USER_AGENT", "")
-    # Signed-in users count as people, also by an app or a script, which have agents of their own.
-    if agent is not None and bots.is_bot(agent[: bots.LONGEST], is_anonymous):
-        return "bot"
+    reason = _reason_of_agent(meta, is_anonymous=is_anonymous)
+    if reason is not None:
+        return reason
     if is_anonymous and conf.ANONYMOUS == "none":
         return "anonymous"
     return None
+
+
+def _reason_of_agent(meta: Mapping[str, Any], *, is_anonymous: bool) -> Reason | None:
+    """Returns why a request does not count that is made by a program; None for a person's."""
+    agent = meta.get("HTTP_USER_AGENT", "")
+    if agent is None:
+        return None
+    is_signed = "HTTP_SIGNATURE_AGENT" in meta or "HTTP_SIGNATURE_INPUT" in meta
+    # Signed-in users count as people, also by an app or a script, which have agents of their own.
+    return bots.reason_of(agent[: bots.LONGEST], is_anonymous, is_signed)
 
 
 def _is_prefetch(meta: Mapping[str, Any]) -> bool:

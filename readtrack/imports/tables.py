@@ -1,43 +1,28 @@
-"""Imports tables: the counts of django-hitcount 1.3, which need not be installed, and a table of
-what users have read.
-"""
+"""Imports the tables of django-hitcount 1.3, which need not be installed."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta, timezone
-from itertools import islice
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.apps.registry import Apps
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.db import connections, models
 from django.db.models.functions import Cast
 from django.utils.dateparse import parse_datetime
-from django.utils.timezone import is_naive, make_aware
 
 from readtrack import buckets
 from readtrack.flush.run import flush
-from readtrack.hits import exclusions, readers, visitors
+from readtrack.hits import exclusions, visitors
 from readtrack.imports import lines
 from readtrack.imports.ledger import MOST_VIEWS, Batch, ImportRefusedError, Report, add, resume
 from readtrack.models import Import
-from readtrack.sql import databases, read_states, row_counts
-from readtrack.store import connection, read_state, scripts
-from readtrack.subjects import (
-    has_read_state,
-    is_counted,
-    label_of,
-    model_with_label,
-    subject_of_row,
-)
-from readtrack.unread.boards import boards_of
+from readtrack.sql import row_counts
+from readtrack.subjects import is_counted, subject_of_row
 
-EPOCH = datetime.fromtimestamp(0, timezone.utc)
-THREADS = 200  # that are entered in one round trip
-ROWS = 500  # rows of django-hitcount in a batch
+ROWS = 500  # in a batch
 
 
 class HitCountRow(models.Model):  # noqa: DJ008 - nobody looks at one
@@ -190,7 +175,7 @@ def _rows_of_objects(
 
     The rows are about objects of the model.
     """
-    object_pks = {row.pk: _pk_of(model, row.object_pk) for row in rows}
+    object_pks = {row.pk: pk_of(model, row.object_pk) for row in rows}
     known_pks = [pk for pk in object_pks.values() if pk is not None]
     stored = row_counts.stored_of_any(model, known_pks)
     for row in rows:
@@ -201,7 +186,7 @@ def _rows_of_objects(
             report.skipped["no such object"] += 1
 
 
-def _pk_of(model: type[models.Model], value: Any) -> Any:
+def pk_of(model: type[models.Model], value: Any) -> Any:
     """Returns the value as a primary key of the model. None for a value that is none."""
     if "\0" in str(value):  # PostgreSQL refuses a query with such a text
         return None
@@ -265,205 +250,3 @@ def _time(text: str | None, *, using: str) -> datetime | None:
         if at.year in lines.YEARS:
             return at
     return None
-
-
-def take_reads(
-    label: str,
-    *,
-    user: str,
-    category: str,
-    read_until: str = "",
-    published: str = "",
-    dry_run: bool,
-    progress: Callable[[int], object],
-) -> Report:
-    """Marks categories as read for users, by the rows of a model that say who has read what.
-
-    A category stays unread if something was published in it since the import was first started. The
-    import may be started again. `label` is the label of the model, `user` and `category` are the
-    names of its foreign keys. `progress` is called with numbers of rows. Returns the report. Raises
-    ImportRefusedError if the model has no such foreign keys, or if the first start is so long ago
-    that importing again could hide what is new.
-
-    For categories with positions, and their boards, `read_until` is the name of the time up to which
-    a row says that it is read, and `published` that of the time of its last post, a field of the
-    category. Then the times decide what is unread.
-    """
-    model = model_with_label(label)
-    if model is None:
-        raise ImportRefusedError(f"There is no model {label!r}.")
-    category_model = _category_model(model, user=user, category=category)
-    if category_model is None:
-        raise ImportRefusedError(
-            f"{label} has to point at a user by {user!r}, and by {category!r} at read state."
-        )
-    if read_until:
-        if not _has_field(model, read_until):
-            raise ImportRefusedError(f"{label} has no time {read_until!r}.")
-        if published:
-            _enter_threads(category_model, field_name=published, dry_run=dry_run)
-        columns = (f"{user}__pk", f"{category}__pk", read_until)
-        marks = databases.rows(model).exclude(**{read_until: None}).values_list(*columns)
-        return _take_times(marks, category_model, dry_run=dry_run, progress=progress)
-    return _take_marks(
-        model, category_model, user=user, category=category, dry_run=dry_run, progress=progress
-    )
-
-
-def _take_marks(
-    model: type[models.Model],
-    category_model: type[models.Model],
-    *,
-    user: str,
-    category: str,
-    dry_run: bool,
-    progress: Callable[[int], object],
-) -> Report:
-    """Marks categories as read for users, by the rows of a model without times."""
-    as_of = 0
-    if not dry_run:
-        as_of = _first_start(f"reads:{model._meta.label_lower}:{user}:{category}")
-    report = Report()
-    conditions = {f"{user}__isnull": False, f"{category}__isnull": False}
-    pks = databases.rows(model).filter(**conditions).values_list(f"{user}__pk", f"{category}__pk")
-    rows = pks.iterator(chunk_size=scripts.SLICE)
-    while chunk := list(islice(rows, scripts.SLICE)):
-        subjects_by_reader: defaultdict[Any, list[str]] = defaultdict(list)
-        for reader_pk, category_pk in chunk:
-            reader = readers.or_none(reader_pk)  # None for an id out of bounds
-            subjects_by_reader[reader].append(subject_of_row(category_model, category_pk))
-        report.skipped["id out of bounds"] += len(subjects_by_reader.pop(None, ()))
-        to_mark = sum(map(len, subjects_by_reader.values()))
-        marked = to_mark if dry_run else _mark(subjects_by_reader, as_of=as_of)
-        report.counted += marked
-        report.skipped["published to since the import began"] += to_mark - marked
-        report.read += len(chunk)
-        progress(len(chunk))
-    return report
-
-
-def _has_field(model: type[models.Model], name: str) -> bool:
-    """Returns True if the model has a field with that name."""
-    return any(field.name == name for field in model._meta.fields)
-
-
-def _enter_threads(model: type[models.Model], *, field_name: str, dry_run: bool) -> None:
-    """Enters the threads that were published to within READ_DAYS, by the time of their last post.
-
-    Raises ImportRefusedError for a model that is none of threads, or has no such field.
-    """
-    positions = read_state.positions_of(label_of(model))
-    if positions is None or not _has_field(model, field_name):
-        raise ImportRefusedError(f"{model._meta.label} has no threads with a time {field_name!r}.")
-    if dry_run:
-        return
-    threads = databases.rows(model).exclude(**{field_name: None})
-    rows = threads.values_list("pk", field_name).iterator(chunk_size=THREADS)
-    earliest = connection.server_time(patient=True) - read_state.kept_for()
-    while chunk := list(islice(rows, THREADS)):
-        times = {subject_of_row(model, pk): _microseconds(time) for pk, time in chunk}
-        recent = {subject: time for subject, time in times.items() if time >= earliest}
-        boards = boards_of(recent)
-        calls: list[scripts.Call[int]] = []
-        for subject, time in recent.items():
-            calls += positions.enter(subject, published=time, boards=boards.get(subject, []))
-        scripts.run_all(*calls, patient=True)
-
-
-def _take_times(
-    marks: models.QuerySet[Any, Any],
-    model: type[models.Model],
-    *,
-    dry_run: bool,
-    progress: Callable[[int], object],
-) -> Report:
-    """Raises the positions of readers to the times of the rows: a user, a category and a time.
-
-    `model` is that of the categories. A time in the future is taken for now. Raises
-    ImportRefusedError for a model without positions.
-    """
-    form = read_state.strategy_of(label_of(model))
-    if not isinstance(form, (read_state.Positions, read_state.Boards)):
-        raise ImportRefusedError(
-            f"Only a model with 'read_state': 'positions' takes times, not {model._meta.label}."
-        )
-    report = Report()
-    now = connection.server_time(patient=True)
-    rows = marks.iterator(chunk_size=scripts.SLICE)
-    while chunk := list(islice(rows, scripts.SLICE)):
-        times_by_reader: defaultdict[Any, dict[str, int]] = defaultdict(dict)
-        for reader_pk, category_pk, time in chunk:
-            reader = None if reader_pk is None else readers.or_none(reader_pk)
-            if reader is None or category_pk is None:
-                report.skipped["id out of bounds"] += 1
-                continue
-            times = times_by_reader[reader]
-            subject = subject_of_row(model, category_pk)
-            # What was published at that very time is read.
-            read_until = min(now, _microseconds(time) + 1)
-            times[subject] = max(times.get(subject, 0), read_until)
-            report.counted += 1
-        calls: list[scripts.Call[int]] = []
-        for reader, times in times_by_reader.items():
-            calls += form.raise_positions(reader, times)
-        if not dry_run:
-            scripts.run_all(*calls, patient=True)
-        report.read += len(chunk)
-        progress(len(chunk))
-    return report
-
-
-def _microseconds(time: datetime) -> int:
-    """Returns the time in microseconds since 1970. A naive one is of the active time zone."""
-    if is_naive(time):
-        time = make_aware(time)
-    return (time - EPOCH) // timedelta(microseconds=1)
-
-
-def _category_model(
-    model: type[models.Model], *, user: str, category: str
-) -> type[models.Model] | None:
-    """Returns the model that the foreign key `category` points at.
-
-    Returns None if that model has no read state, or if the foreign key `user` does not point at the
-    users of this site.
-    """
-    related_models: dict[str, Any] = {
-        field.name: field.related_model for field in model._meta.fields if field.remote_field
-    }
-    # issubclass() is False for an empty tuple, which stands for no such foreign key.
-    points_at_users = issubclass(get_user_model(), related_models.get(user, ()))
-    category_model = related_models.get(category)
-    if not points_at_users or category_model is None:
-        return None
-    return category_model if has_read_state(category_model) else None
-
-
-def _first_start(source: str) -> int:
-    """Returns Redis's time (µs) when this import was first started.
-
-    It is stored at the first start, because the table does not say what was read of later
-    publications. Raises ImportRefusedError if Redis has lost its read state since then.
-    """
-    read_states.ensure_begun()
-    now = connection.server_time(patient=True)
-    record, _ = databases.rows(Import).get_or_create(
-        source=visitors.digest("import", source), defaults={"name": source, "position": now}
-    )
-    if record.position < read_state.known_since():
-        raise ImportRefusedError(
-            f"{record} was imported on {record.started:%Y-%m-%d}, and importing it again could hide"
-            " what is new since. Delete its row of readtrack's imports to do so all the same."
-        )
-    return int(record.position)
-
-
-def _mark(subjects_by_reader: Mapping[Any, Sequence[str]], *, as_of: int) -> int:
-    """Marks categories as read for each reader, unless something was published in them since that
-    time (µs of Redis's clock). Returns how many were marked.
-    """
-    calls: list[scripts.Call[Any]] = []
-    for reader, subjects in subjects_by_reader.items():
-        calls += read_state.marks(reader, list(set(subjects)), as_of=as_of)
-    marked_subjects = scripts.run_all(*calls, patient=True)  # of each call
-    return sum(map(len, marked_subjects))

@@ -277,19 +277,36 @@ def replace(
     )
 
 
-def locked(model: type[models.Model], new_rows: Sequence[models.Model]) -> "models.QuerySet[Any]":
-    """Inserts those of the rows whose primary key is not there yet. Returns a queryset of all rows
-    with these keys, in their order, which locks them.
+def locked(
+    model: type[models.Model],
+    primary_keys: Collection[Any],
+    new_row: Callable[[Any], models.Model],
+) -> "models.QuerySet[Any]":
+    """Inserts a row for each of the primary keys that has none. Returns a queryset of all rows with
+    these keys, in their order, which locks them.
 
-    It has to be called in a transaction. Only rows that exist can be locked, so a caller inserts
-    empty ones. The order keeps two callers from waiting for each other.
+    `new_row` returns the row to insert for a key. It has to be called in a transaction. Only rows
+    that exist can be locked, so the missing ones are inserted first. The order keeps two callers
+    from waiting for each other.
     """
-    primary_keys = [row.pk for row in new_rows]
     existing_rows = rows(model).filter(pk__in=primary_keys)
     existing = set(existing_rows.values_list("pk", flat=True))
-    missing = [row for row in new_rows if row.pk not in existing]
+    missing = [new_row(key) for key in sorted(primary_keys) if key not in existing]
     rows(model).bulk_create(missing, ignore_conflicts=True)
     return existing_rows.order_by("pk").select_for_update()
+
+
+def in_portions(all_rows: "models.QuerySet[Any]", column: str, size: int) -> Iterator[list[Any]]:
+    """Yields the rows in lists of that size, by a column whose values are all different.
+
+    Each list is a query of its own, so the rows may be changed or deleted meanwhile.
+    """
+    in_order = all_rows.order_by(column)
+    portion = list(in_order[:size])
+    while portion:
+        yield portion
+        following = {f"{column}__gt": getattr(portion[-1], column)}
+        portion = list(in_order.filter(**following)[:size])
 
 
 def execute_many(model: type[models.Model], sql: str, parameters: Sequence[Sequence[Any]]) -> None:

@@ -44,11 +44,14 @@ def store(new_copies: Sequence[Copy]) -> list[Copy]:
 def _store(new_copies: Sequence[Copy]) -> list[Copy]:
     """Stores copies, as `store` does, in one transaction."""
     copy_by_column = {subject_column(copy.subject): copy for copy in new_copies}
-    empty_rows = [_row(copy._replace(published=-1, state=b"")) for copy in copy_by_column.values()]
+
+    def new_row(column: str) -> ReadState:
+        return _row(copy_by_column[column])
+
     with databases.own_transaction(databases.of(ReadState)):
         accepted = []
         changed_rows = []
-        for row in databases.locked(ReadState, empty_rows):
+        for row in databases.locked(ReadState, copy_by_column.keys(), new_row):
             copy = copy_by_column[row.subject]
             if row.published > copy.published:
                 continue
@@ -127,6 +130,13 @@ def has_copies() -> bool:
     return databases.rows(ReadState).exists() or read_times.exist()
 
 
+def is_lost(*, has_begun: bool) -> bool:
+    """Returns True if Redis lost its read state, so that pages show no dots until a flush has
+    restored it: Redis has not begun, and SQL has copies. Raises django.db.Error.
+    """
+    return not has_begun and has_copies()
+
+
 def ensure_begun() -> None:
     """Begins the read state of a new site. Raises NotRestoredError while the read state that Redis
     lost is not restored, and redis.RedisError or django.db.Error.
@@ -159,20 +169,20 @@ def restore(tag: str) -> int | None:
                 following = max(following, *(form.capacity(copy.state) for copy in group))
             if not copies.restore(group):
                 return None
-    numbers = databases.rows(ReaderNumber).filter(tag=tag).values_list("name", "number")
-    is_restored = copies.restore_readers(tag, list(numbers), following=following)
-    return number_of_categories if is_restored else None
+    if not copies.restore_readers(tag, [], following=following):
+        return None
+    readers = databases.rows(ReaderNumber).filter(tag=tag)
+    for portion in databases.in_portions(readers, "name", scripts.SLICE):
+        numbers = [(row.name, row.number) for row in portion]
+        if not copies.restore_readers(tag, numbers, following=following):
+            return None
+    return number_of_categories
 
 
 def _in_portions(tag: str) -> Iterator[list[Copy]]:
     """Yields SQL's copies of the partition's read state, of forms that are in use."""
-    last = ""
-    while True:
-        rows = databases.rows(ReadState).filter(tag=tag, subject__gt=last).order_by("subject")
-        portion = list(rows[:ROWS_AT_ONCE])
-        if not portion:
-            return
-        last = portion[-1].subject
+    rows = databases.rows(ReadState).filter(tag=tag)
+    for portion in databases.in_portions(rows, "subject", ROWS_AT_ONCE):
         usable = [_copy(row) for row in portion if _is_usable(row, tag)]
         if usable:
             yield usable
@@ -188,20 +198,17 @@ def _is_usable(row: ReadState, tag: str) -> bool:
 
 
 def store_readers(tag: str) -> int:
-    """Stores the ordinals of new readers. Returns their number.
+    """Stores the ordinals of some new readers. Returns their number, 0 if there are no more.
 
     Raises redis.RedisError or django.db.Error.
     """
     numbers = copies.new_readers(tag)
-    for portion in scripts.sliced([*numbers]):
-        rows = [ReaderNumber(tag=tag, name=name, number=numbers[name]) for name in portion]
-        write = partial(
-            databases.rows(ReaderNumber).bulk_create,
-            rows,
-            ignore_conflicts=True,
-        )
-        databases.retried(databases.of(ReaderNumber), write)
-        copies.forget_new_readers(tag, portion)
+    if not numbers:
+        return 0
+    rows = [ReaderNumber(tag=tag, name=name, number=numbers[name]) for name in numbers]
+    write = partial(databases.rows(ReaderNumber).bulk_create, rows, ignore_conflicts=True)
+    databases.retried(databases.of(ReaderNumber), write)
+    copies.forget_new_readers(tag, [*numbers])
     return len(numbers)
 
 
@@ -222,13 +229,9 @@ def erase(
     numbers = databases.rows(ReaderNumber).filter(name=name)
     ordinal_by_tag = {**dict(numbers.values_list("tag", "number")), **ordinals}
     cleared = 0
-    last = ""
-    while True:
-        columns = databases.rows(ReadState).filter(subject__gt=last).order_by("subject")
-        portion = list(columns.values_list("subject", flat=True)[:ROWS_AT_ONCE])
-        if not portion:
-            break
-        last = portion[-1]
+    subjects = databases.rows(ReadState).only("subject")
+    for some_rows in databases.in_portions(subjects, "subject", ROWS_AT_ONCE):
+        portion = [row.subject for row in some_rows]
         with databases.own_transaction(databases.of(ReadState)):
             rows = databases.rows(ReadState).select_for_update().filter(subject__in=portion)
             for row in rows.order_by("subject"):

@@ -2,10 +2,12 @@
 
 import json
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from readtrack.conf import conf
@@ -14,6 +16,7 @@ from readtrack.models import ReadTimes
 from readtrack.sql import databases
 from readtrack.store import keys, read_state
 from readtrack.store.read_state import carrying, times
+from readtrack.store.read_state.by_model import threads_in
 from readtrack.store.read_state.times import TimesCopy
 from readtrack.subjects import label_in, subject_column
 
@@ -35,10 +38,13 @@ def store(copies: Sequence[TimesCopy]) -> None:
 def _store(copies: Sequence[TimesCopy]) -> None:
     """Stores copies, as `store` does, in one transaction."""
     copy_by_key = {subject_column(copy.name): copy for copy in copies}
-    empty_rows = [_row(copy._replace(times={})) for copy in copy_by_key.values()]
+
+    def new_row(key: str) -> ReadTimes:
+        return _row(copy_by_key[key])
+
     with databases.own_transaction(databases.of(ReadTimes)):
         joined = []
-        for row in databases.locked(ReadTimes, empty_rows):
+        for row in databases.locked(ReadTimes, copy_by_key.keys(), new_row):
             copy = copy_by_key[row.key]
             times_in_sql = _times(row)
             merged = times.merged(copy.name, times_in_sql, copy.times)
@@ -72,25 +78,24 @@ def restore(tag: str) -> int | None:
     if not read_state.has_positions():
         return 0
     restored = 0
-    last = ""
-    while True:
-        rows = databases.rows(ReadTimes).filter(tag=tag, key__gt=last).order_by("key")
-        portion = list(rows[:ROWS_AT_ONCE])
-        if not portion:
-            return restored
-        last = portion[-1].key
+    rows = databases.rows(ReadTimes).filter(tag=tag)
+    for portion in databases.in_portions(rows, "key", ROWS_AT_ONCE):
         if not times.restore(tag, [TimesCopy(row.name, _times(row)) for row in portion]):
             return None
         restored += len(portion)
+    return restored
 
 
 def delete(subjects: Iterable[str]) -> None:
     """Deletes the copies of the publications of these threads. Raises django.db.Error."""
     threads = [name for name in subjects if read_state.positions_of(label_in(name)) is not None]
-    if threads:
-        names = [times.short(keys.thread_news(thread)) for thread in threads]
-        rows = databases.rows(ReadTimes).filter(key__in=[*map(subject_column, names)])
-        rows.delete()
+    delete_keys([times.short(keys.thread_news(thread)) for thread in threads])
+
+
+def delete_keys(names: Sequence[str]) -> None:
+    """Deletes the copies of the keys with these names. Raises django.db.Error."""
+    if names:
+        databases.rows(ReadTimes).filter(key__in=[*map(subject_column, names)]).delete()
 
 
 def delete_old() -> None:
@@ -125,42 +130,61 @@ def rename(before: str, after: str) -> None:
 
     Raises django.db.Error.
     """
+    _rename(databases.rows(ReadTimes).filter(name__contains=f":{before}"), before, after)
+
+
+def rename_boards(before: str, after: str) -> None:
+    """Gives a board, or the boards of a model, the new name in the copies of readers and threads.
+
+    Raises django.db.Error.
+    """
+    for threads in threads_in(label_in(after)):
+        # Which of them have the board is not known before their content is read.
+        rows = databases.rows(ReadTimes).filter(name__contains=f":{threads.label}:")
+        _rename(rows, before, after)
+
+
+def _rename(rows: "QuerySet[Any]", before: str, after: str) -> None:
+    """Renames what has the name `before` in the names and in the content of these rows."""
 
     def renamed(name: str) -> str:
         if name == before or name.startswith(f"{before}:"):
             return after + name.removeprefix(before)
         return name
 
-    last = ""
-    while True:
-        rows = databases.rows(ReadTimes).filter(name__contains=f":{before}", key__gt=last)
-        portion = list(rows.order_by("key")[:ROWS_AT_ONCE])
-        if not portion:
-            return
-        last = portion[-1].key
-        copies = []
-        outdated = []
-        for row in portion:
-            copy = _renamed(row, renamed)
-            if copy.name != row.name:
-                copies.append(copy)
-                outdated.append(row.key)
-        store(copies)
-        databases.rows(ReadTimes).filter(key__in=outdated).delete()
+    for portion in databases.in_portions(rows, "key", ROWS_AT_ONCE):
+        with databases.own_transaction(databases.of(ReadTimes)):
+            _rename_portion([row.key for row in portion], renamed)
 
 
-def _renamed(row: ReadTimes, renamed: Callable[[str], str]) -> TimesCopy:
-    """Returns the row as a copy with the new names."""
-    key_row, parts = times.parse(row.name)
+def _rename_portion(portion: Sequence[str], renamed: Callable[[str], str]) -> None:
+    """Renames what has another name by now in the rows with these keys. It locks them."""
+    rows = databases.rows(ReadTimes).filter(key__in=portion)
+    moved = []
+    outdated = []
+    changed = []
+    for row in rows.order_by("key").select_for_update():
+        before = TimesCopy(row.name, _times(row))
+        copy = _renamed(before, renamed)
+        if copy.name != before.name:
+            moved.append(copy)
+            outdated.append(row.key)
+        elif copy != before:
+            changed.append(_row(copy))
+    store(moved)
+    rows.filter(key__in=outdated).delete()
+    databases.replace(ReadTimes, ["key"], FIELDS, rows=changed)
+
+
+def _renamed(copy: TimesCopy, renamed: Callable[[str], str]) -> TimesCopy:
+    """Returns the copy with the new names."""
+    key_row, parts = times.parse(copy.name)
     if key_row is None:
-        return TimesCopy(row.name, {})
+        return copy
     new_parts = {**parts}
     for part in ("subject", "model"):
         if part in parts:
             new_parts[part] = renamed(parts[part])
     tag = keys.tag(new_parts["subject"]) if "subject" in parts else parts["tag"]
     name = times.short(key_row.placed(new_parts, tag=tag))
-    content: Mapping[str, int] = _times(row)
-    return TimesCopy(
-        name, {carrying.renamed_member(member, renamed): time for member, time in content.items()}
-    )
+    return TimesCopy(name, carrying.renamed_times(copy.times, renamed))

@@ -8,6 +8,7 @@ from readtrack.hits.readers import Reader
 from readtrack.hits.visitors import user_id
 from readtrack.store import keys, read_state, scanning, scripts
 from readtrack.store.connection import connect
+from readtrack.store.read_state import copies
 from readtrack.store.scripts import Call
 
 
@@ -73,7 +74,12 @@ def _remove_positions(
         pattern = f"{keys.positions.family}:*:{name_of_reader}"
         for key_names in scanning.key_batches(pattern, progress):
             names = [name for name in key_names if keys.parse(name)[0] is keys.positions]
-            removed += len(names) if is_dry_run else scanning.unlink(names)
+            if is_dry_run:
+                removed += len(names)
+                continue
+            removed += scanning.unlink(names)
+            # A flush may have copied them before. The next one then deletes the copies.
+            copies.mark_keys_changed(names)
     return removed
 
 
@@ -116,8 +122,28 @@ def _erase_read_state(key_names: Sequence[str], position: Position, *, is_dry_ru
         row = form.by_ordinal if position.is_ordinal else form.by_id
         _, _, ending = row.pattern.partition("{subject}")  # by which a key of the row is known
         matching = [name for name in key_names if position.tag in name and name.endswith(ending)]
-        cleared += _erase_from(matching, form.erases, position.number, is_dry_run=is_dry_run)
+        cleared += _erase_reader(matching, form.erases, position.number, is_dry_run=is_dry_run)
     return cleared
+
+
+def _erase_reader(
+    key_names: Sequence[str], method: str, number: int | None, *, is_dry_run: bool
+) -> int:
+    """Erases the reader with that number from keys of read state.
+
+    `method` is one of erase_read_state.lua: "bit" or "slot". Returns how many keys were changed, or
+    would be changed.
+    """
+    if number is None:
+        return 0
+    calls = []
+    for portion in scripts.parted(key_names, tag_of=keys.tag_in):
+        names = [keys.reads_changed(keys.tag_in(portion[0]))]
+        for name in portion:
+            _, parts = keys.parse(name)
+            names += [name, keys.published.placed(parts, tag=parts["tag"])]
+        calls.append(Call[int]("erase_read_state", names, (method, number, int(is_dry_run))))
+    return sum(scripts.run_all(*calls, patient=True))
 
 
 def _erase_from(
@@ -125,7 +151,7 @@ def _erase_from(
 ) -> int:
     """Erases the member of sets, or the reader's number from other keys.
 
-    `method` is one of erase.lua: "member", "bit" or "slot". Returns how many keys were changed, or
+    `method` is one of erase.lua: "member" or "bit". Returns how many keys were changed, or
     would be changed.
     """
     if member is None:
@@ -143,3 +169,4 @@ def _forget_reader(reader: Any, ordinals: dict[str, int]) -> None:
         # fields.
         client.hset(keys.readers(tag), f"!{ordinal}", ordinal)
         client.hdel(keys.readers(tag), reader)
+        client.zrem(keys.readers_new(tag), reader)

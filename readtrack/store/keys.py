@@ -285,7 +285,18 @@ budget = Key("budget:{nonce}:{kind}", "any", MINUTE, "written, weighed and remov
 KEYS: tuple[Key, ...] = tuple(row for row in globals().values() if isinstance(row, Key))
 # Names that no dimension may have: views:total:…, views:hour:…
 RESERVED = frozenset(row.pattern.split(":")[1] for row in KEYS if row.pattern.startswith("views:"))
-_MOST_LITERAL_FIRST = sorted(KEYS, key=lambda row: len(PART.sub("", row.pattern)), reverse=True)
+
+
+def _rows_by_word() -> dict[str, list[Key]]:
+    """Returns the rows by the first word of their pattern, those with the most literal text first."""
+    rows: dict[str, list[Key]] = {}
+    for row in sorted(KEYS, key=lambda row: len(PART.sub("", row.pattern)), reverse=True):
+        word, _, _ = row.pattern.partition(":")
+        rows.setdefault(word, []).append(row)
+    return rows
+
+
+_ROWS_BY_WORD = _rows_by_word()
 
 
 class ViewKeys(NamedTuple):
@@ -400,7 +411,8 @@ def parse(key: str) -> tuple[Key | None, dict[str, str]]:
     beginning = prefix()
     if not key.startswith(beginning):
         return None, {}
-    for row in _MOST_LITERAL_FIRST:
+    word, _, _ = key[len(beginning) :].partition(":")
+    for row in _ROWS_BY_WORD.get(word, ()):
         match = row.expression.fullmatch(key, len(beginning))
         if match:
             return row, match.groupdict()

@@ -12,6 +12,7 @@ from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.store import keys, read_state, scanning, scripts
 from readtrack.store.read_state import carrying, copies
+from readtrack.store.read_state.by_model import threads_in
 from readtrack.store.scripts import Call
 from readtrack.store.subject_keys import VISITOR_KEYS
 from readtrack.subjects import label_in
@@ -107,6 +108,26 @@ def move(rename: Rename) -> int:
     for key_names in _batches(rename):
         _extend_turn()
         moved += _move(key_names, rename)
+    for threads in threads_in(label_in(rename.after)):
+        moved += _rename_boards(threads.label, rename)
+    return moved
+
+
+def _rename_boards(label: str, rename: Rename) -> int:
+    """Renames boards in the keys of the threads with that label. Returns the number of keys."""
+    moved = 0
+    for key_names in scanning.key_batches(f"{keys.positions.family}*:{label}:*"):
+        _extend_turn()
+        with_boards = []
+        lists_of_boards = []
+        for name in key_names:
+            row, _ = keys.parse(name)
+            if row in (keys.positions, keys.thread_news):
+                with_boards.append(name)
+            elif row is keys.board_news:
+                lists_of_boards.append(name)
+        moved += carrying.rename_boards(with_boards, rename.before, rename.after)
+        moved += _move(lists_of_boards, rename)
     return moved
 
 

@@ -1,4 +1,4 @@
-"""Skips: hits that did not count, by hour and reason; those of robots also by the robot's name."""
+"""Skips: hits that did not count, by hour and reason; those of robots and assistants also by name."""
 
 import atexit
 from collections import Counter
@@ -21,7 +21,8 @@ INTERVAL = 1.0  # seconds between two sendings
 LAST = 2.0  # seconds for which the end of a process tries again while Redis fails
 PAUSE = 0.1  # seconds between two of these tries
 
-NAMED = "bot:"  # before the name of a robot
+NAMED = "bot:"  # before the name of a robot or an assistant
+NAMED_REASONS = frozenset({"bot", "agent"})  # reasons of hits that are also counted by name
 OTHER = f"{NAMED}other"
 # Reasons, notices and names of robots that Redis keeps of an hour. Robots can make up names, so
 # further ones are counted as OTHER.

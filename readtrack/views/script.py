@@ -3,6 +3,7 @@
 import re
 from time import time
 from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -19,7 +20,7 @@ from readtrack.request import Recorder, ScriptReport
 from readtrack.views import errors
 from readtrack.views.bodies import body_of
 
-LONGEST_REFERRER = 2_048  # characters
+LONGEST_REFERRER = 2_048  # characters, also of the page's own address
 LONGEST_BODY = 60_000  # bytes of a report; browsers send no more than 65,536 once a page is left
 
 MILLISECONDS = re.compile("[0-9]{1,12}")
@@ -72,7 +73,6 @@ def _answer_report(request: HttpRequest) -> HttpResponse:
     if page is None:
         return errors.not_our_page()
     _hand_over(request, recorder, page, report)
-    request.META["HTTP_REFERER"] = report.referrer[:LONGEST_REFERRER]
     html: dict[str, str] = {}
     for placeholder in _elements(page, report.state):
         html.update(dict.fromkeys(placeholder.element_keys, str(placeholder)))
@@ -119,17 +119,36 @@ def _report_of(request: HttpRequest) -> Report:
 def _hand_over(
     request: HttpRequest, recorder: Recorder, page: shown.TokenPage, report: Report
 ) -> None:
-    """Gives the request the path of the page, and the middleware what it is to record."""
+    """Gives the request the address of the page and its referrer, and the middleware what it is to
+    record.
+    """
     named = shown.parse(page.name)
     state = report.state
     reading = shown.reading(state, page.text, made=page.made)
     request.path = named.path
+    request.META["QUERY_STRING"] = _query_of_page(request, path=named.path)
+    request.META["HTTP_REFERER"] = report.referrer[:LONGEST_REFERRER]
     recorder.script_report = ScriptReport(named.as_of, page.language, reading)
     recorder.is_shared = False
     if _is_view(state) and not _is_counted(page, since=report.since):
         recorder.views.update(dict.fromkeys(named.views))
     if _is_read(state, reading, has_text=bool(page.text)):
         recorder.reads.update(dict.fromkeys(named.reads))
+
+
+def _query_of_page(request: HttpRequest, *, path: str) -> str:
+    """Returns the parameters of the address at which the page with that path is open.
+
+    The browser's own referrer is that address. Returns "" if the browser keeps the parameters to
+    itself, because of the page's Referrer-Policy, or has gone on to another page.
+    """
+    address: str = request.META.get("HTTP_REFERER", "")[:LONGEST_REFERRER]
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return ""
+    is_of_page = unquote(parts.path)[: shown.LONGEST_PATH] == path
+    return parts.query if is_of_page else ""
 
 
 def _is_view(state: str) -> bool:

@@ -130,6 +130,18 @@ WAYS: dict[str, tuple[Callable[[Page, Post], None], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.parametrize("kind", ["shared", "cached"])
+def test_a_campaign_is_known_whoever_counts_the_page(
+    reader: Reader, post: Post, settings: Settings, kind: str
+) -> None:
+    settings.READTRACK = {**settings.READTRACK, "DIMENSIONS": ["campaign", "channel"]}
+    page = reader()
+    with told(page):
+        page.goto(f"/{kind}/{post.pk}/?utm_source=letter&utm_medium=email&utm_campaign=May")
+    assert reports.breakdown(post, "campaign") == {"letter / email / may": 1}
+    assert reports.breakdown(post, "channel") == {"mail": 1}
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_each_reader_counts_once(
     reader: Reader, post: Post, views: Callable[[], int], way: str

@@ -17,6 +17,7 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import override
 from pytest_django import Settings
+from redis import Redis
 
 from readtrack import buckets, reports, tracker
 from readtrack.conf import conf
@@ -25,6 +26,7 @@ from readtrack.dashboard.page import FORMATS, TABS, _figure
 from readtrack.dashboard.scope import PERIODS, Scope
 from readtrack.dashboard.tables import NOT_KNOWN
 from readtrack.flush.run import flush
+from readtrack.hits import sources
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun, History, Note, Popular
 from readtrack.reports.access import numbers_url
@@ -436,6 +438,25 @@ def test_with_redis_back_the_dashboard_is_live_again(
     assert "No refused hit is known of this period. They are kept for 48 hours." in page
 
 
+@pytest.mark.django_db(transaction=True)
+def test_lost_read_state_is_told_until_a_flush_has_restored_it(
+    admin_client: Client, redis: Redis
+) -> None:
+    lost = "Redis lost what readers have read"
+    redis.flushdb()
+    assert lost not in admin_client.get(DASHBOARD).text  # a new site has lost nothing
+    flush()
+    tracker.mark_read(factories.user(), [factories.category()])
+    flush()
+    assert lost not in admin_client.get(DASHBOARD).text
+    redis.flushdb()
+    assert lost in admin_client.get(DASHBOARD).text
+    flush()
+    with CaptureQueriesContext(connection) as queries:
+        assert lost not in admin_client.get(DASHBOARD).text
+    assert not any("readtrack_readstate" in query["sql"] for query in queries)  # on a good day
+
+
 @pytest.mark.parametrize(
     ("period", "filtered"),
     some(
@@ -735,7 +756,7 @@ def test_sources_of_an_object_are_of_all_time_and_those_of_a_model_of_the_period
     flush()
     found = shown(admin_client, tab="sources")
     assert found["by-referrer"] == [
-        ["direct", "2", "0", NOT_KNOWN, "67 %"],
+        ["Direct", "2", "0", NOT_KNOWN, "67 %"],
         ["a.example", "1", "0", NOT_KNOWN, "33 %"],
     ]
     assert found["by-plan"] == []
@@ -743,12 +764,12 @@ def test_sources_of_an_object_are_of_all_time_and_those_of_a_model_of_the_period
         assert shown(admin_client, tab="sources", **given)["by-referrer"] == []
     settings.READTRACK = {**settings.READTRACK, "HISTORY": False}
     found = shown(admin_client, tab="sources")
-    assert found["by-referrer"] == [["direct", "2", "67 %"], ["a.example", "1", "33 %"]]
+    assert found["by-referrer"] == [["Direct", "2", "67 %"], ["a.example", "1", "33 %"]]
     settings.READTRACK = {**settings.READTRACK, "HISTORY": {"days": 90}}
     found = shown(admin_client, tab="sources", object=f"site.post:{two.pk}")
     assert found["by-device"] == [["tablet", "1", "100 %"]]
     page = admin_client.get(DASHBOARD, {"referrer": "direct", "device": "phone"})
-    assert [words for _, words, _ in page.context["chips"]] == ["direct", "phone"]
+    assert [words for _, words, _ in page.context["chips"]] == ["Direct", "phone"]
     assert "The values of single objects are stored without a day." in page.text
     assert shown(admin_client, referrer="direct")["most-viewed"] == [["One", "1"], ["Two", "1"]]
     assert shown(admin_client, referrer="direct", device="phone")["most-viewed"] == [
@@ -761,6 +782,33 @@ def test_sources_of_an_object_are_of_all_time_and_those_of_a_model_of_the_period
         ["direct", "2", "0", "", "66.67"],
         ["a.example", "1", "0", "", "33.33"],
     ]
+
+
+def test_channels_and_campaigns_have_names_for_people(
+    admin_client: Client, settings: Settings
+) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["channel", "campaign"]}
+    for channel in sources.CHANNELS:
+        values = (("channel", channel), ("campaign", "letter / may"))
+        subject = f"site.post:{factories.post().pk}"
+        tracker.record(factories.hit(subject, visitor=Visitor(channel), dimensions=values))
+    flush()
+    found = shown(admin_client, tab="sources")
+    assert {row[0] for row in found["by-channel"]} == {
+        "Direct",
+        "Internal",
+        "Search engines",
+        "Social networks",
+        "Mail",
+        "Assistants",
+        "Other sites",
+    }
+    assert found["by-campaign"][0][:2] == ["letter / may", "7"]
+    with override("de"):
+        found = shown(admin_client, tab="sources")
+    assert "Suchmaschinen" in {row[0] for row in found["by-channel"]}
+    rows = csv.reader(StringIO(exported(admin_client, "by-channel", "csv")))
+    assert {row[0] for row in rows} == {"Channel", *sources.CHANNELS}
 
 
 def add_gain(days_ago: int, kind: str, *, model: str = "site.post", **gains: int) -> None:

@@ -90,6 +90,6 @@ def test_robots_and_repeats_of_two_days_are_refused() -> None:
     yesterday = Counter(
         reason for reason, at in found if at.date() == NOW.date() - timedelta(days=1)
     )
-    assert set(yesterday) == {"bot", "repeat", "honeypot", "prefetch", "embed", "rate"}
+    assert set(yesterday) == {"bot", "agent", "repeat", "honeypot", "prefetch", "embed", "rate"}
     assert yesterday.most_common(1)[0][0] == "bot"
     assert all(NOW - timedelta(hours=47) <= at <= NOW for _, at in found)

@@ -17,7 +17,7 @@ from demo_project.engines.process import free_port
 from demo_project.traffic import agents, browser, visitor
 from demo_project.traffic.browser import Browser, site
 from demo_project.traffic.crowd import Crowd
-from readtrack.hits.bots import is_bot
+from readtrack.hits.bots import reason_of
 from tests.demo.conftest import ROOT
 from tests.support.waiting import ENOUGH, comes_true
 
@@ -51,8 +51,8 @@ def test_simulated_people_differ_and_simulated_robots_are_recognised() -> None:
     rng = Random(1)
     people = {agents.person(rng) for _ in range(500)}
     assert len(people) > 350
-    assert not any(map(is_bot, people))
-    assert all(map(is_bot, agents.ROBOTS))
+    assert not any(map(reason_of, people))
+    assert all(map(reason_of, agents.ROBOTS))
 
 
 def test_few_posts_attract_most() -> None:

@@ -4,27 +4,17 @@ has the promises.
 
 from collections import ChainMap
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from math import inf
 from time import monotonic
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.db.models import F, Model
-from hypothesis import HealthCheck, Phase
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import initialize, invariant, precondition, rule
 from pytest_django import Settings
-from redis import Redis
 
 from readtrack import buckets, tracker
 from readtrack.conf import conf
@@ -45,9 +35,16 @@ from readtrack.store.circuit import circuit
 from readtrack.subjects import subject_of_row
 from tests.site.models import Post
 from tests.support.books import DEVICES, ENTERED, READ, VIEWS, Books, on
-from tests.support.depth import DEEP, examples
 from tests.support.factories import hit, post
-from tests.support.stepping import SteppedConnection, Stepper
+from tests.support.machines import (
+    Backup,
+    FlusherMachine,
+    back_up,
+    empty,
+    needs_threads,
+    restore,
+    run_machine,
+)
 
 POSTS = 3
 FLUSHERS = 3
@@ -90,29 +87,18 @@ SETTINGS = {
 _numbers = count()
 
 
-def _empty() -> None:
-    """Deletes all rows without signals, so the app does not notice."""
-    with connection.cursor() as cursor:
-        for model in TABLES:
-            cursor.execute(f"DELETE FROM {connection.ops.quote_name(model._meta.db_table)}")
-
-
-class FlushMachine(RuleBasedStateMachine):
+class FlushMachine(FlusherMachine):
     """Events at a site, each followed by a check of the promises."""
-
-    redis: Redis  # of bytes; set by the test, as the site is
-    site: Settings
 
     def __init__(self) -> None:
         super().__init__()
         self.redis.flushdb()
-        _empty()
+        empty(TABLES)
         self.pks = [post().pk for _ in range(POSTS)]
         self.other = post().pk
         self.books = Books()
-        self.flushers: list[Stepper] = []
         self.snapshot: dict[bytes, tuple[Any, int]] | None = None
-        self.backup: tuple[list[Any], dict[type[Model], list[Model]]] | None = None
+        self.backup: tuple[list[Any], Backup] | None = None
         self.is_full_needed = True  # a changed flush would not do
         self.is_snapshot_of_a_run = False
 
@@ -192,26 +178,24 @@ class FlushMachine(RuleBasedStateMachine):
     @rule(index=FLUSHER, times=st.integers(1, 30), only_changed=st.booleans())
     def step(self, index: int, times: int, only_changed: bool) -> None:
         """Lets a flusher make some round trips. Starts the flusher if it does not run."""
-        self._flusher(index, only_changed=only_changed).step(times)
-        self._sweep()
+        part = ("1/2", "2/2", "")[len(self.flushers) % FLUSHERS] if conf.PARTITIONS > 1 else ""
+        self.step_flusher(index, times, partial(flush, only_changed=only_changed, part=part))
 
     @precondition(lambda self: self.flushers)
     @rule(index=FLUSHER, is_kill=st.booleans())
     def fail(self, index: int, is_kill: bool) -> None:
         """Kills a flusher, or cuts its connection to the database (promises 5 and 6)."""
-        flusher = self.flushers[min(index, len(self.flushers) - 1)]
+        flusher = self.flusher(index)
         if is_kill:
             flusher.kill()
         else:
             flusher.lose_database()
-        self._sweep()
+        self.sweep()
 
     @rule(only_changed=st.booleans())
     def finish(self, only_changed: bool) -> None:
         """Lets all flushers end, then runs one flush alone."""
-        for flusher in self.flushers:
-            flusher.finish()
-        self._sweep()
+        self.finish_flushers()
         self._flush(only_changed=only_changed and not self.is_full_needed)
 
     def _flush(self, *, only_changed: bool) -> None:
@@ -302,10 +286,7 @@ class FlushMachine(RuleBasedStateMachine):
         }
         self.is_snapshot_of_a_run = bool(self.flushers)
         if not self.flushers:
-            self.backup = (
-                list(self.pks),
-                {model: list(model._base_manager.all()) for model in TABLES},
-            )
+            self.backup = (list(self.pks), back_up(TABLES))
 
     @rule(what=st.sampled_from(LOSSES), index=POST)
     def lose(self, what: str, index: int) -> None:
@@ -361,10 +342,8 @@ class FlushMachine(RuleBasedStateMachine):
             self.books.before_reset if is_vague and self.is_snapshot_of_a_run else {}
         )
 
-    def _restore_backup(self, pks: list[Any], tables: dict[type[Model], list[Model]]) -> None:
-        _empty()
-        for model, rows in tables.items():
-            model._base_manager.bulk_create(rows)
+    def _restore_backup(self, pks: list[Any], backup: Backup) -> None:
+        restore(backup)
         self.books.gone |= {*self.pks} - {*pks}
         self.books.gone -= {*pks}
         self.pks = list(pks)
@@ -394,8 +373,7 @@ class FlushMachine(RuleBasedStateMachine):
         self.books.check_shown(self.pks)
 
     def teardown(self) -> None:
-        for flusher in self.flushers:
-            flusher.kill()
+        super().teardown()
         self._flush(only_changed=False)
 
     def _subject(self, index: int) -> str:
@@ -405,38 +383,13 @@ class FlushMachine(RuleBasedStateMachine):
         for name in list(self.redis.scan_iter(pattern)):
             self.redis.unlink(name)
 
-    def _flusher(self, index: int, *, only_changed: bool) -> Stepper:
-        if index >= len(self.flushers):
-            part = ("1/2", "2/2", "")[len(self.flushers)] if conf.PARTITIONS > 1 else ""
-            self.flushers.append(Stepper(lambda: flush(only_changed=only_changed, part=part)))
-        return self.flushers[min(index, len(self.flushers) - 1)]
-
-    def _sweep(self) -> None:
-        self.flushers = [flusher for flusher in self.flushers if not flusher.is_over]
-
 
 @pytest.mark.long
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.skipif(
-    connection.vendor != "postgresql", reason="threads need a database that they share"
-)
+@needs_threads
 def test_flushes_keep_their_promises_however_they_interleave_and_whatever_is_lost(
     redis_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = {"CONNECTION_POOL_KWARGS": {"connection_class": SteppedConnection}}
-    settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
     monkeypatch.setattr("readtrack.flush.run.TOTALS_AT_ONCE", 2)
     monkeypatch.setattr("readtrack.flush.totals.ORPHAN_PATIENCE", 0)
-    monkeypatch.setattr(scripts, "SLICE", 2)  # so that settling and reading take several turns
-    with Redis.from_url(redis_url) as client:
-        FlushMachine.redis, FlushMachine.site = client, settings
-        run_state_machine_as_test(
-            FlushMachine,
-            settings=hypothesis_settings(
-                max_examples=examples(5) if DEEP else 3,
-                stateful_step_count=STEPS,
-                phases=[Phase.generate],  # to shrink a case takes thousands of round trips
-                report_multiple_bugs=False,
-                suppress_health_check=list(HealthCheck),
-            ),
-        )
+    run_machine(FlushMachine, redis_url, settings, monkeypatch, steps=STEPS)

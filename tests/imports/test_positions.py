@@ -1,10 +1,8 @@
 """Taking over a forum's tables of the times up to which users have read."""
 
-import random
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
-from itertools import product
 from typing import Any
 
 import pytest
@@ -14,8 +12,8 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, tracker
-from readtrack.subjects import subject_of
-from tests.site.models import Board, BoardMark, Forum, Reply, Thread, ThreadMark
+from readtrack.flush.run import flush
+from tests.site.models import Board, ReadMark, Reply, Thread, TopicReadTrack
 from tests.support import factories, forum
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -40,8 +38,7 @@ def run(capsys: pytest.CaptureFixture[str], reads: str, category: str, **options
         "import",
         reads=reads,
         category_field=category,
-        read_until="read_on",
-        **options,
+        **{"read_until": "mark_time", **options},
     )
     return {
         name: int(count.replace(",", ""))
@@ -49,119 +46,141 @@ def run(capsys: pytest.CaptureFixture[str], reads: str, category: str, **options
     }
 
 
-def is_unread(user: Any, thread: Thread) -> bool:
-    """The rule of django-machina, pybbm and Misago: the last post is later than the user's mark of
-    the thread and than that of its board.
-    """
-    marks: list[Any] = [
-        *ThreadMark.objects.filter(user=user, thread=thread),
-        *BoardMark.objects.filter(user=user, board=thread.board),
-    ]
-    last_post_on = thread.last_post_on
-    return all(last_post_on > mark.read_on for mark in marks if last_post_on and mark.read_on)
+def mark(user: Any, thread: Thread | None, at: datetime) -> None:
+    TopicReadTrack.objects.create(user=user, topic=thread, mark_time=at)
 
 
-def test_every_thread_is_unread_for_every_reader_as_it_was_before(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    chance = random.Random(7)
-    now = datetime.now(timezone.utc)
-    boards = [Board.objects.create(forum=Forum.objects.create()) for _ in range(3)]
-    users = [factories.user() for _ in range(5)]
-
-    def time() -> datetime:
-        return now - DAY * chance.randrange(1, 60) - timedelta(seconds=chance.randrange(3))
-
-    threads = [
-        Thread.objects.create(board=chance.choice(boards), last_post_on=time()) for _ in range(40)
-    ]
-    old = Thread.objects.create(board=boards[0], last_post_on=now - 100 * DAY)
-    empty = Thread.objects.create(board=boards[0])
-    for user, thread in product(users, threads):
-        if chance.random() < 0.6:
-            read_on = chance.choice([time(), thread.last_post_on])
-            ThreadMark.objects.create(user=user, thread=thread, read_on=read_on)
-    for user, board in product(users, boards):
-        if chance.random() < 0.4:
-            BoardMark.objects.create(user=user, board=board, read_on=now - 40 * DAY)
-    ThreadMark.objects.create(user=None, thread=old, read_on=now)
-    for _ in range(2):
-        counts = run(capsys, "site.ThreadMark", "thread", published="last_post_on")
-        assert counts["counted"] == ThreadMark.objects.count() - 1
-        run(capsys, "site.BoardMark", "board")
-    for user in users:
-        unread = {thread for thread in threads if is_unread(user, thread)}
-        assert reports.unread(user, [*threads, old, empty]) == unread
-        assert reports.unread(user, boards) == {thread.board for thread in unread}
-    Reply.objects.create(thread=threads[0])
-    assert all(threads[0] in reports.unread(user, threads) for user in users)
+def mark_any(user: Any, model: Any, pk: Any, at: datetime | None) -> None:
+    content_type = ContentType.objects.get_for_model(model)
+    ReadMark.objects.create(reader=user, content_type=content_type, object_id=pk, timestamp=at)
 
 
-def test_marks_of_any_object_are_taken_over_by_a_loop() -> None:
-    """The rule of django-unread: a mark of the object, or one of everything, by a content type."""
-    now = datetime.now(timezone.utc)
-    user = factories.user()
-    times = [now - DAY * number for number in range(1, 7)]
-    threads = [Thread.objects.create(last_post_on=time) for time in times]
-    call_command(
-        "readtrack",
-        "import",
-        reads="site.ThreadMark",
-        category_field="thread",
-        read_until="read_on",
-        published="last_post_on",
-    )
-    content_type = ContentType.objects.get_for_model(Thread)
-    marks = [
-        (content_type, threads[0].pk, now),
-        (content_type, threads[1].pk, times[1] - DAY),
-        (content_type, None, times[4] + timedelta(seconds=1)),
-    ]
-    for _, pk, read_on in marks:
-        as_of = int(read_on.timestamp() * 1_000_000) + 1
-        if pk is None:
-            tracker.mark_all_read(user, Thread, as_of=as_of)
-        else:
-            tracker.mark_read(user, [Thread(pk=pk)], as_of=as_of)
-    assert reports.unread(user, threads) == {threads[1], threads[2], threads[3]}
+OF_ANY = {"user_field": "reader", "read_until": "timestamp"}
 
 
 def test_a_dry_run_takes_nothing_over(capsys: pytest.CaptureFixture[str], redis: Redis) -> None:
-    thread = Thread.objects.create(last_post_on=datetime.now(timezone.utc))
-    ThreadMark.objects.create(user=factories.user(), thread=thread, read_on=thread.last_post_on)
-    options = {"published": "last_post_on", "dry_run": True}
-    assert run(capsys, "site.ThreadMark", "thread", **options)["counted"] == 1
+    now = datetime.now(timezone.utc)
+    user, thread = factories.user(date_joined=now - DAY), Thread.objects.create(last_post_on=now)
+    mark(user, thread, now)
+    mark_any(user, Thread, None, now)
+    options = {"published": ["last_post_on"], "dry_run": True}
+    of_users = {"user_field": "id", "all_of": "site.Thread", "read_until": "date_joined"}
+    counts = [
+        run(capsys, "site.TopicReadTrack", "topic", **options),
+        run(capsys, "site.ReadMark", "readable", **OF_ANY, **options),
+        run(capsys, "auth.User", "", **of_users, **options),
+    ]
+    assert [figures["counted"] for figures in counts] == [1, 1, 1]
+    assert redis.keys("positions:*") == []
+
+
+def test_a_row_says_why_it_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    now = datetime.now(timezone.utc)
+    user, thread = factories.user(), Thread.objects.create()
+    mark(user, thread, now)
+    mark(user, None, now)
+    mark(factories.user(), thread, now - 91 * DAY)
+    figures = run(capsys, "site.TopicReadTrack", "topic")
+    assert (figures["read"], figures["counted"], figures["skipped"]) == (2, 1, 1)
+    assert figures["  older than READ_DAYS (50%)"] == 1
+    gone, _ = ContentType.objects.get_or_create(app_label="gone", model="gone")
+    mark_any(user, Thread, str(thread.pk), now)
+    mark_any(user, Thread, str(thread.pk), None)
+    mark_any(user, Thread, "0", now)
+    mark_any(user, Thread, "none", now)
+    mark_any(user, Thread, "9" * 50, now)
+    mark_any(user, Board, "1", now)
+    mark_any(user, Reply, None, now)
+    ReadMark.objects.create(reader=user, content_type=gone, object_id="1", timestamp=now)
+    figures = run(capsys, "site.ReadMark", "readable", **OF_ANY)
+    assert (figures["read"], figures["counted"], figures["skipped"]) == (7, 1, 6)
+    assert figures["  no such object (43%)"] == 3
+    for label in ("site.Board", "site.Reply", "?"):
+        assert figures[f"  no positions: {label} (14%)"] == 1
+
+
+def test_a_reader_with_an_id_out_of_bounds_is_left_out(
+    capsys: pytest.CaptureFixture[str], settings: Settings
+) -> None:
+    settings.READTRACK = {**settings.READTRACK, "MAX_READER": 1000}
+    mark(factories.user(pk=1001), Thread.objects.create(), datetime.now(timezone.utc))
+    figures = run(capsys, "site.TopicReadTrack", "topic")
+    left_out = figures.get("  id out of bounds (100%)", 0)
+    assert left_out == (settings.READTRACK.get("READERS") != "ordinal")
+
+
+def test_who_has_not_been_there_for_long_takes_no_memory(
+    capsys: pytest.CaptureFixture[str], redis: Redis
+) -> None:
+    long_ago = datetime.now(timezone.utc) - 91 * DAY
+    user, thread = factories.user(), Thread.objects.create(last_post_on=long_ago)
+    Thread.objects.create()
+    mark(user, thread, long_ago)
+    run(capsys, "site.TopicReadTrack", "topic", published=["last_post_on"])
     assert redis.keys("positions:*") == []
 
 
 def test_a_time_in_the_future_hides_no_news(capsys: pytest.CaptureFixture[str]) -> None:
     user, thread = factories.user(), Thread.objects.create()
-    ThreadMark.objects.create(
-        user=user, thread=thread, read_on=datetime.now(timezone.utc) + 10 * DAY
-    )
-    run(capsys, "site.ThreadMark", "thread")
+    mark(user, thread, datetime.now(timezone.utc) + 10 * DAY)
+    run(capsys, "site.TopicReadTrack", "topic")
     Reply.objects.create(thread=thread)
     assert reports.unread(user, [thread]) == {thread}
+
+
+def test_a_thread_with_a_post_of_the_future_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    user = factories.user()
+    thread = Thread.objects.create(last_post_on=datetime.now(timezone.utc) + DAY)
+    run(capsys, "site.TopicReadTrack", "topic", published=["last_post_on"])
+    assert reports.unread(user, [thread]) == {thread}
+    tracker.mark_read(user, [thread])
+    for _ in range(2):
+        assert reports.unread(user, [thread]) == set()
+        run(capsys, "site.TopicReadTrack", "topic", published=["last_post_on"])
 
 
 def test_only_a_form_by_reader_takes_times(
     capsys: pytest.CaptureFixture[str], settings: Settings
 ) -> None:
-    with pytest.raises(CommandError, match="has no threads with a time 'name'"):
-        run(capsys, "site.BoardMark", "board", published="name")
-    with pytest.raises(CommandError, match="has no threads with a time 'last_past_on'"):
-        run(capsys, "site.ThreadMark", "thread", published="last_past_on")
-    with pytest.raises(CommandError, match="ThreadMark has no time 'red_on'"):
-        call_command(
-            "readtrack",
-            "import",
-            reads="site.ThreadMark",
-            category_field="thread",
-            read_until="red_on",
-        )
+    with pytest.raises(CommandError, match="Board has no threads with a time 'name'"):
+        run(capsys, "site.ForumReadTrack", "forum", published=["name"])
+    with pytest.raises(CommandError, match="no threads with a time 'last_post_on' and 'made'"):
+        run(capsys, "site.TopicReadTrack", "topic", published=["last_post_on", "made"])
+    with pytest.raises(CommandError, match="TopicReadTrack has no time 'topic'"):
+        run(capsys, "site.TopicReadTrack", "topic", read_until="topic")
+    with pytest.raises(CommandError, match="The table has no threads with a time 'last_post_on'"):
+        run(capsys, "site.ReadMark", "readable", **OF_ANY, published=["last_post_on"])
     settings.READTRACK = {"MODELS": {"site.Thread": {"read_state": True}}}
     with pytest.raises(CommandError, match="Only a model with 'read_state': 'positions' takes"):
-        run(capsys, "site.ThreadMark", "thread")
+        run(capsys, "site.TopicReadTrack", "topic")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (
+            {"reads": "site.ReadMark", "category_field": "readable"},
+            "ReadMark needs the name of its",
+        ),
+        ({"reads": "auth.User", "all_of": "site.Thread"}, "User needs the name of its time"),
+        (
+            {"reads": "site.TopicReadTrack", "category_field": "topic", "published": ["created"]},
+            "needs the name of its time, --read-until",
+        ),
+        (
+            {"reads": "site.ReadMark", "category_field": "reader", **OF_ANY},
+            "ReadMark has to point by 'reader' at read state",
+        ),
+        ({"all_of": "site.None"}, "of everything, not site.None"),
+        ({"all_of": "site.Board"}, "of everything, not site.Board"),
+        ({"user_field": "username"}, "auth.User has to point at a user by 'username'"),
+    ],
+)
+def test_a_table_without_what_times_need_is_refused(options: dict[str, Any], reason: str) -> None:
+    of_users = {"reads": "auth.User", "all_of": "site.Thread", "read_until": "date_joined"}
+    defaults = {"user_field": "id", **of_users} if "reads" not in options else {}
+    with pytest.raises(CommandError, match=reason):
+        call_command("readtrack", "import", **{**defaults, **options})
 
 
 def test_the_thread_of_an_import_keeps_a_post_that_is_published_later(
@@ -169,8 +188,52 @@ def test_the_thread_of_an_import_keeps_a_post_that_is_published_later(
 ) -> None:
     user = factories.user()
     thread = Thread.objects.create(last_post_on=datetime.now(timezone.utc) - DAY)
-    run(capsys, "site.ThreadMark", "thread", published="last_post_on")
+    run(capsys, "site.TopicReadTrack", "topic", published=["last_post_on"])
+    Thread.objects.update(last_post_on=datetime.now(timezone.utc))
     Reply.objects.create(thread=thread)
-    run(capsys, "site.ThreadMark", "thread", published="last_post_on")
+    run(capsys, "site.TopicReadTrack", "topic", published=["last_post_on"])
     assert reports.unread_counts(user, [thread]) == {thread: 2}
-    assert subject_of(thread)
+
+
+def test_the_first_unread_reply_of_a_moved_thread_is_found_by_its_time(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = datetime.now(timezone.utc)
+    user, newcomer = factories.user(), factories.user()
+    thread = Thread.objects.create(last_post_on=now - DAY)
+    replies = Reply.objects.bulk_create(
+        Reply(thread=thread, written=now - day * DAY) for day in (4, 3, 2, 1)
+    )
+    mark(user, thread, now - 3 * DAY + timedelta(hours=2))
+    run(capsys, "site.TopicReadTrack", "topic", published=["last_post_on"])
+    assert reports.unread_counts(user, [thread]) == {thread: 1}
+    assert reports.first_unread(user, thread.replies, written="written") == replies[2]
+    assert reports.first_unread(newcomer, thread.replies, written="written") == replies[0]
+    assert reports.first_unread(user, thread.replies) == replies[0]
+
+
+@pytest.mark.usefixtures("new_redis")
+def test_the_first_thing_that_a_site_does_may_be_an_import(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = datetime.now(timezone.utc)
+    user = factories.user()
+    read, unread = [Thread.objects.create(last_post_on=now - DAY) for _ in range(2)]
+    mark(user, read, now)
+    run(capsys, "site.TopicReadTrack", "topic", published=["last_post_on"])
+    assert reports.unread(user, [read, unread]) == {unread}
+
+
+def test_an_import_waits_until_a_flush_has_restored_lost_read_state(
+    capsys: pytest.CaptureFixture[str], redis: Redis
+) -> None:
+    user = factories.user()
+    thread = Thread.objects.create(last_post_on=datetime.now(timezone.utc) - DAY)
+    run(capsys, "site.TopicReadTrack", "topic", published=["last_post_on"])
+    flush()
+    redis.flushdb()
+    with pytest.raises(CommandError, match="The next flush restores it"):
+        run(capsys, "site.TopicReadTrack", "topic", published=["last_post_on"])
+    flush()
+    run(capsys, "site.TopicReadTrack", "topic", published=["last_post_on"])
+    assert reports.unread_counts(user, [thread]) == {thread: 1}

@@ -63,6 +63,9 @@ def test_every_line_is_judged_as_a_live_hit(write: Write) -> None:
         line(address="192.0.2.2"),
         line(address="192.0.2.2", agent=BROWSER + " other"),
         line(agent=weblogs.ROBOT),
+        line(
+            agent="Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; ChatGPT-User/1.0"
+        ),
         line(agent="-"),
         line(method="HEAD"),
         line(status=301),
@@ -75,10 +78,11 @@ def test_every_line_is_judged_as_a_live_hit(write: Write) -> None:
         "nonsense",
     )
     report = take(path)
-    assert (report.read, report.counted) == (16, 5)
+    assert (report.read, report.counted) == (17, 5)
     assert report.skipped == {
         "repeat": 1,
         "bot": 2,
+        "agent": 1,
         "method": 1,
         "status": 1,
         "no such object": 1,

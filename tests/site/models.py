@@ -5,6 +5,8 @@ from collections.abc import Set
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.contrib.contenttypes.fields import GenericForeignKey
+from django.contrib.contenttypes.models import ContentType
 from django.db import models
 from django.utils import timezone
 
@@ -205,6 +207,7 @@ class Thread(models.Model):
 
     board = models.ForeignKey(Board, on_delete=models.CASCADE, null=True)
     is_hidden = models.BooleanField(default=False)
+    created = models.DateTimeField(null=True)
     last_post_on = models.DateTimeField(null=True)
 
 
@@ -219,17 +222,52 @@ class Reply(models.Model):
         ordering = ("written", "pk")
 
 
-class ThreadMark(models.Model):
-    """Up to when a user has read a thread, as django-machina, pybbm and Misago store it."""
-
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True)
-    thread = models.ForeignKey(Thread, on_delete=models.CASCADE, null=True)
-    read_on = models.DateTimeField(null=True)
-
-
-class BoardMark(models.Model):
-    """Up to when a user has read all threads of a board, as these forums store it."""
+class TopicReadTrack(models.Model):
+    """Up to when a user has read a topic: a table of the shape of django-machina's and pybbm's."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
-    board = models.ForeignKey(Board, on_delete=models.CASCADE)
-    read_on = models.DateTimeField()
+    topic = models.ForeignKey(Thread, on_delete=models.CASCADE, null=True)
+    mark_time = models.DateTimeField()
+
+    class Meta:
+        unique_together = ("user", "topic")
+
+
+class ForumReadTrack(models.Model):
+    """Up to when a user has read all topics of a forum, in the same two apps."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    forum = models.ForeignKey(Board, on_delete=models.CASCADE)
+    mark_time = models.DateTimeField()
+
+    class Meta:
+        unique_together = ("user", "forum")
+
+
+class ReadThread(models.Model):
+    """Up to when a user has read a thread: a table of the shape of Misago's."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    category = models.ForeignKey(Board, on_delete=models.CASCADE)
+    thread = models.ForeignKey(Thread, on_delete=models.CASCADE)
+    read_time = models.DateTimeField()
+
+
+class ReadCategory(models.Model):
+    """Up to when a user has read all threads of a category, in Misago."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    category = models.ForeignKey(Board, on_delete=models.CASCADE)
+    read_time = models.DateTimeField()
+
+
+class ReadMark(models.Model):
+    """Up to when a reader has read any object, or everything of its type without an object: a table
+    of the shape of that of unread.
+    """
+
+    reader = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    content_type = models.ForeignKey(ContentType, on_delete=models.CASCADE)
+    object_id = models.CharField(max_length=50, null=True)  # noqa: DJ001 - None is no object
+    readable = GenericForeignKey("content_type", "object_id")
+    timestamp = models.DateTimeField(null=True)

@@ -13,6 +13,7 @@ from readtrack.hits.readers import Reader
 from readtrack.reports.page_state import page_state
 from readtrack.store import connection, events, keys, read_state, scripts
 from readtrack.store.read_state import Publication
+from readtrack.store.read_state.positions import LAST_BOARD
 from tests.support import factories, forum
 
 pytestmark = pytest.mark.django_db
@@ -301,6 +302,36 @@ def test_all_keys_expire_after_read_days(ann: Reader, redis: Redis) -> None:
     assert len({keys.parse(name)[0] for name in names}) == 4
     for name in names:
         assert 89 * 86_400 < redis.ttl(name) <= 90 * 86_400
+
+
+def age(client: Any, *, days: int) -> None:
+    """Moves all positions and publications that far into the past, as if nothing had happened since."""
+    for name in raw_keys(client, "positions:*"):
+        if client.type(name) == "hash":
+            for field, time in client.hgetall(name).items():
+                client.hset(name, field, int(time) - days * DAY)
+        else:
+            for member, time in client.zrange(name, 0, -1, withscores=True):
+                if time > LAST_BOARD:
+                    client.zincrby(name, -days * DAY, member)
+
+
+@pytest.mark.parametrize(("days", "is_missed"), [(89, True), (90, False)])
+def test_a_reader_whose_positions_ended_needs_none_of_them(
+    ann: Reader, redis: Redis, days: int, is_missed: bool
+) -> None:
+    """They end READ_DAYS after the last visit; so idle readers are not brought back from SQL."""
+    third = "site.thread:3"
+    publish(reply(ONE, 1, boards=(BOARD,)), reply(TWO, 1), reply(third, 1))
+    read(ann, ONE, TWO)
+    forum.mark_all(ann, board=BOARD)
+    publish(reply(TWO, 2))
+    age(redis, days=days)
+    publish(reply(third, 2))
+    before = unread(ann, ONE, TWO, third, BOARD)
+    for name in positions_of(redis, ann):
+        redis.unlink(name)
+    assert (unread(ann, ONE, TWO, third, BOARD) != before) == is_missed
 
 
 def test_a_thread_with_nothing_new_gets_no_position(ann: Reader, redis: Redis) -> None:

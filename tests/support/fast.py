@@ -12,6 +12,7 @@ PATHS = {
     "tests/demo/": "the example site",
     "tests/dashboard/test_page.py": "hundreds of charts",
     "tests/flush/": "flushes that are disturbed or meet the unusual",
+    "tests/imports/test_moving_in.py": "tables of whole forums",
     "tests/imports/test_weblog.py": "long logs",
     "tests/security/": "attacks",
     "tests/sql/test_backfill.py": "a history of many months",

@@ -3,26 +3,17 @@ or restored from older copies. No dot that should be on is off, and only reads t
 of light a dot again.
 """
 
+from functools import partial
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.db.models import Model
-from hypothesis import HealthCheck, Phase
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import initialize, invariant, precondition, rule
 from pytest_django import Settings
-from redis import Redis
 
 from readtrack import tracker
+from readtrack.flush import read_state as keeping
 from readtrack.flush.run import flush
 from readtrack.models import (
     FlushRun,
@@ -34,13 +25,20 @@ from readtrack.models import (
 )
 from readtrack.reports.page_state import page_state
 from readtrack.sql import read_states, read_times
-from readtrack.store import scripts
-from readtrack.store.read_state import times
+from readtrack.store.read_state import copies, times
 from readtrack.subjects import subject_of
 from tests.site.models import Thread
 from tests.support import factories, forum
-from tests.support.depth import DEEP, examples, some
-from tests.support.stepping import SteppedConnection, Stepper
+from tests.support.depth import some
+from tests.support.machines import (
+    Backup,
+    FlusherMachine,
+    back_up,
+    empty,
+    needs_threads,
+    restore,
+    run_machine,
+)
 
 CATEGORIES = 3
 READERS = 4
@@ -73,18 +71,16 @@ def copy(reads: Reads) -> Reads:
     return {index: set(readers) for index, readers in reads.items()}
 
 
-class ReadStateMachine(RuleBasedStateMachine):
+class ReadStateMachine(FlusherMachine):
     """Events at a site, each followed by a check of the dots."""
 
-    redis: Redis
-    site: Settings
     options: dict[str, Any]
 
     def __init__(self) -> None:
         super().__init__()
         self.site.READTRACK = self.options
         self.redis.flushdb()
-        self._empty()
+        empty(TABLES)
         read_states.ask_again()
         if "MODELS" in self.options:
             self.categories: list[Any] = [Thread.objects.create() for _ in range(CATEGORIES)]
@@ -100,9 +96,8 @@ class ReadStateMachine(RuleBasedStateMachine):
         self.gone_news_in_snapshot: set[int] = set()
         self.gone_news_since_snapshot: set[int] = set()
         self.news_since_snapshot: set[int] = set()
-        self.flushers: list[Stepper] = []
         self.snapshot: dict[bytes, bytes] | None = None
-        self.backup: dict[type[Model], list[Model]] | None = None
+        self.backup: Backup | None = None
         self.reads_of_backup = nobody()
 
     @initialize()
@@ -131,26 +126,30 @@ class ReadStateMachine(RuleBasedStateMachine):
         self.news_since_snapshot.add(index)
         self.gone_news_since_snapshot.discard(index)
 
+    @rule(has_time=st.booleans())
+    def hurry(self, has_time: bool) -> None:
+        """Decides if flushers copy all that changed, or leave most of it to the next ones."""
+        self._hurry(has_time=has_time)
+
+    def _hurry(self, *, has_time: bool) -> None:
+        keeping.COPYING_SECONDS = 600 if has_time else 0
+
     @rule(index=st.integers(0, FLUSHERS - 1), times=st.integers(1, 25), is_full=st.booleans())
     def step(self, index: int, times: int, is_full: bool) -> None:
         """Lets a flusher make some round trips. Starts it if it does not run."""
-        if index >= len(self.flushers):
-            self.flushers.append(Stepper(lambda: flush(only_changed=not is_full)))
-        self.flushers[min(index, len(self.flushers) - 1)].step(times)
-        self._sweep()
+        self.step_flusher(index, times, partial(flush, only_changed=not is_full))
 
     @precondition(lambda self: self.flushers)
     @rule(index=st.integers(0, FLUSHERS - 1))
     def kill(self, index: int) -> None:
-        self.flushers[min(index, len(self.flushers) - 1)].kill()
-        self._sweep()
+        self.flusher(index).kill()
+        self.sweep()
 
     @rule(is_full=st.booleans())
     def finish(self, is_full: bool) -> None:
         """Lets all flushers end, then runs one alone, after which SQL has all small copies."""
-        for flusher in self.flushers:
-            flusher.finish()
-        self._sweep()
+        self.finish_flushers()
+        self._hurry(has_time=True)
         tracker.resend()
         flush(only_changed=not is_full)
         tracker.resend()
@@ -168,7 +167,7 @@ class ReadStateMachine(RuleBasedStateMachine):
     @precondition(lambda self: not self.flushers)
     @rule()
     def back_up(self) -> None:
-        self.backup = {model: list(model._base_manager.all()) for model in TABLES}
+        self.backup = back_up(TABLES)
         self.reads_of_backup = copy(self.safe_reads)
         self.news_since_backup = set()
 
@@ -195,9 +194,7 @@ class ReadStateMachine(RuleBasedStateMachine):
     def lose_sql(self, is_redis_lost: bool) -> None:
         """Restores the database from an older backup, and maybe loses Redis before the next flush."""
         assert self.backup is not None
-        self._empty()
-        for model, rows in self.backup.items():
-            model._base_manager.bulk_create(rows)
+        restore(self.backup)
         if is_redis_lost:
             self.redis.flushdb()
             read_states.ask_again()
@@ -241,30 +238,16 @@ class ReadStateMachine(RuleBasedStateMachine):
         self.uncertain_reads = nobody()
         self.safe_reads = copy(self.reads)
 
-    def teardown(self) -> None:
-        for flusher in self.flushers:
-            flusher.kill()
-
     def _unread(self, number: int) -> dict[str, int]:
         return page_state(dots=self.subjects, reader=self._reader(number)).unread
 
     def _reader(self, number: int) -> Any:
         return str(number) if self.options.get("READERS") else number
 
-    def _empty(self) -> None:
-        with connection.cursor() as cursor:
-            for model in TABLES:
-                cursor.execute(f"DELETE FROM {connection.ops.quote_name(model._meta.db_table)}")
-
-    def _sweep(self) -> None:
-        self.flushers = [flusher for flusher in self.flushers if not flusher.is_over]
-
 
 @pytest.mark.long
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.skipif(
-    connection.vendor != "postgresql", reason="threads need a database that they share"
-)
+@needs_threads
 @pytest.mark.parametrize(
     "options",
     some(
@@ -284,22 +267,10 @@ def test_no_dot_that_should_be_on_is_off_whatever_is_lost(
     settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pool = {"CONNECTION_POOL_KWARGS": {"connection_class": SteppedConnection}}
-    settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": pool}}
-    monkeypatch.setattr(scripts, "SLICE", 2)
     monkeypatch.setattr(read_states, "ROWS_AT_ONCE", 2)
     monkeypatch.setattr(read_times, "ROWS_AT_ONCE", 2)
     monkeypatch.setattr(times, "KEYS_AT_ONCE", 2)
-    with Redis.from_url(redis_url) as client:
-        ReadStateMachine.redis, ReadStateMachine.site = client, settings
-        ReadStateMachine.options = options
-        run_state_machine_as_test(
-            ReadStateMachine,
-            settings=hypothesis_settings(
-                max_examples=examples(5) if DEEP else 3,
-                stateful_step_count=STEPS,
-                phases=[Phase.generate],  # to shrink a case takes thousands of round trips
-                report_multiple_bugs=False,
-                suppress_health_check=list(HealthCheck),
-            ),
-        )
+    monkeypatch.setattr(copies, "CHANGES_AT_ONCE", 2)
+    monkeypatch.setattr(keeping, "COPYING_SECONDS", 600)
+    ReadStateMachine.options = options
+    run_machine(ReadStateMachine, redis_url, settings, monkeypatch, steps=STEPS)

@@ -1,6 +1,5 @@
 """A forum with read state by reader: what its users see, and what becomes of it."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -28,23 +27,10 @@ from readtrack.unread import signing_in, starting
 from tests.site.models import Board, Forum, Reply, Thread
 from tests.support import factories, forum
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True, params=[{}, {"PARTITIONS": 16}], ids=["1 partition", "16 partitions"])
-def _forum(request: pytest.FixtureRequest, settings: Settings) -> Iterator[None]:
-    with forum.forum(settings, **request.param):
-        yield
-
-
-@pytest.fixture
-def ann() -> User:
-    return factories.user()
-
-
-@pytest.fixture
-def bob() -> User:
-    return factories.user()
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("a_forum"),
+]
 
 
 @pytest.fixture

@@ -55,11 +55,6 @@ def _anonymous_readers(
 
 
 @pytest.fixture
-def ann() -> User:
-    return factories.user()
-
-
-@pytest.fixture
 def categories() -> list[Category]:
     """Returns categories of several partitions, where there are several."""
     return [factories.category() for _ in range(5)]

@@ -12,11 +12,19 @@ from readtrack import reports, tasks, tracker
 from readtrack.doctor.report import examine
 from readtrack.flush import read_state as keeping
 from readtrack.flush.run import flush
-from readtrack.models import FlushRun, PendingPublication, ReaderNumber, ReadState
+from readtrack.models import (
+    FlushRun,
+    History,
+    PendingPublication,
+    ReaderHistory,
+    ReaderNumber,
+    ReadState,
+)
 from readtrack.sql import read_states
-from readtrack.store import keys, read_state
+from readtrack.store import keys, read_state, scripts
 from readtrack.store.connection import connect
 from readtrack.store.read_state import copies
+from readtrack.subjects import subject_of
 from tests.site.models import Category
 from tests.support import factories
 from tests.support.interference import dump, restore
@@ -209,6 +217,117 @@ def test_a_large_state_is_copied_by_full_flushes_only(
     assert copied() == {f"site.category:{category.pk}" for category in categories[:2]}
 
 
+def test_a_large_state_keeps_no_other_change_from_sql(
+    categories: list[Category], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "MOST_BYTES_EACH_TIME", 100)
+    monkeypatch.setattr(copies, "CHANGES_AT_ONCE", 1)
+    flush()
+    user, far = factories.user(), factories.user(pk=8_000)
+    tracker.mark_read(far, categories[:2])
+    tracker.mark_read(user, categories[2:])
+    flush(only_changed=True)
+    assert copied() == {f"site.category:{category.pk}" for category in categories[2:]}
+
+
+@pytest.mark.one_server("asks the only partition, or begins with one")
+def test_a_flush_that_has_no_time_leaves_the_latest_changes_to_the_next_ones(
+    categories: list[Category], redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = factories.user()
+    flush()
+    monkeypatch.setattr(keeping, "COPYING_SECONDS", 0)
+    monkeypatch.setattr(copies, "CHANGES_AT_ONCE", 2)
+    for category in categories:
+        tracker.mark_read(user, [category])
+    for number in (2, 4, 5):
+        flush(only_changed=True)
+        assert copied() == {f"site.category:{category.pk}" for category in categories[:number]}
+        assert copies.changes("").number == 5 - number
+        if number == 4:
+            [finding] = [each for each in examine() if each.name == "read state"]
+            assert finding.message.startswith("1 change of read state not copied to SQL yet")
+    lose(redis)
+    flush()
+    assert reports.unread(user, categories) == set()
+
+
+def test_news_leaves_the_outbox_even_if_a_flush_has_no_time(
+    categories: list[Category], redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = factories.user()
+    flush()
+    monkeypatch.setattr(keeping, "COPYING_SECONDS", 0)
+    monkeypatch.setattr(copies, "CHANGES_AT_ONCE", 1)
+    tracker.mark_read(user, categories)
+    for category in categories:
+        factories.post(category=category)
+    flush(only_changed=True)
+    assert not PendingPublication.objects.exists()
+    lose(redis)
+    flush()
+    assert reports.unread(user, categories) == {*categories}
+
+
+def test_each_partition_has_a_share_of_the_time(
+    redis: Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.READTRACK = {"PARTITIONS": 4}
+    read_state.begin(0)
+    monkeypatch.setattr(keeping, "COPYING_SECONDS", 0)
+    monkeypatch.setattr(copies, "CHANGES_AT_ONCE", 1)
+    user = factories.user()
+    tracker.mark_read(user, [factories.category() for _ in range(40)])
+    flush(only_changed=True)
+    tags = {row.tag for row in ReadState.objects.all()}
+    assert (tags, len(copied())) == ({*keys.tags()}, 4)
+
+
+def test_new_readers_are_copied_in_portions(
+    categories: list[Category], settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.READTRACK = {"READERS": "ordinal"}
+    read_state.begin(0)
+    flush()
+    for _ in range(5):
+        tracker.mark_read(factories.user(), categories[:1])
+    monkeypatch.setattr(scripts, "SLICE", 2)
+    with monkeypatch.context() as short_of_time:
+        short_of_time.setattr(keeping, "COPYING_SECONDS", 0)
+        flush(only_changed=True)
+        assert ReaderNumber.objects.count() == 2
+    flush(only_changed=True)
+    assert ReaderNumber.objects.count() == 5
+
+
+def test_counts_do_not_wait_for_read_state(
+    categories: list[Category], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post = factories.post()
+    tracker.record(factories.hit(subject_of(post)))
+    counts_by_then = []
+
+    def watch(tags: Any) -> None:
+        post.refresh_from_db()
+        counts_by_then.append((post.view_count, History.objects.exists()))
+
+    monkeypatch.setattr(keeping, "restore", watch)
+    flush()
+    assert counts_by_then == [(1, True)]
+
+
+def test_numbers_of_readers_stay_while_read_state_is_not_restored(
+    categories: list[Category], redis: Redis
+) -> None:
+    tracker.mark_read(factories.user(), categories)
+    flush()
+    flush()
+    assert {row.readers for row in ReaderHistory.objects.all()} == {1}
+    lose(redis)
+    flush()
+    assert {row.readers for row in ReaderHistory.objects.all()} == {1}
+
+
 @pytest.mark.one_server("asks the only partition, or begins with one")
 def test_what_did_not_change_is_copied_once(
     categories: list[Category], django_assert_num_queries: Any
@@ -268,6 +387,31 @@ def test_an_erased_user_leaves_the_copies(categories: list[Category], redis: Red
     assert reports.unread(bob, categories) == set()
     numbers = ReaderNumber.objects.values_list("number", flat=True)
     assert 0 not in numbers or 1 not in numbers
+
+
+@pytest.mark.usefixtures("form")
+def test_an_erased_user_whom_a_flush_had_copied_leaves_the_copies_by_the_next_flush(
+    categories: list[Category], redis: Redis
+) -> None:
+    ann, bob = factories.user(), factories.user()
+    flush()
+    tracker.mark_read(ann, categories)
+    tracker.mark_read(bob, categories)
+    subjects = [subject_of(category) for category in categories]
+    copied_before = [next(copies.copies([name], most_bytes=10_000)) for name in subjects]
+    tracker.erase(ann.pk)
+    for portion in copied_before:
+        read_states.store(portion)
+        copies.forget_changes(portion)
+    flush(only_changed=True)
+    assert tracker.erase(ann.pk).copies == 0
+    assert {row.name for row in ReaderNumber.objects.all()} == {
+        name for tag in keys.tags() for name in redis.hkeys(keys.readers(tag)) if name[0] != "!"
+    }
+    lose(redis)
+    flush()
+    assert reports.unread(ann, categories) == {*categories}
+    assert reports.unread(bob, categories) == set()
 
 
 def test_a_category_with_the_key_of_a_deleted_one_is_unread(

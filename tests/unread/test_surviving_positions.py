@@ -1,6 +1,5 @@
 """Read state by positions, after Redis has lost its data."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -14,38 +13,23 @@ from redis import Redis
 from readtrack import renames, reports, tasks, tracker
 from readtrack.conf import conf
 from readtrack.doctor.report import examine
+from readtrack.flush import read_state as keeping
 from readtrack.flush.run import flush
+from readtrack.hits.readers import reader_by_id
 from readtrack.models import PendingPublication, ReadTimes
 from readtrack.sql import read_states, read_times
-from readtrack.store import keys
-from readtrack.store.read_state import copies, times
+from readtrack.store import keys, read_state, scripts
+from readtrack.store.read_state import Publication, copies, times
 from readtrack.subjects import subject_of
 from readtrack.unread import starting
 from tests.site.models import Board, Forum, Reply, Thread
 from tests.support import factories, forum
 from tests.support.interference import dump, restore
 
-pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
-
-
-@pytest.fixture(
-    autouse=True,
-    params=[{}, {"READERS": "ordinal", "PARTITIONS": 16}],
-    ids=["1 partition", "16 partitions"],
-)
-def _forum(request: pytest.FixtureRequest, settings: Settings) -> Iterator[None]:
-    with forum.forum(settings, **request.param):
-        yield
-
-
-@pytest.fixture
-def ann() -> User:
-    return factories.user()
-
-
-@pytest.fixture
-def bob() -> User:
-    return factories.user()
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", "lite"]),
+    pytest.mark.usefixtures("a_forum"),
+]
 
 
 @pytest.fixture
@@ -233,6 +217,26 @@ def test_an_erased_reader_leaves_the_copies(
     assert unread(bob, *threads) == [False] * 3
 
 
+def test_an_erased_reader_whom_a_flush_had_copied_leaves_the_copies_by_the_next_flush(
+    ann: User, bob: User, threads: list[Thread], redis: Redis
+) -> None:
+    flush()
+    tracker.mark_read(ann, threads)
+    tracker.mark_read(bob, threads)
+    copied_before = {tag: [*times.copies(tag, copies.changed(tag).times)] for tag in keys.tags()}
+    tracker.erase(ann.pk)
+    for tag, portions in copied_before.items():
+        for portion in portions:
+            read_times.store(portion)
+            copies.forget_keys(tag, {keys.prefix() + copy.name: copy.changed for copy in portion})
+    flush(only_changed=True)
+    assert tracker.erase(ann.pk).copies == 0
+    lose(redis)
+    flush()
+    assert unread(ann, *threads) == [True] * 3
+    assert unread(bob, *threads) == [False] * 3
+
+
 def test_a_deleted_thread_leaves_the_copies(ann: User, threads: list[Thread], redis: Redis) -> None:
     flush()
     pk = threads[0].pk
@@ -255,6 +259,44 @@ def test_the_copies_of_a_renamed_thread_follow(
     flush()
     assert unread(ann, Thread(pk=9000)) == [True]
     assert not ReadTimes.objects.filter(name__endswith=f":{old}").exists()
+
+
+@pytest.mark.parametrize("is_of_model", [True, False])
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_the_dots_and_marks_of_a_renamed_board_follow(
+    is_of_model: bool, is_lost: bool, ann: User, bob: User, redis: Redis
+) -> None:
+    before, after = ("old.board", "site.board") if is_of_model else ("site.board:7", "site.board:8")
+    old_board = "old.board:8" if is_of_model else before
+    board = Board(pk=8)
+    topics = [Thread.objects.create() for _ in range(20)]
+    read_before, unread_since = topics[:10], topics[10:]
+
+    def publish(threads: list[Thread]) -> None:
+        news = [
+            Publication(subject_of(topic), boards=(old_board, "site.forum:1")) for topic in threads
+        ]
+        scripts.run_all(*read_state.publish(news))
+
+    publish(read_before)
+    forum.mark_all(reader_by_id(ann.pk), board=old_board)
+    publish(unread_since[:1])
+    flush()
+    if is_of_model:
+        renames.rename_model(before, after, pks=[], using=None)
+    else:
+        renames.rename_subject(before, after, using=None)
+    if is_lost:
+        lose(redis)
+    tasks.flush_views()
+    assert unread(ann, *read_before, unread_since[0]) == [False] * 10 + [True]
+    assert unread(bob, *read_before, board, Forum(pk=1)) == [True] * 12
+    assert unread(ann, board) == [True]
+    tracker.mark_read(ann, unread_since)
+    assert unread(ann, board, Forum(pk=1)) == [False, False]
+    for row in ReadTimes.objects.all():
+        assert f"@{old_board}" not in read_times._times(row)
+    assert list(redis.scan_iter(f"*{old_board}")) == []
 
 
 def test_the_copies_of_a_renamed_model_follow() -> None:
@@ -298,6 +340,35 @@ def test_what_did_not_change_is_copied_once(
         assert copies.changed(tag) == ([], [])
 
 
+def test_a_flush_that_has_no_time_leaves_the_latest_changes_to_the_next_ones(
+    ann: User, threads: list[Thread], monkeypatch: pytest.MonkeyPatch, redis: Redis
+) -> None:
+    flush()
+    monkeypatch.setattr(keeping, "COPYING_SECONDS", 0)
+    monkeypatch.setattr(copies, "CHANGES_AT_ONCE", 2)
+    several = [factories.user() for _ in range(5)]
+    for user in several:
+        tracker.mark_read(user, threads)
+    Reply.objects.create(thread=threads[2])
+    tags = {keys.tag(subject_of(thread)) for thread in threads}
+
+    def readers_in_sql() -> int:
+        return (
+            ReadTimes.objects.filter(name__startswith="positions")
+            .exclude(name__startswith="positions:news")
+            .count()
+        )
+
+    for expected in (2, 4, 5):
+        flush(only_changed=True)
+        assert readers_in_sql() == expected * len(tags)
+        assert not PendingPublication.objects.exists()
+    lose(redis)
+    flush()
+    for user in several:
+        assert unread(user, *threads) == [False, False, True]
+
+
 def test_a_change_during_a_copy_is_copied_by_the_next_flush(
     ann: User, threads: list[Thread]
 ) -> None:
@@ -320,10 +391,13 @@ def test_of_two_copies_the_later_times_stay() -> None:
     assert read_times._times(ReadTimes.objects.get()) == {"*": 450, "2": 500}
 
 
-def test_an_archive_forgets_what_is_older_than_read_days(threads: list[Thread]) -> None:
+def test_an_archive_forgets_what_is_older_than_read_days(
+    threads: list[Thread], redis: Redis
+) -> None:
     flush()
     row = ReadTimes.objects.first()
     assert row is not None
+    redis.delete(keys.prefix() + row.name)  # it has expired
     old = timezone.now() - timedelta(days=conf.READ_DAYS + 1)
     ReadTimes.objects.filter(pk=row.pk).update(stored=old)
     flush(must_archive=True)

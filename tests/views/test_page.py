@@ -683,6 +683,27 @@ def test_the_scripts_view_is_judged_as_the_pages_own(settings: Settings, post: P
     assert reports.breakdown(post, "referrer") == {"example.com": 1}
 
 
+@pytest.mark.parametrize(
+    ("address", "campaign"),
+    [
+        ("http://testserver/shared/{pk}/?utm_source=letter&utm_campaign=May", {"letter / may": 1}),
+        ("http://testserver/%73hared/{pk}/?ref=letter", {"letter": 1}),
+        ("http://testserver/shared/{pk}/", {}),
+        ("http://testserver/", {}),  # by the page's Referrer-Policy
+        ("http://testserver/other/?utm_source=letter", {}),  # the browser has gone on
+        ("http://[", {}),
+        ("", {}),
+    ],
+)
+def test_the_scripts_view_has_the_campaign_of_the_pages_address(
+    settings: Settings, post: Post, address: str, campaign: dict[str, int]
+) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["campaign"]}
+    page = factories.browser().get(f"/shared/{post.pk}/")
+    tell(factories.browser(), token(page), Referer=address.format(pk=post.pk), **OWN)
+    assert (views(post), reports.breakdown(post, "campaign")) == (1, campaign)
+
+
 def test_script_hits_leave_the_limit_to_the_pages(settings: Settings) -> None:
     settings.READTRACK = {"RATE": (5, 10)}
     posts = [factories.post(category=factories.category()) for _ in range(7)]

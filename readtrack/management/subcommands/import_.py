@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from readtrack.doctor.wording import counted
-from readtrack.imports import ledger, lines, tables, weblog
+from readtrack.imports import ledger, lines, reads, tables, weblog
 from readtrack.management.subcommands.base import Subcommand, progress_bar
 
 REASONS = 20  # the most frequent reasons for lines that did not count, which are printed
@@ -43,13 +43,14 @@ class Import(Subcommand):
 
     name = "import"
     help = """\
-Takes over views from a web server's logs, or from django-hitcount.
+Takes over views from a web server's logs or from django-hitcount, and what users have read from any table.
 
   manage.py readtrack import access.log access.log.*.gz --dry-run  # says what would count, and why not
   manage.py readtrack import access.log access.log.*.gz --until 2026-11-01
   manage.py readtrack import --from hitcount
   manage.py readtrack import --reads forum.ReadMark --user user --category forum
   manage.py readtrack import --reads forum.TopicRead --category topic --read-until read_on --published last_post_on
+  manage.py readtrack import --reads auth.User --user id --all forum.Topic --read-until date_joined
 
 Hits in a log count by the rules of live hits: robots, rate, reloads within the window, by the times of the log.
 The URLconf and its DetailViews tell which object a path shows; READTRACK["IMPORT_VIEWS"] adds other views. A log
@@ -61,6 +62,8 @@ because counts only rise. If too much counted, set the model to zero by `readtra
 what was counted live, and import with --again.
 Standard input is not read. Give --until the moment when readtrack went live, because what came after it is counted
 already. --field is for JSON other than that of nginx, Caddy and Traefik.
+A table of reads with times (--read-until) is for models with positions. --category may then be a generic foreign key;
+a row without an object stands for everything of its model. Each import of a table may be repeated.
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -85,20 +88,28 @@ already. --field is for JSON other than that of nginx, Caddy and Traefik.
             dest="category_field",
             default="category",
             metavar="KEY",
-            help="its key to categories",
+            help="its key to categories, which may be a generic one if there are times",
+        )
+        parser.add_argument(
+            "--all",
+            dest="all_of",
+            default="",
+            metavar="APP.MODEL",
+            help="each of its rows stands for everything of this model, not for a category",
         )
         parser.add_argument(
             "--read-until",
             dest="read_until",
             default="",
             metavar="FIELD",
-            help="its time up to which the category is read: for positions",
+            help="its time up to which the category is read, for positions",
         )
         parser.add_argument(
             "--published",
-            default="",
+            action="append",
+            default=[],
             metavar="FIELD",
-            help="the time of the last post, of a category: for positions",
+            help="a category's time of its last post, for positions; if repeated, the first that has a value",
         )
         parser.add_argument(
             "--format",
@@ -186,10 +197,11 @@ def _report(*, dry_run: bool, verbosity: int, options: dict[str, Any]) -> ledger
                 using=options["database"], dry_run=dry_run, progress=bar.update
             )
         if options["reads"]:
-            return tables.take_reads(
+            return reads.take_reads(
                 options["reads"],
                 user=options["user_field"],
                 category=options["category_field"],
+                all_of=options["all_of"],
                 read_until=options["read_until"],
                 published=options["published"],
                 dry_run=dry_run,

@@ -1,6 +1,6 @@
--- Erases one visitor from sets, or one reader from bitmaps or from strings of 4 bytes a reader.
+-- Erases one visitor from sets or bitmaps.
 -- Guarantees: no key grows, and keys of another type stay as they are.
--- KEYS: any. ARGV: 'member', 'bit' or 'slot'; the member, or the reader's number; '1' to change nothing.
+-- KEYS: any. ARGV: 'member' or 'bit'; the member, or the reader's number; '1' to change nothing.
 -- Returns: number of keys changed, or that would be changed
 local kind, who, is_dry_run = ARGV[1], ARGV[2], ARGV[3] == '1'
 local changed = 0
@@ -15,13 +15,6 @@ end
 function erase.bit(key)
   local is_known = who / 8 < redis.call('STRLEN', key) and redis.call('GETBIT', key, who) == 1
   return is_known and (is_dry_run or redis.call('SETBIT', key, who, 0))
-end
-
-function erase.slot(key)
-  if 4 * (who + 1) >= redis.call('STRLEN', key) then return false end
-  local slot = '#' .. who + 1
-  local is_known = redis.call('BITFIELD', key, 'GET', 'u32', slot)[1] > 0
-  return is_known and (is_dry_run or redis.call('BITFIELD', key, 'SET', 'u32', slot, 0))
 end
 
 for _, key in ipairs(KEYS) do

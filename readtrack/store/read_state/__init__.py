@@ -21,11 +21,21 @@ from readtrack.store.read_state.forms import (
     Strategy,
 )
 from readtrack.store.read_state.ordinals import field
-from readtrack.store.read_state.positions import Boards, NewsOfReader, Positions, kept_for
+from readtrack.store.read_state.positions import ALL, Boards, NewsOfReader, Positions, kept_for
 from readtrack.store.scripts import Call
 
-__all__ = ["ROWS", "STRATEGIES", "Boards", "NewsOfReader", "PageTime", "Positions", "Publication"]
+__all__ = [
+    "ALL",
+    "ROWS",
+    "STRATEGIES",
+    "Boards",
+    "NewsOfReader",
+    "PageTime",
+    "Positions",
+    "Publication",
+]
 __all__ += ["Strategy", "begin", "count_readers", "field", "fill", "forget", "has_positions"]
+__all__ += ["have_begun"]
 __all__ += ["kept_for", "known_since", "knows_readers", "last_published", "marks", "not_begun"]
 __all__ += ["number", "positions_of", "publish", "remove", "strategy_of", "take_over", "unpublish"]
 __all__ += ["unread"]
@@ -210,9 +220,16 @@ def not_begun(tags: Sequence[str]) -> list[str]:
     Until then there are no dots, nothing is marked read, and publications wait in the outbox.
     Raises redis.RedisError.
     """
-    calls = [Call("EXISTS", [keys.reads_began(tag)], (), bool) for tag in tags]
-    answers = scripts.run_all(*calls, patient=True)
+    answers = scripts.run_all(*have_begun(tags), patient=True)
     return [tag for tag, has_begun in zip(tags, answers, strict=True) if not has_begun]
+
+
+def have_begun(tags: Sequence[str]) -> list[Call[bool]]:
+    """Returns calls that read whether the Redis of each partition has begun.
+
+    The result is True if its server of a cluster is silent.
+    """
+    return [Call("EXISTS", [keys.reads_began(tag)], (), bool, absent=True) for tag in tags]
 
 
 def remove(subject: str) -> bool:

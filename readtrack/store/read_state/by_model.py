@@ -1,6 +1,6 @@
 """The form of read state of each category, by its model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from readtrack.conf import cached_setting, conf
 from readtrack.registry import registry
@@ -25,6 +25,12 @@ def strategy_of(subject: str) -> Strategy:
         if form is not None:
             return form
     return STRATEGIES.get(conf.READ_STATE, DEFAULT)  # a check names an unknown one
+
+
+def threads_in(label: str) -> Sequence[Positions]:
+    """Returns the forms of the threads that are in boards of the model with that label."""
+    form = forms_by_label().get(label)
+    return form.threads if isinstance(form, Boards) else ()
 
 
 @cached_setting()

@@ -5,7 +5,7 @@ has may belong to several partitions after their number or the name of the threa
 Two of a name become one by the later time, so that anything may be carried a second time.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from readtrack.store import keys, scripts
@@ -37,7 +37,7 @@ def carry(
         return []
     if row is keys.thread_news:
         new_name = keys.thread_news(renamed(parts["subject"]))
-        _add(new_name, {renamed_member(member, renamed): time for member, time in members})
+        _add(new_name, renamed_times(dict(members), renamed))
         copies.mark_keys_changed([new_name])
         return [new_name]
     label = renamed(parts["model"])
@@ -58,7 +58,7 @@ def _carry_positions(
     content: list[tuple[str, int]] = scripts.run(
         Call("HGETALL", [name], (), _pairs_of_hash), patient=True
     )
-    times = {renamed_member(field, renamed): time for field, time in content}
+    times = renamed_times(dict(content), renamed)
     label = renamed(parts["model"])
     calls = []
     for tag, fields in tags_of(label, times).items():
@@ -74,6 +74,27 @@ def _pairs_of_hash(answer: Any) -> list[tuple[str, int]]:
     if isinstance(answer, dict):
         return [(field.decode(), int(number)) for field, number in answer.items()]
     return scripts.pairs(answer)
+
+
+def rename_boards(key_names: Sequence[str], before: str, after: str) -> int:
+    """Renames a board, or the boards of a model, in keys of readers and of threads.
+
+    Returns the number of keys that had the name `before`. Raises redis.RedisError.
+    """
+    calls = []
+    for portion in scripts.parted(key_names, tag_of=keys.tag_in):
+        names = [keys.reads_changed(keys.tag_in(portion[0])), *portion]
+        calls.append(Call("rename_boards", names, (before, after), int))
+    return sum(scripts.run_all(*calls, patient=True))
+
+
+def renamed_times(times: Mapping[str, int], renamed: Callable[[str], str]) -> dict[str, int]:
+    """Returns the times with the new names of their members. Of two of one name the later stays."""
+    new_times: dict[str, int] = {}
+    for member, time in times.items():
+        new_member = renamed_member(member, renamed)
+        new_times[new_member] = max(time, new_times.get(new_member, 0))
+    return new_times
 
 
 def renamed_member(member: str, renamed: Callable[[str], str]) -> str:

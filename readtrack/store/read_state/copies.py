@@ -7,6 +7,7 @@ copies may overlap, repeat, be late and be lost.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple
 
 from readtrack.store import clock, keys, scanning, scripts
@@ -16,6 +17,7 @@ from readtrack.store.read_state.by_model import STRATEGIES, strategy_of
 from readtrack.store.read_state.forms import ROWS
 from readtrack.store.scripts import Call
 
+CHANGES_AT_ONCE = 100
 BYTES_AT_ONCE = 8_000_000  # of states in one answer of Redis, or in one statement of SQL
 
 
@@ -45,35 +47,48 @@ FAMILIES_BY_ORDINAL = frozenset(family_of(form.by_ordinal) for form in STRATEGIE
 
 
 class Changed(NamedTuple):
-    """What changed in a partition since SQL got a copy."""
+    """Some of what changed in a partition since SQL got a copy, the oldest changes first."""
 
     subjects: list[str]  # of categories
     times: list[str]  # names of keys of positions
 
+    @property
+    def number(self) -> int:
+        """The number of the changes."""
+        return len(self.subjects) + len(self.times)
 
-def changed(tag: str) -> Changed:
-    """Returns what changed in the partition since SQL got a copy.
 
-    Forgets the changes of states that are not in use, by READ_STATE and READERS. Raises
-    redis.RedisError.
+def changed(tag: str, *, after: int = 0) -> Changed:
+    """Returns the oldest CHANGES_AT_ONCE changes in the partition of which SQL has no copy, after
+    that number of changes.
+
+    The result is empty if there are no more. Forgets the changes of states that are not in use, by
+    READ_STATE and READERS. Raises redis.RedisError.
     """
-    key_names = scripts.run(
-        Call("ZRANGE", [keys.reads_changed(tag)], (0, -1), scripts.names), patient=True
-    )
-    subjects: dict[str, None] = {}
-    times_in_use = []
+    while True:
+        places = (after, after + CHANGES_AT_ONCE - 1)
+        call = Call("ZRANGE", [keys.reads_changed(tag)], places, scripts.names)
+        key_names = scripts.run(call, patient=True)
+        changes, unused = _divided(key_names)
+        if unused:
+            scripts.run(Call("ZREM", [keys.reads_changed(tag)], unused, int), patient=True)
+        if changes.number or not key_names:
+            return changes
+
+
+def _divided(key_names: Sequence[str]) -> tuple[Changed, list[str]]:
+    """Returns the changes of these keys, and the names of those keys that are not in use."""
+    changes = Changed([], [])
     unused = []
     for name in key_names:
         row, parts = keys.parse(name)
         if times.is_used(row, parts):
-            times_in_use.append(name)
+            changes.times.append(name)
         elif row in ROWS and row is strategy_of(parts["subject"]).key():
-            subjects[parts["subject"]] = None
+            changes.subjects.append(parts["subject"])
         else:
             unused.append(name)
-    for portion in scripts.sliced(unused):
-        scripts.run(Call("ZREM", [keys.reads_changed(tag)], portion, int), patient=True)
-    return Changed([*subjects], times_in_use)
+    return changes, unused
 
 
 class Changes(NamedTuple):
@@ -185,9 +200,9 @@ def mark_all_changed(tag: str) -> None:
         mark_changed(subjects)
     mark_all_times_changed(tag)
     numbers = client.hscan_iter(keys.readers(tag), count=scripts.SLICE)
-    for portion in scripts.sliced([*numbers]):
+    while portion := dict(islice(numbers, scripts.SLICE)):
         with suppress(OutOfMemoryError):
-            client.zadd(keys.readers_new(tag), {name: int(number) for name, number in portion})
+            client.zadd(keys.readers_new(tag), {name: int(portion[name]) for name in portion})
 
 
 def mark_all_times_changed(tag: str) -> None:
@@ -243,14 +258,13 @@ def _remove_unless_begun(tag: str, key_names: Sequence[str]) -> None:
 
 
 def new_readers(tag: str) -> dict[str, int]:
-    """Returns the ordinals of readers that SQL does not know yet, by their names in Redis.
+    """Returns the ordinals of some readers that SQL does not know yet, by their names in Redis.
 
-    Raises redis.RedisError.
+    The lowest ordinals come first. Raises redis.RedisError.
     """
-    answer = scripts.run(
-        Call("ZRANGE", [keys.readers_new(tag)], (0, -1, "WITHSCORES"), scripts.pairs), patient=True
-    )
-    return dict(answer)
+    places = (0, scripts.SLICE - 1, "WITHSCORES")
+    call = Call[Any]("ZRANGE", [keys.readers_new(tag)], places, scripts.pairs)
+    return dict(scripts.run(call, patient=True))
 
 
 def forget_new_readers(tag: str, names: Sequence[str]) -> None:
@@ -260,16 +274,14 @@ def forget_new_readers(tag: str, names: Sequence[str]) -> None:
 
 
 def restore_readers(tag: str, numbers: Sequence[tuple[str, int]], *, following: int) -> bool:
-    """Gives Redis the ordinals of readers, by name. The next new reader gets `following` at least.
+    """Gives Redis the ordinals of up to SLICE readers, by name. The next new reader gets
+    `following` at least.
 
     Returns False if the Redis of the partition has begun, so that nothing was changed. Raises
     redis.RedisError.
     """
     key_names = [keys.reads_began(tag), keys.readers_next(tag), keys.readers(tag)]
-    for portion in scripts.sliced(numbers) or [()]:
-        arguments: list[str | int] = [following]
-        for name, number in portion:
-            arguments += [name, number]
-        if scripts.run(Call("restore_readers", key_names, arguments, int), patient=True) < 0:
-            return False
-    return True
+    arguments: list[str | int] = [following]
+    for name, number in numbers:
+        arguments += [name, number]
+    return scripts.run(Call("restore_readers", key_names, arguments, int), patient=True) >= 0

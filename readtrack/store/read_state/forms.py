@@ -64,7 +64,7 @@ class Strategy:
     most_counted: int | None = None  # a higher number only says that there are more than that
     keeps_posts = False  # knows which posts are new
     knows_readers = True  # can count the readers of a category
-    erases = ""  # the method by which erase.lua removes a reader from a key of this form
+    erases = ""  # the method by which erase_read_state.lua removes a reader from a key of this form
     by_id: keys.Key  # the row of read state whose positions are user ids
     # The row of read state whose positions are ordinals. It has other keys, because a bit at the
     # same position belongs to another reader.
@@ -197,7 +197,8 @@ class Strategy:
         return []
 
     def fill(self, subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
-        """Marks the categories read for all readers up to the position `highest`.
+        """Marks the categories read for all readers up to the position `highest`. Only a form that
+        keeps read state by category has such positions.
 
         Categories that were published to since `as_of` (µs) stay as they are. The result is the
         number of categories that were marked.

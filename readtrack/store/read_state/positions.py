@@ -152,10 +152,6 @@ class Positions(Strategy):
     def unpublish(self, subjects: Sequence[str], *, post: str, token_start: str) -> list[Call[int]]:
         return [Call("ZREM", [keys.thread_news(subject)], (post,), int) for subject in subjects]
 
-    def fill(self, subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
-        """Not used: `start` marks all threads at once."""
-        raise NotImplementedError
-
     def start(self, *, as_of: int) -> list[Call[Any]]:
         """Returns calls that mark all threads read for everybody up to that time (µs), in order."""
         calls: list[Call[Any]] = []
@@ -199,17 +195,23 @@ class Positions(Strategy):
             calls.append(raised(self.positions_key(reader, tag), fields, tag=tag))
         return calls
 
-    def enter(self, subject: str, *, published: int, boards: Sequence[str]) -> list[Call[int]]:
-        """Returns calls that enter a thread that was published to at that time (µs), in this order.
+    def raise_all(self, reader: Reader, time: int) -> list[Call[int]]:
+        """Returns calls that raise the reader's position for all threads to that time (µs)."""
+        return [
+            raised(self.positions_key(reader, tag), {ALL: time}, tag=tag) for tag in keys.tags()
+        ]
 
-        The post is not known. To enter it again changes nothing.
+    def enter(self, subject: str, *, published: int, now: int) -> list[Call[int]]:
+        """Returns calls that enter a thread whose last post is of that time (µs), in this order.
+
+        The post is not known. A time in the future is taken for `now`, or nobody could read the
+        thread before that time. To enter it again changes nothing.
         """
         news = keys.thread_news(subject)
         member = f"{UNKNOWN}{published} 1"
         return [
-            Call("ZADD", [news], ("GT", published, member)),
+            Call("ZADD", [news], ("NX", min(published, now), member)),
             Call("EXPIRE", [news], (lifetime(),)),
-            self.place(subject, boards),
         ]
 
     def news_of(self, reader: Reader, subject: str) -> Call[NewsOfReader]:

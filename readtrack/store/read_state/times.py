@@ -39,6 +39,11 @@ class TimesCopy(NamedTuple):
     changed: str = ""  # when the key changed (µs), "" if SQL has it already
 
     @property
+    def is_gone(self) -> bool:
+        """True if the key was removed since SQL got a copy."""
+        return not self.times and bool(self.changed)
+
+    @property
     def last(self) -> int:
         """The latest of the times, 0 for none."""
         return max(self.times.values(), default=0)

@@ -1,0 +1,275 @@
+"""Sources: hosts, channels and campaigns out of a request, whatever the request sends."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from django.core import checks
+from django.http import HttpRequest
+from django.test import RequestFactory
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest_django import Settings
+
+from readtrack import reports
+from readtrack.hits import dimensions, sources
+from tests.support import factories
+
+DIMENSIONS = ["referrer", "channel", "campaign"]
+
+HOSTS = {
+    "search": [
+        "www.google.com",
+        "google.de",
+        "www.google.co.uk",
+        "www.google.com.br",
+        "news.google.com",
+        "com.google.android.googlequicksearchbox",
+        "www.bing.com",
+        "duckduckgo.com",
+        "html.duckduckgo.com",
+        "r.search.yahoo.com",
+        "search.yahoo.co.jp",
+        "yandex.ru",
+        "ya.ru",
+        "www.baidu.com",
+        "search.brave.com",
+        "www.ecosia.org",
+    ],
+    "social": [
+        "l.facebook.com",
+        "m.facebook.com",
+        "t.co",
+        "x.com",
+        "out.reddit.com",
+        "www.linkedin.com",
+        "de.pinterest.com",
+        "pinterest.co.uk",
+        "news.ycombinator.com",
+        "org.telegram.messenger",
+        "mastodon.social",
+        "go.bsky.app",
+    ],
+    "mail": [
+        "mail.google.com",
+        "com.google.android.gm",
+        "outlook.live.com",
+        "eur01.safelinks.protection.outlook.com",
+        "mail.yahoo.com",
+        "mail.yahoo.co.jp",
+        "deref-gmx.net",
+        "webmail.example.org",
+        "mail2.company.example",
+    ],
+    "assistants": [
+        "chatgpt.com",
+        "chat.openai.com",
+        "www.perplexity.ai",
+        "gemini.google.com",
+        "claude.ai",
+        "copilot.microsoft.com",
+        "chat.mistral.ai",
+        "edgeservices.bing.com",
+        "duck.ai",
+        "com.openai.chatgpt",
+    ],
+    "sites": [
+        "news.example",
+        "docs.google.com",
+        "translate.google.com",
+        "google.evil.example",
+        "notgoogle.com",
+        "google",
+        "com",
+        "mail.ru",
+        "xx.com",
+        "t.com",
+        "192.0.2.1",
+        "a" * 300,
+        "." * 300,
+        "google.com." * 30 + "evil.example",
+    ],
+}
+
+
+def request(path: str = "/", *, host: str = "testserver", referrer: str = "") -> HttpRequest:
+    headers = {"Host": host}
+    if referrer:
+        headers["Referer"] = referrer
+    return RequestFactory(headers=headers).get(path)
+
+
+@pytest.mark.parametrize(
+    ("channel", "host"), [(channel, host) for channel, hosts in HOSTS.items() for host in hosts]
+)
+def test_a_host_has_a_channel(channel: str, host: str) -> None:
+    assert sources.channel_of_host(host) == channel
+    assert sources.channel(request(referrer=f"https://{host}/a?b=c")) == channel
+
+
+def test_every_channel_of_the_list_is_known_and_no_host_is_in_two() -> None:
+    assert set(sources.CHANNELS_BY_HOST.values()) <= set(sources.CHANNELS)
+    text = (Path(sources.__file__).parent / "sources.ini").read_text(encoding="utf-8")
+    hosts = [word for line in text.splitlines() if line.startswith(" ") for word in line.split()]
+    assert sorted(hosts) == sorted(sources.CHANNELS_BY_HOST)
+    assert all(host == host.lower() for host in hosts)
+
+
+@pytest.mark.parametrize(
+    ("host", "referrer", "options", "expected"),
+    [
+        ("example.com", "https://example.com/a/", {}, "internal"),
+        ("www.example.com", "https://example.com/", {}, "internal"),
+        ("example.com", "http://www.example.com/", {}, "internal"),
+        ("example.com:8000", "http://WWW.example.com:9000/", {}, "internal"),
+        ("example.com", "https://shop.example.com/", {}, "shop.example.com"),
+        ("example.com", "https://notexample.com/", {}, "notexample.com"),
+        (
+            "example.com",
+            "https://shop.example.com/",
+            {"OWN_HOSTS": ["Shop.example.com"]},
+            "internal",
+        ),
+        ("example.com", "https://a.shop.example/", {"OWN_HOSTS": [".shop.example"]}, "internal"),
+        ("example.com", "https://shop.example/", {"OWN_HOSTS": [".shop.example"]}, "internal"),
+        (
+            "example.com",
+            "https://myshop.example/",
+            {"OWN_HOSTS": [".shop.example"]},
+            "myshop.example",
+        ),
+        ("example.com", "https://m.example.com/", {"COOKIE_DOMAIN": "example.com"}, "internal"),
+        ("example.com", "https://m.example.com/", {"COOKIE_DOMAIN": ".example.com"}, "internal"),
+        ("example.com", "https://t.co/", {"COOKIE_DOMAIN": "example.com"}, "t.co"),
+    ],
+)
+def test_pages_of_own_hosts_are_internal(
+    settings: Settings, host: str, referrer: str, options: dict[str, Any], expected: str
+) -> None:
+    settings.ALLOWED_HOSTS = [".example.com"]
+    settings.READTRACK = options
+    page = request(host=host, referrer=referrer)
+    assert sources.referrer(page) == expected
+    assert (sources.channel(page) == "internal") is (expected == "internal")
+
+
+@pytest.mark.parametrize(
+    ("host", "is_wrong"),
+    [
+        ("shop.example.com", False),
+        (".example.com", False),
+        ("xn--bcher-kva.example", False),
+        ("localhost", False),
+        ("https://shop.example.com", True),
+        ("shop.example.com:8000", True),
+        ("shop.example.com/", True),
+        ("*", True),
+        ("", True),
+    ],
+)
+@pytest.mark.django_db
+def test_a_check_refuses_what_is_no_host(settings: Settings, host: str, *, is_wrong: bool) -> None:
+    settings.READTRACK = {"OWN_HOSTS": [host]}
+    found = [check.id for check in checks.run_checks() if check.id == "readtrack.E063"]
+    assert bool(found) is is_wrong
+
+
+@pytest.mark.parametrize(
+    ("query", "campaign"),
+    [
+        (
+            "utm_source=newsletter&utm_medium=email&utm_campaign=spring",
+            "newsletter / email / spring",
+        ),
+        ("utm_campaign=Spring&page=2&utm_source=Newsletter", "newsletter / spring"),
+        ("ref=producthunt", "producthunt"),
+        ("ref=other&utm_source=newsletter", "newsletter"),
+        ("utm_campaign=a%20b%0d%0ac", "a b c"),
+        ("utm_campaign=%C3%BCber", "über"),
+        ("utm_campaign=%ff%00%e2%80%ae", "\N{REPLACEMENT CHARACTER}"),
+        (
+            "utm_source=linkedin_company_page_de&utm_medium=organic_social_x&utm_campaign="
+            + "x" * 90,
+            "linkedin_company_pag / organic_soci / " + "x" * 26,
+        ),
+        ("utm_source=&utm_campaign=", ""),
+        ("page=2", ""),
+        ("href=1", ""),
+        ("", ""),
+        ("a&" * 5_000 + "utm_source=late", ""),
+    ],
+)
+def test_a_campaign_is_named_by_the_pages_address(
+    settings: Settings, query: str, campaign: str
+) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["campaign"]}
+    values = dict(dimensions.values(request(f"/?{query}")))
+    assert values.get("campaign", "") == campaign
+
+
+@pytest.mark.parametrize(
+    ("query", "referrer", "channel"),
+    [
+        ("utm_source=newsletter&utm_campaign=1", "", "mail"),
+        ("utm_source=weekly&utm_medium=E-Mail", "", "mail"),
+        ("utm_medium=email", "https://intranet.example/", "mail"),
+        ("utm_source=chatgpt.com", "", "assistants"),
+        ("utm_source=Facebook&utm_medium=cpc", "", "social"),
+        ("utm_source=google&utm_medium=cpc", "", "search"),
+        ("ref=twitter", "", "social"),
+        ("utm_source=partner&utm_medium=social", "", "social"),
+        ("utm_source=partner&utm_medium=banner", "", "direct"),
+        ("utm_source=partner", "https://partner.example/", "sites"),
+        # What the browser says comes first.
+        ("utm_medium=email", "https://www.google.com/", "search"),
+        ("utm_medium=email", "https://testserver/", "internal"),
+        ("", "", "direct"),
+        ("", "nonsense", ""),
+        ("", "http://[", ""),
+    ],
+)
+def test_a_campaign_tells_the_channel_where_the_referrer_does_not(
+    query: str, referrer: str, channel: str
+) -> None:
+    assert sources.channel(request(f"/?{query}", referrer=referrer)) == channel
+
+
+@given(query=st.text(max_size=300), referrer=st.text(max_size=300))
+def test_any_address_and_referrer_become_short_values(query: str, referrer: str) -> None:
+    page = request()
+    page.META["QUERY_STRING"] = f"utm_source={query}&utm_campaign={quote(query, errors='replace')}"
+    page.META["HTTP_REFERER"] = f"https://{referrer}"
+    assert sources.channel(page) in {*sources.CHANNELS, ""}
+    assert len(sources.referrer(page)) <= 253
+    assert len(sources.tags_of(page).source) <= 20
+
+
+@pytest.mark.django_db
+def test_views_are_broken_down_by_channel_and_campaign(settings: Settings) -> None:
+    settings.READTRACK = {"DIMENSIONS": DIMENSIONS}
+    post = factories.post()
+    path = f"/posts/{post.pk}/"
+    first, second, third = (factories.browser(REMOTE_ADDR=f"192.0.2.{n}") for n in range(3))
+    first.get(f"{path}?utm_source=newsletter&utm_medium=email")
+    second.get(path, headers={"Referer": "https://www.perplexity.ai/"})
+    third.get(path, headers={"Referer": "https://news.example/"})
+    assert reports.breakdown(post, "channel") == {"mail": 1, "assistants": 1, "sites": 1}
+    assert reports.breakdown(post, "campaign") == {"newsletter / email": 1}
+    assert reports.breakdown(post, "referrer") == {
+        "direct": 1,
+        "www.perplexity.ai": 1,
+        "news.example": 1,
+    }
+
+
+@pytest.mark.django_db
+def test_made_up_campaigns_take_no_more_than_their_share(settings: Settings) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["campaign"], "RATE": (0, 10)}
+    post = factories.post()
+    for number in range(70):
+        browser = factories.browser(REMOTE_ADDR=f"192.0.2.{number}")
+        browser.get(f"/posts/{post.pk}/?utm_campaign={number}{'x' * 3_000}")
+    counts = reports.breakdown(post, "campaign")
+    assert (len(counts), sum(counts.values())) == (50, 70)
+    assert max(map(len, counts)) == dimensions.LENGTH
