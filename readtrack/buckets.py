@@ -46,6 +46,27 @@ def day_buckets(count: int, *, until: datetime) -> list[str]:
     return [day_bucket(until - DAY * back) for back in range(count - 1, -1, -1)]
 
 
+def local_day(hour: int) -> date:
+    """Returns the day of TIME_ZONE in which the hour (since 1970) begins.
+
+    In a zone with half hours, an hour that is in two days belongs to the earlier one, as it does
+    in history.
+    """
+    return hour_start(hour).astimezone(get_default_timezone()).date()
+
+
+def local_days(since: datetime, until: datetime) -> list[date]:
+    """Returns the days of TIME_ZONE from that of `since` to that of `until`, oldest first."""
+    first = local_day(hour_index(since))
+    last = local_day(hour_index(until))
+    return [first + DAY * number for number in range((last - first).days + 1)]
+
+
+def local_day_bucket(at: datetime) -> str:
+    """Returns `20261120`, the day of TIME_ZONE in which the hour of `at` begins."""
+    return f"{local_day(hour_index(at)):%Y%m%d}"
+
+
 def minute_buckets(count: int, *, until: datetime) -> list[str]:
     """Returns the last `count` minutes, oldest first, the running one last."""
     last = until.replace(second=0, microsecond=0)

@@ -51,7 +51,6 @@ class Conf:
 
     # Unique visitors
     UNIQUE: str = "hll"  # strategy: hll, set, daily, bitmap or none; a model's unique_strategy comes first
-    UNIQUE_DAYS: int = 0  # days for which visitors of the last days are kept, such as 35; 0 keeps none
 
     # Funnels and breakdowns
     FUNNEL: Sequence[str] = ("view", "click", "convert")  # stages in their order; the first stage is a view

@@ -19,18 +19,25 @@ Hashes = Mapping[tuple[str, str], Counter[str]]
 
 
 class Counts(NamedTuple):
-    """Views, new visitors and reads."""
+    """Views and reads."""
 
     views: int = 0
-    visitors: int = 0
     reads: int = 0
+
+
+class People(NamedTuple):
+    """The different visitors; None where they are not known, as without Redis."""
+
+    total: int | None = None  # of the whole scope in the period
+    before: int | None = None  # in the period before; None as well if it is not compared
+    by_point: Sequence[int | None] = ()  # empty if points are hours, or not known
+    by_subject: Mapping[str, int | None] = {}  # of objects that a table shows, in the period
 
 
 class GainedByPoint(NamedTuple):
     """The numbers that an object gained in each point. The keys are indexes of `Bounds.first_hours`."""
 
     views: Mapping[int, int]
-    visitors: Mapping[int, int]
     reads: Mapping[int, int]
 
 
@@ -53,7 +60,7 @@ class ChartData:
     total_before: Counts | None  # None if the periods are not compared
     is_before_whole: bool  # False if history began later than the period before
     total: Counts
-    is_summed: bool  # False until a full flush has added up visitors and reads
+    is_summed: bool  # False until a full flush has added up the reads
     known_until: datetime  # later points are not known while Redis does not answer
     notes: Mapping[date, str]  # editors' notes in the period, first day first
     last_flush: FlushRun | None
@@ -100,6 +107,7 @@ class DashboardData:
     skips: Sequence[Counter[Any]]  # refused hits by reason, one counter an hour, latest hour first
     trending: Sequence[tuple[str, int]]  # subjects, and their views of the last hour
     entries: Sequence[Entry]  # best first
+    people: People  # the different visitors
     hashes: Hashes  # of all time
     gains: PeriodHashes  # what breakdowns and funnels show; of all time without `has_gains`
     stages: PeriodStages  # of the funnel, by the gains

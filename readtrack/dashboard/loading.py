@@ -23,15 +23,18 @@ from readtrack.dashboard.data import (
     Entry,
     GainedByPoint,
     Hashes,
+    People,
     PeriodHashes,
     PeriodStages,
     SectionReaders,
 )
 from readtrack.dashboard.objects import CANDIDATES, MOST, Objects, Order, PeriodViews
-from readtrack.dashboard.scope import MOMENT, Scope
+from readtrack.dashboard.people import PeopleCalls, PeopleQuestion, days_of
+from readtrack.dashboard.scope import Scope
 from readtrack.reports import funnels
 from readtrack.reports.hashes import hashes as merged_hashes
 from readtrack.reports.page_state import page_state
+from readtrack.reports.people import visitors_in
 from readtrack.reports.time_series import merged
 from readtrack.sql import (
     breakdown_history,
@@ -43,10 +46,12 @@ from readtrack.sql import (
 )
 from readtrack.store import counters, keys, read_state, scripts, skips, trending, uniques
 from readtrack.store.circuit import fail_open
-from readtrack.subjects import enters_funnel, label_of, subject_column
+from readtrack.store.effects import counts_days
+from readtrack.subjects import enters_funnel, label_in, label_of, subject_column
 
 SKIP_HOURS = 48  # for which Redis keeps skips
 RECENT_MINUTES = 5
+MORE_ROWS = 3  # objects whose visitors are read beside those that a table has rows for
 ACCOUNTS_AGE = 300  # seconds for which the number of accounts is kept
 #: Tables of objects in another order than by views; the first table of a tab decides.
 ORDERS: Mapping[str, Order] = {"grew-most": "growth", "really-read": "reads", "funnel": "reads"}
@@ -224,7 +229,6 @@ class LiveCounts:
     stored: Mapping[str, int]  # SQL's views by subject
     views: Mapping[str, int]  # the live views by subject
     hashes: Mapping[counters.Name, counters.Hash]
-    other_results: list[Any]  # of the other calls that went along
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,15 +236,13 @@ class ModelColumns:
     """The names under which history has the numbers of whole models."""
 
     views: list[str]  # one for each model and partition
-    visitors: list[str]  # one for each model
     reads: list[str]  # one for each model
 
     @classmethod
     def of(cls, objects: Objects) -> "ModelColumns":
         """Returns the names of the models of the objects."""
-        visitors = [history.of_visitors(label) for label in objects.labels]
         reads = [history.of_reads(label) for label in objects.labels]
-        return cls(objects.model_columns, visitors, reads)
+        return cls(objects.model_columns, reads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,8 +291,14 @@ def load(
         objects.choose(subject for subject, _ in trending_now)
 
     steps = _steps(needs, objects, bounds=bounds)
+    shown = _shown_with_visitors(needs, objects, bounds=bounds, steps=steps, row_limit=row_limit)
+    question = PeopleQuestion.of(scope_with_start, objects, shown=shown, has_chart=needs.has_chart)
+    saved = runs.NOTHING_SAVED
+    if needs.has_chart or shown:
+        saved = _saved(scope_with_start, question)
+    people_calls = question.calls(saved.days)
     union_calls = _union_calls(scope, answers)
-    counts = _live_counts(needs, objects, other_calls=union_calls)
+    counts = _live_counts(needs, objects, other_calls=[*union_calls, *people_calls.all])
     hashes = _hashes(needs, objects, counts=counts)
     gains = _gains(needs, objects, hashes=hashes)
     entries = _entries(needs, objects, bounds=bounds, steps=steps, counts=counts)
@@ -305,7 +313,7 @@ def load(
             entries=entries,
             answers=answers,
         )
-        chart = _chart(numbers, has_notes=has_notes)
+        chart = _chart(numbers, saved, has_notes=has_notes)
     sections: list[SectionReaders] = []
     if "sections" in tables:
         sections = _sections(scope, is_whole=answers.is_whole)
@@ -329,10 +337,11 @@ def load(
         skips=next(filter(None, answers.skips), []),
         trending=trending_now,
         entries=entries,
+        people=_people(people_calls, needs, entries, row_limit=row_limit),
         hashes=hashes,
         gains=gains,
         stages=_stages(needs, objects, bounds=bounds, gains=gains, steps=steps, counts=counts),
-        recent=_recent(answers, union_calls, counts=counts) if "now" in tables else None,
+        recent=_recent(answers, union_calls) if "now" in tables else None,
         chart=chart,
         sections=sections,
         accounts=accounts,
@@ -385,7 +394,7 @@ def _model_sums(needs: Needs, *, columns: ModelColumns, bounds: Bounds) -> dict[
     They are those at the bounds of the points, and those of each of the last hours, to which
     Redis's counters are added hour by hour.
     """
-    has_models = bool(columns.visitors)
+    has_models = bool(columns.reads)
     if not needs.has_model_points or not has_models:
         return {}
     first_hour = history.BASELINE + 1
@@ -393,7 +402,7 @@ def _model_sums(needs: Needs, *, columns: ModelColumns, bounds: Bounds) -> dict[
     first_live_hour = buckets.hour_index(buckets.now()) + 1 - counters.MODEL_HOURS
     live_hours = range(max(bound_hours[0], first_live_hour), bound_hours[-1])
     return history.sums_between(
-        [*columns.views, *columns.visitors, *columns.reads],
+        [*columns.views, *columns.reads],
         sorted({*bound_hours, *live_hours}),
     )
 
@@ -473,7 +482,7 @@ def _steps(needs: Needs, objects: Objects, *, bounds: Bounds) -> Mapping[str, pe
     return period_steps.steps(columns, bounds.first_hours, until=bounds.until, only_periods=indexes)
 
 
-def _union_calls(scope: Scope, answers: FirstAnswers) -> list[scripts.Call[int]]:
+def _union_calls(scope: Scope, answers: FirstAnswers) -> list[scripts.Call[uniques.Union]]:
     """Returns the call that counts the visitors of several partitions together, by their sketches.
 
     It goes along in the second round trip. The list is empty if no union is needed.
@@ -486,8 +495,8 @@ def _union_calls(scope: Scope, answers: FirstAnswers) -> list[scripts.Call[int]]
     if not sketches:
         return []
     tag_that_answers = next(iter(sketches))
-    key = keys.minute_visitors(tag_that_answers, "", "")
-    return [replace(uniques.count_together(key, [*sketches.values()]), absent=None)]
+    call = uniques.union([*sketches.values()], tag=tag_that_answers)
+    return [replace(call, absent=None)]
 
 
 def _live_counts(
@@ -495,9 +504,11 @@ def _live_counts(
 ) -> LiveCounts | None:
     """Returns the counts of all time of each object, from one round trip with the other calls.
 
-    It is None if no table needs the counts; then nothing is asked.
+    It is None if no table needs the counts; then only the other calls run.
     """
     if not needs.has_live_counts:
+        if other_calls:
+            fail_open(scripts.run_all, [], *other_calls)
         return None
     hash_kinds = needs.object_kinds
     not_loaded = [subject for subject, views in objects.stored.items() if views is None]
@@ -510,9 +521,8 @@ def _live_counts(
     hash_calls = counters.hashes(objects.first, hash_kinds) if hash_kinds else []
     state = page_state(counts=stored, extra_calls=[*hash_calls, *other_calls])
     # Without Redis there are no results.
-    hash_results = state.extra_results[: len(hash_calls)]
-    other_results = state.extra_results[len(hash_calls) :]
-    return LiveCounts(stored, state.views, _hashes_with_counts(hash_results), other_results)
+    hash_results = [call.result for call in hash_calls if call.has_result]
+    return LiveCounts(stored, state.views, _hashes_with_counts(hash_results))
 
 
 def _hashes_with_counts(
@@ -526,7 +536,7 @@ def _hashes_with_counts(
 
 
 def _recent(
-    answers: FirstAnswers, union_calls: list[scripts.Call[int]], *, counts: LiveCounts | None
+    answers: FirstAnswers, union_calls: Sequence[scripts.Call[uniques.Union]]
 ) -> int | None:
     """Returns the number of different visitors of the last minutes; None if it is not known.
 
@@ -535,7 +545,8 @@ def _recent(
     numbers = answers.recent
     if union_calls:
         # The numbers of partitions are sketches here, of which the call makes one number.
-        numbers = counts.other_results if counts else fail_open(scripts.run_all, [], *union_calls)
+        unions = [call.result for call in union_calls if call.has_result]
+        numbers = [union.visitors for union in unions if union is not None]
     known_numbers = [number for number in numbers if number is not None]
     return sum(known_numbers) if known_numbers else None
 
@@ -673,7 +684,6 @@ def _entry(
             views = {**views, last: views.get(last, 0) + unflushed}
     gained = GainedByPoint(
         views=views,
-        visitors=viewed.visitors,
         reads=read.views if read else {},
     )
     now = _counts_at(bounds.indexes, gained)
@@ -694,7 +704,6 @@ def _counts_at(indexes: range, gained: GainedByPoint) -> Counts:
     """Returns what was gained in the points with these indexes."""
     return Counts(
         views=_sum_at(indexes, gained.views),
-        visitors=_sum_at(indexes, gained.visitors),
         reads=_sum_at(indexes, gained.reads),
     )
 
@@ -703,7 +712,44 @@ def _sum_at(indexes: range, numbers: Mapping[int, int]) -> int:
     return sum(number for index, number in numbers.items() if index in indexes)
 
 
-def _chart(numbers: ScopeNumbers, *, has_notes: bool) -> ChartData:
+def _saved(scope: Scope, question: PeopleQuestion) -> runs.FlushNotesDays:
+    """Returns the last flush, the notes of the period and the days of visitors."""
+    first_day, last_day = days_of(scope.span)
+    return runs.flush_notes_days(first_day, last_day, days=question.asked)
+
+
+def _shown_with_visitors(
+    needs: Needs,
+    objects: Objects,
+    *,
+    bounds: Bounds,
+    steps: Mapping[str, period_steps.Steps],
+    row_limit: int,
+) -> list[str]:
+    """Returns the subjects whose visitors a table of the page shows.
+
+    They are the best ones as of the last flush. Views since then may change the order, so they are
+    some more than the table has rows. An export has no limit, and reads them later.
+    """
+    if "most-viewed" not in needs.tables or not row_limit or needs.scope.values:
+        return []
+    entries = _entries(needs, objects, bounds=bounds, steps=steps, counts=None)
+    return [entry.subject for entry in entries[: row_limit + MORE_ROWS]]
+
+
+def _people(
+    calls: PeopleCalls, needs: Needs, entries: Sequence[Entry], *, row_limit: int
+) -> People:
+    """Returns the different visitors; in an export also those of all its objects."""
+    people = calls.people
+    if "most-viewed" not in needs.tables or row_limit or needs.scope.values:
+        return people
+    viewed = [entry.subject for entry in entries if entry.now.views]
+    counted = [subject for subject in viewed if counts_days(label_in(subject))]
+    return people._replace(by_subject=visitors_in(counted, days_of(needs.scope.span)))
+
+
+def _chart(numbers: ScopeNumbers, saved: runs.FlushNotesDays, *, has_notes: bool) -> ChartData:
     """Returns the numbers by point, their totals, and the notes and the last flush."""
     all_points = _points(numbers)
     gap_index = numbers.bounds.gap_index  # of the point that belongs to neither period
@@ -716,21 +762,17 @@ def _chart(numbers: ScopeNumbers, *, has_notes: bool) -> ChartData:
     total = _total(points)
     if numbers.asked.before is None:
         total = _with_views_before_history(total, numbers)
-    span = numbers.scope.span
-    first_day = timezone.localtime(span.since).date()
-    last_day = timezone.localtime(span.until - MOMENT).date()
-    flush_and_notes = runs.flush_and_notes(first_day, last_day)
     return ChartData(
         points_before=points_before,
         points=points,
         total_before=total_before,
         is_before_whole=_is_before_whole(numbers),
         total=total,
-        is_summed=_is_summed(total, numbers),
+        is_summed=_is_summed(total, numbers, saved),
         known_until=_known_until(is_live=numbers.answers.is_live),
-        notes=_notes_by_day(flush_and_notes.notes) if has_notes else {},
-        last_flush=flush_and_notes.run,
-        summed_until=flush_and_notes.full_until,
+        notes=_notes_by_day(saved.notes) if has_notes else {},
+        last_flush=saved.run,
+        summed_until=saved.full_until,
     )
 
 
@@ -751,10 +793,9 @@ def _points(numbers: ScopeNumbers) -> list[Counts]:
         return _points_of_entries(numbers)
     columns = numbers.columns
     views = _sums_by_point(columns.views, numbers, live=numbers.answers.model_hours)
-    # Redis has no hours of visitors and reads.
-    visitors = _sums_by_point(columns.visitors, numbers, live=[])
+    # Redis has no hours of reads.
     reads = _sums_by_point(columns.reads, numbers, live=[])
-    return [Counts(*counts) for counts in zip(views, visitors, reads, strict=True)]
+    return [Counts(*counts) for counts in zip(views, reads, strict=True)]
 
 
 def _sums_by_point(
@@ -779,9 +820,8 @@ def _points_of_entries(numbers: ScopeNumbers) -> list[Counts]:
     length = len(numbers.bounds.first_hours)
     gained = [entry.gained for entry in numbers.entries]
     views = _added_up((by_point.views for by_point in gained), length=length)
-    visitors = _added_up((by_point.visitors for by_point in gained), length=length)
     reads = _added_up((by_point.reads for by_point in gained), length=length)
-    return [Counts(*counts) for counts in zip(views, visitors, reads, strict=True)]
+    return [Counts(*counts) for counts in zip(views, reads, strict=True)]
 
 
 def _added_up(numbers_by_index: Iterable[Mapping[int, int]], *, length: int) -> list[int]:
@@ -796,7 +836,6 @@ def _added_up(numbers_by_index: Iterable[Mapping[int, int]], *, length: int) -> 
 def _total(points: Sequence[Counts]) -> Counts:
     return Counts(
         views=sum(point.views for point in points),
-        visitors=sum(point.visitors for point in points),
         reads=sum(point.reads for point in points),
     )
 
@@ -809,7 +848,6 @@ def _with_views_before_history(total: Counts, numbers: ScopeNumbers) -> Counts:
     columns = numbers.columns
     return Counts(
         views=total.views + _sum_before_history(columns.views, numbers),
-        visitors=total.visitors + _sum_before_history(columns.visitors, numbers),
         reads=total.reads + _sum_before_history(columns.reads, numbers),
     )
 
@@ -818,15 +856,12 @@ def _sum_before_history(columns: Sequence[str], numbers: ScopeNumbers) -> int:
     return sum(numbers.sums[column].before for column in columns)
 
 
-def _is_summed(total: Counts, numbers: ScopeNumbers) -> bool:
-    """Returns False until a full flush has added up visitors and reads of what was viewed."""
-    if numbers.asked.is_listed or not total.views:
+def _is_summed(total: Counts, numbers: ScopeNumbers, saved: runs.FlushNotesDays) -> bool:
+    """Returns False until a full flush has added up the reads of what was viewed."""
+    if numbers.asked.is_listed or not total.views or saved.full_until:
         return True
-    for column in numbers.columns.visitors:
-        sums = numbers.sums.get(column)
-        if sums is not None and (sums.rows or sums.before):
-            return True
-    return False
+    sums = [numbers.sums[column] for column in numbers.columns.reads if column in numbers.sums]
+    return any(sum_of_reads.rows or sum_of_reads.before for sum_of_reads in sums)
 
 
 def _known_until(*, is_live: bool) -> datetime:

@@ -104,6 +104,32 @@ TABS: Mapping[str, Any] = {
 SERIES = ("views", "visitors", "reads")
 
 
+#: What the numbers of the page mean, by their names.
+DEFINITIONS: Sequence[tuple[Any, Any]] = (
+    (
+        gettext_lazy("Views"),
+        gettext_lazy(
+            "How often an object was viewed. Reloads within a short time, robots and the site's own "
+            "people do not count."
+        ),
+    ),
+    (
+        gettext_lazy("Visitors"),
+        gettext_lazy(
+            "The different people in the period: somebody who views six objects on three days is "
+            "one visitor. Whole days are counted, and the number is right within about one per "
+            "cent. To protect their privacy, people without a cookie are known for one day only, "
+            "so they count once a day."
+        ),
+    ),
+    (
+        gettext_lazy("Reads"),
+        gettext_lazy("Views whose text was really read, by the time and by how far the page got."),
+    ),
+    (gettext_lazy("People now"), gettext_lazy("The different visitors of the last five minutes.")),
+)
+
+
 def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
     """Returns the names of the tables by tab, without tabs that would have no table.
 
@@ -154,7 +180,7 @@ def page_context(
     chart_context = {}
     if data.chart and over_time and now:
         scope = data.scope
-        if not data.chart.is_summed:
+        if series not in _shown_series(data, data.chart):
             series = "views"
         chart_context = _chart_context(
             data, data.chart, series=series, over_time=over_time, now=now
@@ -166,6 +192,7 @@ def page_context(
         **_navigation(data, scope, here=_parameters(tab, series=series), tabs=list(by_tab)),
         **chart_context,
         "tables": [_table_context(table, scope, site=site) for table in tables_by_name.values()],
+        "definitions": DEFINITIONS,
         "has_period": tab != "sections",  # readers are those of now
         "notices": _notices(data),
     }
@@ -272,32 +299,66 @@ class Figure(NamedTuple):
     as_of: str
 
 
+def _shown_series(data: DashboardData, chart: ChartData) -> list[str]:
+    """Returns those of SERIES that have a number for each point of the chart."""
+    names = ["views"]
+    if data.people.total is not None and data.people.by_point:
+        names.append("visitors")
+    if chart.is_summed:
+        names.append("reads")
+    return names
+
+
 def _figures(data: DashboardData, chart: ChartData, *, series: str) -> list[Figure]:
     """Returns the totals of the period. The chart shows the `series`."""
+    totals = [_total(data, chart, name) for name in SERIES]
     figures = []
-    for name in SERIES:
-        if name != "views" and not chart.is_summed:
+    for total in totals:
+        if total.now is None:
             continue
-        before = getattr(chart.total_before, name) if chart.total_before else None
-        as_of = ""
-        # Visitors and reads of whole models are added up by full flushes only.
-        if name != "views" and data.scope.is_present and not data.scope.is_listed:
-            as_of = _time_or_day(chart.summed_until)
-            if data.scope.by == "hour":
-                # In a period of a day, the time since the last flush is too much to be missing from
-                # a comparison.
-                before = None
+        address = ""
+        if total.name in _shown_series(data, chart):
+            address = data.asked.address(series="" if total.name == "views" else total.name)
         figure = Figure(
-            name=name,
-            label=str(tables.COLUMNS[name].heading),
-            address=data.asked.address(series="" if name == "views" else name),
-            is_chosen=name == series,
-            value=exact(getattr(chart.total, name)),
-            as_of=as_of,
-            **_comparison(getattr(chart.total, name), before, is_whole=chart.is_before_whole),
+            name=total.name,
+            label=str(tables.COLUMNS[total.name].heading),
+            address=address,
+            is_chosen=total.name == series,
+            value=exact(total.now),
+            as_of=total.as_of,
+            **_comparison(total.now, total.before, is_whole=chart.is_before_whole),
         )
         figures.append(figure)
     return figures
+
+
+class _Total(NamedTuple):
+    """A total of the period, and that of the period before; None if it is not known."""
+
+    name: str
+    now: int | None
+    before: int | None
+    as_of: str = ""
+
+
+def _total(data: DashboardData, chart: ChartData, name: str) -> _Total:
+    """Returns the total of one of SERIES."""
+    if name == "visitors":
+        return _Total(name, data.people.total, data.people.before)
+    before = getattr(chart.total_before, name) if chart.total_before else None
+    if name == "views":
+        return _Total(name, chart.total.views, before)
+    if not chart.is_summed:
+        return _Total(name, None, None)
+    as_of = ""
+    # Reads of whole models are added up by full flushes only.
+    if data.scope.is_present and not data.scope.is_listed:
+        as_of = _time_or_day(chart.summed_until)
+        if data.scope.by == "hour":
+            # In a period of a day, the time since the last flush is too much to be missing from a
+            # comparison.
+            before = None
+    return _Total(name, getattr(chart.total, name), before, as_of)
 
 
 def _comparison(total: int, before: int | None, *, is_whole: bool) -> dict[str, Any]:
@@ -358,15 +419,17 @@ def _chart_context(
     `series` is the number that the chart shows, `over_time` the table of the chart's values.
     """
     span = _span_text(data.scope)
-    summary = _("%(views)s views, %(visitors)s new visitors and %(reads)s reads; %(span)s.") % {
+    summary = _("%(views)s views, %(visitors)s visitors and %(reads)s reads; %(span)s.") % {
         "views": exact(chart.total.views),
-        "visitors": exact(chart.total.visitors),
+        "visitors": tables.text(data.people.total, "number"),
         "reads": exact(chart.total.reads),
         "span": span,
     }
     figures = _figures(data, chart, series=series)
     label = str(tables.COLUMNS[series].heading)
-    before = [getattr(point, series) for point in chart.points_before]
+    before = []
+    if series != "visitors":  # those of the period before are not known by day
+        before = [getattr(point, series) for point in chart.points_before]
     if not (chart.is_before_whole and any(before)):
         before = []  # there is nothing to compare with
     is_unfinished = data.scope.is_present
@@ -397,6 +460,7 @@ def _chart_context(
         "summary": summary,
         "series": series,
         "series_label": label,
+        "chart": over_time,
         "chart_title": chart_title,
         "is_unfinished": is_unfinished,
         "has_before": bool(before),

@@ -72,7 +72,7 @@ COLUMNS: Mapping[str, Column] = {
     "robot": Column("robot", gettext_lazy("Robot"), "text"),
     "views": Column("views", gettext_lazy("Views")),
     "growth": Column("growth", gettext_lazy("More views")),
-    "visitors": Column("visitors", gettext_lazy("New visitors")),
+    "visitors": Column("visitors", gettext_lazy("Visitors")),
     "reads": Column("reads", gettext_lazy("Reads")),
     "count": Column("count", gettext_lazy("Passes")),
     "hits": Column("hits", gettext_lazy("Hits")),
@@ -206,7 +206,8 @@ def over_time(data: DashboardData) -> Table:
     notes = _notes_by_point(data)
     rows = []
     for index, (start, point) in enumerate(zip(data.starts, data.chart.points, strict=False)):
-        counts: Sequence[int | None] = point
+        visitors = data.people.by_point[index] if data.people.by_point else None
+        counts: Sequence[int | None] = (point.views, visitors, point.reads)
         if start > data.chart.known_until:
             counts = (None, None, None)
         values = (start.isoformat(), *counts, views_before[index], "; ".join(notes[index]))
@@ -257,6 +258,7 @@ def _numbers_of(entry: Entry, data: DashboardData, *, compared: str) -> dict[str
     indexes = range(first_index, first_index + len(data.starts))
     return {
         **entry.now._asdict(),
+        "visitors": data.people.by_subject.get(entry.subject),
         "growth": entry.growth,
         "before": before,
         "change": change(now, before),

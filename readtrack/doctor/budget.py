@@ -14,7 +14,7 @@ from readtrack.doctor import memory
 from readtrack.doctor.memory import KeyKind
 from readtrack.hits import readers
 from readtrack.sql import row_counts
-from readtrack.store import counters, keys, read_state, scripts
+from readtrack.store import counters, effects, keys, read_state, scripts
 from readtrack.store.counting import rate_limit
 from readtrack.store.uniques import STRATEGIES, Strategy, strategy_of
 from readtrack.subjects import (
@@ -170,7 +170,14 @@ def _unused_rows() -> set[keys.Key]:
     These are keys that the settings do without, and keys that no setting tells anything about.
     """
     # Keys for a moment, or after a loss.
-    unused = {keys.scratch, keys.budget, keys.importing, keys.earlier, keys.honeypot_visits}
+    unused = {
+        keys.scratch,
+        keys.united,
+        keys.budget,
+        keys.importing,
+        keys.earlier,
+        keys.honeypot_visits,
+    }
     unused.add(keys.read_scratch)
     # What flushes copy to SQL, and then forget.
     unused |= {keys.reads_changed, keys.readers_new}
@@ -184,8 +191,8 @@ def _unused_rows() -> set[keys.Key]:
     unused |= {keys.board_news, keys.positions_start}
     if not read_state.has_positions():
         unused |= {keys.positions, keys.thread_news}
-    if not conf.UNIQUE_DAYS:
-        unused |= {keys.day_visitors, keys.last_days}
+    if not effects.counts_days(""):
+        unused.add(keys.day_visitors)
     if not any(map(enters_funnel, counted_models())):
         unused |= {keys.funnel, keys.funnel_pass}
     if not readers.has_ordinals():

@@ -18,7 +18,7 @@ from django.utils import timezone as django_timezone
 
 from readtrack import buckets
 from readtrack.conf import conf, logger
-from readtrack.flush import breakdowns, read_state, readers, resets
+from readtrack.flush import breakdowns, day_visitors, read_state, readers, resets
 from readtrack.flush.hours import hour_at, write_hours
 from readtrack.flush.settling import settle
 from readtrack.flush.totals import write_chunk
@@ -406,6 +406,7 @@ def _finish_archive(run: FlushRun, epoch: epochs.SqlEpoch, at: datetime) -> None
         copies.mark_all_changed(tag)  # in case that Redis has lost the notes of what changed
     if epoch.has_first:
         databases.retried(databases.of(History), partial(thinning.thin, at=at))
+        day_visitors.roll_up(at=at)
         deletions.forget_old(now=run.redis_time)
         databases.retried(databases.of(ReadTimes), read_times.delete_old)
 

@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 from django.db.models import Model
 
+from readtrack import buckets
 from readtrack.conf import conf, logger
+from readtrack.flush import day_visitors
 from readtrack.flush.archiving import archive_changed
 from readtrack.flush.hours import hour_at
 from readtrack.flush.settling import settle, stored_counters
@@ -93,12 +95,35 @@ def _write_portion(
     locked = set(portion.subjects(written.locked))
     run.written += len(written.raised)
     run.lifted += _lift([*ahead], faults)
+    if conf.HISTORY:
+        _store_visitors(portion, run, faults, changed=changed, without=failed | missing)
     run.orphans -= len(portion.rows) - len(missing)
     _remove_ripe_orphans([*missing])
     if locked:
         run.locked += len(locked)
         counters.mark_changed(locked)  # so that the next flush of what changed tries them again
     return failed | missing | ahead | locked
+
+
+def _store_visitors(
+    portion: Portion,
+    run: FlushRun,
+    faults: Faults,
+    *,
+    changed: Container[str],
+    without: Container[str],
+) -> None:
+    """Stores the visitors of the last days: of the objects that changed, or in an archive of all."""
+    at = buckets.time_of(run.flushed_until)
+    is_archive = run.kind == run.Kind.ARCHIVE
+    days = day_visitors.all_days(at) if is_archive else day_visitors.last_days(at)
+    subjects = [
+        subject
+        for subject in portion.rows.values()
+        if (is_archive or subject in changed) and subject not in without
+    ]
+    if subjects:
+        faults.store(subjects, partial(day_visitors.store, days=days))
 
 
 def _archive(

@@ -9,18 +9,19 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.flush import run, settling
+from readtrack.flush import day_visitors, run, settling
 from readtrack.models import Import, ImportedLines
 from readtrack.sql import databases, epochs, past_hours
 from readtrack.sql.faults import Faults
 from readtrack.store import connection as redis_connection
 from readtrack.store import counters, keys, scripts, uniques
+from readtrack.store.effects import counts_days
 from readtrack.subjects import label_in
 
 VIEWS = 2_000  # views in a batch: a script that adds more would keep Redis from serving pages
@@ -83,8 +84,11 @@ class Batch:
 
     views: Counter[str] = field(default_factory=Counter)  # by subject
     hours: Counter[tuple[str, int]] = field(default_factory=Counter)  # by subject and hour
-    # Ids of visitors by subject.
+    # Ids of visitors by subject, and by subject and day of TIME_ZONE.
     visitors: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    day_visitors: defaultdict[tuple[str, date], set[str]] = field(
+        default_factory=lambda: defaultdict(set)
+    )
     # Start and end of each range of lines that counted, in bytes of the log.
     ranges: list[int] = field(default_factory=list)
     # The hour (since 1970) in which the batch was begun.
@@ -96,10 +100,18 @@ class Batch:
         A log may have impossible times. A view before 1970 is added to the first hour, a view in
         the future to the present hour.
         """
-        hour = max(buckets.hour_index(at), 0)
         self.views[subject] += 1
-        self.hours[subject, min(hour, self.present_hour)] += 1
+        self.hours[subject, self._hour(at)] += 1
+        self.add_visitor(subject, visitor=visitor, at=at)
+
+    def add_visitor(self, subject: str, *, visitor: str, at: datetime) -> None:
+        """Adds a visitor, who may have come before."""
         self.visitors[subject].add(visitor)
+        self.day_visitors[subject, buckets.local_day(self._hour(at))].add(visitor)
+
+    def _hour(self, at: datetime) -> int:
+        """Returns the hour (since 1970) to which a view of that time is added."""
+        return min(max(buckets.hour_index(at), 0), self.present_hour)
 
     def add_line(self, *, start: int, end: int) -> None:
         """Notes that the line between these positions counted."""
@@ -393,6 +405,7 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> dic
         return {}
     before = record.position
     _add_visitors(batch.visitors)
+    _add_day_visitors(batch.day_visitors)
     # 1. Redis announces the batch.
     announcements = intend(record.source, batch.views, before=before, after=position)
     _check(all(scripts.run_all(*announcements, patient=True)))
@@ -423,6 +436,34 @@ def _add_visitors(visitors_by_subject: Mapping[str, Collection[str]]) -> None:
         if strategy.adds:
             calls.append(scripts.Call(strategy.adds, [strategy.key(subject)], [*visitors]))
     scripts.run_all(*calls, patient=True)
+
+
+def _add_day_visitors(visitors: Mapping[tuple[str, date], Collection[str]]) -> None:
+    """Adds the visitors of days to SQL, by way of Redis's sketches.
+
+    Each visitor counts once, so this may be repeated.
+    """
+    recent_days = day_visitors.all_days(buckets.now())
+    subjects_by_day: defaultdict[date, list[str]] = defaultdict(list)
+    add_calls: list[scripts.Call[int]] = []
+    remove_calls: list[scripts.Call[int]] = []
+    for (subject, day), ids in visitors.items():
+        if not counts_days(label_in(subject)):
+            continue
+        subjects_by_day[day].append(subject)
+        name = keys.day_visitors(f"{day:%Y%m%d}", subject)
+        life = keys.day_visitors.ttl
+        if day not in recent_days:
+            life = keys.HOUR  # in case that the import is killed before it removes the key
+            remove_calls.append(scripts.Call("UNLINK", [name]))
+        add_calls += (
+            scripts.Call("PFADD", [name], [*ids]),
+            scripts.Call("EXPIRE", [name], (life,)),
+        )
+    scripts.run_all(*add_calls, patient=True)
+    for day, subjects in subjects_by_day.items():
+        day_visitors.store(subjects, days=[day])
+    scripts.run_all(*remove_calls, patient=True)
 
 
 def _add_to_redis(source: str, part: str, *, before: int, after: int) -> bool:

@@ -223,12 +223,16 @@ def _add_visitors(
         subject = subject_by_row[row_pk]
         at = _time(time, using=using)
         if user_pk is not None:
-            batch.visitors[subject].add(visitors.user_id(user_pk))
+            visitor_id = visitors.user_id(user_pk)
         elif at is not None:
-            visitor = visitors.logged(address or "", agent or "", at=at)
-            batch.visitors[subject].add(visitor.id)
+            visitor_id = visitors.logged(address or "", agent or "", at=at).id
         else:
             report.skipped["visitor without a time"] += 1
+            continue
+        if at is None:
+            batch.visitors[subject].add(visitor_id)  # on a day that is not known
+        else:
+            batch.add_visitor(subject, visitor=visitor_id, at=at)
 
 
 def _time(text: str | None, *, using: str) -> datetime | None:

@@ -102,6 +102,22 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='DayVisitors',
+            fields=[
+                ('subject', ExactCharField(max_length=200)),
+                ('pk', models.CompositePrimaryKey('subject', 'day', 'length', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('day', models.DateField(db_index=True)),
+                ('length', models.PositiveSmallIntegerField(default=1)),
+                ('part_of', models.PositiveSmallIntegerField(default=0)),
+                ('visitors', models.PositiveBigIntegerField()),
+                ('sketch', models.BinaryField()),
+            ],
+            options={
+                'abstract': False,
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
             name='Import',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

@@ -173,8 +173,8 @@ class History(SubjectRow):
     range of hours are the difference of two rows.
 
     `subject` is that of an object, or the label of a model (`blog.post`). If it begins with
-    `reads:`, `views` are reads; if it begins with `visitors:`, they are new visitors. Hour 0 has
-    what a subject had before its history began.
+    `reads:`, `views` are reads. `visitors` are those who ever came. Hour 0 has what a subject had
+    before its history began.
     """
 
     pk = models.CompositePrimaryKey("subject", "hour")
@@ -183,6 +183,23 @@ class History(SubjectRow):
     hour = models.PositiveIntegerField()
     views = models.PositiveBigIntegerField()
     visitors = models.PositiveBigIntegerField()
+
+
+class DayVisitors(SubjectRow):
+    """The different visitors of a subject on a day of TIME_ZONE, or in a block of days.
+
+    `subject` is that of an object, or the label of a model (`blog.post`). The visitors of several
+    days or subjects are the union of their sketches. A block is the union of its days, so that long
+    periods take few rows; only subjects with many visitors have blocks.
+    """
+
+    pk = models.CompositePrimaryKey("subject", "day", "length")
+    day = models.DateField(db_index=True)  # the first one
+    length = models.PositiveSmallIntegerField(default=1)  # number of days
+    # The length of the block that has the visitors of this row, too; 0 for none.
+    part_of = models.PositiveSmallIntegerField(default=0)
+    visitors = models.PositiveBigIntegerField()  # as the sketch counts them
+    sketch = models.BinaryField()  # a HyperLogLog, as Redis has it
 
 
 class Popular(SubjectRow):

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, timedelta
 from heapq import nlargest
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from django.db.models import BigIntegerField, Case, QuerySet, Value, When
 
 from readtrack import buckets, subjects
 from readtrack.models import Tracked
+from readtrack.reports import people
 from readtrack.reports.page_state import page_state
 from readtrack.sql import history, period_gains, popular, row_counts
 from readtrack.sql.popular import COLUMNS, DAYS, LISTED, By
@@ -38,8 +39,8 @@ def most_viewed(
     limit: int = 10,
     *,
     days: int | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
+    since: date | None = None,
+    until: date | None = None,
     by: By = "views",
 ) -> "list[AnyModel] | QuerySet[AnyModel]":
     """Returns the rows of a model or of a queryset with the most views, most viewed first. Leaves
@@ -47,12 +48,14 @@ def most_viewed(
 
     Without a period it returns a list, by the counts of all time in SQL. With `days` (the last
     days), or with `since` and perhaps `until`, it returns a queryset, by the views in that period,
-    which each row has as `in_period`. With a period, `by` may also be "visitors" (who came for the
-    first time) or "reads"; both are as of the last flush.
+    which each row has as `in_period`. With a period, `by` may also be "visitors" (the different
+    visitors of each row, by whole days of TIME_ZONE, as `visitors` has them), or "reads" as of the
+    last flush.
 
     Periods of 1, 7, 30 and 90 days are quick. For any other period it reads all history of these
     hours, unless the queryset has at most 1,000 rows. Raises ValueError for an impossible period or
-    `by`, and TypeError for a model whose views are not counted.
+    `by`, UniquesError for visitors that are not counted, and TypeError for a model whose views are
+    not counted.
     """
     rows = of._default_manager.all() if isinstance(of, type) else of
     if problem := subjects.why_not_counted(rows.model):
@@ -62,7 +65,11 @@ def most_viewed(
     has_period = not (days is None and since is None and until is None)
     if by == "views" and not has_period:
         return [row for row, _ in row_counts.most_viewed(rows, limit)]
-    ranking = Ranking(rows, limit, _hours(days, since, until), by)
+    if by == "visitors":
+        hours = people.days_of(days=days, since=since, until=until).hours
+    else:
+        hours = _hours(days, since, until)
+    ranking = Ranking(rows, limit, hours, by)
     return _in_order(rows, _ranked(ranking, days=days))
 
 
@@ -70,8 +77,8 @@ def views_in(
     objs: Iterable[AnyModel],
     *,
     days: int | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
+    since: date | None = None,
+    until: date | None = None,
 ) -> dict[AnyModel, int]:
     """Returns the views of each object in the last `days`, which end with this hour, or in the
     hours from `since` to `until`.
@@ -85,15 +92,16 @@ def views_in(
     return {obj: views[subject] for obj, subject in subject_by_obj.items()}
 
 
-def _hours(days: int | None, since: datetime | None, until: datetime | None) -> range:
+def _hours(days: int | None, since: date | None, until: date | None) -> range:
     """Returns the hours of a period (since 1970).
 
     Raises ValueError unless the period is given by `days`, or by `since` and perhaps `until`.
     """
     # `until` is exclusive: if it is 10:00, the hour from 9:00 is the last one.
-    last = buckets.hour_index(buckets.now(until) - timedelta(microseconds=1))
+    end = buckets.now() if until is None else people.moment(until)
+    last = buckets.hour_index(end - timedelta(microseconds=1))
     if since is not None and days is None:
-        return range(buckets.hour_index(buckets.now(since)), last + 1)
+        return range(buckets.hour_index(people.moment(since)), last + 1)
     if days is not None and since is None and until is None and days >= 1:
         return range(last + 1 - 24 * days, last + 1)
     raise ValueError("A period is days=7 (1 or more), or since=… with or without until=….")
@@ -198,7 +206,12 @@ def _ranked(ranking: Ranking, *, days: int | None) -> Ranked:
 def _best_of_few(ranking: Ranking, pks: Iterable[Any]) -> Ranked:
     """Returns the best of the rows with these primary keys, by the history of each of them."""
     pk_by_subject = {subjects.subject_of_row(ranking.rows.model, pk): pk for pk in pks}
-    numbers = _numbers([*pk_by_subject], ranking.hours, by=ranking.by)
+    by: By = "views" if ranking.by == "visitors" else ranking.by
+    numbers = _numbers([*pk_by_subject], ranking.hours, by=by)
+    if ranking.by == "visitors":
+        # No object has more visitors than views, so most objects need not be looked at.
+        entries = [Entry(subject, views, None, None, None) for subject, views in numbers.items()]
+        return _best(ranking, entries, bound_outside=0, fresh={})
     rows = [RankedRow(pk_by_subject[subject], number) for subject, number in numbers.items()]
     return _highest(rows, ranking.limit)
 
@@ -285,6 +298,9 @@ def _numbers(
     If the hours go up to now, views that are not flushed yet are included. `listed` has the numbers
     of lists by subject. `stored` has SQL's counts, if the caller has read them already.
     """
+    if by == "visitors":
+        days = people.Days.between(buckets.hour_start(hours.start), buckets.hour_start(hours.stop))
+        return people.visitors_in(subject_names, days)
     numbers = _numbers_of_history(subject_names, hours, by=by, listed=listed)
     ends_now = hours.stop > buckets.hour_index(buckets.now())
     if by == "views" and ends_now:

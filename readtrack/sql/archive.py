@@ -7,14 +7,21 @@ from typing import Any
 
 from django.db.models import Model
 
-from readtrack.models import Archive, Breakdown, History, Popular, SubjectCount
+from readtrack.models import Archive, Breakdown, DayVisitors, History, Popular, SubjectCount
 from readtrack.sql import databases
 from readtrack.sql.history import of_reads
 from readtrack.subjects import subject_column
 
 FIELD_LENGTH = 100  # characters of the name of a field; a longer name is cut
 # The models with rows about subjects, except that of readers.
-ALL: tuple[type[Model], ...] = (Archive, Breakdown, History, Popular, SubjectCount)
+ALL: tuple[type[Model], ...] = (
+    Archive,
+    Breakdown,
+    DayVisitors,
+    History,
+    Popular,
+    SubjectCount,
+)
 
 
 def archived(subjects: Iterable[str], *fields: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ total. Hours are numbers since 1970 (`buckets.hour_index`).
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from django.db.models import F, QuerySet, Window
+from django.db.models import F, Max, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from readtrack.models import History, ReaderHistory
@@ -45,11 +45,6 @@ def of_reads(subject: str) -> str:
     For the label of a model it is the name of the reads of all its objects: `reads:blog.post`.
     """
     return f"reads:{subject}"
-
-
-def of_visitors(label: str) -> str:
-    """Returns the name under which history has the new visitors of all objects of the model."""
-    return f"visitors:{label}"
 
 
 def store(live: Mapping[str, RowCounts], *, hour: int) -> None:
@@ -129,6 +124,14 @@ def sums_between(subjects: Collection[str], hours: Sequence[int]) -> dict[str, S
             by_subject[subject].rows[hour - 1] = views
         last_views = views
     return by_subject
+
+
+def views_before(subjects: Collection[str], hour: int) -> dict[str, int]:
+    """Returns the absolute views of each subject before that hour (since 1970), its baseline
+    included, by subject; none for a subject without a row.
+    """
+    rows = databases.rows(History).filter(subject__in=subjects, hour__lt=hour)
+    return dict(rows.order_by().values_list("subject").annotate(Max("views")))
 
 
 def first_hour(subjects: Collection[str]) -> "QuerySet[Any]":

@@ -1,7 +1,7 @@
-"""The new visitors and the reads of whole models by the hour.
+"""The reads of whole models by the hour.
 
-The flush stores the views of whole models in history. The new visitors and the reads of a model are
-added up here, from the history of its objects.
+The flush stores the views of whole models in history. The reads of a model are added up here, from
+the history of its objects.
 """
 
 from datetime import datetime
@@ -12,7 +12,7 @@ from readtrack import buckets
 from readtrack.models import History
 from readtrack.sql import databases
 from readtrack.sql.epochs import lock_epoch
-from readtrack.sql.history import BASELINE, Sums, of_reads, of_visitors, sums
+from readtrack.sql.history import BASELINE, Sums, of_reads, sums
 from readtrack.sql.period_gains import gains_by_hour
 from readtrack.store import keys
 from readtrack.subjects import counted_models, label_of
@@ -23,7 +23,7 @@ QUARTER = 92 * 24  # hours of history that one transaction adds up at most
 
 
 def renew_sums(*, at: datetime) -> None:
-    """Adds up the new visitors and the reads of each model, by the hour up to `at`, in history.
+    """Adds up the reads of each model, by the hour up to `at`, in history.
 
     It goes on from the last hour that it has added up before. The first time it adds up all
     history.
@@ -51,16 +51,11 @@ def _add_sums(label: str, *, until: int) -> bool:
         if first is None:
             return False
         end = min(until, first + QUARTER)
-        stored = sums([of_visitors(label), of_reads(label)], since=first, until=end)
-        gains = gains_by_hour(f"{label}:%", since=first, until=end)
-        # An import adds the visitors of all its views to one hour. So the lower number is taken: an
-        # hour has no more new visitors than views.
-        new_visitors = {hour: min(gain.views, gain.visitors) for hour, gain in gains.items()}
-        rows = _rows(of_visitors(label), stored, new_visitors, last=end - 1)
+        stored = sums([of_reads(label)], since=first, until=end)
         # In the history of reads, views are reads.
-        gains_of_reads = gains_by_hour(f"{of_reads(label)}:%", since=first, until=end)
-        new_reads = {hour: gain.views for hour, gain in gains_of_reads.items()}
-        rows += _rows(of_reads(label), stored, new_reads, last=end - 1)
+        gains = gains_by_hour(f"{of_reads(label)}:%", since=first, until=end)
+        new_reads = {hour: gain.views for hour, gain in gains.items()}
+        rows = _rows(of_reads(label), stored, new_reads, last=end - 1)
         databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
     return end < until
 
@@ -71,8 +66,8 @@ def _first_hour(label: str) -> int | None:
     That is HOURS_AGAIN before the last hour that was added up, or the first hour with views.
     """
     past = databases.rows(History).filter(hour__gt=BASELINE)
-    sums_of_visitors = past.filter(subject=of_visitors(label))
-    last_added: int | None = sums_of_visitors.aggregate(hour=Max("hour"))["hour"]
+    sums_of_reads = past.filter(subject=of_reads(label))
+    last_added: int | None = sums_of_reads.aggregate(hour=Max("hour"))["hour"]
     if last_added:
         return last_added - HOURS_AGAIN
     # The views of a model are in one row for each partition and hour.

@@ -43,7 +43,7 @@ By = Literal["views", "visitors", "reads"]
 # the name `history.of_reads`, in which the views are reads.
 COLUMNS: dict[By, str] = {
     "views": "views",
-    "visitors": "visitors",
+    "visitors": "views",  # as an upper bound, because no object has more visitors than views
     "reads": "views",
 }
 

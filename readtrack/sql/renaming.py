@@ -12,6 +12,7 @@ from readtrack.models import (
     Archive,
     Breakdown,
     BreakdownHistory,
+    DayVisitors,
     History,
     Popular,
     ReaderHistory,
@@ -22,7 +23,7 @@ from readtrack.models import (
     SubjectCount,
 )
 from readtrack.sql import databases, vendors
-from readtrack.sql.history import of_reads, of_visitors
+from readtrack.sql.history import of_reads
 from readtrack.subjects import subject_column, subject_in
 
 
@@ -42,6 +43,7 @@ TABLES: Mapping[type[Model], Columns] = {
     SubjectCount: Columns(("subject",), ("view_count", "visitor_count")),
     Breakdown: Columns(("subject", "kind", "field"), ("count",)),
     BreakdownHistory: Columns(("subject", "kind", "hour", "field"), ("count",)),
+    DayVisitors: Columns(("subject", "day", "length"), ("visitors", "sketch", "part_of")),
     History: Columns(("subject", "hour"), ("views", "visitors")),
     Popular: Columns(("subject", "days"), ("views", "visitors", "since", "until")),
     ReaderHistory: Columns(("subject", "hour"), ("readers",)),
@@ -68,7 +70,7 @@ def rename_model(before: str, after: str, *, pks: Iterable[Any]) -> None:
         return
     # A longer subject ends in a hash, which differs from that of the new subject.
     longest = SUBJECT_LENGTH - 1 - max(0, len(after) - len(before))
-    name_functions: Sequence[NameOf] = (str, of_reads, of_visitors)
+    name_functions: Sequence[NameOf] = (str, of_reads)
     for name_of in name_functions:
         for model in TABLES:
             _rename_short_subjects(model, before, after, name_of=name_of, longest=longest)

@@ -1,5 +1,6 @@
 """The records of flushes."""
 
+from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
@@ -7,37 +8,69 @@ from django.db.models import Max, QuerySet
 
 from readtrack.conf import conf
 from readtrack.models import FlushRun, Note
-from readtrack.sql import databases
+from readtrack.sql import databases, day_visitors
+from readtrack.sql.day_visitors import AskedDays, StoredDay
 from readtrack.sql.epochs import SqlEpoch
 from readtrack.store import keys
 
+ITEM_OF_NOTE = 2  # the kinds of rows of flush_notes_days.sql
+ITEM_OF_DAY = 3
 
-class FlushAndNotes(NamedTuple):
-    """The last flush, and the notes of a range of days."""
+
+class FlushNotesDays(NamedTuple):
+    """The last flush, the notes of a range of days, and days of visitors."""
 
     run: FlushRun | None  # the last flush that ended, even with an error
     notes: list[tuple[date, str]]  # day and text, in the order of the days
     full_until: int  # Redis's time until which the last good full flush has read (µs), 0 for none
+    days: list[StoredDay]
 
 
-def flush_and_notes(since: date, until: date) -> FlushAndNotes:
-    """Returns the last flush, and the notes of the days from `since` to `until`, with one query."""
+NOTHING_SAVED = FlushNotesDays(None, [], 0, [])
+
+
+def flush_notes_days(since: date, until: date, *, days: Sequence[AskedDays] = ()) -> FlushNotesDays:
+    """Returns the last flush, the notes of the days from `since` to `until`, and the days of
+    visitors that are asked for, with one query.
+    """
+    days_statement, parameters = day_visitors.statement_of(days, kind=ITEM_OF_DAY)
     sql = databases.statement(
         FlushRun,
-        "flush_and_notes",
+        "flush_notes_days",
         runs=FlushRun._meta.db_table,
         notes=Note._meta.db_table,
+        days=days_statement,
     )
-    # One row for each note, at least one. Each row has the columns of the same last flush; these
-    # are NULL without a flush.
-    rows: Any = [*FlushRun.objects.raw(sql, [since, until])]
-    run = rows[0]
-    # SQLite has no type for dates, and gives text.
-    notes = [(date.fromisoformat(str(row.note_day)), row.note_text) for row in rows if row.note_day]
-    full_until = run.full_until or 0
-    if run.pk is None:  # there was no flush yet
-        return FlushAndNotes(None, notes, full_until)
-    return FlushAndNotes(run, notes, full_until)
+    run: Any = None
+    notes: list[tuple[date, int, str]] = []
+    rows: list[StoredDay] = []
+    # Each row has the columns of a flush; all but one row have NULL in them.
+    for row in FlushRun.objects.raw(sql, [*parameters, since, until]):
+        item: Any = row
+        if item.item_kind == ITEM_OF_DAY:
+            row_of_day = StoredDay(
+                subject=item.item_name,
+                day=_date(item.item_day),
+                visitors=int(item.item_number),  # a Decimal of MariaDB
+                sketch=bytes(item.item_sketch or b""),
+                length=int(item.item_length),
+            )
+            rows.append(row_of_day)
+        elif item.item_kind == ITEM_OF_NOTE:
+            notes.append((_date(item.item_day), item.item_number, item.item_name))
+        else:
+            run = item
+    return FlushNotesDays(
+        run=None if run.pk is None else run,  # there was no flush yet
+        notes=[(day, text) for day, _, text in sorted(notes)],
+        full_until=run.full_until or 0,
+        days=rows,
+    )
+
+
+def _date(value: Any) -> date:
+    """Returns a date of a row. SQLite has no type for dates, and gives text."""
+    return date.fromisoformat(str(value))
 
 
 def last_good() -> FlushRun | None:

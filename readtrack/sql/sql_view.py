@@ -8,7 +8,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils.timezone import get_default_timezone
 
 from readtrack import buckets
-from readtrack.models import History
+from readtrack.models import DayVisitors, History
 from readtrack.sql import vendors
 
 VIEW = "readtrack_daily"
@@ -29,6 +29,7 @@ def create_view(connection: BaseDatabaseWrapper) -> None:
         create=vendor.create_view,
         view=VIEW,
         table=quote(History._meta.db_table),
+        people=quote(DayVisitors._meta.db_table),
         reads=quote("reads"),  # a reserved word of MySQL
         day=day,
         position=vendor.position,

@@ -121,6 +121,8 @@ def entry_of_view(view: PlainView, *, prefix: str) -> Entry:
         starts.rate + rate_id,
         starts.total + view.subject,
         starts.hour + view.subject,
+        (starts.day_visitors if effects.counts_days(label_in(view.subject)) else starts.total)
+        + view.subject,
         starts.hll + view.subject,
         f"{starts.window}{view.visitor_id}:{view.subject}",
     ]
@@ -145,8 +147,9 @@ def entry_of_call(call: Call[Outcome]) -> Entry:
     if len(subjects) > 1:  # several views, or options behind the subject
         return Entry(None, call.keys, arguments)
     [subject] = subjects
-    rate, unsettled, bucket, total, hour, model_hour, minute_visitors, hll, *windows = call.keys
-    view_keys = [rate, total, hour, hll, *windows]
+    rate, unsettled, bucket, total, hour, model_hour, minute_visitors, *others = call.keys
+    day_visitors, hll, *windows = others
+    view_keys = [rate, total, hour, day_visitors, hll, *windows]
     run = _run(
         (unsettled, bucket, model_hour, minute_visitors),
         (counted_hits, length, newcomers, teller, len(view_keys)),

@@ -67,6 +67,7 @@ def common_arguments() -> tuple[str, ...]:
         keys.trending_bucket.ttl,
         keys.minute_visitors.ttl,
         rate_limit().seconds,
+        keys.day_visitors.ttl,
     )
     return tuple(map(str, numbers))
 
@@ -94,6 +95,8 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
             starts.hour + subject,
             starts.model_hour,
             starts.minute_visitors,
+            (starts.day_visitors if effects.counts_days(label_in(subject)) else starts.total)
+            + subject,
         )
         if not has_options:
             key_names.append(starts.hll + subject)

@@ -1,5 +1,5 @@
 """What a counted view does beyond the plain counters: it may count a visitor by another strategy
-than hll, a visitor of the day, a stage of the funnel, and values of dimensions.
+than hll, a stage of the funnel, and values of dimensions.
 
 For a site that uses none of these, nothing is sent.
 """
@@ -8,7 +8,6 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from readtrack import buckets
 from readtrack.conf import cached_setting, conf
 from readtrack.hits.hit import Hit
 from readtrack.store import counters, keys, uniques
@@ -20,7 +19,6 @@ class Profile(NamedTuple):
     """What views of a model do beyond the plain counters."""
 
     strategy: uniques.Strategy
-    has_days: bool  # the visitors of each day are counted
     stage: str  # the first stage of the funnel, which each view enters; "" for no funnel
 
 
@@ -38,10 +36,15 @@ def profile_of(label: str) -> Profile | None:
     stage = ""
     if conf.FUNNEL and enters_funnel(model_with_label(label)):
         stage = conf.FUNNEL[0]
-    if strategy.name == "hll" and not conf.UNIQUE_DAYS and not stage:
+    if strategy.name == "hll" and not stage:
         return None
-    has_days = conf.UNIQUE_DAYS > 0 and bool(strategy.rows)
-    return Profile(strategy, has_days, stage)
+    return Profile(strategy, stage)
+
+
+@cached_setting()
+def counts_days(label: str) -> bool:
+    """Returns True if the visitors of each day are counted for objects of the model."""
+    return bool(conf.HISTORY) and bool(uniques.strategy_of(label).rows)
 
 
 def options_of(hit: Hit, *, first_key: int) -> Options:
@@ -69,14 +72,11 @@ def options_of(hit: Hit, *, first_key: int) -> Options:
 def effects_of(subject: str, hit: Hit) -> list[Effect]:
     """Returns what a counted view of the subject does beyond the plain counters."""
     label = label_in(subject)
-    profile = profile_of(label) or Profile(uniques.strategy_of(label), has_days=False, stage="")
+    profile = profile_of(label) or Profile(uniques.strategy_of(label), stage="")
     effects: list[Effect] = []
     visitor_effect = profile.strategy.effect(subject, hit)
     if visitor_effect:
         effects.append(visitor_effect)
-    if profile.has_days:
-        day = keys.day_visitors(buckets.day_bucket(hit.at), subject)
-        effects.append(Effect("day", (day,), conf.UNIQUE_DAYS * keys.DAY))
     if profile.stage:
         passes = [keys.funnel_pass(identity, subject) for identity in hit.visitor.identities]
         effects.append(Effect("funnel", (keys.funnel(subject), *passes), profile.stage))

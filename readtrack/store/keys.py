@@ -234,8 +234,8 @@ unique_day = Key("views:unique:day:{date}:{subject}", "set", 2 * DAY, "unique vi
 daily = Key("views:daily:{subject}", "string", 0, "sum of the daily numbers of visitors: strategy daily")
 bitmap = Key("views:bitmap:{subject}", "bitmap", 0, "unique visitors, one bit by reader number: strategy bitmap")
 earlier = Key("views:earlier:{subject}", "string", 0, "visitors that Redis lost: strategies set, daily and bitmap")
-day_visitors = Key("views:hll:day:{date}:{subject}", "HyperLogLog", "UNIQUE_DAYS", "visitors of a day")
-last_days = Key("views:hll:days:{n}:{date}:{subject}", "HyperLogLog", HOUR, "visitors of n days, merged on demand")
+day_visitors = Key("views:hll:day:{date}:{subject}", "HyperLogLog", 3 * DAY, "visitors of a day of TIME_ZONE, until flushes have stored them")
+united = Key("views:hll:united:{number}", "HyperLogLog", 0, "exists only inside a script, while sketches are united")
 dimension = Key("views:{dimension}:{subject}", "hash", 0, "views by value: the 50 heaviest")
 funnel = Key("funnel:{subject}", "hash", 0, "number of passes that reached each stage")
 funnel_pass = Key("funnel:pass:{visitor}:{subject}", "string", HOUR, "stage that a visitor reached")
@@ -312,11 +312,12 @@ class ViewKeys(NamedTuple):
     hour: str
     model_hour: str
     minute_visitors: str
+    day_visitors: str
     hll: str
     window: str
 
 
-@lru_cache(maxsize=1024)
+@cached_setting("TIME_ZONE", maxsize=1024)
 def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
     """Returns the keys of a model's views in a minute (since 1970) in the tag's partition."""
     at = datetime.fromtimestamp(minute * MINUTE, timezone.utc)
@@ -324,11 +325,22 @@ def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
         "tag": tag,
         "hour": buckets.hour_bucket(at),
         "minute": buckets.minute_bucket(at),
+        "date": buckets.local_day_bucket(at),
         "model": label,
         "subject": "",
         "visitor": "",
     }
-    rows = (rate, unsettled, trending_bucket, total, hour, model_hour, minute_visitors, hll)
+    rows = (
+        rate,
+        unsettled,
+        trending_bucket,
+        total,
+        hour,
+        model_hour,
+        minute_visitors,
+        day_visitors,
+        hll,
+    )
     key_names = [prefix + row.tagged.format_map(parts) for row in rows]
     key_names.append(f"{prefix}{window.family}{tag}:")
     return ViewKeys(*key_names)

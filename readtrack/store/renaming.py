@@ -151,8 +151,8 @@ def _keys_of(subject: str, *, at: datetime) -> list[str]:
     names += [keys.prefix() + keys.member(kind, subject) for kind in keys.hash_kinds()]
     hours = [buckets.hour_bucket(at - number * buckets.HOUR) for number in range(25)]
     names += [keys.hour(hour, subject) for hour in hours]
-    dates = buckets.day_buckets(max(3, conf.UNIQUE_DAYS + 1), until=at)
-    for date in dates:
+    for day in buckets.local_days(at - 3 * buckets.DAY, at):
+        date = f"{day:%Y%m%d}"
         names += [keys.day_visitors(date, subject), keys.unique_day(date, subject)]
     return names
 

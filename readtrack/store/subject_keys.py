@@ -4,11 +4,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from readtrack import buckets
 from readtrack.store import keys
 from readtrack.store.scripts import Call
 
 # Keys of a subject beside its total, its sketch and its hashes.
 VISITOR_KEYS = (keys.unique, keys.daily, keys.bitmap, keys.earlier)
+DAYS_OF_VISITORS: int = keys.day_visitors.ttl // keys.DAY  # days before today that may have keys
 
 
 def call(
@@ -27,6 +29,8 @@ def call(
     kinds = keys.hash_kinds()
     prefix = keys.prefix()
     tag = keys.tag(next(iter(rows)))
+    now = buckets.now()
+    days = buckets.local_days(now - DAYS_OF_VISITORS * buckets.DAY, now)
     key_names = [row(tag) for row in shared]
     entries: list[dict[str, Any]] = []
     for subject, details in rows.items():
@@ -35,6 +39,7 @@ def call(
         key_names += [keys.total(subject), keys.hll(subject)]
         key_names += [prefix + name for name in hashes]
         key_names += [row(subject) for row in VISITOR_KEYS]
+        key_names += [keys.day_visitors(f"{day:%Y%m%d}", subject) for day in days]
         entry = {
             "subject": subject,
             "names": [subject, *hashes],

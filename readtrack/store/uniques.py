@@ -4,9 +4,8 @@ A model may name its strategy in `unique_strategy`. All other models have that o
 UNIQUE.
 """
 
-from collections import ChainMap
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -119,7 +118,7 @@ class HyperLogLogs(Strategy):
         ]
         scripts.run_all(*calls)
         sketches = [sketch for call in calls for sketch in call.result if sketch]
-        return scripts.run(count_together(self.key(subjects[0]), sketches))
+        return scripts.run(union(sketches, tag=keys.tag(subjects[0]))).visitors
 
 
 class Sets(Strategy):
@@ -154,7 +153,7 @@ class DailySets(Strategy):
     answers = "exact for a day, who has seen what on it; two days at most"
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:
-        members = keys.unique_day(buckets.day_bucket(hit.at), subject)
+        members = keys.unique_day(buckets.local_day_bucket(hit.at), subject)
         return Effect(self.name, (members, self.key(subject)), keys.unique_day.ttl)
 
 
@@ -197,19 +196,39 @@ class NoVisitors(Strategy):
     answers = "nothing"
 
 
-def count_together(name: str, sketches: Sequence[bytes]) -> Call[int]:
-    """Counts the different visitors of sketches from several partitions.
+class Union(NamedTuple):
+    """The different visitors of some sketches together."""
 
-    The partition of the key `name` does it, by scratch keys whose names begin with that.
+    visitors: int
+    sketch: bytes  # b"" if it was not asked for
+
+
+def union(
+    sketches: Sequence[bytes],
+    *,
+    tag: str,
+    live: Sequence[str] = (),
+    wants_sketch: bool = False,
+) -> Call[Union]:
+    """Unites sketches of visitors, in the tag's partition.
+
+    `live` are keys of that partition with further sketches; they may be missing.
     """
-    return Call("count_sketches", [f"{name}:stored", f"{name}:union"], sketches, int)
+    scratch_keys = [keys.united(tag, number) for number in range(len(sketches) + 1)]
+    arguments: list[int | bytes] = [int(wants_sketch), *sketches]
+
+    def decode(answer: Sequence[Any]) -> Union:
+        visitors, sketch = answer
+        return Union(visitors, sketch)
+
+    return Call("unite_sketches", [*scratch_keys, *live], arguments, decode)
 
 
 def of_minutes(labels: Sequence[str], minutes: int, *, at: datetime) -> list[Call[Any]]:
     """Returns calls that count the different visitors of models in the last minutes.
 
     There is one call for each partition. With one partition its result is the number; with several
-    partitions each result is a sketch, and `count_together` counts them.
+    partitions each result is a sketch, and `union` counts them.
     """
     if not labels:
         return []
@@ -319,47 +338,25 @@ def _common_strategy(subjects: Sequence[str]) -> Strategy:
     return strategies.pop()
 
 
-def recent_visitors(subjects: Sequence[str], *, days: int, at: datetime) -> dict[str, int]:
-    """Returns the number of visitors of each subject in the last days (UTC, today included).
+def visitors_of_sets(
+    subjects: Sequence[str], first_and_last: tuple[date, date]
+) -> dict[str, int] | None:
+    """Returns the exact number of visitors of each subject on these days, by its daily sets.
 
-    A number may be an hour old. Raises UniquesError if so many days are not kept, and
-    redis.RedisError.
-    """
-    if not subjects:
-        return {}
-    if days < 1:
-        raise UniquesError("Visitors of the last days need one day at least.")
-    dates = buckets.day_buckets(days, until=at)
-    if days > conf.UNIQUE_DAYS:
-        return _visitors_in_sets(subjects, dates)
-    calls = []
-    for portion in scripts.parted(subjects, max(1, scripts.SLICE // (days + 1))):
-        key_names: list[str] = []
-        for subject in portion:
-            key_names.append(keys.last_days(days, dates[-1], subject))
-            key_names += [keys.day_visitors(date, subject) for date in dates]
-        arguments = (days, keys.last_days.ttl)
-        decode = partial(scripts.by_subject, portion)
-        calls.append(Call("visitors_since", key_names, arguments, decode))
-    return dict(ChainMap(*scripts.run_all(*calls)))
-
-
-def _visitors_in_sets(subjects: Sequence[str], dates: Sequence[str]) -> dict[str, int]:
-    """Returns the number of visitors of each subject on these days, by the strategy's daily sets.
-
-    Raises UniquesError if the subjects have no such sets, or not of so many days.
+    Returns None if the subjects have no such sets, or not of these days. Raises UniquesError if the
+    sets of a subject have too many members, and redis.RedisError.
     """
     strategies = {strategy_of(subject) for subject in subjects}
+    if len(strategies) != 1:
+        return None
     strategy = strategies.pop()
-    has_several_strategies = bool(strategies)
-    if has_several_strategies or len(dates) > strategy.covers_days:
-        raise UniquesError(
-            f"Visitors of {len(dates)} days are not kept:"
-            f" READTRACK['UNIQUE_DAYS'] is {conf.UNIQUE_DAYS}."
-            f" Set it to {len(dates)} or more, and they are counted from then on."
-        )
-    day_row = strategy.rows[0]
+    now = buckets.now()
+    first, last = first_and_last
+    days = buckets.local_days(now - (strategy.covers_days - 1) * buckets.DAY, now)
+    if not strategy.covers_days or first < days[0]:
+        return None
+    days = [day for day in days if first <= day <= last]
     numbers = {}
     for subject in subjects:
-        numbers[subject] = _count_union([day_row(date, subject) for date in dates])
+        numbers[subject] = _count_union(keys.unique_day(f"{day:%Y%m%d}", subject) for day in days)
     return numbers

@@ -30,12 +30,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "unique visitors: set": {"UNIQUE": "set"},
     "unique visitors: daily": {"UNIQUE": "daily"},
     "unique visitors: bitmap": {"UNIQUE": "bitmap"},
-    "a sketch for each day": {"UNIQUE_DAYS": 35},
+    "no visitors of a day": {"HISTORY": False},
     "funnels": {"FUNNELS": True},
     "one dimension": {"DIMENSIONS": ["device"]},
     "five dimensions": {"DIMENSIONS": list(VALUES)},
     "everything": {
-        "UNIQUE_DAYS": 35,
         "FUNNELS": True,
         "DIMENSIONS": list(VALUES),
     },

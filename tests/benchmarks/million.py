@@ -10,6 +10,7 @@ from readtrack import buckets, tracker
 from readtrack.hits.dimensions import BUILT_IN
 from readtrack.store import keys
 from readtrack.store.connection import connect
+from tests.benchmarks import people
 
 ARTICLES = int(os.environ.get("READTRACK_BENCHMARK_ARTICLES", "1000000"))
 DAYS = 90
@@ -20,6 +21,7 @@ ACCOUNTS, AUTHORS, CATEGORIES = (
 )  # accounts with a million articles; fewer with fewer
 WORDS = "repeat('A text of some six thousand letters. ', 160)"
 LABEL = "site.article"
+VISITED = 40  # articles with days of visitors: those that a page may show
 # A few go viral, one in 250 is viewed every hour, one in 25 every day, and the others once.
 GAIN = "(hour - {oldest}) * (1 + 100000 / (number + 100))"
 VIEWED = """
@@ -48,13 +50,13 @@ WHERE number % 3 = hour % 3;
 INSERT INTO readtrack_history (subject, hour, views, visitors)
 SELECT name, hour, (hour - {oldest}) * weight, 0
 FROM generate_series({oldest} + 1, {present}) hour, unnest(
-    ARRAY['site.article', 'visitors:site.article', 'reads:site.article'], ARRAY[60000, 30000, 20000]
+    ARRAY['site.article', 'reads:site.article'], ARRAY[60000, 20000]
 ) AS named(name, weight);
 INSERT INTO readtrack_readerhistory (subject, hour, readers)
 SELECT 'site.category:' || number, {present} - 1, {accounts} / (number + 1)
 FROM generate_series(1, {categories}) number
 """
-TABLES = "auth_user, site_category, site_article, readtrack_history, readtrack_popular, readtrack_readerhistory"
+TABLES = "auth_user, site_category, site_article, readtrack_history, readtrack_popular, readtrack_readerhistory, readtrack_dayvisitors"
 
 
 def fill(articles: int = ARTICLES, *, days: int = DAYS, at: datetime) -> int:
@@ -85,6 +87,8 @@ def fill(articles: int = ARTICLES, *, days: int = DAYS, at: datetime) -> int:
         cursor.execute("SELECT count(*) FROM readtrack_history")
         rows = int(cursor.fetchone()[0])
     _fill_redis(words, at=at)
+    names = [LABEL, *(f"{LABEL}:{number}" for number in range(1, VISITED + 1))]
+    people.fill(names, days=days + 64)
     return rows
 
 

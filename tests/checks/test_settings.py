@@ -95,11 +95,11 @@ def test_the_checks_go_on_with_any_value_of_a_setting(
 
 
 def test_messages_name_the_culprit_and_hints_the_way_out(settings: Settings) -> None:
-    settings.READTRACK = {"WINDWO": 60, "UNIQUE_DAYS": "5"}
+    settings.READTRACK = {"WINDWO": 60, "IDLE_DAYS": "5"}
     typo, kind = the_message("readtrack.W003"), the_message("readtrack.E002")
     assert "WINDWO" in typo.msg
     assert "WINDOW" in str(typo.hint)
-    assert "UNIQUE_DAYS" in kind.msg
+    assert "IDLE_DAYS" in kind.msg
     assert "'5'" in kind.msg
     assert str(kind.hint) == "Give it a whole number, at least 0, or leave it out for the default."
 
@@ -144,7 +144,7 @@ def test_for_a_name_that_resembles_nothing_the_hint_lists_all_names(settings: Se
         ({"PARTITIONS": 1024, "FLUSH_TASKS": 8}, []),
         ({"PARTITIONS": 16, "FLUSH_TASKS": 17}, ["readtrack.E043"]),
         ({"WINDOW": 0, "RATE": (5, 0)}, []),
-        ({"RATE": (0, 10), "UNIQUE_DAYS": 0}, []),
+        ({"RATE": (0, 10), "IDLE_DAYS": 0}, []),
         ({"ADDRESS_HEADER": "True-Client-IP"}, []),
         ({"ADDRESS_HEADER": "HTTP_X_FORWARDED_FOR"}, ["readtrack.E058"]),
         ({"ADDRESS_HEADER": ""}, ["readtrack.E058"]),

@@ -17,7 +17,7 @@ from readtrack.flush.run import flush
 from readtrack.imports import weblog
 from readtrack.imports.ledger import Report
 from readtrack.imports.weblog import OTHER_PATTERNS, Importer, Recent
-from readtrack.models import Import
+from readtrack.models import DayVisitors, Import
 from tests.imports import weblogs
 from tests.imports.conftest import Write
 from tests.imports.weblogs import START, line
@@ -348,6 +348,29 @@ def test_visitors_are_added_where_the_strategy_can(
         take(path)
     assert stored() == {1: (3, visitors)}
     assert {*redis.keys("views:*")} - {key} == {"views:total:site.post:1", "views:unsettled"}
+
+
+@pytest.mark.parametrize("strategy", ["hll", "bitmap"])
+@pytest.mark.usefixtures("post")
+def test_the_visitors_of_each_day_of_a_log_are_stored(
+    write: Write, settings: Any, strategy: str
+) -> None:
+    settings.READTRACK = {"UNIQUE": strategy}
+    day_later = 86_400
+    take(
+        write(
+            line(),
+            line(after=1, address="192.0.2.2"),
+            line(after=day_later, address="192.0.2.2"),
+            line(after=day_later + 1, address="192.0.2.3"),
+        )
+    )
+    post = Post.objects.get()
+    days = sorted(DayVisitors.objects.filter(subject="site.post").values_list("day", flat=True))
+    first, second = days
+    for since, until, visitors in ((first, second, 2), (second, None, 2), (first, None, 3)):
+        assert reports.visitors([post], since=since, until=until) == {post: visitors}
+        assert reports.visitors_together(Post, since=since, until=until) == visitors
 
 
 @pytest.mark.usefixtures("post")

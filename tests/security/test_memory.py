@@ -154,7 +154,6 @@ def test_one_client_takes_a_bounded_number_of_bytes_by_hit(
         "ANONYMOUS_READERS": True,
         "DIMENSIONS": ["referrer", "device", "browser"],
         "FUNNELS": True,
-        "UNIQUE_DAYS": 7,
         "RATE": (0, 10),
     }
     act, numbers = way(Site()), count()

@@ -15,10 +15,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from readtrack import buckets, reports
-from readtrack.models import History
+from readtrack.models import DayVisitors, History
 from readtrack.sql import databases, history, history_months, model_sums, popular, sql_view
 from readtrack.sql.row_counts import RowCounts
-from readtrack.subjects import subject_of
+from readtrack.subjects import subject_column, subject_of
 from tests.site.models import Page, Post, Product
 from tests.support import factories
 from tests.support.divided import unite
@@ -92,12 +92,23 @@ def test_the_view_agrees_with_the_reports(zone: str, settings: Settings) -> None
     random = Random(zone)
     objs = [factories.post(), Product.objects.create(name="x"), Page.objects.create(slug="é b")]
     expected = {}
+    people = {}
     for obj in objs:
         subject = subject_of(obj)
         views, reads = fill(subject, random), fill(history.of_reads(subject), random)
         for day in views.keys() | reads.keys():
             both = views.get(day, RowCounts(0, 0)), reads.get(day, RowCounts(0, 0))
-            expected[subject, day] = [*both[0], both[1].views]
+            people[subject, day] = random.randrange(9)
+            expected[subject, day] = [
+                both[0].views,
+                people[subject, day],
+                both[0].visitors,
+                both[1].views,
+            ]
+    DayVisitors.objects.bulk_create(
+        DayVisitors(subject=subject_column(subject), day=day, visitors=number, sketch=b"")
+        for (subject, day), number in people.items()
+    )
     history.store(
         {"site.post": RowCounts(10_000, 0)}, hour=buckets.hour_index(FIRST)
     )  # of the model
@@ -109,8 +120,8 @@ def test_the_view_agrees_with_the_reports(zone: str, settings: Settings) -> None
         viewed = reports.series(obj, by="day", since=since, until=until)
         read = reports.series(obj, by="day", since=since, until=until, count="reads")
         for of_views, of_reads in zip(viewed, read, strict=True):
-            counts = found.get((subject_of(obj), of_views.start.date()), [0, 0, 0])
-            assert [counts[0], counts[2]] == [of_views.views, of_reads.views]
+            counts = found.get((subject_of(obj), of_views.start.date()), [0, 0, 0, 0])
+            assert [counts[0], counts[3]] == [of_views.views, of_reads.views]
 
 
 def test_its_columns_have_types(view: str, settings: Settings) -> None:
@@ -123,10 +134,11 @@ def test_its_columns_have_types(view: str, settings: Settings) -> None:
         str(post.pk),
         FIRST.date(),
         2**40,
+        0,
         2**33,
         0,
     )
-    assert [type(value) for value in row] == [str, str, type(row[2]), int, int, int]
+    assert [type(value) for value in row] == [str, str, type(row[2]), int, int, int, int]
     assert isinstance(row[2], str if databases.of(History).vendor == "sqlite" else date)
 
 
@@ -134,16 +146,13 @@ def test_its_columns_have_types(view: str, settings: Settings) -> None:
 def test_rows_of_whole_models_are_no_objects() -> None:
     hour, seven = buckets.hour_index(FIRST), RowCounts(7, 3)
     names = ("site.post:1", "site.post", "site.post:{rt00}", "reads:site.post")
-    history.store({**dict.fromkeys(names, seven), "visitors:site.post": RowCounts(3, 0)}, hour=hour)
+    history.store(dict.fromkeys(names, seven), hour=hour)
     call_command("readtrack", "daily-view", verbosity=0)
     assert [row[:2] for row in selected()] == [("site.post", "1")]
     assert [subject for subject, _ in popular.most(["site.post"], since=hour, until=hour + 1)] == [
         "site.post:1"
     ]
     model_sums.renew_sums(at=FIRST)
-    assert history.sums(["visitors:site.post"], since=1, until=hour + 1)[
-        "visitors:site.post"
-    ].rows == {hour: 3}
 
 
 def test_it_is_made_again_and_dropped(shorter: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,6 +181,6 @@ def test_it_outlives_a_division_of_history_by_month() -> None:
             {subject_of(post): RowCounts(7, 6)},
             hour=buckets.hour_index(FIRST + timedelta(days=180)),
         )
-        assert [views for *_, views, _, _ in selected()] == [5, 2]
+        assert [views for *_, views, _, _, _ in selected()] == [5, 2]
     finally:
         unite(connection)

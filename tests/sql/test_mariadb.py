@@ -17,6 +17,7 @@ FILES = [
     "tests/sql/test_history.py",
     "tests/sql/test_gains.py",
     "tests/sql/test_daily.py",
+    "tests/sql/test_day_visitors.py",
     "tests/sql/test_steps.py",
     "tests/sql/test_renaming.py",
     "tests/reports/test_popular.py",

@@ -1,6 +1,7 @@
 """Rows of the app's own tables follow the new name of a model or of an object."""
 
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from readtrack.models import (
     Archive,
     Breakdown,
     BreakdownHistory,
+    DayVisitors,
     History,
     Popular,
     ReaderHistory,
@@ -17,7 +19,7 @@ from readtrack.models import (
     SubjectCount,
 )
 from readtrack.sql import databases, renaming
-from readtrack.sql.history import of_reads, of_visitors
+from readtrack.sql.history import of_reads
 from readtrack.subjects import subject_column
 
 pytestmark = pytest.mark.django_db(databases=["default", "lite"])
@@ -35,6 +37,9 @@ MAKERS: list[Callable[[str, int], Any]] = [
     ),
     lambda subject, number: BreakdownHistory(
         subject=subject, kind="views:device", hour=9, field="phone", count=number
+    ),
+    lambda subject, number: DayVisitors(
+        subject=subject, day=date(2026, 11, 20), visitors=number, sketch=b"HYLL"
     ),
     lambda subject, number: History(subject=subject, hour=9, views=number, visitors=number),
     lambda subject, number: Popular(
@@ -77,7 +82,6 @@ def test_the_rows_of_a_model_and_of_its_objects_follow_and_no_others(database: s
         write(subject)
     write(of_reads(f"{OLD}:1"), 3)
     write(of_reads(OLD), 3)
-    write(of_visitors(OLD), 2)
     rename()
     assert found() == {
         NEW: {5},
@@ -86,7 +90,6 @@ def test_the_rows_of_a_model_and_of_its_objects_follow_and_no_others(database: s
         f"{NEW}:a%20b": {5},
         of_reads(f"{NEW}:1"): {3},
         of_reads(NEW): {3},
-        of_visitors(NEW): {2},
         **{subject: {5} for subject in others},
     }
     assert databases.rows(Reset).get(subject=f"{NEW}:1").full_subject == f"{NEW}:1"

@@ -204,7 +204,7 @@ def test_a_lost_connection_is_replaced_without_an_error(wire: Wire, redis: Redis
         {},
         {"RATE": (0, 10)},
         {"WINDOW": 1},
-        {"UNIQUE": "daily", "FUNNELS": True, "DIMENSIONS": ["device"], "UNIQUE_DAYS": 35},
+        {"UNIQUE": "daily", "FUNNELS": True, "DIMENSIONS": ["device"]},
     ],
 )
 def test_a_view_whose_answer_was_lost_counts_once_though_it_is_sent_again(

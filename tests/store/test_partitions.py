@@ -240,7 +240,7 @@ def test_without_history_an_import_needs_its_part_all_the_same(
 def test_visitors_of_several_partitions_are_counted_together(
     posts: list[Post], strategy: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.READTRACK = {"PARTITIONS": COUNT, "UNIQUE": strategy, "UNIQUE_DAYS": 2}
+    settings.READTRACK = {"PARTITIONS": COUNT, "UNIQUE": strategy}
     everywhere = factories.hit(*map(subject_of, posts), reader=1)
     tracker.record(everywhere)
     for number, post in enumerate(posts, start=2):
@@ -248,6 +248,9 @@ def test_visitors_of_several_partitions_are_counted_together(
     assert reports.visitors(posts) == dict.fromkeys(posts, 2)
     assert reports.visitors_together(posts) == 9
     assert reports.visitors(posts, days=2) == dict.fromkeys(posts, 2)
+    assert reports.visitors_together(posts, days=2) == 9
+    flush()
+    assert reports.visitors_together(Post, days=2) == 9
     monkeypatch.setattr(uniques, "UNION_LIMIT", 10)
     if strategy == "set":
         with pytest.raises(UniquesError):

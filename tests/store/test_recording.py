@@ -13,7 +13,6 @@ from tests.support import factories
 from tests.support.wire import Wire
 
 EVERYTHING: dict[str, Any] = {
-    "UNIQUE_DAYS": 35,
     "FUNNELS": True,
     "DIMENSIONS": ["device", "browser", "os", "country", "referrer"],
 }
@@ -68,10 +67,10 @@ def test_what_changed_is_named_without_the_prefix(
     assert scripts.run(counters.settled_totals(["site.post:1"])) == (1, [None])
 
 
-def test_by_default_a_hit_has_nine_keys_and_no_options() -> None:
+def test_by_default_a_hit_has_ten_keys_and_no_options() -> None:
     hit = factories.hit("site.post:1", at=buckets.now())
     call = count_views(hit)
-    assert (len(call.keys), call.args[-1]) == (9, "site.post:1")
+    assert (len(call.keys), call.args[-1]) == (10, "site.post:1")
 
 
 @pytest.mark.one_server("with partitions no script runs for it")

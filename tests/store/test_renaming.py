@@ -99,7 +99,6 @@ def test_every_key_of_a_model_follows(
     settings.READTRACK = {
         "PARTITIONS": partitions,
         "UNIQUE": strategy,
-        "UNIQUE_DAYS": 3,
         "FUNNELS": True,
     }
     with slots_checked() if partitions > 1 else nullcontext():
@@ -272,7 +271,7 @@ def test_an_object_gets_a_new_key_and_others_keep_theirs(
     record(old, 2, dimensions=(("device", "phone"),))
     record("site.page:hello", 1)
     read(1, old)
-    assert move(renaming.Rename(old, new)) == 5
+    assert move(renaming.Rename(old, new)) == 6
     assert total(new) == Total(2, is_settled=False)
     assert total("site.page:hello") == Total(1, is_settled=False)
     assert unread(1, new) == 0

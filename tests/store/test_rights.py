@@ -61,7 +61,7 @@ def valkey(settings: Settings) -> Iterator[Valkey]:
     [
         {},
         {"UNIQUE": "set", "READ_STATE": "sequence", "FUNNELS": True, "BUFFER": 1},
-        {"UNIQUE": "daily", "READERS": "ordinal", "ANONYMOUS": "hash", "UNIQUE_DAYS": 7},
+        {"UNIQUE": "daily", "READERS": "ordinal", "ANONYMOUS": "hash"},
         {"UNIQUE": "bitmap", "ANONYMOUS_READERS": True, "DIMENSIONS": ["device", "referrer"]},
         {"IDLE_DAYS": 1, "PARTITIONS": 16, "READERS": "ordinal", "READ_STATE": "sequence"},
         {"EVENTS": "/events/"},

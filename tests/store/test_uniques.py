@@ -8,7 +8,8 @@ from redis import Redis
 
 from readtrack import buckets, tracker
 from readtrack.hits.visitors import Visitor
-from readtrack.store import uniques
+from readtrack.store import scripts, uniques
+from readtrack.store.scripts import Call
 from readtrack.store.uniques import UniquesError
 from tests.site.models import Post
 from tests.support import factories
@@ -75,6 +76,10 @@ def test_each_strategy_has_keys_of_its_own(
         for key in redis.keys("views:*")
         if key.split(":")[1] not in {"total", "hour", "unsettled"}
     }
+    of_day = "views:hll:day:20261120:site.post:1"
+    assert redis.pfcount(of_day) == 2
+    assert 259_100 < redis.ttl(of_day) <= 259_200
+    own.remove(of_day)
     assert own == {name, day} - {""}
     assert redis.ttl(name) == -1
     assert not day or 172_700 < redis.ttl(day) <= 172_800
@@ -190,11 +195,8 @@ def test_a_question_that_a_strategy_cannot_answer_is_an_error(settings: Settings
         uniques.visitors_together(["site.post:1", "site.counted:1"])
 
 
-@pytest.mark.parametrize("options", [{}, {"UNIQUE_DAYS": 35}])
-def test_a_site_may_count_no_visitors(
-    settings: Settings, redis: Any, options: dict[str, Any]
-) -> None:
-    settings.READTRACK = {"UNIQUE": "none", **options}
+def test_a_site_may_count_no_visitors(settings: Settings, redis: Any) -> None:
+    settings.READTRACK = {"UNIQUE": "none"}
     come(redis, "site.post:1", 1, 2)
     assert redis.get("views:total:site.post:1") == "2"
     assert count("site.post:1") == [0]
@@ -209,8 +211,38 @@ def test_a_model_may_count_no_visitors(
     come(redis, "site.post:1", 1, 2)
     come(redis, "site.product:1", 1, 2)
     assert count("site.post:1", "site.product:1") == [0, 2]
-    assert redis.keys("views:hll:*") == ["views:hll:site.product:1"]
+    assert redis.keys("views:hll:*site.post*") == []
+    assert redis.exists("views:hll:site.product:1")
 
 
 def test_of_no_models_nothing_is_asked() -> None:
     assert uniques.of_minutes([], 5, at=buckets.now()) == []
+
+
+def sketch_of(key: str) -> bytes:
+    sketch: bytes = scripts.run(Call("GET", [key]))
+    return sketch
+
+
+def test_a_union_passes_over_what_is_no_sketch(redis: Redis) -> None:
+    redis.pfadd("one", "a", "b")
+    redis.pfadd("live", "b", "c")
+    redis.set("broken", "no sketch")
+    one = sketch_of("one")
+    for sketches in ([one], [one, b"junk"], [b"", one]):
+        assert scripts.run(uniques.union(sketches, tag="", live=["live", "gone"])).visitors == 3
+    assert scripts.run(uniques.union([one], tag="", live=["broken"])).visitors == 2
+    assert scripts.run(uniques.union([], tag="")).visitors == 0
+    assert redis.get("broken") == "no sketch"
+
+
+@pytest.mark.one_server("it starts its own")
+def test_a_union_writes_nothing_into_the_append_only_file(start_redis: Any) -> None:
+    client = start_redis(appendonly="yes").client()
+    client.pfadd("one", *range(5000))
+    one = sketch_of("one")
+    size = client.info("persistence")["aof_current_size"]
+    assert scripts.run(uniques.union([one] * 20, tag="")).visitors > 4000
+    client.set("x", "1")  # so that the file is written
+    assert client.info("persistence")["aof_current_size"] - size < 1000
+    assert set(client.keys()) == {b"one", b"x"}

@@ -2,11 +2,19 @@
 -- A count that fell was reset in between. MySQL's unsigned columns bear no difference below zero.
 {create} {view} AS
 SELECT
-  SUBSTR(subject, 1, {position}(subject, ':') - 1) AS model,
-  SUBSTR(subject, {position}(subject, ':') + 1) AS primary_key,
+  SUBSTR(daily.subject, 1, {position}(daily.subject, ':') - 1) AS model,
+  SUBSTR(daily.subject, {position}(daily.subject, ':') + 1) AS primary_key,
+  daily.day,
+  daily.views,
+  CAST(COALESCE(people.visitors, 0) AS {integer}) AS visitors,
+  daily.first_visits,
+  daily.{reads}
+FROM (
+SELECT
+  subject,
   day,
   CAST(SUM(CASE WHEN is_read = 1 THEN 0 ELSE views END) AS {integer}) AS views,
-  CAST(SUM(CASE WHEN is_read = 1 THEN 0 ELSE visitors END) AS {integer}) AS visitors,
+  CAST(SUM(CASE WHEN is_read = 1 THEN 0 ELSE visitors END) AS {integer}) AS first_visits,
   CAST(SUM(CASE WHEN is_read = 1 THEN views ELSE 0 END) AS {integer}) AS {reads}
 FROM (
   SELECT
@@ -25,10 +33,12 @@ FROM (
       LAG(views) OVER (PARTITION BY subject ORDER BY hour) AS old_views,
       LAG(visitors) OVER (PARTITION BY subject ORDER BY hour) AS old_visitors
     FROM {table}
-    -- Without the rows of whole models, as of a partition `blog.post:{{rt00}}`, or of visitors `visitors:blog.post`.
-    WHERE subject LIKE '%:%' AND subject NOT LIKE 'visitors:%' AND subject NOT LIKE '%:{{rt%'
+    -- Without the rows of whole models, as of a partition `blog.post:{{rt00}}`.
+    WHERE subject LIKE '%:%' AND subject NOT LIKE '%:{{rt%'
   ) AS hours
   WHERE hour > 0
 ) AS gains
 WHERE subject LIKE '%:%'
 GROUP BY subject, day
+) AS daily
+LEFT JOIN {people} people ON people.subject = daily.subject AND people.day = daily.day AND people.length = 1

@@ -1,11 +1,12 @@
 -- Records the views of one hit.
 -- KEYS: rate (or the next key again, if rate.lua counted the hit), unsettled, trending bucket;
---       per view: total, hour, model's hour, model's visitors of the minute, hll (not with options), window[, window of
---       the visitor's fallback id, or the stand-in's]; with options, the keys of all effects
--- ARGV: 1 to 8 as in common.lua;
---       9 what rate.lua returned, or 0; 10 length of the keys' prefix; 11 refused hits in a rate window that may open
---       windows of new cookies, 0 for a visitor without a new cookie; 12 who tells of the hit; 13 keys per view;
---       14 number of views; 15 visitor; subject of each view[; options]
+--       per view: total, hour, model's hour, model's visitors of the minute, visitors of the day (or total again), hll
+--       (not with options), window[, window of the visitor's fallback id, or the stand-in's]; with options, the keys of
+--       all effects
+-- ARGV: 1 to 9 as in common.lua;
+--       10 what rate.lua returned, or 0; 11 length of the keys' prefix; 12 refused hits in a rate window that may open
+--       windows of new cookies, 0 for a visitor without a new cookie; 13 who tells of the hit; 14 keys per view;
+--       15 number of views; 16 visitor; subject of each view[; options]
 -- Returns: per view 1 counted, 2 rate, 3 repeat, 4 honeypot, 5 total is no number
 --
 -- `options` is JSON, sent by sites that count more than that (store/effects.py):
@@ -19,18 +20,13 @@ local counted_hits, prefix_length = tonumber(ARGV[COMMON + 1]), tonumber(ARGV[CO
 local newcomers, teller = tonumber(ARGV[COMMON + 3]), tonumber(ARGV[COMMON + 4])
 local keys_per_view, views = tonumber(ARGV[COMMON + 5]), tonumber(ARGV[COMMON + 6])
 local options = ARGV[VISITOR + views + 1] and cjson.decode(ARGV[VISITOR + views + 1])
-local counters = options and 4 or 5 -- keys of a view before its windows
+local counters = options and 5 or 6 -- keys of a view before its windows
 local apply_effects
 
 if options then
   local effects = {}
 
   function effects.hll(key) redis.pcall('PFADD', KEYS[key], visitor) end
-
-  function effects.day(key, life)
-    call('PFADD', KEYS[key], visitor)
-    if call('TTL', KEYS[key]) < 0 then call('EXPIRE', KEYS[key], life) end
-  end
 
   function effects.set(key) call('SADD', KEYS[key], visitor) end
 
@@ -98,8 +94,8 @@ end
 local outcomes, has_counted, hits = {}, false, nil
 for view = 1, views do
   local key = SHARED_KEYS + 1 + keys_per_view * (view - 1)
-  local total, hour, model_hour, minute_visitors = unpack(KEYS, key, key + 3)
-  local hll = not options and KEYS[key + 4]
+  local total, hour, model_hour, minute_visitors, day_visitors = unpack(KEYS, key, key + 4)
+  local hll = not options and KEYS[key + 5]
   local own_window, other_window = KEYS[key + counters], nil
   if keys_per_view > counters + 1 then other_window = KEYS[key + counters + 1] end
   local subject = ARGV[VISITOR + view]

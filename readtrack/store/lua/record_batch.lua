@@ -1,14 +1,14 @@
 -- Records the views of many hits, in their order.
 -- Guarantees: those of view.lua, for each hit. Sent again, it counts none of them twice.
--- KEYS and ARGV: ARGV 1 to 8 as in common.lua; then runs of hits, each with its own KEYS and ARGV. A run begins with its
+-- KEYS and ARGV: ARGV 1 to 9 as in common.lua; then runs of hits, each with its own KEYS and ARGV. A run begins with its
 --   kind and its number of hits, which are
 --   "alike": hits of one view each without options, of one model and minute.
---     ARGV: those of record.lua from 9 to 12, number of keys of each hit, where the subject begins in its total's key,
+--     ARGV: those of record.lua from 10 to 13, number of keys of each hit, where the subject begins in its total's key,
 --       and where the visitor begins in the window's (bytes from 1)
 --     KEYS of the run: unsettled, trending bucket, model's hour, model's visitors of the minute;
---     KEYS of each hit: rate, total, hour, hll, window[, other window]
+--     KEYS of each hit: rate, total, hour, visitors of the day (or total again), hll, window[, other window]
 --   "same": the same, with the KEYS of the run before for the run
---   "other": hits of any kind; each has the KEYS of record.lua and its ARGV from 9, behind the number of both
+--   "other": hits of any kind; each has the KEYS of record.lua and its ARGV from 10, behind the number of both
 -- Returns: per hit of a run of "other" what record.lua returns, of all others a number
 -- common.lua
 local function record(KEYS, ARGV)
@@ -25,7 +25,7 @@ local function record_alike(number_of_hits)
   counted_hits, newcomers, teller = tonumber(counted_hits), tonumber(newcomers), tonumber(teller)
   keys_per_hit = tonumber(keys_per_hit)
   for _ = 1, number_of_hits do
-    local rate, total, hour, hll, own_window, other_window =
+    local rate, total, hour, day_visitors, hll, own_window, other_window =
       unpack(KEYS, next_key, next_key + keys_per_hit - 1)
     local subject = string.sub(total, subject_at)
     local visitor = string.sub(own_window, visitor_at, -#subject - 2)

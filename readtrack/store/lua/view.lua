@@ -2,8 +2,8 @@
 -- would make a function anew for each hit.
 -- Guarantees: a view counts once per visitor, subject and window, even if it is sent twice, because every counter comes
 --   after the window's SET NX.
--- Takes keys: rate, unsettled, bucket, total, hour, model_hour, minute_visitors; hll, or false where another strategy
---   counts visitors; own_window; other_window, that of the visitor's fallback id or of the stand-in, or nil.
+-- Takes keys: rate, unsettled, bucket, total, hour, model_hour, minute_visitors; day_visitors, or total again where nobody
+--   counts the visitors of a day; hll, or false where another strategy counts visitors; own_window; other_window, that of the visitor's fallback id or of the stand-in, or nil.
 -- Takes values: subject, visitor; prefix_length of keys; counted_hits, what rate.lua returned where the rate is in
 --   another partition, or 0; newcomers, the refused hits in a rate window that may open windows of new cookies, 0 for a
 --   visitor without a new cookie; teller (see common.lua); hits, nil at the first view of a hit.
@@ -57,7 +57,13 @@ if not outcome then
   if views == 1 then mark_unsettled(unsettled, subject) end
 end
 if outcome == COUNTED then
-  if redis.pcall('INCR', hour) == 1 then call('EXPIRE', hour, hour_life) end
+  local has_day = day_visitors ~= total
+  if has_day then redis.pcall('PFADD', day_visitors, visitor) end
+  if redis.pcall('INCR', hour) == 1 then
+    call('EXPIRE', hour, hour_life)
+    -- A day begins with an hour, so no day's sketch begins without this.
+    if has_day then call('EXPIRE', day_visitors, day_life) end
+  end
   if redis.pcall('INCR', model_hour) == 1 then
     call('EXPIRE', model_hour, model_hour_life)
     mark_unsettled(unsettled, string.sub(model_hour, prefix_length + 1))

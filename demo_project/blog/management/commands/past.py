@@ -25,11 +25,12 @@ from demo_project.blog.past import (
     reading,
     refusals,
 )
+from demo_project.blog.past_visitors import add_visitors
 from demo_project.traffic.agents import robot
 from demo_project.traffic.visitor import READERS
 from readtrack import tracker
 from readtrack.models import Breakdown, BreakdownHistory, History, Note
-from readtrack.sql.history import of_reads, of_visitors
+from readtrack.sql.history import of_reads
 from readtrack.store import keys
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import label_of, subject_column, subject_of_row
@@ -56,6 +57,7 @@ class Command(BaseCommand):
         with transaction.atomic():
             _add_history(gained, now=now)
             _add_breakdowns(gained)
+        add_visitors(gained, now=now)
         _add_refusals_and_readers(now)
         Note.objects.bulk_create(
             Note(day=timezone.localdate(now - timedelta(days=ago)), text=text)
@@ -103,7 +105,6 @@ def _rows_of_all(gained: Iterable[Gain], *, now: datetime) -> list[History]:
     for hour, numbers in by_hour(gained, now=now).items():
         totals += numbers
         rows.append(_row(f"{label}{keys.tags()[0]}", hour, totals["views"]))
-        rows.append(_row(of_visitors(label), hour, totals["visitors"]))
         rows.append(_row(of_reads(label), hour, totals["reads"]))
     return rows
 

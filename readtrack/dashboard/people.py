@@ -1,0 +1,217 @@
+"""The different visitors of the dashboard's periods: what SQL is asked, and what Redis unites."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from django.utils import timezone
+
+from readtrack import buckets
+from readtrack.dashboard.data import People
+from readtrack.dashboard.objects import Objects
+from readtrack.dashboard.scope import MOMENT, Scope, Span
+from readtrack.reports.people import Days
+from readtrack.sql.day_visitors import AskedDays, StoredDay
+from readtrack.store import keys, scripts, uniques
+from readtrack.store.effects import counts_days
+from readtrack.store.uniques import Union
+from readtrack.subjects import label_in, subject_column
+
+# Days of visitors that are united for a page, at most; each has 12 kB at most. A scope with more,
+# such as a year of a category with many objects, has no number of visitors.
+MOST_DAYS = 3_000
+LIMIT = MOST_DAYS + 1  # rows that are read, by which a scope with more is known
+# From so many days on, a period up to now is compared with the period before. Days of visitors
+# cannot be cut at the time of day, so that of a shorter period the part of today counts too much.
+COMPARED_DAYS = 28
+
+Sketches = Mapping[str, Sequence[StoredDay]]
+
+
+def days_of(span: Span) -> Days:
+    """Returns the local days of a period. Days of visitors are those of TIME_ZONE."""
+    first = timezone.localtime(span.since).date()
+    last = timezone.localtime(span.until - MOMENT).date()
+    return Days(first, max(first, last))
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleQuestion:
+    """Whose visitors are asked for, and in which days."""
+
+    # Labels of models, or the subjects of the objects that filters name; empty if not needed.
+    total: Sequence[str]
+    shown: Sequence[str]  # subjects whose own visitors a table shows
+    days: Days
+    days_before: Days | None  # None if the visitors are not compared
+    points: Sequence[Days]  # the days of each point of the chart; empty if points are hours
+    tag: str  # of the partition that unites sketches of several partitions
+
+    @classmethod
+    def of(
+        cls, scope: Scope, objects: Objects, *, shown: Sequence[str], has_chart: bool
+    ) -> "PeopleQuestion":
+        """Returns the question for a scope whose first day is known."""
+        total: Sequence[str] = []
+        if has_chart:
+            total = [*objects.stored] if scope.is_listed else objects.labels
+        if not all(counts_days(label_in(name)) for name in total):
+            total = []  # the number would lack the visitors of some models
+        days = days_of(scope.span)
+        return cls(
+            total=total,
+            shown=[subject for subject in shown if counts_days(label_in(subject))],
+            days=days,
+            days_before=_days_before(scope, days),
+            points=_days_of_points(scope),
+            tag=keys.tags()[0],
+        )
+
+    @property
+    def asked(self) -> list[AskedDays]:
+        """Returns the rows of SQL that are needed."""
+        total = [*map(subject_column, self.total)]
+        asked: list[AskedDays] = []
+        if total:
+            asked.append(AskedDays(total, *self.days, limit=LIMIT))
+        if total and self.days_before:
+            asked.append(AskedDays(total, *self.days_before, limit=LIMIT))
+        if total and self.points:
+            # A single name needs no union of sketches for points that are days.
+            days = AskedDays(
+                total,
+                *self.days,
+                has_blocks=False,
+                has_sketches=not self._has_numbers_of_points,
+                limit=LIMIT,
+            )
+            asked.append(days)
+        if self.shown:
+            columns = [*map(subject_column, self.shown)]
+            asked.append(AskedDays(columns, *self.days, limit=LIMIT))
+        return asked
+
+    @property
+    def _has_numbers_of_points(self) -> bool:
+        """True if each point of the chart is a single day of a single name."""
+        return len(self.total) == 1 and all(days.first == days.last for days in self.points)
+
+    def calls(self, rows: Sequence[StoredDay]) -> "PeopleCalls":
+        """Returns the calls that unite the rows of SQL, with the sketches that only Redis has.
+
+        Some of the rows may be there twice, which changes no union.
+        """
+        by_name = _by_name(rows)
+        shown = {subject: self._union([subject], by_name, self.days) for subject in self.shown}
+        # By day, of the names of the whole scope, each row once.
+        rows_of_total = {
+            (row.subject, row.day, row.length): row
+            for name in self.total
+            for row in by_name[subject_column(name)]
+        }
+        is_cut = len(rows_of_total) > MOST_DAYS
+        if is_cut or not self.total:
+            return PeopleCalls(None, None, [], shown)
+        before = None
+        if self.days_before:
+            before = self._union(self.total, by_name, self.days_before)
+        single_days = _by_name(row for row in rows if row.length == 1)
+        return PeopleCalls(
+            total=self._union(self.total, by_name, self.days),
+            before=before,
+            points=[self._point(single_days, days) for days in self.points],
+            shown=shown,
+        )
+
+    def _point(self, single_days: Sketches, days: Days) -> scripts.Call[Any] | int:
+        """Returns the visitors of a point of the chart, or the call that counts them."""
+        is_live = self._is_object and bool(days.in_redis)
+        if is_live or not self._has_numbers_of_points:
+            return self._union(self.total, single_days, days)
+        rows = single_days.get(subject_column(self.total[0]), ())
+        return max((row.visitors for row in rows if row.day == days.first), default=0)
+
+    @property
+    def _is_object(self) -> bool:
+        """True if the scope is a single object, whose visitors are live."""
+        return len(self.total) == 1 and ":" in self.total[0]
+
+    def _union(self, names: Sequence[str], stored: Sketches, days: Days) -> scripts.Call[Any]:
+        """Returns the call that counts the visitors of these names on these days together."""
+        sketches: list[bytes] = []
+        for name in names:
+            for row in stored.get(subject_column(name), ()):
+                last_day = row.day + (row.length - 1) * buckets.DAY
+                if row.sketch and days.first <= row.day and last_day <= days.last:
+                    sketches.append(row.sketch)
+        tag = self.tag
+        live: list[str] = []
+        is_object = len(names) == 1 and ":" in names[0]
+        if is_object:  # of models and of several objects it is as of the last flush
+            tag = keys.tag(names[0])
+            live = [keys.day_visitors(f"{day:%Y%m%d}", names[0]) for day in days.in_redis]
+        return replace(uniques.union(sketches, tag=tag, live=live), absent=None)
+
+
+def _by_name(rows: Iterable[StoredDay]) -> defaultdict[str, list[StoredDay]]:
+    """Returns the rows by subject, as columns have it."""
+    by_name: defaultdict[str, list[StoredDay]] = defaultdict(list)
+    for row in rows:
+        by_name[row.subject].append(row)
+    return by_name
+
+
+def _days_before(scope: Scope, days: Days) -> Days | None:
+    """Returns the days of the period before; None if visitors are not compared with it."""
+    if scope.before is None or not scope.before.hours:
+        return None
+    length = (days.last - days.first).days + 1
+    if scope.is_present and length < COMPARED_DAYS:
+        return None
+    return days_of(scope.before)
+
+
+def _days_of_points(scope: Scope) -> list[Days]:
+    """Returns the days of each point of the chart; none if the points are hours."""
+    if scope.by == "hour":
+        return []
+    starts = [*scope.span.starts(scope.by), scope.span.until]
+    return [days_of(Span(start, end)) for start, end in pairwise(starts)]
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleCalls:
+    """The calls that count the visitors. Their results are None while their server is silent."""
+
+    total: scripts.Call[Union | None] | None
+    before: scripts.Call[Union | None] | None
+    points: Sequence[scripts.Call[Union | None] | int]  # a number where no call is needed
+    shown: Mapping[str, scripts.Call[Union | None]]
+
+    @property
+    def all(self) -> list[scripts.Call[Any]]:
+        """Returns all calls, for a round trip."""
+        totals = [call for call in (self.total, self.before) if call is not None]
+        points = [point for point in self.points if not isinstance(point, int)]
+        return [*totals, *points, *self.shown.values()]
+
+    @property
+    def people(self) -> People:
+        """Returns the results."""
+        return People(
+            total=_visitors(self.total),
+            before=_visitors(self.before),
+            by_point=[
+                point if isinstance(point, int) else _visitors(point) for point in self.points
+            ],
+            by_subject={subject: _visitors(call) for subject, call in self.shown.items()},
+        )
+
+
+def _visitors(call: scripts.Call[Union | None] | None) -> int | None:
+    """Returns the number of visitors that a call counted; None if it is not known."""
+    if call is None or not call.has_result or call.result is None:
+        return None
+    return call.result.visitors
