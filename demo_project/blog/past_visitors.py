@@ -75,7 +75,7 @@ def _rows_of_all(
     sketches_of_days = defaultdict[date, list[bytes]](list)
     for row in rows_of_stories:
         if row.length == 1:
-            sketches_of_days[row.day].append(row.sketch)
+            sketches_of_days[row.day].append(bytes(row.sketch))
     parts = []
     for day, first_visits in of_days.items():
         visitors = round(RETURNING * first_visits)
