@@ -293,9 +293,7 @@ def load(
     steps = _steps(needs, objects, bounds=bounds)
     shown = _shown_with_visitors(needs, objects, bounds=bounds, steps=steps, row_limit=row_limit)
     question = PeopleQuestion.of(scope_with_start, objects, shown=shown, has_chart=needs.has_chart)
-    saved = runs.NOTHING_SAVED
-    if needs.has_chart or shown:
-        saved = _saved(scope_with_start, question)
+    saved = _saved(scope_with_start, question, has_chart=needs.has_chart)
     people_calls = question.calls(saved.days)
     union_calls = _union_calls(scope, answers)
     counts = _live_counts(needs, objects, other_calls=[*union_calls, *people_calls.all])
@@ -314,9 +312,7 @@ def load(
             answers=answers,
         )
         chart = _chart(numbers, saved, has_notes=has_notes)
-    sections: list[SectionReaders] = []
-    if "sections" in tables:
-        sections = _sections(scope, is_whole=answers.is_whole)
+    sections = _sections(needs, is_whole=answers.is_whole)
     accounts = 0
     if sections:
         # The number is cached: the second argument changes every ACCOUNTS_AGE seconds.
@@ -507,8 +503,7 @@ def _live_counts(
     It is None if no table needs the counts; then only the other calls run.
     """
     if not needs.has_live_counts:
-        if other_calls:
-            fail_open(scripts.run_all, [], *other_calls)
+        fail_open(scripts.run_all, [], *other_calls)
         return None
     hash_kinds = needs.object_kinds
     not_loaded = [subject for subject, views in objects.stored.items() if views is None]
@@ -712,8 +707,13 @@ def _sum_at(indexes: range, numbers: Mapping[int, int]) -> int:
     return sum(number for index, number in numbers.items() if index in indexes)
 
 
-def _saved(scope: Scope, question: PeopleQuestion) -> runs.FlushNotesDays:
-    """Returns the last flush, the notes of the period and the days of visitors."""
+def _saved(scope: Scope, question: PeopleQuestion, *, has_chart: bool) -> runs.FlushNotesDays:
+    """Returns the last flush, the notes of the period and the days of visitors.
+
+    Nothing is read if there is neither a chart nor a table with visitors.
+    """
+    if not has_chart and not question.shown:
+        return runs.NOTHING_SAVED
     first_day, last_day = days_of(scope.span)
     return runs.flush_notes_days(first_day, last_day, days=question.asked)
 
@@ -882,10 +882,12 @@ def _notes_by_day(notes: Sequence[tuple[date, str]]) -> dict[date, str]:
     return {day: "; ".join(texts[day]) for day in texts}
 
 
-def _sections(scope: Scope, *, is_whole: bool) -> list[SectionReaders]:
-    """Returns the categories with their readers, the fewest first."""
+def _sections(needs: Needs, *, is_whole: bool) -> list[SectionReaders]:
+    """Returns the categories with their readers, the fewest first; none if no table needs them."""
+    if "sections" not in needs.tables:
+        return []
     categories = {}
-    for model in _section_models(scope):
+    for model in _section_models(needs.scope):
         for row in model._default_manager.order_by("pk")[:MOST]:
             categories[subjects.subject_of(row)] = row
     if not categories:

@@ -217,7 +217,7 @@ class Objects:
 
         Their views are the highest number that one of the lists has: there were as many at least.
         """
-        entries = popular.entries(*self._list_labels, days=self.days, by="views")
+        entries = popular.entries(*self._list_labels, days=self.days)
         # Not by `bound`, the order of `popular.entries`, which adds up the numbers of a subject in
         # several lists, and so would put subjects first that were viewed of late.
         entries = entries.annotate(at_least=Max("views")).order_by("-at_least", "subject")

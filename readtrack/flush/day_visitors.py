@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta
 
 from readtrack import buckets
 from readtrack.sql import day_visitors
-from readtrack.sql.day_visitors import LENGTHS, AskedDays, Day
+from readtrack.sql.day_visitors import LENGTHS, AskedDays, Day, StoredDay
 from readtrack.store import keys, scripts
 from readtrack.store.effects import counts_days
 from readtrack.store.scripts import Call
@@ -75,10 +75,7 @@ def _unite(live: Sketches, *, tag: str) -> Sketches:
 
     Returns those whose rows another flush has raised meanwhile.
     """
-    days = [day for _, day in live]
-    subjects = {subject for subject, _ in live}
-    asked = AskedDays(subjects, min(days), max(days), has_blocks=False)
-    stored = {(row.subject, row.day): row for row in day_visitors.stored(asked)}
+    stored = _stored(live)
     calls: dict[Day, Call[Union]] = {}
     for name, sketches in live.items():
         row = stored.get(name)
@@ -86,14 +83,21 @@ def _unite(live: Sketches, *, tag: str) -> Sketches:
         calls[name] = union(all_sketches, tag=tag, wants_sketch=True)
     scripts.run_all(*calls.values(), patient=True)
     read = {name: row.visitors for name, row in stored.items()}
-    risen = {
-        name: call.result
-        for name, call in calls.items()
-        if call.result.visitors > read.get(name, 0)
-    }
+    risen: dict[Day, Union] = {}
+    for name, call in calls.items():
+        if call.result.visitors > read.get(name, 0):
+            risen[name] = call.result
     if not risen:
         return {}
     return {name: live[name] for name in day_visitors.raise_days(risen, read=read)}
+
+
+def _stored(names: Iterable[Day]) -> dict[Day, StoredDay]:
+    """Returns SQL's rows of the subjects in these days."""
+    subjects = {subject for subject, _ in names}
+    days = [day for _, day in names]
+    asked = AskedDays(subjects, min(days), max(days), has_blocks=False)
+    return {(row.subject, row.day): row for row in day_visitors.stored(asked)}
 
 
 def roll_up(*, at: datetime) -> None:

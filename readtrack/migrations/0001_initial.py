@@ -186,7 +186,6 @@ class Migration(migrations.Migration):
                 ('since', models.PositiveIntegerField()),
                 ('until', models.PositiveIntegerField()),
                 ('views', models.PositiveBigIntegerField()),
-                ('visitors', models.PositiveBigIntegerField()),
             ],
             options={
                 'abstract': False,

@@ -203,7 +203,7 @@ class DayVisitors(SubjectRow):
 
 
 class Popular(SubjectRow):
-    """A subject in the list of the most viewed of the last days, and its counts in these days.
+    """A subject in the list of the most viewed of the last days, and its views in these days.
 
     `days` is the number of days, which names the list. Full flushes renew the lists.
     """
@@ -213,7 +213,6 @@ class Popular(SubjectRow):
     since = models.PositiveIntegerField()  # the first hour of the list (since 1970, UTC)
     until = models.PositiveIntegerField()  # the hour after the last one
     views = models.PositiveBigIntegerField()
-    visitors = models.PositiveBigIntegerField()
 
 
 class ReaderHistory(SubjectRow):

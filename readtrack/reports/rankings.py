@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from heapq import nlargest
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from django.db.models import BigIntegerField, Case, QuerySet, Value, When
 
@@ -14,7 +14,7 @@ from readtrack.models import Tracked
 from readtrack.reports import people
 from readtrack.reports.page_state import page_state
 from readtrack.sql import history, period_gains, popular, row_counts
-from readtrack.sql.popular import COLUMNS, DAYS, LISTED, By
+from readtrack.sql.popular import DAYS, LISTED, By
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import scripts
 from readtrack.store.circuit import fail_open
@@ -60,7 +60,7 @@ def most_viewed(
     rows = of._default_manager.all() if isinstance(of, type) else of
     if problem := subjects.why_not_counted(rows.model):
         raise TypeError(problem)
-    if by not in COLUMNS:
+    if by not in get_args(By):
         raise ValueError(f"Rows are ordered by 'views', 'visitors' or 'reads', not by {by!r}.")
     has_period = not (days is None and since is None and until is None)
     if by == "views" and not has_period:
@@ -183,7 +183,7 @@ def _ranked(ranking: Ranking, *, days: int | None) -> Ranked:
     """
     best: Ranked = []
     if days in DAYS:
-        in_lists = popular.entries(ranking.name, days=days, by=COLUMNS[ranking.by])
+        in_lists = popular.entries(ranking.name, days=days)
         entries = [Entry(*row) for row in in_lists[:LISTED]]
         # The highest number that a row outside the list can have, without its fresh views.
         bound_outside = 0
@@ -221,8 +221,7 @@ def _best_of_history(ranking: Ranking) -> Ranked:
     hours = ranking.hours
     entries = []
     for subject, counts in popular.most([ranking.name], since=hours.start, until=hours.stop):
-        number = getattr(counts, COLUMNS[ranking.by])
-        entries.append(Entry(subject, number, hours.start, hours.stop, number))
+        entries.append(Entry(subject, counts.views, hours.start, hours.stop, counts.views))
     return _best(ranking, entries, bound_outside=0, fresh={})
 
 
@@ -324,6 +323,7 @@ def _numbers_of_history(
     list. The number of any other subject is its gain in all of `hours`.
     """
     not_listed = ListedNumber(hours.start, hours.start, 0)
+    no_gain = RowCounts(0, 0)
     numbers: dict[str, int] = {}
     # Subjects by the hours of their list, because one query can take all subjects of a list.
     subjects_by_span: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
@@ -336,9 +336,8 @@ def _numbers_of_history(
         gains_before = period_gains.gains(columns, since=since, until=hours.start)
         gains_after = period_gains.gains(columns, since=until, until=hours.stop)
         for subject, column in zip(subjects_of_span, columns, strict=True):
-            # A subject without a gain is in neither of them.
-            numbers[subject] += getattr(gains_after.get(column), COLUMNS[by], 0)
-            numbers[subject] -= getattr(gains_before.get(column), COLUMNS[by], 0)
+            numbers[subject] += gains_after.get(column, no_gain).views
+            numbers[subject] -= gains_before.get(column, no_gain).views
     return numbers
 
 

@@ -36,16 +36,9 @@ from readtrack.subjects import counted_models, label_of
 
 DAYS = (1, 7, 30, 90)  # the numbers of days that have a list
 EVER = 32_767  # the number of days under which the list of all time is stored
-LISTED = 1_000  # subjects of each model in a list: those with most views and with most visitors
+LISTED = 1_000  # subjects of each model in a list: those with most views, or with most reads
 
 By = Literal["views", "visitors", "reads"]
-# The column of history and of the lists that has each number. Reads have rows of their own, under
-# the name `history.of_reads`, in which the views are reads.
-COLUMNS: dict[By, str] = {
-    "views": "views",
-    "visitors": "views",  # as an upper bound, because no object has more visitors than views
-    "reads": "views",
-}
 
 
 def _listed(labels: Iterable[str], days: int) -> Any:
@@ -54,24 +47,24 @@ def _listed(labels: Iterable[str], days: int) -> Any:
     return databases.rows(Popular).filter(Q(*conditions, _connector=Q.OR), days__lte=days)
 
 
-def entries(*labels: str, days: int, by: str) -> Any:
+def entries(*labels: str, days: int) -> Any:
     """Returns a queryset of the subjects in the list of so many days and in shorter lists.
 
     A result is a tuple (subject, bound, first, end, number). `bound` is an upper bound of the
-    subject's number in the last days; the highest one comes first. `number` is its number in the
-    list of so many days, `first` and `end` are the hours of that list (since 1970). All three are
-    None for a subject that only shorter lists have. `by` is a column of the lists.
+    subject's views in the last days; the highest one comes first. `number` is its views in the list
+    of so many days, `first` and `end` are the hours of that list (since 1970). All three are None
+    for a subject that only shorter lists have. With the names of reads, views are reads.
     """
     in_list = Q(days=days)
     subjects = _listed(labels, days).values("subject")
     subjects = subjects.annotate(
         first=Max("since", filter=in_list),
         end=Max("until", filter=in_list),
-        number=Sum(by, filter=in_list),
+        number=Sum("views", filter=in_list),
     )
     # Shorter lists are renewed more often, so they have the views since the end of this list. The
     # sum of all lists counts some views several times, but it is never too low.
-    ordered = subjects.annotate(bound=Sum(by)).order_by("-bound", "subject")
+    ordered = subjects.annotate(bound=Sum("views")).order_by("-bound", "subject")
     return ordered.values_list("subject", "bound", "first", "end", "number")
 
 
@@ -96,7 +89,7 @@ def renew(*, at: datetime, faults: Faults) -> None:
         if not best and days != EVER and not has_lists:
             return  # nothing was viewed, so the shorter lists would be empty as well
         rows = [
-            Popular(subject=subject, days=days, since=since, until=until, **counts._asdict())
+            Popular(subject=subject, days=days, since=since, until=until, views=counts.views)
             for subject, counts in best
         ]
         databases.retried(databases.of(Popular), partial(_replace, days, rows))
@@ -133,8 +126,8 @@ def _highest(model: type[Model]) -> list[tuple[str, RowCounts]]:
 def most(
     labels: Sequence[str], *, since: int, until: int, rows: "Sequence[QuerySet[Any]]" = ()
 ) -> list[tuple[str, RowCounts]]:
-    """Returns the LISTED subjects of each model with most views in these hours, and those with most
-    visitors, with their counts in these hours.
+    """Returns the LISTED subjects of each model with most views in these hours, with their counts in
+    these hours.
 
     Hours are since 1970, `until` is exclusive. `labels` are labels of models, or `of_reads` of
     them. It reads all history of these hours. `rows` may have a queryset for each label: if
@@ -150,12 +143,11 @@ def most(
         parameters = list(patterns)
     selects: list[str] = []
     for pattern in patterns:
-        for column in ("views", "visitors"):
-            selects.append(
-                "SELECT * FROM (SELECT * FROM gains WHERE views > 0 AND subject LIKE %s"
-                f" ORDER BY {column} DESC LIMIT {LISTED}) best"
-            )
-            parameters.append(pattern)
+        selects.append(
+            "SELECT * FROM (SELECT * FROM gains WHERE views > 0 AND subject LIKE %s"
+            f" ORDER BY views DESC LIMIT {LISTED}) best"
+        )
+        parameters.append(pattern)
     gains = gains_statement(condition, since=since, until=until)
     statement = f"WITH gains AS ({gains}) {' UNION '.join(selects)}"
     return [

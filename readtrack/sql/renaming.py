@@ -45,7 +45,7 @@ TABLES: Mapping[type[Model], Columns] = {
     BreakdownHistory: Columns(("subject", "kind", "hour", "field"), ("count",)),
     DayVisitors: Columns(("subject", "day", "length"), ("visitors", "sketch", "part_of")),
     History: Columns(("subject", "hour"), ("views", "visitors")),
-    Popular: Columns(("subject", "days"), ("views", "visitors", "since", "until")),
+    Popular: Columns(("subject", "days"), ("views", "since", "until")),
     ReaderHistory: Columns(("subject", "hour"), ("readers",)),
     ReadState: Columns(("subject",), ("published", "full_subject", "family", "tag", "state")),
     Reset: Columns(("subject",), ("redis_time", "full_subject", "is_deletion")),

@@ -19,6 +19,7 @@ from readtrack.store.counting import (
     COUNTED,
     REASONS,
     common_arguments,
+    day_key,
     newcomers_of,
     prefix_length,
     teller_of,
@@ -121,8 +122,7 @@ def entry_of_view(view: PlainView, *, prefix: str) -> Entry:
         starts.rate + rate_id,
         starts.total + view.subject,
         starts.hour + view.subject,
-        (starts.day_visitors if effects.counts_days(label_in(view.subject)) else starts.total)
-        + view.subject,
+        day_key(starts, view.subject),
         starts.hll + view.subject,
         f"{starts.window}{view.visitor_id}:{view.subject}",
     ]

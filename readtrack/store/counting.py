@@ -95,8 +95,7 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
             starts.hour + subject,
             starts.model_hour,
             starts.minute_visitors,
-            (starts.day_visitors if effects.counts_days(label_in(subject)) else starts.total)
-            + subject,
+            day_key(starts, subject),
         )
         if not has_options:
             key_names.append(starts.hll + subject)
@@ -121,6 +120,12 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
         # With several partitions, a silent server does not keep other partitions from counting.
         absent = Outcome(skipped=dict.fromkeys(hit.views, "error"))
     return Call("record", key_names, arguments, partial(_outcome, hit), absent)
+
+
+def day_key(starts: keys.ViewKeys, subject: str) -> str:
+    """Returns the key of the visitors of the day; that of the total where nobody counts them."""
+    start = starts.day_visitors if effects.counts_days(label_in(subject)) else starts.total
+    return start + subject
 
 
 @cached_setting()

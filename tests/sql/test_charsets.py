@@ -27,7 +27,7 @@ TABLES: list[tuple[Any, dict[str, Any]]] = [
     (Archive, {"views": 1, "visitors": 1, "sketch": b"", "hour": 1}),
     (SubjectCount, {"view_count": 1, "visitor_count": 1}),
     (History, {"hour": 1, "views": 1, "visitors": 1}),
-    (Popular, {"days": 1, "since": 1, "until": 1, "views": 1, "visitors": 1}),
+    (Popular, {"days": 1, "since": 1, "until": 1, "views": 1}),
     (Breakdown, {"kind": "views:source", "field": "a", "count": 1}),
 ]
 

@@ -42,9 +42,7 @@ MAKERS: list[Callable[[str, int], Any]] = [
         subject=subject, day=date(2026, 11, 20), visitors=number, sketch=b"HYLL"
     ),
     lambda subject, number: History(subject=subject, hour=9, views=number, visitors=number),
-    lambda subject, number: Popular(
-        subject=subject, days=7, since=1, until=9, views=number, visitors=number
-    ),
+    lambda subject, number: Popular(subject=subject, days=7, since=1, until=9, views=number),
     lambda subject, number: ReaderHistory(subject=subject, hour=9, readers=number),
     lambda subject, number: ReadState(
         subject=subject, full_subject=subject, family="read", published=number, state=b""
