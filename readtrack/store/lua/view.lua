@@ -3,7 +3,8 @@
 -- Guarantees: a view counts once per visitor, subject and window, even if it is sent twice, because every counter comes
 --   after the window's SET NX.
 -- Takes keys: rate, unsettled, bucket, total, hour, model_hour, minute_visitors; day_visitors, or total again where nobody
---   counts the visitors of a day; hll, or false where another strategy counts visitors; own_window; other_window, that of the visitor's fallback id or of the stand-in, or nil.
+--   counts the visitors of a day; hll, or false where another strategy counts visitors; own_window; other_window, that of
+--   the visitor's fallback id or of the stand-in, or nil.
 -- Takes values: subject, visitor; prefix_length of keys; counted_hits, what rate.lua returned where the rate is in
 --   another partition, or 0; newcomers, the refused hits in a rate window that may open windows of new cookies, 0 for a
 --   visitor without a new cookie; teller (see common.lua); hits, nil at the first view of a hit.
