@@ -459,7 +459,7 @@ def _trending(needs: Needs, objects: Objects, *, answers: FirstAnswers) -> list[
 
 
 def _steps(needs: Needs, objects: Objects, *, bounds: Bounds) -> Mapping[str, period_steps.Steps]:
-    """Returns the views and new visitors of each point, by name in history.
+    """Returns the views of each point, by name in history.
 
     The names are those of objects, of their reads and of models, as far as they are needed.
     """
@@ -624,7 +624,7 @@ def _views_in_periods(
     now = Counter[str]()
     before = Counter[str]()
     for label, tag in product(labels, keys.past_tags()):
-        for index, views in steps[f"{label}{tag}"].views.items():
+        for index, views in steps[f"{label}{tag}"].items():
             if index < bounds.gap_index:
                 before[label] += views
             elif index > bounds.gap_index:
@@ -668,19 +668,15 @@ def _entry(
     counts: LiveCounts | None,
 ) -> Entry:
     """Returns the numbers of an object in the period and in the one before."""
-    viewed = steps[subject_column(subject)]
-    read = steps.get(subject_column(history.of_reads(subject)))
-    views: Mapping[int, int] = viewed.views
+    views = steps[subject_column(subject)]
+    reads = steps.get(subject_column(history.of_reads(subject)), {})
     if counts and scope.is_present:
         # Views that no flush has written yet belong to the last point.
         unflushed = counts.views.get(subject, 0) - counts.stored.get(subject, 0)
         if unflushed:
             last = bounds.last_index
             views = {**views, last: views.get(last, 0) + unflushed}
-    gained = GainedByPoint(
-        views=views,
-        reads=read.views if read else {},
-    )
+    gained = GainedByPoint(views=views, reads=reads)
     now = _counts_at(bounds.indexes, gained)
     before = _counts_at(bounds.indexes_before, gained)
     if counts and scope.before is None:

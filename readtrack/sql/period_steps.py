@@ -1,9 +1,9 @@
-"""Views and new visitors of many subjects in each of several periods, such as days."""
+"""Views of many subjects in each of several periods, such as days."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from readtrack.models import History, Reset
 from readtrack.sql import databases, vendors
@@ -19,16 +19,9 @@ DENSE = 12
 HOURS_BY_INDEX = 12
 
 
-class Steps(NamedTuple):
-    """The views and the new visitors of a subject in each period, by the number of the period.
-
-    Periods are numbered from 0. A period without a row of history has no entry.
-    """
-
-    # Two mappings and no pair for each period, because the garbage collector would have to look at
-    # tens of thousands of pairs.
-    views: dict[int, int]
-    visitors: dict[int, int]
+# The views of a subject in each period, by the number of the period. Periods are numbered from 0. A
+# period without a row of history has no entry.
+Steps = dict[int, int]
 
 
 def steps(
@@ -48,7 +41,7 @@ def steps(
     takes half the time, but a step may be the sum of its period and of the periods before it that
     are left out.
     """
-    by_subject = {column: Steps({}, {}) for column in columns}
+    by_subject: dict[str, Steps] = {column: {} for column in columns}
     for portion in scripts.sliced(columns, AT_ONCE):
         condition, parameters = among(portion)
         statement = _statement(starts, until=until, only_periods=only_periods, condition=condition)
@@ -62,7 +55,7 @@ def _statement(
 ) -> str:
     """Returns the SQL statement for the highest absolute counts of each period.
 
-    Its rows have the subject, the number of the period, the views and the visitors.
+    Its rows have the subject, the number of the period and the views.
     """
     vendor = vendors.vendor_of(databases.of(History))
     expressions: dict[str, Any] = {
@@ -90,38 +83,31 @@ def _statement(
 
 def _highest(
     statement: str, parameters: Sequence[Any]
-) -> Iterator[tuple[str, Iterable[tuple[int, Any, Any]]]]:
-    """Yields each subject of the statement, and its rows: period, views and visitors."""
+) -> Iterator[tuple[str, Iterable[tuple[int, Any]]]]:
+    """Yields each subject of the statement, and its rows: period and views."""
     if vendors.vendor_of(databases.of(History)).has_arrays:
         # One row with arrays for each subject, because to fetch thousands of rows takes longer than
         # to find them.
-        arrays = "array_agg(slot), array_agg(views), array_agg(visitors)"
+        arrays = "array_agg(slot), array_agg(views)"
         statement = f"SELECT subject, {arrays} FROM ({statement}) AS highest GROUP BY 1"
         for subject, *columns in rows_of(statement, parameters):
             yield subject, zip(*columns, strict=True)
         return
     rows = sorted(rows_of(statement, parameters), key=itemgetter(0))
     for subject, rows_of_subject in groupby(rows, key=itemgetter(0)):
-        yield subject, [(period, views, visitors) for _, period, views, visitors in rows_of_subject]
+        yield subject, [(period, views) for _, period, views in rows_of_subject]
 
 
-def _add_steps(steps: Steps, highest: Iterable[tuple[int, Any, Any]]) -> None:
+def _add_steps(steps: Steps, highest: Iterable[tuple[int, Any]]) -> None:
     """Adds the differences of the highest absolute counts to the steps of a subject.
 
-    An entry of `highest` has the number of a period, the views and the visitors. Period -1 has the
-    counts from before the first period, which are None if there is no earlier row.
+    An entry of `highest` has the number of a period and the views. Period -1 has the views from
+    before the first period, which are None if there is no earlier row.
     """
-    (_, views_before, visitors_before), *periods = sorted(highest)
+    (_, views_before), *periods = sorted(highest)
     old_views = views_before or 0
-    old_visitors = visitors_before or 0
-    for period, views, visitors in periods:
+    for period, views in periods:
         if views < old_views:  # the subject was reset in between
             old_views = 0
-            old_visitors = 0
-        new_views = views - old_views
-        new_visitors = visitors - old_visitors
-        steps.views[period] = new_views
-        # Not more visitors than views. An import adds the visitors of all its views to one hour.
-        steps.visitors[period] = max(0, min(new_visitors, new_views))
+        steps[period] = views - old_views
         old_views = views
-        old_visitors = visitors

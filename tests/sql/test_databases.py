@@ -174,7 +174,7 @@ def test_a_row_of_which_only_the_case_differs_breaks_nothing(redis: Redis) -> No
     asked = ["site.page:abc"]
     assert archive.archived(asked, "views") == {}
     assert row_counts.by_subject(asked) == {}
-    assert period_steps.steps(asked, [8, 9], until=10) == {asked[0]: ({}, {})}
+    assert period_steps.steps(asked, [8, 9], until=10) == {asked[0]: {}}
     tracker.record(factories.hit(*asked))
     flush()
 

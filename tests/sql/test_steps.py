@@ -58,35 +58,28 @@ def written(
     return found
 
 
-def added_up(rows: list[Any]) -> dict[int, tuple[int, int]]:
+def added_up(rows: list[Any]) -> dict[int, int]:
     """Returns the gains by place of one subject: of a count that fell in between, from the highest
     of each place.
     """
-    last = next(
-        ((views, visitors) for hour, views, visitors in reversed(rows) if hour < FIRST), (0, 0)
-    )
-    highest: dict[int, list[int]] = defaultdict(lambda: [0, 0])
-    for hour, *counts in rows:
+    last = next((views for hour, views, _ in reversed(rows) if hour < FIRST), 0)
+    highest: dict[int, int] = defaultdict(int)
+    for hour, views, _ in rows:
         if FIRST <= hour < UNTIL:
             place = bisect_right(STARTS, hour) - 1
-            highest[place] = [*map(max, highest[place], counts)]
+            highest[place] = max(highest[place], views)
     found = {}
-    for place, (views, visitors) in sorted(highest.items()):
-        gain = (views, visitors) if views < last[0] else (views - last[0], visitors - last[1])
-        found[place], last = (gain[0], max(0, min(gain))), (views, visitors)
-    return {place: gain for place, gain in found.items() if any(gain)}
+    for place, views in sorted(highest.items()):
+        found[place] = views if views < last else views - last
+        last = views
+    return {place: gain for place, gain in found.items() if gain}
 
 
-def steps(names: list[str]) -> dict[str, dict[int, tuple[int, int]]]:
+def steps(names: list[str]) -> dict[str, dict[int, int]]:
     """Returns what `steps` finds, without places where nothing was gained."""
     found = period_steps.steps(names, STARTS, until=UNTIL)
     return {
-        name: {
-            place: (views, own.visitors[place])
-            for place, views in own.views.items()
-            if views or own.visitors[place]
-        }
-        for name, own in found.items()
+        name: {place: views for place, views in own.items() if views} for name, own in found.items()
     }
 
 
@@ -112,10 +105,7 @@ def test_gains_by_place_are_those_of_all_rows_however_many_are_read(
         before = {
             name: [views for hour, views, _ in some if hour < FIRST] for name, some in found.items()
         }
-        sums = {
-            name: sum(views for views, _ in places.values())
-            for name, places in steps(SUBJECTS).items()
-        }
+        sums = {name: sum(places.values()) for name, places in steps(SUBJECTS).items()}
         assert sums == {
             name: max([0, *in_period[name]]) - max([0, *before[name]]) for name in SUBJECTS
         }
@@ -135,13 +125,13 @@ def test_steps_of_whole_periods_add_up_to_those_of_their_places(
 
     def sums(found: period_steps.Steps) -> list[int]:
         periods = (range(gap), range(gap, gap + 1), range(gap + 1, 6))
-        return [sum(found.views.get(place, 0) for place in period) for period in periods]
+        return [sum(found.get(place, 0) for place in period) for period in periods]
 
     assert {name: sums(own) for name, own in coarse.items()} == {
         name: sums(own) for name, own in fine.items()
     }
     if databases.of(History).vendor == "postgresql" and not Reset.objects.exists():
-        assert {place for own in coarse.values() for place in own.views} <= {*places}
+        assert {place for own in coarse.values() for place in own} <= {*places}
 
 
 def hourly(name: str) -> dict[tuple[str, int], tuple[int, int, int]]:
@@ -157,20 +147,16 @@ def test_a_subject_that_is_viewed_every_hour_is_looked_up_at_the_ends_of_places_
         found = written(rows)
         assert steps(SUBJECTS) == {name: added_up(some) for name, some in found.items()}
         # The highest of the day of the reset is that of before.
-        assert steps(SUBJECTS)["site.post:1"][4] == ((4, 4) if is_reset else (24, 24))
-        whole = period_steps.steps(["site.post:1"], STARTS, until=UNTIL, only_periods=[5])[
-            "site.post:1"
-        ].views
-        assert sum(whole.values()) == sum(
-            views for views, _ in steps(SUBJECTS)["site.post:1"].values()
-        )
+        assert steps(SUBJECTS)["site.post:1"][4] == (4 if is_reset else 24)
+        whole = period_steps.steps(["site.post:1"], STARTS, until=UNTIL, only_periods=[5])
+        assert sum(whole["site.post:1"].values()) == sum(steps(SUBJECTS)["site.post:1"].values())
 
 
 def test_periods_of_hours_are_added_up_too() -> None:
     written({("site.post:1", hour): (2, 1, 0) for hour in (-1, 0, 3, 5)})
     starts = [FIRST + hour for hour in range(5)]
     assert period_steps.steps(["site.post:1"], starts, until=FIRST + 5) == {
-        "site.post:1": ({0: 2, 3: 2}, {0: 1, 3: 1})
+        "site.post:1": {0: 2, 3: 2}
     }
 
 

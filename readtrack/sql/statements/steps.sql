@@ -2,16 +2,14 @@
 -- subjects with rows in it. The highest counts of a period stand for its rows, of which there are too many to sort.
 -- Parameters: those of the condition.
 WITH these AS (
-    SELECT subject, {period} AS slot, MAX(views) AS views, MAX(visitors) AS visitors
+    SELECT subject, {period} AS slot, MAX(views) AS views
     FROM {table} WHERE hour >= {since} AND hour < {until} AND {condition} GROUP BY 1, 2
 )
-SELECT subject, slot, views, visitors FROM these
+SELECT subject, slot, views FROM these
 UNION ALL
 SELECT
     this.subject,
     -1,
     (SELECT past.views FROM {table} past
-        WHERE past.subject = this.subject AND past.hour < {since} ORDER BY past.hour DESC LIMIT 1),
-    (SELECT past.visitors FROM {table} past
         WHERE past.subject = this.subject AND past.hour < {since} ORDER BY past.hour DESC LIMIT 1)
 FROM (SELECT DISTINCT subject FROM these) AS this

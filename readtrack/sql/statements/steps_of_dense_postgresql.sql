@@ -26,23 +26,23 @@ begun AS MATERIALIZED (
     FROM indexed
 ),
 these AS MATERIALIZED (
-    SELECT subject, {period} AS slot, MAX(views) AS views, MAX(visitors) AS visitors
+    SELECT subject, {period} AS slot, MAX(views) AS views
     FROM {table}
     WHERE hour >= {since} AND hour < {until}
         AND subject = ANY(ARRAY(SELECT subject FROM asked EXCEPT SELECT subject FROM begun))
     GROUP BY 1, 2
 )
-SELECT subject, slot, views, visitors FROM these
+SELECT subject, slot, views FROM these
 UNION ALL
-SELECT this.subject, -1, past.views, past.visitors
+SELECT this.subject, -1, past.views
 FROM (SELECT subject FROM these UNION SELECT subject FROM begun) AS this LEFT JOIN LATERAL (
-    SELECT views, visitors FROM {table} past
+    SELECT views FROM {table} past
     WHERE past.subject = this.subject AND past.hour < {since} ORDER BY past.hour DESC LIMIT 1
 ) AS past ON TRUE
 UNION ALL
-SELECT begun.subject, ends.slot, past.views, past.visitors
+SELECT begun.subject, ends.slot, past.views
 FROM begun, unnest(ARRAY[{ends}], ARRAY[{periods}]) AS ends (hour, slot), LATERAL (
-    SELECT views, visitors FROM {table} past
+    SELECT views FROM {table} past
     WHERE past.subject = begun.subject AND past.hour < ends.hour ORDER BY past.hour DESC LIMIT 1
 ) AS past
 WHERE ends.hour > begun.first_hour
