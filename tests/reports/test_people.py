@@ -18,6 +18,7 @@ from readtrack.hits.visitors import Visitor
 from readtrack.models import DayVisitors
 from readtrack.sql import day_visitors as days_in_sql
 from readtrack.sql import thinning
+from readtrack.store import keys
 from readtrack.store.connection import connect
 from readtrack.store.uniques import UniquesError
 from readtrack.subjects import subject_of
@@ -44,7 +45,7 @@ def view(obj: Any, *visitors: str, day: date | None = None) -> None:
     """Records a view of each visitor, in a window of its own."""
     at = noon_of(day) if day else buckets.now()
     for visitor in visitors:
-        connect().delete(f"viewed:{visitor}:{subject_of(obj)}")
+        connect().delete(keys.window(visitor, subject_of(obj)))
         tracker.record(factories.hit(subject_of(obj), visitor=Visitor(visitor), at=at))
 
 

@@ -224,6 +224,7 @@ def sketch_of(key: str) -> bytes:
     return sketch
 
 
+@pytest.mark.one_server("its keys are of no partition")
 def test_a_union_passes_over_what_is_no_sketch(redis: Redis) -> None:
     redis.pfadd("one", "a", "b")
     redis.pfadd("live", "b", "c")

@@ -5,7 +5,7 @@ from datetime import date
 from typing import Any
 
 from readtrack.models import DayVisitors
-from readtrack.store import uniques
+from readtrack.store import keys, uniques
 from readtrack.store.connection import connect
 from readtrack.store.scripts import run
 
@@ -20,6 +20,6 @@ def add_people(names: Iterable[str], people: Iterable[str], *, day: date) -> Non
             subject=name, day=day, defaults={"visitors": 0, "sketch": b""}
         )
         sketches = [bytes(sketch) for sketch in (row.sketch, new) if sketch]
-        union = run(uniques.union(sketches, tag="", wants_sketch=True))
+        union = run(uniques.union(sketches, tag=keys.tags()[0], wants_sketch=True))
         rows = DayVisitors.objects.filter(subject=name, day=day)
         rows.update(visitors=union.visitors, sketch=union.sketch)
