@@ -223,7 +223,7 @@ def test_a_large_state_keeps_no_other_change_from_sql(
     monkeypatch.setattr(keeping, "MOST_BYTES_EACH_TIME", 100)
     monkeypatch.setattr(copies, "CHANGES_AT_ONCE", 1)
     flush()
-    user, far = factories.user(), factories.user(pk=8_000)
+    user, far = factories.user(pk=5), factories.user(pk=8_000)
     tracker.mark_read(far, categories[:2])
     tracker.mark_read(user, categories[2:])
     flush(only_changed=True)
