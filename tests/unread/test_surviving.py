@@ -207,7 +207,7 @@ def test_a_large_state_is_copied_by_full_flushes_only(
     categories: list[Category], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keeping, "MOST_BYTES_EACH_TIME", 100)
-    user, far = factories.user(), factories.user(pk=8_000)
+    user, far = factories.user(pk=5), factories.user(pk=8_000)
     flush()  # the first one is a full one
     tracker.mark_read(user, categories[:1])
     tracker.mark_read(far, categories[1:2])
