@@ -250,7 +250,7 @@ class Objects:
             return False
         # The list of all time is sorted by views of all time. A table with another order, or of a
         # period that ended earlier, may have objects that are far down in this list.
-        has_order_of_list = self.order == "views" and self.scope.before is None
+        has_order_of_list = self.order == "views" and self.scope.is_all_time
         return not has_order_of_list
 
     @property
@@ -331,7 +331,7 @@ def _days_of_list(scope: Scope) -> int:
 
     It is that of all time (EVER) if no other list is long enough.
     """
-    if scope.before is None:
+    if scope.is_all_time:
         return popular.EVER
     hours_back = buckets.hour_index(buckets.now()) - scope.span.hours.start
     for days in popular.DAYS:

@@ -21,7 +21,15 @@ from readtrack.dashboard import charts, tables
 from readtrack.dashboard.data import ChartData, DashboardData
 from readtrack.dashboard.details import details_of
 from readtrack.dashboard.loading import load
-from readtrack.dashboard.scope import MOMENT, PERIODS, Scope, dimension_names
+from readtrack.dashboard.scope import (
+    COMPARISONS,
+    DEFAULT_COMPARISON,
+    MOMENT,
+    PERIODS,
+    Scope,
+    Span,
+    dimension_names,
+)
 from readtrack.hits.addresses import NOTICES
 from readtrack.numerals import exact
 from readtrack.reports.access import numbers_url
@@ -41,7 +49,7 @@ SHORT = 8  # characters of a total that is written large
 
 
 class Choice(NamedTuple):
-    """A link of the navigation to another period or tab."""
+    """A link of the navigation to another period, comparison or tab."""
 
     label: Any
     address: str
@@ -249,7 +257,7 @@ def _parameters(tab: str, *, series: str) -> dict[str, str]:
 def _navigation(
     data: DashboardData, scope: Scope, *, here: Mapping[str, str], tabs: Sequence[str]
 ) -> dict[str, Any]:
-    """Returns the links to other periods and tabs and to the page without each filter.
+    """Returns the links to other periods, comparisons and tabs and to the page without each filter.
 
     `here` are the parameters of the page's own tab and series, `tabs` are the names of all tabs.
     """
@@ -258,6 +266,12 @@ def _navigation(
     for period, label in PERIODS.items():
         address = scope.address(period=period, **here)
         period_choices.append(Choice(label, address, is_chosen=period == scope.period))
+    comparisons = []
+    for name in scope.comparisons:
+        address = scope.address(compare="" if name == DEFAULT_COMPARISON else name, **here)
+        choice = Choice(COMPARISONS[name], address, is_chosen=name == scope.comparison)
+        comparisons.append(choice)
+    span_before = _span_text(scope.before) if scope.before and data.is_compared else ""
     tab_choices = []
     for name in tabs:
         address = scope.address(tab="" if name == "numbers" else name)
@@ -266,7 +280,10 @@ def _navigation(
     return {
         "periods": period_choices,
         "period": PERIODS.get(scope.period, ""),
-        "span": _span_text(scope),
+        "span": _span_text(scope.span),
+        "comparisons": comparisons,
+        "comparison": COMPARISONS[scope.comparison],
+        "span_before": span_before,
         "is_future": scope.is_future,
         "tabs": tab_choices,
         "last_day": scope.span.until - MOMENT,
@@ -397,13 +414,26 @@ def _day(moment: datetime) -> str:
     return date_format(timezone.localtime(moment), "DATE_FORMAT")
 
 
-def _span_text(scope: Scope) -> str:
+def _span_text(span: Span) -> str:
     """Returns the first and the last day of the period as text."""
-    first = _day(scope.span.since)
-    last = _day(scope.span.until - MOMENT)
+    first = _day(span.since)
+    last = _day(span.until - MOMENT)
     if first == last:
         return first
     return pgettext("period", "%(first)s to %(last)s") % {"first": first, "last": last}
+
+
+def _compared_text(data: DashboardData, chart: ChartData) -> str:
+    """Returns a sentence about what the period is compared with; "" if it is not compared."""
+    before = data.scope.before
+    if before is None or not data.is_compared:
+        return ""
+    span = {"span": _span_text(before)}
+    if not chart.is_before_whole:
+        return _("It is not compared with %(span)s: the history does not go back that far.") % span
+    if data.scope.is_present:
+        return _("Compared with %(span)s, up to the same time of day.") % span
+    return _("Compared with %(span)s.") % span
 
 
 def _chart_context(
@@ -418,7 +448,7 @@ def _chart_context(
 
     `series` is the number that the chart shows, `over_time` the table of the chart's values.
     """
-    span = _span_text(data.scope)
+    span = _span_text(data.scope.span)
     summary = _("%(views)s views, %(visitors)s visitors and %(reads)s reads; %(span)s.") % {
         "views": exact(chart.total.views),
         "visitors": tables.text(data.people.total, "number"),
@@ -433,8 +463,9 @@ def _chart_context(
     if not (chart.is_before_whole and any(before)):
         before = []  # there is nothing to compare with
     is_unfinished = data.scope.is_present
+    label_before = str(COMPARISONS[data.scope.comparison])
     values_for_script = {
-        "labels": [label, _("The period before")],
+        "labels": [label, label_before],
         "columns": [column.name for column in over_time.columns],
         "rows": [row.values for row in over_time.rows],
         "series": series,
@@ -458,12 +489,13 @@ def _chart_context(
             is_unfinished=is_unfinished,
         ),
         "summary": summary,
+        "compared": _compared_text(data, chart),
         "series": series,
         "series_label": label,
         "chart": over_time,
         "chart_title": chart_title,
         "is_unfinished": is_unfinished,
-        "has_before": bool(before),
+        "label_before": label_before if before else "",
         **_values_table(data, over_time),
         "chart_values": json.dumps(values_for_script),
         "notes": [(date_format(day, "DATE_FORMAT"), note) for day, note in chart.notes.items()],

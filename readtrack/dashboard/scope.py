@@ -15,6 +15,7 @@ from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from readtrack import buckets, subjects
 from readtrack.conf import conf
@@ -37,8 +38,16 @@ PERIODS: Mapping[str, Any] = {
     "year": _("This year"),
     "all": _("All time"),
 }
+#: What a period is compared with, by the names in the address.
+COMPARISONS: Mapping[str, Any] = {
+    "before": _("The period before"),
+    "week": _("A week earlier"),
+    "year": _("A year earlier"),
+    "none": pgettext_lazy("compared with", "Nothing"),
+}
+DEFAULT_COMPARISON = "before"
 FILTERS = ("model", "object", "category", "author")
-OTHER_PARAMETERS = ("period", "from", "to", "tab", "series", "table", "format")
+OTHER_PARAMETERS = ("period", "from", "to", "compare", "tab", "series", "table", "format")
 
 
 class Span(NamedTuple):
@@ -83,18 +92,22 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Scope:
-    """A period, the period before it, and filters.
+    """A period, the one that it is compared with, and filters.
 
     An invalid choice of the address is left out, so that no address raises an error.
     """
 
     period: str  # a key of PERIODS, or "range" for two days of the address
     span: Span
-    before: Span | None  # as long as the period has lasted until now; None for all time
+    # The period that it is compared with, as long as the period has lasted until now. None for all
+    # time, and where the address wants no comparison.
+    before: Span | None
     chosen: Mapping[str, str]  # the values of filters by name: FILTERS and dimensions
     # Those of the filters that the page sets by itself. Addresses do not contain them.
     fixed: Mapping[str, str] = field(default_factory=dict)
     is_future: bool = False  # the address gives days in the future, and today is taken instead
+    # A key of COMPARISONS, as the address has it; see `comparison`.
+    compare: str = DEFAULT_COMPARISON
 
     @classmethod
     def parse(
@@ -117,9 +130,37 @@ class Scope:
             is_range = len(asked_days) == 2 and not period
             period = "range" if is_range else DEFAULT_PERIOD
         days = [min(day, today) for day in asked_days]
-        span, before = _spans(period, now, days or [today])
-        is_future = period == "range" and asked_days[0] > today
-        return cls(period, span, before, {**chosen, **fixed}, fixed, is_future)
+        span = _span(period, now, days or [today])
+        compare = texts["compare"]
+        if compare not in COMPARISONS:
+            compare = DEFAULT_COMPARISON
+        return cls(
+            period=period,
+            span=span,
+            before=_span_before(period, span, compare=compare),
+            chosen={**chosen, **fixed},
+            fixed=fixed,
+            is_future=period == "range" and asked_days[0] > today,
+            compare=compare,
+        )
+
+    @property
+    def is_all_time(self) -> bool:
+        """Returns True if the period has no first day of its own, but that of history."""
+        return self.period == "all"
+
+    @property
+    def comparisons(self) -> list[str]:
+        """Returns the keys of COMPARISONS that can be chosen for the period."""
+        return _comparisons(self.period, self.span)
+
+    @property
+    def comparison(self) -> str:
+        """Returns the key of what the period is compared with.
+
+        The address keeps a comparison that another period has and this one has not.
+        """
+        return _comparison(self.period, self.span, compare=self.compare)
 
     @property
     def by(self) -> buckets.Period:
@@ -225,10 +266,16 @@ class Scope:
         An empty value removes a parameter.
         """
         filters = {name: value for name, value in self.chosen.items() if name not in self.fixed}
-        parameters = {**self._period_parameters(), **filters, **changes}
-        if "period" in changes:
-            parameters = {**filters, **changes}  # without the two days of a range
+        parameters = {**filters, **self._looks_parameters(), **changes}
+        if "period" not in changes:  # otherwise without the two days of a range
+            parameters = {**self._period_parameters(), **parameters}
         return "?" + urlencode({name: value for name, value in parameters.items() if value})
+
+    def _looks_parameters(self) -> dict[str, str]:
+        """Returns the parameters of the address that say how the period is looked at."""
+        if self.compare == DEFAULT_COMPARISON:
+            return {}
+        return {"compare": self.compare}
 
     def _period_parameters(self) -> dict[str, str]:
         """Returns the parameters of the address that stand for the period."""
@@ -321,42 +368,75 @@ def _day(text: str) -> date | None:
     return max(day, FIRST_DAY)
 
 
-def _spans(period: str, now: datetime, days: Sequence[date]) -> tuple[Span, Span | None]:
-    """Returns the period, and the period before it; None for all time.
+def _span(period: str, now: datetime, days: Sequence[date]) -> Span:
+    """Returns the period; that of all time is today.
 
     `days` are the first and the last day of a range. Other periods do not look at them.
     """
     today = now.date()
-    first_of_month = today.replace(day=1)
-    first_of_year = today.replace(month=1, day=1)
     last_days = {"yesterday": today - buckets.DAY, "range": days[-1]}
     last_day = last_days.get(period, today)
     length = int(period) if period.isdigit() else 1  # days
-    first_days = {"month": first_of_month, "year": first_of_year, "range": days[0]}
+    first_days = {
+        "month": today.replace(day=1),
+        "year": today.replace(month=1, day=1),
+        "range": days[0],
+    }
     first_day = first_days.get(period, last_day - (length - 1) * buckets.DAY)
     end_of_last_day = buckets.day_start(last_day + buckets.DAY)
-    span = Span(buckets.day_start(first_day), min(end_of_last_day, now))
+    return Span(buckets.day_start(first_day), min(end_of_last_day, now))
+
+
+def _comparisons(period: str, span: Span) -> list[str]:
+    """Returns the keys of COMPARISONS that a period can have, without those that overlap it."""
     if period == "all":
-        return span, None
-    first_days_before = {
-        "month": (first_of_month - buckets.DAY).replace(day=1),
-        "year": first_of_year.replace(year=first_of_year.year - 1),
-    }
-    # Periods of a number of days follow one another without a gap.
-    adjacent = first_day - (last_day - first_day + buckets.DAY)
-    first_day_before = first_days_before.get(period, adjacent)
-    return span, _span_before(span, first_day=first_day, first_day_before=first_day_before)
+        return []
+    first_day = span.since.date()
+    last_day = (span.until - MOMENT).date()
+    comparisons = ["before"]
+    if last_day - first_day < buckets.WEEK:
+        comparisons.append("week")
+    if _year_before(last_day) < first_day:
+        comparisons.append("year")
+    return [*comparisons, "none"]
 
 
-def _span_before(span: Span, *, first_day: date, first_day_before: date) -> Span:
-    """Returns the period before, which ends once it has lasted as long as the span until now.
+def _comparison(period: str, span: Span, *, compare: str) -> str:
+    """Returns the comparison, or the default one for a period that cannot have it."""
+    return compare if compare in _comparisons(period, span) else DEFAULT_COMPARISON
 
-    `first_day` is that of the span, `first_day_before` that of the period before.
-    """
+
+def _span_before(period: str, span: Span, *, compare: str) -> Span | None:
+    """Returns the period that a period is compared with; None if it is compared with nothing."""
+    comparison = _comparison(period, span, compare=compare)
+    if period == "all" or comparison == "none":
+        return None
+    first_day = span.since.date()
+    last_day = (span.until - MOMENT).date()
+    if comparison == "week":
+        first_day_before = first_day - buckets.WEEK
+    elif comparison == "year" or period == "year":
+        first_day_before = _year_before(first_day)
+    elif period == "month":
+        first_day_before = (first_day - buckets.DAY).replace(day=1)
+    else:  # periods of a number of days follow one another without a gap
+        first_day_before = first_day - (last_day - first_day + buckets.DAY)
+    return _cut_at_now(span, first_day_before=first_day_before)
+
+
+def _year_before(day: date) -> date:
+    """Returns the same day a year ago; the 28th of February for the 29th."""
+    if (day.month, day.day) == (2, 29):
+        day -= buckets.DAY
+    return day.replace(year=day.year - 1)
+
+
+def _cut_at_now(span: Span, *, first_day_before: date) -> Span:
+    """Returns the period that begins on that day and has lasted as long as the span until now."""
     # Whole days and a time of day, because days on which the clock changes have an hour more or
     # less.
     last_day = span.until.date()
-    whole_days = last_day - first_day
+    whole_days = last_day - span.since.date()
     time_of_day = span.until - buckets.day_start(last_day)
     until = buckets.day_start(first_day_before + whole_days) + time_of_day
     # To the nearest hour: numbers are kept by the hour, and a whole hour would be compared with the
