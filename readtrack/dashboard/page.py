@@ -24,6 +24,7 @@ from readtrack.dashboard.loading import load
 from readtrack.dashboard.scope import (
     COMPARISONS,
     DEFAULT_COMPARISON,
+    INTERVALS,
     MOMENT,
     PERIODS,
     Scope,
@@ -49,7 +50,7 @@ SHORT = 8  # characters of a total that is written large
 
 
 class Choice(NamedTuple):
-    """A link of the navigation to another period, comparison or tab."""
+    """A link of the navigation to another period, comparison, interval or tab."""
 
     label: Any
     address: str
@@ -257,7 +258,8 @@ def _parameters(tab: str, *, series: str) -> dict[str, str]:
 def _navigation(
     data: DashboardData, scope: Scope, *, here: Mapping[str, str], tabs: Sequence[str]
 ) -> dict[str, Any]:
-    """Returns the links to other periods, comparisons and tabs and to the page without each filter.
+    """Returns the links to other periods, comparisons, intervals and tabs and to the page without
+    each filter.
 
     `here` are the parameters of the page's own tab and series, `tabs` are the names of all tabs.
     """
@@ -271,6 +273,10 @@ def _navigation(
         address = scope.address(compare="" if name == DEFAULT_COMPARISON else name, **here)
         choice = Choice(COMPARISONS[name], address, is_chosen=name == scope.comparison)
         comparisons.append(choice)
+    intervals = []
+    for name in ("", *data.scope.intervals):
+        address = scope.address(by=name, **here)
+        intervals.append(Choice(INTERVALS[name], address, is_chosen=name == data.scope.interval))
     span_before = _span_text(scope.before) if scope.before and data.is_compared else ""
     tab_choices = []
     for name in tabs:
@@ -284,6 +290,8 @@ def _navigation(
         "comparisons": comparisons,
         "comparison": COMPARISONS[scope.comparison],
         "span_before": span_before,
+        "intervals": intervals,
+        "interval": INTERVALS[data.scope.interval],
         "is_future": scope.is_future,
         "tabs": tab_choices,
         "last_day": scope.span.until - MOMENT,
@@ -495,7 +503,8 @@ def _chart_context(
         "chart": over_time,
         "chart_title": chart_title,
         "is_unfinished": is_unfinished,
-        "label_before": label_before if before else "",
+        "has_before": bool(before),
+        "label_before": label_before,
         **_values_table(data, over_time),
         "chart_values": json.dumps(values_for_script),
         "notes": [(date_format(day, "DATE_FORMAT"), note) for day, note in chart.notes.items()],

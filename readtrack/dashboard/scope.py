@@ -46,8 +46,21 @@ COMPARISONS: Mapping[str, Any] = {
     "none": pgettext_lazy("compared with", "Nothing"),
 }
 DEFAULT_COMPARISON = "before"
+#: The lengths of a point of the chart by their names in the address. "" goes by the period.
+INTERVALS: Mapping[str, Any] = {
+    "": pgettext_lazy("interval", "Automatic"),
+    "hour": pgettext_lazy("interval", "Hour"),
+    "day": pgettext_lazy("interval", "Day"),
+    "week": pgettext_lazy("interval", "Week"),
+    "month": pgettext_lazy("interval", "Month"),
+}
+#: The average hours of an interval.
+HOURS: Mapping[buckets.Period, int] = {"hour": 1, "day": 24, "week": 7 * 24, "month": 730}
+MOST_POINTS = 400  # of an interval that the address chooses: a year of days, 16 days of hours
+# Each of a category's or of an author's objects, up to MOST of them, has its own points.
+MOST_POINTS_OF_MANY = 110
 FILTERS = ("model", "object", "category", "author")
-OTHER_PARAMETERS = ("period", "from", "to", "compare", "tab", "series", "table", "format")
+OTHER_PARAMETERS = ("period", "from", "to", "compare", "by", "tab", "series", "table", "format")
 
 
 class Span(NamedTuple):
@@ -108,6 +121,7 @@ class Scope:
     is_future: bool = False  # the address gives days in the future, and today is taken instead
     # A key of COMPARISONS, as the address has it; see `comparison`.
     compare: str = DEFAULT_COMPARISON
+    asked_by: str = ""  # a key of INTERVALS, as the address has it; see `interval`
 
     @classmethod
     def parse(
@@ -142,6 +156,7 @@ class Scope:
             fixed=fixed,
             is_future=period == "range" and asked_days[0] > today,
             compare=compare,
+            asked_by=texts["by"] if texts["by"] in INTERVALS else "",
         )
 
     @property
@@ -163,8 +178,34 @@ class Scope:
         return _comparison(self.period, self.span, compare=self.compare)
 
     @property
+    def intervals(self) -> list[buckets.Period]:
+        """Returns the lengths of a point that can be chosen, because they make a fit chart.
+
+        It has two points at least. There is a limit to the points because each object of a table
+        has a number at each point, too.
+        """
+        has_many_objects = bool(self.chosen.keys() & {"category", "author"})
+        most_points = MOST_POINTS_OF_MANY if has_many_objects else MOST_POINTS
+        hours_of_period = len(self.span.hours)
+        return [by for by, hours in HOURS.items() if 1 < hours_of_period / hours <= most_points]
+
+    @property
+    def interval(self) -> str:
+        """Returns the chosen length of a point, a key of INTERVALS.
+
+        The address keeps a length that another period can have and this one cannot.
+        """
+        return self.asked_by if self.asked_by in self.intervals else ""
+
+    @property
     def by(self) -> buckets.Period:
-        """Returns the length of one point of the chart: the longer the period, the longer."""
+        """Returns the length of one point of the chart.
+
+        If the address does not choose one, it is the longer, the longer the period is.
+        """
+        for by in self.intervals:
+            if by == self.asked_by:
+                return by
         # An hour less, because a day of 25 hours is one day.
         days = (self.span.until - self.span.since - buckets.HOUR) / buckets.DAY
         if days <= 1:
@@ -273,9 +314,8 @@ class Scope:
 
     def _looks_parameters(self) -> dict[str, str]:
         """Returns the parameters of the address that say how the period is looked at."""
-        if self.compare == DEFAULT_COMPARISON:
-            return {}
-        return {"compare": self.compare}
+        compare = "" if self.compare == DEFAULT_COMPARISON else self.compare
+        return {"compare": compare, "by": self.asked_by}
 
     def _period_parameters(self) -> dict[str, str]:
         """Returns the parameters of the address that stand for the period."""

@@ -236,6 +236,7 @@ def test_compared_with_nothing_a_page_has_neither_line_nor_column_nor_growth(
     compared = opened(admin_client, period="7")
     assert figure(page.context).value == figure(compared.context).value
     assert len(page.context["chart_rows"]) == 7
+    assert page.context["data"].objects.days == 7  # of the list that has the best
 
 
 def test_where_history_does_not_go_back_so_far_nothing_is_compared(

@@ -1708,8 +1708,8 @@ def test_a_card_chooses_the_number_that_the_chart_shows(admin_client: Client) ->
         titles.append(page.context["chart_title"])
         [chosen] = [one for one in page.context["figures"] if one.is_chosen]
         assert (chosen.label, figure.value) == (figure.label, chosen.value)
-        # The card, the period and the comparison.
-        assert content(page.text).count('aria-current="true"') == 3
+        # The card, the period, the comparison and the interval.
+        assert content(page.text).count('aria-current="true"') == 4
         assert "period=28" in figure.address
     assert len(titles) == len(SERIES)
     assert titles == ["Views over time", "Visitors", "Reads"]
