@@ -23,7 +23,6 @@ Order = Literal["views", "reads", "growth"]
 
 CANDIDATES = 40  # objects of whole models whose numbers are computed, to find the best of them
 MOST = 1_000  # objects of a category or of an author whose numbers are added up
-LONGEST_DAY = 25  # hours
 
 
 class Ranked(NamedTuple):
@@ -164,8 +163,7 @@ class Objects:
         """Returns the views of the best subjects, out of a list if there is one, else of history."""
         hours = self.scope.span.hours
         # The lists lack the running hour. The trending list has it, but knows no filters.
-        is_short = self.scope.is_listed and len(hours) <= LONGEST_DAY
-        if is_short:
+        if self.scope.is_listed and self.scope.is_of_a_day:
             return self._summed()
         views = self._rises()
         if views.now or self.scope.is_present or len(hours) > model_sums.QUARTER:

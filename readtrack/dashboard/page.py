@@ -274,9 +274,9 @@ def _navigation(
         choice = Choice(COMPARISONS[name], address, is_chosen=name == scope.comparison)
         comparisons.append(choice)
     intervals = []
-    for name in ("", *data.scope.intervals):
+    for name in ("", *scope.intervals):
         address = scope.address(by=name, **here)
-        intervals.append(Choice(INTERVALS[name], address, is_chosen=name == data.scope.interval))
+        intervals.append(Choice(INTERVALS[name], address, is_chosen=name == scope.interval))
     span_before = _span_text(scope.before) if scope.before and data.is_compared else ""
     tab_choices = []
     for name in tabs:
@@ -291,7 +291,7 @@ def _navigation(
         "comparison": COMPARISONS[scope.comparison],
         "span_before": span_before,
         "intervals": intervals,
-        "interval": INTERVALS[data.scope.interval],
+        "interval": INTERVALS[scope.interval],
         "is_future": scope.is_future,
         "tabs": tab_choices,
         "last_day": scope.span.until - MOMENT,
@@ -379,7 +379,7 @@ def _total(data: DashboardData, chart: ChartData, name: str) -> _Total:
     # Reads of whole models are added up by full flushes only.
     if data.scope.is_present and not data.scope.is_listed:
         as_of = _time_or_day(chart.summed_until)
-        if data.scope.by == "hour":
+        if data.scope.is_of_a_day:
             # In a period of a day, the time since the last flush is too much to be missing from a
             # comparison.
             before = None
@@ -524,8 +524,12 @@ def _last_flush(chart: ChartData) -> dict[str, Any]:
 
 def _starts(data: DashboardData, formats: Mapping[str, Any]) -> list[str]:
     """Returns the start of each point as text."""
-    point_format = str(formats[data.scope.by])
-    return [date_format(timezone.localtime(start), point_format) for start in data.starts]
+    starts = [timezone.localtime(start) for start in data.starts]
+    texts = [date_format(start, str(formats[data.scope.by])) for start in starts]
+    if data.scope.by != "hour" or data.scope.is_of_a_day:
+        return texts
+    days = [date_format(start, str(formats["day"])) for start in starts]
+    return [f"{day} {text}" for day, text in zip(days, texts, strict=True)]
 
 
 def _drawings(

@@ -24,6 +24,7 @@ from readtrack.sql import databases
 
 LONGEST = 4_000  # characters of a value in the address; an object's key may be percent-encoded text
 MOMENT = timedelta(microseconds=1)
+LONGEST_DAY = 25  # hours
 FIRST_DAY = date(1990, 1, 1)  # the earliest day that an address may give
 DEFAULT_PERIOD = "7"
 
@@ -220,6 +221,11 @@ class Scope:
     def is_present(self) -> bool:
         """Returns True if the period goes up to now, so that it includes what is not flushed."""
         return self.span.until + buckets.MINUTE > buckets.now()
+
+    @property
+    def is_of_a_day(self) -> bool:
+        """Returns True if the period is a day or a part of one."""
+        return len(self.span.hours) <= LONGEST_DAY
 
     @property
     def is_listed(self) -> bool:

@@ -8,6 +8,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import override
 
 from readtrack import buckets
 from readtrack.dashboard.scope import INTERVALS, MOST_POINTS, MOST_POINTS_OF_MANY, Scope
@@ -130,6 +132,26 @@ def test_the_address_keeps_the_interval(admin_client: Client) -> None:
     assert today.context["data"].scope.by == "hour"
     assert "by=week" in today.context["periods"][2].address
     assert "Interval:" not in today.text
+
+
+def test_hours_of_several_days_have_their_days(admin_client: Client) -> None:
+    Views(6, days=420)
+    with override("en"):
+        context = opened(admin_client, period="7", by="hour").context
+    labels = [start for start, _ in context["chart_rows"]]
+    assert len({*labels}) == len(labels) > 140
+    day = date_format(timezone.localdate(), "DATE_FORMAT")
+    assert f"{day} midnight" in labels
+    today = opened(admin_client, period="today").context["chart_rows"][0][0]
+    assert today == "midnight"  # which has no need of it
+
+
+def test_reads_of_hours_are_compared_unless_the_period_is_a_day(admin_client: Client) -> None:
+    Views(7, days=420)
+    for period, by, is_compared in (("7", "hour", True), ("7", "", True), ("today", "", False)):
+        context = opened(admin_client, period=period, by=by, model="site.post").context
+        [before] = [one.before for one in context["figures"] if one.name == "reads"]
+        assert (before is not None) == is_compared
 
 
 @pytest.mark.parametrize(("period", "by"), [("7", "hour"), ("year", "day"), ("all", "month")])
