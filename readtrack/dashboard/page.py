@@ -19,14 +19,14 @@ from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.dashboard import charts, tables
 from readtrack.dashboard.data import ChartData, DashboardData
-from readtrack.dashboard.details import details_of
+from readtrack.dashboard.details import details_of, published_at
 from readtrack.dashboard.loading import load
 from readtrack.dashboard.scope import (
     COMPARISONS,
     DEFAULT_COMPARISON,
     INTERVALS,
     MOMENT,
-    PERIODS,
+    PUBLISHED,
     Scope,
     Span,
     dimension_names,
@@ -265,7 +265,7 @@ def _navigation(
     """
     own_tab = here.get("tab", "numbers")
     period_choices = []
-    for period, label in PERIODS.items():
+    for period, label in scope.periods.items():
         address = scope.address(period=period, **here)
         period_choices.append(Choice(label, address, is_chosen=period == scope.period))
     comparisons = []
@@ -285,7 +285,7 @@ def _navigation(
     address_without_period = scope.address(period="", **here)
     return {
         "periods": period_choices,
-        "period": PERIODS.get(scope.period, ""),
+        "period": scope.periods.get(scope.period, ""),
         "span": _span_text(scope.span),
         "comparisons": comparisons,
         "comparison": COMPARISONS[scope.comparison],
@@ -631,8 +631,12 @@ def _link(row: tables.Row, scope: Scope, *, site: str | None) -> str:
         return ""
     if "object" not in row.filters:
         return scope.address(**row.filters)
-    without_filters = scope.address(**dict.fromkeys(scope.chosen, ""))
-    return numbers_url(row.values[0], site=site) + without_filters
+    obj = row.values[0]
+    changes = dict.fromkeys(scope.chosen, "")
+    published = published_at(obj)
+    if published and scope.is_present and published >= scope.span.since:
+        changes["period"] = PUBLISHED  # it was not there for all of the period
+    return numbers_url(obj, site=site) + scope.address(**changes)
 
 
 def _sources_file(link: str) -> dict[str, str]:

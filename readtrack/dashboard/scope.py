@@ -39,6 +39,9 @@ PERIODS: Mapping[str, Any] = {
     "year": _("This year"),
     "all": _("All time"),
 }
+PUBLISHED = "published"  # the period of an object's page that begins at its publication
+SINCE_PUBLICATION = {PUBLISHED: _("Since publication")}
+HOURS_OF_NEWS = 72  # since publication that are shown by the hour
 #: What a period is compared with, by the names in the address.
 COMPARISONS: Mapping[str, Any] = {
     "before": _("The period before"),
@@ -111,10 +114,10 @@ class Scope:
     An invalid choice of the address is left out, so that no address raises an error.
     """
 
-    period: str  # a key of PERIODS, or "range" for two days of the address
+    period: str  # a key of `periods`, or "range" for two days of the address
     span: Span
     # The period that it is compared with, as long as the period has lasted until now. None for all
-    # time, and where the address wants no comparison.
+    # time and since publication, and where the address wants no comparison.
     before: Span | None
     chosen: Mapping[str, str]  # the values of filters by name: FILTERS and dimensions
     # Those of the filters that the page sets by itself. Addresses do not contain them.
@@ -123,16 +126,23 @@ class Scope:
     # A key of COMPARISONS, as the address has it; see `comparison`.
     compare: str = DEFAULT_COMPARISON
     asked_by: str = ""  # a key of INTERVALS, as the address has it; see `interval`
+    published: datetime | None = None  # when the object of the page was published, if it is known
 
     @classmethod
     def parse(
-        cls, given: Mapping[str, Any], *, fixed: Mapping[str, str] = {}, at: datetime | None = None
+        cls,
+        given: Mapping[str, Any],
+        *,
+        fixed: Mapping[str, str] = {},
+        published: datetime | None = None,
+        at: datetime | None = None,
     ) -> "Scope":
         """Returns the scope of an address, whose parameters are `given`.
 
         The `fixed` filters replace those of the address. A page with fixed filters takes no other
         author and no category from the address, because it would show their names; an object's page
-        takes no filter at all.
+        takes no filter at all. The page of an object that was `published` begins there, unless the
+        address has another period.
         """
         parameters = (*FILTERS, *dimension_names(), *OTHER_PARAMETERS)
         texts = {parameter: _text(given, parameter) for parameter in parameters}
@@ -140,15 +150,16 @@ class Scope:
         now = timezone.localtime(buckets.now(at))
         today = now.date()
         asked_days = _days(texts)
-        period = texts["period"]
-        if period not in PERIODS:
-            is_range = len(asked_days) == 2 and not period
-            period = "range" if is_range else DEFAULT_PERIOD
+        if published and published > now:
+            published = None
+        is_range = len(asked_days) == 2
+        period = _period(texts["period"], is_range=is_range, is_published=bool(published))
         days = [min(day, today) for day in asked_days]
         span = _span(period, now, days or [today])
-        compare = texts["compare"]
-        if compare not in COMPARISONS:
-            compare = DEFAULT_COMPARISON
+        if published and period == PUBLISHED:
+            hour_of_publication = buckets.hour_start(buckets.hour_index(published))
+            span = span._replace(since=timezone.localtime(hour_of_publication))
+        compare = _choice(texts["compare"], COMPARISONS, default=DEFAULT_COMPARISON)
         return cls(
             period=period,
             span=span,
@@ -157,8 +168,14 @@ class Scope:
             fixed=fixed,
             is_future=period == "range" and asked_days[0] > today,
             compare=compare,
-            asked_by=texts["by"] if texts["by"] in INTERVALS else "",
+            asked_by=_choice(texts["by"], INTERVALS, default=""),
+            published=published,
         )
+
+    @property
+    def periods(self) -> Mapping[str, Any]:
+        """Returns the periods that can be chosen, by their names in the address."""
+        return PERIODS if self.published is None else {**SINCE_PUBLICATION, **PERIODS}
 
     @property
     def is_all_time(self) -> bool:
@@ -207,6 +224,8 @@ class Scope:
         for by in self.intervals:
             if by == self.asked_by:
                 return by
+        if self.period == PUBLISHED and len(self.span.hours) <= HOURS_OF_NEWS:
+            return "hour"
         # An hour less, because a day of 25 hours is one day.
         days = (self.span.until - self.span.since - buckets.HOUR) / buckets.DAY
         if days <= 1:
@@ -365,6 +384,19 @@ def _chosen(texts: Mapping[str, str], fixed: Mapping[str, str]) -> dict[str, str
     return chosen
 
 
+def _period(asked: str, *, is_range: bool, is_published: bool) -> str:
+    """Returns the period that the address asks for, or else the default one of the page."""
+    if is_range and not asked:
+        return "range"
+    if is_published and asked in ("", PUBLISHED):
+        return PUBLISHED
+    return _choice(asked, PERIODS, default=DEFAULT_PERIOD)
+
+
+def _choice(asked: str, choices: Mapping[str, Any], *, default: str) -> str:
+    return asked if asked in choices else default
+
+
 def _days(texts: Mapping[str, str]) -> list[date]:
     """Returns the valid days of the address, none to two, the earlier one first."""
     days = [_day(texts["from"]), _day(texts["to"])]
@@ -435,7 +467,7 @@ def _span(period: str, now: datetime, days: Sequence[date]) -> Span:
 
 def _comparisons(period: str, span: Span) -> list[str]:
     """Returns the keys of COMPARISONS that a period can have, without those that overlap it."""
-    if period == "all":
+    if period in ("all", PUBLISHED):
         return []
     first_day = span.since.date()
     last_day = (span.until - MOMENT).date()
@@ -455,7 +487,7 @@ def _comparison(period: str, span: Span, *, compare: str) -> str:
 def _span_before(period: str, span: Span, *, compare: str) -> Span | None:
     """Returns the period that a period is compared with; None if it is compared with nothing."""
     comparison = _comparison(period, span, compare=compare)
-    if period == "all" or comparison == "none":
+    if period in ("all", PUBLISHED) or comparison == "none":
         return None
     first_day = span.since.date()
     last_day = (span.until - MOMENT).date()
