@@ -99,7 +99,8 @@ class Placeholder(NamedTuple):
 
     def __str__(self) -> str:
         """Returns the signed text."""
-        return self._signed(digest(keys.salt("placeholder"), self._body))
+        body = self._body
+        return _text_of(body, digest(keys.salt("placeholder"), body))
 
     @property
     def element_keys(self) -> list[str]:
@@ -108,8 +109,9 @@ class Placeholder(NamedTuple):
         There is one for each key of the site, because the page may be older than the present key.
         """
         salt = keys.salt("placeholder")
-        signatures = [digest(salt, self._body), *earlier_digests(salt, self._body)]
-        return [self._signed(signature)[KEY] for signature in signatures]
+        body = self._body
+        signatures = [digest(salt, body), *earlier_digests(salt, body)]
+        return [_text_of(body, signature)[KEY] for signature in signatures]
 
     @property
     def _body(self) -> str:
@@ -117,8 +119,10 @@ class Placeholder(NamedTuple):
         language = f"@{self.language}" if self.language else ""
         return f"{self.kind}!{self.subject}!{stored}{language}"
 
-    def _signed(self, signature: str) -> str:
-        return f"!rt!{self._body}!{signature}!"
+
+def _text_of(body: str, signature: str) -> str:
+    """Returns the text of a placeholder with that body."""
+    return f"!rt!{body}!{signature}!"
 
 
 def _can_have(obj: Model, *, is_dot: bool) -> bool:

@@ -49,7 +49,9 @@ def html_of(content: Placeholder | str | None, context: Any) -> SafeString:
     if isinstance(content, Placeholder):
         if content.kind in OF_COUNTS and explains_pages() and "forloop" not in context:
             recorder.main_subjects.add(content.subject)
-        content = content._replace(language=_own_language(request))
+        language = _own_language(request)
+        if language:
+            content = content._replace(language=language)
     return mark_safe(str(content))  # noqa: S308 - signed placeholders, or rendered by tags
 
 
@@ -70,7 +72,8 @@ def _own_language(request: Any) -> str:
     is that of the request.
     """
     language = get_language() or ""
-    if language == getattr(request, "LANGUAGE_CODE", settings.LANGUAGE_CODE):
+    language_of_request = getattr(request, "LANGUAGE_CODE", None) or settings.LANGUAGE_CODE
+    if language == language_of_request:
         return ""
     return language if LANGUAGE.fullmatch(language) else ""
 
