@@ -21,6 +21,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import tracker
+from readtrack.dashboard.details import published_at
 from readtrack.dashboard.exports import export
 from readtrack.dashboard.page import FILES, page_context
 from readtrack.dashboard.scope import Scope
@@ -383,7 +384,8 @@ class DashboardAdmin(ReadOnlyAdmin):
         sees_all = self.has_view_permission(request)
         if not (sees_all or may_see):
             raise PermissionDenied
-        scope = Scope.parse(request.GET, fixed=fixed)
+        published = published_at(obj) if obj else None
+        scope = Scope.parse(request.GET, fixed=fixed, published=published)
         options = {"has_notes": sees_all, "obj": obj}
         file_format = request.GET.get("format")
         if file_format in FILES:

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from django.utils.timezone import get_current_timezone, get_default_timezone, make_aware
 
+WEEK = timedelta(days=7)
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)

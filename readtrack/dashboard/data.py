@@ -98,6 +98,7 @@ class DashboardData:
     objects: Objects  # the objects of the scope by subject
     row_limit: int | None  # rows of objects that a table needs; None for all
     is_compared: bool  # True if there is a period before
+    is_before_known: bool  # False if history does not go back to the period before
     has_gains: bool  # True if breakdowns are of the period, False if they are of all time
     starts: Sequence[datetime]  # of the chart's points
     gap_index: int  # see `Bounds`

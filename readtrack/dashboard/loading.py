@@ -30,7 +30,7 @@ from readtrack.dashboard.data import (
 )
 from readtrack.dashboard.objects import CANDIDATES, MOST, Objects, Order, PeriodViews
 from readtrack.dashboard.people import PeopleCalls, PeopleQuestion, days_of
-from readtrack.dashboard.scope import Scope
+from readtrack.dashboard.scope import DEFAULT_COMPARISON, Scope
 from readtrack.reports import funnels
 from readtrack.reports.hashes import hashes as merged_hashes
 from readtrack.reports.page_state import page_state
@@ -132,8 +132,7 @@ class Needs:
     @property
     def has_live_counts(self) -> bool:
         """Returns True if the counts of all time of single objects are needed."""
-        is_until_now = self.scope.is_present or self.scope.before is None
-        return bool(self.object_kinds) or (self.has_entries and is_until_now)
+        return bool(self.object_kinds) or (self.has_entries and self.scope.is_present)
 
 
 def _breakdown_kinds(tables: Sequence[str]) -> list[str]:
@@ -153,7 +152,8 @@ class Bounds:
 
     A point has an index: the points of the period before come first, then one point for the hours
     between the two periods (the gap), then the points of the period. Without a period before there
-    are only the points of the period.
+    are only the points of the period. The gap is one point however long it is, such as the eleven
+    months between this month and that of a year ago.
     """
 
     first_hours: list[int]  # the first hour (since 1970) of each point
@@ -323,6 +323,7 @@ def load(
         objects=objects,
         row_limit=row_limit or None,
         is_compared=_is_compared(scope),
+        is_before_known=_is_before_known(scope, entries=entries, gains=gains),
         has_gains=needs.has_gains,
         starts=bounds.starts,
         gap_index=bounds.gap_index,
@@ -353,7 +354,7 @@ def _with_first_day(scope: Scope, objects: Objects) -> Scope:
 
     That is the history of the scope's models, or of its one object.
     """
-    if scope.before is not None:
+    if not scope.is_all_time:
         return scope
     first_hour = _first_hour(scope, objects)
     if not first_hour:
@@ -563,11 +564,11 @@ def _gains(needs: Needs, objects: Objects, *, hashes: Hashes) -> PeriodHashes:
     if not needs.model_kinds:
         return PeriodHashes({}, None)
     scope = needs.scope
-    if scope.before is None:
+    if scope.is_all_time:
         all_time = range(scope.span.hours.stop)
         [now] = breakdown_history.gains(objects.labels, needs.model_kinds, [all_time])
         return PeriodHashes(now, None)
-    if not _is_compared(scope):
+    if scope.before is None or not _is_compared(scope):
         [now] = breakdown_history.gains(objects.labels, needs.model_kinds, [scope.span.hours])
         return PeriodHashes(now, None)
     periods = [scope.span.hours, scope.before.hours]
@@ -679,7 +680,7 @@ def _entry(
     gained = GainedByPoint(views=views, reads=reads)
     now = _counts_at(bounds.indexes, gained)
     before = _counts_at(bounds.indexes_before, gained)
-    if counts and scope.before is None:
+    if counts and scope.is_all_time:
         # All time includes views from before history began, which are in no point.
         now = now._replace(views=max(now.views, counts.views.get(subject, 0)))
     return Entry(
@@ -756,13 +757,13 @@ def _chart(numbers: ScopeNumbers, saved: runs.FlushNotesDays, *, has_notes: bool
         points_before = all_points[:gap_index]
         total_before = _total(points_before)
     total = _total(points)
-    if numbers.asked.before is None:
+    if numbers.asked.is_all_time:
         total = _with_views_before_history(total, numbers)
     return ChartData(
         points_before=points_before,
         points=points,
         total_before=total_before,
-        is_before_whole=_is_before_whole(numbers),
+        is_before_whole=_is_before_whole(numbers, total_before),
         total=total,
         is_summed=_is_summed(total, numbers, saved),
         known_until=_known_until(is_live=numbers.answers.is_live),
@@ -772,15 +773,35 @@ def _chart(numbers: ScopeNumbers, saved: runs.FlushNotesDays, *, has_notes: bool
     )
 
 
-def _is_before_whole(numbers: ScopeNumbers) -> bool:
+def _is_before_whole(numbers: ScopeNumbers, total_before: Counts | None) -> bool:
     """Returns False if nothing was counted until the period before had begun.
 
     Then history lacks the first days of the period before, most likely, so that a change would
     compare a period with a part of one. Of listed objects it is True, because they may be new.
+
+    A period that lies further back than the one right before needs views of its own, because
+    counts that a site has imported are older than its history.
     """
+    is_right_before = numbers.asked.comparison == DEFAULT_COMPARISON
+    if total_before and not (total_before.views or is_right_before):
+        return False
     if numbers.asked.is_listed:
         return True
     return _sum_before_history(numbers.columns.views, numbers) > 0
+
+
+def _is_before_known(scope: Scope, *, entries: Sequence[Entry], gains: PeriodHashes) -> bool:
+    """Returns False if no table has a number of a period that lies further back.
+
+    Then history does not go back that far, most likely. To look up where it begins would cost a
+    query. Of the period right before it is True.
+    """
+    if scope.comparison == DEFAULT_COMPARISON:
+        return True
+    if any(entry.before.views for entry in entries):
+        return True
+    gains_before = gains.before or {}
+    return any(counts.total() for counts in gains_before.values())
 
 
 def _points(numbers: ScopeNumbers) -> list[Counts]:

@@ -23,7 +23,6 @@ Order = Literal["views", "reads", "growth"]
 
 CANDIDATES = 40  # objects of whole models whose numbers are computed, to find the best of them
 MOST = 1_000  # objects of a category or of an author whose numbers are added up
-LONGEST_DAY = 25  # hours
 
 
 class Ranked(NamedTuple):
@@ -164,8 +163,7 @@ class Objects:
         """Returns the views of the best subjects, out of a list if there is one, else of history."""
         hours = self.scope.span.hours
         # The lists lack the running hour. The trending list has it, but knows no filters.
-        is_short = self.scope.is_listed and len(hours) <= LONGEST_DAY
-        if is_short:
+        if self.scope.is_listed and self.scope.is_of_a_day:
             return self._summed()
         views = self._rises()
         if views.now or self.scope.is_present or len(hours) > model_sums.QUARTER:
@@ -250,7 +248,7 @@ class Objects:
             return False
         # The list of all time is sorted by views of all time. A table with another order, or of a
         # period that ended earlier, may have objects that are far down in this list.
-        has_order_of_list = self.order == "views" and self.scope.before is None
+        has_order_of_list = self.order == "views" and self.scope.is_all_time
         return not has_order_of_list
 
     @property
@@ -331,7 +329,7 @@ def _days_of_list(scope: Scope) -> int:
 
     It is that of all time (EVER) if no other list is long enough.
     """
-    if scope.before is None:
+    if scope.is_all_time:
         return popular.EVER
     hours_back = buckets.hour_index(buckets.now()) - scope.span.hours.start
     for days in popular.DAYS:

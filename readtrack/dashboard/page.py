@@ -19,9 +19,18 @@ from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.dashboard import charts, tables
 from readtrack.dashboard.data import ChartData, DashboardData
-from readtrack.dashboard.details import details_of
+from readtrack.dashboard.details import details_of, published_at
 from readtrack.dashboard.loading import load
-from readtrack.dashboard.scope import MOMENT, PERIODS, Scope, dimension_names
+from readtrack.dashboard.scope import (
+    COMPARISONS,
+    DEFAULT_COMPARISON,
+    INTERVALS,
+    MOMENT,
+    PUBLISHED,
+    Scope,
+    Span,
+    dimension_names,
+)
 from readtrack.hits.addresses import NOTICES
 from readtrack.numerals import exact
 from readtrack.reports.access import numbers_url
@@ -41,7 +50,7 @@ SHORT = 8  # characters of a total that is written large
 
 
 class Choice(NamedTuple):
-    """A link of the navigation to another period or tab."""
+    """A link of the navigation to another period, comparison, interval or tab."""
 
     label: Any
     address: str
@@ -249,15 +258,26 @@ def _parameters(tab: str, *, series: str) -> dict[str, str]:
 def _navigation(
     data: DashboardData, scope: Scope, *, here: Mapping[str, str], tabs: Sequence[str]
 ) -> dict[str, Any]:
-    """Returns the links to other periods and tabs and to the page without each filter.
+    """Returns the links to other periods, comparisons, intervals and tabs and to the page without
+    each filter.
 
     `here` are the parameters of the page's own tab and series, `tabs` are the names of all tabs.
     """
     own_tab = here.get("tab", "numbers")
     period_choices = []
-    for period, label in PERIODS.items():
+    for period, label in scope.periods.items():
         address = scope.address(period=period, **here)
         period_choices.append(Choice(label, address, is_chosen=period == scope.period))
+    comparisons = []
+    for name in scope.comparisons:
+        address = scope.address(compare="" if name == DEFAULT_COMPARISON else name, **here)
+        choice = Choice(COMPARISONS[name], address, is_chosen=name == scope.comparison)
+        comparisons.append(choice)
+    intervals = []
+    for name in ("", *scope.intervals):
+        address = scope.address(by=name, **here)
+        intervals.append(Choice(INTERVALS[name], address, is_chosen=name == scope.interval))
+    span_before = _span_text(scope.before) if scope.before and data.is_compared else ""
     tab_choices = []
     for name in tabs:
         address = scope.address(tab="" if name == "numbers" else name)
@@ -265,8 +285,13 @@ def _navigation(
     address_without_period = scope.address(period="", **here)
     return {
         "periods": period_choices,
-        "period": PERIODS.get(scope.period, ""),
-        "span": _span_text(scope),
+        "period": scope.periods.get(scope.period, ""),
+        "span": _span_text(scope.span),
+        "comparisons": comparisons,
+        "comparison": COMPARISONS[scope.comparison],
+        "span_before": span_before,
+        "intervals": intervals,
+        "interval": INTERVALS[scope.interval],
         "is_future": scope.is_future,
         "tabs": tab_choices,
         "last_day": scope.span.until - MOMENT,
@@ -354,7 +379,7 @@ def _total(data: DashboardData, chart: ChartData, name: str) -> _Total:
     # Reads of whole models are added up by full flushes only.
     if data.scope.is_present and not data.scope.is_listed:
         as_of = _time_or_day(chart.summed_until)
-        if data.scope.by == "hour":
+        if data.scope.is_of_a_day:
             # In a period of a day, the time since the last flush is too much to be missing from a
             # comparison.
             before = None
@@ -397,13 +422,26 @@ def _day(moment: datetime) -> str:
     return date_format(timezone.localtime(moment), "DATE_FORMAT")
 
 
-def _span_text(scope: Scope) -> str:
+def _span_text(span: Span) -> str:
     """Returns the first and the last day of the period as text."""
-    first = _day(scope.span.since)
-    last = _day(scope.span.until - MOMENT)
+    first = _day(span.since)
+    last = _day(span.until - MOMENT)
     if first == last:
         return first
     return pgettext("period", "%(first)s to %(last)s") % {"first": first, "last": last}
+
+
+def _compared_text(data: DashboardData, chart: ChartData) -> str:
+    """Returns a sentence about what the period is compared with; "" if it is not compared."""
+    before = data.scope.before
+    if before is None or not data.is_compared:
+        return ""
+    span = {"span": _span_text(before)}
+    if not chart.is_before_whole:
+        return _("It is not compared with %(span)s: the history does not go back that far.") % span
+    if data.scope.is_present:
+        return _("Compared with %(span)s, up to the same time of day.") % span
+    return _("Compared with %(span)s.") % span
 
 
 def _chart_context(
@@ -418,7 +456,7 @@ def _chart_context(
 
     `series` is the number that the chart shows, `over_time` the table of the chart's values.
     """
-    span = _span_text(data.scope)
+    span = _span_text(data.scope.span)
     summary = _("%(views)s views, %(visitors)s visitors and %(reads)s reads; %(span)s.") % {
         "views": exact(chart.total.views),
         "visitors": tables.text(data.people.total, "number"),
@@ -433,8 +471,9 @@ def _chart_context(
     if not (chart.is_before_whole and any(before)):
         before = []  # there is nothing to compare with
     is_unfinished = data.scope.is_present
+    label_before = str(COMPARISONS[data.scope.comparison])
     values_for_script = {
-        "labels": [label, _("The period before")],
+        "labels": [label, label_before],
         "columns": [column.name for column in over_time.columns],
         "rows": [row.values for row in over_time.rows],
         "series": series,
@@ -458,12 +497,14 @@ def _chart_context(
             is_unfinished=is_unfinished,
         ),
         "summary": summary,
+        "compared": _compared_text(data, chart),
         "series": series,
         "series_label": label,
         "chart": over_time,
         "chart_title": chart_title,
         "is_unfinished": is_unfinished,
         "has_before": bool(before),
+        "label_before": label_before,
         **_values_table(data, over_time),
         "chart_values": json.dumps(values_for_script),
         "notes": [(date_format(day, "DATE_FORMAT"), note) for day, note in chart.notes.items()],
@@ -483,8 +524,12 @@ def _last_flush(chart: ChartData) -> dict[str, Any]:
 
 def _starts(data: DashboardData, formats: Mapping[str, Any]) -> list[str]:
     """Returns the start of each point as text."""
-    point_format = str(formats[data.scope.by])
-    return [date_format(timezone.localtime(start), point_format) for start in data.starts]
+    starts = [timezone.localtime(start) for start in data.starts]
+    texts = [date_format(start, str(formats[data.scope.by])) for start in starts]
+    if data.scope.by != "hour" or data.scope.is_of_a_day:
+        return texts
+    days = [date_format(start, str(formats["day"])) for start in starts]
+    return [f"{day} {text}" for day, text in zip(days, texts, strict=True)]
 
 
 def _drawings(
@@ -586,8 +631,12 @@ def _link(row: tables.Row, scope: Scope, *, site: str | None) -> str:
         return ""
     if "object" not in row.filters:
         return scope.address(**row.filters)
-    without_filters = scope.address(**dict.fromkeys(scope.chosen, ""))
-    return numbers_url(row.values[0], site=site) + without_filters
+    obj = row.values[0]
+    changes = dict.fromkeys(scope.chosen, "")
+    published = published_at(obj)
+    if published and scope.is_present and published >= scope.span.since:
+        changes["period"] = PUBLISHED  # it was not there for all of the period
+    return numbers_url(obj, site=site) + scope.address(**changes)
 
 
 def _sources_file(link: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from readtrack import buckets, subjects
 from readtrack.conf import conf
@@ -23,6 +24,7 @@ from readtrack.sql import databases
 
 LONGEST = 4_000  # characters of a value in the address; an object's key may be percent-encoded text
 MOMENT = timedelta(microseconds=1)
+LONGEST_DAY = 25  # hours
 FIRST_DAY = date(1990, 1, 1)  # the earliest day that an address may give
 DEFAULT_PERIOD = "7"
 
@@ -37,8 +39,32 @@ PERIODS: Mapping[str, Any] = {
     "year": _("This year"),
     "all": _("All time"),
 }
+PUBLISHED = "published"  # the period of an object's page that begins at its publication
+SINCE_PUBLICATION = {PUBLISHED: _("Since publication")}
+HOURS_OF_NEWS = 72  # since publication that are shown by the hour
+#: What a period is compared with, by the names in the address.
+COMPARISONS: Mapping[str, Any] = {
+    "before": _("The period before"),
+    "week": _("A week earlier"),
+    "year": _("A year earlier"),
+    "none": pgettext_lazy("compared with", "Nothing"),
+}
+DEFAULT_COMPARISON = "before"
+#: The lengths of a point of the chart by their names in the address. "" goes by the period.
+INTERVALS: Mapping[str, Any] = {
+    "": pgettext_lazy("interval", "Automatic"),
+    "hour": pgettext_lazy("interval", "Hour"),
+    "day": pgettext_lazy("interval", "Day"),
+    "week": pgettext_lazy("interval", "Week"),
+    "month": pgettext_lazy("interval", "Month"),
+}
+#: The average hours of an interval.
+HOURS: Mapping[buckets.Period, int] = {"hour": 1, "day": 24, "week": 7 * 24, "month": 730}
+MOST_POINTS = 400  # of an interval that the address chooses: a year of days, 16 days of hours
+# Each of a category's or of an author's objects, up to MOST of them, has its own points.
+MOST_POINTS_OF_MANY = 110
 FILTERS = ("model", "object", "category", "author")
-OTHER_PARAMETERS = ("period", "from", "to", "tab", "series", "table", "format")
+OTHER_PARAMETERS = ("period", "from", "to", "compare", "by", "tab", "series", "table", "format")
 
 
 class Span(NamedTuple):
@@ -83,28 +109,40 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Scope:
-    """A period, the period before it, and filters.
+    """A period, the one that it is compared with, and filters.
 
     An invalid choice of the address is left out, so that no address raises an error.
     """
 
-    period: str  # a key of PERIODS, or "range" for two days of the address
+    period: str  # a key of `periods`, or "range" for two days of the address
     span: Span
-    before: Span | None  # as long as the period has lasted until now; None for all time
+    # The period that it is compared with, as long as the period has lasted until now. None for all
+    # time and since publication, and where the address wants no comparison.
+    before: Span | None
     chosen: Mapping[str, str]  # the values of filters by name: FILTERS and dimensions
     # Those of the filters that the page sets by itself. Addresses do not contain them.
     fixed: Mapping[str, str] = field(default_factory=dict)
     is_future: bool = False  # the address gives days in the future, and today is taken instead
+    # A key of COMPARISONS, as the address has it; see `comparison`.
+    compare: str = DEFAULT_COMPARISON
+    asked_by: str = ""  # a key of INTERVALS, as the address has it; see `interval`
+    published: datetime | None = None  # when the object of the page was published, if it is known
 
     @classmethod
     def parse(
-        cls, given: Mapping[str, Any], *, fixed: Mapping[str, str] = {}, at: datetime | None = None
+        cls,
+        given: Mapping[str, Any],
+        *,
+        fixed: Mapping[str, str] = {},
+        published: datetime | None = None,
+        at: datetime | None = None,
     ) -> "Scope":
         """Returns the scope of an address, whose parameters are `given`.
 
         The `fixed` filters replace those of the address. A page with fixed filters takes no other
         author and no category from the address, because it would show their names; an object's page
-        takes no filter at all.
+        takes no filter at all. The page of an object that was `published` begins there, unless the
+        address has another period.
         """
         parameters = (*FILTERS, *dimension_names(), *OTHER_PARAMETERS)
         texts = {parameter: _text(given, parameter) for parameter in parameters}
@@ -112,18 +150,82 @@ class Scope:
         now = timezone.localtime(buckets.now(at))
         today = now.date()
         asked_days = _days(texts)
-        period = texts["period"]
-        if period not in PERIODS:
-            is_range = len(asked_days) == 2 and not period
-            period = "range" if is_range else DEFAULT_PERIOD
+        if published and published > now:
+            published = None
+        is_range = len(asked_days) == 2
+        period = _period(texts["period"], is_range=is_range, is_published=bool(published))
         days = [min(day, today) for day in asked_days]
-        span, before = _spans(period, now, days or [today])
-        is_future = period == "range" and asked_days[0] > today
-        return cls(period, span, before, {**chosen, **fixed}, fixed, is_future)
+        span = _span(period, now, days or [today])
+        if published and period == PUBLISHED:
+            hour_of_publication = buckets.hour_start(buckets.hour_index(published))
+            span = span._replace(since=timezone.localtime(hour_of_publication))
+        compare = _choice(texts["compare"], COMPARISONS, default=DEFAULT_COMPARISON)
+        return cls(
+            period=period,
+            span=span,
+            before=_span_before(period, span, compare=compare),
+            chosen={**chosen, **fixed},
+            fixed=fixed,
+            is_future=period == "range" and asked_days[0] > today,
+            compare=compare,
+            asked_by=_choice(texts["by"], INTERVALS, default=""),
+            published=published,
+        )
+
+    @property
+    def periods(self) -> Mapping[str, Any]:
+        """Returns the periods that can be chosen, by their names in the address."""
+        return PERIODS if self.published is None else {**SINCE_PUBLICATION, **PERIODS}
+
+    @property
+    def is_all_time(self) -> bool:
+        """Returns True if the period has no first day of its own, but that of history."""
+        return self.period == "all"
+
+    @property
+    def comparisons(self) -> list[str]:
+        """Returns the keys of COMPARISONS that can be chosen for the period."""
+        return _comparisons(self.period, self.span)
+
+    @property
+    def comparison(self) -> str:
+        """Returns the key of what the period is compared with.
+
+        The address keeps a comparison that another period has and this one has not.
+        """
+        return _comparison(self.period, self.span, compare=self.compare)
+
+    @property
+    def intervals(self) -> list[buckets.Period]:
+        """Returns the lengths of a point that can be chosen, because they make a fit chart.
+
+        It has two points at least. There is a limit to the points because each object of a table
+        has a number at each point, too.
+        """
+        has_many_objects = bool(self.chosen.keys() & {"category", "author"})
+        most_points = MOST_POINTS_OF_MANY if has_many_objects else MOST_POINTS
+        hours_of_period = len(self.span.hours)
+        return [by for by, hours in HOURS.items() if 1 < hours_of_period / hours <= most_points]
+
+    @property
+    def interval(self) -> str:
+        """Returns the chosen length of a point, a key of INTERVALS.
+
+        The address keeps a length that another period can have and this one cannot.
+        """
+        return self.asked_by if self.asked_by in self.intervals else ""
 
     @property
     def by(self) -> buckets.Period:
-        """Returns the length of one point of the chart: the longer the period, the longer."""
+        """Returns the length of one point of the chart.
+
+        If the address does not choose one, it is the longer, the longer the period is.
+        """
+        for by in self.intervals:
+            if by == self.asked_by:
+                return by
+        if self.period == PUBLISHED and len(self.span.hours) <= HOURS_OF_NEWS:
+            return "hour"
         # An hour less, because a day of 25 hours is one day.
         days = (self.span.until - self.span.since - buckets.HOUR) / buckets.DAY
         if days <= 1:
@@ -138,6 +240,11 @@ class Scope:
     def is_present(self) -> bool:
         """Returns True if the period goes up to now, so that it includes what is not flushed."""
         return self.span.until + buckets.MINUTE > buckets.now()
+
+    @property
+    def is_of_a_day(self) -> bool:
+        """Returns True if the period is a day or a part of one."""
+        return len(self.span.hours) <= LONGEST_DAY
 
     @property
     def is_listed(self) -> bool:
@@ -225,10 +332,15 @@ class Scope:
         An empty value removes a parameter.
         """
         filters = {name: value for name, value in self.chosen.items() if name not in self.fixed}
-        parameters = {**self._period_parameters(), **filters, **changes}
-        if "period" in changes:
-            parameters = {**filters, **changes}  # without the two days of a range
+        parameters = {**filters, **self._looks_parameters(), **changes}
+        if "period" not in changes:  # otherwise without the two days of a range
+            parameters = {**self._period_parameters(), **parameters}
         return "?" + urlencode({name: value for name, value in parameters.items() if value})
+
+    def _looks_parameters(self) -> dict[str, str]:
+        """Returns the parameters of the address that say how the period is looked at."""
+        compare = "" if self.compare == DEFAULT_COMPARISON else self.compare
+        return {"compare": compare, "by": self.asked_by}
 
     def _period_parameters(self) -> dict[str, str]:
         """Returns the parameters of the address that stand for the period."""
@@ -270,6 +382,19 @@ def _chosen(texts: Mapping[str, str], fixed: Mapping[str, str]) -> dict[str, str
         # An address may write a subject in several ways, such as with the label of a child.
         chosen["object"] = subjects.subject_of_row(*parsed)
     return chosen
+
+
+def _period(asked: str, *, is_range: bool, is_published: bool) -> str:
+    """Returns the period that the address asks for, or else the default one of the page."""
+    if is_range and not asked:
+        return "range"
+    if is_published and asked in ("", PUBLISHED):
+        return PUBLISHED
+    return _choice(asked, PERIODS, default=DEFAULT_PERIOD)
+
+
+def _choice(asked: str, choices: Mapping[str, Any], *, default: str) -> str:
+    return asked if asked in choices else default
 
 
 def _days(texts: Mapping[str, str]) -> list[date]:
@@ -321,42 +446,75 @@ def _day(text: str) -> date | None:
     return max(day, FIRST_DAY)
 
 
-def _spans(period: str, now: datetime, days: Sequence[date]) -> tuple[Span, Span | None]:
-    """Returns the period, and the period before it; None for all time.
+def _span(period: str, now: datetime, days: Sequence[date]) -> Span:
+    """Returns the period; that of all time is today.
 
     `days` are the first and the last day of a range. Other periods do not look at them.
     """
     today = now.date()
-    first_of_month = today.replace(day=1)
-    first_of_year = today.replace(month=1, day=1)
     last_days = {"yesterday": today - buckets.DAY, "range": days[-1]}
     last_day = last_days.get(period, today)
     length = int(period) if period.isdigit() else 1  # days
-    first_days = {"month": first_of_month, "year": first_of_year, "range": days[0]}
+    first_days = {
+        "month": today.replace(day=1),
+        "year": today.replace(month=1, day=1),
+        "range": days[0],
+    }
     first_day = first_days.get(period, last_day - (length - 1) * buckets.DAY)
     end_of_last_day = buckets.day_start(last_day + buckets.DAY)
-    span = Span(buckets.day_start(first_day), min(end_of_last_day, now))
-    if period == "all":
-        return span, None
-    first_days_before = {
-        "month": (first_of_month - buckets.DAY).replace(day=1),
-        "year": first_of_year.replace(year=first_of_year.year - 1),
-    }
-    # Periods of a number of days follow one another without a gap.
-    adjacent = first_day - (last_day - first_day + buckets.DAY)
-    first_day_before = first_days_before.get(period, adjacent)
-    return span, _span_before(span, first_day=first_day, first_day_before=first_day_before)
+    return Span(buckets.day_start(first_day), min(end_of_last_day, now))
 
 
-def _span_before(span: Span, *, first_day: date, first_day_before: date) -> Span:
-    """Returns the period before, which ends once it has lasted as long as the span until now.
+def _comparisons(period: str, span: Span) -> list[str]:
+    """Returns the keys of COMPARISONS that a period can have, without those that overlap it."""
+    if period in ("all", PUBLISHED):
+        return []
+    first_day = span.since.date()
+    last_day = (span.until - MOMENT).date()
+    comparisons = ["before"]
+    if last_day - first_day < buckets.WEEK:
+        comparisons.append("week")
+    if _year_before(last_day) < first_day:
+        comparisons.append("year")
+    return [*comparisons, "none"]
 
-    `first_day` is that of the span, `first_day_before` that of the period before.
-    """
+
+def _comparison(period: str, span: Span, *, compare: str) -> str:
+    """Returns the comparison, or the default one for a period that cannot have it."""
+    return compare if compare in _comparisons(period, span) else DEFAULT_COMPARISON
+
+
+def _span_before(period: str, span: Span, *, compare: str) -> Span | None:
+    """Returns the period that a period is compared with; None if it is compared with nothing."""
+    comparison = _comparison(period, span, compare=compare)
+    if period in ("all", PUBLISHED) or comparison == "none":
+        return None
+    first_day = span.since.date()
+    last_day = (span.until - MOMENT).date()
+    if comparison == "week":
+        first_day_before = first_day - buckets.WEEK
+    elif comparison == "year" or period == "year":
+        first_day_before = _year_before(first_day)
+    elif period == "month":
+        first_day_before = (first_day - buckets.DAY).replace(day=1)
+    else:  # periods of a number of days follow one another without a gap
+        first_day_before = first_day - (last_day - first_day + buckets.DAY)
+    return _cut_at_now(span, first_day_before=first_day_before)
+
+
+def _year_before(day: date) -> date:
+    """Returns the same day a year ago; the 28th of February for the 29th."""
+    if (day.month, day.day) == (2, 29):
+        day -= buckets.DAY
+    return day.replace(year=day.year - 1)
+
+
+def _cut_at_now(span: Span, *, first_day_before: date) -> Span:
+    """Returns the period that begins on that day and has lasted as long as the span until now."""
     # Whole days and a time of day, because days on which the clock changes have an hour more or
     # less.
     last_day = span.until.date()
-    whole_days = last_day - first_day
+    whole_days = last_day - span.since.date()
     time_of_day = span.until - buckets.day_start(last_day)
     until = buckets.day_start(first_day_before + whole_days) + time_of_day
     # To the nearest hour: numbers are kept by the hour, and a whole hour would be compared with the

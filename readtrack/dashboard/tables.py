@@ -18,7 +18,7 @@ from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.dashboard.data import DashboardData, Entry, Hashes
 from readtrack.dashboard.objects import MOST
-from readtrack.dashboard.scope import Scope
+from readtrack.dashboard.scope import COMPARISONS, Scope
 from readtrack.hits import sources
 from readtrack.hits.hit import Reason
 from readtrack.hits.reading import ENGAGED
@@ -79,7 +79,6 @@ COLUMNS: Mapping[str, Column] = {
     "readers": Column("readers", gettext_lazy("Readers")),
     "unread": Column("unread", gettext_lazy("Unread for")),
     "before": Column("before", pgettext_lazy("the number of the period before", "Before")),
-    "views_before": Column("before", gettext_lazy("Views, the period before")),
     "yesterday": Column("yesterday", gettext_lazy("Yesterday")),
     "change": Column("change", pgettext_lazy("of a number", "Change"), "change"),
     "share": Column("share", gettext_lazy("Share"), "share"),
@@ -91,7 +90,7 @@ COLUMNS: Mapping[str, Column] = {
     "by_hour": Column("trend", gettext_lazy("By the hour"), "trend"),
     "notes": Column("notes", gettext_lazy("Notes"), "text"),
 }
-#: Keys of the columns that compare a number with the period before.
+#: Keys of the columns that compare a number with that of the period before.
 COMPARED = ("before", "change")
 #: Keys of the columns about refused hits.
 REFUSED = ("hits", "share", "yesterday", "by_hour")
@@ -212,7 +211,12 @@ def over_time(data: DashboardData) -> Table:
             counts = (None, None, None)
         values = (start.isoformat(), *counts, views_before[index], "; ".join(notes[index]))
         rows.append(Row(values))
-    columns = _columns("since", "views", "visitors", "reads", "views_before", "notes")
+    heading_before = f"{COLUMNS['views'].heading} ({COMPARISONS[data.asked.comparison]})"
+    columns = [
+        *_columns("since", "views", "visitors", "reads"),
+        Column("before", heading_before),
+        *_columns("notes"),
+    ]
     return Table("over-time", _("Views over time"), "", columns, rows, row_limit=len(rows))
 
 
@@ -252,7 +256,7 @@ def _of_objects(
 def _numbers_of(entry: Entry, data: DashboardData, *, compared: str) -> dict[str, Any]:
     """Returns the numbers of an object by the keys of their columns."""
     now = getattr(entry.now, compared)
-    before = getattr(entry.before, compared)
+    before, change_since = _compared(data, now, getattr(entry.before, compared))
     reading = data.hashes.get(("reading", entry.subject), Counter())
     first_index = data.gap_index + 1
     indexes = range(first_index, first_index + len(data.starts))
@@ -261,11 +265,21 @@ def _numbers_of(entry: Entry, data: DashboardData, *, compared: str) -> dict[str
         "visitors": data.people.by_subject.get(entry.subject),
         "growth": entry.growth,
         "before": before,
-        "change": change(now, before),
+        "change": change_since,
         "trend": [entry.gained.views.get(index, 0) for index in indexes],
         "ratio": _percent(min(entry.now.reads, entry.now.views), entry.now.views),
         "median": median(reading) if reading[ENGAGED] else None,
     }
+
+
+def _compared(data: DashboardData, now: int, before: int) -> tuple[int | None, int | None]:
+    """Returns the number before and the change in per cent, the values of the columns COMPARED.
+
+    Both are None if history does not cover the period before.
+    """
+    if not data.is_before_known:
+        return None, None
+    return before, change(now, before)
 
 
 def most_viewed(data: DashboardData) -> Table:
@@ -329,7 +343,10 @@ def grew_most(data: DashboardData) -> Table:
             "count": exact(MOST),
             "since": date_format(first_day, "DATE_FORMAT"),
         }
-    empty = _("Nothing was viewed more often than in the period before.")
+    empty = _("Nothing was viewed more often than before.")
+    if not data.is_before_known:
+        objects = objects._replace(rows=[])  # all views of the period would be growth
+        empty = _("The history does not go back that far.")
     return Table("grew-most", _("Grew most"), caption, objects.columns, objects.rows, empty)
 
 
@@ -351,7 +368,7 @@ def by_dimension(dimension: str, data: DashboardData) -> Table:
     for value, count in views.most_common():
         compared: Sequence[int | None] = ()
         if views_before is not None:
-            compared = (views_before[value], change(count, views_before[value]))
+            compared = _compared(data, count, views_before[value])
         values = (value, count, *compared, _percent(count, total))
         rows.append(Row(values, {dimension: value}))
     return _described(data, Table(f"by-{dimension}", labels.title, "", columns, rows))
@@ -437,8 +454,7 @@ def funnel(data: DashboardData) -> Table:
     for index, stage in enumerate(stages):
         compared: Sequence[int | None] = ()
         if stages_before is not None:
-            count_before = stages_before[index].count
-            compared = (count_before, change(stage.count, count_before))
+            compared = _compared(data, stage.count, stages_before[index].count)
         rates = (100 * stage.rate, 100 * stage.step_rate)
         rows.append(Row((stage.name, stage.count, *compared, *rates)))
     columns = _columns("stage", "count", *compared_columns, "rate", "step_rate")
@@ -555,7 +571,7 @@ def _skip_names(data: DashboardData) -> list[Any]:
 def _skips_of_period(data: DashboardData) -> list[Counter[Any]]:
     """Returns the skips of each hour of the period that Redis keeps, the latest hour first."""
     this_hour = buckets.hour_index(buckets.now())
-    hours = data.asked.span.hours if data.asked.before else range(this_hour + 1)
+    hours = range(this_hour + 1) if data.asked.is_all_time else data.asked.span.hours
     return _skips_in(data, hours)
 
 

@@ -132,7 +132,10 @@ def test_an_empty_site_is_told_what_to_do(admin_client: Client) -> None:
 
 
 def test_the_period_before_is_told_to_end_at_the_same_time_of_day(admin_client: Client) -> None:
-    words = "The period before ends at the same time of day."
+    words = ", up to the same time of day."
+    post = factories.post()
+    for days_ago in (20, 10):
+        add_views(post, days_ago, 1)
     assert words in opened(admin_client, period="7").text
     for period in ("yesterday", "all"):
         assert words not in opened(admin_client, period=period).text
@@ -1244,7 +1247,7 @@ def test_all_time_has_no_column_and_no_line_of_a_period_before(admin_client: Cli
         ("all", 0),
     ):  # before: in the legend, and in the table with dashes only
         page = opened(admin_client, period=period)
-        assert page.text.count("Views, the period before</th>") == expected
+        assert page.text.count("Views (The period before)</th>") == expected
         assert page.text.count("The period before</li>") == expected
         assert {len(values) for _, values in page.context["chart_rows"]} == {
             len(page.context["chart_columns"]) - 1
@@ -1468,7 +1471,7 @@ def test_what_is_compared_with_nothing_has_not_grown(
     post = factories.post()
     counts.view(post)
     page = admin_client.get(DASHBOARD, {"tab": "growth", "from": "2020-01-01", "to": "2020-01-02"})
-    assert "Nothing was viewed more often than in the period before." in page.text
+    assert "Nothing was viewed more often than before." in page.text
     given: dict[str, str]
     for given in ({"period": "all"}, {"object": subject_of(post)}, {"device": "phone"}):
         assert "Grew most" not in opened(admin_client, tab="growth", **given).text
@@ -1705,7 +1708,8 @@ def test_a_card_chooses_the_number_that_the_chart_shows(admin_client: Client) ->
         titles.append(page.context["chart_title"])
         [chosen] = [one for one in page.context["figures"] if one.is_chosen]
         assert (chosen.label, figure.value) == (figure.label, chosen.value)
-        assert content(page.text).count('aria-current="true"') == 2  # the card, and the period
+        # The card, the period, the comparison and the interval.
+        assert content(page.text).count('aria-current="true"') == 4
         assert "period=28" in figure.address
     assert len(titles) == len(SERIES)
     assert titles == ["Views over time", "Visitors", "Reads"]

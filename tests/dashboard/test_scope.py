@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from readtrack.buckets import hour_index
-from readtrack.dashboard.scope import PERIODS, Scope, Span
+from readtrack.dashboard.scope import COMPARISONS, INTERVALS, PERIODS, Scope, Span
 from tests.support import factories
 from tests.support.depth import examples
 
@@ -167,7 +167,7 @@ def test_what_is_no_choice_is_left_out(filters: dict[str, str], admin_client: Cl
 
 
 text = st.text(max_size=40) | st.sampled_from(
-    [*PERIODS, "site.post:1", "2026-11-20", "site.category:1", "1"]
+    [*PERIODS, *COMPARISONS, *INTERVALS, "site.post:1", "2026-11-20", "site.category:1", "1"]
 )
 
 
@@ -176,13 +176,25 @@ text = st.text(max_size=40) | st.sampled_from(
 @given(
     st.dictionaries(
         st.sampled_from(
-            ["period", "from", "to", "model", "object", "category", "author", "device"]
+            [
+                "period",
+                "from",
+                "to",
+                "compare",
+                "by",
+                "model",
+                "object",
+                "category",
+                "author",
+                "device",
+            ]
         ),
         text,
     )
 )
 def test_no_address_raises(found: dict[str, str]) -> None:
     scope = Scope.parse(found, at=FRIDAY)
+    assert scope.by
     for model in scope.models:
         list(scope.rows(model)[:1])
     assert Scope.parse(dict(parse_qsl(scope.address()[1:])), at=FRIDAY).chosen == scope.chosen

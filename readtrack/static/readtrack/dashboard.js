@@ -69,7 +69,10 @@
     const hour = { hour: "numeric", minute: "2-digit" };
     const date = { day: "numeric", month: "short" };
     const day = formatted({ ...date, ...(hasHours ? hour : { weekday: "short", year: "numeric" }) });
-    const tick = formatted(hasHours ? hour : date);
+    const isOfDays = hasHours && times.at(-1) - times[0] > 90_000; // hours of several days
+    const dates = formatted(date);
+    const hours = formatted(isOfDays ? { weekday: "short", hour: "numeric" } : hour);
+    const tick = (splits) => (hasHours && splits[1] - splits[0] < 86_000 ? hours : dates);
     const axis = { stroke: grey, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
     const once = (words) => words.map((word, place) => (word === words[place - 1] ? "" : word)); // of few days there are more lines
     const mark = (plot) => {
@@ -100,7 +103,7 @@
         { stroke: line, width: 3, dash: DASH, points },
       ],
       axes: [
-        { ...axis, values: (_, splits) => once(splits.map((time) => tick.format(time * 1000))), space: 80 },
+        { ...axis, values: (_, splits) => once(splits.map((time) => tick(splits).format(time * 1000))), space: 80 },
         { ...axis, values: (_, splits) => splits.map((count) => (Number.isInteger(count) ? numbers.format(count) : "")), size: 64 },
       ],
     };

@@ -1,0 +1,324 @@
+"""What a period is compared with: the period before, a week or a year earlier, or nothing."""
+
+import json
+import random
+from collections import Counter
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone as zones
+from django.utils.translation import override as language
+from pytest_django import Settings
+
+from readtrack import buckets
+from readtrack.dashboard.page import TABS
+from readtrack.dashboard.scope import COMPARISONS, Scope, Span
+from readtrack.dashboard.tables import NOT_KNOWN
+from readtrack.flush.run import flush
+from readtrack.models import History
+from readtrack.sql import breakdown_history
+from readtrack.subjects import subject_of
+from tests.support import counts, factories
+from tests.support.people import add_people
+from tests.support.wire import Wire
+
+pytestmark = pytest.mark.django_db
+
+DASHBOARD = "/admin/readtrack/dashboard/"
+FRIDAY = datetime(2026, 11, 20, 9, 30, tzinfo=timezone.utc)
+OF_THE_ADMIN = 2  # queries: the session and its user
+
+
+def opened(client: Client, path: str = DASHBOARD, **given: str) -> Any:
+    return client.get(path, given, follow=True)
+
+
+def tables(context: Any) -> dict[str, Any]:
+    return {one["table"].name: one["table"] for one in context["tables"]}
+
+
+def figure(context: Any, label: str = "Views") -> Any:
+    return next(figure for figure in context["figures"] if figure.label == label)
+
+
+class Views:
+    """A random history of some posts, and sums of it that are added up hour by hour."""
+
+    def __init__(self, seed: int, *, days: int) -> None:
+        chance = random.Random(seed)
+        self.section = factories.category()
+        self.posts = [
+            factories.post(title=f"Post {number}", category=self.section) for number in range(4)
+        ]
+        self.by_hour: dict[str, Counter[int]] = {subject_of(post): Counter() for post in self.posts}
+        this_hour = buckets.hour_index(buckets.now())
+        # More of them where the comparisons are.
+        ages = [chance.randrange(days * 24) for _ in range(300)]
+        for middle in (0, 7, 14, 365):
+            ages += [abs(middle * 24 + chance.randrange(-40, 40)) for _ in range(80)]
+        for age in ages:
+            subject = subject_of(chance.choice(self.posts))
+            self.by_hour[subject][this_hour - age] += chance.randrange(1, 9)
+        # The first hour of history is before all periods.
+        self.by_hour[subject_of(self.posts[0])][this_hour - days * 24] += 1
+        self._store()
+
+    def _store(self) -> None:
+        of_model: Counter[int] = Counter()
+        for by_hour in self.by_hour.values():
+            of_model.update(by_hour)
+        rows = []
+        for subject, by_hour in {**self.by_hour, "site.post": of_model}.items():
+            absolute = 0
+            for hour in sorted(by_hour):
+                absolute += by_hour[hour]
+                rows.append(History(subject=subject, hour=hour, views=absolute, visitors=0))
+        History.objects.bulk_create(rows)
+        flush()  # makes the lists of what was viewed most
+
+    def between(self, span: Span, subject: str = "") -> int:
+        """Returns the views of the hours that begin in the period, of a subject or of all."""
+        subjects = [subject] if subject else [*self.by_hour]
+        return sum(
+            views
+            for name in subjects
+            for hour, views in self.by_hour[name].items()
+            if span.since <= buckets.hour_start(hour) < span.until
+        )
+
+
+def shifted(moment: datetime, compare: str) -> datetime:
+    """Returns the local time of day a week or a year earlier."""
+    naive = zones.localtime(moment).replace(tzinfo=None)
+    earlier = naive - timedelta(days=7)
+    if compare == "year":
+        earlier = naive.replace(year=naive.year - 1)
+    return zones.make_aware(earlier)
+
+
+@pytest.mark.parametrize(
+    ("period", "compare"),
+    [("today", "week"), ("yesterday", "week"), ("today", "year"), ("7", "year"), ("28", "year")],
+)
+def test_cards_chart_and_tables_have_the_numbers_of_the_period_that_is_compared(
+    period: str, compare: str, admin_client: Client
+) -> None:
+    views = Views(len(period + compare), days=420)
+    page = opened(admin_client, period=period, compare=compare, model="site.post")
+    scope = page.context["data"].scope
+    since = shifted(scope.span.since, compare)
+    until = shifted(scope.span.until, compare)
+    if scope.is_present:  # to the nearest hour
+        until = buckets.hour_start(buckets.hour_index(until + timedelta(minutes=30)))
+    span_before = Span(since, until)
+    before = views.between(span_before)
+    now = views.between(scope.span)
+    assert (figure(page.context).value, figure(page.context).before) == (f"{now:,}", f"{before:,}")
+    drawn = json.loads(page.context["chart_values"])
+    assert sum(drawn["before"]) == before
+    assert drawn["labels"][1] == COMPARISONS[compare]
+    for given in ({"category": f"site.category:{views.section.pk}"}, {"model": "site.post"}):
+        context = opened(admin_client, period=period, compare=compare, **given).context
+        assert figure(context).before == f"{before:,}"
+        table = tables(context)["most-viewed"]
+        viewed = [name for name in views.by_hour if views.between(scope.span, name)]
+        assert {row.filters["object"] for row in table.rows} == {*viewed}
+        for row in table.rows:
+            subject = row.filters["object"]
+            assert row.values[1:3] == (
+                views.between(scope.span, subject),
+                views.between(span_before, subject),
+            )
+    post = subject_of(views.posts[1])
+    context = opened(admin_client, period=period, compare=compare, object=post).context
+    assert figure(context).before == f"{views.between(span_before, post):,}"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"period": "today", "compare": "week"}, ("2026-11-13 00:00", "2026-11-13 11:00")),
+        ({"period": "yesterday", "compare": "week"}, ("2026-11-12 00:00", "2026-11-13 00:00")),
+        ({"period": "7", "compare": "week"}, ("2026-11-07 00:00", "2026-11-13 11:00")),
+        ({"period": "today", "compare": "year"}, ("2025-11-20 00:00", "2025-11-20 11:00")),
+        ({"period": "month", "compare": "year"}, ("2025-11-01 00:00", "2025-11-20 11:00")),
+        ({"period": "year", "compare": "year"}, ("2025-01-01 00:00", "2025-11-20 11:00")),
+        # No week earlier for more than seven days, and no year earlier for more than a year.
+        ({"period": "28", "compare": "week"}, ("2026-09-26 00:00", "2026-10-23 11:00")),
+        (
+            {"from": "2024-01-01", "to": "2025-06-30", "compare": "year"},
+            ("2022-07-03 00:00", "2024-01-01 00:00"),
+        ),
+        (
+            {"from": "2024-02-29", "to": "2024-02-29", "compare": "year"},
+            ("2023-02-28 00:00", "2023-03-01 00:00"),
+        ),
+        # A year with a day more than the year before ends where the period begins.
+        (
+            {"from": "2024-01-01", "to": "2024-12-31", "compare": "year"},
+            ("2023-01-01 00:00", "2024-01-01 00:00"),
+        ),
+        # The clock was changed in between.
+        (
+            {"from": "2026-10-26", "to": "2026-10-26", "compare": "week"},
+            ("2026-10-19 00:00", "2026-10-20 00:00"),
+        ),
+        ({"period": "7", "compare": "none"}, None),
+        ({"period": "all", "compare": "year"}, None),
+        ({"period": "today", "compare": "x"}, ("2026-11-19 00:00", "2026-11-19 11:00")),
+    ],
+)
+def test_a_comparison_has_the_same_days(
+    given: dict[str, str], expected: tuple[str, str] | None
+) -> None:
+    with zones.override("Europe/Berlin"):
+        before = Scope.parse(given, at=FRIDAY).before
+        assert (before and tuple(f"{end:%Y-%m-%d %H:%M}" for end in before)) == expected
+
+
+def test_only_comparisons_that_do_not_overlap_the_period_are_offered() -> None:
+    for given, expected in (
+        ({"period": "7"}, ["before", "week", "year", "none"]),
+        ({"period": "28"}, ["before", "year", "none"]),
+        ({"from": "2025-01-01", "to": "2026-01-01"}, ["before", "none"]),
+        ({"period": "all"}, []),
+    ):
+        assert Scope.parse(given, at=FRIDAY).comparisons == expected
+
+
+def test_the_address_keeps_a_comparison_over_all_links_and_files(admin_client: Client) -> None:
+    Views(1, days=420)
+    page = opened(admin_client, period="7", compare="year")
+    context = page.context
+    links = [choice.address for choice in (*context["periods"], *context["tabs"])]
+    links += [figure.address for figure in context["figures"] if figure.address]
+    links += [address for file in context["files"] for address in file.addresses.values()]
+    links += [row.link for one in context["tables"] for row in one["rows"] if row.link]
+    assert len(links) > 16
+    assert all("compare=year" in link for link in links)
+    assert ("compare", "year") in context["kept"]  # by the form of two days
+    chosen = {choice.label: choice.address for choice in context["comparisons"]}
+    assert "compare" not in chosen[COMPARISONS["before"]]
+    assert "compare=none" in chosen[COMPARISONS["none"]]
+    file = admin_client.get(DASHBOARD + context["files"][1].addresses["json"])
+    [first, *_] = json.loads(b"".join(file.streaming_content))["rows"]  # type: ignore[attr-defined]
+    assert first[2] == tables(context)["most-viewed"].rows[0].values[2]
+
+
+def test_it_is_said_what_is_compared(admin_client: Client) -> None:
+    Views(2, days=420)
+    day = zones.localdate() - timedelta(days=7)
+    with language("en"):
+        text = opened(admin_client, period="today", compare="week").text
+    words = f"{day:%b}. {day.day}, {day.year}" if day.month == 11 else str(day.year)
+    assert words in text
+    assert "Compared with: <b>A week earlier</b>" in text
+    assert ", up to the same time of day." in text
+    assert ">A week earlier</li>" in text  # the legend
+    assert "Views (A week earlier)</th>" in text
+
+
+def test_compared_with_nothing_a_page_has_neither_line_nor_column_nor_growth(
+    admin_client: Client,
+) -> None:
+    Views(3, days=420)
+    page = opened(admin_client, period="7", compare="none")
+    assert figure(page.context).before is None
+    assert json.loads(page.context["chart_values"])["before"] == []
+    columns = [column.name for column in tables(page.context)["most-viewed"].columns]
+    assert {"before", "change"}.isdisjoint(columns)
+    assert TABS["growth"] not in [choice.label for choice in page.context["tabs"]]
+    # Other than in all time, the numbers are those of the period.
+    compared = opened(admin_client, period="7")
+    assert figure(page.context).value == figure(compared.context).value
+    assert len(page.context["chart_rows"]) == 7
+    assert page.context["data"].objects.days == 7  # of the list that has the best
+
+
+def test_where_history_does_not_go_back_so_far_nothing_is_compared(
+    admin_client: Client, settings: Settings
+) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["device"]}
+    views = Views(4, days=60)
+    # History without the random views around a year ago.
+    earliest = buckets.hour_index(buckets.now()) - 60 * 24
+    History.objects.filter(hour__lt=earliest).delete()
+    breakdown_history.add_gains({("site.post", "views:device", "phone"): 5}, hour=earliest + 1400)
+    section = f"site.category:{views.section.pk}"
+    for given in ({"model": "site.post"}, {"category": section}):
+        page = opened(admin_client, period="28", compare="year", **given)
+        assert (figure(page.context).before, figure(page.context).change) == (NOT_KNOWN, "")
+        assert "the history does not go back that far" in page.context["compared"]
+        assert json.loads(page.context["chart_values"])["before"] == []
+        rows = tables(page.context)["most-viewed"].rows
+        assert {row.values[2:4] for row in rows} == {(None, None)}
+        growth = opened(admin_client, period="28", compare="year", tab="growth", **given)
+        assert tables(growth.context)["grew-most"].rows == []
+    sources = opened(admin_client, period="28", compare="year", tab="sources", model="site.post")
+    [row] = tables(sources.context)["by-device"].rows
+    assert row.values == ("phone", 5, None, None, 100)
+
+
+def test_counts_from_before_history_are_no_history(admin_client: Client) -> None:
+    views = Views(5, days=60)
+    hour = buckets.hour_index(buckets.now()) - 60 * 24
+    History.objects.filter(hour__lt=hour).delete()
+    History.objects.create(subject="site.post", hour=0, views=1, visitors=0)
+    assert views.posts
+    page = opened(admin_client, period="7", compare="year", model="site.post")
+    assert figure(page.context).before == NOT_KNOWN
+
+
+def test_visitors_are_those_of_the_compared_days(admin_client: Client) -> None:
+    Views(6, days=420)
+    today = zones.localdate()
+    for day, people in (
+        (today - timedelta(days=1), ["ann", "bob", "eve"]),
+        (today - timedelta(days=2), ["ann"]),
+        (today - timedelta(days=8), ["ann", "zoe"]),
+    ):
+        add_people(["site.post"], people, day=day)
+    for compare, before in (("before", "1"), ("week", "2"), ("none", None)):
+        context = opened(
+            admin_client, period="yesterday", compare=compare, model="site.post"
+        ).context
+        visitors = figure(context, "Visitors")
+        assert (visitors.value, visitors.before) == ("3", before)
+
+
+@pytest.mark.parametrize(
+    ("period", "compare"), [("today", "week"), ("7", "year"), ("28", "year"), ("7", "none")]
+)
+@pytest.mark.parametrize("filtered", ["", "object", "category"])
+def test_a_comparison_costs_no_query_and_no_trip_more(
+    period: str, compare: str, filtered: str, admin_client: Client, wire: Wire
+) -> None:
+    views = Views(7, days=420)
+    counts.view(*views.posts)
+    flush()
+    given = {"period": period, "compare": compare, "model": "site.post"}
+    if filtered == "object":
+        given["object"] = subject_of(views.posts[0])
+    if filtered == "category":
+        given["category"] = f"site.category:{views.section.pk}"
+    path = DASHBOARD
+    if filtered == "object":
+        path = f"{DASHBOARD}object/{given.pop('object')}/"
+    for tab in TABS:
+        admin_client.get(path, {**given, "tab": tab})
+        with wire.counted() as trips, CaptureQueriesContext(connection) as queries:
+            assert admin_client.get(path, {**given, "tab": tab}).status_code == 200
+        assert trips[0] <= 2, tab
+        assert len(queries) - OF_THE_ADMIN <= 5, [tab, *(query["sql"][:150] for query in queries)]
+
+
+def test_a_gap_of_months_is_one_point(admin_client: Client) -> None:
+    Views(8, days=420)
+    data = opened(admin_client, period="7", compare="year", model="site.post").context["data"]
+    assert len(data.starts) == 7
+    assert data.gap_index == 7
+    assert all(len(entry.gained.views) <= 15 for entry in data.entries)
