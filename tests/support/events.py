@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -77,10 +78,13 @@ class Listener:
         return ""
 
     def news(self) -> Any:
-        """Returns the next event."""
+        """Returns the next event. Raises TimeoutError if none comes in ENOUGH seconds."""
+        deadline = time.monotonic() + ENOUGH
         while line := self.line():
             if line.startswith("data: "):
                 return json.loads(line[len("data: ") :])
+            if time.monotonic() > deadline:  # only the signs of life come
+                raise TimeoutError
         raise EOFError
 
     def close(self) -> None:
