@@ -292,8 +292,8 @@ def test_events_come_again_after_redis_was_away(
 def test_a_subscription_notices_a_server_that_is_silent(
     category: Category, wire: Wire, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("PAUSE", "PING", "AGAIN"):
-        monkeypatch.setattr(events, name, 0.1)
+    for name, seconds in (("PAUSE", 0.1), ("PING", 1.0), ("AGAIN", 0.1)):
+        monkeypatch.setattr(events, name, seconds)
     with serving() as url:
         page = Listener(url, name_of(category))
         assert comes_true(lambda: subscriptions(redis) == 1)

@@ -15,10 +15,12 @@ from redis import Redis
 from readtrack.conf import conf, logger
 from readtrack.store import keys
 from readtrack.store.cluster import Cluster
-from readtrack.store.connection import PATIENCE, connect, make
+from readtrack.store.connection import connect, make
 
 PAUSE = 1.0  # seconds after which a subscription looks if it is to end
-PING = 10.0  # seconds between two questions whether the connection is still there
+# Seconds between two questions whether the connection is still there. After twice as many seconds
+# without an answer it is given up.
+PING = 10.0
 AGAIN = 5.0  # seconds, at most, until a broken subscription is made again
 
 # What publish.lua sends: the key with the time of the last publication, and that time.
@@ -86,7 +88,7 @@ class Subscription:
 
     def _listen(self) -> None:
         """Passes messages on until the end. Raises redis.RedisError and OSError."""
-        client = make(PATIENCE)
+        client = make(2 * PING)
         # Each server of a cluster tells all messages.
         server = choice(client.clients()) if isinstance(client, Cluster) else client  # noqa: S311
         with server.pubsub() as pubsub:  # type: ignore[no-untyped-call]
