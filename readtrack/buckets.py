@@ -37,14 +37,9 @@ def hour_bucket(at: datetime) -> str:
     return at.strftime("%Y%m%d%H")
 
 
-def day_bucket(at: datetime) -> str:
-    """Returns `20261120`, the bucket of that day. `at` is UTC."""
-    return at.strftime("%Y%m%d")
-
-
-def day_buckets(count: int, *, until: datetime) -> list[str]:
-    """Returns the last `count` days, oldest first, the running one last."""
-    return [day_bucket(until - DAY * back) for back in range(count - 1, -1, -1)]
+def day_bucket(day: date) -> str:
+    """Returns `20261120`, the bucket of that day, which may be a time (UTC)."""
+    return day.strftime("%Y%m%d")
 
 
 def local_day(hour: int) -> date:
@@ -65,7 +60,7 @@ def local_days(since: datetime, until: datetime) -> list[date]:
 
 def local_day_bucket(at: datetime) -> str:
     """Returns `20261120`, the day of TIME_ZONE in which the hour of `at` begins."""
-    return f"{local_day(hour_index(at)):%Y%m%d}"
+    return day_bucket(local_day(hour_index(at)))
 
 
 def minute_buckets(count: int, *, until: datetime) -> list[str]:

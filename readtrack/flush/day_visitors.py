@@ -57,7 +57,10 @@ def _live(subjects: Sequence[str], *, days: Sequence[date]) -> Sketches:
     days_of_calls: list[list[tuple[str, date]]] = []
     for portion in scripts.parted(subjects, max(1, scripts.SLICE // len(days))):
         subjects_and_days = [(subject, day) for day in days for subject in portion]
-        names = [keys.day_visitors(f"{day:%Y%m%d}", subject) for subject, day in subjects_and_days]
+        names = [
+            keys.day_visitors(buckets.day_bucket(day), subject)
+            for subject, day in subjects_and_days
+        ]
         calls.append(Call("MGET", names))
         days_of_calls.append(subjects_and_days)
     scripts.run_all(*calls, patient=True)

@@ -451,7 +451,7 @@ def _add_day_visitors(visitors: Mapping[tuple[str, date], Collection[str]]) -> N
         if not counts_days(label_in(subject)):
             continue
         subjects_by_day[day].append(subject)
-        name = keys.day_visitors(f"{day:%Y%m%d}", subject)
+        name = keys.day_visitors(buckets.day_bucket(day), subject)
         life = keys.day_visitors.ttl
         if day not in recent_days:
             life = keys.HOUR  # in case that the import is killed before it removes the key

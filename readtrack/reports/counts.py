@@ -183,7 +183,7 @@ def has_seen(user: Any, obj: Model, *, at: datetime | None = None) -> bool:
     now = buckets.now()
     first_day = now - (strategy.covers_days - 1) * buckets.DAY
     day = buckets.local_day_bucket(buckets.now(at))
-    if at is not None and day not in map("{:%Y%m%d}".format, buckets.local_days(first_day, now)):
+    if at is not None and day not in map(buckets.day_bucket, buckets.local_days(first_day, now)):
         raise uniques.UniquesError(
             f"The strategy {strategy.name!r} does not know who viewed what on {day}."
         )

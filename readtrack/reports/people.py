@@ -131,7 +131,7 @@ def most(rows: Sequence[StoredDay]) -> int:
 
 def union_of(subject: str, rows: Sequence[StoredDay], days: Days) -> Call[Union]:
     """Returns the call that counts the visitors of a subject, with those that only Redis has."""
-    live = [keys.day_visitors(f"{day:%Y%m%d}", subject) for day in days.in_redis]
+    live = [keys.day_visitors(buckets.day_bucket(day), subject) for day in days.in_redis]
     sketches = [row.sketch for row in rows]
     return uniques.union(sketches, tag=keys.tag(subject), live=live)
 
@@ -158,7 +158,7 @@ def visitors_of_all(subjects: Sequence[str], days: Days) -> int:
     calls: list[Call[Sequence[bytes | None]]] = []
     for day in days.in_redis:
         for portion in scripts.parted(subjects):
-            names = [keys.day_visitors(f"{day:%Y%m%d}", subject) for subject in portion]
+            names = [keys.day_visitors(buckets.day_bucket(day), subject) for subject in portion]
             calls.append(Call("MGET", names))
     sketches = [row.sketch for row in rows]
     for answer in scripts.run_all(*calls):

@@ -152,7 +152,7 @@ def _keys_of(subject: str, *, at: datetime) -> list[str]:
     hours = [buckets.hour_bucket(at - number * buckets.HOUR) for number in range(25)]
     names += [keys.hour(hour, subject) for hour in hours]
     for day in buckets.local_days(at - 3 * buckets.DAY, at):
-        date = f"{day:%Y%m%d}"
+        date = buckets.day_bucket(day)
         names += [keys.day_visitors(date, subject), keys.unique_day(date, subject)]
     return names
 

@@ -39,7 +39,7 @@ def call(
         key_names += [keys.total(subject), keys.hll(subject)]
         key_names += [prefix + name for name in hashes]
         key_names += [row(subject) for row in VISITOR_KEYS]
-        key_names += [keys.day_visitors(f"{day:%Y%m%d}", subject) for day in days]
+        key_names += [keys.day_visitors(buckets.day_bucket(day), subject) for day in days]
         entry = {
             "subject": subject,
             "names": [subject, *hashes],

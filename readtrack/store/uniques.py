@@ -358,5 +358,7 @@ def visitors_of_sets(
     days = [day for day in days if first <= day <= last]
     numbers = {}
     for subject in subjects:
-        numbers[subject] = _count_union(keys.unique_day(f"{day:%Y%m%d}", subject) for day in days)
+        numbers[subject] = _count_union(
+            keys.unique_day(buckets.day_bucket(day), subject) for day in days
+        )
     return numbers
