@@ -151,7 +151,7 @@ class PeopleQuestion:
         is_object = len(names) == 1 and ":" in names[0]
         if is_object:  # of models and of several objects it is as of the last flush
             tag = keys.tag(names[0])
-            live = [keys.day_visitors(buckets.day_bucket(day), names[0]) for day in days.in_redis]
+            live = days.keys_of(names[0])
         return replace(uniques.union(sketches, tag=tag, live=live), absent=None)
 
 

@@ -168,14 +168,14 @@ class Events:
 
     async def _tell(self) -> None:
         """Tells the pages, AT_ONCE of them in each STEP."""
-        told = 0
+        pages_told = 0
         while self._waiting:
             watched = next(iter(self._waiting))
             publication = self._waiting.pop(watched)
             for client in tuple(self._watchers.get(watched, ())):
                 client.take(publication)
-                told += 1
-                if told % AT_ONCE == 0:
+                pages_told += 1
+                if pages_told % AT_ONCE == 0:
                     await asyncio.sleep(STEP)
 
     def close(self) -> None:

@@ -54,6 +54,10 @@ class Days(NamedTuple):
         days = buckets.local_days(now - keys.day_visitors.ttl * timedelta(seconds=1), now)
         return [day for day in days if self.first <= day <= self.last]
 
+    def keys_of(self, subject: str) -> list[str]:
+        """Returns the keys of Redis's sketches of the subject in the period."""
+        return [keys.day_visitors(buckets.day_bucket(day), subject) for day in self.in_redis]
+
 
 def _first_hour(day: date) -> int:
     """Returns the first hour (since 1970) that begins on the day."""
@@ -131,9 +135,8 @@ def most(rows: Sequence[StoredDay]) -> int:
 
 def union_of(subject: str, rows: Sequence[StoredDay], days: Days) -> Call[Union]:
     """Returns the call that counts the visitors of a subject, with those that only Redis has."""
-    live = [keys.day_visitors(buckets.day_bucket(day), subject) for day in days.in_redis]
     sketches = [row.sketch for row in rows]
-    return uniques.union(sketches, tag=keys.tag(subject), live=live)
+    return uniques.union(sketches, tag=keys.tag(subject), live=days.keys_of(subject))
 
 
 def visitors_of_models(labels: Sequence[str], days: Days) -> int:
