@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.utils import timezone
 
@@ -23,9 +23,6 @@ from readtrack.subjects import label_in, subject_column
 # such as a year of a category with many objects, has no number of visitors.
 MOST_DAYS = 3_000
 LIMIT = MOST_DAYS + 1  # rows that are read, by which a scope with more is known
-# From so many days on, a period up to now is compared with the period before. Days of visitors
-# cannot be cut at the time of day, so that of a shorter period the part of today counts too much.
-COMPARED_DAYS = 28
 
 Sketches = Mapping[str, Sequence[StoredDay]]
 
@@ -37,6 +34,31 @@ def days_of(span: Span) -> Days:
     return Days(first, max(first, last))
 
 
+class Compared(NamedTuple):
+    """Days of the period and of the period before whose visitors can be compared."""
+
+    now: Days
+    before: Days
+
+    @classmethod
+    def of(cls, scope: Scope, days: Days) -> "Compared | None":
+        """Returns the days for a scope with these days; None if visitors are not compared.
+
+        A period up to now is compared without today, because a day of visitors cannot be cut at the
+        time of day. So today alone is not compared.
+        """
+        if scope.before is None or not scope.before.hours:
+            return None
+        before = days_of(scope.before)
+        if not scope.is_present:
+            return cls(days, before)
+        if days.first == days.last:
+            return None
+        yesterday = days.last - buckets.DAY
+        last_before = min(before.first + (yesterday - days.first), days.first - buckets.DAY)
+        return cls(Days(days.first, yesterday), Days(before.first, last_before))
+
+
 @dataclass(frozen=True, slots=True)
 class PeopleQuestion:
     """Whose visitors are asked for, and in which days."""
@@ -45,7 +67,7 @@ class PeopleQuestion:
     total: Sequence[str]
     shown: Sequence[str]  # subjects whose own visitors a table shows
     days: Days
-    days_before: Days | None  # None if the visitors are not compared
+    compared: Compared | None  # None if the visitors are not compared
     points: Sequence[Days]  # the days of each point of the chart; empty if points are hours
     tag: str  # of the partition that unites sketches of several partitions
 
@@ -64,7 +86,7 @@ class PeopleQuestion:
             total=total,
             shown=[subject for subject in shown if counts_days(label_in(subject))],
             days=days,
-            days_before=_days_before(scope, days),
+            compared=Compared.of(scope, days),
             points=_days_of_points(scope),
             tag=keys.tags()[0],
         )
@@ -76,8 +98,8 @@ class PeopleQuestion:
         asked: list[AskedDays] = []
         if total:
             asked.append(AskedDays(total, *self.days, limit=LIMIT))
-        if total and self.days_before:
-            asked.append(AskedDays(total, *self.days_before, limit=LIMIT))
+        if total and self.compared:
+            asked.append(AskedDays(total, *self.compared.before, limit=LIMIT))
         if total and self.points:
             # A single name needs no union of sketches for points that are days.
             days = AskedDays(
@@ -113,13 +135,19 @@ class PeopleQuestion:
         }
         is_cut = len(rows_of_total) > MOST_DAYS
         if is_cut or not self.total:
-            return PeopleCalls(None, None, [], shown)
+            return PeopleCalls(None, None, None, [], shown, is_cut=is_cut)
+        total = self._union(self.total, by_name, self.days)
+        compared = None
         before = None
-        if self.days_before:
-            before = self._union(self.total, by_name, self.days_before)
+        if self.compared:
+            compared = total
+            before = self._union(self.total, by_name, self.compared.before)
+        if self.compared and self.compared.now != self.days:
+            compared = self._union(self.total, by_name, self.compared.now)
         single_days = _by_name(row for row in rows if row.length == 1)
         return PeopleCalls(
-            total=self._union(self.total, by_name, self.days),
+            total=total,
+            compared=compared,
             before=before,
             points=[self._point(single_days, days) for days in self.points],
             shown=shown,
@@ -163,16 +191,6 @@ def _by_name(rows: Iterable[StoredDay]) -> defaultdict[str, list[StoredDay]]:
     return by_name
 
 
-def _days_before(scope: Scope, days: Days) -> Days | None:
-    """Returns the days of the period before; None if visitors are not compared with it."""
-    if scope.before is None or not scope.before.hours:
-        return None
-    length = (days.last - days.first).days + 1
-    if scope.is_present and length < COMPARED_DAYS:
-        return None
-    return days_of(scope.before)
-
-
 def _days_of_points(scope: Scope) -> list[Days]:
     """Returns the days of each point of the chart; none if the points are hours."""
     if scope.by == "hour":
@@ -186,14 +204,18 @@ class PeopleCalls:
     """The calls that count the visitors. Their results are None while their server is silent."""
 
     total: scripts.Call[Union | None] | None
+    compared: scripts.Call[Union | None] | None  # may be `total` itself
     before: scripts.Call[Union | None] | None
     points: Sequence[scripts.Call[Union | None] | int]  # a number where no call is needed
     shown: Mapping[str, scripts.Call[Union | None]]
+    is_cut: bool = False
 
     @property
     def all(self) -> list[scripts.Call[Any]]:
         """Returns all calls, for a round trip."""
         totals = [call for call in (self.total, self.before) if call is not None]
+        if self.compared is not None and self.compared is not self.total:
+            totals.append(self.compared)
         points = [point for point in self.points if not isinstance(point, int)]
         return [*totals, *points, *self.shown.values()]
 
@@ -202,7 +224,9 @@ class PeopleCalls:
         """Returns the results."""
         return People(
             total=_visitors(self.total),
+            compared=_visitors(self.compared),
             before=_visitors(self.before),
+            is_cut=self.is_cut,
             by_point=[
                 point if isinstance(point, int) else _visitors(point) for point in self.points
             ],
