@@ -483,7 +483,6 @@ def _chart_context(
         "reads": exact(chart.total.reads),
         "span": span,
     }
-    has_points = series != "visitors" or bool(data.people.by_point)
     figures = _figures(data, chart, series=series)
     label = str(tables.COLUMNS[series].heading)
     before = []
@@ -502,9 +501,13 @@ def _chart_context(
         "is_unfinished": is_unfinished,
     }
     chart_title = over_time.title if series == "views" else label
-    drawings: list[str] = []
-    if has_points:
-        drawings = _drawings(
+    return {
+        "figures": figures,
+        "are_figures_long": any(len(figure.value) > SHORT for figure in figures),
+        "now": now,
+        "recent": tables.text(data.recent, "number"),
+        **_last_flush(chart),
+        "charts": _drawings(
             data,
             over_time,
             title=chart_title,
@@ -512,15 +515,8 @@ def _chart_context(
             series=series,
             before=before,
             is_unfinished=is_unfinished,
-        )
-    return {
-        "figures": figures,
-        "are_figures_long": any(len(figure.value) > SHORT for figure in figures),
-        "now": now,
-        "recent": tables.text(data.recent, "number"),
-        **_last_flush(chart),
-        "charts": drawings,
-        "chart_by_day": None if has_points else _chart_by_day(data.asked, series=series),
+        ),
+        "chart_by_day": _chart_by_day(data, series=series),
         "summary": summary,
         "compared": _compared_text(data, chart),
         "series": series,
@@ -536,8 +532,19 @@ def _chart_context(
     }
 
 
-def _chart_by_day(scope: Scope, *, series: str) -> Choice:
-    """Returns a link to a chart whose points are days: of the period, or of the last seven days."""
+def _has_points(data: DashboardData, series: str) -> bool:
+    """Returns True if the number has a value for each point: visitors have none for an hour."""
+    return series != "visitors" or bool(data.people.by_point)
+
+
+def _chart_by_day(data: DashboardData, *, series: str) -> Choice | None:
+    """Returns a link to a chart whose points are days, of the period or of the last seven days.
+
+    It is None if the number has points already.
+    """
+    if _has_points(data, series):
+        return None
+    scope = data.asked
     if "day" in scope.intervals:
         address = scope.address(by="day", series=series)
         return Choice(INTERVALS["day"], address, is_chosen=False)
@@ -575,7 +582,12 @@ def _drawings(
     before: Sequence[int],
     is_unfinished: bool,
 ) -> list[str]:
-    """Returns two drawings of the chart (SVG): for wide screens and for narrow ones."""
+    """Returns two drawings of the chart (SVG): for wide screens and for narrow ones.
+
+    There are none if the number has no points.
+    """
+    if not _has_points(data, series):
+        return []
     starts = _starts(data, FORMATS)
     drawings: list[str] = []
     for is_narrow in (False, True):

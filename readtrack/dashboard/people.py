@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -137,21 +138,27 @@ class PeopleQuestion:
         if is_cut or not self.total:
             return PeopleCalls(None, None, None, [], shown, is_cut=is_cut)
         total = self._union(self.total, by_name, self.days)
-        compared = None
         before = None
         if self.compared:
-            compared = total
             before = self._union(self.total, by_name, self.compared.before)
-        if self.compared and self.compared.now != self.days:
-            compared = self._union(self.total, by_name, self.compared.now)
         single_days = _by_name(row for row in rows if row.length == 1)
         return PeopleCalls(
             total=total,
-            compared=compared,
+            compared=self._compared_call(total, by_name),
             before=before,
             points=[self._point(single_days, days) for days in self.points],
             shown=shown,
         )
+
+    def _compared_call(
+        self, total: scripts.Call[Any], stored: Sketches
+    ) -> scripts.Call[Any] | None:
+        """Returns the call that counts what the period before is compared with."""
+        if self.compared is None:
+            return None
+        if self.compared.now == self.days:
+            return total
+        return self._union(self.total, stored, self.compared.now)
 
     def _point(self, single_days: Sketches, days: Days) -> scripts.Call[Any] | int:
         """Returns the visitors of a point of the chart, or the call that counts them."""
@@ -168,19 +175,19 @@ class PeopleQuestion:
 
     def _union(self, names: Sequence[str], stored: Sketches, days: Days) -> scripts.Call[Any]:
         """Returns the call that counts the visitors of these names on these days together."""
-        sketches: list[bytes] = []
+        sketches: dict[tuple[str, date, int], bytes] = {}  # each row once
         for name in names:
             for row in stored.get(subject_column(name), ()):
                 last_day = row.day + (row.length - 1) * buckets.DAY
                 if row.sketch and days.first <= row.day and last_day <= days.last:
-                    sketches.append(row.sketch)
+                    sketches[row.subject, row.day, row.length] = row.sketch
         tag = self.tag
         live: list[str] = []
         is_object = len(names) == 1 and ":" in names[0]
         if is_object:  # of models and of several objects it is as of the last flush
             tag = keys.tag(names[0])
             live = days.keys_of(names[0])
-        return replace(uniques.union(sketches, tag=tag, live=live), absent=None)
+        return replace(uniques.union([*sketches.values()], tag=tag, live=live), absent=None)
 
 
 def _by_name(rows: Iterable[StoredDay]) -> defaultdict[str, list[StoredDay]]:
