@@ -128,18 +128,12 @@ class PeopleQuestion:
         """
         by_name = _by_name(rows)
         shown = {subject: self._union([subject], by_name, self.days) for subject in self.shown}
-        # By day, of the names of the whole scope, each row once.
-        rows_of_total = {
-            (row.subject, row.day, row.length): row
-            for name in self.total
-            for row in by_name[subject_column(name)]
-        }
-        is_cut = len(rows_of_total) > MOST_DAYS
+        is_cut = self._has_too_many(by_name, self.days)
         if is_cut or not self.total:
             return PeopleCalls(None, None, None, [], shown, is_cut=is_cut)
         total = self._union(self.total, by_name, self.days)
         before = None
-        if self.compared:
+        if self.compared and not self._has_too_many(by_name, self.compared.before):
             before = self._union(self.total, by_name, self.compared.before)
         single_days = _by_name(row for row in rows if row.length == 1)
         return PeopleCalls(
@@ -149,6 +143,17 @@ class PeopleQuestion:
             points=[self._point(single_days, days) for days in self.points],
             shown=shown,
         )
+
+    def _has_too_many(self, stored: Sketches, days: Days) -> bool:
+        """Returns True if the whole scope has too many rows on these days, so that SQL was not
+        asked for all of them.
+        """
+        rows = set()
+        for name in self.total:
+            for row in stored.get(subject_column(name), ()):
+                if days.first <= row.day <= days.last:
+                    rows.add((row.subject, row.day, row.length))
+        return len(rows) > MOST_DAYS
 
     def _compared_call(
         self, total: scripts.Call[Any], stored: Sketches

@@ -84,6 +84,26 @@ def test_a_person_who_reads_two_posts_on_two_days_is_one_visitor(admin_client: C
     assert "3 visitors" in context["summary"]
 
 
+def test_each_of_two_periods_may_have_the_most_days(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    section = factories.category()
+    posts = [factories.post(category=section) for _ in range(2)]
+    for post in posts:
+        view(post, "ann", "bob")
+    flush()
+    today = timezone.localdate()
+    subjects = [*map(subject_of, posts)]
+    add_people(subjects, ["eve"], day=today - timedelta(days=9))
+    monkeypatch.setattr(people, "MOST_DAYS", 2)
+    given = {"category": f"site.category:{section.pk}", "period": "7"}
+    visitors = figures(admin_client, **given)["Visitors"]
+    assert (visitors.value, visitors.before) == ("2", "1")
+    add_people(subjects, ["eve"], day=today - timedelta(days=10))  # too many to compare with
+    visitors = figures(admin_client, **given)["Visitors"]
+    assert (visitors.value, visitors.before, visitors.remark) == ("2", None, "")
+
+
 def test_an_export_has_the_visitors_of_every_object(admin_client: Client) -> None:
     posts = [factories.post(title=f"Post {number}") for number in range(20)]
     for post in posts:
