@@ -48,6 +48,7 @@ class Conf:
     SCRIPT_AGE: int = 86_400  # seconds for which a page counts after it was made (a day); longer than caches keep it
     SHARED_PATHS: Sequence[str] = ()  # regular expressions: paths (as the URLconf sees them) of pages that are the same for everybody
     READ_WHEN: Literal["shown", "read"] = "shown"  # a dot goes out: page shown, or its marked text really read
+    RANK_BY: Literal["views", "seen"] = "views"  # what rankings and trending go by; seen: views whose page came to life in a browser, which needs the script
 
     # Unique visitors
     UNIQUE: str = "hll"  # strategy: hll, set, daily, bitmap or none; a model's unique_strategy comes first

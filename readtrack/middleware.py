@@ -434,7 +434,7 @@ def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity
         values = dimensions.values(request)
     # A page that its script reports was made by an earlier request, and `as_of` is its time.
     began = request.readtrack.began if page.as_of is None else None
-    # Positional, because twelve keyword arguments take as long as the hash of an address.
+    # Positional, because thirteen keyword arguments take as long as the hash of an address.
     return Hit(
         identity.visitor,
         clock.now(),
@@ -444,11 +444,20 @@ def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity
         activity.steps,
         activity.reading,
         page.script_report is not None,
+        _is_seen(page),
         identity.stand_in,
         identity.reader,
         began,
         page.as_of,
     )
+
+
+def _is_seen(page: ShownPage) -> bool:
+    """Returns True if the page's script says that the page came to life, so that the view is seen.
+
+    A report on the page's text needs no such word: an engaged view is seen by itself.
+    """
+    return page.script_report is not None and bool(page.activity.views)
 
 
 def _queue(hit: Hit) -> Outcome | None:

@@ -9,7 +9,7 @@ from django.db.models import Model
 
 from readtrack.models import Archive, Breakdown, DayVisitors, History, Popular, SubjectCount
 from readtrack.sql import databases
-from readtrack.sql.history import of_reads
+from readtrack.sql.history import names_of
 from readtrack.subjects import subject_column
 
 FIELD_LENGTH = 100  # characters of the name of a field; a longer name is cut
@@ -69,9 +69,9 @@ def delete_fields(name: tuple[str, str], fields: Sequence[str], *, floor: int) -
 
 
 def delete(subjects: Iterable[str], *, models: Sequence[type[Model]] = ALL) -> None:
-    """Deletes the rows about the subjects and about their reads from the tables of these models."""
+    """Deletes the rows about the subjects, under all their names, from the tables of these models."""
     columns: list[str] = []
     for subject in subjects:
-        columns += [subject_column(subject), subject_column(of_reads(subject))]
+        columns += map(subject_column, names_of(subject))
     for model in models:
         databases.rows(model).filter(subject__in=columns).delete()
