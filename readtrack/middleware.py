@@ -485,7 +485,7 @@ def _record(hit: Hit, *extra_calls: Call[Any]) -> Outcome:
 
 
 def _give_cookie(
-    request: HttpRequest,
+    request: TrackedRequest,
     response: HttpResponseBase,
     verdict: Verdict,
     identity: Identity,
@@ -501,6 +501,9 @@ def _give_cookie(
     # on. A robot with a cookie would lose the honeypot's mark.
     is_robot = "honeypot" in outcome.skipped.values()
     is_person = bool(verdict.activity.views or outcome.steps) and not is_robot
+    if request.readtrack.script_report and conf.COUNT_BY == "server":
+        # The report counts no view, so it makes nobody a visitor whom the server would count anew.
+        is_person = False
     if is_person or (conf.ANONYMOUS_READERS and verdict.activity.reads):
         visitors.set_cookie(request, response, identity.visitor)
 

@@ -19,10 +19,11 @@ Hashes = Mapping[tuple[str, str], Counter[str]]
 
 
 class Counts(NamedTuple):
-    """Views and reads."""
+    """Views, reads, and views that were seen."""
 
     views: int = 0
     reads: int = 0
+    seen: int = 0
 
 
 class People(NamedTuple):
@@ -41,6 +42,7 @@ class GainedByPoint(NamedTuple):
 
     views: Mapping[int, int]
     reads: Mapping[int, int]
+    seen: Mapping[int, int]
 
 
 class Entry(NamedTuple):
@@ -62,7 +64,7 @@ class ChartData:
     total_before: Counts | None  # None if the periods are not compared
     is_before_whole: bool  # False if history began later than the period before
     total: Counts
-    is_summed: bool  # False until a full flush has added up the reads
+    is_summed: bool  # False until a full flush has added up the reads and the seen views
     known_until: datetime  # later points are not known while Redis does not answer
     notes: Mapping[date, str]  # editors' notes in the period, first day first
     last_flush: FlushRun | None

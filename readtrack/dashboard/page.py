@@ -111,9 +111,10 @@ TABS: Mapping[str, Any] = {
 }
 #: The numbers that the chart can show, by their names in the address. They are fields of Counts,
 #: columns of the table "over-time" and keys of COLUMNS.
-SERIES = ("views", "visitors", "reads")
+SERIES = ("views", "visitors", "seen", "reads")
 
 
+SEEN = gettext_lazy("Seen")
 #: What the numbers of the page mean, by their names.
 DEFINITIONS: Sequence[tuple[Any, Any]] = (
     (
@@ -130,6 +131,13 @@ DEFINITIONS: Sequence[tuple[Any, Any]] = (
             "one visitor. Whole days are counted, and periods are compared without today, because "
             "it is not over. The number is right within about one per cent. To protect their privacy, people without a cookie are known for one day only, "
             "so they count once a day."
+        ),
+    ),
+    (
+        SEEN,
+        gettext_lazy(
+            "Views whose page came to life in a browser, as its script reports. What is not seen "
+            "are robots that pass for people, and readers without JavaScript."
         ),
     ),
     (
@@ -202,7 +210,7 @@ def page_context(
         **_navigation(data, scope, here=_parameters(tab, series=series), tabs=list(by_tab)),
         **chart_context,
         "tables": [_table_context(table, scope, site=site) for table in tables_by_name.values()],
-        "definitions": DEFINITIONS,
+        "definitions": _definitions(data),
         "has_period": tab != "sections",  # readers are those of now
         "notices": _notices(data),
     }
@@ -301,6 +309,12 @@ def _navigation(
     }
 
 
+def _definitions(data: DashboardData) -> list[tuple[Any, Any]]:
+    """Returns those of DEFINITIONS whose numbers the page may show."""
+    has_seen = data.chart is not None and bool(data.chart.total.seen)
+    return [definition for definition in DEFINITIONS if has_seen or definition[0] != SEEN]
+
+
 def _notices(data: DashboardData) -> list[str]:
     """Returns what web processes noticed about visitors' addresses in the last hours, as texts."""
     recent = data.skips[:NOTICED_HOURS]
@@ -334,6 +348,8 @@ def _shown_series(data: DashboardData, chart: ChartData) -> list[str]:
     names = ["views"]
     if data.people.total is not None:
         names.append("visitors")
+    if chart.is_summed and chart.total.seen:
+        names.append("seen")
     if chart.is_summed:
         names.append("reads")
     return names
@@ -392,10 +408,10 @@ def _total(data: DashboardData, chart: ChartData, name: str) -> _Total:
     before = getattr(chart.total_before, name) if chart.total_before else None
     if name == "views":
         return _Total(name, chart.total.views, chart.total.views, before)
-    if not chart.is_summed:
+    if not chart.is_summed or (name == "seen" and not chart.total.seen):
         return _Total(name, None, None, None)
     as_of = ""
-    # Reads of whole models are added up by full flushes only.
+    # Reads and seen views of whole models are added up by full flushes only.
     if data.scope.is_present and not data.scope.is_listed:
         as_of = _time_or_day(chart.summed_until)
         if data.scope.is_of_a_day:

@@ -51,9 +51,17 @@ def reads(obj: Model) -> int:
     """Returns the live reads of an object; see `reading`. Raises TypeError for an object that has
     no counts.
     """
+    return reached(obj, READ)
+
+
+def reached(obj: Model, field: str) -> int:
+    """Returns how many views of an object have reached a stage: SEEN, ENGAGED or READ.
+
+    Raises TypeError for an object that has no counts.
+    """
     subject = counted_subject_of(obj)
     hashes_by_name = hashes([subject], ["reading"])
-    return hashes_by_name["reading", subject][READ]
+    return hashes_by_name["reading", subject][field]
 
 
 def median(counts: Counter[str]) -> int:

@@ -13,13 +13,15 @@ from readtrack import buckets, subjects
 from readtrack.models import History, ReaderHistory
 from readtrack.reports.counts import views
 from readtrack.reports.page_state import is_sound
-from readtrack.reports.reads import reading
+from readtrack.reports.reads import reached
 from readtrack.sql import databases, history
 from readtrack.store import counters, keys, read_state, scripts
 from readtrack.store.circuit import fail_open
 
 # What a series may count: views, or those of them that reached a stage.
 Count = Literal["views", "seen", "engaged", "reads"]
+# The fields of the hash `reading:…` by stage.
+FIELDS = {stage: field for field, stage in history.STAGES.items()}
 
 
 class Point(NamedTuple):
@@ -207,7 +209,8 @@ def _numbers_of_object(obj: Model, hours: range, *, count: str) -> Counter[int]:
     else:
         stored_count = last_row.views if last_row else 0
         # Redis has no stages by hour, so the new ones are in the present hour.
-        fresh = Counter({present_hour: getattr(reading(obj), count) - stored_count})
+        live_count = reached(obj, FIELDS[count])
+        fresh = Counter({present_hour: live_count - stored_count})
     return stored + Counter({hour: number for hour, number in fresh.items() if hour in hours})
 
 

@@ -5,7 +5,7 @@ hashes.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 
 from readtrack.models import Archive, Breakdown, DayVisitors, History, Popular, SubjectCount
 from readtrack.sql import databases
@@ -56,6 +56,18 @@ def breakdowns(hashes: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[
         if name is not None:
             counts[name][field] = count
     return counts
+
+
+def highest(label: str, *, field: str) -> QuerySet[Any, str]:
+    """Returns a queryset of the subjects of a model with the highest counts in this field of their
+    hash `reading:…`, highest first. It sorts all objects of the model that have the field.
+    """
+    rows = databases.rows(Breakdown).filter(kind="reading", field=field)
+    of_model = rows.filter(subject__startswith=f"{label}:", count__gt=0)
+    subjects: QuerySet[Any, str] = of_model.order_by("-count", "subject").values_list(
+        "subject", flat=True
+    )
+    return subjects
 
 
 def delete_fields(name: tuple[str, str], fields: Sequence[str], *, floor: int) -> None:

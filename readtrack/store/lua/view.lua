@@ -83,7 +83,7 @@ if outcome == COUNTED then
   if hll then redis.pcall('PFADD', hll, visitor) end
   -- The score is that of one view only for a subject that is new to this minute, so the lifetime is set rarely.
   if call('ZINCRBY', bucket, view_weight, subject) == view_weight then call('EXPIRE', bucket, bucket_life) end
-elseif hits <= newcomers and outcome ~= BROKEN then
+elseif hits <= newcomers and outcome ~= BROKEN and teller ~= BY_SCRIPT_WITHOUT_VIEW then
   -- So that a reload with the new cookie stays a repeat.
   call('SET', own_window, '0', 'NX', 'EX', window)
 end
