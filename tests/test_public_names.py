@@ -48,11 +48,19 @@ def test_the_list_has_every_kind_of_name() -> None:
     assert found.keys() >= {"address", "check", "signal", "style", "task"}
 
 
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Records the names as they are now, in another file."""
+    monkeypatch.setattr(public_names, "RECORD", tmp_path / "names.txt")
+    public_names.record()
+
+
 def views(objs: Any, *, days: int) -> int:
     """Stands in the place of `reports.views`."""
     return days
 
 
+@pytest.mark.usefixtures("recorded")
 def test_another_signature_is_a_name_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     module = SimpleNamespace(__name__="readtrack.reports", views=views)
     monkeypatch.setitem(PARTS, "reports", lambda: section(module, ["views"]))
@@ -61,6 +69,7 @@ def test_another_signature_is_a_name_that_is_gone(monkeypatch: pytest.MonkeyPatc
     assert new == ["python readtrack.reports.views(objs: Any, *, days: int) -> int"]
 
 
+@pytest.mark.usefixtures("recorded")
 @pytest.mark.parametrize(
     ("part", "before", "after", "gone"),
     [
@@ -84,9 +93,6 @@ def test_what_differs_from_the_record_is_found(
     assert public_names.difference().gone == [gone]
 
 
-def test_a_list_that_is_recorded_differs_in_nothing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(public_names, "RECORD", tmp_path / "names.txt")
-    public_names.record()
+@pytest.mark.usefixtures("recorded")
+def test_a_list_that_is_recorded_differs_in_nothing() -> None:
     assert public_names.difference() == ([], [])
