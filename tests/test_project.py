@@ -13,7 +13,9 @@ from readtrack import __version__
 
 ROOT = Path(__file__).parent.parent
 PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-NO_PAGE_OF_OURS = {".venv", "_build", "build", "dist", "release", "node_modules"}
+# Folders in which nothing is ours; `.venv` alone has some ten thousand files.
+MADE = {".git", ".venv", "build", "dist", "release"}
+SUFFIXES = {".md", ".yml", ".yaml", ".toml", ".html", ".txt"}
 CONTACT = re.compile(r"^<!-- contact: .* -->\n(\S+@\S+)$", re.MULTILINE)
 EXAMPLE = "readtrack.example"  # what stands in the place of addresses that are still to be chosen
 
@@ -24,11 +26,13 @@ def read(name: str) -> str:
 
 def texts() -> Iterator[tuple[str, str]]:
     """Yields the names and the content of the files in which an address may stand."""
-    for path in ROOT.rglob("*"):
-        parts = path.relative_to(ROOT).parts
-        is_ours = not NO_PAGE_OF_OURS & set(parts) and "egg-info" not in str(path)
-        if is_ours and path.suffix in {".md", ".yml", ".yaml", ".toml", ".html", ".txt"}:
-            yield "/".join(parts), path.read_text(encoding="utf-8")
+    for top in ROOT.iterdir():
+        if top.name in MADE or top.name.endswith("egg-info"):
+            continue
+        for path in [top, *top.rglob("*")]:
+            name = str(path.relative_to(ROOT))
+            if path.suffix in SUFFIXES and not name.startswith("docs/_build/"):
+                yield name, path.read_text(encoding="utf-8")
 
 
 def classifiers(pattern: str) -> list[str]:
