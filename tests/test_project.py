@@ -144,7 +144,12 @@ def test_the_release_waits_for_the_tests() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [".readthedocs.yaml", ".github/ISSUE_TEMPLATE/bug.yml", ".github/ISSUE_TEMPLATE/idea.yml"],
+    [
+        ".readthedocs.yaml",
+        ".github/dependabot.yml",
+        ".github/ISSUE_TEMPLATE/bug.yml",
+        ".github/ISSUE_TEMPLATE/idea.yml",
+    ],
 )
 def test_a_file_for_a_code_host_is_yaml_and_names_files_that_exist(name: str) -> None:
     assert parsed(name)
