@@ -65,6 +65,7 @@ class Conf:
     NOT_BOTS: Sequence[str] = ()  # regular expressions: user agents of people that would be taken for robots
     IS_BOT: str = ""  # path of a function (user agent) -> bool that replaces the is-bot package
     EXCLUDE: Mapping[str, Any] = {}  # views left out: staff, groups, permissions, paths, networks, function; reads: True leaves out reads, too
+    NETWORKS: Mapping[str, Any] = {}  # {"databases": [paths of .mmdb files with AS numbers or countries], "doubtful": ["AS16509", "203.0.113.0/24", paths of lists that operators publish]}
     DEBUG_HEADER: bool = False  # adds X-Readtrack to every response that could count, as DEBUG does
 
     # Visitors

@@ -15,7 +15,7 @@ from django.views.generic.edit import DeletionMixin, FormMixin
 
 from readtrack import tracker
 from readtrack.conf import cached_setting, conf, explains_pages, logger, patterns
-from readtrack.hits import bots, dimensions, exclusions, origins, readers, visitors
+from readtrack.hits import bots, dimensions, exclusions, networks, origins, readers, visitors
 from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, Reason, refusal
 from readtrack.hits.reading import Reading
 from readtrack.page import contents, panel, shown, stream, tags
@@ -444,7 +444,7 @@ def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity
         activity.steps,
         activity.reading,
         page.script_report is not None,
-        _is_seen(page),
+        _is_seen(request, page, identity),
         identity.stand_in,
         identity.reader,
         began,
@@ -452,12 +452,15 @@ def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity
     )
 
 
-def _is_seen(page: ShownPage) -> bool:
+def _is_seen(request: HttpRequest, page: ShownPage, identity: Identity) -> bool:
     """Returns True if the page's script says that the page came to life, so that the view is seen.
 
-    A report on the page's text needs no such word: an engaged view is seen by itself.
+    A report on the page's text needs no such word: an engaged view is seen by itself. From a
+    doubtful network only an engaged view is seen, unless the user is signed in.
     """
-    return page.script_report is not None and bool(page.activity.views)
+    if page.script_report is None or not page.activity.views:
+        return False
+    return identity.visitor.kind == "user" or not networks.is_doubtful(request.META)
 
 
 def _queue(hit: Hit) -> Outcome | None:

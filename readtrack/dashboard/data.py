@@ -30,7 +30,9 @@ class People(NamedTuple):
     """The different visitors; None where they are not known, as without Redis."""
 
     total: int | None = None  # of the whole scope in the period
+    compared: int | None = None  # what `before` is compared with: up to now without today
     before: int | None = None  # in the period before; None as well if it is not compared
+    is_cut: bool = False  # True if the scope has too many days of objects to unite
     by_point: Sequence[int | None] = ()  # empty if points are hours, or not known
     by_subject: Mapping[str, int | None] = {}  # of objects that a table shows, in the period
 
