@@ -12,6 +12,7 @@ WEEK = timedelta(days=7)
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
+FIRST_DAY = date(1990, 1, 1)  # the earliest day of which numbers are asked
 
 
 def now(at: datetime | None = None) -> datetime:

@@ -19,7 +19,7 @@ from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.dashboard import charts, tables
 from readtrack.dashboard.data import ChartData, DashboardData
-from readtrack.dashboard.details import details_of, published_at
+from readtrack.dashboard.details import details_of
 from readtrack.dashboard.loading import load
 from readtrack.dashboard.scope import (
     COMPARISONS,
@@ -33,6 +33,7 @@ from readtrack.dashboard.scope import (
 )
 from readtrack.hits.addresses import NOTICES
 from readtrack.numerals import exact
+from readtrack.published import published_at
 from readtrack.reports.access import numbers_url
 from readtrack.sql import runs
 from readtrack.subjects import (
