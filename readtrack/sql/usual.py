@@ -126,6 +126,9 @@ class AskedUsual(NamedTuple):
     hours: Mapping[str, int] = {}
 
 
+NOTHING_ASKED = AskedUsual()
+
+
 class StoredUsual(NamedTuple):
     """What SQL has of it: bands by name, and views by subject. What is 0 or unknown is missing."""
 
@@ -144,7 +147,7 @@ def statement_of(asked: AskedUsual, *, kinds: Kinds) -> tuple[str, list[Any]]:
     """Returns the SQL statement for what is asked, and its parameters, for a UNION with other rows.
 
     The columns are those of `day_visitors.statement_of`: a name is a text of `_as_text` or a
-    subject, a number its views; the other columns are NULL. Something has to be asked for.
+    subject, a number its views; the other columns are NULL. It is "" if nothing is asked for.
     """
     selects = []
     parameters: list[Any] = []
@@ -173,10 +176,10 @@ def statement_of(asked: AskedUsual, *, kinds: Kinds) -> tuple[str, list[Any]]:
 
 def stored(asked: AskedUsual) -> StoredUsual:
     """Returns what is asked for. Makes one query, none if nothing is asked for."""
-    if not asked.names and not asked.hours:
-        return StoredUsual()
     kinds = Kinds(0, 1)
     statement, parameters = statement_of(asked, kinds=kinds)
+    if not statement:
+        return StoredUsual()
     with databases.of(Usual).cursor() as cursor:
         cursor.execute(statement, parameters)
         rows = cursor.fetchall()
