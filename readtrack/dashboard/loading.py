@@ -752,10 +752,10 @@ def _best_as_saved(
     """Returns the subjects that a table of the page shows; in an export, which has no limit, all.
 
     They are the best ones as of the last flush. Views since then may change the order, so they are
-    some more than the table has rows.
+    CANDIDATES, more than the table has rows.
     """
     entries = _entries(needs, objects, bounds=bounds, steps=steps, counts=None)
-    limit = row_limit + MORE_ROWS if row_limit else None
+    limit = CANDIDATES if row_limit else None
     return [entry.subject for entry in entries[:limit]]
 
 
@@ -763,7 +763,7 @@ def _shown_with_visitors(needs: Needs, best: Sequence[str], *, row_limit: int) -
     """Returns the subjects whose visitors a table of the page shows. An export reads them later."""
     if "most-viewed" not in needs.tables or not row_limit or needs.scope.values:
         return []
-    return best
+    return best[: row_limit + MORE_ROWS]
 
 
 def _people(

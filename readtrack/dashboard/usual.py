@@ -22,7 +22,7 @@ from readtrack.sql.usual import (
     name_of_week,
 )
 from readtrack.sql.usual_week import slot_of, slot_of_day
-from readtrack.subjects import label_of
+from readtrack.subjects import label_in, label_of, model_with_label, published_field
 
 WEEKLY: Sequence[buckets.Period] = ("hour", "day")  # intervals with bands of the whole site
 
@@ -38,8 +38,9 @@ class UsualQuestion:
     def of(
         cls, scope: Scope, objects: Objects, *, shown: Iterable[str], has_model_points: bool
     ) -> "UsualQuestion":
-        """Returns the question for these subjects of a table. It loads their rows."""
-        candidates = rated(objects.loaded(shown))
+        """Returns the question for these subjects of a table. It loads the rows that it needs."""
+        comparable = [subject for subject in shown if _has_publication(subject)]
+        candidates = rated(objects.loaded(comparable))
         week = ""
         if has_model_points and conf.HISTORY and scope.by in WEEKLY:
             is_of_model = "model" in scope.chosen
@@ -82,6 +83,12 @@ class UsualQuestion:
                 bands = one.bands_of(comparison, stored)
                 points = [_gained(bands, one, start, end) for start, end in pairwise(bounds)]
         return points if any(points) else []
+
+
+def _has_publication(subject: str) -> bool:
+    """Returns True if the model of the subject says when its objects were published."""
+    model = model_with_label(label_in(subject))
+    return model is not None and published_field(model) is not None
 
 
 def _gained(bands: Bands, one: Rated, start: datetime, end: datetime) -> Band | None:
