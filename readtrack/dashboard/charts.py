@@ -77,8 +77,7 @@ def line(
     """
     shape = NARROW if is_narrow else WIDE
     before = [*before, *[None] * len(values)][: len(values)]
-    lows = [band[0] if band else None for band in usual]
-    highs = [band[1] if band else None for band in usual]
+    lows, highs = _ends_of(usual)
     if len(labels) == 1:  # a line needs two points
         labels = [*labels, ""]
         values = [*values, *values]
@@ -97,8 +96,7 @@ def line(
     chart.add("area", values, fill=True)
     chart.add("line", finished)
     chart.add("unfinished", unfinished)
-    has_band = any(high is not None for high in highs)
-    if has_band:
+    if any(usual):
         chart.add("low", lows)
         chart.add("high", highs)
     if any(notes):
@@ -108,7 +106,7 @@ def line(
     etree = pygal.etree.etree  # lxml's where lxml is installed, because pygal then uses it
     groups = _series_groups(root)  # before the groups of dots are removed as decoration
     _remove_decoration(root)
-    if has_band:
+    if any(usual):
         _draw_band(root, groups)
     if any(notes):
         _draw_notes(groups, notes, new_element=etree.SubElement)
@@ -134,6 +132,15 @@ def _divided(values: Sequence[int | None], *, is_unfinished: bool) -> _Divided:
         return _Divided([*values], [None] * len(values))
     nothing_before: list[int | None] = [None] * (len(values) - 2)
     return _Divided([*values[:-1], None], [*nothing_before, *values[-2:]])
+
+
+def _ends_of(
+    usual: Sequence[tuple[float, float] | None],
+) -> tuple[list[float | None], list[float | None]]:
+    """Returns the low ends and the high ends of what is usual, None where nothing is."""
+    lows = [band[0] if band else None for band in usual]
+    highs = [band[1] if band else None for band in usual]
+    return lows, highs
 
 
 def _highest(values: Sequence[float | None]) -> int:
@@ -212,19 +219,22 @@ def _draw_band(root: Any, groups: Sequence[Any]) -> None:
 
     `groups` are those of all series.
     """
-    [plot] = [element for element in root.iter() if element.get("class") == "plot"]
-    low_group, high_group = (
-        next(group for group in groups if f"serie-{number} " in f"{group.get('class')} ")
-        for number in (LOW, HIGH)
-    )
-    [low_path] = [element for element in low_group.iter() if element.get("d")]
-    [high_path] = [element for element in high_group.iter() if element.get("d")]
+    low_path = _taken_out(groups, LOW)
+    high_path = _taken_out(groups, HIGH)
     back = [f"{x} {y}" for x, y in reversed(POINT.findall(low_path.get("d")))]
-    low_group.remove(low_path)
-    high_group.remove(high_path)
     high_path.set("d", f"{high_path.get('d')} L{' L'.join(back)} Z")
     high_path.set("class", "readtrack-band")
+    [plot] = root.findall(".//*[@class='plot']")
     plot.insert(1, high_path)  # upon the background
+
+
+def _taken_out(groups: Sequence[Any], number: int) -> Any:
+    """Takes the line of the series with that number out of its group, and returns it."""
+    # pygal's other groups of a series are for dots and texts, and come later.
+    lines = [group for group in groups if f"serie-{number} " in group.get("class")]
+    [path] = list(lines[0])
+    lines[0].remove(path)
+    return path
 
 
 def _draw_notes(

@@ -309,7 +309,7 @@ def load(
     usual_question = UsualQuestion.of(
         scope,
         objects,
-        shown=best if needs.has_usual else [],
+        shown=_shown_with_usual(needs, best),
         has_model_points=needs.has_model_points,
     )
     saved = _saved(scope_with_start, question, usual_question, has_chart=needs.has_chart)
@@ -764,6 +764,11 @@ def _shown_with_visitors(needs: Needs, best: Sequence[str], *, row_limit: int) -
     if "most-viewed" not in needs.tables or not row_limit or needs.scope.values:
         return []
     return best[: row_limit + MORE_ROWS]
+
+
+def _shown_with_usual(needs: Needs, best: Sequence[str]) -> Sequence[str]:
+    """Returns the subjects that are compared with what is usual."""
+    return best if needs.has_usual else []
 
 
 def _people(

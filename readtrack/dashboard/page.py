@@ -527,8 +527,7 @@ def _chart_context(
         before = [getattr(point, series) for point in chart.points_before]
     if not (chart.is_before_whole and any(before)):
         before = []  # there is nothing to compare with
-    # What is usual is known of views only.
-    usual = _ends_of_bands(over_time) if series == "views" and chart.usual else []
+    usual = _ends_of_bands(chart, over_time, series=series)
     is_unfinished = data.scope.is_present
     label_before = str(COMPARISONS[data.scope.comparison])
     values_for_script = {
@@ -540,8 +539,7 @@ def _chart_context(
         "usual": usual,
         "is_unfinished": is_unfinished,
     }
-    if usual:
-        summary = f"{summary} {_('The pale band behind the line is what is usual.')}"
+    summary += _usual_in_words(usual)
     chart_title = over_time.title if series == "views" else label
     return {
         "figures": figures,
@@ -575,8 +573,22 @@ def _chart_context(
     }
 
 
-def _ends_of_bands(over_time: tables.Table) -> list[tuple[int, int] | None]:
-    """Returns the low and the high end of what is usual at each point, None where nothing is."""
+def _usual_in_words(usual: Sequence[Any]) -> str:
+    """Returns a sentence about the band of the chart, for the end of a text; "" without a band."""
+    if not usual:
+        return ""
+    return f" {_('The pale band behind the line is what is usual.')}"
+
+
+def _ends_of_bands(
+    chart: ChartData, over_time: tables.Table, *, series: str
+) -> list[tuple[int, int] | None]:
+    """Returns the low and the high end of what is usual at each point, None where nothing is.
+
+    It is empty for another series than views, of which nothing is known.
+    """
+    if series != "views" or not chart.usual:
+        return []
     bands: list[tuple[int, int] | None] = []
     ends = [over_time.values(name) for name in tables.USUAL]
     for low, high in zip(*ends, strict=True):
