@@ -94,7 +94,10 @@ class SqlAnswers:
 
 def exposition(accept: str) -> tuple[bytes, str]:
     """Returns the metrics in the format that the header `Accept` asks for, and its content type."""
-    encode, content_type = choose_encoder(accept)
+    try:
+        encode, content_type = choose_encoder(accept)
+    except (TypeError, ValueError):  # the header asks for a version that is no number
+        encode, content_type = choose_encoder("")
     return encode(_Metrics(families())), content_type
 
 
