@@ -208,14 +208,14 @@ def _sql_answers() -> SqlAnswers | None:
 
 
 def _sums() -> dict[str, int]:
-    """Returns the absolute numbers of whole models by their names in history; none without history."""
+    """Returns the absolute numbers of whole models by their names in history."""
     columns = [
         column
         for counter in MODEL_COUNTERS
         for label in _labels()
         for column in counter.columns(label)
     ]
-    if not (conf.HISTORY and columns):
+    if not columns:
         return {}
     # The newest number is the one before an hour that no row reaches.
     newest = history.sums_between(columns, [history.FOREVER])
