@@ -112,12 +112,12 @@ class _Metrics(Collector):
 
 
 def families() -> list[Metric]:
-    """Returns the metrics. Makes five queries, and one more for each further outbox; and one round
-    trip to Redis, or two for a site with partitions.
+    """Returns the metrics. Makes five queries, and one more for each further outbox, and two round
+    trips to Redis.
     """
     sql = _sql_answers()
     redis = _redis_answers(at=buckets.now())
-    return [
+    metrics = [
         _gauge(
             "readtrack_redis_up",
             "1 if Redis answers, and all servers of a cluster.",
@@ -125,8 +125,10 @@ def families() -> list[Metric]:
         ),
         _gauge("readtrack_sql_up", "1 if the database answers.", sql is not None),
         *_of_redis(redis),
-        *(_of_sql(sql) if sql else ()),
     ]
+    if sql is not None:
+        metrics += _of_sql(sql)
+    return metrics
 
 
 def _gauge(name: str, meaning: str, value: float, *, unit: str = "") -> Metric:
@@ -134,7 +136,7 @@ def _gauge(name: str, meaning: str, value: float, *, unit: str = "") -> Metric:
 
 
 def _redis_answers(*, at: datetime) -> RedisAnswers:
-    """Asks Redis, which pages need not do without meanwhile: it may answer again by now."""
+    """Asks Redis, even while pages go on without it, because it may answer again by now."""
     # Midnight, because Redis keeps skips for two days. The sum of the last 24 hours would fall.
     skip_call = replace(skips.by_hour(at.hour + 1, at=at), absent=None)
     unsettled_calls = [counters.number_of_unsettled(tag) for tag in keys.tags()]
@@ -142,14 +144,17 @@ def _redis_answers(*, at: datetime) -> RedisAnswers:
     ask_anyway(scripts.run_all, [], skip_call, *unsettled_calls, *visitor_calls)
     if not skip_call.has_result:
         return RedisAnswers(None, None, None, None)
-    skips_by_hour = skip_call.result
-    unsettled = [call.result for call in unsettled_calls]
-    visitors, memory = _second_answers([call.result for call in visitor_calls])
+    recent = [call.result for call in visitor_calls]
+    union_calls = _union_calls(recent)
+    memory_calls = _memory_calls()
+    # Not with the first questions: a Redis user who is refused INFO is no failure of Redis.
+    with suppress(connection.RedisError, OSError):
+        scripts.run_all(*union_calls, *memory_calls)
     return RedisAnswers(
-        skips=None if skips_by_hour is None else _reasons(skips_by_hour),
-        unsettled=None if None in unsettled else sum(filter(None, unsettled)),
-        visitors=visitors,
-        memory=memory,
+        skips=_by_reason(skip_call.result),
+        unsettled=_sum([call.result for call in unsettled_calls]),
+        visitors=_visitors(recent, union_calls),
+        memory=next((call.result for call in memory_calls if call.has_result), None),
     )
 
 
@@ -157,34 +162,47 @@ def _labels() -> list[str]:
     return [label_of(model) for model in counted_models()]
 
 
-def _reasons(skips_by_hour: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """Returns the skips by reason. What else Redis counts by the hour, such as robots, is no reason."""
+def _by_reason(skips_by_hour: Sequence[Mapping[str, int]] | None) -> dict[str, int] | None:
+    """Returns the skips by reason; None if they are not known.
+
+    What else Redis counts by the hour, such as the names of robots, is left out.
+    """
+    if skips_by_hour is None:
+        return None
     return {reason: sum(hour.get(reason, 0) for hour in skips_by_hour) for reason in REASONS}
 
 
-def _second_answers(recent: Sequence[Any]) -> tuple[int | None, measurements.Memory | None]:
-    """Returns the number of different visitors of all partitions, and the memory of Redis.
+def _sum(numbers: Sequence[int | None]) -> int | None:
+    """Returns the sum; None if one of the numbers is not known."""
+    known_numbers = [number for number in numbers if number is not None]
+    return sum(known_numbers) if len(known_numbers) == len(numbers) else None
 
-    `recent` has a number, or with several partitions the sketch of each; None for one that is not
-    known.
+
+def _union_calls(recent: Sequence[Any]) -> list[scripts.Call[uniques.Union]]:
+    """Returns the call that counts the visitors of several partitions together; else none.
+
+    `recent` has the sketch of each partition; None for one that is not known.
     """
-    # Apart from the first questions, because a Redis user may be refused INFO.
-    memory_call = scripts.Call("INFO", [], ("memory",), _memory_in)
-    union_calls: list[scripts.Call[uniques.Union]] = []
-    if conf.PARTITIONS > 1 and recent and None not in recent:
-        union_calls.append(uniques.union(recent, tag=keys.tags()[0]))
-    calls: list[scripts.Call[Any]] = [*union_calls]
-    if not isinstance(connection.connect(), Cluster):
-        calls.append(memory_call)
-    with suppress(connection.RedisError, OSError):
-        scripts.run_all(*calls)
-    memory = memory_call.result if memory_call.has_result else None
-    if union_calls:
-        [union_call] = union_calls
-        return (union_call.result.visitors if union_call.has_result else None), memory
-    if None in recent:
-        return None, memory
-    return sum(recent), memory
+    if conf.PARTITIONS == 1 or not recent or None in recent:
+        return []
+    return [uniques.union(recent, tag=keys.tags()[0])]
+
+
+def _visitors(
+    recent: Sequence[Any], union_calls: Sequence[scripts.Call[uniques.Union]]
+) -> int | None:
+    """Returns the number of different visitors of all partitions; None if it is not known."""
+    if conf.PARTITIONS == 1 or not recent:
+        return _sum(recent)
+    unions = [call.result for call in union_calls if call.has_result]
+    return unions[0].visitors if unions else None
+
+
+def _memory_calls() -> list[scripts.Call[measurements.Memory]]:
+    """Returns the call that asks Redis for its memory; none for a cluster."""
+    if isinstance(connection.connect(), Cluster):
+        return []
+    return [scripts.Call("INFO", [], ("memory",), _memory_in)]
 
 
 def _memory_in(answer: bytes) -> measurements.Memory:

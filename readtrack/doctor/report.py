@@ -54,9 +54,8 @@ def examine(names: Collection[str] = ()) -> Iterator[Finding]:
     If Redis or SQL fails, that is a finding, and no further examination asks it.
     """
     failed: frozenset[str] = frozenset()
-    for examination in EXAMINATIONS:
-        is_chosen = not names or examination.name in names
-        if not is_chosen or failed & examination.asks:
+    for examination in _chosen(names):
+        if failed & examination.asks:
             continue
         try:
             results = _results(examination)
@@ -72,6 +71,11 @@ def examine(names: Collection[str] = ()) -> Iterator[Finding]:
             results = [findings.failure(error)]
         for finding in results:
             yield finding._replace(name=examination.name)
+
+
+def _chosen(names: Collection[str]) -> list[Examination]:
+    """Returns the examinations with these names, in their order; all without names."""
+    return [examination for examination in EXAMINATIONS if not names or examination.name in names]
 
 
 def _results(examination: Examination) -> list[Finding]:

@@ -1,7 +1,7 @@
 """Scrapers: the programs that may read the metrics, by the setting METRICS."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Any, NamedTuple
 
@@ -24,7 +24,6 @@ class Rules(NamedTuple):
 @cached_setting()
 def rules() -> Rules:
     """Returns the rules of METRICS."""
-    networks = []
     problems = [
         f"{key!r} is neither 'token' nor 'networks'"
         for key in conf.METRICS
@@ -34,10 +33,19 @@ def rules() -> Rules:
     if "token" in conf.METRICS and not (isinstance(token, str) and TOKEN.fullmatch(token)):
         # The token itself is a secret, and messages end up in logs.
         problems.append("'token' is not of 16 or more characters without spaces")
-    names = conf.METRICS.get("networks", ())
-    if "networks" in conf.METRICS and not (names and isinstance(names, (list, tuple))):
-        problems.append("'networks' is no list of addresses")
-        names = ()
+    if "networks" not in conf.METRICS:
+        return Rules([], problems)
+    names = conf.METRICS["networks"]
+    if not names or not isinstance(names, (list, tuple)):
+        return Rules([], [*problems, "'networks' is no list of addresses"])
+    networks, problems_of_networks = _parsed(names)
+    return Rules(networks, [*problems, *problems_of_networks])
+
+
+def _parsed(names: Sequence[Any]) -> Rules:
+    """Returns the networks with these names, and what is wrong with the names."""
+    networks = []
+    problems = []
     for name in names:
         try:
             # As text, because `ip_network` would take the number 10 for 0.0.0.10.
