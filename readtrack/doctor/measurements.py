@@ -223,7 +223,11 @@ def role(client: Any) -> Role:
 
 def memory(client: Any) -> Memory:
     """Asks for the server's memory."""
-    info = client.info()
+    return memory_in(client.info())
+
+
+def memory_in(info: Mapping[str, Any]) -> Memory:
+    """Returns the memory in a server's answer to INFO."""
     return Memory(
         policy=str(info.get("maxmemory_policy", "")),
         # As the server compares it with the limit.

@@ -91,13 +91,17 @@ def _date(value: Any) -> date:
     return date.fromisoformat(str(value))
 
 
-def last_good() -> FlushRun | None:
-    """Returns the last flush that ended without an error.
+def last_good(*, is_full: bool = False) -> FlushRun | None:
+    """Returns the last flush that ended without an error; with `is_full` the last one of those that
+    store everything.
 
     If the partitions are flushed in parts, it is the last good flush of the part whose last good
     flush is the oldest. Returns None if a partition was never flushed.
     """
-    last_of_part = ended_well().order_by().values("part").annotate(last=Max("pk")).values("last")
+    good_runs = ended_well()
+    if is_full:
+        good_runs = good_runs.exclude(kind=FlushRun.Kind.CHANGED)
+    last_of_part = good_runs.order_by().values("part").annotate(last=Max("pk")).values("last")
     last_runs: dict[str, FlushRun] = {}  # by the tag of a partition
     for run in ended_well(pk__in=last_of_part):  # newest first
         for tag in SqlEpoch(run.part).tags:
@@ -110,6 +114,12 @@ def last_good() -> FlushRun | None:
 def ended_well(**filters: Any) -> "QuerySet[FlushRun]":
     """Returns the flushes that ended without an error, newest first."""
     return databases.rows(FlushRun).filter(ended__isnull=False, error="", **filters)
+
+
+def has_last_failed() -> bool:
+    """Returns True if the newest flush that has ended, ended with an error."""
+    newest = databases.rows(FlushRun).filter(ended__isnull=False).first()
+    return newest is not None and bool(newest.error)
 
 
 def newest_faults() -> list[str]:

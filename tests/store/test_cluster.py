@@ -3,6 +3,7 @@ at any time.
 """
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -282,6 +283,26 @@ def test_the_doctor_examines_each_server(cluster: ValkeyCluster) -> None:
     assert {finding.message for finding in found.values() if finding.level == "error"} == set()
     assert found["version"].message.count("127.0.0.1:") == SHARDS
     assert "1 replica" in found["role"].message
+
+
+def test_metrics_leave_out_what_a_silent_server_would_add(
+    cluster: ValkeyCluster, posts: list[Post], settings: Settings
+) -> None:
+    settings.READTRACK = {**settings.READTRACK, "METRICS": {"networks": ["127.0.0.1"]}}
+    for post in posts:
+        view(post)
+    answer = factories.browser().get("/readtrack/metrics").text
+    assert "readtrack_redis_up 1.0" in answer
+    people = re.findall(r"^readtrack_recent_visitors (.+)", answer, re.MULTILINE)
+    assert float(people[0]) == pytest.approx(len(posts), abs=2)
+    assert "readtrack_redis_memory" not in answer  # each server has its own
+    with paused(cluster, 1):
+        answer = factories.browser().get("/readtrack/metrics").text
+    assert "readtrack_redis_up 0.0" in answer
+    assert "readtrack_sql_up 1.0" in answer
+    assert "readtrack_views_total" in answer
+    assert "readtrack_recent_visitors" not in answer
+    assert "readtrack_unsettled_counters" not in answer
 
 
 def test_a_view_in_a_slot_on_its_way_is_told_as_an_error_and_a_flush_waits_for_it(
