@@ -98,7 +98,7 @@ class Conf:
 
     # Flush
     FLUSH_INTERVAL: int = 60  # seconds between two flushes, in readtrack_schedule, too; after three of them a flush is late
-    FLUSH_TASKS: int = 1  # Celery tasks that a flush by the schedule is divided into; at most PARTITIONS
+    FLUSH_TASKS: int = 1  # tasks of Celery or Django that a flush by the schedule is divided into; at most PARTITIONS
     IDLE_DAYS: int = 30  # days without a view until a subject leaves Redis (not with UNIQUE set or bitmap); 0 is never
 
     # History

@@ -80,6 +80,11 @@ DATABASES = {
     "lite": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"},
 }
 # A busy machine may be slow; what time-outs do has tests of its own.
+# Of Django 6.0 and newer. Nothing runs the tasks of the second one.
+TASKS = {
+    "default": {"BACKEND": "django.tasks.backends.immediate.ImmediateBackend"},
+    "waiting": {"BACKEND": "django.tasks.backends.dummy.DummyBackend"},
+}
 READTRACK: dict[str, object] = {"TIMEOUT": 10.0}
 # For these processes and all that they start; tests/support/partitions.py says what it is for.
 Conf.PARTITIONS = int(os.environ.get("READTRACK_TEST_PARTITIONS", "1"))
