@@ -67,7 +67,7 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
     "models": (
         models,
         [
-            "Tracked: unique_strategy, has_funnel, news_for, news_fields, news_author, is_news",
+            "Tracked: unique_strategy, has_funnel, news_for, news_fields, news_author, published_field, is_news",
             "TrackedQuerySet: most_viewed",
             "FlushRun: took",
         ],

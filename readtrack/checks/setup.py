@@ -67,6 +67,7 @@ CHECKS: tuple[Check, ...] = (
     models.check_options,
     models.check_boards,
     news.check_fields,
+    news.check_published_fields,
     news.check_relations,
     news.check_rules,
     models.check_primary_keys,

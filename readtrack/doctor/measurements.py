@@ -14,6 +14,7 @@ from itertools import islice
 from time import time
 from typing import Any
 
+from django.conf import settings
 from django.db import models
 
 from readtrack import buckets
@@ -126,6 +127,13 @@ class Flushes:
     age: timedelta | None  # since the last good flush began; None without one
     took: timedelta | None  # by the last good flush
     faults: Sequence[str] = ()  # lines about what the newest flushes could not store
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What the settings say about the schedule."""
+
+    is_in_beat: bool  # if CELERY_BEAT_SCHEDULE has the tasks of readtrack
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +311,13 @@ def flushes() -> Flushes:
         took=good_run.took if good_run else None,
         faults=tuple(runs.newest_faults()),
     )
+
+
+def schedule() -> Schedule:
+    """Looks for the tasks of readtrack in the settings of Celery's beat."""
+    entries = getattr(settings, "CELERY_BEAT_SCHEDULE", None) or {}
+    tasks = {entry.get("task") for entry in entries.values()}
+    return Schedule(is_in_beat="readtrack.flush_changed" in tasks)
 
 
 def outbox() -> Outbox:

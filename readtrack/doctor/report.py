@@ -14,6 +14,7 @@ from readtrack.store.cluster import Cluster
 # The sets of servers that an examination may ask.
 REDIS = frozenset({"redis"})
 SQL = frozenset({"sql"})
+NOTHING: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ EXAMINATIONS = (
     Examination("connections", measurements.shortage, findings.of_shortage, REDIS),
     Examination("addresses", measurements.addresses, findings.of_addresses, REDIS),
     Examination("flushes", measurements.flushes, findings.of_flushes, SQL),
+    Examination("schedule", measurements.schedule, findings.of_schedule, NOTHING),
     Examination("outbox", measurements.outbox, findings.of_outbox, SQL),
     Examination("read state", measurements.read_state_copies, findings.of_read_state, REDIS | SQL),
     Examination("locks", measurements.locks, findings.of_locks, SQL),
