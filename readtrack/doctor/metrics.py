@@ -9,7 +9,7 @@ look like a counter that began anew, and Prometheus would count everything once 
 Needs the extra `metrics`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -39,29 +39,30 @@ class ModelCounter(NamedTuple):
 
     name: str
     meaning: str
-    # Returns the names under which history has the counter of a model, from the model's label.
-    columns: Callable[[str], Sequence[str]]
+    stage: str = ""  # of views, a value of history.STAGES; "" for the views themselves
 
-
-def _columns_of_views(label: str) -> list[str]:
-    """Returns one name for each partition that the site has, or had."""
-    return [f"{label}{tag}" for tag in keys.past_tags()]
-
-
-def _columns_of_reads(label: str) -> list[str]:
-    return [history.of_reads(label)]
+    def columns(self, label: str) -> list[str]:
+        """Returns the names under which history has the counter of the model with that label."""
+        if self.stage:
+            return [history.of_stage(self.stage, label)]
+        # One for each partition that the site has, or had.
+        return [f"{label}{tag}" for tag in keys.past_tags()]
 
 
 MODEL_COUNTERS = (
+    ModelCounter("readtrack_views", "Views that counted, as of the last flush."),
     ModelCounter(
-        "readtrack_views",
-        "Views that counted, as of the last flush.",
-        _columns_of_views,
+        "readtrack_seen", "Views whose page was really seen, as of the last full flush.", "seen"
+    ),
+    ModelCounter(
+        "readtrack_engaged",
+        "Views with two kinds of signs of a person, as of the last full flush.",
+        "engaged",
     ),
     ModelCounter(
         "readtrack_reads",
         "Views whose text was really read, as of the last full flush.",
-        _columns_of_reads,
+        "reads",
     ),
 )
 

@@ -246,16 +246,18 @@ def test_views_are_those_that_the_tables_have() -> None:
     assert samples["readtrack_views_total", "site.post"] == 11
 
 
-def test_reads_are_those_of_all_objects_of_a_model() -> None:
+@pytest.mark.parametrize("stage", ["seen", "engaged", "reads"])
+def test_stages_of_views_are_those_of_all_objects_of_a_model(stage: str) -> None:
     post = factories.post()
     view_times(post, 3)
     now = buckets.hour_index(buckets.now())
-    History.objects.create(subject="reads:site.post", hour=now - 5, views=4, visitors=0)
-    History.objects.create(subject="reads:site.post", hour=now, views=9, visitors=0)
-    History.objects.create(subject=f"reads:{subject_of(post)}", hour=now, views=5, visitors=0)
+    rows = [(f"{stage}:site.post", 5, 4), (f"{stage}:site.post", 0, 9)]
+    rows.append((f"{stage}:{subject_of(post)}", 0, 5))
+    for subject, hours_ago, views in rows:
+        History.objects.create(subject=subject, hour=now - hours_ago, views=views, visitors=0)
     samples = scrape()
-    assert samples["readtrack_reads_total", "site.post"] == 9
-    assert samples["readtrack_reads_total", "site.product"] == 0
+    assert samples[f"readtrack_{stage}_total", "site.post"] == 9
+    assert samples[f"readtrack_{stage}_total", "site.product"] == 0
 
 
 def test_a_counter_does_not_fall_when_counts_do() -> None:
