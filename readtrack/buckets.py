@@ -52,6 +52,12 @@ def local_day(hour: int) -> date:
     return hour_start(hour).astimezone(get_default_timezone()).date()
 
 
+def first_hour_of(day: date) -> int:
+    """Returns the first hour (since 1970) that begins on the day of TIME_ZONE."""
+    midnight = datetime.combine(day, time(), get_default_timezone())
+    return hour_index(midnight + HOUR - timedelta(microseconds=1))
+
+
 def local_days(since: datetime, until: datetime) -> list[date]:
     """Returns the days of TIME_ZONE from that of `since` to that of `until`, oldest first."""
     first = local_day(hour_index(since))

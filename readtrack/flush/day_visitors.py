@@ -46,9 +46,15 @@ def store(subjects: Iterable[str], *, days: Sequence[date]) -> None:
     """Stores the visitors that the subjects and their models had on these days."""
     counted = [subject for subject in subjects if counts_days(label_in(subject))]
     for portion in scripts.sliced(counted):
-        live = _live(portion, days=days)
-        while live:
-            live = _unite(live, tag=keys.tag(portion[0]))
+        store_unions(_live(portion, days=days), tag=keys.tag(portion[0]))
+
+
+def store_unions(sketches: Sketches, *, tag: str) -> None:
+    """Stores the visitors of these sketches beside those that SQL has. The tag's partition unites
+    them.
+    """
+    while sketches:
+        sketches = _unite(sketches, tag=tag)
 
 
 def _live(subjects: Sequence[str], *, days: Sequence[date]) -> Sketches:
