@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from readtrack import buckets, subjects
 from readtrack.conf import conf
+from readtrack.dashboard import groups
 from readtrack.dashboard.data import (
     ChartData,
     Counts,
@@ -44,6 +45,7 @@ from readtrack.sql import (
     row_counts,
     runs,
 )
+from readtrack.sql.memberships import Group
 from readtrack.store import counters, keys, read_state, scripts, skips, trending, uniques
 from readtrack.store.circuit import fail_open
 from readtrack.store.effects import counts_days
@@ -56,7 +58,7 @@ ACCOUNTS_AGE = 300  # seconds for which the number of accounts is kept
 #: Tables of objects in another order than by views; the first table of a tab decides.
 ORDERS: Mapping[str, Order] = {"grew-most": "growth", "really-read": "reads", "funnel": "reads"}
 #: Tables that have a row for each object.
-OF_OBJECTS = {"most-viewed", "grew-most", "really-read"}
+OF_OBJECTS = {"most-viewed", "grew-most", "really-read", "still-read"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,13 @@ class Needs:
     def has_entries(self) -> bool:
         """Returns True if single objects are compared, or the chart adds up their points."""
         has_table_of_objects = not OF_OBJECTS.isdisjoint(self.tables)
-        return has_table_of_objects or (self.has_chart and self.scope.is_listed)
+        is_added_up = self.has_chart or bool(self.groups)
+        return has_table_of_objects or (is_added_up and self.scope.is_listed)
+
+    @property
+    def groups(self) -> list[Group]:
+        """Returns the kinds of groups that the tables show."""
+        return groups.groups_of_tables(self.tables)
 
     @property
     def has_gains(self) -> bool:
@@ -287,12 +295,23 @@ def load(
 
     answers = _first_answers(needs, objects)
     trending_now = _trending(needs, objects, answers=answers)
-    if needs.is_chosen_by_trend:
+    if "still-read" in needs.tables:
+        objects.choose_old()
+    elif needs.is_chosen_by_trend:
         objects.choose(subject for subject, _ in trending_now)
 
     steps = _steps(needs, objects, bounds=bounds)
     shown = _shown_with_visitors(needs, objects, bounds=bounds, steps=steps, row_limit=row_limit)
-    question = PeopleQuestion.of(scope_with_start, objects, shown=shown, has_chart=needs.has_chart)
+    group_rows: groups.Rows = {}
+    if not scope.is_listed:
+        group_rows = groups.rows_of_models(scope, objects.labels, needs.groups)
+    question = PeopleQuestion.of(
+        scope_with_start,
+        objects,
+        shown=shown,
+        has_chart=needs.has_chart,
+        groups=groups.visitors_asked(group_rows),
+    )
     saved = _saved(scope_with_start, question, has_chart=needs.has_chart)
     people_calls = question.calls(saved.days)
     union_calls = _union_calls(scope, answers)
@@ -300,6 +319,8 @@ def load(
     hashes = _hashes(needs, objects, counts=counts)
     gains = _gains(needs, objects, hashes=hashes)
     entries = _entries(needs, objects, bounds=bounds, steps=steps, counts=counts)
+    if scope.is_listed:
+        group_rows = groups.rows_of_entries(scope, entries, needs.groups)
     chart = None
     if needs.has_chart:
         numbers = ScopeNumbers(
@@ -323,7 +344,9 @@ def load(
         objects=objects,
         row_limit=row_limit or None,
         is_compared=_is_compared(scope),
-        is_before_known=_is_before_known(scope, entries=entries, gains=gains),
+        is_before_known=_is_before_known(
+            scope, entries=entries, gains=gains, group_rows=group_rows
+        ),
         has_gains=needs.has_gains,
         starts=bounds.starts,
         gap_index=bounds.gap_index,
@@ -342,6 +365,8 @@ def load(
         chart=chart,
         sections=sections,
         accounts=accounts,
+        groups=group_rows,
+        group_titles=groups.titles(group_rows, row_limit=row_limit),
     )
 
 
@@ -709,7 +734,7 @@ def _saved(scope: Scope, question: PeopleQuestion, *, has_chart: bool) -> runs.F
 
     Nothing is read if there is neither a chart nor a table with visitors.
     """
-    if not has_chart and not question.shown:
+    if not has_chart and question.is_empty:
         return runs.NOTHING_SAVED
     first_day, last_day = days_of(scope.span)
     return runs.flush_notes_days(first_day, last_day, days=question.asked)
@@ -790,7 +815,9 @@ def _is_before_whole(numbers: ScopeNumbers, total_before: Counts | None) -> bool
     return _sum_before_history(numbers.columns.views, numbers) > 0
 
 
-def _is_before_known(scope: Scope, *, entries: Sequence[Entry], gains: PeriodHashes) -> bool:
+def _is_before_known(
+    scope: Scope, *, entries: Sequence[Entry], gains: PeriodHashes, group_rows: groups.Rows
+) -> bool:
     """Returns False if no table has a number of a period that lies further back.
 
     Then history does not go back that far, most likely. To look up where it begins would cost a
@@ -799,6 +826,8 @@ def _is_before_known(scope: Scope, *, entries: Sequence[Entry], gains: PeriodHas
     if scope.comparison == DEFAULT_COMPARISON:
         return True
     if any(entry.before.views for entry in entries):
+        return True
+    if any(row.before.views for rows in group_rows.values() for row in rows):
         return True
     gains_before = gains.before or {}
     return any(counts.total() for counts in gains_before.values())

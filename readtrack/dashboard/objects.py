@@ -6,9 +6,11 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
+from django.conf import settings
 from django.db import router
-from django.db.models import ForeignKey, Max, Model, QuerySet, Subquery
+from django.db.models import DateTimeField, ForeignKey, Max, Model, QuerySet, Subquery
 from django.utils.functional import SimpleLazyObject
+from django.utils.timezone import get_default_timezone, make_naive
 
 from readtrack import buckets
 from readtrack.dashboard.details import linked_fields
@@ -17,11 +19,19 @@ from readtrack.models import Tracked
 from readtrack.reports.page_state import loaded
 from readtrack.sql import history, model_sums, period_gains, popular, row_counts
 from readtrack.store import keys
-from readtrack.subjects import author_field, label_of, news_links, rows_by_model, subject_of
+from readtrack.subjects import (
+    author_field,
+    label_of,
+    news_links,
+    published_field,
+    rows_by_model,
+    subject_of,
+)
 
 Order = Literal["views", "reads", "growth"]
 
 CANDIDATES = 40  # objects of whole models whose numbers are computed, to find the best of them
+STILL_READ_DAYS = 90  # before a period; what was published earlier is old
 MOST = 1_000  # objects of a category or of an author whose numbers are added up
 
 
@@ -80,6 +90,47 @@ class Objects:
                 self._rows.update((subject_of(row), row) for row, _ in viewed)
         self.load([*best, *islice(trending, CANDIDATES)])
         self.stored = self._loaded_views()
+
+    def choose_old(self) -> None:
+        """Chooses the best objects that were published STILL_READ_DAYS before the period.
+
+        They are CANDIDATES of those in a list, or else of all time; or those of the objects that
+        filters name.
+        """
+        best = [*self.stored] if self.scope.is_listed else self._best()
+        if best:
+            old = self._old_among(best)
+            best = [subject for subject in best if subject in old]
+            if self.scope.is_listed:
+                self.stored = {subject: self.stored[subject] for subject in best}
+                return
+            self.load(best[:CANDIDATES])
+        else:
+            for model in self.scope.models:
+                viewed = row_counts.most_viewed(self._with_links(self._old_rows(model)), CANDIDATES)
+                self._rows.update((subject_of(row), row) for row, _ in viewed)
+        self.stored = self._loaded_views()
+
+    def _old_among(self, subjects: Iterable[str]) -> set[str]:
+        """Returns those of the subjects that are old. Makes one query for each model."""
+        old: set[str] = set()
+        for model, subjects_by_pk in rows_by_model(subjects).items():
+            pks = self._old_rows(model).filter(pk__in=subjects_by_pk).values_list("pk", flat=True)
+            old.update(subjects_by_pk[pk] for pk in pks)
+        return old
+
+    def _old_rows(self, model: type[Model]) -> "QuerySet[Any]":
+        """Returns the rows of the scope that were published STILL_READ_DAYS before the period."""
+        rows = self.scope.rows(model)
+        field = published_field(model)
+        if field is None:
+            return rows.none()
+        before: Any = self.scope.span.since - STILL_READ_DAYS * buckets.DAY
+        if not isinstance(field, DateTimeField):
+            before = before.date()
+        elif not settings.USE_TZ:
+            before = make_naive(before, get_default_timezone())
+        return rows.filter(**{f"{field.name}__lt": before})
 
     def _choose_one(self) -> None:
         """Chooses the one object that the filter names; none if its row is deleted."""

@@ -48,10 +48,18 @@ class PeopleQuestion:
     days_before: Days | None  # None if the visitors are not compared
     points: Sequence[Days]  # the days of each point of the chart; empty if points are hours
     tag: str  # of the partition that unites sketches of several partitions
+    # Groups whose visitors a table shows: their subjects by kind and name.
+    groups: Mapping[tuple[str, str], Sequence[str]]
 
     @classmethod
     def of(
-        cls, scope: Scope, objects: Objects, *, shown: Sequence[str], has_chart: bool
+        cls,
+        scope: Scope,
+        objects: Objects,
+        *,
+        shown: Sequence[str],
+        has_chart: bool,
+        groups: Mapping[tuple[str, str], Sequence[str]] = {},
     ) -> "PeopleQuestion":
         """Returns the question for a scope whose first day is known."""
         total: Sequence[str] = []
@@ -67,6 +75,11 @@ class PeopleQuestion:
             days_before=_days_before(scope, days),
             points=_days_of_points(scope),
             tag=keys.tags()[0],
+            groups={
+                name: subjects
+                for name, subjects in groups.items()
+                if all(counts_days(label_in(subject)) for subject in subjects)
+            },
         )
 
     @property
@@ -91,7 +104,20 @@ class PeopleQuestion:
         if self.shown:
             columns = [*map(subject_column, self.shown)]
             asked.append(AskedDays(columns, *self.days, limit=LIMIT))
+        if self.groups:
+            asked.append(AskedDays(self._columns_of_groups, *self.days, limit=LIMIT))
         return asked
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no table shows the visitors of its rows."""
+        return not (self.shown or self.groups)
+
+    @property
+    def _columns_of_groups(self) -> list[str]:
+        """The subjects of all groups, as columns have them."""
+        subjects = [subject for names in self.groups.values() for subject in names]
+        return [*map(subject_column, subjects)]
 
     @property
     def _has_numbers_of_points(self) -> bool:
@@ -105,6 +131,7 @@ class PeopleQuestion:
         """
         by_name = _by_name(rows)
         shown = {subject: self._union([subject], by_name, self.days) for subject in self.shown}
+        groups = self._calls_of_groups(by_name)
         # By day, of the names of the whole scope, each row once.
         rows_of_total = {
             (row.subject, row.day, row.length): row
@@ -113,7 +140,7 @@ class PeopleQuestion:
         }
         is_cut = len(rows_of_total) > MOST_DAYS
         if is_cut or not self.total:
-            return PeopleCalls(None, None, [], shown)
+            return PeopleCalls(None, None, [], shown, groups)
         before = None
         if self.days_before:
             before = self._union(self.total, by_name, self.days_before)
@@ -123,7 +150,18 @@ class PeopleQuestion:
             before=before,
             points=[self._point(single_days, days) for days in self.points],
             shown=shown,
+            groups=groups,
         )
+
+    def _calls_of_groups(self, by_name: Sketches) -> dict[tuple[str, str], scripts.Call[Any]]:
+        """Returns the calls that count the visitors of groups; none if there are too many rows."""
+        rows = [row for column in self._columns_of_groups for row in by_name.get(column, ())]
+        if len(rows) > MOST_DAYS:
+            return {}
+        return {
+            name: self._union(subjects, by_name, self.days, is_live=False)
+            for name, subjects in self.groups.items()
+        }
 
     def _point(self, single_days: Sketches, days: Days) -> scripts.Call[Any] | int:
         """Returns the visitors of a point of the chart, or the call that counts them."""
@@ -138,8 +176,13 @@ class PeopleQuestion:
         """True if the scope is a single object, whose visitors are live."""
         return len(self.total) == 1 and ":" in self.total[0]
 
-    def _union(self, names: Sequence[str], stored: Sketches, days: Days) -> scripts.Call[Any]:
-        """Returns the call that counts the visitors of these names on these days together."""
+    def _union(
+        self, names: Sequence[str], stored: Sketches, days: Days, *, is_live: bool = True
+    ) -> scripts.Call[Any]:
+        """Returns the call that counts the visitors of these names on these days together.
+
+        With `is_live` the name of an object has Redis's visitors of the last days, too.
+        """
         sketches: list[bytes] = []
         for name in names:
             for row in stored.get(subject_column(name), ()):
@@ -149,7 +192,7 @@ class PeopleQuestion:
         tag = self.tag
         live: list[str] = []
         is_object = len(names) == 1 and ":" in names[0]
-        if is_object:  # of models and of several objects it is as of the last flush
+        if is_object and is_live:  # of models and of several objects it is as of the last flush
             tag = keys.tag(names[0])
             live = days.keys_of(names[0])
         return replace(uniques.union(sketches, tag=tag, live=live), absent=None)
@@ -189,13 +232,14 @@ class PeopleCalls:
     before: scripts.Call[Union | None] | None
     points: Sequence[scripts.Call[Union | None] | int]  # a number where no call is needed
     shown: Mapping[str, scripts.Call[Union | None]]
+    groups: Mapping[tuple[str, str], scripts.Call[Union | None]]
 
     @property
     def all(self) -> list[scripts.Call[Any]]:
         """Returns all calls, for a round trip."""
         totals = [call for call in (self.total, self.before) if call is not None]
         points = [point for point in self.points if not isinstance(point, int)]
-        return [*totals, *points, *self.shown.values()]
+        return [*totals, *points, *self.shown.values(), *self.groups.values()]
 
     @property
     def people(self) -> People:
@@ -207,6 +251,7 @@ class PeopleCalls:
                 point if isinstance(point, int) else _visitors(point) for point in self.points
             ],
             by_subject={subject: _visitors(call) for subject, call in self.shown.items()},
+            by_group={name: _visitors(call) for name, call in self.groups.items()},
         )
 
 

@@ -10,12 +10,12 @@ from django.db.models import Q, QuerySet, Sum
 
 from readtrack.models import BreakdownHistory
 from readtrack.sql import databases
+from readtrack.sql.memberships import GROUPS
 
 VALUES = 100  # fields that one hour keeps of a model and a kind of hash, beside "other"
 MOST_GROUPS = 1_000  # the same of categories, authors and ages
 OTHER = "other"  # the field for all further values
 
-GROUPS = ("section", "author", "age")  # the beginnings of the kinds of `group_sums`
 
 Gain = tuple[str, str, str]  # the label of a model, the kind of a hash, and a field of the hash
 Gains = defaultdict[tuple[str, str], Counter[str]]  # counts by kind and label, then by field
@@ -65,6 +65,7 @@ def _excess_fields(counts: Counter[Gain], label: str, hash_kind: str) -> list[st
     for (label_of_gain, kind_of_gain, field), _count in counts.most_common():
         if (label_of_gain, kind_of_gain) == (label, hash_kind) and field != OTHER:
             fields.append(field)
+    # The kinds of `group_sums` begin with the kind of their groups.
     is_group = hash_kind.partition(":")[0] in GROUPS
     return fields[MOST_GROUPS if is_group else VALUES :]
 

@@ -16,9 +16,9 @@ from django.db.models import IntegerField, Max, QuerySet, Sum, Value
 from readtrack import buckets
 from readtrack.models import BreakdownHistory
 from readtrack.sql import databases
-from readtrack.sql.breakdown_history import GROUPS, MOST_GROUPS
+from readtrack.sql.breakdown_history import MOST_GROUPS
 from readtrack.sql.epochs import lock_epoch
-from readtrack.sql.memberships import OTHER, Group
+from readtrack.sql.memberships import GROUPS, OTHER, Group
 
 Number = Literal["views", "reads"]
 Name = tuple[str, Number, str]  # the kind of the group, the number, and the name of the group

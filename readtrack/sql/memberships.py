@@ -21,6 +21,7 @@ from readtrack.subjects import (
 
 Group = Literal["section", "author", "age"]
 
+GROUPS: Sequence[Group] = ("section", "author", "age")
 NONE = ""  # the name of the group of objects without a category, an author or a publication
 OTHER = "other"  # the name of the group that has all groups with too long a name
 AT_ONCE = 10_000  # objects whose groups are looked up together

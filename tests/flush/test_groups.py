@@ -13,7 +13,6 @@ from readtrack.flush import groups
 from readtrack.flush.run import flush
 from readtrack.models import BreakdownHistory, DayVisitors, History
 from readtrack.sql import (
-    breakdown_history,
     group_sums,
     memberships,
     past_hours,
@@ -58,7 +57,7 @@ def store_history(gained: Rows, *, label: str = LABEL) -> None:
 
 def gains(*spans: range, label: str = LABEL) -> list[dict[group_sums.Name, int]]:
     """Returns what the groups gained in these hours."""
-    found = group_sums.gains([label], breakdown_history.GROUPS, spans)
+    found = group_sums.gains([label], memberships.GROUPS, spans)
     return [dict(of_span[label]) for of_span in found]
 
 
