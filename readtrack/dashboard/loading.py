@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from readtrack import buckets, subjects
 from readtrack.conf import conf
-from readtrack.dashboard import groups
+from readtrack.dashboard import groups, publications
 from readtrack.dashboard.data import (
     ChartData,
     Counts,
@@ -792,7 +792,7 @@ def _chart(numbers: ScopeNumbers, saved: runs.FlushNotesDays, *, has_notes: bool
         total=total,
         is_summed=_is_summed(total, numbers, saved),
         known_until=_known_until(is_live=numbers.answers.is_live),
-        notes=_notes_by_day(saved.notes) if has_notes else {},
+        notes=_notes_by_day(saved.notes if has_notes else [], numbers.scope),
         last_flush=saved.run,
         summed_until=saved.full_until,
     )
@@ -920,12 +920,14 @@ def _known_until(*, is_live: bool) -> datetime:
     return last_good.began
 
 
-def _notes_by_day(notes: Sequence[tuple[date, str]]) -> dict[date, str]:
-    """Returns one text for each day with notes."""
+def _notes_by_day(notes: Sequence[tuple[date, str]], scope: Scope) -> dict[date, str]:
+    """Returns one text for each day with notes or publications, in the order of the days."""
     texts: dict[date, list[str]] = {}
     for day, text in notes:
         texts.setdefault(day, []).append(text)
-    return {day: "; ".join(texts[day]) for day in texts}
+    for day, publications_of_day in publications.notes_of(scope).items():
+        texts.setdefault(day, []).extend(publications_of_day)
+    return {day: "; ".join(texts[day]) for day in sorted(texts)}
 
 
 def _sections(needs: Needs, *, is_whole: bool) -> list[SectionReaders]:

@@ -6,16 +6,15 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-from django.conf import settings
 from django.db import router
-from django.db.models import DateTimeField, ForeignKey, Max, Model, QuerySet, Subquery
+from django.db.models import ForeignKey, Max, Model, QuerySet, Subquery
 from django.utils.functional import SimpleLazyObject
-from django.utils.timezone import get_default_timezone, make_naive
 
 from readtrack import buckets
 from readtrack.dashboard.details import linked_fields
 from readtrack.dashboard.scope import Scope
 from readtrack.models import Tracked
+from readtrack.published import value_of_time
 from readtrack.reports.page_state import loaded
 from readtrack.sql import history, model_sums, period_gains, popular, row_counts
 from readtrack.store import keys
@@ -125,12 +124,8 @@ class Objects:
         field = published_field(model)
         if field is None:
             return rows.none()
-        before: Any = self.scope.span.since - STILL_READ_DAYS * buckets.DAY
-        if not isinstance(field, DateTimeField):
-            before = before.date()
-        elif not settings.USE_TZ:
-            before = make_naive(before, get_default_timezone())
-        return rows.filter(**{f"{field.name}__lt": before})
+        before = self.scope.span.since - STILL_READ_DAYS * buckets.DAY
+        return rows.filter(**{f"{field.name}__lt": value_of_time(field, before)})
 
     def _choose_one(self) -> None:
         """Chooses the one object that the filter names; none if its row is deleted."""

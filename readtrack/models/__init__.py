@@ -345,6 +345,10 @@ class Note(models.Model):
         verbose_name = _("note")
         verbose_name_plural = _("notes on the charts")
         ordering = ("day", "pk")
+        # The same note twice on a day is one note.
+        constraints = [
+            models.UniqueConstraint(fields=["day", "text"], name="readtrack_note_once_a_day")
+        ]
 
     def __str__(self) -> str:
         return self.text
