@@ -33,9 +33,12 @@ def groups_of_tables(tables: Iterable[str]) -> list[Group]:
 def groups_of(scope: Scope) -> list[Group]:
     """Returns the kinds of groups that the objects of the scope are in, as far as they differ.
 
-    Where filters name the objects, there are no sums of ages.
+    Where filters name the objects, there are no sums of ages. Of all time there are none at all
+    then, because to look up where the history of these objects begins would cost a query more.
     """
     groups: list[Group] = []
+    if scope.is_listed and scope.is_all_time:
+        return groups
     for group in memberships.GROUPS:
         is_known = any(group in memberships.groups_of(model) for model in scope.models)
         chosen_by = "category" if group == "section" else group
@@ -68,11 +71,11 @@ def rows_of_models(scope: Scope, labels: Sequence[str], groups: Sequence[Group])
 def rows_of_entries(scope: Scope, entries: Sequence[Entry], groups: Sequence[Group]) -> Rows:
     """Returns the numbers of the groups of these objects, by the groups that they are in now.
 
-    Makes one query for each model, and for each of its many-to-many fields.
+    Makes one query for each model that has such groups.
     """
     if not groups:
         return {}
-    members = memberships.of_subjects([entry.subject for entry in entries])
+    members = memberships.of_subjects([entry.subject for entry in entries], groups=groups)
     groups_by_label = {
         label_of(model): [group for group in memberships.groups_of(model) if group in groups]
         for model in scope.models

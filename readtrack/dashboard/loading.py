@@ -286,7 +286,7 @@ def load(
     needs = Needs(scope, tables)
     objects = Objects(scope, needs.order, obj)
     if scope.is_listed:
-        objects.choose()
+        objects.choose(has_best=not needs.groups)
     # The scope of all time has a span of today only, until its first day is looked up.
     scope_with_start = _with_first_day(scope, objects) if needs.has_points else scope
     bounds = Bounds.of(scope_with_start)

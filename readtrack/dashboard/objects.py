@@ -70,14 +70,18 @@ class Objects:
         if obj:
             self._rows[subject_of(obj)] = obj
 
-    def choose(self, trending: Iterable[str] = ()) -> None:
-        """Chooses the objects that filters name, or the best and the trending ones of models."""
+    def choose(self, trending: Iterable[str] = (), *, has_best: bool = True) -> None:
+        """Chooses the objects that filters name, or the best and the trending ones of models.
+
+        Without `has_best`, of too many objects that filters name they are the most viewed ones of
+        all time, which saves a query.
+        """
         if not self.scope.is_listed:
             self._choose_best(trending)
         elif "object" in self.scope.chosen:
             self._choose_one()
         else:
-            self.stored = self._linked()
+            self.stored = self._linked(has_best=has_best)
 
     def _choose_best(self, trending: Iterable[str]) -> None:
         """Chooses CANDIDATES objects of a list, or else of all time, and as many trending ones."""
@@ -137,14 +141,14 @@ class Objects:
     def _loaded_views(self) -> dict[str, int | None]:
         return {subject: loaded(row) for subject, row in self._rows.items()}
 
-    def _linked(self) -> dict[str, int | None]:
+    def _linked(self, *, has_best: bool) -> dict[str, int | None]:
         """Returns the stored views of a category's or an author's objects by subject.
 
         Of a model with too many objects they are the most viewed of the period, then of all time.
         """
         views_by_model = self._most_viewed_linked()
         self._large_models = [
-            model for model, views in views_by_model.items() if len(views) >= MOST
+            model for model, views in views_by_model.items() if has_best and len(views) >= MOST
         ]
         best_by_model = rows_by_model(self._best()) if self._large_models else {}
         for model in self._large_models:

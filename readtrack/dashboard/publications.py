@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Model
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import ngettext, pgettext
 
 from readtrack import buckets
 from readtrack.dashboard.scope import Scope
@@ -31,7 +31,9 @@ def notes_of(scope: Scope) -> Mapping[date, list[str]]:
     notes: defaultdict[date, list[str]] = defaultdict(list)
     if "object" in scope.chosen:
         if scope.published and scope.span.since <= scope.published < scope.span.until:
-            notes[timezone.localtime(scope.published).date()].append(_("Published"))
+            notes[timezone.localtime(scope.published).date()].append(
+                pgettext("a note on a chart", "Published")
+            )
         return notes
     if scope.is_all_time or len(scope.span.hours) > MOST_DAYS * 24:
         return notes

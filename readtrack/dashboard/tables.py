@@ -554,7 +554,7 @@ def views_by_age(data: DashboardData) -> Table:
 def _of_groups(group: Group, data: DashboardData) -> Table:
     """Returns the table of the categories or of the authors, without its name and title."""
     column_keys: list[str] = [group, "views", *_compared_keys_of_groups(data)]
-    if data.people.by_group:
+    if not data.asked.is_listed:
         column_keys.append("visitors")
     column_keys.append("reads")
     rows = []

@@ -186,8 +186,12 @@ def _whole_days(span: range) -> range:
     first_hour = buckets.first_hour_of(first_day)
     if first_hour < span.start:
         first_hour = buckets.first_hour_of(first_day + timedelta(days=1))
-    # The day of the hour after the range is the first one that is not whole.
-    end_hour = buckets.first_hour_of(buckets.local_day(span.stop))
+    # The day of the hour after the range is the first one that is not whole, unless that hour is in
+    # the future: then the day has no more than the range.
+    end_day = buckets.local_day(span.stop)
+    if span.stop > buckets.hour_index(buckets.now()):
+        end_day += buckets.DAY
+    end_hour = buckets.first_hour_of(end_day)
     if first_hour >= end_hour:
         return range(span.start, span.start)
     return range(first_hour, end_hour)

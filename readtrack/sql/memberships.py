@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Literal
 
-from django.db.models import ManyToManyField, Model
+from django.db.models import Model
 
 from readtrack import buckets
 from readtrack.published import time_published
@@ -71,56 +71,48 @@ def groups_of(model: type[Model]) -> list[Group]:
     return groups
 
 
-def of_subjects(subjects: Collection[str]) -> dict[str, Membership]:
-    """Returns the groups of each of the objects that exist.
+def of_subjects(
+    subjects: Collection[str], *, groups: Collection[Group] = GROUPS
+) -> dict[str, Membership]:
+    """Returns the groups of these kinds of each of the objects that exist.
 
-    Makes one query for each model, and one more for each of its many-to-many fields to categories.
-    Without arrays, it makes these queries for each portion of the objects.
+    Makes one query for each model that has such groups. Without arrays, it makes one for each
+    portion of the objects.
     """
     memberships: dict[str, Membership] = {}
     for model, subjects_by_pk in rows_by_model(subjects).items():
-        by_pk = _of_model(model, [*subjects_by_pk])
+        groups_of_model = [group for group in groups_of(model) if group in groups]
+        if not groups_of_model:
+            continue
+        by_pk = _of_model(model, [*subjects_by_pk], groups_of_model)
         for pk, membership in by_pk.items():
             if pk in subjects_by_pk:
                 memberships[subjects_by_pk[pk]] = membership
     return memberships
 
 
-def _of_model(model: type[Model], pks: Sequence[Any]) -> dict[Any, Membership]:
+def _of_model(
+    model: type[Model], pks: Sequence[Any], groups: Collection[Group]
+) -> dict[Any, Membership]:
     """Returns the groups of the rows of one model by primary key."""
-    single_links = [link for link in news_links(model) if not isinstance(link, ManyToManyField)]
-    author = author_field(model)
-    published = published_field(model)
-    # By the key of the category, because a foreign key may have the value of another field.
-    columns = [f"{link.name}__pk" for link in single_links]
-    if author:
-        columns.append(author.attname)
-    if published:
-        columns.append(published.attname)
+    links = news_links(model) if "section" in groups else []
+    # By the key of the category, because a foreign key may have the value of another field. A row
+    # comes once for each object that a many-to-many field leads to.
+    columns = [f"{link.name}__pk" for link in links]
+    author = author_field(model) if "author" in groups else None
+    published = published_field(model) if "age" in groups else None
+    columns += [field.attname for field in (author, published) if field]
     memberships: defaultdict[Any, Membership] = defaultdict(Membership)
     for rows in databases.with_keys(model, pks):
         for pk, *values in rows.values_list("pk", *columns):
-            membership = memberships[_hashable(pk)]
+            membership = memberships[bytes(pk) if isinstance(pk, memoryview) else pk]
             if published:
                 membership.published = _day(values.pop())
             if author:
                 membership.author = _name(values.pop())
-            for link, category_pk in zip(single_links, values, strict=True):
+            for link, category_pk in zip(links, values, strict=True):
                 _add_section(membership, link, category_pk)
-    _add_many(model, pks, memberships)
     return dict(memberships)
-
-
-def _add_many(model: type[Model], pks: Sequence[Any], memberships: dict[Any, Membership]) -> None:
-    """Adds the categories that many-to-many fields lead to."""
-    for link in news_links(model):
-        if not isinstance(link, ManyToManyField):
-            continue
-        for rows in databases.with_keys(model, pks):
-            for pk, category_pk in rows.values_list("pk", f"{link.name}__pk"):
-                membership = memberships.get(_hashable(pk))
-                if membership:
-                    _add_section(membership, link, category_pk)
 
 
 def _add_section(membership: Membership, link: Any, category_pk: Any) -> None:
@@ -130,10 +122,6 @@ def _add_section(membership: Membership, link: Any, category_pk: Any) -> None:
     name = _name(subject_of_row(link.related_model, category_pk))
     if name not in membership.sections:
         membership.sections.append(name)
-
-
-def _hashable(pk: Any) -> Any:
-    return bytes(pk) if isinstance(pk, memoryview) else pk
 
 
 def _name(value: Any) -> str:
