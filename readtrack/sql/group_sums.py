@@ -1,5 +1,5 @@
-"""What categories, authors and ages of a model's objects gained: their views and reads by the hour
-and by the day.
+"""What categories, authors and ages of a model's objects gained: their views and reads by the hour,
+by the day and by the month.
 
 Full flushes add these sums up from the history of the objects (`readtrack.flush.groups`). So they
 can be added up again at any time, and no view counts twice.
@@ -7,7 +7,7 @@ can be added up again at any time, and no view counts twice.
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import date
 from functools import partial
 from typing import Any, Literal
 
@@ -40,6 +40,11 @@ def _kind_of_days(kind: str) -> str:
     return f"{kind}:day"
 
 
+def _kind_of_months(kind: str) -> str:
+    """Returns the kind of the rows by the month, which have an hour of its first day."""
+    return f"{kind}:month"
+
+
 def visitors_of(label: str, group: str, name: str) -> str:
     """Returns the subject under which DayVisitors has the visitors of a group of a model.
 
@@ -50,6 +55,7 @@ def visitors_of(label: str, group: str, name: str) -> str:
 
 KINDS = [kind_of(group, number) for group in GROUPS for number in NUMBERS]
 KINDS_OF_DAYS = [_kind_of_days(kind) for kind in KINDS]
+KINDS_OF_MONTHS = [_kind_of_months(kind) for kind in KINDS]
 
 
 def newest_hour(label: str) -> int | None:
@@ -78,24 +84,41 @@ def _replace(label: str, sums: Mapping[HourName, int], *, hours: range, newest: 
         rows = databases.rows(BreakdownHistory).filter(subject=label)
         rows.filter(kind__in=KINDS, hour__gte=hours.start, hour__lt=hours.stop).delete()
         _insert(label, _with_others(sums))
-        first_day = buckets.local_day(hours.start)
-        last_day = buckets.local_day(hours.stop - 1)
-        for number_of_day in range((last_day - first_day).days + 1):
-            day = first_day + number_of_day * buckets.DAY
-            first_hour = buckets.first_hour_of(day)
-            end_hour = buckets.first_hour_of(day + buckets.DAY)
-            rows_of_day = rows.filter(hour__gte=first_hour, hour__lt=end_hour)
-            _add_day(label, rows_of_day, hour=first_hour)
+        days = buckets.local_days(
+            buckets.hour_start(hours.start), buckets.hour_start(hours.stop - 1)
+        )
+        for day in days:
+            hours_of_day = _hours_between(day, day + buckets.DAY)
+            _add_up(label, hours_of_day, of=KINDS, kinds=KINDS_OF_DAYS)
+        for month in sorted({day.replace(day=1) for day in days}):
+            hours_of_month = _hours_between(month, _next_month(month))
+            _add_up(label, hours_of_month, of=KINDS_OF_DAYS, kinds=KINDS_OF_MONTHS)
     return True
 
 
-def _add_day(label: str, rows_of_day: "QuerySet[BreakdownHistory]", *, hour: int) -> None:
-    """Stores the sums of a day's hours as those of the day, which begins with that hour."""
-    rows_of_day.filter(kind__in=KINDS_OF_DAYS).delete()
-    of_hours = rows_of_day.filter(kind__in=KINDS).order_by().values_list("kind", "field")
+def _hours_between(first: date, until: date) -> range:
+    """Returns the hours of the days of TIME_ZONE from the first one on; `until` is exclusive."""
+    return range(buckets.first_hour_of(first), buckets.first_hour_of(until))
+
+
+def _next_month(day: date) -> date:
+    """Returns the first day of the month after that of the day."""
+    return (day.replace(day=1) + 31 * buckets.DAY).replace(day=1)
+
+
+def _add_up(label: str, hours: range, *, of: Sequence[str], kinds: Sequence[str]) -> None:
+    """Stores the sums of the kinds `of` in a period as those of the longer `kinds`, at its first
+    hour.
+    """
+    rows = databases.rows(BreakdownHistory).filter(
+        subject=label, hour__gte=hours.start, hour__lt=hours.stop
+    )
+    rows.filter(kind__in=kinds).delete()
+    longer_kinds = dict(zip(of, kinds, strict=True))
+    parts = rows.filter(kind__in=of).order_by().values_list("kind", "field")
     sums: dict[HourName, int] = {}
-    for kind, name, count in of_hours.annotate(Sum("count")):
-        sums[_kind_of_days(kind), hour, name] = int(count)
+    for kind, name, count in parts.annotate(Sum("count")):
+        sums[longer_kinds[kind], hours.start, name] = int(count)
     _insert(label, _with_others(sums))
 
 
@@ -127,9 +150,12 @@ def forget(labels: Collection[str], *, since: int) -> None:
 
     The next full flush adds them up again. The caller has to lock the epoch.
     """
-    first_hour = buckets.first_hour_of(buckets.local_day(since))
-    rows = databases.rows(BreakdownHistory).filter(subject__in=labels, hour__gte=first_hour)
-    rows.filter(kind__in=[*KINDS, *KINDS_OF_DAYS]).delete()
+    day = buckets.local_day(since)
+    rows = databases.rows(BreakdownHistory).filter(subject__in=labels)
+    first_hour = buckets.first_hour_of(day)
+    rows.filter(kind__in=[*KINDS, *KINDS_OF_DAYS], hour__gte=first_hour).delete()
+    first_hour_of_month = buckets.first_hour_of(day.replace(day=1))
+    rows.filter(kind__in=KINDS_OF_MONTHS, hour__gte=first_hour_of_month).delete()
 
 
 def gains(
@@ -137,7 +163,7 @@ def gains(
 ) -> list[dict[str, dict[Name, int]]]:
     """Returns what the groups of these kinds gained in each range of hours, by label and name.
 
-    Makes one query. Whole days are read as such, so that a year takes few rows.
+    Makes one query. Whole days and months are read as such, so that a year takes few rows.
     """
     found: list[dict[str, dict[Name, int]]] = [defaultdict(Counter) for _ in spans]
     querysets = [*_querysets(labels, groups, spans)]
@@ -154,13 +180,17 @@ def gains(
 def _querysets(
     labels: Sequence[str], groups: Sequence[str], spans: Sequence[range]
 ) -> "Iterator[QuerySet[Any]]":
-    """Yields a queryset for each part of the ranges that is one range of whole days or of hours."""
+    """Yields a queryset for each part of the ranges that consists of months, of days or of hours."""
     kinds = [kind_of(group, number) for group in groups for number in NUMBERS]
-    kinds_of_days = [_kind_of_days(kind) for kind in kinds]
+    kinds_of_days = [*map(_kind_of_days, kinds)]
+    kinds_of_months = [*map(_kind_of_months, kinds)]
     for number_of_span, span in enumerate(spans):
         days = _whole_days(span)
+        months = _whole_months(days)
         parts = [
-            (kinds_of_days, days),
+            (kinds_of_months, months),
+            (kinds_of_days, range(days.start, months.start)),
+            (kinds_of_days, range(months.stop, days.stop)),
             (kinds, range(span.start, days.start)),
             (kinds, range(days.stop, span.stop)),
         ]
@@ -185,7 +215,7 @@ def _whole_days(span: range) -> range:
     first_day = buckets.local_day(span.start)
     first_hour = buckets.first_hour_of(first_day)
     if first_hour < span.start:
-        first_hour = buckets.first_hour_of(first_day + timedelta(days=1))
+        first_hour = buckets.first_hour_of(first_day + buckets.DAY)
     # The day of the hour after the range is the first one that is not whole, unless that hour is in
     # the future: then the day has no more than the range.
     end_day = buckets.local_day(span.stop)
@@ -195,3 +225,17 @@ def _whole_days(span: range) -> range:
     if first_hour >= end_hour:
         return range(span.start, span.start)
     return range(first_hour, end_hour)
+
+
+def _whole_months(days: range) -> range:
+    """Returns the hours of the whole months in a range of whole days, as `_whole_days` does it."""
+    if not days:
+        return range(days.start, days.start)
+    first_day = buckets.local_day(days.start)
+    first_month = first_day if first_day.day == 1 else _next_month(first_day)
+    end_month = buckets.local_day(days.stop).replace(day=1)
+    if days.stop > buckets.hour_index(buckets.now()):
+        end_month = _next_month(end_month)
+    if first_month >= end_month:
+        return range(days.start, days.start)
+    return _hours_between(first_month, end_month)
