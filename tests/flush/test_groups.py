@@ -151,6 +151,18 @@ def test_it_goes_on_from_the_last_hour_and_repeats_nothing() -> None:
         assert gains(whole) == [brute_force(so_far, articles, whole)]
 
 
+def test_the_last_hours_are_added_up_once_more() -> None:
+    category = factories.category()
+    subject = subject_of(Article.objects.create(category=category))
+    store_history({(subject, END - 1): 1, (subject, END): 5})
+    renew()
+    History.objects.all().delete()
+    store_history({(subject, END - 2): 4, (subject, END - 1): 1, (subject, END): 9})
+    renew()
+    [found] = gains(range(END + 1))
+    assert found["section", "views", subject_of(category)] == 14
+
+
 def test_a_view_stays_with_the_category_that_its_object_had() -> None:
     first, second = factories.category(), factories.category()
     article = Article.objects.create(category=first)
