@@ -60,6 +60,7 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
                 "refresh_trending",
                 "resend",
                 "erase",
+                "note",
             ),
         ],
     ),
@@ -67,7 +68,8 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
     "models": (
         models,
         [
-            "Tracked: unique_strategy, has_funnel, news_for, news_fields, news_author, published_field, is_news",
+            "Tracked: unique_strategy, has_funnel, news_for, news_fields, news_author,"
+            " published_field, publication_notes, is_news",
             "TrackedQuerySet: most_viewed",
             "FlushRun: took",
         ],

@@ -81,7 +81,7 @@ class Conf:
     ADDRESS_HEADER: str = "X-Forwarded-For"  # header in which your proxies name the visitor's address, such as "Forwarded" (RFC 7239)
 
     # Models that are not yours to change
-    MODELS: Mapping[str, Any] = {}  # "app.Model" -> {"counted": True, "news_for": ["field"], "news_author": "field", "published_field": "field", "is_news": "path of a function", "read_state": True or "positions" or another form, "boards": ["field"], "is_public": "path of a function"}, or some of these
+    MODELS: Mapping[str, Any] = {}  # "app.Model" -> {"counted": True, "news_for": ["field"], "news_author": "field", "published_field": "field", "publication_notes": 3, "is_news": "path of a function", "read_state": True or "positions" or another form, "boards": ["field"], "is_public": "path of a function"}, or some of these
 
     # Unread dots
     READ_STATE: Literal["bitmap", "sequence"] = "bitmap"  # sequence: 4 bytes a reader, which also tell "3 new"

@@ -4,9 +4,15 @@ Nothing here costs a query: what is not loaded is not known.
 """
 
 from datetime import date, datetime
+from typing import Any
 
-from django.db.models import Model
-from django.utils.timezone import template_localtime  # type: ignore[attr-defined]
+from django.conf import settings
+from django.db.models import DateTimeField, Model
+from django.utils.timezone import (  # type: ignore[attr-defined]
+    get_default_timezone,
+    make_naive,
+    template_localtime,
+)
 
 from readtrack import buckets
 from readtrack.subjects import published_field
@@ -33,6 +39,13 @@ def time_published(value: date | datetime | None) -> datetime | None:
     if isinstance(value, datetime):
         return buckets.now(value)
     return buckets.now(buckets.day_start(value))
+
+
+def value_of_time(field: Any, at: datetime) -> Any:
+    """Returns a time as a value of the `published_field`, for conditions."""
+    if not isinstance(field, DateTimeField):
+        return template_localtime(at).date()
+    return at if settings.USE_TZ else make_naive(at, get_default_timezone())
 
 
 def published_day(obj: Model) -> date | None:

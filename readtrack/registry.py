@@ -23,6 +23,8 @@ class ModelOptions:
     # Name of the field with the date or time when a row was published. None: as `news_for`, and if
     # no parent names one, a field with an obvious name.
     published_field: str | None = None
+    # Publications of a day that charts name, at most; 0 is none. None: as `news_for`.
+    publication_notes: int | None = None
     # Path of a function that takes a row, and returns True if it is news. None: as `news_for`.
     is_news: str | None = None
     # Its objects have read state although no `news_for` leads to them. True for the form of the
@@ -67,11 +69,17 @@ def _options(entry: Any) -> ModelOptions:
         news_for=news_for,
         news_author=_text(entry.get("news_author")),
         published_field=_text(entry.get("published_field")),
+        publication_notes=_number(entry.get("publication_notes")),
         is_news=_text(entry.get("is_news")),
         read_state=entry.get("read_state", False),
         boards=boards,
         is_public=_text(entry.get("is_public")),
     )
+
+
+def _number(value: Any) -> int | None:
+    """Returns the value if it is a whole number, else None."""
+    return value if type(value) is int else None
 
 
 def _text(value: Any) -> str | None:

@@ -471,6 +471,15 @@ def published_field(model: type[Model]) -> Any:
     return None
 
 
+def publication_notes(model: type[Model]) -> int:
+    """Returns how many publications of a day charts name, at most, by the `publication_notes` of the
+    model or of MODELS; 0 for none.
+    """
+    if issubclass(model, Tracked):
+        return model.publication_notes
+    return _option_of(model, "publication_notes") or 0
+
+
 def is_date(field: Any) -> bool:
     """Returns True for a field of dates, or of dates with times."""
     return isinstance(field, DateField)

@@ -45,6 +45,7 @@ class Post(Tracked):
     published_at = models.DateTimeField(default=timezone.now, db_index=True)
 
     news_author = "author"
+    publication_notes = 3
     objects = TrackedQuerySet.as_manager()
 
     class Meta:

@@ -10,6 +10,7 @@ from demo_project.blog.past import DAYS, Gain, Story
 from readtrack import buckets
 from readtrack.flush.day_visitors import roll_up
 from readtrack.models import DayVisitors
+from readtrack.sql import group_sums, memberships
 from readtrack.sql.day_visitors import block_start
 from readtrack.store import keys, scripts
 from readtrack.store.uniques import Union, union
@@ -31,7 +32,9 @@ def add_visitors(gained: Sequence[Gain], *, now: datetime) -> None:
     rng = Random(2030)
     groups = _groups()
     rows = _rows_of_stories(gained, groups, rng, now=now)
+    rows_of_groups = _rows_of_groups(rows)
     rows += _rows_of_all(gained, rows, groups, rng, now=now)
+    rows += rows_of_groups
     DayVisitors.objects.bulk_create([row for row in rows if row.visitors])
     for days_ago in range(DAYS, -1, -4):
         roll_up(at=now - timedelta(days=days_ago))
@@ -58,6 +61,23 @@ def _rows_of_stories(
         subject = subject_column(subject_of_row(Post, story.pk))
         rows.append(_row(subject, day, united, length=length))
     return rows
+
+
+def _rows_of_groups(rows_of_stories: Sequence[DayVisitors]) -> list[DayVisitors]:
+    """Returns the visitors of each section and author by block; a flush unites those of the days."""
+    blocks = [row for row in rows_of_stories if row.length == BLOCK]
+    members = memberships.of_subjects({row.subject for row in blocks})
+    sketches = defaultdict[tuple[str, date], list[bytes]](list)
+    for row in blocks:
+        member = members[row.subject]
+        for group in group_sums.WITH_VISITORS:
+            for name in member.names(group, hour=0):
+                subject = group_sums.visitors_of(label_of(Post), group, name)
+                sketches[subject, row.day].append(bytes(row.sketch))
+    return [
+        _row(subject, day, united, length=BLOCK)
+        for (subject, day), united in zip(sketches, _unions([*sketches.values()]), strict=True)
+    ]
 
 
 def _rows_of_all(

@@ -54,6 +54,7 @@ def check_options() -> list[checks.CheckMessage]:
             hint=(
                 f"{problem.guess}Give a dict with one or more of 'counted': True,"
                 " 'news_for': ['field'], 'news_author': 'field', 'published_field': 'field',"
+                " 'publication_notes': 3,"
                 " 'is_news': 'path.of.function', 'read_state': True or the name of a form, and with 'positions' 'boards':"
                 " ['field'] and 'is_public': 'path.of.function'."
             ),
@@ -85,6 +86,8 @@ def _problems(entry: Any) -> Iterator[_Problem]:
     for name in ("news_author", "published_field", "is_news", "is_public"):
         if not isinstance(entry.get(name, ""), str):
             yield _Problem(f"has '{name}': {entry[name]!r}")
+    if type(entry.get("publication_notes", 0)) is not int:
+        yield _Problem(f"has 'publication_notes': {entry['publication_notes']!r}")
     read_state = entry.get("read_state", False)
     if not isinstance(read_state, bool) and read_state not in FORMS:
         yield _Problem(f"has 'read_state': {read_state!r}", _did_you_mean(str(read_state), FORMS))

@@ -13,6 +13,7 @@ from readtrack.dashboard.scope import Scope
 from readtrack.models import FlushRun
 from readtrack.reports.funnels import Stage
 from readtrack.reports.usual_views import Usual
+from readtrack.sql.memberships import Group
 from readtrack.sql.usual import Band
 
 #: The hashes of counts, by kind (`views:country`, `funnel`, `reading`) and subject. Each counts by
@@ -37,6 +38,7 @@ class People(NamedTuple):
     is_cut: bool = False  # True if the scope has too many days of objects to unite
     by_point: Sequence[int | None] = ()  # empty if points are hours, or not known
     by_subject: Mapping[str, int | None] = {}  # of objects that a table shows, in the period
+    by_group: Mapping[tuple[str, str], int | None] = {}  # the same by kind and name of a group
 
 
 class GainedByPoint(NamedTuple):
@@ -55,6 +57,15 @@ class Entry(NamedTuple):
     before: Counts
     growth: int  # how many views more there were than in the period before
     gained: GainedByPoint
+
+
+class GroupRow(NamedTuple):
+    """The numbers of a category, an author or an age in the period and in the one before."""
+
+    name: str  # see `readtrack.sql.memberships`
+    now: Counts
+    before: Counts
+    visitors_of: Sequence[str]  # the subjects under which its visitors are stored, one for a model
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +135,5 @@ class DashboardData:
     chart: ChartData | None
     sections: Sequence[SectionReaders]  # fewest readers first
     accounts: int  # number of active accounts
+    groups: Mapping[Group, Sequence[GroupRow]]  # by kind: section, author, age; most views first
+    group_titles: Mapping[tuple[str, str], Any]  # categories and names of authors

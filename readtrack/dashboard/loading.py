@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from readtrack import buckets, subjects
 from readtrack.conf import conf
+from readtrack.dashboard import groups, publications
 from readtrack.dashboard.data import (
     ChartData,
     Counts,
@@ -45,6 +46,7 @@ from readtrack.sql import (
     row_counts,
     runs,
 )
+from readtrack.sql.memberships import Group
 from readtrack.sql.usual import Band
 from readtrack.store import counters, keys, read_state, scripts, skips, trending, uniques
 from readtrack.store.circuit import fail_open
@@ -58,7 +60,7 @@ ACCOUNTS_AGE = 300  # seconds for which the number of accounts is kept
 #: Tables of objects in another order than by views; the first table of a tab decides.
 ORDERS: Mapping[str, Order] = {"grew-most": "growth", "really-read": "reads", "funnel": "reads"}
 #: Tables that have a row for each object.
-OF_OBJECTS = {"most-viewed", "grew-most", "really-read"}
+OF_OBJECTS = {"most-viewed", "grew-most", "really-read", "still-read"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,13 @@ class Needs:
     def has_entries(self) -> bool:
         """Returns True if single objects are compared, or the chart adds up their points."""
         has_table_of_objects = not OF_OBJECTS.isdisjoint(self.tables)
-        return has_table_of_objects or (self.has_chart and self.scope.is_listed)
+        is_added_up = self.has_chart or bool(self.groups)
+        return has_table_of_objects or (is_added_up and self.scope.is_listed)
+
+    @property
+    def groups(self) -> list[Group]:
+        """Returns the kinds of groups that the tables show."""
+        return groups.groups_of_tables(self.tables)
 
     @property
     def has_gains(self) -> bool:
@@ -292,7 +300,7 @@ def load(
     needs = Needs(scope, tables)
     objects = Objects(scope, needs.order, obj)
     if scope.is_listed:
-        objects.choose()
+        objects.choose(has_best=not needs.groups)
     # The scope of all time has a span of today only, until its first day is looked up.
     scope_with_start = _with_first_day(scope, objects) if needs.has_points else scope
     bounds = Bounds.of(scope_with_start)
@@ -301,13 +309,24 @@ def load(
 
     answers = _first_answers(needs, objects)
     trending_now = _trending(needs, objects, answers=answers)
-    if needs.is_chosen_by_trend:
+    if "still-read" in needs.tables:
+        objects.choose_old()
+    elif needs.is_chosen_by_trend:
         objects.choose(subject for subject, _ in trending_now)
 
     steps = _steps(needs, objects, bounds=bounds)
     best = _best_as_saved(needs, objects, bounds=bounds, steps=steps, row_limit=row_limit)
     shown = _shown_with_visitors(needs, best, row_limit=row_limit)
-    question = PeopleQuestion.of(scope_with_start, objects, shown=shown, has_chart=needs.has_chart)
+    group_rows: groups.Rows = {}
+    if not scope.is_listed:
+        group_rows = groups.rows_of_models(scope, objects.labels, needs.groups)
+    question = PeopleQuestion.of(
+        scope_with_start,
+        objects,
+        shown=shown,
+        has_chart=needs.has_chart,
+        groups=groups.visitors_asked(group_rows),
+    )
     usual_question = UsualQuestion.of(
         scope,
         objects,
@@ -322,6 +341,8 @@ def load(
     gains = _gains(needs, objects, hashes=hashes)
     entries = _entries(needs, objects, bounds=bounds, steps=steps, counts=counts)
     usual = usual_question.compared(saved.usual, counts.views if counts else {})
+    if scope.is_listed:
+        group_rows = groups.rows_of_entries(scope, entries, needs.groups)
     chart = None
     if needs.has_chart:
         numbers = ScopeNumbers(
@@ -346,7 +367,9 @@ def load(
         objects=objects,
         row_limit=row_limit or None,
         is_compared=_is_compared(scope),
-        is_before_known=_is_before_known(scope, entries=entries, gains=gains),
+        is_before_known=_is_before_known(
+            scope, entries=entries, gains=gains, group_rows=group_rows
+        ),
         has_gains=needs.has_gains,
         starts=bounds.starts,
         gap_index=bounds.gap_index,
@@ -366,6 +389,8 @@ def load(
         chart=chart,
         sections=sections,
         accounts=accounts,
+        groups=group_rows,
+        group_titles=groups.titles(group_rows, row_limit=row_limit),
     )
 
 
@@ -741,7 +766,7 @@ def _saved(
 
     Nothing is read if there is neither a chart nor a table that needs it.
     """
-    if not (has_chart or question.shown or usual_question.rated):
+    if not has_chart and question.is_empty and not usual_question.rated:
         return runs.NOTHING_SAVED
     first_day, last_day = days_of(scope.span)
     return runs.flush_notes_days(
@@ -820,7 +845,7 @@ def _chart(
         total=total,
         is_summed=_is_summed(total, numbers, saved),
         known_until=_known_until(is_live=numbers.answers.is_live),
-        notes=_notes_by_day(saved.notes) if has_notes else {},
+        notes=_notes_by_day(saved.notes if has_notes else [], numbers.scope),
         last_flush=saved.run,
         summed_until=saved.full_until,
         usual=usual,
@@ -844,7 +869,9 @@ def _is_before_whole(numbers: ScopeNumbers, total_before: Counts | None) -> bool
     return _sum_before_history(numbers.columns.views, numbers) > 0
 
 
-def _is_before_known(scope: Scope, *, entries: Sequence[Entry], gains: PeriodHashes) -> bool:
+def _is_before_known(
+    scope: Scope, *, entries: Sequence[Entry], gains: PeriodHashes, group_rows: groups.Rows
+) -> bool:
     """Returns False if no table has a number of a period that lies further back.
 
     Then history does not go back that far, most likely. To look up where it begins would cost a
@@ -853,6 +880,8 @@ def _is_before_known(scope: Scope, *, entries: Sequence[Entry], gains: PeriodHas
     if scope.comparison == DEFAULT_COMPARISON:
         return True
     if any(entry.before.views for entry in entries):
+        return True
+    if any(row.before.views for rows in group_rows.values() for row in rows):
         return True
     gains_before = gains.before or {}
     return any(counts.total() for counts in gains_before.values())
@@ -949,12 +978,14 @@ def _known_until(*, is_live: bool) -> datetime:
     return last_good.began
 
 
-def _notes_by_day(notes: Sequence[tuple[date, str]]) -> dict[date, str]:
-    """Returns one text for each day with notes."""
+def _notes_by_day(notes: Sequence[tuple[date, str]], scope: Scope) -> dict[date, str]:
+    """Returns one text for each day with notes or publications, in the order of the days."""
     texts: dict[date, list[str]] = {}
     for day, text in notes:
         texts.setdefault(day, []).append(text)
-    return {day: "; ".join(texts[day]) for day in texts}
+    for day, publications_of_day in publications.notes_of(scope).items():
+        texts.setdefault(day, []).extend(publications_of_day)
+    return {day: "; ".join(texts[day]) for day in sorted(texts)}
 
 
 def _sections(needs: Needs, *, is_whole: bool) -> list[SectionReaders]:

@@ -14,14 +14,23 @@ from readtrack import buckets
 from readtrack.dashboard.details import linked_fields
 from readtrack.dashboard.scope import Scope
 from readtrack.models import Tracked
+from readtrack.published import value_of_time
 from readtrack.reports.page_state import loaded
 from readtrack.sql import history, model_sums, period_gains, popular, row_counts
 from readtrack.store import keys
-from readtrack.subjects import author_field, label_of, news_links, rows_by_model, subject_of
+from readtrack.subjects import (
+    author_field,
+    label_of,
+    news_links,
+    published_field,
+    rows_by_model,
+    subject_of,
+)
 
 Order = Literal["views", "reads", "growth"]
 
 CANDIDATES = 40  # objects of whole models whose numbers are computed, to find the best of them
+STILL_READ_DAYS = 90  # before a period; what was published earlier is old
 MOST = 1_000  # objects of a category or of an author whose numbers are added up
 
 
@@ -61,14 +70,18 @@ class Objects:
         if obj:
             self._rows[subject_of(obj)] = obj
 
-    def choose(self, trending: Iterable[str] = ()) -> None:
-        """Chooses the objects that filters name, or the best and the trending ones of models."""
+    def choose(self, trending: Iterable[str] = (), *, has_best: bool = True) -> None:
+        """Chooses the objects that filters name, or the best and the trending ones of models.
+
+        Without `has_best`, of too many objects that filters name they are the most viewed ones of
+        all time, which saves a query.
+        """
         if not self.scope.is_listed:
             self._choose_best(trending)
         elif "object" in self.scope.chosen:
             self._choose_one()
         else:
-            self.stored = self._linked()
+            self.stored = self._linked(has_best=has_best)
 
     def _choose_best(self, trending: Iterable[str]) -> None:
         """Chooses CANDIDATES objects of a list, or else of all time, and as many trending ones."""
@@ -81,6 +94,43 @@ class Objects:
         self.load([*best, *islice(trending, CANDIDATES)])
         self.stored = self._loaded_views()
 
+    def choose_old(self) -> None:
+        """Chooses the best objects that were published STILL_READ_DAYS before the period.
+
+        They are CANDIDATES of those in a list, or else of all time; or those of the objects that
+        filters name.
+        """
+        best = [*self.stored] if self.scope.is_listed else self._best()
+        if best:
+            old = self._old_among(best)
+            best = [subject for subject in best if subject in old]
+            if self.scope.is_listed:
+                self.stored = {subject: self.stored[subject] for subject in best}
+                return
+            self.load(best[:CANDIDATES])
+        else:
+            for model in self.scope.models:
+                viewed = row_counts.most_viewed(self._with_links(self._old_rows(model)), CANDIDATES)
+                self._rows.update((subject_of(row), row) for row, _ in viewed)
+        self.stored = self._loaded_views()
+
+    def _old_among(self, subjects: Iterable[str]) -> set[str]:
+        """Returns those of the subjects that are old. Makes one query for each model."""
+        old: set[str] = set()
+        for model, subjects_by_pk in rows_by_model(subjects).items():
+            pks = self._old_rows(model).filter(pk__in=subjects_by_pk).values_list("pk", flat=True)
+            old.update(subjects_by_pk[pk] for pk in pks)
+        return old
+
+    def _old_rows(self, model: type[Model]) -> "QuerySet[Any]":
+        """Returns the rows of the scope that were published STILL_READ_DAYS before the period."""
+        rows = self.scope.rows(model)
+        field = published_field(model)
+        if field is None:
+            return rows.none()
+        before = self.scope.span.since - STILL_READ_DAYS * buckets.DAY
+        return rows.filter(**{f"{field.name}__lt": value_of_time(field, before)})
+
     def _choose_one(self) -> None:
         """Chooses the one object that the filter names; none if its row is deleted."""
         if not self._rows:
@@ -91,14 +141,14 @@ class Objects:
     def _loaded_views(self) -> dict[str, int | None]:
         return {subject: loaded(row) for subject, row in self._rows.items()}
 
-    def _linked(self) -> dict[str, int | None]:
+    def _linked(self, *, has_best: bool) -> dict[str, int | None]:
         """Returns the stored views of a category's or an author's objects by subject.
 
         Of a model with too many objects they are the most viewed of the period, then of all time.
         """
         views_by_model = self._most_viewed_linked()
         self._large_models = [
-            model for model, views in views_by_model.items() if len(views) >= MOST
+            model for model, views in views_by_model.items() if has_best and len(views) >= MOST
         ]
         best_by_model = rows_by_model(self._best()) if self._large_models else {}
         for model in self._large_models:

@@ -23,7 +23,7 @@ from django.utils.translation import (
 
 from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.dashboard import charts, tables
+from readtrack.dashboard import charts, groups, tables
 from readtrack.dashboard.data import ChartData, DashboardData
 from readtrack.dashboard.details import details_of
 from readtrack.dashboard.loading import load
@@ -48,6 +48,7 @@ from readtrack.subjects import (
     enters_funnel,
     label_of,
     parse_subject,
+    published_field,
     read_state_models,
 )
 from readtrack.texts import address_of, name_of
@@ -114,7 +115,9 @@ TABS: Mapping[str, Any] = {
     "growth": gettext_lazy("Grew most"),
     "sources": gettext_lazy("Where from"),
     "reading": gettext_lazy("Reading"),
-    "sections": gettext_lazy("Categories"),
+    "groups": gettext_lazy("Categories and authors"),
+    "age": gettext_lazy("Age"),
+    "sections": pgettext_lazy("what readers have not read", "Unread"),
     "refused": gettext_lazy("Not counted"),
 }
 #: The numbers that the chart can show, by their names in the address. They are fields of Counts,
@@ -163,6 +166,14 @@ DEFINITIONS: Sequence[tuple[Any, Any]] = (
             "eight weeks."
         ),
     ),
+    (
+        gettext_lazy("Views by category and by author"),
+        gettext_lazy(
+            "A view counts for the category and the author that the object had when it was viewed, "
+            "whatever has become of it since. Full flushes add these numbers up, mostly once an "
+            "hour."
+        ),
+    ),
     (gettext_lazy("People now"), gettext_lazy("The different visitors of the last five minutes.")),
 )
 
@@ -183,11 +194,25 @@ def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
         "growth": ["grew-most"] if scope.before else [],
         "sources": dimensions,
         "reading": reading,
+        **_tables_of_groups(scope),
     }
     if not scope.fixed:  # a page with fixed filters may be for users who may not see the whole site
         by_tab["sections"] = ["sections"] if read_state_models() else []
         by_tab["refused"] = ["not-counted", "robots"]
     return {tab: names for tab, names in by_tab.items() if names}
+
+
+def _tables_of_groups(scope: Scope) -> dict[str, Sequence[str]]:
+    """Returns the names of the tables of categories, authors and ages, by tab."""
+    if not conf.HISTORY:
+        return {}
+    kinds = groups.groups_of(scope)
+    names = [name for name, group in groups.TABLES.items() if group in kinds]
+    of_ages = [name for name in names if groups.TABLES[name] == "age"]
+    has_publications = any(published_field(model) for model in scope.models)
+    if has_publications and not scope.is_all_time:
+        of_ages.append("still-read")
+    return {"groups": [name for name in names if groups.TABLES[name] != "age"], "age": of_ages}
 
 
 def page_context(

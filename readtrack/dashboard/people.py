@@ -71,10 +71,18 @@ class PeopleQuestion:
     compared: Compared | None  # None if the visitors are not compared
     points: Sequence[Days]  # the days of each point of the chart; empty if points are hours
     tag: str  # of the partition that unites sketches of several partitions
+    # Groups whose visitors a table shows: their subjects by kind and name.
+    groups: Mapping[tuple[str, str], Sequence[str]]
 
     @classmethod
     def of(
-        cls, scope: Scope, objects: Objects, *, shown: Sequence[str], has_chart: bool
+        cls,
+        scope: Scope,
+        objects: Objects,
+        *,
+        shown: Sequence[str],
+        has_chart: bool,
+        groups: Mapping[tuple[str, str], Sequence[str]] = {},
     ) -> "PeopleQuestion":
         """Returns the question for a scope whose first day is known."""
         total: Sequence[str] = []
@@ -90,6 +98,11 @@ class PeopleQuestion:
             compared=Compared.of(scope, days),
             points=_days_of_points(scope),
             tag=keys.tags()[0],
+            groups={
+                name: subjects
+                for name, subjects in groups.items()
+                if all(counts_days(label_in(subject)) for subject in subjects)
+            },
         )
 
     @property
@@ -114,7 +127,20 @@ class PeopleQuestion:
         if self.shown:
             columns = [*map(subject_column, self.shown)]
             asked.append(AskedDays(columns, *self.days, limit=LIMIT))
+        if self.groups:
+            asked.append(AskedDays(self._columns_of_groups, *self.days, limit=LIMIT))
         return asked
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no table shows the visitors of its rows."""
+        return not (self.shown or self.groups)
+
+    @property
+    def _columns_of_groups(self) -> list[str]:
+        """The subjects of all groups, as columns have them."""
+        subjects = [subject for names in self.groups.values() for subject in names]
+        return [*map(subject_column, subjects)]
 
     @property
     def _has_numbers_of_points(self) -> bool:
@@ -128,9 +154,10 @@ class PeopleQuestion:
         """
         by_name = _by_name(rows)
         shown = {subject: self._union([subject], by_name, self.days) for subject in self.shown}
+        groups = self._calls_of_groups(by_name)
         is_cut = self._has_too_many(by_name, self.days)
         if is_cut or not self.total:
-            return PeopleCalls(None, None, None, [], shown, is_cut=is_cut)
+            return PeopleCalls(None, None, None, [], shown, groups, is_cut=is_cut)
         total = self._union(self.total, by_name, self.days)
         before = None
         if self.compared and not self._has_too_many(by_name, self.compared.before):
@@ -142,7 +169,18 @@ class PeopleQuestion:
             before=before,
             points=[self._point(single_days, days) for days in self.points],
             shown=shown,
+            groups=groups,
         )
+
+    def _calls_of_groups(self, by_name: Sketches) -> dict[tuple[str, str], scripts.Call[Any]]:
+        """Returns the calls that count the visitors of groups; none if there are too many rows."""
+        rows = [row for column in self._columns_of_groups for row in by_name.get(column, ())]
+        if len(rows) > MOST_DAYS:
+            return {}
+        return {
+            name: self._union(subjects, by_name, self.days, is_live=False)
+            for name, subjects in self.groups.items()
+        }
 
     def _has_too_many(self, stored: Sketches, days: Days) -> bool:
         """Returns True if the whole scope has too many rows on these days, so that SQL was not
@@ -178,8 +216,13 @@ class PeopleQuestion:
         """True if the scope is a single object, whose visitors are live."""
         return len(self.total) == 1 and ":" in self.total[0]
 
-    def _union(self, names: Sequence[str], stored: Sketches, days: Days) -> scripts.Call[Any]:
-        """Returns the call that counts the visitors of these names on these days together."""
+    def _union(
+        self, names: Sequence[str], stored: Sketches, days: Days, *, is_live: bool = True
+    ) -> scripts.Call[Any]:
+        """Returns the call that counts the visitors of these names on these days together.
+
+        With `is_live` the name of an object has Redis's visitors of the last days, too.
+        """
         sketches: dict[tuple[str, date, int], bytes] = {}  # each row once
         for name in names:
             for row in stored.get(subject_column(name), ()):
@@ -189,7 +232,7 @@ class PeopleQuestion:
         tag = self.tag
         live: list[str] = []
         is_object = len(names) == 1 and ":" in names[0]
-        if is_object:  # of models and of several objects it is as of the last flush
+        if is_object and is_live:  # of models and of several objects it is as of the last flush
             tag = keys.tag(names[0])
             live = days.keys_of(names[0])
         return replace(uniques.union([*sketches.values()], tag=tag, live=live), absent=None)
@@ -220,6 +263,7 @@ class PeopleCalls:
     before: scripts.Call[Union | None] | None
     points: Sequence[scripts.Call[Union | None] | int]  # a number where no call is needed
     shown: Mapping[str, scripts.Call[Union | None]]
+    groups: Mapping[tuple[str, str], scripts.Call[Union | None]]
     is_cut: bool = False
 
     @property
@@ -229,7 +273,7 @@ class PeopleCalls:
         if self.compared is not None and self.compared is not self.total:
             totals.append(self.compared)
         points = [point for point in self.points if not isinstance(point, int)]
-        return [*totals, *points, *self.shown.values()]
+        return [*totals, *points, *self.shown.values(), *self.groups.values()]
 
     @property
     def people(self) -> People:
@@ -243,6 +287,7 @@ class PeopleCalls:
                 point if isinstance(point, int) else _visitors(point) for point in self.points
             ],
             by_subject={subject: _visitors(call) for subject, call in self.shown.items()},
+            by_group={name: _visitors(call) for name, call in self.groups.items()},
         )
 
 

@@ -16,8 +16,9 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.dashboard.data import DashboardData, Entry, Hashes
-from readtrack.dashboard.objects import MOST
+from readtrack.dashboard import groups
+from readtrack.dashboard.data import DashboardData, Entry, GroupRow, Hashes
+from readtrack.dashboard.objects import MOST, STILL_READ_DAYS
 from readtrack.dashboard.scope import COMPARISONS, Scope
 from readtrack.hits import sources
 from readtrack.hits.hit import Reason
@@ -25,6 +26,8 @@ from readtrack.hits.reading import ENGAGED
 from readtrack.numerals import exact, multiple
 from readtrack.reports.reads import median
 from readtrack.sql import popular
+from readtrack.sql.memberships import NONE, OLDER, Group
+from readtrack.sql.memberships import OTHER as OTHER_GROUPS
 from readtrack.sql.usual import Band
 from readtrack.store.skips import NAMED, OTHER
 from readtrack.texts import title_of
@@ -54,6 +57,23 @@ REASONS: Mapping[Reason, Any] = {
 }
 OF_THE_SITE = gettext_lazy("Of the whole site, whatever the filters.")
 
+#: The names of groups by age, for people; see `readtrack.sql.memberships`.
+AGES: Mapping[str, Any] = {
+    "1": gettext_lazy("Published on the same day"),
+    "7": gettext_lazy("2 to 7 days"),
+    "30": gettext_lazy("8 to 30 days"),
+    "90": gettext_lazy("31 to 90 days"),
+    OLDER: gettext_lazy("Older than 90 days"),
+    NONE: gettext_lazy("Not known when published"),
+}
+#: The titles of the groups of all objects that lack a category or an author.
+WITHOUT: Mapping[str, Any] = {
+    "section": gettext_lazy("Without a category"),
+    "author": gettext_lazy("Without an author"),
+}
+#: The filters of the address that choose a group.
+FILTERS_OF_GROUPS: Mapping[str, str] = {"section": "category", "author": "author"}
+
 
 class Column(NamedTuple):
     """A column: its name in exports, its heading, and the kind of its values."""
@@ -69,6 +89,8 @@ COLUMNS: Mapping[str, Column] = {
     "title": Column("title", gettext_lazy("Title"), "text"),
     "stage": Column("stage", gettext_lazy("Stage"), "text"),
     "section": Column("section", gettext_lazy("Category"), "text"),
+    "author": Column("author", gettext_lazy("Author"), "text"),
+    "age": Column("age", gettext_lazy("Age"), "text"),
     "reason": Column("reason", gettext_lazy("Reason"), "text"),
     "robot": Column("robot", gettext_lazy("Robot"), "text"),
     "views": Column("views", gettext_lazy("Views")),
@@ -538,6 +560,126 @@ def sections(data: DashboardData) -> Table:
     return Table("sections", _("Categories"), caption, columns, rows, empty, row_limit=50)
 
 
+def views_by_section(data: DashboardData) -> Table:
+    """Returns the categories with the numbers of their objects in the period."""
+    table = _of_groups("section", data)
+    caption = f"{table.caption} {_('An object in two categories counts for both.')}"
+    return table._replace(
+        name="views-by-section", title=_("Views by category"), caption=caption.strip()
+    )
+
+
+def views_by_author(data: DashboardData) -> Table:
+    """Returns the authors with the numbers of their objects in the period."""
+    return _of_groups("author", data)._replace(name="views-by-author", title=_("Views by author"))
+
+
+def views_by_age(data: DashboardData) -> Table:
+    """Returns the ages of objects with their numbers in the period, the youngest first."""
+    rows_by_name = {row.name: row for row in data.groups["age"]}
+    total = sum(row.now.views for row in data.groups["age"])
+    column_keys = ["age", "views", *_compared_keys_of_groups(data), "share", "reads"]
+    rows = []
+    for name, label in AGES.items():
+        row = rows_by_name.get(name)
+        if row is None:
+            continue
+        numbers = {
+            "age": label,
+            "share": _percent(row.now.views, total),
+            **_numbers_of_group(row, data),
+        }
+        rows.append(Row([numbers[key] for key in column_keys]))
+    return Table(
+        name="views-by-age",
+        title=_("Views by age"),
+        caption=_(
+            "By the age that objects had when they were viewed. Views of the last hour may be"
+            " missing."
+        ),
+        columns=_columns(*column_keys),
+        rows=rows,
+        empty=_("No views in this period."),
+    )
+
+
+def _of_groups(group: Group, data: DashboardData) -> Table:
+    """Returns the table of the categories or of the authors, without its name and title."""
+    column_keys: list[str] = [group, "views", *_compared_keys_of_groups(data)]
+    if not data.asked.is_listed:
+        column_keys.append("visitors")
+    column_keys.append("reads")
+    rows = []
+    for row in data.groups[group]:
+        numbers = {
+            group: _title_of_group(group, row.name, data),
+            "visitors": data.people.by_group.get((group, row.name)),
+            **_numbers_of_group(row, data),
+        }
+        is_known = (group, row.name) in data.group_titles
+        filters = {FILTERS_OF_GROUPS[group]: row.name} if is_known else {}
+        rows.append(Row([numbers[key] for key in column_keys], filters))
+    caption = _(
+        "A view counts for what its object had then, such as its category. Views of the last hour"
+        " may be missing."
+    )
+    if data.asked.is_listed:
+        caption = ""
+        if data.objects.is_cut:
+            caption = _("Among the objects with the most views of all time.")
+    return Table(
+        name=group,
+        title="",
+        caption=caption,
+        columns=_columns(*column_keys),
+        rows=rows,
+        empty=_("No views in this period."),
+        row_limit=groups.SHOWN,
+    )
+
+
+def _compared_keys_of_groups(data: DashboardData) -> Sequence[str]:
+    """Returns the keys of the columns that compare groups with the period before.
+
+    In a period of a day up to now, the time since the last full flush is too much to be missing.
+    """
+    is_unfinished_day = data.asked.is_present and data.asked.is_of_a_day
+    is_late = is_unfinished_day and not data.asked.is_listed
+    return COMPARED if data.is_compared and not is_late else ()
+
+
+def _numbers_of_group(row: GroupRow, data: DashboardData) -> dict[str, int | None]:
+    """Returns the numbers of a group by the keys of their columns."""
+    before, change_since = _compared(data, row.now.views, row.before.views)
+    return {**row.now._asdict(), "before": before, "change": change_since}
+
+
+def _title_of_group(group: Group, name: str, data: DashboardData) -> Any:
+    """Returns the row of a category, or the name of an author or of a group without either."""
+    special_titles = {NONE: WITHOUT[group], OTHER_GROUPS: _("all others")}
+    if name in special_titles:
+        return str(special_titles[name])
+    return data.group_titles.get((group, name), name)
+
+
+def still_read(data: DashboardData) -> Table:
+    """Returns the objects with the most views in the period that were published long before it."""
+    viewed = [entry for entry in data.entries if entry.now.views]
+    objects = _of_objects(data, viewed, "views", *COMPARED, "reads", "trend")
+    caption = _("Published more than %(days)s days before the period.") % {
+        "days": exact(STILL_READ_DAYS)
+    }
+    return Table(
+        name="still-read",
+        title=_("Still read"),
+        caption=f"{caption} {objects.caption}".rstrip(),
+        columns=objects.columns,
+        rows=objects.rows,
+        empty=_("Nothing so old was viewed in this period."),
+        row_limit=2 * ROWS_ON_PAGE,
+    )
+
+
 def trending(data: DashboardData) -> Table:
     """Returns the objects with the most views in the last hour."""
     rows = []
@@ -692,6 +834,10 @@ TABLES: Mapping[str, Callable[[DashboardData], Table]] = {
     "really-read": really_read,
     "funnel": funnel,
     "sections": sections,
+    "views-by-section": views_by_section,
+    "views-by-author": views_by_author,
+    "views-by-age": views_by_age,
+    "still-read": still_read,
     "not-counted": not_counted,
     "robots": robots,
 }

@@ -10,6 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 
+from django.db.models import Q
+
 from readtrack import buckets
 from readtrack.sql import day_visitors
 from readtrack.sql.day_visitors import LENGTHS, AskedDays, Day, StoredDay
@@ -46,9 +48,15 @@ def store(subjects: Iterable[str], *, days: Sequence[date]) -> None:
     """Stores the visitors that the subjects and their models had on these days."""
     counted = [subject for subject in subjects if counts_days(label_in(subject))]
     for portion in scripts.sliced(counted):
-        live = _live(portion, days=days)
-        while live:
-            live = _unite(live, tag=keys.tag(portion[0]))
+        store_unions(_live(portion, days=days), tag=keys.tag(portion[0]))
+
+
+def store_unions(sketches: Sketches, *, tag: str) -> None:
+    """Stores the visitors of these sketches beside those that SQL has. The tag's partition unites
+    them.
+    """
+    while sketches:
+        sketches = _unite(sketches, tag=tag)
 
 
 def _live(subjects: Sequence[str], *, days: Sequence[date]) -> Sketches:
@@ -119,8 +127,10 @@ def roll_up(*, at: datetime) -> None:
 def _make_blocks(start: date, *, length: int) -> None:
     """Makes the blocks that begin on that day."""
     parts = day_visitors.parts_of(start, length=length)
-    heavy_parts = parts.filter(visitors__gte=MANY).order_by()
-    subjects = list(heavy_parts.values_list("subject", flat=True).distinct())
+    # Pages show the visitors of many categories and authors together.
+    of_groups = Q(subject__contains=":{")
+    parts_to_unite = parts.filter(Q(visitors__gte=MANY) | of_groups).order_by()
+    subjects = list(parts_to_unite.values_list("subject", flat=True).distinct())
     for portion in scripts.sliced(subjects, BLOCKS_AT_ONCE):
         sketches: defaultdict[str, list[bytes]] = defaultdict(list)
         read = 0

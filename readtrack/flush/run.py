@@ -18,7 +18,7 @@ from django.utils import timezone as django_timezone
 
 from readtrack import buckets
 from readtrack.conf import conf, logger
-from readtrack.flush import breakdowns, day_visitors, read_state, readers, resets
+from readtrack.flush import breakdowns, day_visitors, groups, read_state, readers, resets
 from readtrack.flush.hours import hour_at, write_hours
 from readtrack.flush.settling import settle
 from readtrack.flush.totals import write_chunk
@@ -424,8 +424,8 @@ def _note_end(run: FlushRun, epoch: epochs.SqlEpoch) -> None:
 
 
 def _renew_lists(at: datetime, faults: Faults) -> None:
-    """Stores the numbers of readers, and renews the lists of the most viewed, the sums of models
-    and what is usual.
+    """Stores the numbers of readers, and renews the lists of the most viewed, the sums of models,
+    categories and authors, and what is usual.
     """
     if not conf.HISTORY:
         return
@@ -434,6 +434,7 @@ def _renew_lists(at: datetime, faults: Faults) -> None:
         readers.store(at=at, faults=faults)
     popular.renew(at=at, faults=faults)
     databases.retried(databases.of(History), partial(model_sums.renew_sums, at=at))
+    groups.renew(at=at, faults=faults)
     usual_renewal.renew(at=at, faults=faults)
 
 

@@ -187,6 +187,7 @@ class Migration(migrations.Migration):
                 'verbose_name': 'note',
                 'verbose_name_plural': 'notes on the charts',
                 'ordering': ('day', 'pk'),
+                'constraints': [models.UniqueConstraint(fields=('day', 'text'), name='readtrack_note_once_a_day')],
             },
         ),
         migrations.CreateModel(

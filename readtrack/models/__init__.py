@@ -242,6 +242,7 @@ class BreakdownHistory(SubjectRow):
     """By how much one field of the hashes of all objects of a model rose in an hour: a value of a
     dimension, or a stage of the funnel.
 
+    Rows of other kinds have what a category, an author or an age gained, see `sql/group_sums.py`.
     `subject` is the label of the model. Unlike the rows of History, the rows of a range of hours
     are added up.
     """
@@ -356,6 +357,10 @@ class Note(models.Model):
         verbose_name = _("note")
         verbose_name_plural = _("notes on the charts")
         ordering = ("day", "pk")
+        # The same note twice on a day is one note.
+        constraints = [
+            models.UniqueConstraint(fields=["day", "text"], name="readtrack_note_once_a_day")
+        ]
 
     def __str__(self) -> str:
         return self.text

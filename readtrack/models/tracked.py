@@ -158,6 +158,9 @@ class Tracked(models.Model):
     news_author: ClassVar[str] = ""
     #: Date or time when an object was published; "" is a field with an obvious name, if there is one.
     published_field: ClassVar[str] = ""
+    #: Publications of a day that charts of the site and of categories name, at most. More of them are
+    #: one note, such as "12 published". 0 is none.
+    publication_notes: ClassVar[int] = 0
 
     #: How unique visitors are counted: "hll", "set", "daily", "bitmap" or "none"; "" is the site's
     #: setting.

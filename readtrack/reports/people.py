@@ -40,7 +40,8 @@ class Days(NamedTuple):
     @property
     def hours(self) -> range:
         """Returns the hours (since 1970) that begin in the period."""
-        return range(_first_hour(self.first), _first_hour(self.last + buckets.DAY))
+        first_hour = buckets.first_hour_of(self.first)
+        return range(first_hour, buckets.first_hour_of(self.last + buckets.DAY))
 
     @property
     def has_today(self) -> bool:
@@ -57,12 +58,6 @@ class Days(NamedTuple):
     def keys_of(self, subject: str) -> list[str]:
         """Returns the keys of Redis's sketches of the subject in the period."""
         return [keys.day_visitors(buckets.day_bucket(day), subject) for day in self.in_redis]
-
-
-def _first_hour(day: date) -> int:
-    """Returns the first hour (since 1970) that begins on the day."""
-    midnight = datetime.combine(day, time(), get_default_timezone())
-    return buckets.hour_index(midnight + buckets.HOUR - MOMENT)
 
 
 def days_of(*, days: int | None, since: date | None, until: date | None) -> Days:

@@ -1,4 +1,7 @@
-"""What the hashes of a model gained by the hour, by value of a dimension or stage of a funnel."""
+"""What the hashes of a model gained by the hour, by value of a dimension or stage of a funnel.
+
+The same table has what categories, authors and ages gained; see `group_sums`.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -7,9 +10,12 @@ from django.db.models import Q, QuerySet, Sum
 
 from readtrack.models import BreakdownHistory
 from readtrack.sql import databases
+from readtrack.sql.memberships import GROUPS
 
 VALUES = 100  # fields that one hour keeps of a model and a kind of hash, beside "other"
+MOST_GROUPS = 1_000  # the same of categories, authors and ages
 OTHER = "other"  # the field for all further values
+
 
 Gain = tuple[str, str, str]  # the label of a model, the kind of a hash, and a field of the hash
 Gains = defaultdict[tuple[str, str], Counter[str]]  # counts by kind and label, then by field
@@ -51,12 +57,17 @@ def _stored_gains(rows: "QuerySet[BreakdownHistory]") -> Counter[Gain]:
 
 
 def _excess_fields(counts: Counter[Gain], label: str, hash_kind: str) -> list[str]:
-    """Returns the fields of the model and kind beyond the VALUES most frequent ones."""
+    """Returns the fields of the model and kind beyond the VALUES most frequent ones.
+
+    Of categories, authors and ages (see `group_sums`) those beyond MOST_GROUPS.
+    """
     fields = []  # the most frequent one first
     for (label_of_gain, kind_of_gain, field), _count in counts.most_common():
         if (label_of_gain, kind_of_gain) == (label, hash_kind) and field != OTHER:
             fields.append(field)
-    return fields[VALUES:]
+    # The kinds of `group_sums` begin with the kind of their groups.
+    is_group = hash_kind.partition(":")[0] in GROUPS
+    return fields[MOST_GROUPS if is_group else VALUES :]
 
 
 def gains(labels: Sequence[str], kinds: Sequence[str], spans: Sequence[range]) -> list[Gains]:

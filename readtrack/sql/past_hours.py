@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from readtrack.models import History
-from readtrack.sql import databases, vendors
+from readtrack.sql import databases, group_sums, vendors
 from readtrack.sql.epochs import lock_epoch
 from readtrack.sql.history import FOREVER
 from readtrack.store import keys
@@ -76,6 +76,8 @@ def _write(gains: list[Gain]) -> None:
     # Other writers of history have to wait, because a row that they insert meanwhile would not be
     # raised.
     lock_epoch()
+    first_hour = min(gain.since for gain in gains)
+    group_sums.forget({label_in(gain.subject) for gain in gains}, since=first_hour)
     connection = databases.of(History)
     insert_hours = databases.statement(History, "insert_hours")
     raise_hours = databases.statement(History, "raise_hours")

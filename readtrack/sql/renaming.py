@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from django.db.models import F, Model, Q, QuerySet, Value
-from django.db.models.functions import Concat, Length, Substr
+from django.db.models.functions import Concat, Length, Replace, Substr
 from django.db.models.lookups import LessThanOrEqual
 
 from readtrack.models import (
@@ -23,8 +23,9 @@ from readtrack.models import (
     Reset,
     SubjectCount,
 )
-from readtrack.sql import databases, vendors
+from readtrack.sql import databases, group_sums, vendors
 from readtrack.sql.history import STAGES, names_of, of_stage
+from readtrack.sql.memberships import LONGEST_NAME
 from readtrack.subjects import subject_column, subject_in
 
 
@@ -70,6 +71,7 @@ def rename_model(before: str, after: str, *, pks: Iterable[Any]) -> None:
     """
     if before == after:
         return
+    _rename_sections(f"{before}:", f"{after}:", is_of_objects=True)
     # A longer subject ends in a hash, which differs from that of the new subject.
     longest = SUBJECT_LENGTH - 1 - max(0, len(after) - len(before))
     for name_of in NAMES:
@@ -109,6 +111,8 @@ def _rows_about_objects(model: type[Model], label: str) -> "QuerySet[Any]":
 
 def rename_subject(before: str, after: str) -> None:
     """Gives all rows about an object its new name."""
+    if before != after:
+        _rename_sections(before, after)
     for name_of in NAMES:
         old = subject_column(name_of(before))
         new = subject_column(name_of(after))
@@ -121,6 +125,31 @@ def rename_subject(before: str, after: str) -> None:
                 _rename_in_place(model, rows, subject=new, full_subject=after)
             else:
                 _move(model, rows, subject=Value(new), full_subject=Value(after))
+
+
+def _rename_sections(before: str, after: str, *, is_of_objects: bool = False) -> None:
+    """Gives the numbers and visitors of categories their new names.
+
+    The names are subjects of categories, or with `is_of_objects` what the subjects of a model's
+    objects begin with. Names that would be too long stay.
+    """
+    sums = databases.rows(BreakdownHistory).filter(kind__startswith="section:")
+    old_in_days = group_sums.visitors_of("", "section", before)
+    new_in_days = group_sums.visitors_of("", "section", after)
+    days = databases.rows(DayVisitors)
+    if is_of_objects:
+        sums = sums.filter(field__startswith=before)
+        days = days.filter(subject__contains=old_in_days)
+    else:
+        sums = sums.filter(field=before)
+        days = days.filter(subject__endswith=old_in_days)
+    more = max(0, len(after) - len(before))
+    sums = sums.filter(LessThanOrEqual(Length("field"), Value(LONGEST_NAME - more)))
+    days = days.filter(LessThanOrEqual(Length("subject"), Value(SUBJECT_LENGTH - more)))
+    name = Concat(Value(after), Substr("field", len(before) + 1))
+    _move(BreakdownHistory, sums, field=name)
+    subject = Replace("subject", Value(old_in_days), Value(new_in_days))
+    _move(DayVisitors, days, subject=subject)
 
 
 def _rename_in_place(model: type[Model], rows: "QuerySet[Any]", **renamed: str) -> None:

@@ -31,8 +31,8 @@ from tests.support.factories import BROWSER
 DASHBOARD = "/admin/readtrack/dashboard/"
 OF_THE_ADMIN = 2  # queries: the session and its user
 PERIODS = ("today", "7", "28", "90", "year", "all")
-TABS = ("numbers", "growth", "sources", "reading", "sections", "refused")
-OF_SOME = TABS[:4]  # that a filter leaves
+TABS = ("numbers", "growth", "sources", "reading", "groups", "age", "sections", "refused")
+OF_SOME = TABS[:6]  # that a filter leaves
 CATEGORY = {"category": "site.category:2"}
 SCOPES: Mapping[str, tuple[str, Mapping[str, str], Sequence[str]]] = {
     "the site": ("", {}, TABS),

@@ -78,6 +78,7 @@ def test_a_wrong_setting_is_found(
         ({"site.Manual": {"read_state": []}}, "E046", "Give a dict"),
         ({"site.Gadget": {"news_author": 7}}, "E046", "Give a dict"),
         ({"site.Gadget": {"published_field": 7}}, "E046", "Give a dict"),
+        ({"site.Gadget": {"publication_notes": True}}, "E046", "Give a dict"),
         ({"site.Gadget": {"published_field": "name"}}, "E065", "Name a DateField or"),
         ({"site.Thread": {"published_field": "creatd"}}, "E065", "Did you mean 'created'? Name a"),
         ({"site.Gadget": {"is_news": len}}, "E046", "Give a dict"),

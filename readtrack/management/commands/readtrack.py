@@ -16,6 +16,7 @@ from readtrack.management.subcommands import (
     erase,
     flush,
     import_,
+    note,
     repartition,
     reset,
     schedule,
@@ -40,6 +41,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         start_as_read.StartAsRead(),
         erase.Erase(),
         daily_view.DailyView(),
+        note.Note(),
     )
 }
 

@@ -29,7 +29,7 @@ from demo_project.blog.past_visitors import add_visitors
 from demo_project.traffic.agents import robot
 from demo_project.traffic.visitor import READERS
 from readtrack import tracker
-from readtrack.models import Breakdown, BreakdownHistory, History, Note
+from readtrack.models import Breakdown, BreakdownHistory, History
 from readtrack.sql.history import of_reads, of_stage
 from readtrack.store import keys
 from readtrack.store.skips import skip_buffer
@@ -38,6 +38,7 @@ from readtrack.subjects import label_of, subject_column, subject_of_row
 NOTES = {
     CAMPAIGN[-1]: "Newsletter: two weeks of this section",
     VIRAL: "A story is passed on everywhere",
+    2: "Deployed 1.2",
 }
 
 
@@ -59,11 +60,10 @@ class Command(BaseCommand):
             _add_breakdowns(gained)
         add_visitors(gained, now=now)
         _add_refusals_and_readers(now)
-        Note.objects.bulk_create(
-            Note(day=timezone.localdate(now - timedelta(days=ago)), text=text)
-            for ago, text in NOTES.items()
-        )
-        # Redis gets from SQL what it counts, and the lists of the most viewed are made.
+        for days_ago, text in NOTES.items():
+            tracker.note(text, at=now - timedelta(days=days_ago))
+        # Redis gets from SQL what it counts. The lists of the most viewed are made, and views are
+        # added up by category, author and age.
         call_command("readtrack", "flush", verbosity=0)
         views = sum(gain.views for gain in gained)
         self.stdout.write(f"Added {views} views of a year.")

@@ -1,0 +1,74 @@
+"""Publications as notes on charts: of an object its own one, of the site and of categories the few
+of each day.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Any
+
+from django.db.models import Model
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext, pgettext
+
+from readtrack import buckets
+from readtrack.dashboard.scope import Scope
+from readtrack.published import time_published, value_of_time
+from readtrack.subjects import publication_notes, published_field
+from readtrack.texts import title_of
+
+MOST_PUBLICATIONS = 5_000  # of a model in a period; with more there are no notes about them
+MOST_DAYS = 100  # of a period; the notes of a longer one would hide its chart
+
+
+def notes_of(scope: Scope) -> Mapping[date, list[str]]:
+    """Returns the notes about publications in the period by day.
+
+    An object's own publication costs no query. Those of the site, of a category or of an author cost
+    two for each model whose `publication_notes` is not 0.
+    """
+    notes: defaultdict[date, list[str]] = defaultdict(list)
+    if "object" in scope.chosen:
+        if scope.published and scope.span.since <= scope.published < scope.span.until:
+            notes[timezone.localtime(scope.published).date()].append(
+                pgettext("a note on a chart", "Published")
+            )
+        return notes
+    if scope.is_all_time or len(scope.span.hours) > MOST_DAYS * 24:
+        return notes
+    for model in scope.models:
+        for day, note in _notes_of_model(model, scope):
+            notes[day].append(note)
+    return notes
+
+
+def _notes_of_model(model: type[Model], scope: Scope) -> Iterator[tuple[date, str]]:
+    """Yields the day and the text of each note about publications of a model."""
+    most_named = publication_notes(model)
+    field = published_field(model)
+    if most_named <= 0 or field is None:
+        return
+    in_period = {
+        f"{field.name}__gte": value_of_time(field, scope.span.since),
+        f"{field.name}__lt": value_of_time(field, scope.span.until),
+    }
+    published = scope.rows(model).filter(**in_period).order_by(field.name)
+    pks_and_values = [*published.values_list("pk", field.name)[: MOST_PUBLICATIONS + 1]]
+    if len(pks_and_values) > MOST_PUBLICATIONS:
+        return
+    pks_by_day: defaultdict[date, list[Any]] = defaultdict(list)
+    for pk, value in pks_and_values:
+        at = time_published(value)
+        if at is not None and at <= buckets.now():
+            pks_by_day[timezone.localtime(at).date()].append(pk)
+    named = [pk for pks in pks_by_day.values() if len(pks) <= most_named for pk in pks]
+    rows = scope.rows(model).in_bulk(named) if named else {}
+    for day, pks in pks_by_day.items():
+        if len(pks) > most_named:
+            text = ngettext("%(count)s published", "%(count)s published", len(pks))
+            yield day, text % {"count": len(pks)}
+            continue
+        for pk in pks:
+            if pk in rows:  # otherwise it was deleted meanwhile
+                yield day, _("Published: %(title)s") % {"title": title_of(rows[pk])}

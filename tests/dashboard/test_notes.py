@@ -1,0 +1,130 @@
+"""Notes on charts come by themselves: of the site's code, of deployments, and of publications."""
+
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone as zones
+from pytest_django import Settings
+
+from readtrack import tracker
+from readtrack.dashboard import publications
+from readtrack.models import Note
+from readtrack.subjects import subject_of
+from tests.dashboard.test_comparison import OF_THE_ADMIN
+from tests.site.models import Article
+from tests.support import factories
+
+pytestmark = pytest.mark.django_db
+
+DASHBOARD = "/admin/readtrack/dashboard/"
+
+
+def notes(client: Client, path: str = "", **given: str) -> list[str]:
+    context: Any = client.get(DASHBOARD + path, given).context
+    return [note for _, note in context["notes"]]
+
+
+def test_a_note_of_the_sites_code_is_on_the_chart_once(admin_client: Client) -> None:
+    assert tracker.note("Newsletter sent")
+    assert not tracker.note("Newsletter sent")
+    assert tracker.note("Newsletter sent", at=zones.localdate() - timedelta(days=1))
+    assert tracker.note("x" * 300)
+    assert not tracker.note(" " + "x" * 300)
+    assert tracker.note("a\nb\0c")
+    assert notes(admin_client) == ["Newsletter sent", f"Newsletter sent; {'x' * 200}; a b c"]
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\n"])
+def test_a_note_without_a_text_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="needs a text"):
+        tracker.note(text)
+    with pytest.raises(CommandError, match="needs a text"):
+        call_command("readtrack", "note", text)
+
+
+def test_a_time_means_its_day_in_the_sites_time_zone(settings: Settings) -> None:
+    settings.TIME_ZONE = "Asia/Tokyo"
+    tracker.note("late", at=datetime(2026, 3, 1, 20, tzinfo=timezone.utc))
+    assert Note.objects.get().day == date(2026, 3, 2)
+
+
+def test_a_deployment_notes_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("readtrack", "note", "deployed 1.2")
+    call_command("readtrack", "note", "deployed 1.2")
+    call_command("readtrack", "note", "deployed 1.1", "--day", "2026-03-01")
+    assert capsys.readouterr().out.splitlines() == [
+        "Added the note.",
+        "The day has this note already.",
+        "Added the note.",
+    ]
+    assert [str(note) for note in Note.objects.all()] == ["deployed 1.1", "deployed 1.2"]
+    with pytest.raises(CommandError, match="is no day"):
+        call_command("readtrack", "note", "x", "--day", "yesterday")
+
+
+def published(ago: timedelta, **values: Any) -> Article:
+    return Article.objects.create(published_at=zones.now() - ago, **values)
+
+
+def test_the_chart_of_an_object_has_a_mark_at_its_publication(admin_client: Client) -> None:
+    article = published(timedelta(days=2))
+    path = f"object/{subject_of(article)}/"
+    assert notes(admin_client, path) == ["Published"]
+    assert notes(admin_client, path, period="28") == ["Published"]
+    assert notes(admin_client, path, period="today") == []
+    answer: Any = admin_client.get(
+        DASHBOARD + path, {"table": "over-time", "format": "json", "by": "hour"}
+    )
+    content = answer.getvalue().decode()
+    assert content.count("Published") == 1
+    assert content.index("Published") < content.index("], [")  # in the first hour
+
+
+def test_few_publications_of_a_day_are_named_and_more_are_counted(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    section = factories.category()
+    for _ in range(3):
+        published(timedelta(days=3))
+    named = published(timedelta(days=2), category=section)
+    published(-timedelta(days=2))  # not published yet
+    assert notes(admin_client) == []
+    monkeypatch.setattr(Article, "publication_notes", 2)
+    assert notes(admin_client) == ["3 published", f"Published: {named}"]
+    assert notes(admin_client, category=subject_of(section)) == [f"Published: {named}"]
+    assert notes(admin_client, model="site.post") == []
+    assert notes(admin_client, period="today") == []
+    assert notes(admin_client, period="year") == []
+    monkeypatch.setattr(publications, "MOST_PUBLICATIONS", 3)
+    assert notes(admin_client) == []
+
+
+def test_notes_about_publications_cost_two_queries(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for days in range(5):
+        published(timedelta(days=days))
+    numbers = []
+    for most in (0, 2):
+        monkeypatch.setattr(Article, "publication_notes", most)
+        notes(admin_client, model="site.article")
+        with CaptureQueriesContext(connection) as queries:
+            notes(admin_client, model="site.article")
+        numbers.append(len(queries) - OF_THE_ADMIN)
+    assert numbers[1] - numbers[0] == 2
+    assert numbers[0] <= 5
+
+
+def test_models_of_others_have_them_by_the_setting(
+    admin_client: Client, settings: Settings
+) -> None:
+    options = {"counted": True, "published_field": "date_joined", "publication_notes": 5}
+    settings.READTRACK = {"MODELS": {"auth.User": options}}
+    found = notes(admin_client)
+    assert found == ["Published: admin"]

@@ -1,0 +1,271 @@
+"""What categories, authors and ages gained, added up from history by full flushes."""
+
+from collections import Counter
+from datetime import datetime, timedelta, timezone
+from random import Random
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from readtrack import buckets, tracker
+from readtrack.flush import groups
+from readtrack.flush.run import flush
+from readtrack.models import BreakdownHistory, DayVisitors, History
+from readtrack.sql import (
+    group_sums,
+    memberships,
+    past_hours,
+    thinning,
+)
+from readtrack.sql.faults import Faults
+from readtrack.subjects import subject_of
+from tests.site.models import Article, Page, Shelf, Topic
+from tests.support import counts, factories
+
+pytestmark = [
+    pytest.mark.django_db(databases=["default", "lite"]),
+    pytest.mark.usefixtures("database"),
+]
+
+LABEL = "site.article"
+AT = datetime(2026, 3, 20, 10, tzinfo=timezone.utc)
+END = buckets.hour_index(AT)
+Rows = dict[tuple[str, int], int]  # gains by subject and hour
+
+
+def renew(at: datetime = AT) -> None:
+    faults = Faults()
+    groups.renew(at=at, faults=faults)
+    assert not str(faults)
+
+
+def store_history(gained: Rows, *, label: str = LABEL) -> None:
+    """Stores the absolute numbers that these gains make, of objects and of the model."""
+    totals: Counter[str] = Counter()
+    rows: dict[tuple[str, int], int] = {}
+    for (subject, hour), number in sorted(gained.items(), key=lambda item: item[0][1]):
+        totals[subject] += number
+        rows[subject, hour] = totals[subject]
+        totals[label] += number
+        rows[label, hour] = totals[label]
+    History.objects.bulk_create(
+        History(subject=subject, hour=hour, views=views, visitors=0)
+        for (subject, hour), views in rows.items()
+    )
+
+
+def gains(*spans: range, label: str = LABEL) -> list[dict[group_sums.Name, int]]:
+    """Returns what the groups gained in these hours."""
+    found = group_sums.gains([label], memberships.GROUPS, spans)
+    return [dict(of_span[label]) for of_span in found]
+
+
+def newsroom(rng: Random) -> list[Article]:
+    """Returns articles of several categories, topics, authors and ages."""
+    categories = [None, *(factories.category() for _ in range(3))]
+    topics = [Topic.objects.create(name=name) for name in "ab"]
+    authors = [None, factories.user(), factories.user()]
+    articles = []
+    for _ in range(12):
+        published = rng.choice([None, AT - timedelta(days=rng.uniform(0, 200))])
+        article = Article.objects.create(
+            category=rng.choice(categories), author=rng.choice(authors), published_at=published
+        )
+        article.topics.set(rng.sample(topics, rng.randrange(3)))
+        articles.append(article)
+    return articles
+
+
+def random_gains(rng: Random, articles: list[Article], *, days: int) -> Rows:
+    hours = range(END - 24 * days, END + 1)
+    gained: Rows = {}
+    for _ in range(200):
+        subject = subject_of(rng.choice(articles))
+        if rng.random() < 0.3:
+            subject = f"reads:{subject}"
+        gained[subject, rng.choice(hours)] = rng.randrange(1, 9)
+    return gained
+
+
+def brute_force(gained: Rows, articles: list[Article], span: range) -> dict[Any, int]:
+    """Returns the same as `gains`, by a loop over all gains."""
+    by_subject = {subject_of(article): article for article in articles}
+    sums: Counter[Any] = Counter()
+    for (subject, hour), number in gained.items():
+        if hour not in span:
+            continue
+        name = "reads" if subject.startswith("reads:") else "views"
+        article = by_subject[subject.removeprefix("reads:")]
+        sections = [f"site.topic:{topic.pk}" for topic in article.topics.all()]
+        if article.category_id:
+            sections.append(f"site.category:{article.category_id}")
+        for section in sections or [""]:
+            sums["section", name, section] += number
+        sums["author", name, str(article.author_id or "")] += number
+        sums["age", name, age(article, hour)] += number
+    return dict(sums)
+
+
+def age(article: Article, hour: int) -> str:
+    if article.published_at is None:
+        return ""
+    published = buckets.local_day(buckets.hour_index(article.published_at))
+    days = (buckets.local_day(hour) - published).days
+    if days >= 90:
+        return "older"
+    if days >= 30:
+        return "90"
+    if days >= 7:
+        return "30"
+    return "7" if days >= 1 else "1"
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
+@pytest.mark.parametrize("seed", range(3))
+def test_any_period_has_what_a_loop_over_all_gains_finds(seed: int, zone: str) -> None:
+    rng = Random(seed)
+    with override_settings(TIME_ZONE=zone):
+        articles = newsroom(rng)
+        gained = random_gains(rng, articles, days=rng.choice([3, 40]))
+        store_history(gained)
+        renew()
+        spans = [range(END + 1), range(END - 30, END + 1), range(END - 12, END - 12)]
+        for _ in range(20):
+            ends = sorted(rng.randrange(END - 1_000, END + 2) for _ in range(2))
+            spans.append(range(*ends))
+        for span, found in zip(spans, gains(*spans), strict=True):
+            assert found == brute_force(gained, articles, span), span
+
+
+def test_it_goes_on_from_the_last_hour_and_repeats_nothing() -> None:
+    rng = Random(7)
+    articles = newsroom(rng)
+    gained = random_gains(rng, articles, days=5)
+    whole = range(END + 1)
+    for until in (END - 70, END - 30, END - 29, END, END):
+        so_far = {name: number for name, number in gained.items() if name[1] <= until}
+        History.objects.all().delete()
+        store_history(so_far)
+        renew(buckets.hour_start(until))
+        assert gains(whole) == [brute_force(so_far, articles, whole)]
+
+
+def test_the_last_hours_are_added_up_once_more() -> None:
+    category = factories.category()
+    subject = subject_of(Article.objects.create(category=category))
+    store_history({(subject, END - 1): 1, (subject, END): 5})
+    renew()
+    History.objects.all().delete()
+    store_history({(subject, END - 2): 4, (subject, END - 1): 1, (subject, END): 9})
+    renew()
+    [found] = gains(range(END + 1))
+    assert found["section", "views", subject_of(category)] == 14
+
+
+def test_a_view_stays_with_the_category_that_its_object_had() -> None:
+    first, second = factories.category(), factories.category()
+    article = Article.objects.create(category=first)
+    subject = subject_of(article)
+    other = subject_of(Article.objects.create())
+    before: Rows = {(subject, END - 30): 5, (other, END - 20): 1}
+    store_history(before)
+    renew()
+    Article.objects.filter(pk=article.pk).update(category=second)
+    History.objects.all().delete()
+    store_history({**before, (subject, END): 2})
+    renew()
+    [found] = gains(range(END + 1))
+    assert found["section", "views", subject_of(first)] == 5
+    assert found["section", "views", subject_of(second)] == 2
+
+
+def test_views_of_objects_that_are_gone_are_in_no_group() -> None:
+    store_history({(f"{LABEL}:77", END): 5})
+    renew()
+    assert gains(range(END + 1)) == [{}]
+
+
+def test_imported_views_of_the_past_are_added_up_again() -> None:
+    category = factories.category()
+    subject = subject_of(Article.objects.create(category=category))
+    section = subject_of(category)
+    store_history({(subject, END - 50): 5, (subject, END - 2): 1})
+    renew()
+    past_hours.raise_hours(
+        [(subject, END - 50, 3), (subject, END - 40, 4)], {subject: 100}, first_live=END
+    )
+    renew()
+    [found, day] = gains(range(END + 1), range(END - 45, END - 35))
+    assert found["section", "views", section] == 13
+    assert day["section", "views", section] == 4
+
+
+def test_an_import_between_reading_and_storing_is_not_overwritten() -> None:
+    article = Article.objects.create(category=factories.category())
+    store_history({(subject_of(article), END): 5})
+    assert not group_sums.replace(
+        LABEL, {("section:views", END, "x"): 1}, hours=range(END, END + 1), newest=7
+    )
+    assert not BreakdownHistory.objects.exists()
+
+
+def test_thinning_keeps_the_sums_of_days() -> None:
+    rng = Random(3)
+    articles = newsroom(rng)
+    gained = random_gains(rng, articles, days=2)
+    store_history(gained)
+    renew()
+    days = [range(END - 34, END - 10), range(END - 10, END + 14), range(END - 58, END + 14)]
+    before = gains(*days)
+    assert before == [brute_force(gained, articles, day) for day in days]
+    thinning.thin(at=AT + timedelta(days=93))
+    assert gains(*days) == before
+    kinds = BreakdownHistory.objects.filter(kind="author:views").values_list("hour", flat=True)
+    assert len(set(kinds)) <= 3  # one row a day
+
+
+def test_a_thousand_groups_have_names_and_the_others_are_added_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_sums, "MOST_GROUPS", 2)
+    articles = [Article.objects.create(author=factories.user()) for _ in range(4)]
+    store_history({(subject_of(row), END): number for number, row in enumerate(articles, start=1)})
+    renew()
+    [found] = gains(range(END + 1))
+    views = {name: number for (group, _, name), number in found.items() if group == "author"}
+    assert views == {str(articles[3].author_id): 4, str(articles[2].author_id): 3, "other": 3}
+
+
+def test_links_by_another_field_and_long_names() -> None:
+    shelf = Shelf.objects.create(code="x1")
+    section = factories.category()
+    page = Page.objects.create(slug="a", section=section, shelf=shelf)
+    found = memberships.of_subjects([subject_of(page), "site.page:none", "nothing:1"])
+    assert found == {
+        subject_of(page): memberships.Membership(sections=[subject_of(section), subject_of(shelf)])
+    }
+    assert memberships._name("x" * 101) == memberships.OTHER
+    assert memberships._name("x" * 100) != memberships.OTHER
+
+
+def test_a_full_flush_adds_them_up_and_unites_the_visitors() -> None:
+    category, author = factories.category(), factories.user()
+    articles = [Article.objects.create(category=category, author=author) for _ in range(2)]
+    lone = Article.objects.create()
+    hit = factories.hit(*map(subject_of, articles))
+    assert tracker.record(hit).counted
+    counts.view(articles[0], lone)
+    flush()
+    flush()
+    [found] = gains(range(buckets.hour_index(buckets.now()) + 1))
+    assert found["section", "views", subject_of(category)] == 3
+    assert found["section", "views", ""] == 1
+    assert found["author", "views", str(author.pk)] == 3
+    visitors = dict(DayVisitors.objects.values_list("subject", "visitors"))
+    assert visitors[group_sums.visitors_of(LABEL, "section", subject_of(category))] == 2
+    assert visitors[group_sums.visitors_of(LABEL, "author", str(author.pk))] == 2
+    assert visitors[group_sums.visitors_of(LABEL, "section", "")] == 1
+    counts.view(articles[1])
+    flush(only_changed=True)
+    assert gains(range(buckets.hour_index(buckets.now()) + 1)) == [found]
