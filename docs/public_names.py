@@ -19,6 +19,7 @@ from readtrack.urls import app_name, urlpatterns
 
 RECORD = Path(__file__).parent / "public_names.txt"
 HEAD = "# What a site may use. Written by: python3 manage.py docs --record-names\n"
+METRICS = Path(__file__).parent / "howto" / "metrics.md"
 STYLE = Path(__file__).parent.parent / "readtrack" / "static" / "readtrack" / "readtrack.css"
 DIRECTIVE = re.compile(
     r"^`+\{py:(?P<kind>\w+)\} (?P<name>\w+)(?P<signature>.*)\n(?P<options>(?::\w+: .+\n)*)",
@@ -60,6 +61,7 @@ def lines() -> list[str]:
             *_checks(),
             *_keys(),
             *_addresses(),
+            *_metrics(),
             *_style(),
             *(f"reason {reason}" for reason in REASONS),
         ]
@@ -138,6 +140,13 @@ def _addresses() -> Iterator[str]:
     for pattern in urlpatterns:
         name = f", {app_name}:{pattern.name}" if pattern.name else ""
         yield f"address {pattern.pattern}{name}"
+
+
+def _metrics() -> Iterator[str]:
+    """Yields metrics with their labels. A test compares the table with what the endpoint gives."""
+    row = r"^\| `(readtrack_\w+)` \| (?:`(\w+)`)? ?\|"
+    for name, label in re.findall(row, METRICS.read_text(encoding="utf-8"), re.MULTILINE):
+        yield f"metric {name}{{{label}}}" if label else f"metric {name}"
 
 
 def _style() -> Iterator[str]:

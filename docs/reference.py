@@ -26,7 +26,7 @@ from readtrack import (
     tracker,
 )
 from readtrack.checks import setup as system_checks
-from readtrack.contrib import rest_framework
+from readtrack.contrib import health_check, rest_framework
 from readtrack.hits import visitors
 from readtrack.management.commands.readtrack import Command
 from readtrack.page import shown
@@ -82,6 +82,7 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
         rest_framework,
         ["CountViewsMixin", "ViewCountField", "UnreadCountField", "UnreadField"],
     ),
+    "health_check": (health_check, ["ReadTrack"]),
     "visitors": (visitors, ["visitor", "signed_in", "Visitor"]),
 }
 

@@ -53,8 +53,9 @@ def local_day(hour: int) -> date:
 
 
 def first_hour_of(day: date) -> int:
-    """Returns the first hour (since 1970) that begins on the day of TIME_ZONE."""
+    """Returns the first hour (since 1970) that `local_day` counts to the day."""
     midnight = datetime.combine(day, time(), get_default_timezone())
+    # In a zone with half hours, the hour of midnight is in the earlier day.
     return hour_index(midnight + HOUR - timedelta(microseconds=1))
 
 

@@ -8,6 +8,7 @@ from django.core.checks import CheckMessage
 
 from readtrack.checks import (
     cache,
+    metrics,
     middleware,
     migrations,
     models,
@@ -76,6 +77,8 @@ CHECKS: tuple[Check, ...] = (
     migrations.check_moves,
     unique_visitors.check_strategies,
     unique_visitors.check_reader_numbers,
+    metrics.check_setting,
+    metrics.check_package,
 )
 
 

@@ -23,16 +23,17 @@ from readtrack.dashboard.scope import COMPARISONS, Scope
 from readtrack.hits import sources
 from readtrack.hits.hit import Reason
 from readtrack.hits.reading import ENGAGED
-from readtrack.numerals import exact
+from readtrack.numerals import exact, multiple
 from readtrack.reports.reads import median
 from readtrack.sql import popular
 from readtrack.sql.memberships import NONE, OLDER, Group
 from readtrack.sql.memberships import OTHER as OTHER_GROUPS
+from readtrack.sql.usual import Band
 from readtrack.store.skips import NAMED, OTHER
 from readtrack.texts import title_of
 
 #: What the values of a column are; `text` shows each kind in its own way.
-ValueKind = Literal["text", "number", "share", "change", "seconds", "trend", "time"]
+ValueKind = Literal["text", "number", "share", "change", "seconds", "times", "trend", "time"]
 
 NOT_KNOWN = "\N{EN DASH}"
 ROWS_ON_PAGE = 10
@@ -110,12 +111,19 @@ COLUMNS: Mapping[str, Column] = {
     "step_rate": Column("step_rate", gettext_lazy("Of the stage before"), "share"),
     "ratio": Column("ratio", gettext_lazy("Read to the end"), "share"),
     "median": Column("median", gettext_lazy("Median time"), "seconds"),
+    "usual": Column(
+        "usual", pgettext_lazy("heading of a column with multiples", "× usual"), "times"
+    ),
+    "usual_low": Column("usual_low", gettext_lazy("Usual, from")),
+    "usual_high": Column("usual_high", gettext_lazy("Usual, to")),
     "trend": Column("trend", gettext_lazy("Trend"), "trend"),
     "by_hour": Column("trend", gettext_lazy("By the hour"), "trend"),
     "notes": Column("notes", gettext_lazy("Notes"), "text"),
 }
 #: Keys of the columns that compare a number with that of the period before.
 COMPARED = ("before", "change")
+#: Keys of the columns of what is usual at a point of time.
+USUAL = ("usual_low", "usual_high")
 #: Keys of the columns about refused hits.
 REFUSED = ("hits", "share", "yesterday", "by_hour")
 
@@ -196,6 +204,8 @@ def text(value: Any, value_kind: ValueKind) -> str:
         return _("%(number)s %%") % {"number": f"{sign}{exact(round(value))}"}
     if value_kind == "seconds":
         return _("%(seconds)s s") % {"seconds": exact(value)}
+    if value_kind == "times":
+        return multiple(value)
     if value_kind == "trend":
         return _small_line(value)
     return title_of(value)
@@ -236,16 +246,27 @@ def over_time(data: DashboardData) -> Table:
             counts = (*counts, point.seen, _unseen(data, index))
         if start > data.chart.known_until:
             counts = [None] * len(counts)
-        values = (start.isoformat(), *counts, views_before[index], "; ".join(notes[index]))
-        rows.append(Row(values))
+        usual: Sequence[int | None] = ()
+        if data.chart.usual:
+            usual = _ends_of_band(data.chart.usual[index])
+        note = "; ".join(notes[index])
+        rows.append(Row((start.isoformat(), *counts, views_before[index], *usual, note)))
     heading_before = f"{COLUMNS['views'].heading} ({COMPARISONS[data.asked.comparison]})"
     columns = [
         *_columns("since", "views", "visitors", "reads"),
         *(_columns("seen", "unseen") if has_seen else ()),
         Column("before", heading_before),
+        *(_columns(*USUAL) if data.chart.usual else []),
         *_columns("notes"),
     ]
     return Table("over-time", _("Views over time"), "", columns, rows, row_limit=len(rows))
+
+
+def _ends_of_band(band: Band | None) -> tuple[int | None, int | None]:
+    """Returns the low and the high end of what is usual at a point; None twice if nothing is."""
+    if band is None:
+        return None, None
+    return round(band.low), round(band.high)
 
 
 def _unseen(data: DashboardData, index: int) -> int | None:
@@ -285,6 +306,8 @@ def _of_objects(
     """
     if not data.is_compared:
         column_keys = tuple(key for key in column_keys if key not in COMPARED)
+    if not data.usual:
+        column_keys = tuple(key for key in column_keys if key != "usual")
     rows = []
     for entry in islice(entries, data.row_limit):
         numbers = _numbers_of(entry, data, compared=compared)
@@ -306,6 +329,7 @@ def _numbers_of(entry: Entry, data: DashboardData, *, compared: str) -> dict[str
     return {
         **entry.now._asdict(),
         "visitors": data.people.by_subject.get(entry.subject),
+        "usual": _times_usual(data, entry),
         "growth": entry.growth,
         "before": before,
         "change": change_since,
@@ -313,6 +337,13 @@ def _numbers_of(entry: Entry, data: DashboardData, *, compared: str) -> dict[str
         "ratio": _percent(min(entry.now.reads, entry.now.views), entry.now.views),
         "median": median(reading) if reading[ENGAGED] else None,
     }
+
+
+def _times_usual(data: DashboardData, entry: Entry) -> float | None:
+    """Returns how many times the usual views an object has; None if nothing is usual."""
+    if entry.subject not in data.usual:
+        return None
+    return round(data.usual[entry.subject].times, 2)
 
 
 def _compared(data: DashboardData, now: int, before: int) -> tuple[int | None, int | None]:
@@ -333,7 +364,7 @@ def most_viewed(data: DashboardData) -> Table:
     if data.asked.values:
         return _most_viewed_with_values(data)
     viewed = [entry for entry in data.entries if entry.now.views]
-    objects = _of_objects(data, viewed, "views", *COMPARED, "visitors", "reads", "trend")
+    objects = _of_objects(data, viewed, "views", *COMPARED, "usual", "visitors", "reads", "trend")
     empty = _("No views in this period.")
     return Table(
         "most-viewed", _("Most viewed"), objects.caption, objects.columns, objects.rows, empty
@@ -376,7 +407,7 @@ def _first_count(row: Row) -> int:
 def grew_most(data: DashboardData) -> Table:
     """Returns the objects with the most views more than in the period before."""
     grown = [entry for entry in data.entries if entry.growth > 0]
-    objects = _of_objects(data, grown, "growth", "views", *COMPARED, "trend")
+    objects = _of_objects(data, grown, "growth", "views", *COMPARED, "usual", "trend")
     caption = objects.caption
     # The list of all time has no first day. If it is not cut, it has all objects.
     is_of_list = not data.asked.is_listed and data.objects.days != popular.EVER

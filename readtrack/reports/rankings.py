@@ -71,16 +71,21 @@ def most_viewed(
             f"Rows are ordered by 'views', 'visitors', 'seen' or 'reads', not by {by!r}."
         )
     has_period = not (days is None and since is None and until is None)
-    if by == "views" and not has_period:
-        return [row for row, _ in row_counts.most_viewed(rows, limit)]
-    if by == "seen" and not has_period:
-        return _most_seen(rows, limit)
+    if not has_period and by in ("views", "seen"):
+        return _best_of_all_time(rows, limit, by=by)
     if by == "visitors":
         hours = people.days_of(days=days, since=since, until=until).hours
     else:
         hours = _hours(days, since, until)
     ranking = Ranking(rows, limit, hours, by)
     return _in_order(rows, _ranked(ranking, days=days))
+
+
+def _best_of_all_time(rows: "QuerySet[AnyModel]", limit: int, *, by: By) -> list[AnyModel]:
+    """Returns the rows with the most views, or seen views, of all time, highest first."""
+    if by == "seen":
+        return _most_seen(rows, limit)
+    return [row for row, _ in row_counts.most_viewed(rows, limit)]
 
 
 def _most_seen(rows: "QuerySet[AnyModel]", limit: int) -> list[AnyModel]:

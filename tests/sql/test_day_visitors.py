@@ -28,7 +28,7 @@ def write(subject: str, day: date, visitors: int) -> None:
 def test_the_last_flush_notes_and_days_come_by_one_query() -> None:
     now = timezone.now()
     empty = runs.flush_notes_days(FIRST, FIRST + 9 * DAY)
-    assert empty == runs.FlushNotesDays(None, [], 0, [])
+    assert empty == runs.NOTHING_SAVED
     FlushRun.objects.create(started=now, ended=now, kind="full", flushed_until=7)
     for text, age in (("second", 1), ("first", 0), ("too late", 10)):
         Note.objects.create(day=FIRST + age * DAY, text=text)

@@ -155,13 +155,14 @@ def test_seen_views_survive_a_loss_of_redis_and_have_history(post: Post, redis: 
 
 
 def test_a_reset_sets_seen_views_to_zero_and_an_open_page_counts_no_more_than_its_view(
-    post: Post,
+    post: Post, redis: Redis
 ) -> None:
     tab = Tab(post)
     flush()
     tracker.reset_views(post)
     tab.come_to_life()
     assert seen(post) == (0, 0)
+    assert not redis.exists(keys.reading(f"site.post:{post.pk}"))
 
 
 def test_seen_views_go_with_a_renamed_object_and_with_a_deleted_one(post: Post) -> None:

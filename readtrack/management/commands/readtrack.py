@@ -19,6 +19,7 @@ from readtrack.management.subcommands import (
     note,
     repartition,
     reset,
+    schedule,
     show,
     start_as_read,
 )
@@ -30,6 +31,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
     subcommand.name: subcommand
     for subcommand in (
         flush.Flush(),
+        schedule.Schedule(),
         doctor.Doctor(),
         show.Show(),
         budget.Budget(),

@@ -30,7 +30,7 @@ from demo_project.traffic.agents import robot
 from demo_project.traffic.visitor import READERS
 from readtrack import tracker
 from readtrack.models import Breakdown, BreakdownHistory, History
-from readtrack.sql.history import of_reads
+from readtrack.sql.history import of_reads, of_stage
 from readtrack.store import keys
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import label_of, subject_column, subject_of_row
@@ -83,11 +83,13 @@ def _add_history(gained: Sequence[Gain], *, now: datetime) -> None:
     posts = []
     for story, gains_of_story in _by_story(gained).items():
         subject = subject_of_row(Post, story.pk)
-        views, visitors, reads = 0, 0, 0
+        views, visitors, seen, reads = 0, 0, 0, 0
         for gain in gains_of_story:
             views += gain.views
             visitors += gain.visitors
             rows.append(_row(subject, gain.hour, views, visitors))
+            seen += gain.seen
+            rows.append(_row(of_stage("seen", subject), gain.hour, seen))
             if gain.reads:
                 reads += gain.reads
                 rows.append(_row(of_reads(subject), gain.hour, reads))
@@ -106,6 +108,7 @@ def _rows_of_all(gained: Iterable[Gain], *, now: datetime) -> list[History]:
         totals += numbers
         rows.append(_row(f"{label}{keys.tags()[0]}", hour, totals["views"]))
         rows.append(_row(of_reads(label), hour, totals["reads"]))
+        rows.append(_row(of_stage("seen", label), hour, totals["seen"]))
     return rows
 
 
@@ -121,8 +124,9 @@ def _add_breakdowns(gained: Sequence[Gain]) -> None:
         subject = subject_column(subject_of_row(Post, story.pk))
         engaged = sum(gain.engaged for gain in gains_of_story)
         reads = sum(gain.reads for gain in gains_of_story)
+        seen = sum(gain.seen for gain in gains_of_story)
         fields = breakdowns(gains_of_story, rng)
-        for field, count in reading(story, engaged=engaged, reads=reads).items():
+        for field, count in reading(story, seen=seen, engaged=engaged, reads=reads).items():
             fields["reading", field] = count
         for (kind, field), count in fields.items():
             totals.append(Breakdown(subject=subject, kind=kind, field=field, count=count))
