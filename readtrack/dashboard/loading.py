@@ -340,9 +340,9 @@ def load(
     hashes = _hashes(needs, objects, counts=counts)
     gains = _gains(needs, objects, hashes=hashes)
     entries = _entries(needs, objects, bounds=bounds, steps=steps, counts=counts)
-    usual = usual_question.compared(saved.usual, counts.views if counts else {})
     if scope.is_listed:
         group_rows = groups.rows_of_entries(scope, entries, needs.groups)
+    usual = usual_question.compared(saved.usual, counts.views if counts else {})
     chart = None
     if needs.has_chart:
         numbers = ScopeNumbers(
@@ -766,7 +766,7 @@ def _saved(
 
     Nothing is read if there is neither a chart nor a table that needs it.
     """
-    if not has_chart and question.is_empty and not usual_question.rated:
+    if not (has_chart or usual_question.rated) and question.is_empty:
         return runs.NOTHING_SAVED
     first_day, last_day = days_of(scope.span)
     return runs.flush_notes_days(

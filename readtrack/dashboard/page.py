@@ -156,6 +156,14 @@ DEFINITIONS: Sequence[tuple[Any, Any]] = (
         gettext_lazy("Views whose text was really read, by the time and by how far the page got."),
     ),
     (
+        gettext_lazy("Views by category and by author"),
+        gettext_lazy(
+            "A view counts for the category and the author that the object had when it was viewed, "
+            "whatever has become of it since. Full flushes add these numbers up, mostly once an "
+            "hour."
+        ),
+    ),
+    (
         pgettext_lazy("heading of a column with multiples", "× usual"),
         gettext_lazy(
             "How many times the usual views an object has since its publication. Usual is what the "
@@ -164,14 +172,6 @@ DEFINITIONS: Sequence[tuple[Any, Any]] = (
             "fewest are left out, and the mean of the others is taken. Behind the chart is what "
             "the middle half had: of the site in the same hour, or on the same day, of the last "
             "eight weeks."
-        ),
-    ),
-    (
-        gettext_lazy("Views by category and by author"),
-        gettext_lazy(
-            "A view counts for the category and the author that the object had when it was viewed, "
-            "whatever has become of it since. Full flushes add these numbers up, mostly once an "
-            "hour."
         ),
     ),
     (gettext_lazy("People now"), gettext_lazy("The different visitors of the last five minutes.")),
