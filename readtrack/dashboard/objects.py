@@ -81,6 +81,17 @@ class Objects:
         self.load([*best, *islice(trending, CANDIDATES)])
         self.stored = self._loaded_views()
 
+    def candidates(self, trending: Iterable[str], *, limit: int) -> list[str]:
+        """Returns the subjects of the best objects of whole models, `limit` at most, and of the
+        trending ones.
+        """
+        best = self._best()[:limit]
+        if not best:  # a site has no list in its first hour, and long periods have none
+            for model in self.scope.models:
+                viewed = row_counts.most_viewed(self.scope.rows(model), limit)
+                best += [subject_of(row) for row, _ in viewed]
+        return list(dict.fromkeys([*best, *islice(trending, CANDIDATES)]))
+
     def _choose_one(self) -> None:
         """Chooses the one object that the filter names; none if its row is deleted."""
         if not self._rows:

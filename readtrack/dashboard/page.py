@@ -148,8 +148,6 @@ def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
     reading = ["really-read", "funnel"] if conf.FUNNEL else ["really-read"]
     if "object" in scope.chosen:
         return {"numbers": ["over-time", *dimensions, *reading, "now"]}
-    if scope.values:  # no other table can be filtered by a value of a dimension
-        return {"numbers": ["most-viewed"]}
     by_tab: dict[str, Sequence[str]] = {
         "numbers": ["over-time", "most-viewed", "trending", "now"],
         "growth": ["grew-most"] if scope.before else [],
@@ -184,9 +182,11 @@ def page_context(
     tables_by_name = _tables_by_name(by_tab[tab], scope, data)
     files = _files(tables_by_name.values(), scope)
     # These two are shown in ways of their own.
-    over_time = tables_by_name.pop("over-time", None)
+    over_time = None
+    if data.chart:  # otherwise it says that it is not known
+        over_time = tables_by_name.pop("over-time", None)
     now = tables_by_name.pop("now", None)
-    chart_context = {}
+    chart_context = _unknown_context(data, now)
     if data.chart and over_time and now:
         scope = data.scope
         if series not in _shown_series(data, data.chart):
@@ -322,6 +322,7 @@ class Figure(NamedTuple):
     change: str
     trend: str  # up, down or "", for the colour
     as_of: str
+    note: str = ""  # why the value is not known
 
 
 def _shown_series(data: DashboardData, chart: ChartData) -> list[str]:
@@ -340,6 +341,8 @@ def _figures(data: DashboardData, chart: ChartData, *, series: str) -> list[Figu
     figures = []
     for total in totals:
         if total.now is None:
+            if data.asked.values:
+                figures.append(_unknown_figure(total.name))
             continue
         address = ""
         if total.name in _shown_series(data, chart):
@@ -355,6 +358,33 @@ def _figures(data: DashboardData, chart: ChartData, *, series: str) -> list[Figu
         )
         figures.append(figure)
     return figures
+
+
+def _unknown_context(data: DashboardData, now: tables.Table | None) -> dict[str, Any]:
+    """Returns the context for the figures of a scope with several values, of which none is known.
+
+    It is empty for any other scope.
+    """
+    if not data.asked.is_joint or now is None:
+        return {}
+    figures = [_unknown_figure(name) for name in SERIES]
+    return {"figures": figures, "now": now, "recent": tables.NOT_KNOWN}
+
+
+def _unknown_figure(name: str) -> Figure:
+    """Returns one of SERIES that is not known with the chosen values of dimensions."""
+    return Figure(
+        name=name,
+        label=str(tables.COLUMNS[name].heading),
+        address="",
+        is_chosen=False,
+        value=tables.NOT_KNOWN,
+        before=None,
+        change="",
+        trend="",
+        as_of="",
+        note=_("Not known for this filter."),
+    )
 
 
 class _Total(NamedTuple):
@@ -457,10 +487,11 @@ def _chart_context(
     `series` is the number that the chart shows, `over_time` the table of the chart's values.
     """
     span = _span_text(data.scope.span)
+    reads = None if data.asked.values else chart.total.reads
     summary = _("%(views)s views, %(visitors)s visitors and %(reads)s reads; %(span)s.") % {
         "views": exact(chart.total.views),
         "visitors": tables.text(data.people.total, "number"),
-        "reads": exact(chart.total.reads),
+        "reads": tables.text(reads, "number"),
         "span": span,
     }
     figures = _figures(data, chart, series=series)
@@ -640,7 +671,7 @@ def _link(row: tables.Row, scope: Scope, *, site: str | None) -> str:
 
 
 def _sources_file(link: str) -> dict[str, str]:
-    """Returns the address and title of a CSV file: where an object's views of all time came from.
+    """Returns the address and title of a CSV file: where an object's views of the period came from.
 
     It is the table of the first dimension. `link` is the address of the object's numbers. Empty on
     a site without dimensions.
@@ -649,8 +680,7 @@ def _sources_file(link: str) -> dict[str, str]:
     if not dimensions:
         return {}
     parameters = urlencode({"table": f"by-{dimensions[0]}", "format": "csv"})
-    title = tables.labels_of(dimensions[0]).title
-    return {"file": f"{link}&{parameters}", "file_title": tables.of_all_time(title)}
+    return {"file": f"{link}&{parameters}", "file_title": tables.labels_of(dimensions[0]).title}
 
 
 def _chips(data: DashboardData, scope: Scope, here: Mapping[str, str]) -> list[Chip]:

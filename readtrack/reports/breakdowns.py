@@ -54,4 +54,4 @@ def _gains(subjects: Iterable[str], kind: str, period: people.Days) -> Counter[s
         raise ValueError("The values of a period are not stored: that needs READTRACK['HISTORY'].")
     columns = [subject_column(subject) for subject in subjects]
     [gained] = day_breakdowns.gains(columns, [kind], [day_breakdowns.Days(*period)])
-    return gained[kind]
+    return sum(gained.values(), Counter[str]())

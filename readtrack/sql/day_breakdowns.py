@@ -7,18 +7,20 @@ thinned, and is deleted as a whole.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from functools import reduce
 from operator import or_
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Case, CharField, Q, QuerySet, Sum, When
+from django.db.models import Value as Constant
 
-from readtrack.models import DayBreakdown
-from readtrack.sql import databases
-from readtrack.sql.breakdown_history import OTHER
+from readtrack.models import Breakdown, DayBreakdown
+from readtrack.sql import databases, period_gains
+from readtrack.sql.breakdown_history import OTHER, Gains
 from readtrack.store import scripts
+from readtrack.subjects import label_in
 
 VALUES = 50  # fields that one day keeps of an object and a kind of hash, beside "other"
 HASHES_AT_ONCE = 100  # hashes whose lighter fields one query deletes
@@ -32,6 +34,13 @@ class Days(NamedTuple):
 
     first: date
     last: date
+
+
+class Value(NamedTuple):
+    """A value of a dimension: the kind of its hashes (`views:country`), and its field in them."""
+
+    kind: str
+    field: str
 
 
 class DayGain(NamedTuple):
@@ -108,47 +117,100 @@ def _delete(rows: "QuerySet[DayBreakdown]", fields_of_hashes: Mapping[HashName, 
         rows.filter(reduce(or_, conditions)).delete()
 
 
-def gains(
-    columns: Collection[str], kinds: Collection[str], periods: Sequence[Days]
-) -> list[defaultdict[str, Counter[str]]]:
-    """Returns what the subjects gained together in each of these periods, by kind, then by field.
+def gains(columns: Collection[str], kinds: Collection[str], periods: Sequence[Days]) -> list[Gains]:
+    """Returns what the objects gained in each of these periods, by kind and label of their model.
 
     `columns` are the subjects as columns have them. Makes one query for each SLICE of them. A kind
-    with a row in any of the periods has an entry for each of them.
+    and model with a row in any of the periods has an entry for each of them.
     """
     conditions = [Q(day__gte=days.first, day__lte=days.last) for days in periods]
     sums = {
         f"sum_{number}": Sum("count", filter=condition)
         for number, condition in enumerate(conditions)
     }
-    gains_of_periods: list[defaultdict[str, Counter[str]]] = [defaultdict(Counter) for _ in periods]
+    gains_of_periods: list[Gains] = [defaultdict(Counter) for _ in periods]
     for portion in scripts.sliced([*columns]):
         rows = databases.rows(DayBreakdown).filter(
             reduce(or_, conditions), subject__in=portion, kind__in=kinds
         )
-        sums_by_field = rows.order_by().values_list("kind", "field").annotate(**sums)
-        for hash_kind, field, *counts_of_periods in sums_by_field:
+        rows = rows.annotate(label=_label({label_in(subject) for subject in portion}))
+        sums_by_field = rows.order_by().values_list("kind", "label", "field").annotate(**sums)
+        for hash_kind, label, field, *counts_of_periods in sums_by_field:
             for gains_of_period, count in zip(gains_of_periods, counts_of_periods, strict=True):
-                fields = gains_of_period[hash_kind]  # makes the entry, even without a gain
+                fields = gains_of_period[hash_kind, label]  # makes the entry, even without a gain
                 if count:
                     fields[field] += int(count)
     return gains_of_periods
 
 
-def gains_of_value(
-    columns: Collection[str], hash_kind: str, field: str, periods: Sequence[Days]
-) -> Iterable[DayGain]:
-    """Yields what each of the subjects gained by one value on each day of the periods.
+def _label(labels: Collection[str]) -> Case:
+    """Returns the SQL expression for the label of a row's model, which is one of the labels."""
+    is_label = [
+        When(subject__startswith=f"{label}:", then=Constant(label)) for label in sorted(labels)
+    ]
+    return Case(*is_label, output_field=CharField())
 
-    `columns` are the subjects as columns have them. Makes one query for each SLICE of them.
+
+def days_of_best(
+    columns: Sequence[str],
+    value: Value,
+    periods: Sequence[Days],
+    *,
+    limit: int,
+    by_growth: bool = False,
+) -> list[DayGain]:
+    """Returns the days of one value in the periods, of the subjects that had it most often.
+
+    `columns` are the subjects as columns have them. `periods` are the period and
+    perhaps one before it. The subjects are at most `limit`: those with the most views in the period,
+    or `by_growth` those with the most views more than in the period before. Makes one query.
     """
-    conditions = [Q(day__gte=days.first, day__lte=days.last) for days in periods]
+    if not columns:
+        return []
+    connection = databases.of(DayBreakdown)
+    condition, subjects = period_gains.among(columns)
+    in_periods = " OR ".join("day BETWEEN %s AND %s" for _ in periods)
+    statement = databases.statement(
+        DayBreakdown,
+        "days_of_best",
+        count=connection.ops.quote_name("count"),
+        in_periods=in_periods,
+        condition=condition,
+        weight_before=-1 if by_growth else 0,
+        limit=int(limit),
+    )
+    ends: list[Any] = []
+    for days in periods:
+        ends += [connection.ops.adapt_datefield_value(day) for day in days]
+    first_day = ends[0]
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [*value, *ends, *value, *ends, *subjects, first_day])
+        rows = cursor.fetchall()
+    # SQLite has no type for dates, and gives text.
+    return [DayGain(subject, date.fromisoformat(str(day)), views) for subject, day, views in rows]
+
+
+def views_with_values(
+    columns: Collection[str], values: Sequence[Value], days: Days | None
+) -> Counter[HashName]:
+    """Returns the views with each of the values, by subject (as columns have it) and kind.
+
+    They are those of the days, or with None those of all time that SQL has stored. Makes one query
+    for each SLICE of the `columns`, which are the subjects.
+    """
+    views: Counter[HashName] = Counter()
+    is_value = reduce(or_, [Q(kind=value.kind, field=value.field) for value in values])
     for portion in scripts.sliced([*columns]):
-        rows = databases.rows(DayBreakdown).filter(
-            reduce(or_, conditions), subject__in=portion, kind=hash_kind, field=field
-        )
-        for subject, day, count in rows.values_list("subject", "day", "count"):
-            yield DayGain(subject, day, count)
+        if days is None:
+            rows = databases.rows(Breakdown).filter(is_value, subject__in=portion)
+        else:
+            rows = databases.rows(DayBreakdown).filter(
+                is_value, subject__in=portion, day__gte=days.first, day__lte=days.last
+            )
+        sums = rows.order_by().values_list("subject", "kind").annotate(Sum("count"))
+        for subject, hash_kind, count in sums:
+            views[subject, hash_kind] += int(count)
+    return views
 
 
 def delete_fields(subject: str, hash_kind: str, fields: Collection[str]) -> None:

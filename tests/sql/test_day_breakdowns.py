@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from readtrack.models import DayBreakdown
 from readtrack.sql import archive, databases, day_breakdowns, thinning
-from readtrack.sql.day_breakdowns import Days
+from readtrack.sql.day_breakdowns import Days, Value
 from tests.support.depth import examples
 
 pytestmark = [
@@ -54,19 +54,25 @@ def test_gains_of_a_period_are_the_sum_of_its_days(gains: list[tuple[int, str, s
         add(TODAY - age * DAY, subject, **{field: count})
     columns = ["site.post:1", "site.article:1"]
     periods = [Days(TODAY - 2 * DAY, TODAY), Days(TODAY - 5 * DAY, TODAY - 4 * DAY)]
-    sums = day_breakdowns.gains(columns, [BY, "funnel"], periods)
-    for ages, found in zip((range(3), range(4, 6)), sums, strict=True):
+    gained = day_breakdowns.gains(columns, [BY, "funnel"], periods)
+    for ages, found in zip((range(3), range(4, 6)), gained, strict=True):
         expected = Counter[str]()
+        of_articles = Counter[str]()
         by_day: Counter[tuple[str, date]] = Counter()
         for age, subject, field, count in gains:
             if subject in columns and age in ages:
                 expected[field] += count
+                of_articles[field] += count if subject == "site.article:1" else 0
                 if field == "a":
                     by_day[subject, TODAY - age * DAY] += count
-        assert found[BY] == expected
+        assert found[BY, "site.article"] == +of_articles
+        assert found[BY, "site.post"] == expected - of_articles
         days = [Days(TODAY - ages[-1] * DAY, TODAY - ages[0] * DAY)]
-        of_value = day_breakdowns.gains_of_value(columns, BY, "a", days)
+        of_value = day_breakdowns.days_of_best(columns, Value(BY, "a"), days, limit=9)
         assert {(gain.subject, gain.day): gain.views for gain in of_value} == by_day
+        values = [Value(BY, "a"), Value("funnel", "view")]
+        with_values = day_breakdowns.views_with_values(columns, values, days[0])
+        assert with_values.total() == expected["a"]
 
 
 @settings(max_examples=examples(12))
@@ -86,6 +92,26 @@ def test_a_day_keeps_the_heaviest_values_and_the_sum_of_all(gained: list[dict[st
     if len(gained) == 1:
         heaviest = sorted(counted.values())[-3:]
         assert sorted(count for field, count in kept.items() if field != "other") == heaviest
+
+
+@pytest.mark.parametrize("by_growth", [False, True])
+def test_the_best_by_a_value_are_those_with_the_most_views_or_the_most_more(
+    *, by_growth: bool
+) -> None:
+    views = {1: (9, 8), 2: (7, 1), 3: (5, 0), 4: (1, 0)}  # of the period, and of the one before
+    for pk, (now, before) in views.items():
+        for age, count in ((0, now - 1), (1, 1), (3, before)):
+            if count:
+                add(TODAY - age * DAY, f"site.post:{pk}", phone=count, tablet=1)
+    columns = [f"site.post:{pk}" for pk in range(9)]
+    periods = [Days(TODAY - DAY, TODAY), Days(TODAY - 3 * DAY, TODAY - 2 * DAY)]
+    found = day_breakdowns.days_of_best(
+        columns, Value(BY, "phone"), periods, limit=2, by_growth=by_growth
+    )
+    best = (2, 3) if by_growth else (1, 2)
+    assert {gain.subject for gain in found} == {f"site.post:{pk}" for pk in best}
+    assert sum(gain.views for gain in found) == sum(sum(views[pk]) for pk in best)
+    assert day_breakdowns.days_of_best([], Value(BY, "phone"), periods, limit=2) == []
 
 
 def many(day: date, number: int) -> None:
