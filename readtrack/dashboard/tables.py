@@ -52,9 +52,7 @@ REASONS: Mapping[Reason, Any] = {
     "error": gettext_lazy("an error: it could not be counted"),
 }
 #: What is shown in the place of numbers that are not stored by value.
-NOT_BY_VALUE = gettext_lazy(
-    "Only views are known with this filter, and of two values each by itself."
-)
+NOT_BY_VALUE = gettext_lazy("Only views are counted by value, and each value by itself.")
 WHOLE_DAYS = gettext_lazy("Whole days are compared, so today, which is not over, counts as one.")
 OF_THE_SITE = gettext_lazy("Of the whole site, whatever the filters.")
 
