@@ -13,7 +13,7 @@ from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
 
-from django.db.models import Case, CharField, Q, QuerySet, Sum, When
+from django.db.models import Avg, Case, CharField, Count, Max, Q, QuerySet, Sum, When
 from django.db.models import Value as Constant
 
 from readtrack.models import Breakdown, DayBreakdown
@@ -211,6 +211,22 @@ def views_with_values(
         for subject, hash_kind, count in sums:
             views[subject, hash_kind] += int(count)
     return views
+
+
+def values_of_a_day() -> float:
+    """Returns how many values of a dimension an object had on the newest day, on average.
+
+    It is 0 if no day is stored.
+    """
+    rows = databases.rows(DayBreakdown).filter(kind__startswith="views:")
+    newest = rows.aggregate(day=Max("day"))["day"]
+    if newest is None:
+        return 0.0
+    values_of_hashes = (
+        rows.filter(day=newest).values("subject", "kind").annotate(values_=Count("*"))
+    )
+    average = values_of_hashes.aggregate(average=Avg("values_"))["average"]
+    return float(average)
 
 
 def delete_fields(subject: str, hash_kind: str, fields: Collection[str]) -> None:
