@@ -2,6 +2,7 @@
 
 python3 manage.py docs                   # both; the site is in docs/_build/html
 python3 manage.py docs --pages-only      # only the pages, which are committed
+python3 manage.py docs --record-names    # only the list of public names: after a deprecation, or a new one
 """
 
 import argparse
@@ -25,7 +26,7 @@ settings.configure(
 )
 django.setup()
 
-from docs import pages  # noqa: E402 - the code that it reads needs Django
+from docs import pages, public_names  # noqa: E402 - the code that it reads needs Django
 
 
 def main() -> int:
@@ -34,7 +35,13 @@ def main() -> int:
         prog="manage.py docs", description="Writes the reference pages, then builds the site."
     )
     parser.add_argument("--pages-only", action="store_true", help="write the pages, build no site")
+    parser.add_argument(
+        "--record-names", action="store_true", help="record the public names anew, build no site"
+    )
     options = parser.parse_args()
+    if options.record_names:
+        public_names.record()
+        return 0
     for path in pages.write():
         print(f"Written: {path.relative_to(pages.FOLDER.parent)}", flush=True)
     if options.pages_only:

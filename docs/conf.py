@@ -9,15 +9,18 @@ from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from docs import llms
+from docs.release import urls
 from readtrack import __version__
 from readtrack.conf import DEFAULTS
 
 project = "readtrack"
 author = copyright = "the readtrack developers"  # noqa: A001 - Sphinx's name
 version = release = __version__
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 html_theme = "furo"
+html_baseurl = urls()["Documentation"]
 html_title = f"readtrack {__version__}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
@@ -53,3 +56,4 @@ def link_settings(app: Sphinx, page: nodes.document) -> None:
 def setup(app: Sphinx) -> None:
     """Sphinx calls this."""
     app.connect("doctree-read", link_settings)
+    app.connect("build-finished", llms.write)

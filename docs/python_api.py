@@ -41,6 +41,11 @@ def section(module: Any, entries: Iterable[str]) -> str:
     return "\n\n".join(blocks)
 
 
+def signature(function: Any) -> str:
+    """Returns the arguments and the result of a function, such as `(obj: Model) -> None`."""
+    return _signature(_parsed(function))
+
+
 def _function(module: Any, name: str, function: Any) -> str:
     signature = _signature(_parsed(function))
     options = [f":module: {module.__name__}"]

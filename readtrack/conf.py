@@ -48,6 +48,7 @@ class Conf:
     SCRIPT_AGE: int = 86_400  # seconds for which a page counts after it was made (a day); longer than caches keep it
     SHARED_PATHS: Sequence[str] = ()  # regular expressions: paths (as the URLconf sees them) of pages that are the same for everybody
     READ_WHEN: Literal["shown", "read"] = "shown"  # a dot goes out: page shown, or its marked text really read
+    RANK_BY: Literal["views", "seen"] = "views"  # what rankings and trending go by; seen: views whose page came to life in a browser, which needs the script
 
     # Unique visitors
     UNIQUE: str = "hll"  # strategy: hll, set, daily, bitmap or none; a model's unique_strategy comes first
@@ -64,6 +65,7 @@ class Conf:
     NOT_BOTS: Sequence[str] = ()  # regular expressions: user agents of people that would be taken for robots
     IS_BOT: str = ""  # path of a function (user agent) -> bool that replaces the is-bot package
     EXCLUDE: Mapping[str, Any] = {}  # views left out: staff, groups, permissions, paths, networks, function; reads: True leaves out reads, too
+    NETWORKS: Mapping[str, Any] = {}  # {"databases": [paths of .mmdb files with AS numbers or countries], "doubtful": ["AS16509", "203.0.113.0/24", paths of lists that operators publish]}
     DEBUG_HEADER: bool = False  # adds X-Readtrack to every response that could count, as DEBUG does
 
     # Visitors

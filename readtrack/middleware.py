@@ -15,7 +15,7 @@ from django.views.generic.edit import DeletionMixin, FormMixin
 
 from readtrack import tracker
 from readtrack.conf import cached_setting, conf, explains_pages, logger, patterns
-from readtrack.hits import bots, dimensions, exclusions, origins, readers, visitors
+from readtrack.hits import bots, dimensions, exclusions, networks, origins, readers, visitors
 from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, Reason, refusal
 from readtrack.hits.reading import Reading
 from readtrack.page import contents, panel, shown, stream, tags
@@ -434,7 +434,7 @@ def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity
         values = dimensions.values(request)
     # A page that its script reports was made by an earlier request, and `as_of` is its time.
     began = request.readtrack.began if page.as_of is None else None
-    # Positional, because twelve keyword arguments take as long as the hash of an address.
+    # Positional, because thirteen keyword arguments take as long as the hash of an address.
     return Hit(
         identity.visitor,
         clock.now(),
@@ -444,11 +444,23 @@ def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity
         activity.steps,
         activity.reading,
         page.script_report is not None,
+        _is_seen(request, page, identity),
         identity.stand_in,
         identity.reader,
         began,
         page.as_of,
     )
+
+
+def _is_seen(request: HttpRequest, page: ShownPage, identity: Identity) -> bool:
+    """Returns True if the page's script says that the page came to life, so that the view is seen.
+
+    A report on the page's text needs no such word: an engaged view is seen by itself. From a
+    doubtful network only an engaged view is seen, unless the user is signed in.
+    """
+    if page.script_report is None or not page.activity.views:
+        return False
+    return identity.visitor.kind == "user" or not networks.is_doubtful(request.META)
 
 
 def _queue(hit: Hit) -> Outcome | None:
@@ -473,7 +485,7 @@ def _record(hit: Hit, *extra_calls: Call[Any]) -> Outcome:
 
 
 def _give_cookie(
-    request: HttpRequest,
+    request: TrackedRequest,
     response: HttpResponseBase,
     verdict: Verdict,
     identity: Identity,
@@ -489,6 +501,9 @@ def _give_cookie(
     # on. A robot with a cookie would lose the honeypot's mark.
     is_robot = "honeypot" in outcome.skipped.values()
     is_person = bool(verdict.activity.views or outcome.steps) and not is_robot
+    if request.readtrack.script_report and conf.COUNT_BY == "server":
+        # The report counts no view, so it makes nobody a visitor whom the server would count anew.
+        is_person = False
     if is_person or (conf.ANONYMOUS_READERS and verdict.activity.reads):
         visitors.set_cookie(request, response, identity.visitor)
 

@@ -17,6 +17,7 @@ import pytest
 from django.conf import global_settings
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AnonymousUser
+from django.core.management import call_command
 from django.db.models import Case, Value, When
 from django.http import HttpResponse
 from django.template import Engine, engines
@@ -50,7 +51,11 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 SITE = sorted((ROOT / "docs").rglob("*.md"))
-PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "CHANGELOG.md", *SITE]
+PAGES = [
+    README,
+    *(ROOT / f"{name}.md" for name in ("CONTRIBUTING", "SECURITY", "CHANGELOG", "CODE_OF_CONDUCT")),
+    *SITE,
+]
 CHECKS = {
     check_id
     for path in (ROOT / "readtrack" / "checks").glob("*.py")
@@ -141,6 +146,29 @@ def test_a_link_leads_to_a_file_and_a_heading_of_it(path: Path) -> None:
         linked = (path.parent / file).resolve() if file else path
         assert linked.exists(), target
         assert not anchor or anchor in anchors(linked), target
+
+
+def test_the_navigation_has_each_page_once_and_how_tos_by_their_readers() -> None:
+    trees = re.findall(r":caption: (.+)\n\n((?:[\w/-]+\n)+)```", read(ROOT / "docs" / "index.md"))
+    pages = [page for _, names in trees for page in names.split()]
+    names = {str(path.relative_to(ROOT / "docs").with_suffix("")) for path in SITE} - {"index"}
+    assert sorted(pages) == sorted(names)
+    captions = [caption for caption, _ in trees]
+    assert captions == [
+        "Start",
+        *("For editors", "For developers", "For operators"),
+        *("Reference", "Explanation"),
+    ]
+
+
+def test_each_entry_of_troubleshooting_has_a_section_that_begins_from_what_one_sees() -> None:
+    page = ROOT / "docs" / "howto" / "troubleshooting.md"
+    [table] = re.findall(r"(?:^\| .+ \|\n\|---\|---\|\n)((?:\|.+\n)+)", read(page), re.MULTILINE)[
+        :1
+    ]
+    linked = set(re.findall(r"\]\(#([\w-]+)\)", table))
+    assert len(linked) >= 8
+    assert linked <= anchors(page)
 
 
 @pytest.mark.parametrize("code", each("python"))
@@ -402,6 +430,43 @@ def test_a_task_publishes_what_is_due() -> None:
     tracker.mark_read(user, categories)
     snippet["publish_due"]()
     assert reports.unread(user, categories) == set()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("redis")
+def test_totals_of_another_counter_are_added_to_what_was_counted_live(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    codes = [code for _, code in fences(ROOT / "docs" / "howto" / "moving.md", "python")]
+    monkeypatch.setitem(sys.modules, "news", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "news.models", SimpleNamespace(Post=Post))
+    snippet: dict[str, Any] = {}
+    exec(codes[0], snippet)
+    viewed, flushed, unviewed = factories.post(), factories.post(), factories.post()
+    factories.browser(factories.user()).get(flushed.get_absolute_url())
+    call_command("readtrack", "flush")
+    for post in (viewed, flushed):
+        factories.browser(factories.user()).get(post.get_absolute_url())
+    lines = ["path,views", *(f"{post.get_absolute_url()},100" for post in (viewed, flushed))]
+    lines += [f"{unviewed.get_absolute_url()},7", "/posts/999999/,5", "/nowhere/,5", "/list/,5"]
+    snippet["take_over"](lines)
+    posts = (
+        Post.objects.all()
+    )  # read again, because a post that nobody viewed has its count in SQL only
+    assert reports.views(posts) == {viewed: 101, flushed: 102, unviewed: 7}
+    factories.browser(factories.user()).get(viewed.get_absolute_url())
+    call_command("readtrack", "flush")
+    assert dict(Post.objects.values_list("pk", "view_count")) == {
+        viewed.pk: 102,
+        flushed.pk: 102,
+        unviewed.pk: 7,
+    }
+    printed = capsys.readouterr().out
+    assert [path for path in ("/posts/999999/", "/nowhere/", "/list/") if path in printed] == [
+        "/posts/999999/",
+        "/nowhere/",
+        "/list/",
+    ]
 
 
 @pytest.mark.django_db(transaction=True)

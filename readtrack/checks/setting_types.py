@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import PurePath
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from django.conf import settings
 from django.core import checks
 
 from readtrack.conf import DEFAULTS, TYPES, conf
+from readtrack.hits import networks
 from readtrack.renamed import REMOVED, RENAMED, replacement
 
 
@@ -67,6 +69,20 @@ def _is_path_or_empty(value: Any) -> bool:
     return value == "" or (isinstance(value, str) and re.fullmatch(r"/[\w./-]+", value) is not None)
 
 
+def _lists_networks(value: Any) -> bool:
+    """Returns True for a dict with some of the keys of NETWORKS, and lists of texts and paths."""
+    if not isinstance(value, dict) or not value.keys() <= {networks.DATABASES, networks.DOUBTFUL}:
+        return False
+    return all(map(_is_list_of_paths, value.values()))
+
+
+def _is_list_of_paths(value: Any) -> bool:
+    """Returns True for a list of strings and `pathlib` paths."""
+    if not isinstance(value, (list, tuple)):
+        return False
+    return all(isinstance(entry, (str, PurePath)) for entry in value)
+
+
 def _is_history(value: Any) -> bool:
     """Returns True for False, and for a dict with some of the default's keys and whole numbers."""
     if not isinstance(value, dict):
@@ -89,6 +105,10 @@ EXPECTED_OF: Mapping[str, Expected] = {
     "RATE": Expected("hits and seconds, such as (5, 10), as whole numbers, at least 0", _is_rate),
     "PROXIES": Expected(
         "'auto', or the number of proxies, or a list of their addresses", _counts_or_lists_proxies
+    ),
+    "NETWORKS": Expected(
+        "a dict with 'databases' or 'doubtful' or both, each a list of strings or paths",
+        _lists_networks,
     ),
     "EVENTS": Expected("a path of the site, such as '/events/'", _is_path_or_empty),
     "HISTORY": Expected(

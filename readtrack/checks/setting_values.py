@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core import checks
 
 from readtrack.conf import DEFAULTS, conf, function_problem, patterns
-from readtrack.hits import addresses, dimensions, exclusions
+from readtrack.hits import addresses, dimensions, exclusions, networks
 from readtrack.models import KIND_LENGTH
 from readtrack.store import keys
 
@@ -297,6 +297,22 @@ def check_exclusions() -> list[checks.CheckMessage]:
             id="readtrack.E026",
         )
         for rule, value in unusable
+    ]
+
+
+def check_networks() -> list[checks.CheckMessage]:
+    """Checks that the files and networks of NETWORKS can be used."""
+    return [
+        checks.Error(
+            f"READTRACK['NETWORKS'] has {entry!r}: {problem}.",
+            hint=(
+                "Name .mmdb files in 'databases'; AS numbers such as 'AS16509', networks such as"
+                " '203.0.113.0/24', and files with networks (JSON, or one a line) in 'doubtful'."
+                " Until then the entry is left out."
+            ),
+            id="readtrack.E070",
+        )
+        for entry, problem in networks.problems()
     ]
 
 

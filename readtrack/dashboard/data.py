@@ -19,17 +19,20 @@ Hashes = Mapping[tuple[str, str], Counter[str]]
 
 
 class Counts(NamedTuple):
-    """Views and reads."""
+    """Views, reads, and views that were seen."""
 
     views: int = 0
     reads: int = 0
+    seen: int = 0
 
 
 class People(NamedTuple):
     """The different visitors; None where they are not known, as without Redis."""
 
     total: int | None = None  # of the whole scope in the period
+    compared: int | None = None  # what `before` is compared with: up to now without today
     before: int | None = None  # in the period before; None as well if it is not compared
+    is_cut: bool = False  # True if the scope has too many days of objects to unite
     by_point: Sequence[int | None] = ()  # empty if points are hours, or not known
     by_subject: Mapping[str, int | None] = {}  # of objects that a table shows, in the period
 
@@ -39,6 +42,7 @@ class GainedByPoint(NamedTuple):
 
     views: Mapping[int, int]
     reads: Mapping[int, int]
+    seen: Mapping[int, int]
 
 
 class Entry(NamedTuple):
@@ -60,7 +64,7 @@ class ChartData:
     total_before: Counts | None  # None if the periods are not compared
     is_before_whole: bool  # False if history began later than the period before
     total: Counts
-    is_summed: bool  # False until a full flush has added up the reads
+    is_summed: bool  # False until a full flush has added up the reads and the seen views
     known_until: datetime  # later points are not known while Redis does not answer
     notes: Mapping[date, str]  # editors' notes in the period, first day first
     last_flush: FlushRun | None

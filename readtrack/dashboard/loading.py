@@ -250,12 +250,14 @@ class ModelColumns:
 
     views: list[str]  # one for each model and partition
     reads: list[str]  # one for each model
+    seen: list[str]  # likewise
 
     @classmethod
     def of(cls, objects: Objects) -> "ModelColumns":
         """Returns the names of the models of the objects."""
         reads = [history.of_reads(label) for label in objects.labels]
-        return cls(objects.model_columns, reads)
+        seen = [history.of_stage("seen", label) for label in objects.labels]
+        return cls(objects.model_columns, reads, seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,7 +463,7 @@ def _model_sums(needs: Needs, *, columns: ModelColumns, bounds: Bounds) -> dict[
     first_live_hour = buckets.hour_index(buckets.now()) + 1 - counters.MODEL_HOURS
     live_hours = range(max(bound_hours[0], first_live_hour), bound_hours[-1])
     return history.sums_between(
-        [*columns.views, *columns.reads],
+        [*columns.views, *columns.reads, *columns.seen],
         sorted({*bound_hours, *live_hours}),
     )
 
@@ -531,6 +533,10 @@ def _steps(needs: Needs, objects: Objects, *, bounds: Bounds) -> Mapping[str, pe
     if needs.has_entries:
         # The table of what grew most shows no reads.
         columns += _columns(objects, has_reads=needs.order != "growth")
+    if "object" in needs.scope.chosen:
+        # Of a category's or an author's objects they would make the query longer.
+        seen = [history.of_stage("seen", subject) for subject in objects.stored]
+        columns += map(subject_column, seen)
     if needs.has_views_outside and needs.scope.is_listed:
         columns += [
             column for column in _columns(objects, has_reads=False) if column not in columns
@@ -774,7 +780,8 @@ def _entry(
         if unflushed:
             last = bounds.last_index
             views = {**views, last: views.get(last, 0) + unflushed}
-    gained = GainedByPoint(views=views, reads=reads)
+    seen = steps.get(subject_column(history.of_stage("seen", subject)), {})
+    gained = GainedByPoint(views=views, reads=reads, seen=seen)
     now = _counts_at(bounds.indexes, gained)
     before = _counts_at(bounds.indexes_before, gained)
     if counts and scope.is_all_time:
@@ -794,6 +801,7 @@ def _counts_at(indexes: range, gained: GainedByPoint) -> Counts:
     return Counts(
         views=_sum_at(indexes, gained.views),
         reads=_sum_at(indexes, gained.reads),
+        seen=_sum_at(indexes, gained.seen),
     )
 
 
@@ -911,9 +919,10 @@ def _points(numbers: ScopeNumbers) -> list[Counts]:
         return _points_of_entries(numbers)
     columns = numbers.columns
     views = _sums_by_point(columns.views, numbers, live=numbers.answers.model_hours)
-    # Redis has no hours of reads.
+    # Redis has no hours of reads and of seen views.
     reads = _sums_by_point(columns.reads, numbers, live=[])
-    return [Counts(*counts) for counts in zip(views, reads, strict=True)]
+    seen = _sums_by_point(columns.seen, numbers, live=[])
+    return [Counts(*counts) for counts in zip(views, reads, seen, strict=True)]
 
 
 def _sums_by_point(
@@ -939,7 +948,8 @@ def _points_of_entries(numbers: ScopeNumbers) -> list[Counts]:
     gained = [entry.gained for entry in numbers.entries]
     views = _added_up((by_point.views for by_point in gained), length=length)
     reads = _added_up((by_point.reads for by_point in gained), length=length)
-    return [Counts(*counts) for counts in zip(views, reads, strict=True)]
+    seen = _added_up((by_point.seen for by_point in gained), length=length)
+    return [Counts(*counts) for counts in zip(views, reads, seen, strict=True)]
 
 
 def _added_up(numbers_by_index: Iterable[Mapping[int, int]], *, length: int) -> list[int]:
@@ -955,6 +965,7 @@ def _total(points: Sequence[Counts]) -> Counts:
     return Counts(
         views=sum(point.views for point in points),
         reads=sum(point.reads for point in points),
+        seen=sum(point.seen for point in points),
     )
 
 
@@ -967,6 +978,7 @@ def _with_views_before_history(total: Counts, numbers: ScopeNumbers) -> Counts:
     return Counts(
         views=total.views + _sum_before_history(columns.views, numbers),
         reads=total.reads + _sum_before_history(columns.reads, numbers),
+        seen=total.seen + _sum_before_history(columns.seen, numbers),
     )
 
 

@@ -26,6 +26,7 @@ from readtrack.dashboard.scope import (
     DEFAULT_COMPARISON,
     INTERVALS,
     MOMENT,
+    PERIODS,
     PUBLISHED,
     Scope,
     Span,
@@ -110,9 +111,10 @@ TABS: Mapping[str, Any] = {
 }
 #: The numbers that the chart can show, by their names in the address. They are fields of Counts,
 #: columns of the table "over-time" and keys of COLUMNS.
-SERIES = ("views", "visitors", "reads")
+SERIES = ("views", "visitors", "seen", "reads")
 
 
+SEEN = gettext_lazy("Seen")
 #: What the numbers of the page mean, by their names.
 DEFINITIONS: Sequence[tuple[Any, Any]] = (
     (
@@ -126,9 +128,16 @@ DEFINITIONS: Sequence[tuple[Any, Any]] = (
         gettext_lazy("Visitors"),
         gettext_lazy(
             "The different people in the period: somebody who views six objects on three days is "
-            "one visitor. Whole days are counted, and the number is right within about one per "
-            "cent. To protect their privacy, people without a cookie are known for one day only, "
+            "one visitor. Whole days are counted, and periods are compared without today, because "
+            "it is not over. The number is right within about one per cent. To protect their privacy, people without a cookie are known for one day only, "
             "so they count once a day."
+        ),
+    ),
+    (
+        SEEN,
+        gettext_lazy(
+            "Views whose page came to life in a browser, as its script reports. What is not seen "
+            "are robots that pass for people, and readers without JavaScript."
         ),
     ),
     (
@@ -201,7 +210,7 @@ def page_context(
         **_navigation(data, scope, here=_parameters(tab, series=series), tabs=list(by_tab)),
         **chart_context,
         "tables": [_table_context(table, scope, site=site) for table in tables_by_name.values()],
-        "definitions": DEFINITIONS,
+        "definitions": _definitions(data),
         "has_period": tab != "sections",  # readers are those of now
         "notices": _notices(data),
     }
@@ -300,6 +309,12 @@ def _navigation(
     }
 
 
+def _definitions(data: DashboardData) -> list[tuple[Any, Any]]:
+    """Returns those of DEFINITIONS whose numbers the page may show."""
+    has_seen = data.chart is not None and bool(data.chart.total.seen)
+    return [definition for definition in DEFINITIONS if has_seen or definition[0] != SEEN]
+
+
 def _notices(data: DashboardData) -> list[str]:
     """Returns what web processes noticed about visitors' addresses in the last hours, as texts."""
     recent = data.skips[:NOTICED_HOURS]
@@ -322,14 +337,19 @@ class Figure(NamedTuple):
     change: str
     trend: str  # up, down or "", for the colour
     as_of: str
-    note: str = ""  # why the value is not known
+    remark: str = ""  # how visitors are compared, or why a number is not known
 
 
 def _shown_series(data: DashboardData, chart: ChartData) -> list[str]:
-    """Returns those of SERIES that have a number for each point of the chart."""
+    """Returns those of SERIES that the chart can show, or say why it cannot.
+
+    Visitors have no number for a point that is an hour.
+    """
     names = ["views"]
-    if data.people.total is not None and data.people.by_point:
+    if data.people.total is not None:
         names.append("visitors")
+    if chart.is_summed and chart.total.seen:
+        names.append("seen")
     if chart.is_summed:
         names.append("reads")
     return names
@@ -340,9 +360,11 @@ def _figures(data: DashboardData, chart: ChartData, *, series: str) -> list[Figu
     totals = [_total(data, chart, name) for name in SERIES]
     figures = []
     for total in totals:
-        if total.now is None:
-            if data.asked.values:
+        if total.now is None and data.asked.values:
+            if total.name != "seen":  # which many sites do not count
                 figures.append(_unknown_figure(total.name))
+            continue
+        if total.now is None and not total.remark:
             continue
         address = ""
         if total.name in _shown_series(data, chart):
@@ -352,9 +374,10 @@ def _figures(data: DashboardData, chart: ChartData, *, series: str) -> list[Figu
             label=str(tables.COLUMNS[total.name].heading),
             address=address,
             is_chosen=total.name == series,
-            value=exact(total.now),
+            value=tables.text(total.now, "number"),
             as_of=total.as_of,
-            **_comparison(total.now, total.before, is_whole=chart.is_before_whole),
+            remark=total.remark,
+            **_comparison(total.compared, total.before, is_whole=chart.is_before_whole),
         )
         figures.append(figure)
     return figures
@@ -367,7 +390,7 @@ def _unknown_context(data: DashboardData, now: tables.Table | None) -> dict[str,
     """
     if not data.asked.is_joint or now is None:
         return {}
-    figures = [_unknown_figure(name) for name in SERIES]
+    figures = [_unknown_figure(name) for name in SERIES if name != "seen"]
     return {"figures": figures, "now": now, "recent": tables.NOT_KNOWN}
 
 
@@ -383,7 +406,7 @@ def _unknown_figure(name: str) -> Figure:
         change="",
         trend="",
         as_of="",
-        note=_("Not known for this filter."),
+        remark=_("Not known for this filter."),
     )
 
 
@@ -392,37 +415,51 @@ class _Total(NamedTuple):
 
     name: str
     now: int | None
+    compared: int | None  # what `before` is compared with, which may be a part of `now`
     before: int | None
     as_of: str = ""
+    remark: str = ""
+
+
+def _visitors_total(data: DashboardData, chart: ChartData) -> _Total:
+    """Returns the visitors of the period."""
+    people = data.people
+    remark = ""
+    if people.is_cut:
+        remark = _("too many objects to add up")
+    elif data.scope.is_present and chart.is_before_whole and people.before is not None:
+        remark = _("compared without today")
+    return _Total("visitors", people.total, people.compared, people.before, remark=remark)
 
 
 def _total(data: DashboardData, chart: ChartData, name: str) -> _Total:
     """Returns the total of one of SERIES."""
     if name == "visitors":
-        return _Total(name, data.people.total, data.people.before)
+        return _visitors_total(data, chart)
     before = getattr(chart.total_before, name) if chart.total_before else None
     if name == "views":
-        return _Total(name, chart.total.views, before)
-    if not chart.is_summed:
-        return _Total(name, None, None)
+        return _Total(name, chart.total.views, chart.total.views, before)
+    if not chart.is_summed or (name == "seen" and not chart.total.seen):
+        return _Total(name, None, None, None)
     as_of = ""
-    # Reads of whole models are added up by full flushes only.
+    # Reads and seen views of whole models are added up by full flushes only.
     if data.scope.is_present and not data.scope.is_listed:
         as_of = _time_or_day(chart.summed_until)
         if data.scope.is_of_a_day:
             # In a period of a day, the time since the last flush is too much to be missing from a
             # comparison.
             before = None
-    return _Total(name, getattr(chart.total, name), before, as_of)
+    now = getattr(chart.total, name)
+    return _Total(name, now, now, before, as_of)
 
 
-def _comparison(total: int, before: int | None, *, is_whole: bool) -> dict[str, Any]:
+def _comparison(total: int | None, before: int | None, *, is_whole: bool) -> dict[str, Any]:
     """Returns how a total has changed, as the fields of a Figure.
 
-    `before` is that of the period before, None if the two are not compared. It is shown as not
+    `before` is that of the period before. One of the two is None if they are not compared. It is shown as not
     known if history does not cover the whole period before.
     """
-    if before is None:
+    if before is None or total is None:
         return {"before": None, "change": "", "trend": ""}
     if not is_whole:
         return {"before": tables.NOT_KNOWN, "change": "", "trend": ""}
@@ -527,6 +564,7 @@ def _chart_context(
             before=before,
             is_unfinished=is_unfinished,
         ),
+        "chart_by_day": _chart_by_day(data, series=series),
         "summary": summary,
         "compared": _compared_text(data, chart),
         "series": series,
@@ -540,6 +578,25 @@ def _chart_context(
         "chart_values": json.dumps(values_for_script),
         "notes": [(date_format(day, "DATE_FORMAT"), note) for day, note in chart.notes.items()],
     }
+
+
+def _has_points(data: DashboardData, series: str) -> bool:
+    """Returns True if the number has a value for each point: visitors have none for an hour."""
+    return series != "visitors" or bool(data.people.by_point)
+
+
+def _chart_by_day(data: DashboardData, *, series: str) -> Choice | None:
+    """Returns a link to a chart whose points are days, of the period or of the last seven days.
+
+    It is None if the number has points already.
+    """
+    if _has_points(data, series):
+        return None
+    scope = data.asked
+    if "day" in scope.intervals:
+        address = scope.address(by="day", series=series)
+        return Choice(INTERVALS["day"], address, is_chosen=False)
+    return Choice(PERIODS["7"], scope.address(period="7", by="", series=series), is_chosen=False)
 
 
 def _last_flush(chart: ChartData) -> dict[str, Any]:
@@ -573,7 +630,12 @@ def _drawings(
     before: Sequence[int],
     is_unfinished: bool,
 ) -> list[str]:
-    """Returns two drawings of the chart (SVG): for wide screens and for narrow ones."""
+    """Returns two drawings of the chart (SVG): for wide screens and for narrow ones.
+
+    There are none if the number has no points.
+    """
+    if not _has_points(data, series):
+        return []
     starts = _starts(data, FORMATS)
     drawings: list[str] = []
     for is_narrow in (False, True):

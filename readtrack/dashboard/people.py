@@ -3,8 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.utils import timezone
 
@@ -23,9 +24,6 @@ from readtrack.subjects import label_in, subject_column
 # such as a year of a category with many objects, has no number of visitors.
 MOST_DAYS = 3_000
 LIMIT = MOST_DAYS + 1  # rows that are read, by which a scope with more is known
-# From so many days on, a period up to now is compared with the period before. Days of visitors
-# cannot be cut at the time of day, so that of a shorter period the part of today counts too much.
-COMPARED_DAYS = 28
 
 Sketches = Mapping[str, Sequence[StoredDay]]
 
@@ -37,6 +35,31 @@ def days_of(span: Span) -> Days:
     return Days(first, max(first, last))
 
 
+class Compared(NamedTuple):
+    """Days of the period and of the period before whose visitors can be compared."""
+
+    now: Days
+    before: Days
+
+    @classmethod
+    def of(cls, scope: Scope, days: Days) -> "Compared | None":
+        """Returns the days for a scope with these days; None if visitors are not compared.
+
+        A period up to now is compared without today, because a day of visitors cannot be cut at the
+        time of day. So today alone is not compared.
+        """
+        if scope.before is None or not scope.before.hours:
+            return None
+        before = days_of(scope.before)
+        if not scope.is_present:
+            return cls(days, before)
+        if days.first == days.last:
+            return None
+        yesterday = days.last - buckets.DAY
+        last_before = min(before.first + (yesterday - days.first), days.first - buckets.DAY)
+        return cls(Days(days.first, yesterday), Days(before.first, last_before))
+
+
 @dataclass(frozen=True, slots=True)
 class PeopleQuestion:
     """Whose visitors are asked for, and in which days."""
@@ -45,7 +68,7 @@ class PeopleQuestion:
     total: Sequence[str]
     shown: Sequence[str]  # subjects whose own visitors a table shows
     days: Days
-    days_before: Days | None  # None if the visitors are not compared
+    compared: Compared | None  # None if the visitors are not compared
     points: Sequence[Days]  # the days of each point of the chart; empty if points are hours
     tag: str  # of the partition that unites sketches of several partitions
 
@@ -64,7 +87,7 @@ class PeopleQuestion:
             total=total,
             shown=[subject for subject in shown if counts_days(label_in(subject))],
             days=days,
-            days_before=_days_before(scope, days),
+            compared=Compared.of(scope, days),
             points=_days_of_points(scope),
             tag=keys.tags()[0],
         )
@@ -76,8 +99,8 @@ class PeopleQuestion:
         asked: list[AskedDays] = []
         if total:
             asked.append(AskedDays(total, *self.days, limit=LIMIT))
-        if total and self.days_before:
-            asked.append(AskedDays(total, *self.days_before, limit=LIMIT))
+        if total and self.compared:
+            asked.append(AskedDays(total, *self.compared.before, limit=LIMIT))
         if total and self.points:
             # A single name needs no union of sketches for points that are days.
             days = AskedDays(
@@ -105,25 +128,42 @@ class PeopleQuestion:
         """
         by_name = _by_name(rows)
         shown = {subject: self._union([subject], by_name, self.days) for subject in self.shown}
-        # By day, of the names of the whole scope, each row once.
-        rows_of_total = {
-            (row.subject, row.day, row.length): row
-            for name in self.total
-            for row in by_name[subject_column(name)]
-        }
-        is_cut = len(rows_of_total) > MOST_DAYS
+        is_cut = self._has_too_many(by_name, self.days)
         if is_cut or not self.total:
-            return PeopleCalls(None, None, [], shown)
+            return PeopleCalls(None, None, None, [], shown, is_cut=is_cut)
+        total = self._union(self.total, by_name, self.days)
         before = None
-        if self.days_before:
-            before = self._union(self.total, by_name, self.days_before)
+        if self.compared and not self._has_too_many(by_name, self.compared.before):
+            before = self._union(self.total, by_name, self.compared.before)
         single_days = _by_name(row for row in rows if row.length == 1)
         return PeopleCalls(
-            total=self._union(self.total, by_name, self.days),
+            total=total,
+            compared=self._compared_call(total, by_name),
             before=before,
             points=[self._point(single_days, days) for days in self.points],
             shown=shown,
         )
+
+    def _has_too_many(self, stored: Sketches, days: Days) -> bool:
+        """Returns True if the whole scope has too many rows on these days, so that SQL was not
+        asked for all of them.
+        """
+        rows = set()
+        for name in self.total:
+            for row in stored.get(subject_column(name), ()):
+                if days.first <= row.day <= days.last:
+                    rows.add((row.subject, row.day, row.length))
+        return len(rows) > MOST_DAYS
+
+    def _compared_call(
+        self, total: scripts.Call[Any], stored: Sketches
+    ) -> scripts.Call[Any] | None:
+        """Returns the call that counts what the period before is compared with."""
+        if self.compared is None:
+            return None
+        if self.compared.now == self.days:
+            return total
+        return self._union(self.total, stored, self.compared.now)
 
     def _point(self, single_days: Sketches, days: Days) -> scripts.Call[Any] | int:
         """Returns the visitors of a point of the chart, or the call that counts them."""
@@ -140,19 +180,19 @@ class PeopleQuestion:
 
     def _union(self, names: Sequence[str], stored: Sketches, days: Days) -> scripts.Call[Any]:
         """Returns the call that counts the visitors of these names on these days together."""
-        sketches: list[bytes] = []
+        sketches: dict[tuple[str, date, int], bytes] = {}  # each row once
         for name in names:
             for row in stored.get(subject_column(name), ()):
                 last_day = row.day + (row.length - 1) * buckets.DAY
                 if row.sketch and days.first <= row.day and last_day <= days.last:
-                    sketches.append(row.sketch)
+                    sketches[row.subject, row.day, row.length] = row.sketch
         tag = self.tag
         live: list[str] = []
         is_object = len(names) == 1 and ":" in names[0]
         if is_object:  # of models and of several objects it is as of the last flush
             tag = keys.tag(names[0])
             live = days.keys_of(names[0])
-        return replace(uniques.union(sketches, tag=tag, live=live), absent=None)
+        return replace(uniques.union([*sketches.values()], tag=tag, live=live), absent=None)
 
 
 def _by_name(rows: Iterable[StoredDay]) -> defaultdict[str, list[StoredDay]]:
@@ -161,16 +201,6 @@ def _by_name(rows: Iterable[StoredDay]) -> defaultdict[str, list[StoredDay]]:
     for row in rows:
         by_name[row.subject].append(row)
     return by_name
-
-
-def _days_before(scope: Scope, days: Days) -> Days | None:
-    """Returns the days of the period before; None if visitors are not compared with it."""
-    if scope.before is None or not scope.before.hours:
-        return None
-    length = (days.last - days.first).days + 1
-    if scope.is_present and length < COMPARED_DAYS:
-        return None
-    return days_of(scope.before)
 
 
 def _days_of_points(scope: Scope) -> list[Days]:
@@ -186,14 +216,18 @@ class PeopleCalls:
     """The calls that count the visitors. Their results are None while their server is silent."""
 
     total: scripts.Call[Union | None] | None
+    compared: scripts.Call[Union | None] | None  # may be `total` itself
     before: scripts.Call[Union | None] | None
     points: Sequence[scripts.Call[Union | None] | int]  # a number where no call is needed
     shown: Mapping[str, scripts.Call[Union | None]]
+    is_cut: bool = False
 
     @property
     def all(self) -> list[scripts.Call[Any]]:
         """Returns all calls, for a round trip."""
         totals = [call for call in (self.total, self.before) if call is not None]
+        if self.compared is not None and self.compared is not self.total:
+            totals.append(self.compared)
         points = [point for point in self.points if not isinstance(point, int)]
         return [*totals, *points, *self.shown.values()]
 
@@ -202,7 +236,9 @@ class PeopleCalls:
         """Returns the results."""
         return People(
             total=_visitors(self.total),
+            compared=_visitors(self.compared),
             before=_visitors(self.before),
+            is_cut=self.is_cut,
             by_point=[
                 point if isinstance(point, int) else _visitors(point) for point in self.points
             ],

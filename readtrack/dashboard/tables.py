@@ -76,6 +76,8 @@ COLUMNS: Mapping[str, Column] = {
     "views": Column("views", gettext_lazy("Views")),
     "growth": Column("growth", gettext_lazy("More views")),
     "visitors": Column("visitors", gettext_lazy("Visitors")),
+    "seen": Column("seen", gettext_lazy("Seen")),
+    "unseen": Column("unseen", gettext_lazy("Not seen")),
     "reads": Column("reads", gettext_lazy("Reads")),
     "count": Column("count", gettext_lazy("Passes")),
     "hits": Column("hits", gettext_lazy("Hits")),
@@ -206,22 +208,41 @@ def over_time(data: DashboardData) -> Table:
     # The period before may have fewer points, such as the days of a shorter month.
     views_before += [None] * len(data.starts)
     notes = _notes_by_point(data)
+    has_seen = bool(data.chart.total.seen)  # none on a site without the page's script
     rows = []
     for index, (start, point) in enumerate(zip(data.starts, data.chart.points, strict=False)):
         visitors = data.people.by_point[index] if data.people.by_point else None
         reads = None if data.by_value else point.reads
         counts: Sequence[int | None] = (point.views, visitors, reads)
+        if has_seen:
+            counts = (*counts, point.seen, _unseen(data, index))
         if start > data.chart.known_until:
-            counts = (None, None, None)
+            counts = [None] * len(counts)
         values = (start.isoformat(), *counts, views_before[index], "; ".join(notes[index]))
         rows.append(Row(values))
     heading_before = f"{COLUMNS['views'].heading} ({COMPARISONS[data.asked.comparison]})"
     columns = [
         *_columns("since", "views", "visitors", "reads"),
+        *(_columns("seen", "unseen") if has_seen else ()),
         Column("before", heading_before),
         *_columns("notes"),
     ]
     return Table("over-time", _("Views over time"), "", columns, rows, row_limit=len(rows))
+
+
+def _unseen(data: DashboardData, index: int) -> int | None:
+    """Returns how many views of a point were not seen; None while only the views are known.
+
+    Seen views of whole models are added up by full flushes only.
+    """
+    assert data.chart is not None  # noqa: S101
+    if not data.scope.is_listed:
+        is_last = index + 1 >= len(data.starts)
+        end = data.scope.span.until if is_last else data.starts[index + 1]
+        if end > buckets.time_of(data.chart.summed_until):
+            return None
+    point = data.chart.points[index]
+    return max(0, point.views - point.seen)
 
 
 def _notes_by_point(data: DashboardData) -> list[list[str]]:

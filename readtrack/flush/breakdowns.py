@@ -10,7 +10,6 @@ from functools import partial
 
 from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.hits.reading import READ
 from readtrack.models import Breakdown
 from readtrack.sql import (
     archive,
@@ -28,7 +27,7 @@ from readtrack.subjects import label_in, subject_column
 
 Hashes = Mapping[Name, Mapping[str, int]]  # counts by the name of the hash, then by field
 
-READING = "reading"  # the kind of hash that has a subject's reads
+READING = "reading"  # the kind of hash that has how many views of a subject were seen and read
 OTHER = "other"  # the field for all values that a hash has no field of their own for
 
 
@@ -111,7 +110,7 @@ def _gains(live: Hashes, stored: Hashes) -> Counter[day_breakdowns.Gain]:
     """
     gains: Counter[day_breakdowns.Gain] = Counter()
     for (hash_kind, subject), counts in live.items():
-        if hash_kind == READING:  # reads have a history of each object
+        if hash_kind == READING:  # the stages of views have a history of each object
             continue
         column = subject_column(subject)
         for field, rise in _rises(counts, stored[hash_kind, subject]).items():
@@ -186,9 +185,9 @@ def _raise(live: Hashes, stored: Hashes, *, hour: int) -> None:
     """Stores the counts that rose, and deletes the rows of values that were replaced."""
     live = _without_deleted(live, stored)
     if conf.HISTORY:
-        # The reads are stored before the counts: if the flush is killed in between, the counts are
-        # still below Redis's, so the next flush stores the reads again.
-        _store_reads(live, stored, hour=hour)
+        # History is stored before the counts: if the flush is killed in between, the counts are
+        # still below Redis's, so the next flush stores the history again.
+        _store_stages(live, stored, hour=hour)
     databases.upsert(Breakdown, ("subject", "kind", "field"), ("count",), rows=_rows(live, stored))
     for name, counts in live.items():
         replaced_fields = _replaced(counts, stored[name])
@@ -211,15 +210,19 @@ def _without_deleted(live: Hashes, stored: Hashes) -> Hashes:
     return {name: counts for name, counts in live.items() if name not in deleted}
 
 
-def _store_reads(live: Hashes, stored: Hashes, *, hour: int) -> None:
-    """Stores the numbers of reads that rose, in the history of their objects."""
+def _store_stages(live: Hashes, stored: Hashes, *, hour: int) -> None:
+    """Stores how many views were seen, engaged and read, where that rose, in the history of their
+    objects.
+    """
     risen: dict[str, RowCounts] = {}
     for (hash_kind, subject), counts in live.items():
         if hash_kind != READING:
             continue
-        reads = counts.get(READ, 0)
-        if reads > stored[hash_kind, subject].get(READ, 0):
-            risen[history.of_reads(subject)] = RowCounts(reads, 0)
+        stored_counts = stored[hash_kind, subject]
+        for field, stage in history.STAGES.items():
+            count = counts.get(field, 0)
+            if count > stored_counts.get(field, 0):
+                risen[history.of_stage(stage, subject)] = RowCounts(count, 0)
     history.store(risen, hour=hour)
 
 

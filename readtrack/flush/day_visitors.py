@@ -55,12 +55,10 @@ def _live(subjects: Sequence[str], *, days: Sequence[date]) -> Sketches:
     """Returns Redis's sketches by subject and day, and those of all objects by model and day."""
     calls: list[Call[Sequence[bytes | None]]] = []
     days_of_calls: list[list[tuple[str, date]]] = []
+    day_buckets = {day: buckets.day_bucket(day) for day in days}
     for portion in scripts.parted(subjects, max(1, scripts.SLICE // len(days))):
         subjects_and_days = [(subject, day) for day in days for subject in portion]
-        names = [
-            keys.day_visitors(buckets.day_bucket(day), subject)
-            for subject, day in subjects_and_days
-        ]
+        names = [keys.day_visitors(day_buckets[day], subject) for subject, day in subjects_and_days]
         calls.append(Call("MGET", names))
         days_of_calls.append(subjects_and_days)
     scripts.run_all(*calls, patient=True)

@@ -5,6 +5,7 @@ taken for those of visitors.
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 from typing import Any, Literal, NamedTuple
 
@@ -111,6 +112,18 @@ def network_of(text: str) -> str:
     if packed.startswith(LOCAL_NAT64):
         return inet_ntop(AF_INET6, packed)
     return inet_ntop(AF_INET6, packed[: HOUSEHOLD // 8] + bytes(16 - HOUSEHOLD // 8))
+
+
+def network_with_households(text: str) -> IPv4Network | IPv6Network:
+    """Returns the network; one of IPv6 at least as wide as that of a household.
+
+    Of a visitor's IPv6 address, only the network of the household is known. Raises ValueError for
+    any other text.
+    """
+    network = ip_network(text, strict=False)
+    if network.version == 6 and network.prefixlen > HOUSEHOLD:
+        return network.supernet(new_prefix=HOUSEHOLD)
+    return network
 
 
 def _embedded_ipv4(packed: bytes) -> bytes:

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
 from readtrack.conf import conf, function_problem, log_failure
-from readtrack.hits import addresses, sources
+from readtrack.hits import addresses, networks, sources
 from readtrack.hits.bots import user_agent_of
 
 LENGTH = 64  # characters of a value that are stored
@@ -68,7 +68,7 @@ def name_of(path: str) -> str:
 
 def problem(path: str) -> str:
     """Returns why the dimension cannot be used, for the system check; "" if it can be used."""
-    if path == "country" and conf.COUNTRY_HEADER:
+    if path == "country" and (conf.COUNTRY_HEADER or networks.has_databases()):
         return ""
     if path in NEEDED:
         error = function_problem(NEEDED[path])
@@ -79,15 +79,29 @@ def problem(path: str) -> str:
 def country(request: HttpRequest) -> str:
     """Returns the country as two letters, "DE"; "" for an unknown one.
 
-    It is what COUNTRY_HEADER says, or is found by the address, which needs the extra
-    `readtrack[dimensions]`.
+    It is what COUNTRY_HEADER says, or is found by the address: in a database of NETWORKS, or else
+    in those of the registries, which need the extra `readtrack[dimensions]`.
     """
     if conf.COUNTRY_HEADER:
         code = request.headers.get(conf.COUNTRY_HEADER, "").strip().upper()
         is_code = len(code) == 2 and code.isascii() and code.isalpha() and code != "XX"
         return code if is_code else ""
     client = addresses.network(*addresses.hops(request.META))
-    return str(import_module("iptocc").country_code(client) or "")
+    return networks.country(client) or _country_by_registry(client)
+
+
+def _country_by_registry(client: str) -> str:
+    """Returns the country of an address by the registries' files; "" for an unknown one.
+
+    Raises ImportError without the package, unless the databases of NETWORKS take its place.
+    """
+    try:
+        package = import_module("iptocc")
+    except ImportError:
+        if networks.has_databases():
+            return ""
+        raise
+    return str(package.country_code(client) or "")
 
 
 @lru_cache(maxsize=4096)  # 13 µs for a new agent

@@ -5,7 +5,7 @@ member followed a link of the admin.
 import re
 from contextlib import suppress
 from functools import partial
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import ip_address
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -60,19 +60,8 @@ def _rule(key: str, value: Any) -> Any:
     if key == "paths":
         return re.compile(value)
     if key == "networks":
-        return _network(value)
+        return addresses.network_with_households(value)
     return value
-
-
-def _network(text: str) -> IPv4Network | IPv6Network:
-    """Returns the network; one of IPv6 at least as wide as that of a household.
-
-    Of a visitor's IPv6 address, only the network of the household is known.
-    """
-    network = ip_network(text, strict=False)
-    if network.version == 6 and network.prefixlen > addresses.HOUSEHOLD:
-        return network.supernet(new_prefix=addresses.HOUSEHOLD)
-    return network
 
 
 def is_excluded(request: HttpRequest, user: Any | None) -> bool:

@@ -65,6 +65,8 @@ class Hit(NamedTuple):
     reading: Reading | None = None
     # A page's script reports the hit, mostly for the second time, so repeats are expected.
     by_script: bool = False
+    # The script's report says that the page was seen: it came to life in a browser.
+    is_seen: bool = False
     # If the script reports a visitor with a cookie: the id that stood in for the cookie before.
     stand_in: str = ""
     reader: Reader | None = None

@@ -5,6 +5,7 @@ waits for trusted events of two kinds, because crawlers only scroll (discourse/d
 """
 
 import re
+from collections.abc import Mapping
 from html import unescape
 from math import ceil
 from typing import NamedTuple
@@ -14,7 +15,9 @@ SHARE = 0.85  # the share of the reading time after which a text counts as read
 LEAST = 5  # seconds that any text takes
 # Seconds of engagement that are counted. A view that has reached a bin has reached all lower bins.
 BINS = (5, 8, 12, 18, 27, 40, 60, 90, 135, 200, 300, 450, 675, 1000, 1500)
-# Fields of the hash `reading:…` beside the bins.
+# Fields of the hash `reading:…` beside the bins: stages of a view, each of which is some of the
+# one before it: the page came to life in a browser, signs of a person came, the text was read.
+SEEN = "seen"
 ENGAGED = "engaged"
 READ = "read"
 TEXTS = 10_000  # texts whose number of words a process remembers
@@ -33,6 +36,30 @@ WORD = re.compile(rf"\w[^{BREAK}]*")
 TAG = re.compile(r"<[^<>]*>")
 CODE = re.compile(r"<(?:script|style)\b", re.IGNORECASE)
 CODE_END = re.compile(r"</(?:script|style)", re.IGNORECASE)
+
+
+class Stages(NamedTuple):
+    """How many views there were, and how many of them reached each stage.
+
+    No number is higher than the one before it.
+    """
+
+    views: int
+    seen: int  # whose page came to life in a browser
+    engaged: int  # with signs of a person
+    reads: int
+
+    @classmethod
+    def of(cls, views: int, counts: Mapping[str, int]) -> "Stages":
+        """Returns the stages of so many views. `counts` are those of the hash `reading:…`.
+
+        A flush that was killed may have stored a later stage only, which stands for the earlier
+        ones.
+        """
+        reads = counts.get(READ, 0)
+        engaged = max(counts.get(ENGAGED, 0), reads)
+        seen = max(counts.get(SEEN, 0), engaged)
+        return cls(views, min(seen, views), min(engaged, views), min(reads, views))
 
 
 class Reading(NamedTuple):

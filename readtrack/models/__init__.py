@@ -172,8 +172,8 @@ class History(SubjectRow):
     """The absolute counts of a subject at the end of an hour in which they changed. The views of a
     range of hours are the difference of two rows.
 
-    `subject` is that of an object, or the label of a model (`blog.post`). If it begins with
-    `reads:`, `views` are reads. `visitors` are those who ever came. Hour 0 has what a subject had
+    `subject` is that of an object, or the label of a model (`blog.post`). If it begins with `seen:`,
+    `engaged:` or `reads:`, `views` are those that reached this stage. `visitors` are those who ever came. Hour 0 has what a subject had
     before its history began.
     """
 

@@ -140,9 +140,10 @@ def token_of(
     subject of a marked text and its number of words. `is_counted` says that the server has counted
     the page's views, `is_live` that the script keeps its dots up to date.
     """
-    has_subjects = not name.endswith("||")  # the last fields are the subjects of views and reads
-    is_counted_by_script = conf.COUNT_BY != "server" and has_subjects
-    if not (is_counted_by_script or elements or text):
+    _, views, reads = name.rsplit("|", 2)  # the last fields are the subjects of views and reads
+    # Where only the server counts, the script still tells that the views are seen.
+    is_reported = views or (reads and conf.COUNT_BY != "server")
+    if not (is_reported or elements or text):
         return ""
     page = TokenPage(
         name,

@@ -1,4 +1,4 @@
-"""Objects with the most views, visitors or reads in a period, and the views of objects in it."""
+"""Objects with the most views, visitors, seen views or reads in a period, and the views of objects in it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,10 +10,12 @@ from typing import Any, NamedTuple, get_args
 from django.db.models import BigIntegerField, Case, QuerySet, Value, When
 
 from readtrack import buckets, subjects
+from readtrack.conf import conf
+from readtrack.hits.reading import SEEN
 from readtrack.models import Tracked
 from readtrack.reports import people
 from readtrack.reports.page_state import page_state
-from readtrack.sql import history, period_gains, popular, row_counts
+from readtrack.sql import archive, history, period_gains, popular, row_counts
 from readtrack.sql.popular import DAYS, LISTED, By
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import scripts
@@ -41,10 +43,13 @@ def most_viewed(
     days: int | None = None,
     since: date | None = None,
     until: date | None = None,
-    by: By = "views",
+    by: By | None = None,
 ) -> "list[AnyModel] | QuerySet[AnyModel]":
     """Returns the rows of a model or of a queryset with the most views, most viewed first. Leaves
     out rows without views.
+
+    `by` is "views" or "seen", by default what RANK_BY says: "seen" are the views whose page came to
+    life in a browser, as of the last flush.
 
     Without a period it returns a list, by the counts of all time in SQL. With `days` (the last
     days), or with `since` and perhaps `until`, it returns a queryset, by the views in that period,
@@ -60,17 +65,40 @@ def most_viewed(
     rows = of._default_manager.all() if isinstance(of, type) else of
     if problem := subjects.why_not_counted(rows.model):
         raise TypeError(problem)
+    by = by or conf.RANK_BY
     if by not in get_args(By):
-        raise ValueError(f"Rows are ordered by 'views', 'visitors' or 'reads', not by {by!r}.")
+        raise ValueError(
+            f"Rows are ordered by 'views', 'visitors', 'seen' or 'reads', not by {by!r}."
+        )
     has_period = not (days is None and since is None and until is None)
     if by == "views" and not has_period:
         return [row for row, _ in row_counts.most_viewed(rows, limit)]
+    if by == "seen" and not has_period:
+        return _most_seen(rows, limit)
     if by == "visitors":
         hours = people.days_of(days=days, since=since, until=until).hours
     else:
         hours = _hours(days, since, until)
     ranking = Ranking(rows, limit, hours, by)
     return _in_order(rows, _ranked(ranking, days=days))
+
+
+def _most_seen(rows: "QuerySet[AnyModel]", limit: int) -> list[AnyModel]:
+    """Returns the rows with the most seen views of all time, highest first."""
+    label = subjects.label_of(rows.model)
+    best: list[AnyModel] = []
+    for portion in scripts.sliced(list(archive.highest(label, field=SEEN)), AT_ONCE):
+        pk_by_subject: dict[str, Any] = {}
+        for subject_by_pk in subjects.rows_by_model(portion).values():
+            pk_by_subject.update((subject, pk) for pk, subject in subject_by_pk.items())
+        row_by_pk = rows.in_bulk([*pk_by_subject.values()])
+        for subject in portion:
+            row = row_by_pk.get(pk_by_subject.get(subject))
+            if row is not None:
+                best.append(row)
+        if len(best) >= limit:
+            break
+    return best[:limit]
 
 
 def views_in(
@@ -135,9 +163,7 @@ class Ranking:
     @property
     def name(self) -> str:
         """The name by which history and lists have the numbers: the label, or `reads:blog.post`."""
-        if self.by == "reads":
-            return history.of_reads(self.label)
-        return self.label
+        return _name_of(self.label, by=self.by)
 
     @property
     def has_all_rows(self) -> bool:
@@ -159,7 +185,7 @@ class Ranking:
 class Entry(NamedTuple):
     """A subject in a list of the most viewed, as `popular.entries` has it."""
 
-    subject: str  # in a list of reads `reads:` comes before it
+    subject: str  # in a list of a stage `seen:` or `reads:` comes before it
     bound: int  # the highest number that it may have by now, without views since the last flush
     # The hours of the list and the number in it; None for a subject that only shorter lists have.
     since: Any
@@ -239,7 +265,7 @@ def _best(
     bounds = {subject: bound_outside + views for subject, views in fresh.items()}
     listed: dict[str, ListedNumber] = {}
     for entry in entries:
-        subject = entry.subject.removeprefix(history.of_reads(""))
+        subject = history.subject_of(entry.subject)
         bounds[subject] = entry.bound + fresh.get(subject, 0)
         if entry.since:
             listed[subject] = ListedNumber(entry.since, entry.until, entry.number)
@@ -343,5 +369,9 @@ def _numbers_of_history(
 
 def _column_of(subject: str, *, by: By) -> str:
     """Returns the subject as the column of history has it, with `reads:` before it for reads."""
-    name = history.of_reads(subject) if by == "reads" else subject
-    return subjects.subject_column(name)
+    return subjects.subject_column(_name_of(subject, by=by))
+
+
+def _name_of(subject: str, *, by: By) -> str:
+    """Returns the name by which history has these numbers of a subject, or of a model's label."""
+    return subject if by in {"views", "visitors"} else history.of_stage(by, subject)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.db.models import Model
 
-from readtrack.hits.reading import BINS, ENGAGED, READ
+from readtrack.hits.reading import BINS, ENGAGED, READ, Stages
 from readtrack.reports.counts import views
 from readtrack.reports.hashes import hashes
 from readtrack.subjects import counted_subject_of, subject_of
@@ -17,6 +17,7 @@ class Reading:
     """How the text of an object was read, or the texts of several objects together."""
 
     views: int
+    seen: int  # views whose page came to life in a browser, as its script reports
     engaged: int  # views with signs of a person
     reads: int
     ratio: float  # of reads to views, 0 to 1
@@ -32,14 +33,15 @@ def reading(objs: Model | Iterable[Model]) -> Reading:
     objs = [objs] if isinstance(objs, Model) else list(objs)
     subjects = [subject_of(obj) for obj in objs]
     counts = sum(hashes(subjects, ["reading"]).values(), Counter[str]())
-    total_views = sum(views(objs).values())
+    stages = Stages.of(sum(views(objs).values()), counts)
     ratio = 0.0
-    if total_views:
-        ratio = counts[READ] / total_views
+    if stages.views:
+        ratio = stages.reads / stages.views
     return Reading(
-        views=total_views,
-        engaged=counts[ENGAGED],
-        reads=counts[READ],
+        views=stages.views,
+        seen=stages.seen,
+        engaged=stages.engaged,
+        reads=stages.reads,
         ratio=ratio,
         seconds=median(counts),
     )
@@ -49,9 +51,17 @@ def reads(obj: Model) -> int:
     """Returns the live reads of an object; see `reading`. Raises TypeError for an object that has
     no counts.
     """
+    return reached(obj, READ)
+
+
+def reached(obj: Model, field: str) -> int:
+    """Returns how many views of an object have reached a stage: SEEN, ENGAGED or READ.
+
+    Raises TypeError for an object that has no counts.
+    """
     subject = counted_subject_of(obj)
     hashes_by_name = hashes([subject], ["reading"])
-    return hashes_by_name["reading", subject][READ]
+    return hashes_by_name["reading", subject][field]
 
 
 def median(counts: Counter[str]) -> int:

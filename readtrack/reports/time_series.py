@@ -13,10 +13,15 @@ from readtrack import buckets, subjects
 from readtrack.models import History, ReaderHistory
 from readtrack.reports.counts import views
 from readtrack.reports.page_state import is_sound
-from readtrack.reports.reads import reads
+from readtrack.reports.reads import reached
 from readtrack.sql import databases, history
 from readtrack.store import counters, keys, read_state, scripts
 from readtrack.store.circuit import fail_open
+
+# What a series may count: views, or those of them that reached a stage.
+Count = Literal["views", "seen", "engaged", "reads"]
+# The fields of the hash `reading:…` by stage.
+FIELDS = {stage: field for field, stage in history.STAGES.items()}
 
 
 class Point(NamedTuple):
@@ -42,27 +47,28 @@ def series(
     until: datetime | None = None,
     by: buckets.Period = "hour",
     hours: int = 24,
-    count: Literal["views", "reads"] = "views",
+    count: Count = "views",
 ) -> list[Point]:
     """Returns the views of an object, of a model or (None) of the whole site by period, oldest
     period first, also periods without views.
 
-    With `count="reads"` it returns the reads of an object in place of its views.
+    With `count="seen"`, `"engaged"` or `"reads"` it returns those of an object's views that reached
+    this stage (see `Reading`), in place of its views.
 
     Periods are hours, days, weeks or months of the current time zone. The first and the last one
     are whole, or go up to now. `until` is exclusive and defaults to now, `since` defaults to
     `hours` hours before it; naive times are of TIME_ZONE. Views that are older than the days of
     HISTORY are all in the last hour of their day. While Redis is down, views that are not flushed
-    are missing. Raises ValueError for an unknown period, and TypeError for reads of anything but an
-    object.
+    are missing. Raises ValueError for an unknown period, and TypeError for stages of anything but
+    an object.
     """
     periods = _periods(since, _end(until), by=by, hours=hours)
     if not periods.starts:
         return []
     if isinstance(of, Model):
         numbers = _numbers_of_object(of, periods.hours, count=count)
-    elif count == "reads":
-        raise TypeError("Reads over time are known of an object only.")
+    elif count != "views":
+        raise TypeError(f"{count.capitalize()} over time are known of an object only.")
     else:
         models = [of] if of else subjects.counted_models()
         numbers = _views_of_models(models, periods.hours)
@@ -187,23 +193,24 @@ def _views_of_models(models: Sequence[type[Model]], hours: range) -> Counter[int
 
 
 def _numbers_of_object(obj: Model, hours: range, *, count: str) -> Counter[int]:
-    """Returns the views or reads of an object by hour (since 1970).
+    """Returns the views of an object, or those that reached a stage, by hour (since 1970).
 
     They are those of SQL's history, and those that are not in history yet.
     """
     subject = subjects.subject_of(obj)
-    name = history.of_reads(subject) if count == "reads" else subject
+    name = subject if count == "views" else history.of_stage(count, subject)
     column = subjects.subject_column(name)
     sums = history.sums([column], since=hours.start, until=hours.stop)
     stored = Counter(sums[column].by_hour())
     last_row: Any = databases.rows(History).filter(subject=column).order_by("hour").last()
     present_hour = buckets.hour_index(buckets.now())
-    if count == "reads":
-        stored_reads = last_row.views if last_row else 0
-        # Redis has no reads by hour, so the new ones are in the present hour.
-        fresh = Counter({present_hour: reads(obj) - stored_reads})
-    else:
+    if count == "views":
         fresh = _fresh_views(obj, last_row, present_hour=present_hour)
+    else:
+        stored_count = last_row.views if last_row else 0
+        # Redis has no stages by hour, so the new ones are in the present hour.
+        live_count = reached(obj, FIELDS[count])
+        fresh = Counter({present_hour: live_count - stored_count})
     return stored + Counter({hour: number for hour, number in fresh.items() if hour in hours})
 
 

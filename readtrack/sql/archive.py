@@ -5,7 +5,7 @@ hashes.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 
 from readtrack.models import (
     Archive,
@@ -17,7 +17,7 @@ from readtrack.models import (
     SubjectCount,
 )
 from readtrack.sql import databases
-from readtrack.sql.history import of_reads
+from readtrack.sql.history import names_of
 from readtrack.subjects import subject_column
 
 FIELD_LENGTH = 100  # characters of the name of a field; a longer name is cut
@@ -67,6 +67,18 @@ def breakdowns(hashes: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[
     return counts
 
 
+def highest(label: str, *, field: str) -> QuerySet[Any, str]:
+    """Returns a queryset of the subjects of a model with the highest counts in this field of their
+    hash `reading:…`, highest first. It sorts all objects of the model that have the field.
+    """
+    rows = databases.rows(Breakdown).filter(kind="reading", field=field)
+    of_model = rows.filter(subject__startswith=f"{label}:", count__gt=0)
+    subjects: QuerySet[Any, str] = of_model.order_by("-count", "subject").values_list(
+        "subject", flat=True
+    )
+    return subjects
+
+
 def delete_fields(name: tuple[str, str], fields: Sequence[str], *, floor: int) -> None:
     """Deletes the rows of these fields of a hash, if they count at most `floor`.
 
@@ -78,9 +90,9 @@ def delete_fields(name: tuple[str, str], fields: Sequence[str], *, floor: int) -
 
 
 def delete(subjects: Iterable[str], *, models: Sequence[type[Model]] = ALL) -> None:
-    """Deletes the rows about the subjects and about their reads from the tables of these models."""
+    """Deletes the rows about the subjects, under all their names, from the tables of these models."""
     columns: list[str] = []
     for subject in subjects:
-        columns += [subject_column(subject), subject_column(of_reads(subject))]
+        columns += map(subject_column, names_of(subject))
     for model in models:
         databases.rows(model).filter(subject__in=columns).delete()

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from django.db.models import F, Max, QuerySet, Window
 from django.db.models.functions import RowNumber
 
+from readtrack.hits.reading import ENGAGED, READ, SEEN
 from readtrack.models import History, ReaderHistory
 from readtrack.sql import databases, vendors
 from readtrack.sql.row_counts import RowCounts
@@ -18,6 +19,9 @@ from readtrack.subjects import subject_column
 # The "hour" of the row that has what a subject had counted before its history began. No chart shows
 # it.
 BASELINE = 0
+# What history has of an object's views beside them: the stages of a view, by the field that counts
+# the stage in the hash `reading:…`.
+STAGES = {SEEN: "seen", ENGAGED: "engaged", READ: "reads"}
 FOREVER = 2**31 - 1  # an hour that no row reaches
 
 
@@ -39,12 +43,31 @@ class Sums(NamedTuple):
         return rises
 
 
-def of_reads(subject: str) -> str:
-    """Returns the name under which history has the reads of the subject: `reads:blog.post:42`.
+def of_stage(stage: str, subject: str) -> str:
+    """Returns the name under which history has a stage of the subject's views, which is a value of
+    STAGES: `reads:blog.post:42`.
 
-    For the label of a model it is the name of the reads of all its objects: `reads:blog.post`.
+    For the label of a model it is the name of the stage of all its objects: `reads:blog.post`.
     """
-    return f"reads:{subject}"
+    return f"{stage}:{subject}"
+
+
+def of_reads(subject: str) -> str:
+    """Returns the name under which history has the reads of the subject; see `of_stage`."""
+    return of_stage("reads", subject)
+
+
+def names_of(subject: str) -> list[str]:
+    """Returns all names under which history has counts of the subject, or of all objects of a
+    model.
+    """
+    return [subject, *(of_stage(stage, subject) for stage in STAGES.values())]
+
+
+def subject_of(name: str) -> str:
+    """Returns the subject of a name of history: `blog.post:42` of `reads:blog.post:42`."""
+    stage, _, subject = name.partition(":")
+    return subject if stage in STAGES.values() else name
 
 
 def store(live: Mapping[str, RowCounts], *, hour: int) -> None:

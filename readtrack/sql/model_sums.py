@@ -1,9 +1,10 @@
-"""The reads of whole models by the hour.
+"""The views of whole models that were seen, engaged and read, by the hour.
 
-The flush stores the views of whole models in history. The reads of a model are added up here, from
-the history of its objects.
+The flush stores the views of whole models in history. These stages of the views of a model are
+added up here, from the history of its objects.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from django.db.models import Max, Min
@@ -12,18 +13,26 @@ from readtrack import buckets
 from readtrack.models import History
 from readtrack.sql import databases
 from readtrack.sql.epochs import lock_epoch
-from readtrack.sql.history import BASELINE, Sums, of_reads, sums
-from readtrack.sql.period_gains import gains_by_hour
+from readtrack.sql.history import BASELINE, STAGES, of_reads, of_stage, sums
+from readtrack.sql.period_gains import OF_OBJECTS, gains_statement, rows_of
 from readtrack.store import keys
 from readtrack.subjects import counted_models, label_of
 
 # Hours whose sums are computed once more, because another flush may have written rows of them.
 HOURS_AGAIN = 2
 QUARTER = 92 * 24  # hours of history that one transaction adds up at most
+# The SQL expression for the stage whose history a row is.
+STAGE_OF_ROW = " ".join(
+    [
+        "CASE",
+        *(f"WHEN subject LIKE '{stage}:%%' THEN '{stage}'" for stage in STAGES.values()),
+        "END",
+    ]
+)
 
 
 def renew_sums(*, at: datetime) -> None:
-    """Adds up the reads of each model, by the hour up to `at`, in history.
+    """Adds up the stages of the views of each model, by the hour up to `at`, in history.
 
     It goes on from the last hour that it has added up before. The first time it adds up all
     history.
@@ -51,13 +60,41 @@ def _add_sums(label: str, *, until: int) -> bool:
         if first is None:
             return False
         end = min(until, first + QUARTER)
-        stored = sums([of_reads(label)], since=first, until=end)
-        # In the history of reads, views are reads.
-        gains = gains_by_hour(f"{of_reads(label)}:%", since=first, until=end)
-        new_reads = {hour: gain.views for hour, gain in gains.items()}
-        rows = _rows(of_reads(label), stored, new_reads, last=end - 1)
+        names = [of_stage(stage, label) for stage in STAGES.values()]
+        stored = sums(names, since=first, until=end)
+        gains_by_name = _gains(label, since=first, until=end)
+        rows = []
+        for name in names:
+            gains = gains_by_name[name]
+            if name == of_reads(label):
+                # A row even if nothing was gained, because the next call goes on from there.
+                gains.setdefault(end - 1, 0)
+            rows += _rows(name, gains, before=stored[name].before)
         databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
     return end < until
+
+
+def _gains(label: str, *, since: int, until: int) -> dict[str, dict[int, int]]:
+    """Returns how many views of the model's objects reached each stage in these hours (since 1970):
+    by the name of the sums in history, then by hour.
+    """
+    gains: dict[str, dict[int, int]] = {}
+    parameters = []
+    for stage in STAGES.values():
+        name = of_stage(stage, label)
+        gains[name] = {}
+        parameters.append(f"{name}:%")
+    is_of_stage = " OR ".join("subject LIKE %s" for _ in parameters)
+    statement = gains_statement(
+        f"({is_of_stage}) AND {OF_OBJECTS}",
+        since=since,
+        until=until,
+        subject=STAGE_OF_ROW,
+        slot="hour",
+    )
+    for stage, hour, views, _visitors in rows_of(statement, parameters):
+        gains[of_stage(stage, label)][int(hour)] = int(views)
+    return gains
 
 
 def _first_hour(label: str) -> int | None:
@@ -76,17 +113,14 @@ def _first_hour(label: str) -> int | None:
     return first_viewed
 
 
-def _rows(
-    subject: str, stored: dict[str, Sums], gains: dict[int, int], *, last: int
-) -> list[tuple[str, int, int, int]]:
-    """Returns the new rows of history for these gains by hour: subject, hour, absolute sum, and 0.
+def _rows(name: str, gains: Mapping[int, int], *, before: int) -> list[tuple[str, int, int, int]]:
+    """Returns the new rows of history for these gains by hour: name, hour, absolute sum, and 0.
 
-    There is a row for the last hour even if nothing was gained in it, because the next call goes on
-    from there.
+    `before` is the sum before the first of these hours.
     """
     rows = []
-    total = stored[subject].before
-    for hour in sorted({*gains, last}):
-        total += gains.get(hour, 0)
-        rows.append((subject, hour, total, 0))
+    total = before
+    for hour in sorted(gains):
+        total += gains[hour]
+        rows.append((name, hour, total, 0))
     return rows

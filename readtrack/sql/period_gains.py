@@ -1,6 +1,6 @@
 """Views and new visitors that subjects gained in a range of hours."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from readtrack.models import History
@@ -29,19 +29,6 @@ def gains(columns: Collection[str], *, since: int, until: int) -> dict[str, RowC
         for column, _, views, visitors in rows_of(statement, parameters):
             by_column[column] = RowCounts(int(views), int(visitors))
     return by_column
-
-
-def gains_by_hour(pattern: str, *, since: int, until: int) -> Mapping[int, RowCounts]:
-    """Returns the views and new visitors of all objects together, by hour (since 1970).
-
-    The objects are those whose subject is LIKE the pattern.
-    """
-    condition = f"subject LIKE %s AND {OF_OBJECTS}"
-    statement = gains_statement(condition, since=since, until=until, subject="''", slot="hour")
-    return {
-        int(hour): RowCounts(int(views), int(visitors))
-        for _, hour, views, visitors in rows_of(statement, [pattern])
-    }
 
 
 def gains_statement(

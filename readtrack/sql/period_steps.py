@@ -7,7 +7,7 @@ from typing import Any
 
 from readtrack.models import History, Reset
 from readtrack.sql import databases, vendors
-from readtrack.sql.history import BASELINE
+from readtrack.sql.history import BASELINE, STAGES
 from readtrack.sql.period_gains import among, rows_of
 from readtrack.store import scripts
 
@@ -71,6 +71,8 @@ def _statement(
     expressions["periods"] = ", ".join(map(str, periods))
     expressions["ends"] = ", ".join(str(ends_of_periods[period]) for period in periods)
     expressions["resets"] = Reset._meta.db_table
+    prefixes = [f"'{stage}:' || subject" for stage in STAGES.values()]
+    expressions["names"] = ", ".join(["subject", *prefixes])
     if only_periods is not None:
         return databases.statement(History, "steps_of_some", **expressions)
     expressions["dense"] = DENSE

@@ -29,16 +29,18 @@ from readtrack.models import History, Popular
 from readtrack.sql import databases, row_counts, vendors
 from readtrack.sql.epochs import lock_epoch
 from readtrack.sql.faults import Faults
-from readtrack.sql.history import BASELINE, of_reads
+from readtrack.sql.history import BASELINE, of_reads, of_stage
 from readtrack.sql.period_gains import OF_OBJECTS, gains_statement, rows_of
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import counted_models, label_of
 
 DAYS = (1, 7, 30, 90)  # the numbers of days that have a list
 EVER = 32_767  # the number of days under which the list of all time is stored
-LISTED = 1_000  # subjects of each model in a list: those with most views, or with most reads
+LISTED = (
+    1_000  # subjects of each model in a list: those with most views, most seen views, most reads
+)
 
-By = Literal["views", "visitors", "reads"]
+By = Literal["views", "visitors", "seen", "reads"]
 
 
 def _listed(labels: Iterable[str], days: int) -> Any:
@@ -113,7 +115,7 @@ def _best(days: int, *, since: int, until: int, faults: Faults) -> list[tuple[st
         return best
     labels: list[str] = []
     for label in map(label_of, models):
-        labels += [label, of_reads(label)]
+        labels += [label, of_stage("seen", label), of_reads(label)]
     return most(labels, since=since, until=until)
 
 

@@ -1,6 +1,7 @@
 """Rows about a model that was renamed, or about a row with a new primary key, get its new name."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from django.db.models import F, Model, Q, QuerySet, Value
@@ -24,7 +25,7 @@ from readtrack.models import (
     SubjectCount,
 )
 from readtrack.sql import databases, vendors
-from readtrack.sql.history import of_reads
+from readtrack.sql.history import STAGES, names_of, of_stage
 from readtrack.subjects import subject_column, subject_in
 
 
@@ -35,8 +36,9 @@ class Columns(NamedTuple):
     values: Sequence[str]
 
 
-# Returns the name that a table has in place of a subject or a label, such as `of_reads`.
+# Returns the name that a table has in place of a subject or a label, such as that of its reads.
 NameOf = Callable[[str], str]
+NAMES: Sequence[NameOf] = (str, *(partial(of_stage, stage) for stage in STAGES.values()))
 
 
 TABLES: Mapping[type[Model], Columns] = {
@@ -72,8 +74,7 @@ def rename_model(before: str, after: str, *, pks: Iterable[Any]) -> None:
         return
     # A longer subject ends in a hash, which differs from that of the new subject.
     longest = SUBJECT_LENGTH - 1 - max(0, len(after) - len(before))
-    name_functions: Sequence[NameOf] = (str, of_reads)
-    for name_of in name_functions:
+    for name_of in NAMES:
         for model in TABLES:
             _rename_short_subjects(model, before, after, name_of=name_of, longest=longest)
     has_longer_subjects = any(_rows_about_objects(model, before).exists() for model in TABLES)
@@ -81,7 +82,7 @@ def rename_model(before: str, after: str, *, pks: Iterable[Any]) -> None:
         return
     for pk in pks:
         long_subject = subject_in(before, pk)
-        if len(of_reads(long_subject)) > longest:
+        if max(map(len, names_of(long_subject))) > longest:
             rename_subject(long_subject, subject_in(after, pk))
 
 
@@ -104,15 +105,13 @@ def _rename_short_subjects(
 
 def _rows_about_objects(model: type[Model], label: str) -> "QuerySet[Any]":
     """Returns the rows of the table about objects of the model with that label."""
-    counts = Q(subject__startswith=f"{label}:")
-    reads = Q(subject__startswith=f"{of_reads(label)}:")
-    return databases.rows(model).filter(counts | reads)
+    has_label = [Q(subject__startswith=f"{name}:") for name in names_of(label)]
+    return databases.rows(model).filter(Q(*has_label, _connector=Q.OR))
 
 
 def rename_subject(before: str, after: str) -> None:
     """Gives all rows about an object its new name."""
-    name_functions: Sequence[NameOf] = (str, of_reads)
-    for name_of in name_functions:
+    for name_of in NAMES:
         old = subject_column(name_of(before))
         new = subject_column(name_of(after))
         if old == new:

@@ -9,7 +9,7 @@ from django.utils.timezone import get_default_timezone
 
 from readtrack import buckets
 from readtrack.models import DayVisitors, History
-from readtrack.sql import vendors
+from readtrack.sql import history, vendors
 
 VIEW = "readtrack_daily"
 # If the database knows no time zones, the view has the offset from UTC of each of these hours.
@@ -31,6 +31,8 @@ def create_view(connection: BaseDatabaseWrapper) -> None:
         table=quote(History._meta.db_table),
         people=quote(DayVisitors._meta.db_table),
         reads=quote("reads"),  # a reserved word of MySQL
+        stage=_case("'{stage}'", otherwise="''"),
+        subject=_case("SUBSTR(subject, {start})", otherwise="subject"),
         day=day,
         position=vendor.position,
         integer=vendor.big_integer,
@@ -39,6 +41,17 @@ def create_view(connection: BaseDatabaseWrapper) -> None:
         if "REPLACE" not in vendor.create_view:
             cursor.execute(f"DROP VIEW IF EXISTS {VIEW}")
         cursor.execute(statement)
+
+
+def _case(value: str, *, otherwise: str) -> str:
+    """Returns the SQL expression for a value of a row that has a stage of views, as "reads:" says
+    at the beginning of its subject, and for a value of any other row.
+    """
+    whens = []
+    for stage in history.STAGES.values():
+        value_of_stage = value.format(stage=stage, start=len(stage) + 2)
+        whens.append(f"WHEN subject LIKE '{stage}:%' THEN {value_of_stage}")
+    return f"CASE {' '.join(whens)} ELSE {otherwise} END"
 
 
 def drop_view(connection: BaseDatabaseWrapper) -> None:

@@ -43,6 +43,7 @@ class PlainView(NamedTuple):
     at: datetime
     subject: str
     by_script: bool
+    is_seen: bool
     stand_in: str
 
     @staticmethod
@@ -64,6 +65,7 @@ class PlainView(NamedTuple):
             hit.at,
             subject,
             hit.by_script,
+            hit.is_seen,
             hit.stand_in,
         )
 
@@ -89,6 +91,7 @@ class PlainView(NamedTuple):
             view.at,
             views=(view.subject,),
             by_script=view.by_script,
+            is_seen=view.is_seen,
             stand_in=view.stand_in,
         )
 
@@ -124,8 +127,10 @@ def entry_of_view(view: PlainView, *, prefix: str) -> Entry:
         starts.hour + view.subject,
         day_key(starts, view.subject),
         starts.hll + view.subject,
-        f"{starts.window}{view.visitor_id}:{view.subject}",
     ]
+    if view.is_seen:
+        view_keys.append(keys.reading(view.subject))
+    view_keys.append(f"{starts.window}{view.visitor_id}:{view.subject}")
     second_id = view.fallback_id or view.stand_in
     if second_id:
         view_keys.append(f"{starts.window}{second_id}:{view.subject}")
@@ -135,6 +140,7 @@ def entry_of_view(view: PlainView, *, prefix: str) -> Entry:
         prefix_length(prefix),
         newcomers_of(has_new_cookie=view.has_new_cookie),
         teller_of(by_script=view.by_script, has_stand_in=bool(view.stand_in)),
+        int(view.is_seen),
         len(view_keys),
     )
     return Entry(run, view_keys)
@@ -143,16 +149,16 @@ def entry_of_view(view: PlainView, *, prefix: str) -> Entry:
 def entry_of_call(call: Call[Outcome]) -> Entry:
     """Returns the entry in a batch of the hit that a call of `count_views` would count."""
     arguments: Sequence[Any] = call.args[len(common_arguments()) :]
-    counted_hits, length, newcomers, teller, _, _, visitor, *subjects = arguments
+    counted_hits, length, newcomers, teller, is_seen, _, _, visitor, *subjects = arguments
     if len(subjects) > 1:  # several views, or options behind the subject
         return Entry(None, call.keys, arguments)
     [subject] = subjects
     rate, unsettled, bucket, total, hour, model_hour, minute_visitors, *others = call.keys
-    day_visitors, hll, *windows = others
-    view_keys = [rate, total, hour, day_visitors, hll, *windows]
+    windows = others[3:] if is_seen == "1" else others[2:]
+    view_keys = [rate, total, hour, *others]
     run = _run(
         (unsettled, bucket, model_hour, minute_visitors),
-        (counted_hits, length, newcomers, teller, len(view_keys)),
+        (counted_hits, length, newcomers, teller, is_seen, len(view_keys)),
         total_start=total.removesuffix(subject),
         window_start=windows[0].removesuffix(f"{visitor}:{subject}"),
     )

@@ -27,6 +27,7 @@ REASONS: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot", 5: "error"}
 BY_PAGE = 0
 BY_SCRIPT = 1
 BY_SCRIPT_WITH_COOKIE = 2
+BY_SCRIPT_WITHOUT_VIEW = 3
 
 
 def newcomers_of(*, has_new_cookie: bool) -> int:
@@ -36,6 +37,8 @@ def newcomers_of(*, has_new_cookie: bool) -> int:
 
 def teller_of(*, by_script: bool, has_stand_in: bool) -> int:
     """Returns who reports a view, as a number of lua/common.lua."""
+    if by_script and conf.COUNT_BY == "server":
+        return BY_SCRIPT_WITHOUT_VIEW
     if has_stand_in:
         return BY_SCRIPT_WITH_COOKIE
     return BY_SCRIPT if by_script else BY_PAGE
@@ -68,8 +71,14 @@ def common_arguments() -> tuple[str, ...]:
         keys.minute_visitors.ttl,
         rate_limit().seconds,
         keys.day_visitors.ttl,
+        view_weight(),
     )
     return tuple(map(str, numbers))
+
+
+def view_weight() -> int:
+    """Returns what a view adds to what is trending: 0 where rankings go by views that were seen."""
+    return 0 if conf.RANK_BY == "seen" else 1
 
 
 def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
@@ -81,7 +90,6 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
     prefix = keys.prefix()
     tag = keys.tag(hit.views[0]) if conf.PARTITIONS > 1 else ""
     minute = int(hit.at.timestamp()) // keys.MINUTE
-    second_id = visitor.fallback_id or hit.stand_in
     view_keys = [keys.of_minute(minute, prefix, tag, label_in(subject)) for subject in hit.views]
     has_options = _has_options(hit)
 
@@ -90,23 +98,13 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
     rate = first.unsettled if tag else first.rate + visitor.rate_id
     key_names = [rate, first.unsettled, first.bucket]
     for subject, starts in zip(hit.views, view_keys, strict=True):
-        key_names += (
-            starts.total + subject,
-            starts.hour + subject,
-            starts.model_hour,
-            starts.minute_visitors,
-            day_key(starts, subject),
-        )
-        if not has_options:
-            key_names.append(starts.hll + subject)
-        key_names.append(f"{starts.window}{visitor.id}:{subject}")
-        if second_id:
-            key_names.append(f"{starts.window}{second_id}:{subject}")
+        key_names += _keys_of_view(hit, subject, starts, has_options=has_options)
     numbers = _arguments(
         hits,
         prefix_length(prefix),
         newcomers_of(has_new_cookie=bool(visitor.new_cookie)),
         teller_of(by_script=hit.by_script, has_stand_in=bool(hit.stand_in)),
+        int(hit.is_seen),
         (len(key_names) - SHARED_KEYS) // len(hit.views),
         len(hit.views),
     )
@@ -120,6 +118,26 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
         # With several partitions, a silent server does not keep other partitions from counting.
         absent = Outcome(skipped=dict.fromkeys(hit.views, "error"))
     return Call("record", key_names, arguments, partial(_outcome, hit), absent)
+
+
+def _keys_of_view(hit: Hit, subject: str, starts: keys.ViewKeys, *, has_options: bool) -> list[str]:
+    """Returns the keys of one view, as record.lua takes them."""
+    key_names = [
+        starts.total + subject,
+        starts.hour + subject,
+        starts.model_hour,
+        starts.minute_visitors,
+        day_key(starts, subject),
+    ]
+    if not has_options:
+        key_names.append(starts.hll + subject)
+    if hit.is_seen:
+        key_names.append(keys.reading(subject))
+    key_names.append(f"{starts.window}{hit.visitor.id}:{subject}")
+    second_id = hit.visitor.fallback_id or hit.stand_in
+    if second_id:
+        key_names.append(f"{starts.window}{second_id}:{subject}")
+    return key_names
 
 
 def day_key(starts: keys.ViewKeys, subject: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from time import perf_counter
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from readtrack import buckets
 from readtrack.conf import conf
@@ -11,7 +11,7 @@ from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.reading import BINS, ENGAGED, READ, Reading
 from readtrack.store import clock, day_keys, keys, read_state, scripts
 from readtrack.store.counters import Name
-from readtrack.store.counting import count_views, rate_limit
+from readtrack.store.counting import count_views, rate_limit, view_weight
 from readtrack.store.scripts import Call
 from readtrack.store.skips import key_of, skip_buffer
 
@@ -35,15 +35,15 @@ def record(hit: Hit, *extra_calls: Call[Any]) -> Outcome:
     # Views come before steps, because a step on the viewed page follows its view.
     views = [count_views(portion, hits=hits) for portion in by_partition(hit)]
     reads = _marks(hit)
-    step_calls = steps(hit) if hits < keys.ROBOT else {}
-    _run(*views, *reads, *step_calls.values(), *_upkeep(hit), *extra_calls)
+    step_calls = [] if hits >= keys.ROBOT else steps(hit)
+    _run(*views, *reads, *step_calls, *_upkeep(hit), *extra_calls)
 
     outcome = _outcome_of(hit, views, has_counted_rate=hits > 0)
     _count_skips(hit, outcome)
     if not (reads or step_calls):
         return outcome
     read = [subject for call in reads for subject in call.result]
-    new_steps = [step for step, call in step_calls.items() if call.result]
+    new_steps = [step for call in step_calls for step in call.result]
     return outcome._replace(read=tuple(read), steps=tuple(new_steps))
 
 
@@ -179,103 +179,84 @@ def takes_back(hit: Hit) -> bool:
     return conf.PARTITIONS > 1 and is_by_script and not hit.visitor.new_cookie
 
 
-class Stages(NamedTuple):
-    """The stages of a funnel, or of reading a text, that a visitor has reached.
+def steps(hit: Hit) -> list[Call[list[Step]]]:
+    """Returns the calls that take the visitor to the hit's stages, and count its reading.
+
+    The result of a call has the stages that the visitor had not reached before.
+    """
+    calls = [_step(hit, subject, stage) for subject, stage in hit.steps]
+    if hit.reading:
+        calls.append(_reading(hit, hit.reading))
+    return calls
+
+
+def _step(hit: Hit, subject: str, stage: str) -> Call[list[Step]]:
+    """Returns the call that takes the visitor to a stage of the subject's funnel.
 
     A pass is a key with the number of stages that one visitor has reached before.
     """
+    reached = conf.FUNNEL[: conf.FUNNEL.index(stage) + 1]
+    passes = [keys.funnel_pass(identity, subject) for identity in hit.visitor.identities]
+    shared_keys, shared_arguments = _of_hash(hit, ("funnel", subject))
+    arguments = [*shared_arguments, keys.funnel_pass.ttl, len(reached), *reached]
 
-    name: Name  # of the hash of counts
-    reached: Sequence[str]  # fields of the hash, in the order of the stages
-    passes: Sequence[str]  # keys, one for each id of the visitor
-    pass_life: int  # seconds
-    # Keys, one of which has to be open to begin a pass: windows of the visitor's view, or passes.
-    # Without them a pass may always begin.
-    required: Sequence[str] = ()
+    def decode(is_new: int) -> list[Step]:
+        return [(subject, stage)] if is_new else []
 
-
-def steps(hit: Hit) -> dict[Step, Call[bool]]:
-    """Returns the calls that take the visitor to the hit's stages, by subject and stage.
-
-    The result of a call is True if the visitor had not reached the stage before.
-    """
-    calls = {}
-    for subject, stage in hit.steps:
-        stages = Stages(
-            ("funnel", subject),
-            reached=conf.FUNNEL[: conf.FUNNEL.index(stage) + 1],
-            passes=[keys.funnel_pass(identity, subject) for identity in hit.visitor.identities],
-            pass_life=keys.funnel_pass.ttl,
-        )
-        calls[subject, stage] = _take(hit, stages)
-    if hit.reading:
-        calls |= _reading_steps(hit, hit.reading)
-    return calls
+    return Call("step", [*shared_keys, *passes], arguments, decode, absent=[])
 
 
-def _reading_steps(hit: Hit, reading: Reading) -> dict[Step, Call[bool]]:
-    """Returns the calls that count how far the visitor has read the text, by subject and stage.
-
-    Engagement counts once in a window, and only after a view in the window. A read counts once, and
-    only after engagement.
-    """
-    subject = reading.subject
-    identities = hit.visitor.identities
-    if hit.visitor.new_cookie:
-        # A browser that reports without a cookie keeps none, so nobody will have the new id again.
-        identities = identities[1:]
-    pass_life = conf.WINDOW + reading.least  # longer than a window, so that long texts can be read
-    reached_bins = [str(seconds) for seconds in BINS if seconds <= reading.seconds]
-    engagement_passes = [keys.reading_pass(identity, subject) for identity in identities]
-    engagement = Stages(
-        ("reading", subject),
-        reached=[ENGAGED, *reached_bins],
-        passes=engagement_passes,
-        pass_life=pass_life,
-        required=[keys.window(identity, subject) for identity in identities],
-    )
-    calls = {(subject, ENGAGED): _take(hit, engagement)}
-    if reading.is_read:
-        read = Stages(
-            ("reading", subject),
-            reached=[READ],
-            passes=[keys.read_pass(identity, subject) for identity in identities],
-            pass_life=pass_life,
-            required=engagement_passes,
-        )
-        calls[subject, READ] = _take(hit, read)
-    return calls
-
-
-def _take(hit: Hit, stages: Stages) -> Call[bool]:
-    """Returns the call that takes the visitor to the last of the stages.
-
-    Its result is True if the visitor had not reached that stage before.
-    """
-    _, subject = stages.name
+def _of_hash(hit: Hit, name: Name) -> tuple[list[str], list[str | int]]:
+    """Returns the keys and arguments with which step.lua and reading.lua begin."""
+    _, subject = name
     tag = keys.tag(subject)
     unsettled = keys.unsettled(tag)
-    member = keys.member(*stages.name)
+    member = keys.member(*name)
     key_names = [
         # With several partitions the rate is in another one. `unsettled` twice tells the script.
         unsettled if tag else keys.rate(hit.visitor.rate_id),
         unsettled,
         keys.prefix() + member,
         keys.trending_bucket(tag, buckets.minute_bucket(hit.at)),
-        *stages.passes,
-        *stages.required,
     ]
-    arguments: list[str | int] = [
-        keys.ROBOT,
-        member,
-        subject,
-        keys.trending_bucket.ttl,
-        stages.pass_life,
-        len(stages.passes),
-        len(stages.reached),
-        *stages.reached,
-    ]
-    return Call("step", key_names, arguments, bool, absent=False)
+    return key_names, [keys.ROBOT, member, subject, keys.trending_bucket.ttl]
+
+
+def _reading(hit: Hit, reading: Reading) -> Call[list[Step]]:
+    """Returns the call that counts how far the visitor has read the text.
+
+    The result are the stages, ENGAGED and READ, that are new.
+    """
+    subject = reading.subject
+    identities = hit.visitor.identities
+    if hit.visitor.new_cookie:
+        # A browser that reports without a cookie keeps none, so nobody will have the new id again.
+        identities = identities[1:]
+    key_names, arguments = _of_hash(hit, ("reading", subject))
+    key_names.append(keys.total(subject))
+    for identity in identities:
+        key_names += (
+            keys.window(identity, subject),
+            keys.reading_pass(identity, subject),
+            keys.read_pass(identity, subject),
+        )
+    if hit.stand_in:
+        key_names.append(keys.window(hit.stand_in, subject))
+    arguments += (
+        conf.WINDOW + reading.least,  # longer than a window, so that long texts can be read
+        view_weight(),
+        len(identities),
+        int(reading.is_read),
+        READ,
+        ENGAGED,
+    )
+    arguments += [str(seconds) for seconds in BINS if seconds <= reading.seconds]
+
+    def decode(answer: Sequence[int]) -> list[Step]:
+        is_new_of_stage = zip((ENGAGED, READ), answer, strict=True)
+        return [(subject, stage) for stage, is_new in is_new_of_stage if is_new]
+
+    return Call("reading", key_names, arguments, decode, absent=[])
 
 
 def honeypot_visits(address: str) -> int:

@@ -214,7 +214,8 @@ def union(
 
     `live` are keys of that partition with further sketches; they may be missing.
     """
-    scratch_keys = [keys.united(tag, number) for number in range(len(sketches) + 1)]
+    start = keys.united(tag, "")  # once, because a flush unites the sketches of many objects
+    scratch_keys = [f"{start}{number}" for number in range(len(sketches) + 1)]
     arguments: list[int | bytes] = [int(wants_sketch), *sketches]
 
     def decode(answer: Sequence[Any]) -> Union:

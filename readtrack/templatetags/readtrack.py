@@ -80,13 +80,14 @@ def if_unread(parser: Parser, token: Token) -> template.Node:
 
 
 @register.simple_tag
-def most_viewed(of: Any, limit: int = 10, days: int | None = None, by: By = "views") -> Any:
+def most_viewed(of: Any, limit: int = 10, days: int | None = None, by: By | None = None) -> Any:
     """`{% most_viewed "blog.Post" days=7 limit=5 as posts %}` sets the posts, of the last 1, 7, 30
     or 90 days.
 
     Each has its number as `in_period`. Without `days` they are those of all time. A queryset may
     stand in place of the model's name. With `by="visitors"` they are those with the most new
-    visitors, with `by="reads"` the most read.
+    visitors, with `by="reads"` the most read, with `by="seen"` those with the most views that were
+    seen. By default they are those with the most views, or seen views where RANK_BY says so.
     """
     if days not in (None, *DAYS):
         listed = ", ".join(map(str, DAYS))

@@ -79,7 +79,7 @@ def _answer_report(request: HttpRequest) -> HttpResponse:
     answer = {
         "html": html,
         "page": str(Placeholder(PAGE, shown.ANSWER)),
-        "again": bool(recorder.views) and _has_new_cookie(request),
+        "again": bool(recorder.views) and _is_view(report.state) and _has_new_cookie(request),
     }
     if page.is_live:
         answer["news"] = str(Placeholder(NEWS, shown.ANSWER))
@@ -130,7 +130,8 @@ def _hand_over(
     request.META["HTTP_REFERER"] = report.referrer[:LONGEST_REFERRER]
     recorder.script_report = ScriptReport(named.as_of, page.language, reading)
     recorder.is_shared = False
-    if _is_view(state) and not _is_counted(page, since=report.since):
+    # Where only the server counts, the views are those that the page was seen for.
+    if _is_first(state) and not _is_counted(page, since=report.since):
         recorder.views.update(dict.fromkeys(named.views))
     if _is_read(state, reading, has_text=bool(page.text)):
         recorder.reads.update(dict.fromkeys(named.reads))
@@ -151,10 +152,14 @@ def _query_of_page(request: HttpRequest, *, path: str) -> str:
     return parts.query if is_of_page else ""
 
 
+def _is_first(state: str) -> bool:
+    """Returns True for the report that the page came to life."""
+    return not state
+
+
 def _is_view(state: str) -> bool:
     """Returns True if the report is of a view: the first one is, unless the server counts."""
-    is_first = not state
-    return is_first and conf.COUNT_BY != "server"
+    return _is_first(state) and conf.COUNT_BY != "server"
 
 
 def _is_counted(page: shown.TokenPage, *, since: int) -> bool:

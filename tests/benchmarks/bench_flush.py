@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from functools import partial
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 from django.db import connection
@@ -15,6 +15,7 @@ from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun, History
 from readtrack.reports import series
+from readtrack.store import keys
 from readtrack.store.connection import connect
 from tests.benchmarks.measuring import Work, table
 from tests.site.models import Post
@@ -36,12 +37,13 @@ print(run.written, base, peak())
 
 
 def main(posts: int = POSTS) -> None:
-    """Prints six tables; the ratios of the budget are meant for a million posts
+    """Prints seven tables; the ratios of the budget are meant for a million posts
     (READTRACK_BENCHMARK_POSTS).
     """
     sql("ALTER TABLE site_post SET (fillfactor = 80)")
     full(posts)
     changed(posts)
+    visitors(min(posts, 20_000))
     writers(min(posts, 20_000))
     indexed(min(posts, 50_000))
     growth([size for size in (10_000, 100_000, 1_000_000) if size <= posts])
@@ -100,6 +102,7 @@ def changed(posts: int) -> None:
                 pipeline.incr(f"views:total:site.post:{number}")
                 pipeline.zincrby(f"trending:bucket:{minute}", 1, f"site.post:{number}")
             pipeline.execute()
+        add_visitors(ids)
         client.config_resetstat()
         spent.append(timed(partial(flush, only_changed=True)))
     run = FlushRun.objects.latest()
@@ -118,6 +121,33 @@ def changed(posts: int) -> None:
         [("", "", ""), *rows],
     )
     client.flushdb()
+
+
+def visitors(posts: int) -> None:
+    """What the visitors of the day add to a flush, if each changed post has new ones."""
+    seed(posts)
+    raise_totals(posts)
+    flush()
+    rows = []
+    for name, has_visitors in (
+        ("counts alone", False),
+        ("with the first visitors of the day", True),
+        ("with further visitors", True),
+    ):
+        raise_totals(posts)
+        minute = buckets.minute_bucket(buckets.now())
+        ids = range(1, posts + 1)
+        redis().zadd(f"trending:bucket:{minute}", {f"site.post:{number}": 1 for number in ids})
+        if has_visitors:
+            add_visitors(ids)
+        began = process_time()
+        spent = timed(partial(flush, only_changed=True))
+        processor = process_time() - began
+        rows.append((name, f"{spent / posts * 1e6:.0f} µs", f"{processor / posts * 1e6:.0f} µs"))
+    table(
+        f"Changed flush of {posts:,} posts, for each post",
+        [("", "time", "processor of the flush"), *rows],
+    )
 
 
 def writers(posts: int) -> None:
@@ -262,7 +292,7 @@ def seed(posts: int) -> None:
     """That many rows, fresh, and an empty Redis."""
     redis().flushdb()
     sql(
-        "TRUNCATE site_post, site_review, readtrack_flushrun, readtrack_archive, readtrack_knownepoch RESTART IDENTITY"
+        "TRUNCATE site_post, site_review, readtrack_flushrun, readtrack_archive, readtrack_knownepoch, readtrack_dayvisitors RESTART IDENTITY"
     )
     sql(f"INSERT INTO site_post (title) SELECT repeat('x', 60) FROM generate_series(1, {posts})")
     sql("VACUUM ANALYZE site_post")
@@ -277,6 +307,17 @@ def raise_totals(posts: int) -> None:
     for start in range(1, posts + 1, BATCH):
         numbers = range(start, min(posts + 1, start + BATCH))
         client.mset({f"views:total:site.post:{number}": views for number in numbers})
+
+
+def add_visitors(ids: Iterable[int]) -> None:
+    """Three more visitors today of each post."""
+    day = buckets.day_bucket(buckets.local_day(buckets.hour_index(buckets.now())))
+    first = next(_views)
+    with redis().pipeline(transaction=False) as pipeline:
+        for number in ids:
+            visitors = [f"{number}:{first + visitor}" for visitor in range(3)]
+            pipeline.pfadd(keys.day_visitors(day, f"site.post:{number}"), *visitors)
+        pipeline.execute()
 
 
 def by_hand() -> None:

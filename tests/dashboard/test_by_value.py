@@ -21,7 +21,7 @@ from pytest_django import Settings
 
 from readtrack import buckets, tracker
 from readtrack.dashboard import by_value, loading, tables
-from readtrack.dashboard.page import SERIES, TABS
+from readtrack.dashboard.page import TABS
 from readtrack.dashboard.scope import Scope
 from readtrack.dashboard.tables import NOT_KNOWN
 from readtrack.flush.run import flush
@@ -219,7 +219,9 @@ def test_a_filter_by_source_works_on_each_tab_in_each_period(
     figures = {figure.name: figure for figure in page.context["figures"]}
     assert figures["views"].value == "5"
     assert [figures[name].value for name in ("visitors", "reads")] == [NOT_KNOWN] * 2
-    assert {figures[name].note for name in ("visitors", "reads")} == {"Not known for this filter."}
+    assert {figures[name].remark for name in ("visitors", "reads")} == {
+        "Not known for this filter."
+    }
     assert page.context["recent"] == NOT_KNOWN
     found = tables_of(page)
     assert [(str(row.values[0]), row.values[1]) for row in found["most-viewed"].rows] == [
@@ -248,7 +250,7 @@ def test_a_filter_by_source_works_on_each_tab_in_each_period(
 def test_of_two_values_each_is_known_by_itself(admin_client: Client) -> None:
     given = {"referrer": "a.example", "device": "phone"}
     page = opened(admin_client, **given)
-    assert [figure.value for figure in page.context["figures"]] == [NOT_KNOWN] * len(SERIES)
+    assert [figure.value for figure in page.context["figures"]] == [NOT_KNOWN] * 3
     found = tables_of(page)
     assert [tuple(map(str, row.values)) for row in found["most-viewed"].rows] == [
         ("Story 0", "2", "7")

@@ -1,14 +1,18 @@
 """Visitors on the dashboard are the different people of the period."""
 
 import csv
-from datetime import timedelta
+from datetime import date, datetime, time, timedelta
+from datetime import timezone as zone
 from io import StringIO
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 from django.utils.translation import override
+from hypothesis import given
+from hypothesis import strategies as st
 from pytest_django import Settings
 from redis import Redis
 
@@ -22,6 +26,7 @@ from readtrack.models import History
 from readtrack.subjects import subject_of
 from tests.site.models import Product
 from tests.support import factories
+from tests.support.frozen import freeze_time
 from tests.support.people import add_people
 
 pytestmark = pytest.mark.django_db
@@ -36,8 +41,11 @@ def view(obj: Any, *visitors: str) -> None:
 
 
 def figures(client: Client, path: str = DASHBOARD, **given: str) -> dict[str, Any]:
-    context: Any = client.get(path, given).context
-    return {figure.label: figure for figure in context["figures"]}
+    return figures_in(client.get(path, given))
+
+
+def figures_in(answer: Any) -> dict[str, Any]:
+    return {figure.label: figure for figure in answer.context["figures"]}
 
 
 def points(client: Client, **given: str) -> list[Any]:
@@ -76,6 +84,26 @@ def test_a_person_who_reads_two_posts_on_two_days_is_one_visitor(admin_client: C
     assert "3 visitors" in context["summary"]
 
 
+def test_each_of_two_periods_may_have_the_most_days(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    section = factories.category()
+    posts = [factories.post(category=section) for _ in range(2)]
+    for post in posts:
+        view(post, "ann", "bob")
+    flush()
+    today = timezone.localdate()
+    subjects = [*map(subject_of, posts)]
+    add_people(subjects, ["eve"], day=today - timedelta(days=9))
+    monkeypatch.setattr(people, "MOST_DAYS", 2)
+    given = {"category": f"site.category:{section.pk}", "period": "7"}
+    visitors = figures(admin_client, **given)["Visitors"]
+    assert (visitors.value, visitors.before) == ("2", "1")
+    add_people(subjects, ["eve"], day=today - timedelta(days=10))  # too many to compare with
+    visitors = figures(admin_client, **given)["Visitors"]
+    assert (visitors.value, visitors.before, visitors.remark) == ("2", None, "")
+
+
 def test_an_export_has_the_visitors_of_every_object(admin_client: Client) -> None:
     posts = [factories.post(title=f"Post {number}") for number in range(20)]
     for post in posts:
@@ -107,27 +135,73 @@ def test_a_category_has_the_people_of_its_objects_together(
     given = {"category": f"site.category:{section.pk}"}
     assert figures(admin_client, **given)["Visitors"].value == "3"
     monkeypatch.setattr(people, "MOST_DAYS", 1)
-    assert "Visitors" not in figures(admin_client, **given)  # too many sketches for a page
+    of_many = figures(admin_client, **given)["Visitors"]
+    assert (of_many.value, of_many.before, of_many.address) == ("\N{EN DASH}", None, "")
+    assert of_many.remark == "too many objects to add up"
+    assert of_many.remark in admin_client.get(DASHBOARD, given).text
     assert set(points(admin_client, **given)) == {None}
 
 
-def test_a_period_of_28_days_is_compared_and_a_shorter_one_up_to_now_is_not(
-    admin_client: Client,
-) -> None:
-    post = factories.post()
-    view(post, "ann")
-    flush()
-    today = timezone.localdate()
+def add_people_of_ages(people_by_age: dict[int, str]) -> None:
+    """Adds the site's visitors, a letter each, by the days since then."""
     old_hour = buckets.hour_index(buckets.now() - timedelta(days=90))
     History.objects.create(subject="site.post", hour=old_hour, views=1, visitors=0)
-    add_people(["site.post"], ["ann", "bob"], day=today - timedelta(days=30))
-    add_people(["site.post"], ["bob", "eve"], day=today - timedelta(days=33))
-    month = figures(admin_client, period="28")["Visitors"]
-    assert (month.value, month.before, month.trend) == ("1", "3", "down")
-    assert figures(admin_client, period="7")["Visitors"].before is None
+    for age, visitors in people_by_age.items():
+        add_people(["site.post"], [*visitors], day=timezone.localdate() - timedelta(days=age))
+
+
+def test_a_period_up_to_now_is_compared_without_today(admin_client: Client) -> None:
+    view(factories.post(), "a", "z")
+    flush()
+    # The last day of the period before stands for today, and its visitors are not compared either.
+    add_people_of_ages({1: "ab", 6: "bc", 7: "vwxyz", 8: "de", 13: "e"})
+    week = figures(admin_client, period="7")["Visitors"]
+    assert (week.value, week.change, week.before, week.trend) == ("4", "+50 %", "2", "up")
+    assert week.remark == "compared without today"
+    page = admin_client.get(DASHBOARD, {"period": "7"}).text
+    assert "compared without today" in page
+    today = figures(admin_client, period="today", compare="week")["Visitors"]
+    assert (today.value, today.before, today.remark) == ("2", None, "")
+
+
+def test_whole_days_of_the_past_are_compared_as_they_are(admin_client: Client) -> None:
+    add_people_of_ages({30: "ab", 33: "bcd"})
+    today = timezone.localdate()
     past = {"from": str(today - timedelta(days=31)), "to": str(today - timedelta(days=30))}
     of_two_days = figures(admin_client, **past)["Visitors"]
-    assert (of_two_days.value, of_two_days.before) == ("2", "2")
+    assert (of_two_days.value, of_two_days.before, of_two_days.remark) == ("2", "3", "")
+
+
+def test_where_history_is_too_short_visitors_are_not_compared(admin_client: Client) -> None:
+    view(factories.post(), "a")
+    flush()
+    week = figures(admin_client, period="7")["Visitors"]
+    assert (week.value, week.before, week.remark) == ("1", "\N{EN DASH}", "")
+
+
+@given(
+    st.dates(date(2025, 1, 1), date(2028, 3, 1)),
+    st.sampled_from(["7", "28", "month", "year"]),
+    st.sampled_from(["before", "week", "year"]),
+    st.integers(0, 23),
+)
+def test_compared_days_are_as_many_or_end_before_the_period(
+    day: date, period: str, compare: str, hour: int
+) -> None:
+    at = timezone.make_aware(datetime.combine(day, time(hour, 20))).astimezone(zone.utc)
+    with freeze_time(f"{at:%Y-%m-%d %H:%M}"):
+        scope = Scope.parse({"period": period, "compare": compare})
+        days = people.days_of(scope.span)
+        compared = people.Compared.of(scope, days)
+    if days.first == day:
+        assert compared is None
+        return
+    assert compared is not None
+    now, before = compared
+    assert (now.first, now.last) == (days.first, day - timedelta(days=1))
+    assert before.last < now.first
+    is_as_long = before.last - before.first == now.last - now.first
+    assert is_as_long or before.last == now.first - timedelta(days=1)
 
 
 def test_hours_have_no_visitors_of_their_own(admin_client: Client) -> None:
@@ -135,9 +209,32 @@ def test_hours_have_no_visitors_of_their_own(admin_client: Client) -> None:
     flush()
     assert figures(admin_client, period="today")["Visitors"].value == "1"
     assert set(points(admin_client, period="today")) == {None}
-    page = admin_client.get(DASHBOARD, {"period": "today"}).text
-    assert "series=visitors" not in page
-    assert "series=visitors" in admin_client.get(DASHBOARD).text
+    assert "series=visitors" in admin_client.get(DASHBOARD, {"period": "today"}).text
+
+
+@pytest.mark.parametrize(
+    ("asked", "label", "address"),
+    [
+        ({"period": "today"}, "7 days", "?series=visitors&period=7"),
+        ({"period": "7", "by": "hour"}, "Day", "?period=7&by=day&series=visitors"),
+    ],
+)
+def test_a_chart_by_the_hour_says_where_that_of_visitors_is(
+    admin_client: Client, asked: dict[str, str], label: str, address: str
+) -> None:
+    view(factories.post(), "ann")
+    flush()
+    answer: Any = admin_client.get(DASHBOARD, {**asked, "series": "visitors"})
+    assert figures_in(answer)["Visitors"].is_chosen
+    assert "there is no chart of them by the hour" in answer.text
+    assert "<svg" not in answer.text.partition("readtrack-over-time")[2].partition("</section>")[0]
+    link = answer.context["chart_by_day"]
+    assert link.label == label
+    assert dict(parse_qsl(link.address[1:])) == dict(parse_qsl(address[1:]))
+    by_day: Any = admin_client.get(DASHBOARD + link.address)
+    assert by_day.context["series"] == "visitors"
+    assert by_day.context["charts"]
+    assert "there is no chart" not in by_day.text
 
 
 def test_without_redis_visitors_are_not_known(admin_client: Client, settings: Settings) -> None:

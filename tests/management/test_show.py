@@ -57,6 +57,10 @@ def test_the_counts_of_an_object_say_where_they_come_from(viewed_post: Post) -> 
         ["last 24 hours", "3", "SQL and Redis"],
         ["visitors", "3", "Redis (strategy hll)"],
         ["stored", "2", "SQL"],
+        ["seen", "2", "Redis"],
+        ["stored", "0", "SQL"],
+        ["engaged", "2", "Redis"],
+        ["stored", "0", "SQL"],
         ["reads", "2", "Redis"],
         ["stored", "1", "SQL"],
     ]
@@ -75,6 +79,10 @@ def test_while_redis_is_down_sqls_numbers_are_shown_and_it_says_so(
         ["last 24 hours", "2", "SQL"],
         ["visitors", "2", "SQL (strategy hll)"],
         ["stored", "2", "SQL"],
+        ["seen", "1", "SQL"],
+        ["stored", "1", "SQL"],
+        ["engaged", "1", "SQL"],
+        ["stored", "1", "SQL"],
         ["reads", "1", "SQL"],
         ["stored", "1", "SQL"],
     ]

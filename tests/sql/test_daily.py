@@ -96,7 +96,9 @@ def test_the_view_agrees_with_the_reports(zone: str, settings: Settings) -> None
     for obj in objs:
         subject = subject_of(obj)
         views, reads = fill(subject, random), fill(history.of_reads(subject), random)
-        for day in views.keys() | reads.keys():
+        seen = fill(history.of_stage("seen", subject), random)
+        engaged = fill(history.of_stage("engaged", subject), random)
+        for day in views.keys() | reads.keys() | seen.keys() | engaged.keys():
             both = views.get(day, RowCounts(0, 0)), reads.get(day, RowCounts(0, 0))
             people[subject, day] = random.randrange(9)
             expected[subject, day] = [
@@ -104,6 +106,8 @@ def test_the_view_agrees_with_the_reports(zone: str, settings: Settings) -> None
                 people[subject, day],
                 both[0].visitors,
                 both[1].views,
+                seen.get(day, RowCounts(0, 0)).views,
+                engaged.get(day, RowCounts(0, 0)).views,
             ]
     DayVisitors.objects.bulk_create(
         DayVisitors(subject=subject_column(subject), day=day, visitors=number, sketch=b"")
@@ -120,7 +124,7 @@ def test_the_view_agrees_with_the_reports(zone: str, settings: Settings) -> None
         viewed = reports.series(obj, by="day", since=since, until=until)
         read = reports.series(obj, by="day", since=since, until=until, count="reads")
         for of_views, of_reads in zip(viewed, read, strict=True):
-            counts = found.get((subject_of(obj), of_views.start.date()), [0, 0, 0, 0])
+            counts = found.get((subject_of(obj), of_views.start.date()), [0, 0, 0, 0, 0, 0])
             assert [counts[0], counts[3]] == [of_views.views, of_reads.views]
 
 
@@ -137,15 +141,17 @@ def test_its_columns_have_types(view: str, settings: Settings) -> None:
         0,
         2**33,
         0,
+        0,
+        0,
     )
-    assert [type(value) for value in row] == [str, str, type(row[2]), int, int, int, int]
+    assert [type(value) for value in row] == [str, str, type(row[2]), *[int] * 6]
     assert isinstance(row[2], str if databases.of(History).vendor == "sqlite" else date)
 
 
 @pytest.mark.usefixtures("shorter")
 def test_rows_of_whole_models_are_no_objects() -> None:
     hour, seven = buckets.hour_index(FIRST), RowCounts(7, 3)
-    names = ("site.post:1", "site.post", "site.post:{rt00}", "reads:site.post")
+    names = ("site.post:1", "site.post", "site.post:{rt00}", "reads:site.post", "seen:site.post")
     history.store(dict.fromkeys(names, seven), hour=hour)
     call_command("readtrack", "daily-view", verbosity=0)
     assert [row[:2] for row in selected()] == [("site.post", "1")]
@@ -181,6 +187,6 @@ def test_it_outlives_a_division_of_history_by_month() -> None:
             {subject_of(post): RowCounts(7, 6)},
             hour=buckets.hour_index(FIRST + timedelta(days=180)),
         )
-        assert [views for *_, views, _, _, _ in selected()] == [5, 2]
+        assert [views for _, _, _, views, *_ in selected()] == [5, 2]
     finally:
         unite(connection)

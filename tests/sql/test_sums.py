@@ -28,9 +28,13 @@ def sums(name: str) -> dict[int, int]:
 
 
 @settings(max_examples=examples(12))
-@given(st.lists(gains, min_size=1, max_size=3), st.lists(st.integers(0, 300), max_size=4))
+@given(
+    st.lists(gains, min_size=1, max_size=3),
+    st.lists(st.integers(0, 300), max_size=4),
+    st.sampled_from(["seen", "engaged", "reads"]),
+)
 def test_they_are_the_sums_of_all_objects_however_often_they_are_computed(
-    objects: list[dict[int, int]], flushed: list[int]
+    objects: list[dict[int, int]], flushed: list[int], stage: str
 ) -> None:
     History.objects.all().delete()
     reads: dict[int, int] = {}
@@ -39,7 +43,7 @@ def test_they_are_the_sums_of_all_objects_however_often_they_are_computed(
         total = 0
         for hour in sorted(changes):
             total += changes[hour]
-            row = (f"reads:site.post:{number}", RowCounts(total, 0))
+            row = (f"{stage}:site.post:{number}", RowCounts(total, 0))
             rows.setdefault(hour, []).append(row)
             if changes[hour]:
                 reads[AT_HOUR + hour] = reads.get(AT_HOUR + hour, 0) + changes[hour]
@@ -51,7 +55,14 @@ def test_they_are_the_sums_of_all_objects_however_often_they_are_computed(
                 "site.post", until=AT_HOUR + hour + 1
             )  # of one model: others cost queries
     model_sums._add_sums("site.post", until=AT_HOUR + 301)
-    assert sums("reads:site.post") == reads
+    assert sums(f"{stage}:site.post") == reads
+
+
+def test_a_model_whose_script_reports_nothing_has_no_rows_of_seen_views() -> None:
+    history.store({"site.post": RowCounts(1, 0), "site.post:1": RowCounts(1, 0)}, hour=AT_HOUR)
+    model_sums.renew_sums(at=AT)
+    assert not History.objects.filter(subject__startswith="seen:").exists()
+    assert not History.objects.filter(subject__startswith="engaged:").exists()
 
 
 AT_HOUR = buckets.hour_index(AT)

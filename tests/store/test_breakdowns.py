@@ -22,8 +22,8 @@ STAGES = ("view", "click", "convert")
 
 
 def step(visitor: Visitor, stage: str) -> bool:
-    [call] = recording.steps(Hit(visitor, buckets.now(), steps=((TOKEN, stage),))).values()
-    return scripts.run(call)
+    [call] = recording.steps(Hit(visitor, buckets.now(), steps=((TOKEN, stage),)))
+    return bool(scripts.run(call))
 
 
 def view(visitor: Visitor, redis: Redis) -> None:

@@ -39,7 +39,7 @@ Name = tuple[str, str]  # of a count: family and field
 VIEWS: Name = ("", "")
 VISITORS: Name = ("visitors", "")
 ENTERED, CLICKED = ("funnel", "view"), ("funnel", "click")
-READ = ("reading", "read")
+READ, SEEN, ENGAGED = ("reading", "read"), ("reading", "seen"), ("reading", "engaged")
 DEVICES = ("phone", "desktop")
 MODEL = "site.post"
 EVER = timedelta(days=3000)
@@ -103,8 +103,11 @@ class Books:
     def step(self, pk: Any) -> None:
         self._count(pk, ENTERED, CLICKED)
 
+    def see(self, pk: Any) -> None:
+        self._count(pk, SEEN)
+
     def read(self, pk: Any) -> None:
-        self._count(pk, READ, *(("reading", field) for field in ("engaged", "5", "8")))
+        self._count(pk, READ, ENGAGED, ("reading", "5"), ("reading", "8"))
 
     def _count(self, pk: Any, *names: Name) -> None:
         self.counted[pk].update(names)
@@ -250,8 +253,12 @@ class Books:
     def _check_hashes_shown(self, posts: list[Post]) -> None:
         shown = {on(value): count for value, count in reports.breakdown(posts, "device").items()}
         shown |= {("funnel", stage.name): stage.count for stage in reports.funnel(posts)}
-        shown[READ] = reports.reading(posts).reads
-        for name in (ENTERED, CLICKED, READ, *map(on, DEVICES)):
+        for post in posts:
+            found = reports.reading(post)
+            assert found.views >= found.seen >= found.engaged >= found.reads, found
+        together = reports.reading(posts)
+        shown |= {READ: together.reads, ENGAGED: together.engaged, SEEN: together.seen}
+        for name in (ENTERED, CLICKED, READ, ENGAGED, SEEN, *map(on, DEVICES)):
             stored, counted = (
                 sum(book[post.pk][name] for post in posts) for book in (self.seen, self.counted)
             )

@@ -10,10 +10,9 @@ from django.db.models import Model
 from readtrack import buckets, reports
 from readtrack.conf import conf
 from readtrack.doctor.wording import counted
-from readtrack.hits.reading import READ
+from readtrack.hits.reading import ENGAGED, READ, SEEN
 from readtrack.management.subcommands.base import Subcommand
 from readtrack.reports.page_state import loaded
-from readtrack.reports.reads import reads
 from readtrack.sql import archive, databases, history, row_counts, vendors
 from readtrack.store import connection, counters, read_state, scripts, uniques
 from readtrack.subjects import (
@@ -140,13 +139,13 @@ def _in_redis(obj: Model) -> InRedis:
 
 
 def _lines_of_counts(obj: Model, stored: row_counts.RowCounts, in_redis: InRedis) -> Iterator[Line]:
-    """Yields views, visitors and reads."""
+    """Yields views, visitors, the stages of views, and reads."""
     views = reports.views([obj])[obj]
     visitors = reports.visitors([obj])[obj]
     last_day = sum(point.views for point in reports.series(obj, hours=24))
     subject = subject_of(obj)
-    reading = ("reading", subject)
-    stored_reads = archive.breakdowns([reading])[reading].get(READ, 0)
+    reading = reports.reading(obj)
+    stored_reading = archive.breakdowns([("reading", subject)])["reading", subject]
     strategy = uniques.strategy_of(subject).name
     live = "SQL" if in_redis.error else "Redis"
     yield Line("views", f"{views:,}", _source_of_total(in_redis))
@@ -155,8 +154,13 @@ def _lines_of_counts(obj: Model, stored: row_counts.RowCounts, in_redis: InRedis
     yield Line("  last 24 hours", f"{last_day:,}", "SQL" if in_redis.error else "SQL and Redis")
     yield Line("visitors", f"{visitors:,}", f"{live} (strategy {strategy})")
     yield Line("  stored", f"{stored.visitors:,}", "SQL")
-    yield Line("reads", f"{reads(obj):,}", live)
-    yield Line("  stored", f"{stored_reads:,}", "SQL")
+    if reading.seen:  # none on a site without the page's script
+        yield Line("seen", f"{reading.seen:,}", live)
+        yield Line("  stored", f"{stored_reading.get(SEEN, 0):,}", "SQL")
+        yield Line("engaged", f"{reading.engaged:,}", live)
+        yield Line("  stored", f"{stored_reading.get(ENGAGED, 0):,}", "SQL")
+    yield Line("reads", f"{reading.reads:,}", live)
+    yield Line("  stored", f"{stored_reading.get(READ, 0):,}", "SQL")
 
 
 def _source_of_total(in_redis: InRedis) -> str:

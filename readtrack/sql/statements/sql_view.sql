@@ -8,18 +8,22 @@ SELECT
   daily.views,
   CAST(COALESCE(people.visitors, 0) AS {integer}) AS visitors,
   daily.first_visits,
-  daily.{reads}
+  daily.{reads},
+  daily.seen,
+  daily.engaged
 FROM (
 SELECT
   subject,
   day,
-  CAST(SUM(CASE WHEN is_read = 1 THEN 0 ELSE views END) AS {integer}) AS views,
-  CAST(SUM(CASE WHEN is_read = 1 THEN 0 ELSE visitors END) AS {integer}) AS first_visits,
-  CAST(SUM(CASE WHEN is_read = 1 THEN views ELSE 0 END) AS {integer}) AS {reads}
+  CAST(SUM(CASE WHEN stage = '' THEN views ELSE 0 END) AS {integer}) AS views,
+  CAST(SUM(CASE WHEN stage = '' THEN visitors ELSE 0 END) AS {integer}) AS first_visits,
+  CAST(SUM(CASE WHEN stage = 'seen' THEN views ELSE 0 END) AS {integer}) AS seen,
+  CAST(SUM(CASE WHEN stage = 'engaged' THEN views ELSE 0 END) AS {integer}) AS engaged,
+  CAST(SUM(CASE WHEN stage = 'reads' THEN views ELSE 0 END) AS {integer}) AS {reads}
 FROM (
   SELECT
-    CASE WHEN subject LIKE 'reads:%' THEN 1 ELSE 0 END AS is_read,
-    CASE WHEN subject LIKE 'reads:%' THEN SUBSTR(subject, 7) ELSE subject END AS subject,
+    {stage} AS stage,
+    {subject} AS subject,
     {day} AS day,
     CASE WHEN views < COALESCE(old_views, 0) THEN views ELSE views - COALESCE(old_views, 0) END AS views,
     CASE

@@ -17,7 +17,7 @@ indexed AS (
     GROUP BY 1 HAVING COUNT(*) > {dense}
     EXCEPT
     -- Subjects that were reset: their last row of a period may not be the highest.
-    SELECT unnest(ARRAY[subject, 'reads:' || subject]) FROM {resets}
+    SELECT unnest(ARRAY[{names}]) FROM {resets}
 ),
 begun AS MATERIALIZED (
     SELECT subject, (SELECT past.hour FROM {table} past

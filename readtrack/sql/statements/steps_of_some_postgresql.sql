@@ -7,7 +7,7 @@ indexed AS (
     SELECT subject FROM asked
     EXCEPT
     -- Subjects that were reset: their last row of a period may not be the highest.
-    SELECT unnest(ARRAY[subject, 'reads:' || subject]) FROM {resets}
+    SELECT unnest(ARRAY[{names}]) FROM {resets}
 ),
 begun AS MATERIALIZED (
     SELECT subject, (SELECT past.hour FROM {table} past

@@ -1,12 +1,12 @@
 -- Records the views of one hit.
 -- KEYS: rate (or the next key again, if rate.lua counted the hit), unsettled, trending bucket;
 --       per view: total, hour, model's hour, model's visitors of the minute, visitors of the day (or total again), hll
---       (not with options), window[, window of the visitor's fallback id, or the stand-in's]; with options, the keys of
+--       (not with options), reading (only where the page was seen), window[, window of the visitor's fallback id, or the stand-in's]; with options, the keys of
 --       all effects
--- ARGV: 1 to 9 as in common.lua;
---       10 what rate.lua returned, or 0; 11 length of the keys' prefix; 12 refused hits in a rate window that may open
---       windows of new cookies, 0 for a visitor without a new cookie; 13 who tells of the hit; 14 keys per view;
---       15 number of views; 16 visitor; subject of each view[; options]
+-- ARGV: 1 to 10 as in common.lua;
+--       11 what rate.lua returned, or 0; 12 length of the keys' prefix; 13 refused hits in a rate window that may open
+--       windows of new cookies, 0 for a visitor without a new cookie; 14 who tells of the hit; 15 1 if the page was seen,
+--       or 0; 16 keys per view; 17 number of views; 18 visitor; subject of each view[; options]
 -- Returns: per view 1 counted, 2 rate, 3 repeat, 4 honeypot, 5 total is no number
 --
 -- `options` is JSON, sent by sites that count more than that (store/effects.py):
@@ -14,13 +14,16 @@
 --   pass: lifetime of a pass through the funnel (s);
 --   effects: per view {{name, number of its first key, argument}, ...}
 -- common.lua
-local SHARED_KEYS, VISITOR = 3, COMMON + 7
+-- seen.lua
+local SHARED_KEYS, VISITOR = 3, COMMON + 8
 local rate, unsettled, bucket, visitor = KEYS[1], KEYS[2], KEYS[3], ARGV[VISITOR]
 local counted_hits, prefix_length = tonumber(ARGV[COMMON + 1]), tonumber(ARGV[COMMON + 2])
 local newcomers, teller = tonumber(ARGV[COMMON + 3]), tonumber(ARGV[COMMON + 4])
-local keys_per_view, views = tonumber(ARGV[COMMON + 5]), tonumber(ARGV[COMMON + 6])
+local is_seen = ARGV[COMMON + 5] == '1'
+local keys_per_view, views = tonumber(ARGV[COMMON + 6]), tonumber(ARGV[COMMON + 7])
 local options = ARGV[VISITOR + views + 1] and cjson.decode(ARGV[VISITOR + views + 1])
-local counters = options and 5 or 6 -- keys of a view before its windows
+local counters = options and 5 or 6 -- keys of a view before its windows, without reading
+if is_seen then counters = counters + 1 end
 local apply_effects
 
 if options then
@@ -96,6 +99,7 @@ for view = 1, views do
   local key = SHARED_KEYS + 1 + keys_per_view * (view - 1)
   local total, hour, model_hour, minute_visitors, day_visitors = unpack(KEYS, key, key + 4)
   local hll = not options and KEYS[key + 5]
+  local reading = is_seen and KEYS[key + counters - 1]
   local own_window, other_window = KEYS[key + counters], nil
   if keys_per_view > counters + 1 then other_window = KEYS[key + counters + 1] end
   local subject = ARGV[VISITOR + view]

@@ -1,16 +1,18 @@
 -- Records the views of many hits, in their order.
 -- Guarantees: those of view.lua, for each hit. Sent again, it counts none of them twice.
--- KEYS and ARGV: ARGV 1 to 9 as in common.lua; then runs of hits, each with its own KEYS and ARGV. A run begins with its
+-- KEYS and ARGV: ARGV 1 to 10 as in common.lua; then runs of hits, each with its own KEYS and ARGV. A run begins with its
 --   kind and its number of hits, which are
 --   "alike": hits of one view each without options, of one model and minute.
---     ARGV: those of record.lua from 10 to 13, number of keys of each hit, where the subject begins in its total's key,
+--     ARGV: those of record.lua from 11 to 15, number of keys of each hit, where the subject begins in its total's key,
 --       and where the visitor begins in the window's (bytes from 1)
 --     KEYS of the run: unsettled, trending bucket, model's hour, model's visitors of the minute;
---     KEYS of each hit: rate, total, hour, visitors of the day (or total again), hll, window[, other window]
+--     KEYS of each hit: rate, total, hour, visitors of the day (or total again), hll, reading (only where the page was
+--       seen), window[, other window]
 --   "same": the same, with the KEYS of the run before for the run
---   "other": hits of any kind; each has the KEYS of record.lua and its ARGV from 10, behind the number of both
+--   "other": hits of any kind; each has the KEYS of record.lua and its ARGV from 11, behind the number of both
 -- Returns: per hit of a run of "other" what record.lua returns, of all others a number
 -- common.lua
+-- seen.lua
 local function record(KEYS, ARGV)
 -- record.lua
 end
@@ -19,14 +21,15 @@ local outcomes, next_key, next_arg = {}, 1, COMMON + 1
 local unsettled, bucket, model_hour, minute_visitors
 
 local function record_alike(number_of_hits)
-  local counted_hits, prefix_length, newcomers, teller, keys_per_hit, subject_at, visitor_at =
-    unpack(ARGV, next_arg, next_arg + 6)
-  next_arg = next_arg + 7
+  local counted_hits, prefix_length, newcomers, teller, is_seen, keys_per_hit, subject_at, visitor_at =
+    unpack(ARGV, next_arg, next_arg + 7)
+  next_arg = next_arg + 8
+  local windows = is_seen == '1' and 6 or 5 -- keys of a hit before its windows
   counted_hits, newcomers, teller = tonumber(counted_hits), tonumber(newcomers), tonumber(teller)
   keys_per_hit = tonumber(keys_per_hit)
   for _ = 1, number_of_hits do
-    local rate, total, hour, day_visitors, hll, own_window, other_window =
-      unpack(KEYS, next_key, next_key + keys_per_hit - 1)
+    local rate, total, hour, day_visitors, hll, reading = unpack(KEYS, next_key, next_key + windows - 1)
+    local own_window, other_window = unpack(KEYS, next_key + windows, next_key + keys_per_hit - 1)
     local subject = string.sub(total, subject_at)
     local visitor = string.sub(own_window, visitor_at, -#subject - 2)
     local hits

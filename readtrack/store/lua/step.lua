@@ -1,31 +1,23 @@
--- Takes a visitor to a stage of a subject's funnel, or of reading its text.
+-- Takes a visitor to a stage of a subject's funnel.
 -- Guarantees: each stage counts once in a visitor's pass, which ends an hour after its latest new stage. A later stage
 -- counts the earlier ones with it, and no stage counts more than the one before it. A robot of the honeypot takes no step.
--- Where windows are given, a pass begins only in an open one: the visitor's view of the subject counted.
 -- The minute's bucket gets the subject with no further view, so that the flush finds it.
 -- KEYS: rate (or the next key again, if the caller looked at it), unsettled, funnel, trending bucket,
---       pass for each id of the visitor[, windows]
+--       pass for each id of the visitor
 -- ARGV: rate that marks a robot, name of the funnel in `unsettled`, subject, lifetimes of a bucket and of a pass (s),
---       number of passes, number of the stage, name of each stage up to it
+--       number of the stage, name of each stage up to it
 -- Returns: 1 counted, 0 repeat
 local call = redis.call
 local rate, unsettled, funnel, bucket = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local robot, name, subject, bucket_life, pass_life = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local passes, stage = 4 + ARGV[6], tonumber(ARGV[7])
+local stage = tonumber(ARGV[6])
 if rate ~= unsettled and tonumber(call('GET', rate) or 0) >= robot then return 0 end
 
--- A refused view's window is 0.
-local function is_open(window) return (call('GET', window) or '0') ~= '0' end
-
-local reached, may_begin = 0, #KEYS == passes
-for pass = 5, passes do
+local reached = 0
+for pass = 5, #KEYS do
   reached = math.max(reached, tonumber(call('GET', KEYS[pass]) or 0))
 end
 if reached >= stage then return 0 end
-for window = passes + 1, #KEYS do
-  may_begin = may_begin or is_open(KEYS[window])
-end
-if reached == 0 and not may_begin then return 0 end
 
 -- A funnel that begins anew lacks what SQL stores of it: the flush settles it, as it settles totals.
 if call('EXISTS', funnel) == 0 then
@@ -37,16 +29,16 @@ end
 call('ZINCRBY', bucket, 0, subject)
 if call('TTL', bucket) < 0 then call('EXPIRE', bucket, bucket_life) end
 for number = reached + 1, stage do
-  call('HINCRBY', funnel, ARGV[7 + number], 1)
+  call('HINCRBY', funnel, ARGV[6 + number], 1)
 end
 -- Two visitors that only the cookie tells apart may both go on from one view, which then stood for two.
 local count = 0
 for number = stage, 1, -1 do
-  local found = tonumber(call('HGET', funnel, ARGV[7 + number]) or 0)
+  local found = tonumber(call('HGET', funnel, ARGV[6 + number]) or 0)
   count = math.max(count, found)
-  if found < count then call('HSET', funnel, ARGV[7 + number], count) end
+  if found < count then call('HSET', funnel, ARGV[6 + number], count) end
 end
-for pass = 5, passes do
+for pass = 5, #KEYS do
   call('SET', KEYS[pass], stage, 'EX', pass_life)
 end
 return 1

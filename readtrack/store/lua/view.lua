@@ -8,7 +8,11 @@
 -- Takes values: subject, visitor; prefix_length of keys; counted_hits, what rate.lua returned where the rate is in
 --   another partition, or 0; newcomers, the refused hits in a rate window that may open windows of new cookies, 0 for a
 --   visitor without a new cookie; teller (see common.lua); hits, nil at the first view of a hit.
+-- Takes reading: the hash that counts views that were seen, where the page came to life in a browser, or nil.
 -- Gives: outcome, and hits for the hit's next view.
+--
+-- A window holds 1 for a counted view, and s once the page of that view was seen. One view has one such window, so no
+-- more views are seen than are counted. Other windows of the view hold 2 (the view is that of another id's window) or p.
 
 if not hits then
   if rate == unsettled then
@@ -25,6 +29,8 @@ if hits > robot then
   outcome = HONEYPOT
 elseif hits > most_hits then
   outcome = RATE
+elseif teller == BY_SCRIPT_WITHOUT_VIEW then
+  outcome = REPEAT
 elseif teller == BY_SCRIPT_WITH_COOKIE then
   -- A new cookie's view that the stand-in (a hash of address and browser) let count is provisional: the cookie's window
   -- holds 'p', and 0 where the stand-in refused it. The first of those cookies whose page comes to life confirms the
@@ -32,21 +38,26 @@ elseif teller == BY_SCRIPT_WITH_COOKIE then
   -- A cookie without a window is that of a page out of a cache, or of one whose own hit still waits in the buffer of
   -- another process. It leaves its mark on the stand-in, too, which the page's hit then meets.
   local state = call('GET', own_window)
-  if state == '1' then
+  if state and state ~= 'p' and state ~= '0' then
     outcome = REPEAT
   else
-    if state then call('SET', own_window, '1', 'KEEPTTL') else call('SET', own_window, '1', 'EX', window) end
     local stand_in = call('GET', other_window)
-    if stand_in == '1' or state and not stand_in then
-      call('SET', other_window, '2', 'XX', 'KEEPTTL')
+    local holds = '1'
+    if stand_in == '1' or stand_in == 's' then
+      holds = stand_in
+      call('SET', other_window, '2', 'KEEPTTL')
+      outcome = REPEAT
+    elseif state and not stand_in then
+      holds = '2'
       outcome = REPEAT
     elseif not stand_in then
       call('SET', other_window, '2', 'EX', window)
     end
+    if state then call('SET', own_window, holds, 'KEEPTTL') else call('SET', own_window, holds, 'EX', window) end
   end
 elseif not call('SET', own_window, newcomers > 0 and 'p' or '1', 'NX', 'EX', window) then
   outcome = REPEAT
-elseif other_window and not call('SET', other_window, '1', 'NX', 'EX', window) then
+elseif other_window and not call('SET', other_window, newcomers > 0 and '1' or '2', 'NX', 'EX', window) then
   call('DEL', own_window)
   outcome = REPEAT
 end
@@ -70,13 +81,24 @@ if outcome == COUNTED then
     mark_unsettled(unsettled, string.sub(model_hour, prefix_length + 1))
   end
   if hll then redis.pcall('PFADD', hll, visitor) end
-  -- The score is 1 only for a subject that is new to this minute, so the bucket's lifetime is set rarely.
-  if call('ZINCRBY', bucket, '1', subject) == '1' then call('EXPIRE', bucket, bucket_life) end
-elseif hits <= newcomers and outcome ~= BROKEN then
+  -- The score is that of one view only for a subject that is new to this minute, so the lifetime is set rarely.
+  if call('ZINCRBY', bucket, view_weight, subject) == view_weight then call('EXPIRE', bucket, bucket_life) end
+elseif hits <= newcomers and outcome ~= BROKEN and teller ~= BY_SCRIPT_WITHOUT_VIEW then
   -- So that a reload with the new cookie stays a repeat.
   call('SET', own_window, '0', 'NX', 'EX', window)
 end
 -- Each hit that is refused for the lack of a cookie has an id of its own, so they would be as many people.
 if outcome == COUNTED or outcome == REPEAT and newcomers == 0 then
   if redis.pcall('PFADD', minute_visitors, visitor) == 1 then call('EXPIRE', minute_visitors, minute_life) end
+end
+if reading and (outcome == COUNTED or outcome == REPEAT) then
+  local holder = own_window
+  local state = call('GET', holder)
+  if other_window and (not state or state == 'p' or state == '0') then
+    holder = other_window
+    state = call('GET', holder)
+  end
+  if state == '1' then
+    count_seen(holder, reading, total, unsettled, string.sub(reading, prefix_length + 1), bucket, subject)
+  end
 end

@@ -1,0 +1,27 @@
+-- Counts a view whose page was seen. Included in record.lua, record_batch.lua and reading.lua.
+-- Takes call, view_weight, bucket_life, mark_unsettled.
+-- Gives: count_seen.
+
+-- Returns true if the total can be compared with the counts of the hash: not while only the total lacks what SQL stores.
+local function is_complete(unsettled, subject, name, hash)
+  if not call('ZSCORE', unsettled, subject) then return true end
+  return call('EXISTS', hash) == 0 or call('ZSCORE', unsettled, name)
+end
+
+-- Returns the highest number that the first stage of a view may have.
+local function most_seen(unsettled, total, subject, name, hash)
+  local views = tonumber(redis.pcall('GET', total)) or 0
+  return is_complete(unsettled, subject, name, hash) and views or math.huge
+end
+
+-- Counts once what the window holds, and marks it in the window. Never counts more than views: a window may be older
+-- than a reset, which does not find it.
+local function count_seen(window, hash, total, unsettled, name, bucket, subject)
+  local most = most_seen(unsettled, total, subject, name, hash)
+  local seen = tonumber(redis.pcall('HGET', hash, 'seen')) or 0
+  if seen >= most then return end
+  call('SET', window, 's', 'KEEPTTL')
+  if redis.pcall('HINCRBY', hash, 'seen', 1) == 1 and call('HLEN', hash) == 1 then mark_unsettled(unsettled, name) end
+  call('ZINCRBY', bucket, 1 - view_weight, subject)
+  if call('TTL', bucket) < 0 then call('EXPIRE', bucket, bucket_life) end
+end

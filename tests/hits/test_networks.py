@@ -1,0 +1,503 @@
+"""NETWORKS: which addresses are doubtful, and their countries, by files that the site names."""
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from random import Random
+from socket import inet_aton
+from threading import enumerate as threads
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.test import RequestFactory
+from hypothesis import given
+from hypothesis import strategies as st
+from mmdb_writer import MMDBWriter
+from netaddr import IPSet
+from pytest_django import Settings
+from redis import Redis
+
+from readtrack import reports
+from readtrack.flush.run import flush
+from readtrack.hits import addresses, dimensions, networks
+from readtrack.hits.networks import Ranges
+from tests.checks.findings import found, the_message
+from tests.support import factories
+from tests.support.waiting import comes_true
+
+# As the operators publish them, shortened.
+AWS = {
+    "syncToken": "1764115987",
+    "createDate": "2025-11-26-00-13-07",
+    "prefixes": [
+        {
+            "ip_prefix": "3.4.12.4/32",
+            "region": "eu-west-1",
+            "service": "AMAZON",
+            "network_border_group": "eu-west-1",
+        },
+        {
+            "ip_prefix": "13.34.37.64/27",
+            "region": "ap-southeast-4",
+            "service": "EC2",
+            "network_border_group": "ap-southeast-4",
+        },
+    ],
+    "ipv6_prefixes": [
+        {
+            "ipv6_prefix": "2600:1f69:7400::/40",
+            "region": "mx-central-1",
+            "service": "AMAZON",
+            "network_border_group": "mx-central-1",
+        }
+    ],
+}
+GOOGLE = {
+    "syncToken": "1764100000000",
+    "creationTime": "2025-11-25T19:46:40.000000",
+    "prefixes": [
+        {"ipv4Prefix": "34.1.208.0/20", "service": "Google Cloud", "scope": "africa-south1"},
+        {"ipv6Prefix": "2600:1900:8000::/44", "service": "Google Cloud", "scope": "africa-south1"},
+    ],
+}
+AZURE = {
+    "changeNumber": 382,
+    "cloud": "Public",
+    "values": [
+        {
+            "name": "ActionGroup",
+            "id": "ActionGroup",
+            "properties": {
+                "changeNumber": 45,
+                "region": "",
+                "regionId": 0,
+                "platform": "Azure",
+                "systemService": "ActionGroup",
+                "addressPrefixes": ["4.145.74.52/30", "2603:1000:4:402::178/125"],
+                "networkFeatures": ["API", "NSG", "UDR", "FW"],
+            },
+        }
+    ],
+}
+ORACLE = {
+    "last_updated_timestamp": "2025-11-24T16:10:11.523310",
+    "regions": [
+        {"region": "us-phoenix-1", "cidrs": [{"cidr": "129.146.0.0/21", "tags": ["OCI"]}]},
+    ],
+}
+PLAIN = """# hosts of the operator
+198.51.100.0/24
+203.0.113.7   # a single one
+
+2001:db8:5::/48
+"""
+# RFC 8805, as DigitalOcean and Linode have it.
+GEOFEED = (
+    "198.51.100.0/25,NL,NL-NH,Amsterdam,1105 AT\n2001:db8:6::/48,US,US-NJ,North Bergen,07047\n"
+)
+
+MakeFile = Callable[[str], str]
+
+
+def write_database(path: Path, records: Mapping[str, Any], *, ip_version: int = 6) -> str:
+    """Writes an .mmdb file with records by network. Returns its path."""
+    writer = MMDBWriter(ip_version=ip_version, ipv4_compatible=ip_version == 6)
+    for network, record in records.items():
+        writer.insert_network(IPSet([network]), record)
+    writer.to_db_file(str(path))
+    return str(path)
+
+
+@pytest.fixture
+def file_with(tmp_path: Path) -> MakeFile:
+    """Returns a function that writes a file with that content, and returns its path."""
+
+    def write(content: str) -> str:
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.list"
+        path.write_text(content)
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def operators(tmp_path: Path) -> str:
+    """The path of an .mmdb file with AS numbers, as MaxMind and DB-IP write them."""
+    records = {
+        "198.51.100.0/24": {
+            "autonomous_system_number": 16509,
+            "autonomous_system_organization": "AMAZON-02",
+        },
+        "192.0.2.0/24": {"autonomous_system_number": 3320},
+        "2001:db8:7::/48": {"autonomous_system_number": 16509},
+    }
+    return write_database(tmp_path / "as.mmdb", records)
+
+
+def doubtful(
+    settings: Settings, entries: Sequence[Any], *clients: str, databases: Sequence[Any] = ()
+) -> list[bool]:
+    """Returns whether each client is doubtful, once the files are read."""
+    settings.READTRACK = {"NETWORKS": {"doubtful": entries, "databases": databases}}
+    networks.files().read()
+    return [networks.is_doubtful({"REMOTE_ADDR": client}) for client in clients]
+
+
+@pytest.mark.parametrize(
+    ("published", "inside", "outside"),
+    [
+        (
+            json.dumps(AWS),
+            ["3.4.12.4", "13.34.37.95", "2600:1f69:74ff::1"],
+            ["3.4.12.5", "13.34.37.96"],
+        ),
+        (
+            json.dumps(GOOGLE, indent=2),
+            ["34.1.208.0", "34.1.223.255", "2600:1900:800f::"],
+            ["34.1.224.0"],
+        ),
+        (
+            json.dumps(AZURE),
+            ["4.145.74.55", "2603:1000:4:402::1"],
+            ["4.145.74.56", "2603:1000:4:403::"],
+        ),
+        (json.dumps(ORACLE), ["129.146.7.255"], ["129.146.8.0"]),
+        (PLAIN, ["198.51.100.9", "203.0.113.7", "2001:db8:5:1::"], ["203.0.113.8", "2001:db8:6::"]),
+        (GEOFEED, ["198.51.100.127", "2001:db8:6::1"], ["198.51.100.128", "1105"]),
+        ("\ufeff198.51.100.0/24\r\n", ["198.51.100.1"], ["198.51.101.1"]),
+        ('["198.51.100.0/24"]', ["198.51.100.1"], ["198.51.101.1"]),
+    ],
+)
+def test_lists_are_read_as_operators_publish_them(
+    settings: Settings, file_with: MakeFile, published: str, inside: list[str], outside: list[str]
+) -> None:
+    path = file_with(published)
+    assert all(doubtful(settings, [path], *inside))
+    assert not any(doubtful(settings, [path], *outside, "", "nonsense", "127.0.0.1"))
+    assert found() == []
+
+
+def test_a_network_and_an_as_number_need_no_list(settings: Settings, operators: str) -> None:
+    clients = ["198.51.100.1", "192.0.2.1", "2001:db8:7::1", "203.0.113.9", "2001:db8:8::"]
+    entries = ["as16509", "203.0.113.0/24"]
+    answers = doubtful(settings, entries, *clients, databases=[Path(operators)])
+    assert answers == [True, False, True, True, False]
+    assert found() == []
+
+
+def test_an_as_number_may_be_a_text(settings: Settings, tmp_path: Path) -> None:
+    records = {
+        "198.51.100.0/24": {"asn": "AS15169", "country_code": "US"},
+        "192.0.2.0/24": {"asn": "?"},
+    }
+    path = write_database(tmp_path / "lite.mmdb", records)
+    answers = doubtful(settings, ["AS15169"], "198.51.100.1", "192.0.2.1", databases=[path])
+    assert answers == [True, False]
+
+
+def test_a_client_behind_a_proxy_is_meant(settings: Settings) -> None:
+    doubtful(settings, ["198.51.100.0/24"])
+    meta = {"REMOTE_ADDR": "10.0.0.1", "HTTP_X_FORWARDED_FOR": "198.51.100.9"}
+    assert networks.is_doubtful(meta)
+    assert not networks.is_doubtful({**meta, "HTTP_X_FORWARDED_FOR": "203.0.113.9"})
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2**10 - 1), st.integers(22, 32)), max_size=30),
+    st.integers(0, 2**10 - 1),
+)
+def test_ranges_have_what_one_of_the_networks_has(texts: list[tuple[int, int]], low: int) -> None:
+    base = int(ip_address("10.0.0.0"))
+    parsed = [ip_network((base + start, length), strict=False) for start, length in texts]
+    address = ip_address(base + low)
+    ranges = Ranges.of(parsed)
+    assert ranges.has(int(address)) is any(address in network for network in parsed)
+    assert list(ranges.firsts) == sorted(ranges.firsts)
+
+
+def test_a_site_without_the_setting_looks_nothing_up(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.READTRACK = {}
+    monkeypatch.setattr(addresses, "hops", None)
+    monkeypatch.setattr(networks, "files", None)
+    assert networks.is_doubtful({"REMOTE_ADDR": "198.51.100.1"}) is False
+    assert networks.country("198.51.100.1") == ""
+    assert networks.problems() == []
+
+
+def test_a_page_does_not_wait_for_the_files(settings: Settings, file_with: MakeFile) -> None:
+    settings.READTRACK = {"NETWORKS": {"doubtful": [file_with(PLAIN)]}}
+    meta = {"REMOTE_ADDR": "198.51.100.1"}
+    assert networks.files().loaded is networks.NOTHING
+    networks.is_doubtful(meta)  # has a thread read the file
+    assert comes_true(lambda: networks.is_doubtful(meta))
+
+
+def test_a_replaced_file_is_read_again_and_the_same_one_is_not(
+    settings: Settings, file_with: MakeFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = file_with("198.51.100.0/24")
+    assert doubtful(settings, [path], "198.51.100.1") == [True]
+    loaded = networks.files().loaded
+    networks.files().read()
+    assert networks.files().loaded is loaded
+    new = file_with("203.0.113.0/24 # longer")
+    Path(new).replace(path)
+    networks.files().read()
+    assert not networks.is_doubtful({"REMOTE_ADDR": "198.51.100.1"})
+    assert networks.is_doubtful({"REMOTE_ADDR": "203.0.113.1"})
+
+
+def test_a_replaced_file_is_noticed_after_some_minutes(
+    settings: Settings, file_with: MakeFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(networks, "AGE", 0.0)  # each look is due
+    path = file_with("198.51.100.0/24")
+    doubtful(settings, [path])
+    Path(file_with("203.0.113.0/24")).replace(path)
+    assert comes_true(lambda: networks.is_doubtful({"REMOTE_ADDR": "203.0.113.1"}))
+
+
+def test_a_file_that_is_gone_later_leaves_the_page_alone(
+    settings: Settings, file_with: MakeFile, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = file_with("198.51.100.0/24")
+    doubtful(settings, [path])
+    Path(path).unlink()
+    networks.files().read()
+    assert networks.is_doubtful({"REMOTE_ADDR": "198.51.100.1"}) is False
+    assert f"{path} is left out" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "no networks"),
+        ("nothing here\n1.2.3", "no networks"),
+        ("\0" * 5_000, "no networks"),
+        ("0.0.0.0/0\n::/0", "no networks"),  # everybody would be doubtful
+        ('{"prefixes": []}', "no networks"),
+        ("{", "no valid JSON"),
+        ("[" * 200_000, "no valid JSON"),
+    ],
+)
+def test_a_list_without_networks_is_an_error_and_no_page_suffers(
+    settings: Settings,
+    file_with: MakeFile,
+    caplog: pytest.LogCaptureFixture,
+    content: str,
+    words: str,
+) -> None:
+    path = file_with(content)
+    assert doubtful(settings, [path, "203.0.113.0/24"], "0.0.0.1", "203.0.113.5") == [False, True]
+    assert f"{path} is left out" in caplog.text
+    message = the_message("readtrack.E070")
+    assert path in message.msg
+    assert words in message.msg
+    assert "'doubtful'" in str(message.hint)
+
+
+def test_a_huge_list_is_not_read(
+    settings: Settings, file_with: MakeFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(networks, "LONGEST_LIST", 10)
+    assert doubtful(settings, [file_with("198.51.100.0/24")], "198.51.100.1") == [False]
+    assert "larger than 10 bytes" in the_message("readtrack.E070").msg
+
+
+def test_a_missing_file_a_directory_and_a_path_that_is_none_are_errors(
+    settings: Settings, tmp_path: Path
+) -> None:
+    entries = [str(tmp_path / "missing.json"), tmp_path, "a\0b", "203.0.113.0/33"]
+    assert doubtful(settings, entries, "203.0.113.1", databases=[tmp_path / "no.mmdb"]) == [False]
+    assert found() == ["readtrack.E070"] * 5
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_a_file_that_must_not_be_read_is_an_error(settings: Settings, file_with: MakeFile) -> None:
+    path = file_with(PLAIN)
+    Path(path).chmod(0)
+    assert doubtful(settings, [path], "198.51.100.1", databases=[path]) == [False]
+    assert found() == ["readtrack.E070"] * 2
+
+
+def test_an_as_number_needs_a_database(settings: Settings, tmp_path: Path) -> None:
+    countries = write_database(tmp_path / "c.mmdb", {"192.0.2.0/24": {"country_code": "DE"}})
+    settings.READTRACK = {"NETWORKS": {"doubtful": ["AS16509"], "databases": [countries]}}
+    assert "has AS numbers" in the_message("readtrack.E070").msg
+
+
+@pytest.mark.parametrize("content", [b"", b"no database", b"\xab\xcd\xefMaxMind.com"])
+def test_a_file_that_is_no_database_is_an_error_and_no_page_suffers(
+    settings: Settings, tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / "x.mmdb"
+    path.write_bytes(content)
+    assert doubtful(settings, ["AS1"], "198.51.100.1", databases=[path]) == [False]
+    assert found() == ["readtrack.E070"] * 2
+
+
+def test_a_database_of_something_else_is_an_error(settings: Settings, tmp_path: Path) -> None:
+    path = write_database(
+        tmp_path / "x.mmdb", {"192.0.2.0/24": {"risk": 7}, "198.51.100.0/24": "x"}
+    )
+    settings.READTRACK = {"NETWORKS": {"databases": [path]}}
+    assert "neither AS numbers nor countries" in the_message("readtrack.E070").msg
+    networks.files().read()
+    assert networks.country("198.51.100.1") == ""
+
+
+def test_a_broken_database_is_logged_once_without_the_address(
+    settings: Settings, operators: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = Path(operators).read_bytes()
+    metadata = whole.rindex(b"\xab\xcd\xefMaxMind.com")
+    tree_end = whole.index(bytes(16))  # behind it are the records
+    records = b"\xff" * (metadata - tree_end - 16)
+    Path(operators).write_bytes(whole[: tree_end + 16] + records + whole[metadata:])
+    clients = ["198.51.100.77", "198.51.100.78"]
+    assert doubtful(settings, ["AS16509"], *clients, databases=[operators]) == [False, False]
+    assert caplog.text.count("cannot be read") == 1
+    assert "198.51.100" not in caplog.text
+    assert "readtrack.E070" in found()
+
+
+def test_a_missing_extra_is_an_error(
+    settings: Settings, operators: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "maxminddb", None)
+    assert doubtful(settings, [], "198.51.100.1", databases=[operators]) == [False]
+    assert "pip install readtrack[networks]" in the_message("readtrack.E070").msg
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["AS16509"],
+        {"doubtful": "AS16509"},
+        {"doubtful": [16509]},
+        {"databases": None},
+        {"database": []},
+    ],
+)
+def test_a_setting_of_another_form_is_an_error(settings: Settings, value: Any) -> None:
+    settings.READTRACK = {"NETWORKS": value}
+    assert found() == ["readtrack.E002"]
+    networks.files().read()  # a site may run with it
+    assert networks.is_doubtful({"REMOTE_ADDR": "198.51.100.1"}) is False
+
+
+def test_no_thread_is_no_error(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    class NoThread:
+        def __init__(self, **options: Any) -> None: ...
+
+        def start(self) -> None:
+            raise RuntimeError("can't start new thread")
+
+    settings.READTRACK = {"NETWORKS": {"doubtful": ["198.51.100.0/24"]}}
+    monkeypatch.setattr(networks, "Thread", NoThread)
+    assert networks.is_doubtful({"REMOTE_ADDR": "198.51.100.1"}) is False
+
+
+# Countries
+
+
+@pytest.mark.parametrize(
+    ("record", "code"),
+    [
+        ({"country": {"iso_code": "DE", "names": {"en": "Germany"}}}, "DE"),
+        ({"country_code": "fr"}, "FR"),
+        ({"country": "NL", "country_name": "Netherlands"}, "NL"),
+        ({"country": "Netherlands", "country_code": "NL"}, "NL"),
+        ({"country": "Netherlands"}, "US"),  # by the registries
+        ({"autonomous_system_number": 15169}, "US"),
+        ({"country": {"iso_code": 7}}, "US"),
+    ],
+)
+def test_a_country_comes_from_a_database_before_the_registries(
+    settings: Settings, tmp_path: Path, record: Any, code: str
+) -> None:
+    path = write_database(tmp_path / "x.mmdb", {"8.8.8.0/24": record})
+    settings.READTRACK = {"DIMENSIONS": ["country"], "NETWORKS": {"databases": [path]}}
+    networks.files().read()
+    request = RequestFactory().get("/", REMOTE_ADDR="8.8.8.8")
+    assert dimensions.values(request) == (("country", code),)
+
+
+def test_a_database_is_enough_for_countries(
+    settings: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    path = write_database(
+        tmp_path / "x.mmdb", {"192.0.2.0/24": {"country_code": "DE"}}, ip_version=4
+    )
+    monkeypatch.setitem(sys.modules, "iptocc", None)
+    request = RequestFactory().get("/", REMOTE_ADDR="8.8.8.8")
+    settings.READTRACK = {"DIMENSIONS": ["country"], "NETWORKS": {"databases": [path]}}
+    networks.files().read()
+    assert networks.country("192.0.2.1") == "DE"
+    assert networks.country("2001:db8::") == ""  # the file has IPv4 only
+    assert networks.country("") == ""
+    assert dimensions.values(request) == ()
+    assert found() == []
+    assert caplog.text == ""
+    settings.READTRACK = {"DIMENSIONS": ["country"]}
+    assert dimensions.values(request) == ()
+    assert "The dimension country failed" in caplog.text
+
+
+def test_a_long_list_is_looked_up_by_bisection(settings: Settings, file_with: MakeFile) -> None:
+    chance = Random(3)
+    starts = [chance.randrange(2**32) & ~255 for _ in range(20_000)]
+    path = file_with("\n".join(f"{ip_address(start)}/24" for start in starts))
+    sample = starts[:500]
+    assert all(doubtful(settings, [path], *(str(ip_address(start + 7)) for start in sample)))
+    beside = [start + 256 for start in sample if start + 256 not in starts and start + 256 < 2**32]
+    assert not any(doubtful(settings, [path], *(str(ip_address(start)) for start in beside)))
+
+
+def test_no_thread_is_left(settings: Settings, file_with: MakeFile) -> None:
+    settings.READTRACK = {"NETWORKS": {"doubtful": [file_with(PLAIN)]}}
+    networks.is_doubtful({"REMOTE_ADDR": "198.51.100.1"})
+    assert comes_true(lambda: all(thread.name != "readtrack-networks" for thread in threads()))
+
+
+@pytest.fixture(autouse=True)
+def _logs(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "readtrack")
+
+
+@pytest.mark.django_db
+def test_an_address_is_kept_nowhere(
+    settings: Settings,
+    operators: str,
+    redis: Redis,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings.READTRACK = {
+        "DIMENSIONS": ["country"],
+        "NETWORKS": {"doubtful": ["AS16509", "203.0.113.0/24"], "databases": [operators]},
+    }
+    networks.files().read()
+    post = factories.post()
+    factories.browser().get(f"/posts/{post.pk}/", REMOTE_ADDR="198.51.100.77")
+    assert reports.views([post])[post] == 1
+    assert networks.is_doubtful({"REMOTE_ADDR": "198.51.100.77"})
+    flush()
+    stored = [f"{key!r} {redis.dump(key)!r}" for key in redis.scan_iter()]
+    tables = [
+        model for model in apps.get_models() if model._meta.app_label in ("readtrack", "site")
+    ]
+    stored += [repr(list(model._base_manager.values())) for model in tables]
+    stored.append(caplog.text)
+    assert stored
+    packed = repr(inet_aton("198.51.100.77"))[2:-1]
+    assert not [text for text in stored if "198.51.100" in text or packed in text]
