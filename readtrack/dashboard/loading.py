@@ -18,6 +18,7 @@ from readtrack import buckets, subjects
 from readtrack.conf import conf
 from readtrack.dashboard import by_value
 from readtrack.dashboard.data import (
+    ByValue,
     ChartData,
     Counts,
     DashboardData,
@@ -73,9 +74,29 @@ class Needs:
         return ORDERS.get(self.tables[0], "views")
 
     @property
+    def order_of_candidates(self) -> Order:
+        """Returns the order by which the best objects are found, of which some are shown."""
+        return "views" if self.scope.values else self.order
+
+    @property
     def has_chart(self) -> bool:
         """Returns True if numbers are shown by point."""
         return "over-time" in self.tables
+
+    @property
+    def has_known_chart(self) -> bool:
+        """Returns True if numbers by point are known: of several values together none are."""
+        return self.has_chart and not self.scope.is_joint
+
+    @property
+    def has_visitors(self) -> bool:
+        """Returns True if the visitors of the whole scope are shown: they have no values."""
+        return self.has_chart and not self.scope.values
+
+    @property
+    def has_recent(self) -> bool:
+        """Returns True if the people of the last minutes are shown: they have no values."""
+        return "now" in self.tables and not self.scope.values
 
     @property
     def has_model_points(self) -> bool:
@@ -292,7 +313,7 @@ def load(
     count twice.
     """
     needs = Needs(scope, tables)
-    objects = Objects(scope, "views" if scope.values else needs.order, obj)
+    objects = Objects(scope, needs.order_of_candidates, obj)
     if scope.is_listed:
         objects.choose()
     # The scope of all time has a span of today only, until its first day is looked up.
@@ -310,7 +331,7 @@ def load(
     steps = with_value.steps if with_value else _steps(needs, objects, bounds=bounds)
     shown = _shown_with_visitors(needs, objects, bounds=bounds, steps=steps, row_limit=row_limit)
     question = PeopleQuestion.of(
-        scope_with_start, objects, shown=shown, has_chart=needs.has_chart and not scope.values
+        scope_with_start, objects, shown=shown, has_chart=needs.has_visitors
     )
     saved = _saved(scope_with_start, question, has_chart=needs.has_chart)
     people_calls = question.calls(saved.days)
@@ -320,7 +341,7 @@ def load(
     gains = _gains(needs, objects, hashes=hashes)
     entries = _entries(needs, objects, bounds=bounds, steps=steps, counts=counts)
     chart = None
-    if needs.has_chart and not scope.is_joint:
+    if needs.has_known_chart:
         numbers = ScopeNumbers(
             asked=scope,
             scope=scope_with_start,
@@ -335,17 +356,13 @@ def load(
         )
         chart = _chart(numbers, saved, has_notes=has_notes)
     sections = _sections(needs, is_whole=answers.is_whole)
-    accounts = 0
-    if sections:
-        # The number is cached: the second argument changes every ACCOUNTS_AGE seconds.
-        accounts = _accounts(keys.prefix(), monotonic() // ACCOUNTS_AGE)
     return DashboardData(
         asked=scope,
         scope=scope_with_start,
         objects=objects,
         row_limit=row_limit or None,
         is_compared=_is_compared(scope),
-        by_value=with_value.comparison if with_value else None,
+        by_value=_comparison(with_value),
         is_before_known=_is_before_known(scope, entries=entries, gains=gains),
         has_gains=needs.has_gains,
         are_days_compared=scope.is_listed and by_value.are_days_compared(scope),
@@ -359,13 +376,13 @@ def load(
         trending=trending_now,
         entries=entries,
         people=_people(people_calls, needs, entries, row_limit=row_limit),
-        hashes=with_value.hashes if with_value else hashes,
+        hashes={**hashes, **_hashes_of_values(with_value)},
         gains=gains,
         stages=_stages(needs, objects, bounds=bounds, gains=gains, steps=steps, counts=counts),
-        recent=_recent(answers, union_calls) if "now" in tables and not scope.values else None,
+        recent=_recent(answers, union_calls) if needs.has_recent else None,
         chart=chart,
         sections=sections,
-        accounts=accounts,
+        accounts=_accounts_beside(sections),
     )
 
 
@@ -398,6 +415,16 @@ def _with_value(
         first_hours=bounds.first_hours,
         by_growth=needs.order == "growth",
     )
+
+
+def _hashes_of_values(with_value: by_value.Compared | None) -> Hashes:
+    """Returns the views of objects with each of several values; none without such values."""
+    return {} if with_value is None else with_value.hashes
+
+
+def _comparison(with_value: by_value.Compared | None) -> ByValue | None:
+    """Returns how objects were compared by the chosen values; None without such a value."""
+    return None if with_value is None else with_value.comparison
 
 
 def _points_of_value(
@@ -437,6 +464,16 @@ def _first_hour(scope: Scope, objects: Objects) -> int | None:
     if "object" in scope.chosen:
         columns = _columns(objects)
     return history.first_hour(columns).first()
+
+
+def _columns_of_scope(scope: Scope, objects: Objects) -> list[str]:
+    """Returns the names under which history has the views of the whole scope.
+
+    They are those of models, or of the objects that filters name.
+    """
+    if scope.is_listed:
+        return _columns(objects, has_reads=False)
+    return objects.model_columns
 
 
 def _columns(objects: Objects, *, has_reads: bool = True) -> list[str]:
@@ -537,12 +574,8 @@ def _steps(needs: Needs, objects: Objects, *, bounds: Bounds) -> Mapping[str, pe
         # Of a category's or an author's objects they would make the query longer.
         seen = [history.of_stage("seen", subject) for subject in objects.stored]
         columns += map(subject_column, seen)
-    if needs.has_views_outside and needs.scope.is_listed:
-        columns += [
-            column for column in _columns(objects, has_reads=False) if column not in columns
-        ]
-    elif needs.has_views_outside:
-        columns += objects.model_columns
+    if needs.has_views_outside:
+        columns += _columns_of_scope(needs.scope, objects)
     if not columns:
         return {}
     indexes = None
@@ -1055,6 +1088,14 @@ def _section_models(scope: Scope) -> list[type[Model]]:
     links = [link for model in scope.models for link in subjects.news_links(model)]
     linked_models = {subjects.owner(link.related_model) for link in links}
     return [model for model in models if model in linked_models]
+
+
+def _accounts_beside(sections: Sequence[SectionReaders]) -> int:
+    """Returns the number of active accounts; 0 without categories that it is shown beside."""
+    if not sections:
+        return 0
+    # The number is cached: the second argument changes every ACCOUNTS_AGE seconds.
+    return _accounts(keys.prefix(), monotonic() // ACCOUNTS_AGE)
 
 
 @lru_cache(maxsize=100)  # because to count millions takes long

@@ -511,6 +511,13 @@ def _compared_text(data: DashboardData, chart: ChartData) -> str:
     return _("Compared with %(span)s.") % span
 
 
+def _reads(data: DashboardData, chart: ChartData) -> int | None:
+    """Returns the reads of the period; None with a chosen value of a dimension, because reads have
+    none.
+    """
+    return None if data.asked.values else chart.total.reads
+
+
 def _chart_context(
     data: DashboardData,
     chart: ChartData,
@@ -524,11 +531,10 @@ def _chart_context(
     `series` is the number that the chart shows, `over_time` the table of the chart's values.
     """
     span = _span_text(data.scope.span)
-    reads = None if data.asked.values else chart.total.reads
     summary = _("%(views)s views, %(visitors)s visitors and %(reads)s reads; %(span)s.") % {
         "views": exact(chart.total.views),
         "visitors": tables.text(data.people.total, "number"),
-        "reads": tables.text(reads, "number"),
+        "reads": tables.text(_reads(data, chart), "number"),
         "span": span,
     }
     figures = _figures(data, chart, series=series)

@@ -388,18 +388,7 @@ def grew_most(data: DashboardData) -> Table:
     if data.by_value and not _has_trend(data):
         columns.remove("trend")
     objects = _of_objects(data, grown, *columns)
-    caption = objects.caption
-    # The list of all time has no first day. If it is not cut, it has all objects.
-    is_of_list = not data.asked.is_listed and data.objects.days != popular.EVER
-    if data.by_value:
-        caption = " ".join(filter(None, [caption, *_captions_by_value(data)]))
-        is_of_list = False
-    if not caption and is_of_list:
-        first_day = timezone.localtime(buckets.now() - data.objects.days * buckets.DAY)
-        caption = _("Among the %(count)s objects with the most views since %(since)s.") % {
-            "count": exact(MOST),
-            "since": date_format(first_day, "DATE_FORMAT"),
-        }
+    caption = _caption_of_grown(data, objects.caption)
     empty = _("Nothing was viewed more often than before.")
     if not data.is_before_known:
         objects = objects._replace(rows=[])  # all views of the period would be growth
@@ -408,6 +397,21 @@ def grew_most(data: DashboardData) -> Table:
         objects = objects._replace(rows=[])
         empty = _("By value, today is compared once it is over.")
     return Table("grew-most", _("Grew most"), caption, objects.columns, objects.rows, empty)
+
+
+def _caption_of_grown(data: DashboardData, caption: str) -> str:
+    """Returns which objects were compared, after the caption of their rows."""
+    if data.by_value:
+        return " ".join(filter(None, [caption, *_captions_by_value(data)]))
+    # The list of all time has no first day. If it is not cut, it has all objects.
+    is_of_list = not data.asked.is_listed and data.objects.days != popular.EVER
+    if caption or not is_of_list:
+        return caption
+    first_day = timezone.localtime(buckets.now() - data.objects.days * buckets.DAY)
+    return _("Among the %(count)s objects with the most views since %(since)s.") % {
+        "count": exact(MOST),
+        "since": date_format(first_day, "DATE_FORMAT"),
+    }
 
 
 def by_dimension(dimension: str, data: DashboardData) -> Table:

@@ -1,7 +1,7 @@
 """`manage.py past`: a year of views, as if the site had counted them. Once only."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from random import Random
 from typing import Any
@@ -148,8 +148,13 @@ def _add_breakdowns(gained: Sequence[Gain], *, now: datetime) -> None:
     Breakdown.objects.bulk_create(totals)
     databases.upsert(DayBreakdown, ("subject", "kind", "day", "field"), ("count",), rows=days)
 
+    _add_hours(by_hour_of_all)
+
+
+def _add_hours(fields_by_hour: Mapping[int, Counter[tuple[str, str]]]) -> None:
+    """Stores the sources, devices, countries and funnels of all stories together."""
     rows = []
-    for hour, fields_of_hour in by_hour_of_all.items():
+    for hour, fields_of_hour in fields_by_hour.items():
         for (kind, field), count in fields_of_hour.items():
             rows.append(
                 BreakdownHistory(
