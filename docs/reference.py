@@ -26,7 +26,7 @@ from readtrack import (
     tracker,
 )
 from readtrack.checks import setup as system_checks
-from readtrack.contrib import rest_framework
+from readtrack.contrib import health_check, rest_framework
 from readtrack.hits import visitors
 from readtrack.management.commands.readtrack import Command
 from readtrack.page import shown
@@ -67,7 +67,7 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
     "models": (
         models,
         [
-            "Tracked: unique_strategy, has_funnel, news_for, news_fields, news_author, is_news",
+            "Tracked: unique_strategy, has_funnel, news_for, news_fields, news_author, published_field, is_news",
             "TrackedQuerySet: most_viewed",
             "FlushRun: took",
         ],
@@ -80,6 +80,7 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
         rest_framework,
         ["CountViewsMixin", "ViewCountField", "UnreadCountField", "UnreadField"],
     ),
+    "health_check": (health_check, ["ReadTrack"]),
     "visitors": (visitors, ["visitor", "signed_in", "Visitor"]),
 }
 

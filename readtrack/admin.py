@@ -21,13 +21,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import tracker
-from readtrack.dashboard.details import published_at
 from readtrack.dashboard.exports import export
+from readtrack.dashboard.objects import with_links
 from readtrack.dashboard.page import FILES, page_context
 from readtrack.dashboard.scope import Scope
 from readtrack.flush import resets
 from readtrack.models import Dashboard, FlushRun, Note, Tracked
 from readtrack.numerals import exact
+from readtrack.published import published_at
 from readtrack.reports.access import may_view_numbers, may_view_report_of, numbers_url
 from readtrack.store.connection import RedisError
 from readtrack.subjects import author_of, counted_subject_of, has_read_state, news_links
@@ -319,7 +320,7 @@ class DashboardAdmin(ReadOnlyAdmin):
         valid_subject = scope.chosen.get("object", "")
         obj = None
         if valid_subject:
-            obj = scope.rows(scope.models[0]).first()
+            obj = with_links(scope.rows(scope.models[0])).first()
         may_see = obj is not None and may_view_numbers(request.user, obj)
         if not (may_see or self.has_view_permission(request)):
             raise PermissionDenied  # not Http404, which would tell whether the object exists

@@ -12,6 +12,7 @@ WEEK = timedelta(days=7)
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
+FIRST_DAY = date(1990, 1, 1)  # the earliest day of which numbers are asked
 
 
 def now(at: datetime | None = None) -> datetime:
@@ -49,6 +50,13 @@ def local_day(hour: int) -> date:
     in history.
     """
     return hour_start(hour).astimezone(get_default_timezone()).date()
+
+
+def first_hour_of(day: date) -> int:
+    """Returns the first hour (since 1970) that `local_day` counts to the day."""
+    midnight = datetime.combine(day, time(), get_default_timezone())
+    # In a zone with half hours, the hour of midnight is in the earlier day.
+    return hour_index(midnight + HOUR - timedelta(microseconds=1))
 
 
 def local_days(since: datetime, until: datetime) -> list[date]:

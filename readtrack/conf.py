@@ -31,7 +31,7 @@ class Conf:
     # fmt: off
 
     # Redis
-    CACHE: str = "default"  # alias in CACHES of a django-redis cache
+    CACHE: str = "default"  # alias in CACHES of a cache in Redis, best one of django-redis
     PREFIX: str = ""  # put before every key where sites share a Redis; or the path of a function () -> tenant's name
     TIMEOUT: float = 0.25  # seconds that a page waits for Redis at most, in all
     BUFFER: int = 0  # seconds that views wait in a process, to be sent together; 0: each page sends its own
@@ -81,7 +81,7 @@ class Conf:
     ADDRESS_HEADER: str = "X-Forwarded-For"  # header in which your proxies name the visitor's address, such as "Forwarded" (RFC 7239)
 
     # Models that are not yours to change
-    MODELS: Mapping[str, Any] = {}  # "app.Model" -> {"counted": True, "news_for": ["field"], "news_author": "field", "is_news": "path of a function", "read_state": True or "positions" or another form, "boards": ["field"], "is_public": "path of a function"}, or some of these
+    MODELS: Mapping[str, Any] = {}  # "app.Model" -> {"counted": True, "news_for": ["field"], "news_author": "field", "published_field": "field", "is_news": "path of a function", "read_state": True or "positions" or another form, "boards": ["field"], "is_public": "path of a function"}, or some of these
 
     # Unread dots
     READ_STATE: Literal["bitmap", "sequence"] = "bitmap"  # sequence: 4 bytes a reader, which also tell "3 new"
@@ -98,9 +98,12 @@ class Conf:
     # Numbers for editors and authors
     VIEW_NUMBERS: str = ""  # path of a function (user, object, or None for the site) -> bool: may they see its numbers?
 
+    # Monitoring
+    METRICS: Mapping[str, Any] = {}  # who may read `metrics` below `readtrack.urls`: "token", "networks", or both, which then both have to fit; {}: nobody
+
     # Flush
     FLUSH_INTERVAL: int = 60  # seconds between two flushes, in readtrack_schedule, too; after three of them a flush is late
-    FLUSH_TASKS: int = 1  # Celery tasks that a flush by the schedule is divided into; at most PARTITIONS
+    FLUSH_TASKS: int = 1  # tasks of Celery or Django that a flush by the schedule is divided into; at most PARTITIONS
     IDLE_DAYS: int = 30  # days without a view until a subject leaves Redis (not with UNIQUE set or bitmap); 0 is never
 
     # History

@@ -9,6 +9,14 @@ def exact(number: int) -> str:
     return number_format(number, force_grouping=True)
 
 
+def multiple(number: float) -> str:
+    """Returns `2.3`, and from 10 on `12`, with the separators of the active language."""
+    rounded = round(number, 1)
+    if rounded < 10:
+        return number_format(rounded, decimal_pos=1)
+    return exact(round(number))
+
+
 def short(number: int) -> str:
     """Returns `999`, `1.2k`, `12k`, `3.4M`, `5B`: rounded down, so it never shows more than there
     is.

@@ -20,6 +20,9 @@ class ModelOptions:
     news_for: tuple[str, ...] | None = None
     # Name of the foreign key to the author of a row, who gets no dot for it. None: as `news_for`.
     news_author: str | None = None
+    # Name of the field with the date or time when a row was published. None: as `news_for`, and if
+    # no parent names one, a field with an obvious name.
+    published_field: str | None = None
     # Path of a function that takes a row, and returns True if it is news. None: as `news_for`.
     is_news: str | None = None
     # Its objects have read state although no `news_for` leads to them. True for the form of the
@@ -63,6 +66,7 @@ def _options(entry: Any) -> ModelOptions:
         counted=entry.get("counted") is True,
         news_for=news_for,
         news_author=_text(entry.get("news_author")),
+        published_field=_text(entry.get("published_field")),
         is_news=_text(entry.get("is_news")),
         read_state=entry.get("read_state", False),
         boards=boards,

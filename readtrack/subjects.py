@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.core.exceptions import FieldDoesNotExist, ValidationError
-from django.db.models import ForeignKey, IntegerField, ManyToManyField, Model
+from django.db.models import DateField, ForeignKey, IntegerField, ManyToManyField, Model
 from django.utils.module_loading import import_string
 
 from readtrack.conf import cached_setting, conf, says_true
@@ -20,6 +20,18 @@ from readtrack.models import SUBJECT_LENGTH, Tracked
 from readtrack.registry import registry
 
 AnyModel = TypeVar("AnyModel", bound=Model)
+
+#: Names of fields that obviously have the time of publication, the usual ones first.
+PUBLISHED_NAMES = (
+    "published_at",
+    "published_on",
+    "published",
+    "pub_date",
+    "publication_date",
+    "publish_date",
+    "date_published",
+    "first_published_at",
+)
 
 # What fields, of the site's own too, raise for a value that they do not take.
 NO_VALUE = (ValidationError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError)
@@ -438,6 +450,30 @@ def author_field(model: type[Model]) -> Any:
         return None
     leads_to_users = field.related_model is get_user_model() and field.target_field.primary_key
     return field if leads_to_users else None
+
+
+def published_field(model: type[Model]) -> Any:
+    """Returns the field with the date or the time when an object of the model was published.
+
+    It is the one that the `published_field` of the model, or of MODELS, names, else the first one
+    with an obvious name; None without one.
+    """
+    if issubclass(model, Tracked):
+        field_name = model.published_field
+    else:
+        field_name = _option_of(model, "published_field")
+    dates = {field.name: field for field in model._meta.concrete_fields if is_date(field)}
+    if field_name:
+        return dates.get(field_name)  # a check reports a name that is none of them
+    for obvious_name in PUBLISHED_NAMES:
+        if obvious_name in dates:
+            return dates[obvious_name]
+    return None
+
+
+def is_date(field: Any) -> bool:
+    """Returns True for a field of dates, or of dates with times."""
+    return isinstance(field, DateField)
 
 
 def enters_funnel(model: type[Model] | None) -> bool:

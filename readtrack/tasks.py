@@ -1,10 +1,9 @@
-"""Celery tasks, which `readtrack.schedule` runs. They hold no lock, because a flush needs none."""
+"""Celery tasks, which `readtrack.schedule` runs."""
 
 from celery import shared_task
 
-from readtrack import renames, tracker
+from readtrack import scheduled
 from readtrack.conf import conf
-from readtrack.flush.run import flush
 from readtrack.store import keys
 
 
@@ -14,20 +13,12 @@ def flush_views(only_changed: bool = False) -> None:  # noqa: FBT001, FBT002 - a
 
     With FLUSH_TASKS above 1 it starts so many tasks, each of which flushes some of the partitions.
     """
-    renames.follow(has_late=not only_changed)
-    try:
-        tracker.resend()
-    finally:  # a publication that cannot be sent does not keep counts from SQL
-        _flush(only_changed=only_changed)
-
-
-def _flush(*, only_changed: bool) -> None:
-    if conf.FLUSH_TASKS == 1:
-        flush(only_changed=only_changed)
-        return
     expires = conf.FLUSH_INTERVAL if only_changed else keys.HOUR  # seconds, until the next tick
-    for number in range(1, conf.FLUSH_TASKS + 1):
-        flush_part.apply_async((f"{number}/{conf.FLUSH_TASKS}", only_changed), expires=expires)
+
+    def send_part(part: str) -> None:
+        flush_part.apply_async((part, only_changed), expires=expires)
+
+    scheduled.flush_views(only_changed=only_changed, send_part=send_part)
 
 
 @shared_task(name="readtrack.flush_changed", ignore_result=True)
@@ -39,10 +30,10 @@ def flush_changed() -> None:
 @shared_task(name="readtrack.flush_part", ignore_result=True)
 def flush_part(part: str, only_changed: bool) -> None:  # noqa: FBT001 - as Celery sends it
     """Writes the counts of some partitions to SQL: "2/8" is every eighth from the second one on."""
-    flush(only_changed=only_changed, part=part)
+    scheduled.flush_part(part, only_changed=only_changed)
 
 
 @shared_task(name="readtrack.refresh_trending", ignore_result=True)
 def refresh_trending() -> None:
     """Computes the trending lists."""
-    tracker.refresh_trending()
+    scheduled.refresh_trending()

@@ -28,9 +28,9 @@ from readtrack.store import buffer, clock, connection, keys, read_state, scripts
 from readtrack.store.circuit import circuit
 from readtrack.store.connection import CLUSTER_FACTORY
 from readtrack.store.skips import skip_buffer
+from tests.support import caches, factories
 from tests.support import depth as depth  # loads hypothesis's profile
 from tests.support import emptying as emptying  # empties the databases after tests that commit
-from tests.support import factories
 from tests.support.forks import SETTINGS, Forks
 from tests.support.partitions import COUNT, PlainNames, PlainNamesInCluster
 from tests.support.partitions import validator as validator
@@ -50,21 +50,25 @@ Conf.TIMEOUT = 10.0  # a busy machine may be slow; tests of time-outs set their 
 buffer.GRACE = 60.0
 
 Start = Callable[..., Valkey]
+# Of tests that are about django-redis itself.
+DJANGO_REDIS = pytest.mark.skipif(caches.LIBRARY != "django-redis", reason="is about django-redis")
 
 
 @pytest.fixture(scope="session")
 def redis_url() -> str:
     """Returns the URL of the Redis that the tests use."""
-    return str(settings.CACHES["default"]["LOCATION"])
+    return caches.redis_url(settings.CACHES["default"]["LOCATION"])
 
 
 @pytest.fixture(scope="session")
-def _client() -> Iterator[Redis]:
-    if isinstance(locations := settings.CACHES["default"]["LOCATION"], list):
+def _client(redis_url: str) -> Iterator[Redis]:
+    locations = settings.CACHES["default"]["LOCATION"]
+    if isinstance(locations, list):
+        urls = [caches.redis_url(location) for location in locations]
         with ExitStack() as stack:
-            yield PlainNamesInCluster.of(locations, stack)
+            yield PlainNamesInCluster.of(urls, stack)
         return
-    with (Redis if COUNT == 1 else PlainNames).from_url(locations, decode_responses=True) as client:
+    with (Redis if COUNT == 1 else PlainNames).from_url(redis_url, decode_responses=True) as client:
         yield client
 
 
@@ -159,7 +163,7 @@ def use_redis(settings: Settings, url: str) -> None:
     options = {
         name: value for name, value in cache.get("OPTIONS", {}).items() if value != CLUSTER_FACTORY
     }
-    settings.CACHES = {"default": {**cache, "OPTIONS": options, "LOCATION": url}}
+    settings.CACHES = {"default": {**cache, **caches.single(url), "OPTIONS": options}}
 
 
 @pytest.fixture(params=["default", "lite"])

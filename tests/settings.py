@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from readtrack.conf import Conf
-from tests.support.cluster import cache as cluster_cache
+from tests.support import caches
 
 ENGINES = {"postgres": "postgresql", "postgresql": "postgresql", "mysql": "mysql"}
 
@@ -70,19 +70,21 @@ TEMPLATES = [
 ]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 CACHES: dict[str, dict[str, Any]] = {
-    "default": {
-        "BACKEND": "django_redis.cache.RedisCache",
-        "LOCATION": os.environ.get("READTRACK_TEST_REDIS_URL", "redis://127.0.0.1:6379/0"),
-    }
+    "default": caches.single(os.environ.get("READTRACK_TEST_REDIS_URL", "redis://127.0.0.1:6379/0"))
 }
 if cluster := os.environ.get("READTRACK_TEST_CLUSTER"):
-    CACHES["default"] = cluster_cache(cluster.split())
+    CACHES["default"] = caches.cluster(cluster.split())
 # The second database is for what has to work on both kinds.
 DATABASES = {
     "default": _database(os.environ.get("DATABASE_URL", "sqlite://")),
     "lite": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"},
 }
 # A busy machine may be slow; what time-outs do has tests of its own.
+# Of Django 6.0 and newer. Nothing runs the tasks of the second one.
+TASKS = {
+    "default": {"BACKEND": "django.tasks.backends.immediate.ImmediateBackend"},
+    "waiting": {"BACKEND": "django.tasks.backends.dummy.DummyBackend"},
+}
 READTRACK: dict[str, object] = {"TIMEOUT": 10.0}
 # For these processes and all that they start; tests/support/partitions.py says what it is for.
 Conf.PARTITIONS = int(os.environ.get("READTRACK_TEST_PARTITIONS", "1"))

@@ -14,7 +14,7 @@ from demo_project.traffic.visitor import CURIOUS, appeal
 from readtrack import buckets
 from readtrack.hits import sources
 from readtrack.hits.hit import Reason
-from readtrack.hits.reading import BINS, ENGAGED, READ
+from readtrack.hits.reading import BINS, ENGAGED, READ, SEEN
 
 DAYS = 365
 #: Views of an ordinary day, after half a year. Today has more than half as many again: some 1,600 an
@@ -87,6 +87,11 @@ class Gain(NamedTuple):
     engaged: int  # views whose script told of reading
     reads: int
     is_campaign: bool
+
+    @property
+    def seen(self) -> int:
+        """Returns how many views were seen: a sixteenth were robots or had no JavaScript."""
+        return max(self.engaged, self.views - self.views // 16)
 
     @property
     def weights_of_sources(self) -> Mapping[str, float]:
@@ -188,7 +193,7 @@ def _gain(
 
 
 def by_hour(gained: Iterable[Gain], *, now: datetime) -> dict[int, Counter[str]]:
-    """Returns the views, visitors and reads of all stories together, by hour (since 1970).
+    """Returns the views, visitors, seen views and reads of all stories by hour (since 1970).
 
     A day whose gains have no hours is divided among its hours if it is one of the last days.
     """
@@ -201,6 +206,7 @@ def by_hour(gained: Iterable[Gain], *, now: datetime) -> dict[int, Counter[str]]
         place["views"] += gain.views
         place["visitors"] += gain.visitors
         place["reads"] += gain.reads
+        place["seen"] += gain.seen
     for last_hour, numbers_of_day in days.items():
         first_hour = last_hour - 23
         for name, number in numbers_of_day.items():
@@ -269,9 +275,9 @@ def _divide(
         weight_left -= weight
 
 
-def reading(story: Story, *, engaged: int, reads: int) -> dict[str, int]:
+def reading(story: Story, *, seen: int, engaged: int, reads: int) -> dict[str, int]:
     """Returns how many views of a story lasted how long, by the fields of readtrack's `reading`."""
-    fields = {ENGAGED: engaged, READ: reads}
+    fields = {SEEN: seen, ENGAGED: engaged, READ: reads}
     for seconds in BINS:
         if seconds < READING_TIME:
             fields[str(seconds)] = reads + round((engaged - reads) * (1 - seconds / READING_TIME))

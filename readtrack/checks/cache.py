@@ -8,7 +8,7 @@ from readtrack.store import connection
 
 
 def check_cache() -> list[checks.CheckMessage]:
-    """Checks that the cache is one of django-redis, with servers that readtrack can use."""
+    """Checks that the cache is in Redis, with servers that readtrack can use."""
     problem = connection.misconfiguration()
     if not problem:
         return []
@@ -21,7 +21,9 @@ def check_cache() -> list[checks.CheckMessage]:
                 " 'LOCATION': 'redis://127.0.0.1:6379/1'} and READTRACK = {'CACHE': 'readtrack'}."
                 " LOCATION is a URL such as 'redis://127.0.0.1:6379/0', 'rediss://…' with TLS, or"
                 " 'unix:///run/redis.sock'. One server, replicas beside it and Sentinel can be"
-                " used, and a Redis Cluster with READTRACK['PARTITIONS'] above 1."
+                " used, and a Redis Cluster with READTRACK['PARTITIONS'] above 1. Caches of"
+                " Django itself, django-valkey and django-cachex can be used, too; readtrack makes"
+                " connections of its own to their servers."
             ),
             id="readtrack.E012",
         )

@@ -53,8 +53,8 @@ def check_options() -> list[checks.CheckMessage]:
             f"READTRACK['MODELS']['{label}'] {problem.predicate}.",
             hint=(
                 f"{problem.guess}Give a dict with one or more of 'counted': True,"
-                " 'news_for': ['field'], 'news_author': 'field', 'is_news': 'path.of.function',"
-                " 'read_state': True or the name of a form, and with 'positions' 'boards':"
+                " 'news_for': ['field'], 'news_author': 'field', 'published_field': 'field',"
+                " 'is_news': 'path.of.function', 'read_state': True or the name of a form, and with 'positions' 'boards':"
                 " ['field'] and 'is_public': 'path.of.function'."
             ),
             id="readtrack.E046",
@@ -82,7 +82,7 @@ def _problems(entry: Any) -> Iterator[_Problem]:
             yield _Problem(f"has {name!r}, which is no option", guess)
     if not isinstance(entry.get("counted", False), bool):
         yield _Problem(f"has 'counted': {entry['counted']!r}")
-    for name in ("news_author", "is_news", "is_public"):
+    for name in ("news_author", "published_field", "is_news", "is_public"):
         if not isinstance(entry.get(name, ""), str):
             yield _Problem(f"has '{name}': {entry[name]!r}")
     read_state = entry.get("read_state", False)

@@ -1,4 +1,4 @@
-"""Checks of the fields and relations, named by models and `MODELS`, that make a category unread."""
+"""Checks of the fields and relations that models and `MODELS` name: of news and of publication."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -57,6 +57,36 @@ def _entries() -> Iterator[tuple[str, type[Model], dict[str, Any]]]:
         model = subjects.model_with_label(str(label))
         if model is not None and isinstance(entry, dict):
             yield str(label), model, entry
+
+
+def check_published_fields() -> list[checks.CheckMessage]:
+    """Checks that `published_field` names a date of the model."""
+    messages: list[checks.CheckMessage] = []
+    for where, model, name in _published_fields():
+        dates = [field.name for field in model._meta.concrete_fields if subjects.is_date(field)]
+        if name in dates:
+            continue
+        meant = get_close_matches(name, dates, n=1)
+        guess = f"Did you mean '{meant[0]}'? " if meant else ""
+        messages.append(
+            checks.Error(
+                f"{where} names '{name}', which is no date of it.",
+                hint=f"{guess}Name a DateField or a DateTimeField of the model.",
+                id="readtrack.E065",
+            )
+        )
+    return messages
+
+
+def _published_fields() -> Iterator[tuple[str, type[Model], str]]:
+    """Yields each `published_field`: where it is, the model, and the name that it gives."""
+    for model in subjects.tracked_models():
+        if model.published_field:
+            yield f"{model._meta.label}.published_field", model, model.published_field
+    for label, other, entry in _entries():
+        name = entry.get("published_field")
+        if name and isinstance(name, str):
+            yield f"READTRACK['MODELS']['{label}']['published_field']", other, name
 
 
 def check_rules() -> list[checks.CheckMessage]:

@@ -8,6 +8,7 @@ from django.core.checks import CheckMessage
 
 from readtrack.checks import (
     cache,
+    metrics,
     middleware,
     migrations,
     models,
@@ -66,6 +67,7 @@ CHECKS: tuple[Check, ...] = (
     models.check_options,
     models.check_boards,
     news.check_fields,
+    news.check_published_fields,
     news.check_relations,
     news.check_rules,
     models.check_primary_keys,
@@ -75,6 +77,8 @@ CHECKS: tuple[Check, ...] = (
     migrations.check_moves,
     unique_visitors.check_strategies,
     unique_visitors.check_reader_numbers,
+    metrics.check_setting,
+    metrics.check_package,
 )
 
 

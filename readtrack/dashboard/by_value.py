@@ -15,7 +15,7 @@ from readtrack import buckets
 from readtrack.dashboard.data import ByValue, Hashes
 from readtrack.dashboard.objects import CANDIDATES, MOST, Objects
 from readtrack.dashboard.people import days_of
-from readtrack.dashboard.scope import FIRST_DAY, MOMENT, Scope
+from readtrack.dashboard.scope import MOMENT, Scope
 from readtrack.sql import archive, breakdown_history, day_breakdowns
 from readtrack.sql.day_breakdowns import Days, Value
 from readtrack.sql.period_steps import Steps
@@ -71,7 +71,7 @@ def are_days_compared(scope: Scope) -> bool:
 def periods_of(scope: Scope) -> list[Days]:
     """Returns the days of the period, and those of the one before if days are compared."""
     if scope.is_all_time:
-        return [Days(FIRST_DAY, days_of(scope.span).last)]
+        return [Days(buckets.FIRST_DAY, days_of(scope.span).last)]
     periods = [Days(*days_of(scope.span))]
     if scope.before is not None and are_days_compared(scope):
         periods.append(Days(*days_of(scope.before)))

@@ -3,8 +3,10 @@
 The page's style sheet colours them, so dark mode works.
 """
 
+import re
 import sys
 from collections.abc import Callable, Sequence
+from math import ceil
 from typing import Any, NamedTuple
 from unicodedata import east_asian_width
 
@@ -41,6 +43,8 @@ class Shape(NamedTuple):
 WIDE = Shape("wide", 900, 260, 13)
 NARROW = Shape("narrow", 420, 300, 14)  # for a phone
 POINTS_SHARE = 0.85  # share of the width that the points take; the axis takes the remainder
+LOW, HIGH = 4, 5  # the numbers of the series of the band
+POINT = re.compile(r"(-?[\d.]+) (-?[\d.]+)")  # in the path of a line
 LEAST_MAXIMUM = 4  # least value at the top of the axis
 #: Widths of letters in font sizes: of a letter of Chinese, Japanese or Korean, and of another.
 WIDE_LETTER = 1.0
@@ -55,6 +59,7 @@ def line(
     description: str,
     before: Sequence[int | None] = (),
     notes: Sequence[str] = (),
+    usual: Sequence[tuple[float, float] | None] = (),
     is_unfinished: bool = False,
     is_narrow: bool = False,
 ) -> SafeString:
@@ -62,6 +67,7 @@ def line(
 
     `labels`, `values` and `notes` have an entry for each point, `before` has the values of the
     period before. Where a value is None the line has no point. The area below the line is filled.
+    `usual` has the low and the high end of a band behind the line, None where there is no band.
     If the last point is not over yet (`is_unfinished`), the line to it is one of its own, which the
     style sheet dashes. A point with a note has a vertical line. The last label is written out, and
     as many labels before it as there is room for. Screen readers read `title` and `description`. A
@@ -71,13 +77,16 @@ def line(
     """
     shape = NARROW if is_narrow else WIDE
     before = [*before, *[None] * len(values)][: len(values)]
+    lows, highs = _ends_of(usual)
     if len(labels) == 1:  # a line needs two points
         labels = [*labels, ""]
         values = [*values, *values]
         before = [*before, *before]
+        lows = [*lows, *lows]
+        highs = [*highs, *highs]
     finished, unfinished = _divided(values, is_unfinished=is_unfinished)
     pygal = load_pygal()
-    chart = _new_chart(pygal, shape, highest=_highest([*values, *before]))
+    chart = _new_chart(pygal, shape, highest=_highest([*values, *before, *highs]))
     step = _label_step(labels, shape)
     chart.x_labels = [*labels]
     from_last = labels[::-1]
@@ -87,6 +96,9 @@ def line(
     chart.add("area", values, fill=True)
     chart.add("line", finished)
     chart.add("unfinished", unfinished)
+    if any(usual):
+        chart.add("low", lows)
+        chart.add("high", highs)
     if any(notes):
         # A series of dots on the axis, which tells where the points are; see _draw_notes.
         chart.add("notes", [0] * len(labels), show_dots=True)
@@ -94,6 +106,8 @@ def line(
     etree = pygal.etree.etree  # lxml's where lxml is installed, because pygal then uses it
     groups = _series_groups(root)  # before the groups of dots are removed as decoration
     _remove_decoration(root)
+    if any(usual):
+        _draw_band(root, groups)
     if any(notes):
         _draw_notes(groups, notes, new_element=etree.SubElement)
     root.set("role", "img")
@@ -120,9 +134,18 @@ def _divided(values: Sequence[int | None], *, is_unfinished: bool) -> _Divided:
     return _Divided([*values[:-1], None], [*nothing_before, *values[-2:]])
 
 
-def _highest(values: Sequence[int | None]) -> int:
+def _ends_of(
+    usual: Sequence[tuple[float, float] | None],
+) -> tuple[list[float | None], list[float | None]]:
+    """Returns the low ends and the high ends of what is usual, None where nothing is."""
+    lows = [band[0] if band else None for band in usual]
+    highs = [band[1] if band else None for band in usual]
+    return lows, highs
+
+
+def _highest(values: Sequence[float | None]) -> int:
     """Returns the value at the top of the axis."""
-    return max([LEAST_MAXIMUM, *(value or 0 for value in values)])
+    return ceil(max([LEAST_MAXIMUM, *(value or 0 for value in values)]))
 
 
 def _new_chart(pygal: Any, shape: Shape, *, highest: int) -> Any:
@@ -189,6 +212,29 @@ def _is_decoration(element: Any) -> bool:
 def _series_groups(root: Any) -> list[Any]:
     """Returns the groups of the lines of all series, and behind them the groups of their dots."""
     return [group for group in root.iter() if str(group.get("class")).startswith("series ")]
+
+
+def _draw_band(root: Any, groups: Sequence[Any]) -> None:
+    """Turns the lines of the two ends of what is usual into the area between them, behind all lines.
+
+    `groups` are those of all series.
+    """
+    low_path = _taken_out(groups, LOW)
+    high_path = _taken_out(groups, HIGH)
+    back = [f"{x} {y}" for x, y in reversed(POINT.findall(low_path.get("d")))]
+    high_path.set("d", f"{high_path.get('d')} L{' L'.join(back)} Z")
+    high_path.set("class", "readtrack-band")
+    [plot] = root.findall(".//*[@class='plot']")
+    plot.insert(1, high_path)  # upon the background
+
+
+def _taken_out(groups: Sequence[Any], number: int) -> Any:
+    """Takes the line of the series with that number out of its group, and returns it."""
+    # pygal's other groups of a series are for dots and texts, and come later.
+    lines = [group for group in groups if f"serie-{number} " in group.get("class")]
+    [path] = list(lines[0])
+    lines[0].remove(path)
+    return path
 
 
 def _draw_notes(

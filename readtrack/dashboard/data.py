@@ -12,6 +12,8 @@ from readtrack.dashboard.objects import Objects
 from readtrack.dashboard.scope import Scope
 from readtrack.models import FlushRun
 from readtrack.reports.funnels import Stage
+from readtrack.reports.usual_views import Usual
+from readtrack.sql.usual import Band
 
 #: The hashes of counts, by kind (`views:country`, `funnel`, `reading`) and subject. Each counts by
 #: a value of the dimension, by a stage of the funnel or by a time of reading.
@@ -69,6 +71,7 @@ class ChartData:
     notes: Mapping[date, str]  # editors' notes in the period, first day first
     last_flush: FlushRun | None
     summed_until: int  # the time of the last full flush (µs), 0 for none
+    usual: Sequence[Band | None]  # the usual views at each point; empty if nothing is usual
 
 
 class PeriodHashes(NamedTuple):
@@ -123,6 +126,7 @@ class DashboardData:
     trending: Sequence[tuple[str, int]]  # subjects, and their views of the last hour
     entries: Sequence[Entry]  # best first
     people: People  # the different visitors
+    usual: Mapping[str, Usual]  # of the objects that tables show, by subject; missing if not known
     hashes: Hashes  # of all time
     gains: PeriodHashes  # what breakdowns and funnels show; of all time without `has_gains`
     stages: PeriodStages  # of the funnel, by the gains

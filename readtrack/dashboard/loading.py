@@ -33,6 +33,7 @@ from readtrack.dashboard.data import (
 from readtrack.dashboard.objects import CANDIDATES, MOST, Objects, Order, PeriodViews
 from readtrack.dashboard.people import PeopleCalls, PeopleQuestion, days_of
 from readtrack.dashboard.scope import DEFAULT_COMPARISON, Scope
+from readtrack.dashboard.usual import UsualQuestion
 from readtrack.reports import funnels
 from readtrack.reports.hashes import hashes as merged_hashes
 from readtrack.reports.page_state import page_state
@@ -46,6 +47,7 @@ from readtrack.sql import (
     row_counts,
     runs,
 )
+from readtrack.sql.usual import Band
 from readtrack.store import counters, keys, read_state, scripts, skips, trending, uniques
 from readtrack.store.circuit import fail_open
 from readtrack.store.effects import counts_days
@@ -160,6 +162,16 @@ class Needs:
     def has_points(self) -> bool:
         """Returns True if numbers are divided among points of time."""
         return self.has_chart or self.has_entries or self.has_views_outside
+
+    @property
+    def has_usual(self) -> bool:
+        """Returns True if objects are compared with what is usual at their present age."""
+        if not (conf.HISTORY and self.has_live_counts) or self.scope.values:
+            return False
+        if "object" in self.scope.chosen:
+            return self.has_chart
+        has_column = not {"most-viewed", "grew-most"}.isdisjoint(self.tables)
+        return has_column and self.scope.is_present
 
     @property
     def has_live_counts(self) -> bool:
@@ -329,17 +341,25 @@ def load(
     with_value = _with_value(needs, objects, bounds=bounds, trending=trending_now)
 
     steps = with_value.steps if with_value else _steps(needs, objects, bounds=bounds)
-    shown = _shown_with_visitors(needs, objects, bounds=bounds, steps=steps, row_limit=row_limit)
+    best = _best_as_saved(needs, objects, bounds=bounds, steps=steps, row_limit=row_limit)
+    shown = _shown_with_visitors(needs, best, row_limit=row_limit)
     question = PeopleQuestion.of(
         scope_with_start, objects, shown=shown, has_chart=needs.has_visitors
     )
-    saved = _saved(scope_with_start, question, has_chart=needs.has_chart)
+    usual_question = UsualQuestion.of(
+        scope,
+        objects,
+        shown=_shown_with_usual(needs, best),
+        has_model_points=needs.has_model_points,
+    )
+    saved = _saved(scope_with_start, question, usual_question, has_chart=needs.has_chart)
     people_calls = question.calls(saved.days)
     union_calls = _union_calls(scope, answers)
     counts = _live_counts(needs, objects, other_calls=[*union_calls, *people_calls.all])
     hashes = _hashes(needs, objects, counts=counts)
     gains = _gains(needs, objects, hashes=hashes)
     entries = _entries(needs, objects, bounds=bounds, steps=steps, counts=counts)
+    usual = usual_question.compared(saved.usual, counts.views if counts else {})
     chart = None
     if needs.has_known_chart:
         numbers = ScopeNumbers(
@@ -354,7 +374,8 @@ def load(
                 scope_with_start, objects, bounds=bounds, with_value=with_value
             ),
         )
-        chart = _chart(numbers, saved, has_notes=has_notes)
+        usual_points = usual_question.points(scope_with_start, saved.usual, comparisons=usual)
+        chart = _chart(numbers, saved, usual_points, has_notes=has_notes)
     sections = _sections(needs, is_whole=answers.is_whole)
     return DashboardData(
         asked=scope,
@@ -376,6 +397,7 @@ def load(
         trending=trending_now,
         entries=entries,
         people=_people(people_calls, needs, entries, row_limit=row_limit),
+        usual=usual,
         hashes={**hashes, **_hashes_of_values(with_value)},
         gains=gains,
         stages=_stages(needs, objects, bounds=bounds, gains=gains, steps=steps, counts=counts),
@@ -842,18 +864,22 @@ def _sum_at(indexes: range, numbers: Mapping[int, int]) -> int:
     return sum(number for index, number in numbers.items() if index in indexes)
 
 
-def _saved(scope: Scope, question: PeopleQuestion, *, has_chart: bool) -> runs.FlushNotesDays:
-    """Returns the last flush, the notes of the period and the days of visitors.
+def _saved(
+    scope: Scope, question: PeopleQuestion, usual_question: UsualQuestion, *, has_chart: bool
+) -> runs.FlushNotesDays:
+    """Returns the last flush, the notes of the period, the days of visitors and what is usual.
 
-    Nothing is read if there is neither a chart nor a table with visitors.
+    Nothing is read if there is neither a chart nor a table that needs it.
     """
-    if not has_chart and not question.shown:
+    if not (has_chart or question.shown or usual_question.rated):
         return runs.NOTHING_SAVED
     first_day, last_day = days_of(scope.span)
-    return runs.flush_notes_days(first_day, last_day, days=question.asked)
+    return runs.flush_notes_days(
+        first_day, last_day, days=question.asked, asked_usual=usual_question.asked
+    )
 
 
-def _shown_with_visitors(
+def _best_as_saved(
     needs: Needs,
     objects: Objects,
     *,
@@ -861,15 +887,26 @@ def _shown_with_visitors(
     steps: Mapping[str, period_steps.Steps],
     row_limit: int,
 ) -> list[str]:
-    """Returns the subjects whose visitors a table of the page shows.
+    """Returns the subjects that a table of the page shows; in an export, which has no limit, all.
 
     They are the best ones as of the last flush. Views since then may change the order, so they are
-    some more than the table has rows. An export has no limit, and reads them later.
+    CANDIDATES, more than the table has rows.
     """
+    entries = _entries(needs, objects, bounds=bounds, steps=steps, counts=None)
+    limit = CANDIDATES if row_limit else None
+    return [entry.subject for entry in entries[:limit]]
+
+
+def _shown_with_visitors(needs: Needs, best: Sequence[str], *, row_limit: int) -> Sequence[str]:
+    """Returns the subjects whose visitors a table of the page shows. An export reads them later."""
     if "most-viewed" not in needs.tables or not row_limit or needs.scope.values:
         return []
-    entries = _entries(needs, objects, bounds=bounds, steps=steps, counts=None)
-    return [entry.subject for entry in entries[: row_limit + MORE_ROWS]]
+    return best[: row_limit + MORE_ROWS]
+
+
+def _shown_with_usual(needs: Needs, best: Sequence[str]) -> Sequence[str]:
+    """Returns the subjects that are compared with what is usual."""
+    return best if needs.has_usual else []
 
 
 def _people(
@@ -884,8 +921,16 @@ def _people(
     return people._replace(by_subject=visitors_in(counted, days_of(needs.scope.span)))
 
 
-def _chart(numbers: ScopeNumbers, saved: runs.FlushNotesDays, *, has_notes: bool) -> ChartData:
-    """Returns the numbers by point, their totals, and the notes and the last flush."""
+def _chart(
+    numbers: ScopeNumbers,
+    saved: runs.FlushNotesDays,
+    usual: Sequence[Band | None],
+    *,
+    has_notes: bool,
+) -> ChartData:
+    """Returns the numbers by point, what is usual there, their totals, and the notes and the last
+    flush.
+    """
     all_points = _points(numbers)
     gap_index = numbers.bounds.gap_index  # of the point that belongs to neither period
     points = all_points[gap_index + 1 :]
@@ -908,6 +953,7 @@ def _chart(numbers: ScopeNumbers, saved: runs.FlushNotesDays, *, has_notes: bool
         notes=_notes_by_day(saved.notes) if has_notes else {},
         last_flush=saved.run,
         summed_until=saved.full_until,
+        usual=usual,
     )
 
 

@@ -75,7 +75,7 @@ class Objects:
         best = self._best()[:CANDIDATES]
         if not best:  # a site has no list in its first hour, and long periods have none
             for model in self.scope.models:
-                rows = self._with_links(self.scope.rows(model))
+                rows = with_links(self.scope.rows(model))
                 viewed = row_counts.most_viewed(rows, CANDIDATES)
                 self._rows.update((subject_of(row), row) for row, _ in viewed)
         self.load([*best, *islice(trending, CANDIDATES)])
@@ -271,19 +271,14 @@ class Objects:
         """Loads the rows of the subjects, as far as they are not loaded yet."""
         missing = [subject for subject in dict.fromkeys(subjects) if subject not in self._rows]
         for model, pks in rows_by_model(missing).items():
-            rows = self._with_links(self.scope.rows(model).filter(pk__in=pks))
+            rows = with_links(self.scope.rows(model).filter(pk__in=pks))
             self._rows.update((subject_of(row), row) for row in rows)
 
-    def _with_links(self, rows: "QuerySet[Any]") -> "QuerySet[Any]":
-        """Returns the rows with their categories and authors, without another query."""
-        # Tables of another database cannot be joined.
-        links = [
-            field.name
-            for field in linked_fields(rows.model)
-            if router.db_for_write(field.related_model) == rows.db
-        ]
-        # Without deferred fields, because a deferred foreign key cannot be joined.
-        return rows.defer(None).select_related(*links) if links else rows
+    def loaded(self, subjects: Iterable[str]) -> list[Any]:
+        """Loads the rows of the subjects, and returns those that exist."""
+        listed = [*subjects]
+        self.load(listed)
+        return [self._rows[subject] for subject in listed if subject in self._rows]
 
     def __getitem__(self, subject: str) -> Any:
         """Returns the object of a subject.
@@ -326,6 +321,18 @@ class Objects:
                 if linked and asked in (str(linked.pk), subject_of(linked)):
                     return linked  # type: ignore[no-any-return]
         return None
+
+
+def with_links(rows: "QuerySet[Any]") -> "QuerySet[Any]":
+    """Returns the rows with their categories and authors, without another query."""
+    # Tables of another database cannot be joined.
+    links = [
+        field.name
+        for field in linked_fields(rows.model)
+        if router.db_for_write(field.related_model) == rows.db
+    ]
+    # Without deferred fields, because a deferred foreign key cannot be joined.
+    return rows.defer(None).select_related(*links) if links else rows
 
 
 def _deleted_row(subject: str) -> Model:

@@ -13,13 +13,19 @@ from django.utils import timezone
 from django.utils.formats import date_format, get_format
 from django.utils.functional import lazy
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
+from django.utils.translation import (
+    gettext_lazy,
+    ngettext,
+    npgettext,
+    pgettext,
+    pgettext_lazy,
+)
 
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.dashboard import charts, tables
 from readtrack.dashboard.data import ChartData, DashboardData
-from readtrack.dashboard.details import details_of, published_at
+from readtrack.dashboard.details import details_of
 from readtrack.dashboard.loading import load
 from readtrack.dashboard.scope import (
     COMPARISONS,
@@ -33,7 +39,8 @@ from readtrack.dashboard.scope import (
     dimension_names,
 )
 from readtrack.hits.addresses import NOTICES
-from readtrack.numerals import exact
+from readtrack.numerals import exact, multiple
+from readtrack.published import published_at
 from readtrack.reports.access import numbers_url
 from readtrack.sql import runs
 from readtrack.subjects import (
@@ -47,6 +54,7 @@ from readtrack.texts import address_of, name_of
 
 FILES = ("csv", "json")  # formats of exports
 NOTICED_HOURS = 24
+HOURS_IN_WORDS = 48  # of an age; a longer one is given in days
 SHORT = 8  # characters of a total that is written large
 
 
@@ -144,6 +152,17 @@ DEFINITIONS: Sequence[tuple[Any, Any]] = (
         gettext_lazy("Reads"),
         gettext_lazy("Views whose text was really read, by the time and by how far the page got."),
     ),
+    (
+        pgettext_lazy("heading of a column with multiples", "× usual"),
+        gettext_lazy(
+            "How many times the usual views an object has since its publication. Usual is what the "
+            "last 100 objects of its section had at the same age; of the whole model, if the "
+            "section has fewer than 10. The quarter with the most views and the quarter with the "
+            "fewest are left out, and the mean of the others is taken. Behind the chart is what "
+            "the middle half had: of the site in the same hour, or on the same day, of the last "
+            "eight weeks."
+        ),
+    ),
     (gettext_lazy("People now"), gettext_lazy("The different visitors of the last five minutes.")),
 )
 
@@ -211,6 +230,7 @@ def page_context(
         **chart_context,
         "tables": [_table_context(table, scope, site=site) for table in tables_by_name.values()],
         "definitions": _definitions(data),
+        "usual": _usual_card(data),
         "has_period": tab != "sections",  # readers are those of now
         "notices": _notices(data),
     }
@@ -476,6 +496,43 @@ def _comparison(total: int | None, before: int | None, *, is_whole: bool) -> dic
     return {"before": exact(before), "change": change, "trend": trend}
 
 
+class UsualCard(NamedTuple):
+    """How an object does beside others of its kind, as texts."""
+
+    times: str
+    sentence: str
+
+
+def _usual_card(data: DashboardData) -> UsualCard | None:
+    """Returns how the object of the page does; None on another page, or if nothing is usual."""
+    subject = data.asked.chosen.get("object", "")
+    comparison = data.usual.get(subject)
+    if comparison is None:
+        return None
+    obj = data.objects[subject]
+    kind = str(obj._meta.verbose_name_plural)
+    section = details_of(obj).category if comparison.section else ""
+    if section:
+        kind = _("%(objects)s in %(section)s") % {"objects": kind, "section": section}
+    sentence = ngettext(
+        "Usual for %(kind)s after %(age)s: about %(count)s view",
+        "Usual for %(kind)s after %(age)s: about %(count)s views",
+        round(comparison.usual),
+    ) % {"kind": kind, "age": _age_text(comparison.age), "count": exact(round(comparison.usual))}
+    return UsualCard(multiple(comparison.times), sentence)
+
+
+def _age_text(hours: float) -> str:
+    """Returns an age as text, as it stands behind "after": in hours, and from two days on in days."""
+    if hours < HOURS_IN_WORDS:
+        count = round(hours)
+        text = npgettext("after so long", "%(count)s hour", "%(count)s hours", count)
+    else:
+        count = round(hours / 24)
+        text = npgettext("after so long", "%(count)s day", "%(count)s days", count)
+    return text % {"count": exact(count)}
+
+
 def _time_or_day(until: int) -> str:
     """Returns a time of Redis's clock (µs) as text, with its day unless that is today; "" for 0."""
     if not until:
@@ -544,16 +601,19 @@ def _chart_context(
         before = [getattr(point, series) for point in chart.points_before]
     if not (chart.is_before_whole and any(before)):
         before = []  # there is nothing to compare with
+    usual = _ends_of_bands(chart, over_time, series=series)
     is_unfinished = data.scope.is_present
     label_before = str(COMPARISONS[data.scope.comparison])
     values_for_script = {
-        "labels": [label, label_before],
+        "labels": [label, label_before, pgettext("views", "usual")],
         "columns": [column.name for column in over_time.columns],
         "rows": [row.values for row in over_time.rows],
         "series": series,
         "before": before,
+        "usual": usual,
         "is_unfinished": is_unfinished,
     }
+    summary += _usual_in_words(usual)
     chart_title = over_time.title if series == "views" else label
     return {
         "figures": figures,
@@ -568,6 +628,7 @@ def _chart_context(
             summary=summary,
             series=series,
             before=before,
+            usual=usual,
             is_unfinished=is_unfinished,
         ),
         "chart_by_day": _chart_by_day(data, series=series),
@@ -580,10 +641,34 @@ def _chart_context(
         "is_unfinished": is_unfinished,
         "has_before": bool(before),
         "label_before": label_before,
+        "has_usual": bool(usual),
         **_values_table(data, over_time),
         "chart_values": json.dumps(values_for_script),
         "notes": [(date_format(day, "DATE_FORMAT"), note) for day, note in chart.notes.items()],
     }
+
+
+def _usual_in_words(usual: Sequence[Any]) -> str:
+    """Returns a sentence about the band of the chart, for the end of a text; "" without a band."""
+    if not usual:
+        return ""
+    return f" {_('The pale band behind the line is what is usual.')}"
+
+
+def _ends_of_bands(
+    chart: ChartData, over_time: tables.Table, *, series: str
+) -> list[tuple[int, int] | None]:
+    """Returns the low and the high end of what is usual at each point, None where nothing is.
+
+    It is empty for another series than views, of which nothing is known.
+    """
+    if series != "views" or not chart.usual:
+        return []
+    bands: list[tuple[int, int] | None] = []
+    ends = [over_time.values(name) for name in tables.USUAL]
+    for low, high in zip(*ends, strict=True):
+        bands.append(None if low is None else (low, high))
+    return bands
 
 
 def _has_points(data: DashboardData, series: str) -> bool:
@@ -634,6 +719,7 @@ def _drawings(
     summary: str,
     series: str,
     before: Sequence[int],
+    usual: Sequence[tuple[int, int] | None],
     is_unfinished: bool,
 ) -> list[str]:
     """Returns two drawings of the chart (SVG): for wide screens and for narrow ones.
@@ -652,6 +738,7 @@ def _drawings(
             description=summary,
             before=before,
             notes=over_time.values("notes"),
+            usual=usual,
             is_unfinished=is_unfinished,
             is_narrow=is_narrow,
         )

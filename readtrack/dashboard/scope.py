@@ -25,7 +25,6 @@ from readtrack.sql import databases
 LONGEST = 4_000  # characters of a value in the address; an object's key may be percent-encoded text
 MOMENT = timedelta(microseconds=1)
 LONGEST_DAY = 25  # hours
-FIRST_DAY = date(1990, 1, 1)  # the earliest day that an address may give
 DEFAULT_PERIOD = "7"
 
 #: The periods by their names in the address. A number is the number of days up to today.
@@ -453,14 +452,14 @@ def _may_be_key(model: Any, pk: Any) -> bool:
 
 
 def _day(text: str) -> date | None:
-    """Returns the day of a text, FIRST_DAY or a later one; None for another text."""
+    """Returns the day of a text, buckets.FIRST_DAY or a later one; None for another text."""
     try:
         day = parse_date(text)
     except ValueError:  # the 31st of a shorter month
         return None
     if day is None:
         return None
-    return max(day, FIRST_DAY)
+    return max(day, buckets.FIRST_DAY)
 
 
 def _span(period: str, now: datetime, days: Sequence[date]) -> Span:

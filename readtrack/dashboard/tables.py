@@ -22,14 +22,15 @@ from readtrack.dashboard.scope import COMPARISONS, Scope
 from readtrack.hits import sources
 from readtrack.hits.hit import Reason
 from readtrack.hits.reading import ENGAGED
-from readtrack.numerals import exact
+from readtrack.numerals import exact, multiple
 from readtrack.reports.reads import median
 from readtrack.sql import popular
+from readtrack.sql.usual import Band
 from readtrack.store.skips import NAMED, OTHER
 from readtrack.texts import title_of
 
 #: What the values of a column are; `text` shows each kind in its own way.
-ValueKind = Literal["text", "number", "share", "change", "seconds", "trend", "time"]
+ValueKind = Literal["text", "number", "share", "change", "seconds", "times", "trend", "time"]
 
 NOT_KNOWN = "\N{EN DASH}"
 ROWS_ON_PAGE = 10
@@ -91,12 +92,19 @@ COLUMNS: Mapping[str, Column] = {
     "step_rate": Column("step_rate", gettext_lazy("Of the stage before"), "share"),
     "ratio": Column("ratio", gettext_lazy("Read to the end"), "share"),
     "median": Column("median", gettext_lazy("Median time"), "seconds"),
+    "usual": Column(
+        "usual", pgettext_lazy("heading of a column with multiples", "× usual"), "times"
+    ),
+    "usual_low": Column("usual_low", gettext_lazy("Usual, from")),
+    "usual_high": Column("usual_high", gettext_lazy("Usual, to")),
     "trend": Column("trend", gettext_lazy("Trend"), "trend"),
     "by_hour": Column("trend", gettext_lazy("By the hour"), "trend"),
     "notes": Column("notes", gettext_lazy("Notes"), "text"),
 }
 #: Keys of the columns that compare a number with that of the period before.
 COMPARED = ("before", "change")
+#: Keys of the columns of what is usual at a point of time.
+USUAL = ("usual_low", "usual_high")
 #: Keys of the columns about refused hits.
 REFUSED = ("hits", "share", "yesterday", "by_hour")
 
@@ -177,6 +185,8 @@ def text(value: Any, value_kind: ValueKind) -> str:
         return _("%(number)s %%") % {"number": f"{sign}{exact(round(value))}"}
     if value_kind == "seconds":
         return _("%(seconds)s s") % {"seconds": exact(value)}
+    if value_kind == "times":
+        return multiple(value)
     if value_kind == "trend":
         return _small_line(value)
     return title_of(value)
@@ -218,16 +228,27 @@ def over_time(data: DashboardData) -> Table:
             counts = (*counts, point.seen, _unseen(data, index))
         if start > data.chart.known_until:
             counts = [None] * len(counts)
-        values = (start.isoformat(), *counts, views_before[index], "; ".join(notes[index]))
-        rows.append(Row(values))
+        usual: Sequence[int | None] = ()
+        if data.chart.usual:
+            usual = _ends_of_band(data.chart.usual[index])
+        note = "; ".join(notes[index])
+        rows.append(Row((start.isoformat(), *counts, views_before[index], *usual, note)))
     heading_before = f"{COLUMNS['views'].heading} ({COMPARISONS[data.asked.comparison]})"
     columns = [
         *_columns("since", "views", "visitors", "reads"),
         *(_columns("seen", "unseen") if has_seen else ()),
         Column("before", heading_before),
+        *(_columns(*USUAL) if data.chart.usual else []),
         *_columns("notes"),
     ]
     return Table("over-time", _("Views over time"), "", columns, rows, row_limit=len(rows))
+
+
+def _ends_of_band(band: Band | None) -> tuple[int | None, int | None]:
+    """Returns the low and the high end of what is usual at a point; None twice if nothing is."""
+    if band is None:
+        return None, None
+    return round(band.low), round(band.high)
 
 
 def _unseen(data: DashboardData, index: int) -> int | None:
@@ -267,6 +288,8 @@ def _of_objects(
     """
     if not data.is_compared:
         column_keys = tuple(key for key in column_keys if key not in COMPARED)
+    if not data.usual:
+        column_keys = tuple(key for key in column_keys if key != "usual")
     rows = []
     for entry in islice(entries, data.row_limit):
         numbers = _numbers_of(entry, data, compared=compared)
@@ -294,6 +317,7 @@ def _numbers_of(entry: Entry, data: DashboardData, *, compared: str) -> dict[str
         "views": entry.now.views,
         "reads": None if data.by_value else entry.now.reads,
         "visitors": data.people.by_subject.get(entry.subject),
+        "usual": _times_usual(data, entry),
         "growth": entry.growth,
         "before": before,
         "change": change_since,
@@ -301,6 +325,13 @@ def _numbers_of(entry: Entry, data: DashboardData, *, compared: str) -> dict[str
         "ratio": _percent(min(entry.now.reads, entry.now.views), entry.now.views),
         "median": median(reading) if reading[ENGAGED] else None,
     }
+
+
+def _times_usual(data: DashboardData, entry: Entry) -> float | None:
+    """Returns how many times the usual views an object has; None if nothing is usual."""
+    if entry.subject not in data.usual:
+        return None
+    return round(data.usual[entry.subject].times, 2)
 
 
 def _compared(data: DashboardData, now: int, before: int) -> tuple[int | None, int | None]:
@@ -318,10 +349,8 @@ def most_viewed(data: DashboardData) -> Table:
     if data.asked.is_joint:
         return _most_viewed_with_values(data)
     viewed = [entry for entry in data.entries if entry.now.views]
-    columns = ["views", *COMPARED, "visitors", "reads", "trend"]
-    if data.by_value and not _has_trend(data):
-        columns.remove("trend")
-    objects = _of_objects(data, viewed, *columns)
+    columns = ["views", *COMPARED, "usual", "visitors", "reads", "trend"]
+    objects = _of_objects(data, viewed, *_columns_by_value(data, columns))
     if data.by_value and objects.rows:
         caption = " ".join([objects.caption, *_captions_by_value(data), str(NOT_BY_VALUE)])
         objects = objects._replace(caption=caption.strip())
@@ -356,6 +385,16 @@ def _most_viewed_with_values(data: DashboardData) -> Table:
     return Table("most-viewed", _("Most viewed"), caption, columns, rows, empty)
 
 
+def _columns_by_value(data: DashboardData, columns: Sequence[str]) -> list[str]:
+    """Returns the columns without those that are not known with the chosen value."""
+    unknown = set()
+    if data.by_value:
+        unknown.add("usual")
+    if data.by_value and not _has_trend(data):
+        unknown.add("trend")
+    return [column for column in columns if column not in unknown]
+
+
 def _has_trend(data: DashboardData) -> bool:
     """Returns True if the views of an object by value are known at each point of the chart."""
     return not data.asked.is_all_time and data.scope.by != "hour"
@@ -384,10 +423,8 @@ def _first_count(row: Row) -> int:
 def grew_most(data: DashboardData) -> Table:
     """Returns the objects with the most views more than in the period before."""
     grown = [entry for entry in data.entries if entry.growth > 0]
-    columns = ["growth", "views", *COMPARED, "trend"]
-    if data.by_value and not _has_trend(data):
-        columns.remove("trend")
-    objects = _of_objects(data, grown, *columns)
+    columns = ["growth", "views", *COMPARED, "usual", "trend"]
+    objects = _of_objects(data, grown, *_columns_by_value(data, columns))
     caption = _caption_of_grown(data, objects.caption)
     empty = _("Nothing was viewed more often than before.")
     if not data.is_before_known:

@@ -20,6 +20,7 @@ from readtrack.doctor.measurements import (
     Ping,
     ReadStateCopies,
     Role,
+    Schedule,
     Scripts,
     Shortage,
     Totals,
@@ -44,7 +45,7 @@ NO_DATABASE = re.compile("DB index|SELECT is not allowed in cluster mode", re.IG
 
 NO_SCHEDULE = (
     "Are Celery's worker and beat running, with readtrack_schedule in CELERY_BEAT_SCHEDULE?"
-    " Without Celery, let cron run: manage.py readtrack flush"
+    " Without Celery, let manage.py readtrack schedule run, or let cron run: manage.py readtrack flush"
 )
 
 
@@ -307,6 +308,18 @@ def of_flushes(flushes: Flushes) -> list[Finding]:
             )
         )
     return findings
+
+
+def of_schedule(schedule: Schedule) -> list[Finding]:
+    """Says what runs flushes. Whether it does, `of_flushes` judges."""
+    if schedule.is_in_beat:
+        return [_ok("Celery's beat runs the schedule, as CELERY_BEAT_SCHEDULE says.")]
+    return [
+        _ok(
+            "CELERY_BEAT_SCHEDULE has no tasks of readtrack, so manage.py readtrack schedule, cron"
+            " or a scheduler of the site has to run flushes."
+        )
+    ]
 
 
 def of_outbox(outbox: Outbox) -> list[Finding]:

@@ -14,6 +14,7 @@ from itertools import islice
 from time import time
 from typing import Any
 
+from django.conf import settings
 from django.db import models
 
 from readtrack import buckets
@@ -129,6 +130,13 @@ class Flushes:
 
 
 @dataclass(frozen=True, slots=True)
+class Schedule:
+    """What the settings say about the schedule."""
+
+    is_in_beat: bool  # if CELERY_BEAT_SCHEDULE has the tasks of readtrack
+
+
+@dataclass(frozen=True, slots=True)
 class Outbox:
     """Publications that were not sent to Redis yet."""
 
@@ -223,7 +231,11 @@ def role(client: Any) -> Role:
 
 def memory(client: Any) -> Memory:
     """Asks for the server's memory."""
-    info = client.info()
+    return memory_in(client.info())
+
+
+def memory_in(info: Mapping[str, Any]) -> Memory:
+    """Returns the memory in a server's answer to INFO."""
     return Memory(
         policy=str(info.get("maxmemory_policy", "")),
         # As the server compares it with the limit.
@@ -299,6 +311,13 @@ def flushes() -> Flushes:
         took=good_run.took if good_run else None,
         faults=tuple(runs.newest_faults()),
     )
+
+
+def schedule() -> Schedule:
+    """Looks for the tasks of readtrack in the settings of Celery's beat."""
+    entries = getattr(settings, "CELERY_BEAT_SCHEDULE", None) or {}
+    tasks = {entry.get("task") for entry in entries.values()}
+    return Schedule(is_in_beat="readtrack.flush_changed" in tasks)
 
 
 def outbox() -> Outbox:

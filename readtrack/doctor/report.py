@@ -1,6 +1,6 @@
 """The examinations of the doctor in their order, and the function that makes them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from readtrack.store.cluster import Cluster
 # The sets of servers that an examination may ask.
 REDIS = frozenset({"redis"})
 SQL = frozenset({"sql"})
+NOTHING: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ EXAMINATIONS = (
     Examination("connections", measurements.shortage, findings.of_shortage, REDIS),
     Examination("addresses", measurements.addresses, findings.of_addresses, REDIS),
     Examination("flushes", measurements.flushes, findings.of_flushes, SQL),
+    Examination("schedule", measurements.schedule, findings.of_schedule, NOTHING),
     Examination("outbox", measurements.outbox, findings.of_outbox, SQL),
     Examination("read state", measurements.read_state_copies, findings.of_read_state, REDIS | SQL),
     Examination("locks", measurements.locks, findings.of_locks, SQL),
@@ -48,13 +50,13 @@ EXAMINATIONS = (
 )
 
 
-def examine() -> Iterator[Finding]:
-    """Yields the findings, each as soon as it is made.
+def examine(names: Collection[str] = ()) -> Iterator[Finding]:
+    """Yields the findings, each as soon as it is made; with names, those of these examinations.
 
     If Redis or SQL fails, that is a finding, and no further examination asks it.
     """
     failed: frozenset[str] = frozenset()
-    for examination in EXAMINATIONS:
+    for examination in _chosen(names):
         if failed & examination.asks:
             continue
         try:
@@ -71,6 +73,11 @@ def examine() -> Iterator[Finding]:
             results = [findings.failure(error)]
         for finding in results:
             yield finding._replace(name=examination.name)
+
+
+def _chosen(names: Collection[str]) -> list[Examination]:
+    """Returns the examinations with these names, in their order; all without names."""
+    return [examination for examination in EXAMINATIONS if not names or examination.name in names]
 
 
 def _results(examination: Examination) -> list[Finding]:

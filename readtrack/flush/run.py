@@ -34,6 +34,7 @@ from readtrack.sql import (
     read_times,
     runs,
     thinning,
+    usual_renewal,
     vendors,
 )
 from readtrack.sql.faults import Faults
@@ -423,8 +424,8 @@ def _note_end(run: FlushRun, epoch: epochs.SqlEpoch) -> None:
 
 
 def _renew_lists(at: datetime, faults: Faults) -> None:
-    """Stores the numbers of readers, and renews the lists of the most viewed and the sums of
-    models.
+    """Stores the numbers of readers, and renews the lists of the most viewed, the sums of models
+    and what is usual.
     """
     if not conf.HISTORY:
         return
@@ -433,6 +434,7 @@ def _renew_lists(at: datetime, faults: Faults) -> None:
         readers.store(at=at, faults=faults)
     popular.renew(at=at, faults=faults)
     databases.retried(databases.of(History), partial(model_sums.renew_sums, at=at))
+    usual_renewal.renew(at=at, faults=faults)
 
 
 def _delete_old_runs(run: FlushRun) -> None:

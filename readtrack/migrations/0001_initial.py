@@ -102,6 +102,18 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Usual',
+            fields=[
+                ('subject', ExactCharField(max_length=200, primary_key=True, serialize=False)),
+                ('bands', models.TextField()),
+                ('hour', models.PositiveIntegerField()),
+            ],
+            options={
+                'abstract': False,
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
             name='DayVisitors',
             fields=[
                 ('subject', ExactCharField(max_length=200)),

@@ -215,6 +215,18 @@ class Popular(SubjectRow):
     views = models.PositiveBigIntegerField()
 
 
+class Usual(SubjectRow):
+    """The usual views of a model, or of its objects in a section, by age; or of a model or the site
+    by hour of the week. See sql/usual.py.
+
+    Full flushes compute all rows anew, from history alone.
+    """
+
+    subject = ExactCharField(max_length=SUBJECT_LENGTH, primary_key=True)
+    bands = models.TextField()  # as JSON
+    hour = models.PositiveIntegerField()  # as of which they are (since 1970)
+
+
 class ReaderHistory(SubjectRow):
     """The number of readers of a category at the end of an hour in which it changed.
 

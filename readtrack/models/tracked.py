@@ -156,6 +156,8 @@ class Tracked(models.Model):
     news_fields: ClassVar[Sequence[str]] = ()
     #: Foreign key to the author, who gets no dot for the news.
     news_author: ClassVar[str] = ""
+    #: Date or time when an object was published; "" is a field with an obvious name, if there is one.
+    published_field: ClassVar[str] = ""
 
     #: How unique visitors are counted: "hll", "set", "daily", "bitmap" or "none"; "" is the site's
     #: setting.

@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from django.db import Error
+from django.db.models import Model
 from django.template.loader import render_to_string
 
 from readtrack import buckets, numerals, subjects
@@ -16,7 +17,8 @@ from readtrack.page.rendering import in_language
 from readtrack.reports import access
 from readtrack.reports.hashes import hashes
 from readtrack.reports.page_state import page_state
-from readtrack.sql import period_gains, row_counts
+from readtrack.reports.usual_views import question, rated
+from readtrack.sql import period_gains, row_counts, usual
 from readtrack.store import counters, uniques
 from readtrack.texts import title_of
 
@@ -58,11 +60,11 @@ def _panel(subject: str, author: str, user: Any | None) -> str:
     url = ""
     if getattr(user, "is_staff", False):  # others cannot open the page of the object's numbers
         url = access.numbers_url(obj)
-    context = {"object": obj, "title": title_of(obj), "url": url, **_numbers(subject)}
+    context = {"object": obj, "title": title_of(obj), "url": url, **_numbers(subject, obj)}
     return render_to_string("readtrack/panel.html", context).strip()
 
 
-def _numbers(subject: str) -> dict[str, Any]:
+def _numbers(subject: str, obj: Model) -> dict[str, Any]:
     """Returns the numbers of an object as texts for the template, in one round trip to Redis.
 
     A text is "" if the site does not keep the number. While Redis is down, the numbers are those of
@@ -74,6 +76,8 @@ def _numbers(subject: str) -> dict[str, Any]:
     # SQL is read before Redis, because what is settled or written in between would count twice.
     gains = period_gains.gains([column], since=end_of_hour - 24, until=end_of_hour)
     stored = row_counts.by_subject([subject]).get(subject, zero)
+    comparable = rated([obj])
+    stored_usual = usual.stored(question(comparable.values()))
     reads = counters.hashes([subject], ["reading"])
     state = page_state(
         counts={subject: stored.views}, extra_calls=(uniques.visitors([subject]), *reads)
@@ -92,10 +96,16 @@ def _numbers(subject: str) -> dict[str, Any]:
     if conf.HISTORY:
         unflushed = views - stored.views
         day_views = numerals.exact(gains.get(column, zero).views + unflushed)
+    times_usual = ""
+    for one in comparable.values():
+        comparison = one.compared(views, stored_usual, at=buckets.now())
+        if comparison is not None:
+            times_usual = numerals.multiple(comparison.times)
     return {
         "is_live": is_live,
         "views": numerals.exact(views),
         "day_views": day_views,
+        "times_usual": times_usual,
         # A sketch is not exact, so it may be higher than the views.
         "visitors": numerals.exact(min(views, max(live_visitors, stored.visitors))),
         "reads": numerals.exact(read_counts[READ]) if read_counts else "",

@@ -23,6 +23,8 @@ from readtrack.reports.reads import Reading, reading
 from readtrack.reports.skipped import skips
 from readtrack.reports.time_series import Point, ReaderPoint, reader_series, series
 from readtrack.reports.trends import Trend, trending
+from readtrack.reports.usual_views import Usual, times_usual, usual, usual_hours
+from readtrack.sql.usual import Band
 from readtrack.store.uniques import UniquesError
 
 aviews = sync_to_async(views)
@@ -35,6 +37,7 @@ areader_counts = sync_to_async(reader_counts)
 areader_series = sync_to_async(reader_series)
 
 __all__ = ["Point", "ReaderPoint", "Reading", "Stage", "Trend", "UniquesError"]
+__all__ += ["Band", "Usual", "times_usual", "usual", "usual_hours"]
 __all__ += ["as_of", "reader_counts", "skips", "unread", "unread_counts", "unread_total", "views"]
 __all__ += ["afirst_unread", "aread_until", "first_unread", "read_until"]
 __all__ += ["has_seen", "visitors", "visitors_together"]

@@ -8,42 +8,57 @@ from django.db.models import Max, QuerySet
 
 from readtrack.conf import conf
 from readtrack.models import FlushRun, Note
-from readtrack.sql import databases, day_visitors
+from readtrack.sql import databases, day_visitors, usual
 from readtrack.sql.day_visitors import AskedDays, StoredDay
 from readtrack.sql.epochs import SqlEpoch
+from readtrack.sql.usual import NOTHING_ASKED, AskedUsual, StoredUsual
 from readtrack.store import keys
 
 ITEM_OF_NOTE = 2  # the kinds of rows of flush_notes_days.sql
 ITEM_OF_DAY = 3
+ITEMS_OF_USUAL = usual.Kinds(4, 5)
 
 
 class FlushNotesDays(NamedTuple):
-    """The last flush, the notes of a range of days, and days of visitors."""
+    """The last flush, the notes of a range of days, days of visitors, and what is usual."""
 
     run: FlushRun | None  # the last flush that ended, even with an error
     notes: list[tuple[date, str]]  # day and text, in the order of the days
     full_until: int  # Redis's time until which the last good full flush has read (µs), 0 for none
     days: list[StoredDay]
+    usual: StoredUsual
 
 
-NOTHING_SAVED = FlushNotesDays(None, [], 0, [])
+NOTHING_SAVED = FlushNotesDays(None, [], 0, [], StoredUsual())
 
 
-def flush_notes_days(since: date, until: date, *, days: Sequence[AskedDays] = ()) -> FlushNotesDays:
+def flush_notes_days(
+    since: date,
+    until: date,
+    *,
+    days: Sequence[AskedDays] = (),
+    asked_usual: AskedUsual = NOTHING_ASKED,
+) -> FlushNotesDays:
     """Returns the last flush, the notes of the days from `since` to `until`, and the days of
-    visitors that are asked for, with one query.
+    visitors and what is usual, as far as they are asked for, with one query.
     """
     days_statement, parameters = day_visitors.statement_of(days, kind=ITEM_OF_DAY)
+    usual_statement, parameters_of_usual = usual.statement_of(asked_usual, kinds=ITEMS_OF_USUAL)
+    if usual_statement:
+        usual_statement = f"UNION ALL {usual_statement}"
+    parameters += parameters_of_usual
     sql = databases.statement(
         FlushRun,
         "flush_notes_days",
         runs=FlushRun._meta.db_table,
         notes=Note._meta.db_table,
         days=days_statement,
+        usual=usual_statement,
     )
     run: Any = None
     notes: list[tuple[date, int, str]] = []
     rows: list[StoredDay] = []
+    rows_of_usual: list[tuple[int, str, int]] = []
     # Each row has the columns of a flush; all but one row have NULL in them.
     for row in FlushRun.objects.raw(sql, [*parameters, since, until]):
         item: Any = row
@@ -58,6 +73,8 @@ def flush_notes_days(since: date, until: date, *, days: Sequence[AskedDays] = ()
             rows.append(row_of_day)
         elif item.item_kind == ITEM_OF_NOTE:
             notes.append((_date(item.item_day), item.item_number, item.item_name))
+        elif item.item_kind in ITEMS_OF_USUAL:
+            rows_of_usual.append((item.item_kind, item.item_name, item.item_number))
         else:
             run = item
     return FlushNotesDays(
@@ -65,6 +82,7 @@ def flush_notes_days(since: date, until: date, *, days: Sequence[AskedDays] = ()
         notes=[(day, text) for day, _, text in sorted(notes)],
         full_until=run.full_until or 0,
         days=rows,
+        usual=usual.from_rows(rows_of_usual, kinds=ITEMS_OF_USUAL),
     )
 
 
@@ -73,13 +91,17 @@ def _date(value: Any) -> date:
     return date.fromisoformat(str(value))
 
 
-def last_good() -> FlushRun | None:
-    """Returns the last flush that ended without an error.
+def last_good(*, is_full: bool = False) -> FlushRun | None:
+    """Returns the last flush that ended without an error; with `is_full` the last one of those that
+    store everything.
 
     If the partitions are flushed in parts, it is the last good flush of the part whose last good
     flush is the oldest. Returns None if a partition was never flushed.
     """
-    last_of_part = ended_well().order_by().values("part").annotate(last=Max("pk")).values("last")
+    good_runs = ended_well()
+    if is_full:
+        good_runs = good_runs.exclude(kind=FlushRun.Kind.CHANGED)
+    last_of_part = good_runs.order_by().values("part").annotate(last=Max("pk")).values("last")
     last_runs: dict[str, FlushRun] = {}  # by the tag of a partition
     for run in ended_well(pk__in=last_of_part):  # newest first
         for tag in SqlEpoch(run.part).tags:
@@ -92,6 +114,12 @@ def last_good() -> FlushRun | None:
 def ended_well(**filters: Any) -> "QuerySet[FlushRun]":
     """Returns the flushes that ended without an error, newest first."""
     return databases.rows(FlushRun).filter(ended__isnull=False, error="", **filters)
+
+
+def has_last_failed() -> bool:
+    """Returns True if the newest flush that has ended, ended with an error."""
+    newest = databases.rows(FlushRun).filter(ended__isnull=False).first()
+    return newest is not None and bool(newest.error)
 
 
 def newest_faults() -> list[str]:

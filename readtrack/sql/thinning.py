@@ -27,7 +27,7 @@ def thin(*, at: datetime) -> int:
     Where HISTORY is turned off, old history is thinned by the default days and years. Returns how
     many rows it deleted.
     """
-    kept = {**DEFAULTS["HISTORY"], **(conf.HISTORY or {})}
+    kept = _kept()
     deleted = 0
     if kept["years"]:
         oldest = at - timedelta(days=365.25 * kept["years"])
@@ -35,7 +35,7 @@ def thin(*, at: datetime) -> int:
         oldest_day = buckets.local_day(buckets.hour_index(oldest))
         deleted += day_visitors.delete_before(oldest_day)
         deleted += day_breakdowns.delete_before(oldest_day)
-    end = at - timedelta(days=max(kept["days"], WHOLE_DAYS))
+    end = at - timedelta(days=_whole_days())
     starts = buckets.period_starts(end - DAYS_AGAIN, end, by="day")
     days = [buckets.hour_index(start) for start in starts]  # the first hour of each day
     for model in (History, ReaderHistory, BreakdownHistory):
@@ -49,6 +49,22 @@ def thin(*, at: datetime) -> int:
             else:
                 deleted += _thin_day(model, first, end_of_day)
     return deleted
+
+
+def first_whole_hour(*, at: datetime) -> int:
+    """Returns the first hour (since 1970) of the days that are not thinned."""
+    end = at - timedelta(days=_whole_days())
+    return buckets.first_hour_of(buckets.local_day(buckets.hour_index(end)))
+
+
+def _kept() -> dict[str, int]:
+    """Returns the days and the years of HISTORY; the default ones where it is turned off."""
+    return {**DEFAULTS["HISTORY"], **(conf.HISTORY or {})}
+
+
+def _whole_days() -> int:
+    """Returns the number of the last days that keep their hours."""
+    return max(_kept()["days"], WHOLE_DAYS)
 
 
 def _thin_day(model: Any, first: int, until: int) -> int:

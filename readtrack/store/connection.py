@@ -24,6 +24,9 @@ from redis.retry import Retry
 from redis.sentinel import SentinelConnectionPool
 
 from readtrack.conf import conf
+from readtrack.store.caches import CLUSTER_FACTORY as CLUSTER_FACTORY
+from readtrack.store.caches import UnusableError as UnusableError
+from readtrack.store.caches import by_django_redis, shared_options
 from readtrack.store.circuit import circuit, kernel_limit, within_page
 from readtrack.store.cluster import ANSWER, Address, Cluster
 from readtrack.store.pools import close_idle
@@ -33,16 +36,11 @@ PATIENCE = 60.0  # seconds that long work, such as a flush, waits for one answer
 WRONG_TYPE = (AttributeError, LookupError, TypeError, ValueError)
 # The parser that knows MOVED and ASK. In later versions of redis-py every parser does.
 CLUSTER_PARSER = getattr(redis.cluster, "ClusterParser", None)
-CLUSTER_FACTORY = f"{__name__}.ClusterFactory"
 ONE_PARTITION = "a cluster needs READTRACK['PARTITIONS'], such as 64"
 
 _clients: dict[float, Redis] = {}  # by time-out (s)
 _cache_clients: dict[str, RedisCluster] = {}  # of caches on a cluster, by URL and options
 closers: list[Callable[[], None]] = []  # each closes idle connections that scripts keep
-
-
-class UnusableError(RedisError):
-    """The configured cache has no client that readtrack can use."""
 
 
 class AnswerError(RedisError):
@@ -155,10 +153,13 @@ def make(timeout: float) -> Redis:
 
 
 def _cache() -> Any:
-    """Returns the cache that CACHE names. Raises UnusableError if CACHES lacks it."""
+    """Returns the cache that CACHE names, or the django-redis cache that leads to its servers.
+
+    Raises UnusableError if CACHES lacks it or readtrack cannot use it.
+    """
     if conf.CACHE not in settings.CACHES:
         raise UnusableError(f"CACHES has no alias '{conf.CACHE}'")
-    return caches[conf.CACHE]
+    return by_django_redis(caches[conf.CACHE], settings.CACHES[conf.CACHE])
 
 
 def _made(cache: Any, timeout: float) -> Redis:
@@ -261,14 +262,10 @@ def _cluster_like(client: Any, timeout: float) -> Cluster:
     It has the credentials and the TLS options of the other client.
     """
     options = client.nodes_manager.connection_kwargs
-    credentials = {"username", "password", "credential_provider"}
-    kept_options = {
-        name: value
-        for name, value in options.items()
-        if name in credentials or name.startswith("ssl_")
-    }
+    kept_options = shared_options(options)
+    has_tls = kept_options.pop("ssl", False)
     class_name = getattr(options.get("connection_class"), "__name__", "")
-    scheme = "rediss" if options.get("ssl") or "SSL" in class_name else "redis"
+    scheme = "rediss" if has_tls or "SSL" in class_name else "redis"
     seeds = [(str(node.host), int(node.port)) for node in client.get_nodes()]
     factory = ClusterFactory({"CONNECTION_POOL_KWARGS": kept_options})
     return factory.cluster(f"{scheme}://", seeds, timeout)
@@ -279,7 +276,7 @@ def misconfiguration() -> str:
     try:
         cache = _cache()
         if not (hasattr(cache, "client") or hasattr(cache, "get_client")):
-            return f"it is a {type(cache).__module__}.{type(cache).__name__}, and readtrack needs django-redis"
+            return f"it is a {type(cache).__module__}.{type(cache).__name__}, which is not in Redis"
         if isinstance(_factory_of(cache), ConnectionFactory):
             make(1)
         # A client of another library is not made here, because it would ask the servers.

@@ -280,6 +280,12 @@ def unsettled(
     ]
 
 
+def number_of_unsettled(tag: str) -> Call[int | None]:
+    """Reads the number of unsettled counters of a partition; None if its server is silent."""
+    # The epoch is in the same list, with an infinite score.
+    return Call("ZCOUNT", [keys.unsettled(tag)], ("-inf", "(inf"), int, absent=None)
+
+
 def settle(
     stored: Mapping[str, Stored], *, epoch: Epoch, sql_epoch: Epoch | None
 ) -> Call[tuple[int, Epoch]]:

@@ -36,6 +36,7 @@ from readtrack.views import script
 from tests.benchmarks.measuring import table
 from tests.benchmarks.serving import BUFFER, REST, SECONDS, requests_a_second
 from tests.site.models import Post
+from tests.support import caches
 
 EACH = 400  # requests of a kind in a round
 ROUNDS = 13
@@ -70,7 +71,7 @@ ROBOT = {
 }
 UNTRACKED = [name for name in settings.MIDDLEWARE if not name.startswith("readtrack.")]
 
-REDIS = str(settings.CACHES["default"]["LOCATION"])
+REDIS = caches.redis_url(settings.CACHES["default"]["LOCATION"])
 
 _numbers = count()
 _posts = count()

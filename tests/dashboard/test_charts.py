@@ -1,5 +1,6 @@
 """Charts fit a strict content security policy, and have words for screen readers."""
 
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from unicodedata import east_asian_width
@@ -180,3 +181,20 @@ def test_an_empty_chart_is_a_chart() -> None:
 def test_the_same_numbers_give_the_same_drawing() -> None:
     one, two = (charts.line("Views", ["a"], [1], description="") for _ in range(2))
     assert one == two
+
+
+def test_a_band_is_an_area_behind_all_lines() -> None:
+    drawing = charts.line(
+        "Views", ["1", "2", "3"], [1, 2, 3], description="", usual=[(1, 3), None, (2, 9)]
+    )
+    assert drawing.count('class="readtrack-band"') == 1
+    assert drawing.index("readtrack-band") < drawing.index("serie-0")
+    [path] = re.findall(r'<path d="([^"]+)" class="readtrack-band"', drawing)
+    points = re.findall(r"[\d.]+ [\d.]+", path)
+    assert len(points) == 4  # two ends at each of two points
+    assert path.endswith("Z")
+    # The highest end is at the top of the axis.
+    assert min(float(point.split()[1]) for point in points) < 10
+    assert "readtrack-band" not in charts.line("Views", ["1"], [1], description="", usual=[None])
+    single = charts.line("Views", ["1"], [1], description="", usual=[(1, 3)])
+    assert single.count('class="readtrack-band"') == 1

@@ -114,7 +114,7 @@ def test_some_visitors_read_to_the_end_and_stories_differ_in_that() -> None:
     shares = [reads[story] / engaged[story] for story in engaged]
     assert 0.1 < min(shares) < 0.3 < 0.6 < max(shares) < 0.8
     story = STORIES[60]
-    fields = reading(story, engaged=engaged[story], reads=reads[story])
+    fields = reading(story, seen=engaged[story], engaged=engaged[story], reads=reads[story])
     assert fields["engaged"] > fields["8"] > fields["18"] > fields["read"] > fields["60"] > 0
 
 

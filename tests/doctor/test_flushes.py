@@ -12,6 +12,7 @@ from readtrack import buckets, tracker
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
 from readtrack.models import PendingPublication
+from readtrack.schedule import readtrack_schedule
 from readtrack.store import keys
 from readtrack.subjects import subject_of
 from tests.doctor.conftest import found, levels, run
@@ -157,3 +158,18 @@ def test_the_sample_bounds_what_is_compared(redis: Redis, monkeypatch: pytest.Mo
         viewed(post(), 1)
     flush()
     assert "2 totals" in found("drift")[0].message
+
+
+def test_what_runs_the_schedule_is_said(settings: Settings) -> None:
+    assert "CELERY_BEAT_SCHEDULE has no tasks of readtrack" in found("schedule")[0].message
+    settings.CELERY_BEAT_SCHEDULE = {"of the site": {"task": "site.mail", "schedule": 60.0}}
+    assert "CELERY_BEAT_SCHEDULE has no tasks of readtrack" in found("schedule")[0].message
+    settings.CELERY_BEAT_SCHEDULE = {**readtrack_schedule()}
+    assert "Celery's beat runs the schedule" in found("schedule")[0].message
+
+
+def test_the_schedule_of_a_site_whose_flushes_are_late_has_a_hint() -> None:
+    run(ago=7200)
+    [finding] = found("flushes")
+    assert finding.level == "error"
+    assert "manage.py readtrack schedule" in finding.hint

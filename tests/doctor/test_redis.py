@@ -84,7 +84,7 @@ def test_for_a_user_unknown_to_redis_the_hint_names_the_setting(
         ({"LOCATION": "redis://127.0.0.1:99999/0"}, "Port out of range"),
         (
             {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": ""},
-            "LocMemCache, and readtrack needs django-redis",
+            "LocMemCache, which is not in Redis",
         ),
         ({"BACKEND": "nowhere.Cache"}, "nowhere"),
     ],

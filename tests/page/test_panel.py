@@ -3,6 +3,7 @@ others may get.
 """
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ from readtrack.subjects import subject_of
 from tests.conftest import Start
 from tests.site.models import Article, Gadget, Post
 from tests.site.urls import urlpatterns
-from tests.support import factories
+from tests.support import factories, usual
 from tests.support.pseudo import unmarked
 from tests.support.wire import Wire
 
@@ -427,3 +428,18 @@ def test_every_word_is_marked_for_translation(editor: Client, start_redis: Start
 
 def test_a_cached_panel_of_a_model_that_is_gone_is_empty() -> None:
     assert panel._panel("gone.model:1", "", an_editor()) == ""
+
+
+def test_it_says_how_many_times_the_usual_views_the_object_has(wire: Wire) -> None:
+    usual.peers(views=20)
+    post = usual.article(timedelta(hours=50), views=46, title="Good")
+    usual.renew()
+    with CaptureQueriesContext(connection) as queries, wire.counted() as trips:
+        numbers = panel._numbers(subject_of(post), post)
+    assert numbers["times_usual"] == "2.3"
+    assert trips[0] == 1
+    assert len([query for query in queries if "readtrack_usual" in query["sql"]]) == 1
+    user = an_editor()
+    html_of_panel = panel._panel(subject_of(post), "", user)
+    assert "<dt>× usual</dt><dd>2.3</dd>" in html_of_panel
+    assert "× usual" not in panel._panel(subject_of(factories.post()), "", user)

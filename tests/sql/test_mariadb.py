@@ -23,6 +23,8 @@ FILES = [
     "tests/sql/test_renaming.py",
     "tests/reports/test_breakdowns_by_day.py",
     "tests/reports/test_popular.py",
+    "tests/sql/test_usual.py",
+    "tests/reports/test_usual_views.py",
     "tests/sql/test_backfill.py",
     "tests/flush/test_archiving.py",
     "tests/flush/test_faults.py",

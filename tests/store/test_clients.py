@@ -1,9 +1,6 @@
 """readtrack counts with every configuration of django-redis, or says why it cannot."""
 
-import shutil
-import ssl
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +15,11 @@ from readtrack import reports, tracker
 from readtrack.checks.setup import check_setup
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
-from readtrack.store import connection
 from readtrack.store.circuit import circuit
 from readtrack.store.connection import connect
 from tests.conftest import Start
 from tests.support import factories
 from tests.support.depth import some
-from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
 
@@ -195,31 +190,6 @@ def test_a_user_with_a_password_counts(settings: Settings, start_redis: Start, p
     assert_it_counts()
 
 
-@pytest.fixture
-def tls(redis_url: str, tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """Returns a rediss:// URL and its certificate. A relay speaks TLS, because the wheel's server
-    cannot.
-    """
-    if not shutil.which("openssl"):
-        pytest.skip("openssl is not installed")
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    request = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=localhost"
-    names = [
-        "-addext",
-        "subjectAltName=IP:127.0.0.1",
-        "-keyout",
-        str(key),
-        "-out",
-        str(certificate),
-    ]
-    subprocess.run([*request.split(), *names], check=True, capture_output=True)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(certificate, key)
-    relay = Wire(redis_url, tls=context)
-    yield relay.url.replace("redis://", "rediss://"), certificate
-    relay.close()
-
-
 def test_tls_with_a_certificate_that_is_known_counts(
     settings: Settings, tls: tuple[str, Path]
 ) -> None:
@@ -381,9 +351,3 @@ def test_time_outs_that_the_site_repeats_are_not_repeated_by_us(
     use(settings, redis_url, **pools(retry_on_timeout=True, retry_on_error=[TimeoutError]))
     connection: Any = connect().connection_pool.make_connection()
     assert TimeoutError not in connection.retry._supported_errors
-
-
-def test_only_django_redis_has_the_connections_we_need(settings: Settings) -> None:
-    backend = "django.core.cache.backends.redis.RedisCache"
-    settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": "redis://127.0.0.1:1/0"}}
-    assert connection.misconfiguration() == f"it is a {backend}, and readtrack needs django-redis"

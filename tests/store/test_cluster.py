@@ -3,6 +3,7 @@ at any time.
 """
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -50,11 +51,13 @@ from readtrack.store.counting import count_views
 from readtrack.store.scripts import Call
 from readtrack.store.skips import by_hour, key_of, skip_buffer
 from readtrack.subjects import subject_of
-from tests.conftest import Start
+from tests.conftest import DJANGO_REDIS, Start
 from tests.site.models import Post
 from tests.store.test_clients import assert_it_counts
+from tests.support import caches as site_caches
 from tests.support import factories
-from tests.support.cluster import SHARDS, ValkeyCluster, cache
+from tests.support.caches import use_pool
+from tests.support.cluster import SHARDS, ValkeyCluster
 from tests.support.counts import view
 from tests.support.waiting import comes_true
 
@@ -74,7 +77,7 @@ def servers() -> Iterator[ValkeyCluster]:
 def cluster(servers: ValkeyCluster, settings: Settings) -> ValkeyCluster:
     """Returns an empty cluster, which the site uses."""
     servers.empty()
-    settings.CACHES = {"default": cache(servers.urls[:1])}
+    settings.CACHES = {"default": site_caches.cluster(servers.urls[:1])}
     settings.READTRACK = {"PARTITIONS": COUNT, "RATE": (0, 10), "CIRCUIT": 60, "TIMEOUT": 1.0}
     return servers
 
@@ -131,8 +134,12 @@ class Theirs:
 
 @pytest.fixture
 def theirs(cluster: ValkeyCluster, settings: Settings) -> Iterator[None]:
-    own = cache(cluster.urls[:1])
-    settings.CACHES = {"default": {**own, "OPTIONS": {"CONNECTION_FACTORY": f"{__name__}.Theirs"}}}
+    own = {
+        "BACKEND": "django_redis.cache.RedisCache",
+        "LOCATION": cluster.urls[0],
+        "OPTIONS": {"CONNECTION_FACTORY": f"{__name__}.Theirs"},
+    }
+    settings.CACHES = {"default": own}
     yield
     while Theirs.clients:
         Theirs.clients.pop().close()
@@ -143,7 +150,6 @@ def test_a_cluster_counts_by_the_client_of_another_library() -> None:
     assert_it_counts()
 
 
-# Not among the packages of pyproject.toml: these tests run where somebody has installed them.
 BACKENDS = [
     "django_valkey.cluster_cache.cache.ClusterValkeyCache",
     "django_cachex.cache.ValkeyClusterCache",
@@ -152,17 +158,12 @@ BACKENDS = [
 
 
 @pytest.fixture(params=BACKENDS)
-def backend(
-    request: pytest.FixtureRequest, cluster: ValkeyCluster, settings: Settings
-) -> Iterator[None]:
+def backend(request: pytest.FixtureRequest, cluster: ValkeyCluster, settings: Settings) -> None:
     """Makes the cache one of another library."""
     module = request.param.rpartition(".")[0]
     pytest.importorskip("valkey")
     pytest.importorskip(module)
     settings.CACHES = {"default": {"BACKEND": request.param, "LOCATION": cluster.urls[0]}}
-    yield
-    found: Any = caches["default"]
-    getattr(found, "client", found).get_client(write=True).close()
 
 
 @pytest.mark.usefixtures("patient_pages", "backend")
@@ -231,9 +232,7 @@ def test_a_server_that_hangs_costs_one_page_its_time_and_the_other_servers_nothi
 def test_threads_that_share_one_connection_to_each_server_lose_no_view(
     posts: list[Post], settings: Settings
 ) -> None:
-    own = settings.CACHES["default"]
-    options = {**own["OPTIONS"], "CONNECTION_POOL_KWARGS": {"max_connections": 1}}
-    settings.CACHES = {"default": {**own, "OPTIONS": options}}
+    use_pool(settings, max_connections=1)
     subjects = [subject_of(post) for post in posts]
     # Each thread asks for the servers in an order of its own.
     hits = [factories.hit(*Random(number).sample(subjects, 8)) for number in range(48)]
@@ -282,6 +281,26 @@ def test_the_doctor_examines_each_server(cluster: ValkeyCluster) -> None:
     assert {finding.message for finding in found.values() if finding.level == "error"} == set()
     assert found["version"].message.count("127.0.0.1:") == SHARDS
     assert "1 replica" in found["role"].message
+
+
+def test_metrics_leave_out_what_a_silent_server_would_add(
+    cluster: ValkeyCluster, posts: list[Post], settings: Settings
+) -> None:
+    settings.READTRACK = {**settings.READTRACK, "METRICS": {"networks": ["127.0.0.1"]}}
+    for post in posts:
+        view(post)
+    answer = factories.browser().get("/readtrack/metrics").text
+    assert "readtrack_redis_up 1.0" in answer
+    people = re.findall(r"^readtrack_recent_visitors (.+)", answer, re.MULTILINE)
+    assert float(people[0]) == pytest.approx(len(posts), abs=2)
+    assert "readtrack_redis_memory" not in answer  # each server has its own
+    with paused(cluster, 1):
+        answer = factories.browser().get("/readtrack/metrics").text
+    assert "readtrack_redis_up 0.0" in answer
+    assert "readtrack_sql_up 1.0" in answer
+    assert "readtrack_views_total" in answer
+    assert "readtrack_recent_visitors" not in answer
+    assert "readtrack_unsettled_counters" not in answer
 
 
 def test_a_view_in_a_slot_on_its_way_is_told_as_an_error_and_a_flush_waits_for_it(
@@ -612,6 +631,7 @@ def test_long_work_on_a_cluster_waits_less_for_one_answer_than_for_a_replica(
     assert PATIENCE > 15  # seconds after which a replica takes over by default
 
 
+@DJANGO_REDIS
 @pytest.mark.parametrize("raise_on_error", [True, False])
 def test_an_error_of_one_command_of_a_pipeline_is_told_after_the_others_ran(
     cluster: ValkeyCluster, *, raise_on_error: bool
@@ -629,6 +649,7 @@ def test_an_error_of_one_command_of_a_pipeline_is_told_after_the_others_ran(
     assert pipeline.execute() == []
 
 
+@DJANGO_REDIS
 def test_the_cache_itself_works_on_the_cluster(cluster: ValkeyCluster, settings: Settings) -> None:
     django_cache: Any = caches["default"]
     django_cache.set("a", 1)
@@ -658,7 +679,7 @@ def test_without_a_server_that_knows_slots_pages_show_what_sql_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     url = start_redis(cluster_enabled="yes").url if is_there else "redis://127.0.0.1:1"
-    settings.CACHES = {"default": cache([url])}
+    settings.CACHES = {"default": site_caches.cluster([url])}
     monkeypatch.setattr("readtrack.store.cluster.PATIENCE", 0.2)
     assert ">7<" in factories.browser().get(f"/posts/{posts[0].pk}/").text
     assert set(reports.views(posts).values()) == {7}
@@ -693,7 +714,7 @@ def test_the_doctor_warns_of_a_primary_without_replicas(
     valkey = start_redis(cluster_enabled="yes")
     with Redis.from_url(valkey.url) as client:
         client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-    settings.CACHES = {"default": cache([valkey.url])}
+    settings.CACHES = {"default": site_caches.cluster([valkey.url])}
     assert {finding.level for finding in examine() if finding.name == "role"} == {"warning"}
 
 
@@ -987,6 +1008,7 @@ def test_a_process_learns_of_a_cluster_whose_clocks_were_set(
     ]
 
 
+@DJANGO_REDIS
 def test_caches_of_a_url_share_a_client(cluster: ValkeyCluster) -> None:
     made: Any = caches
     first, second = (made.create_connection("default").client.get_client() for _ in range(2))

@@ -26,9 +26,10 @@ from readtrack.store import connection, scripts
 from readtrack.store.circuit import circuit, fail_open
 from readtrack.store.connection import connect
 from readtrack.store.counting import count_views
-from tests.conftest import use_redis
+from tests.conftest import DJANGO_REDIS, use_redis
 from tests.support import factories
 from tests.support.addresses import RESP2
+from tests.support.caches import use_pool
 from tests.support.waiting import comes_true
 from tests.support.wire import Wire
 
@@ -322,6 +323,7 @@ def test_a_replica_of_an_older_redis_is_recognised_by_its_message(settings: Sett
         replica.shutdown()
 
 
+@DJANGO_REDIS
 def test_the_sites_own_cache_keeps_its_time_outs(settings: Settings, redis_url: str) -> None:
     options = {"SOCKET_TIMEOUT": 7, "SOCKET_CONNECT_TIMEOUT": 8}
     # An address of its own, for django-redis has one pool for each.
@@ -339,8 +341,7 @@ def test_the_sites_own_cache_keeps_its_time_outs(settings: Settings, redis_url: 
 
 
 def test_answers_are_read_alike_whatever_the_sites_own_options_are(settings: Settings) -> None:
-    options = {"CONNECTION_POOL_KWARGS": {"decode_responses": True}}
-    settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
+    use_pool(settings, decode_responses=True)
     post = factories.post()
     assert ">1<" in factories.browser().get(f"/posts/{post.pk}/").text
 

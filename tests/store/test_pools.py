@@ -24,12 +24,13 @@ from readtrack.store.scripts import Call
 from readtrack.store.skips import skip_buffer
 from tests.conftest import Start, use_redis
 from tests.support import factories
+from tests.support.caches import use_pool
 from tests.support.waiting import comes_true
 from tests.support.wire import Wire
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_server("has a pool of few connections")]
 
-POOLS = ["redis.ConnectionPool", "redis.BlockingConnectionPool"]
+POOLS = ["ConnectionPool", "BlockingConnectionPool"]
 TIMEOUT = 0.8
 THREADS = 16
 PAGES = 160
@@ -37,9 +38,7 @@ PAGES = 160
 
 def limit(settings: Settings, connections: int, pool: str = POOLS[0]) -> None:
     """Gives the cache a pool of few connections."""
-    kwargs = {"max_connections": connections}
-    options = {"CONNECTION_POOL_CLASS": pool, "CONNECTION_POOL_KWARGS": kwargs}
-    settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
+    use_pool(settings, pool_class=pool, max_connections=connections)
 
 
 def connections() -> Connections:

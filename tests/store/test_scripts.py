@@ -19,6 +19,7 @@ from readtrack.store.counters import Stored
 from readtrack.store.counting import count_views
 from readtrack.store.pools import ARGUMENTS
 from tests.support import factories
+from tests.support.caches import use_pool
 from tests.support.forks import Forks
 from tests.support.waiting import comes_true
 from tests.support.wire import Wire
@@ -155,8 +156,7 @@ def test_a_script_that_exists_nowhere_is_an_error(redis: Redis) -> None:
 
 @pytest.mark.one_server("has connections to one server")
 def test_scripts_leave_most_connections_of_a_pool_to_all_else(settings: Settings) -> None:
-    options = {"CONNECTION_POOL_KWARGS": {"max_connections": 20}}
-    settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
+    use_pool(settings, max_connections=20)
     pool = connect().connection_pool
     begin = Barrier(8)
 

@@ -181,9 +181,8 @@ def silent() -> Iterator[socket]:
 
 
 def use_sentinels(settings: Settings, cache: dict[str, Any], *addresses: tuple[str, int]) -> None:
-    settings.CACHES = {
-        "default": {**cache, "OPTIONS": {**cache["OPTIONS"], "SENTINELS": list(addresses)}}
-    }
+    name = "sentinels" if "sentinels" in cache["OPTIONS"] else "SENTINELS"  # by the library
+    settings.CACHES = {"default": {**cache, "OPTIONS": {**cache["OPTIONS"], name: [*addresses]}}}
 
 
 def asked(listener: socket) -> int:

@@ -13,13 +13,11 @@ from readtrack import reports, tracker
 from readtrack.hits.hit import REASONS
 from readtrack.store import connection, keys, scripts
 from readtrack.store.skips import HOURS, MOST, key_of, skip_buffer
-from tests.support import factories
+from tests.support import caches, factories
 from tests.support.forks import Forks
 
 HOUR = timedelta(hours=1)
-NOWHERE = {
-    "default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": "redis://127.0.0.1:1/0"}
-}
+NOWHERE = {"default": caches.single("redis://127.0.0.1:1/0")}
 
 
 def calls(redis: Redis) -> int:

@@ -12,11 +12,11 @@ from django.test import AsyncClient, Client
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import reports, tracker
+from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.store import keys
 from readtrack.store.keys import TAG
-from readtrack.store.skips import skip_buffer
+from readtrack.store.skips import key_of, skip_buffer
 from tests.support import factories
 from tests.support.partitions import servers
 
@@ -141,3 +141,16 @@ def test_a_prefix_that_looks_like_no_path_stays_as_it_is(
     for prefix in ("example.com:", "v1.0", ".", "shop:"):
         settings.READTRACK = {"PREFIX": prefix}
         assert keys.prefix() == prefix
+
+
+def test_a_scrape_tells_the_numbers_of_the_tenant_that_it_asks(
+    settings: Settings, redis: Redis, enter: Callable[[Any], None]
+) -> None:
+    settings.READTRACK = {**settings.READTRACK, "METRICS": {"networks": ["127.0.0.1"]}}
+    now = buckets.now()
+    for name, number in (("red", 3), ("blue", 5)):
+        enter(name)
+        redis.hincrby(key_of(now), "bot", number)
+    for name, number in (("red", 3), ("blue", 5), ("green", 0)):
+        answer = Client().get("/readtrack/metrics", {"tenant": name})
+        assert f'readtrack_skips_total{{reason="bot"}} {number}.0' in answer.text

@@ -29,6 +29,7 @@ from readtrack.store.counting import count_views
 from tests.conftest import use_redis
 from tests.support import factories
 from tests.support.addresses import RESP2
+from tests.support.caches import use_pool
 from tests.support.depth import some
 from tests.support.wire import Wire
 
@@ -122,11 +123,10 @@ def test_a_new_connection_and_its_handshake_take_of_the_same_time(
     assert seconds[0] < TIMEOUT + SLACK
 
 
-@pytest.mark.parametrize("pool", ["redis.ConnectionPool", "redis.BlockingConnectionPool"])
+@pytest.mark.parametrize("pool", ["ConnectionPool", "BlockingConnectionPool"])
 def test_bytes_that_trickle_take_no_longer(settings: Settings, pool: str) -> None:
     post, browser = factories.post(view_count=7), factories.browser()
-    options = {"CONNECTION_POOL_CLASS": pool}
-    settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
+    use_pool(settings, pool_class=pool)
     settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0}
     with served(settings, trickle):
         with waited() as seconds:

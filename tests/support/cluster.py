@@ -5,7 +5,7 @@ some two seconds.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
 from demo_project.engines.process import ChildError, free_port
 from demo_project.engines.valkey import Valkey
+from tests.support import caches
 from tests.support.sentinel import wait_until
 
 if TYPE_CHECKING:
@@ -26,15 +27,6 @@ CONFIG = {
     "cluster-require-full-coverage": "no",
     "repl-diskless-sync-delay": "0",
 }
-
-
-def cache(urls: Sequence[str]) -> dict[str, Any]:
-    """Returns the cache of CACHES for a cluster with servers of these addresses."""
-    return {
-        "BACKEND": "django_redis.cache.RedisCache",
-        "LOCATION": list(urls),
-        "OPTIONS": {"CONNECTION_FACTORY": "readtrack.store.connection.ClusterFactory"},
-    }
 
 
 class ValkeyCluster:
@@ -85,7 +77,7 @@ class ValkeyCluster:
 
     def cache(self) -> dict[str, Any]:
         """Returns the cache of CACHES."""
-        return cache(self.urls)
+        return caches.cluster(self.urls)
 
     def ask(self, number: int, *command: Any) -> Any:
         """Returns the answer of one server."""

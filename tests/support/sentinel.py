@@ -13,6 +13,7 @@ from redis import Redis, exceptions
 from demo_project.engines import private
 from demo_project.engines.process import ChildError
 from demo_project.engines.valkey import Valkey
+from tests.support import caches
 from tests.support.waiting import ENOUGH, comes_true
 
 if TYPE_CHECKING:
@@ -105,17 +106,12 @@ class Watched:
 
     def cache(self) -> dict[str, Any]:
         """Returns the cache of CACHES."""
-        return {
-            "BACKEND": "django_redis.cache.RedisCache",
-            "LOCATION": f"redis://{SERVICE}/0",
-            "OPTIONS": {
-                "CLIENT_CLASS": "django_redis.client.SentinelClient",
-                "CONNECTION_FACTORY": "django_redis.pool.SentinelConnectionFactory",
-                "SENTINELS": [("127.0.0.1", self.sentinel.port)],
-                "SENTINEL_KWARGS": {"password": self.sentinel.password},
-                "PASSWORD": self.primary.password,
-            },
-        }
+        return caches.sentinel(
+            SERVICE,
+            [("127.0.0.1", self.sentinel.port)],
+            password=self.primary.password,
+            sentinel_password=self.sentinel.password,
+        )
 
     def sync(self) -> None:
         """Waits until the replica has everything that the primary has now.

@@ -18,6 +18,7 @@ from readtrack.management.subcommands import (
     import_,
     repartition,
     reset,
+    schedule,
     show,
     start_as_read,
 )
@@ -29,6 +30,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
     subcommand.name: subcommand
     for subcommand in (
         flush.Flush(),
+        schedule.Schedule(),
         doctor.Doctor(),
         show.Show(),
         budget.Budget(),

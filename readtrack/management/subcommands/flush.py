@@ -36,7 +36,8 @@ class Flush(Subcommand):
 Writes the live counts from Redis into the database. Run it at any time, even beside other flushes:
 counts only rise.
 
-Celery beat does it by the tasks readtrack.flush_changed and readtrack.flush_views. Without Celery use cron:
+Celery beat does it by the tasks readtrack.flush_changed and readtrack.flush_views. Without Celery, use
+the subcommand schedule, or cron:
 
   * * * * *  manage.py readtrack flush --changed -v 0
   0 * * * *  manage.py readtrack flush -v 0

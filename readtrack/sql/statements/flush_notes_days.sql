@@ -1,5 +1,5 @@
--- The last flush that ended, and until when the last good full one has read; each note of a range of days; and some days of
--- visitors. Only the row of the flush has the columns of a flush, and these are NULL if there was none. Of the parts of a
+-- The last flush that ended, and until when the last good full one has read; each note of a range of days; some days of
+-- visitors; and what is usual. Only the row of the flush has the columns of a flush, and these are NULL if there was none. Of the parts of a
 -- full flush the first adds up what is of whole models.
 SELECT
     last.*,
@@ -17,6 +17,7 @@ SELECT
 FROM (
     -- The days come first, because PostgreSQL takes the types of the columns from them.
     {days}
+    {usual}
     UNION ALL
     SELECT 2, day, text, id, NULL, NULL FROM {notes} WHERE day BETWEEN %s AND %s
     UNION ALL

@@ -46,6 +46,8 @@
           line(when(idx), "b");
           line(`${data.labels[0]}: ${written(values[idx])}`);
           if (before.length) line(`${data.labels[1]}: ${written(before[idx])}`);
+          const band = data.usual[idx];
+          if (band) line(`${data.labels[2]}: ${band.map(written).join(" – ")}`);
           const note = data.rows[idx][data.columns.indexOf("notes")];
           if (note) line(note);
           const isRight = left > plot.over.clientWidth / 2;
@@ -83,6 +85,9 @@
         if (notes[place] && over >= left && over <= left + width) plot.ctx.fillRect(over, top, devicePixelRatio, below);
       });
     };
+    // The two ends of what is usual, with the area between them; the lines have no width.
+    const ends = data.usual.length ? [0, 1].map((end) => times.map((_, place) => data.usual[place]?.[end] ?? null)) : [];
+    const pale = `color-mix(in srgb, ${grey} 22%, transparent)`;
     const [over, unfinished] = divided(values, data.is_unfinished);
     const points = { show: times.length === 1 };
     const none = { show: false };
@@ -97,18 +102,20 @@
       tzDate: (time) => uPlot.tzDate(new Date(time * 1000), host.dataset.zone),
       series: [
         {},
+        ...ends.map(() => ({ width: 0, points: none })),
         ...(before.length ? [{ stroke: grey, width: 1.5, points }] : []),
         { fill: `color-mix(in srgb, ${line} 14%, transparent)`, width: 0, points: none },
         { stroke: line, width: 3, points },
         { stroke: line, width: 3, dash: DASH, points },
       ],
+      bands: ends.length ? [{ series: [2, 1], fill: pale }] : [],
       axes: [
         { ...axis, values: (_, splits) => once(splits.map((time) => tick(splits).format(time * 1000))), space: 80 },
         { ...axis, values: (_, splits) => splits.map((count) => (Number.isInteger(count) ? numbers.format(count) : "")), size: 64 },
       ],
     };
     host.replaceChildren();
-    return new uPlot(options, [times, ...(before.length ? [before] : []), values, over, unfinished], host);
+    return new uPlot(options, [times, ...ends, ...(before.length ? [before] : []), values, over, unfinished], host);
   };
 
   const start = (host) => {

@@ -32,7 +32,7 @@ from demo_project.traffic.visitor import READERS
 from readtrack import buckets, tracker
 from readtrack.models import Breakdown, BreakdownHistory, DayBreakdown, History, Note
 from readtrack.sql import databases
-from readtrack.sql.history import of_reads
+from readtrack.sql.history import of_reads, of_stage
 from readtrack.store import keys
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import label_of, subject_column, subject_of_row
@@ -85,11 +85,13 @@ def _add_history(gained: Sequence[Gain], *, now: datetime) -> None:
     posts = []
     for story, gains_of_story in _by_story(gained).items():
         subject = subject_of_row(Post, story.pk)
-        views, visitors, reads = 0, 0, 0
+        views, visitors, seen, reads = 0, 0, 0, 0
         for gain in gains_of_story:
             views += gain.views
             visitors += gain.visitors
             rows.append(_row(subject, gain.hour, views, visitors))
+            seen += gain.seen
+            rows.append(_row(of_stage("seen", subject), gain.hour, seen))
             if gain.reads:
                 reads += gain.reads
                 rows.append(_row(of_reads(subject), gain.hour, reads))
@@ -108,6 +110,7 @@ def _rows_of_all(gained: Iterable[Gain], *, now: datetime) -> list[History]:
         totals += numbers
         rows.append(_row(f"{label}{keys.tags()[0]}", hour, totals["views"]))
         rows.append(_row(of_reads(label), hour, totals["reads"]))
+        rows.append(_row(of_stage("seen", label), hour, totals["seen"]))
     return rows
 
 
@@ -129,6 +132,7 @@ def _add_breakdowns(gained: Sequence[Gain], *, now: datetime) -> None:
         subject = subject_column(subject_of_row(Post, story.pk))
         engaged = sum(gain.engaged for gain in gains_of_story)
         reads = sum(gain.reads for gain in gains_of_story)
+        seen = sum(gain.seen for gain in gains_of_story)
         fields = Counter[tuple[str, str]]()
         fields_by_day = defaultdict[date, Counter[tuple[str, str]]](Counter)
         for gain in gains_of_story:
@@ -141,7 +145,7 @@ def _add_breakdowns(gained: Sequence[Gain], *, now: datetime) -> None:
                 continue
             for (kind, field), count in fields_of_day.items():
                 days.append((subject, kind, day, field, count))
-        for field, count in reading(story, engaged=engaged, reads=reads).items():
+        for field, count in reading(story, seen=seen, engaged=engaged, reads=reads).items():
             fields["reading", field] = count
         for (kind, field), count in fields.items():
             totals.append(Breakdown(subject=subject, kind=kind, field=field, count=count))

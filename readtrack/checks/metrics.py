@@ -1,0 +1,37 @@
+"""Checks of the metrics, which the setting METRICS turns on."""
+
+from importlib.util import find_spec
+
+from django.core import checks
+
+from readtrack.conf import conf
+from readtrack.hits import scrapers
+
+
+def check_setting() -> list[checks.CheckMessage]:
+    """Checks that METRICS lets somebody read the metrics."""
+    return [
+        checks.Error(
+            f"READTRACK['METRICS'] cannot be used: {problem}.",
+            hint=(
+                "Give it 'token': a secret of 16 or more characters, such as"
+                " secrets.token_urlsafe() makes; or 'networks': addresses such as '10.0.0.7' or"
+                " networks such as '10.0.0.0/8'; or both. Until then nobody may read the metrics."
+            ),
+            id="readtrack.E072",
+        )
+        for problem in scrapers.rules().problems
+    ]
+
+
+def check_package() -> list[checks.CheckMessage]:
+    """Checks that the package is installed that writes the metrics."""
+    if not conf.METRICS or find_spec("prometheus_client"):
+        return []
+    return [
+        checks.Error(
+            "READTRACK['METRICS'] is set, but the package prometheus-client is not installed.",
+            hint="Install it: pip install 'readtrack[metrics]'",
+            id="readtrack.E073",
+        )
+    ]

@@ -1,0 +1,134 @@
+"""What is usual, for the dashboard: what SQL is asked, and the bands of the chart's points."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from itertools import pairwise
+
+from django.utils import timezone
+
+from readtrack import buckets
+from readtrack.conf import conf
+from readtrack.dashboard.objects import Objects
+from readtrack.dashboard.scope import Scope
+from readtrack.reports.usual_views import Rated, Usual, question, rated
+from readtrack.sql.usual import (
+    NOTHING,
+    AskedUsual,
+    Band,
+    Bands,
+    StoredUsual,
+    at_age,
+    name_of_week,
+)
+from readtrack.sql.usual_week import slot_of, slot_of_day
+from readtrack.subjects import label_in, label_of, model_with_label, published_field
+
+WEEKLY: Sequence[buckets.Period] = ("hour", "day")  # intervals with bands of the whole site
+
+
+@dataclass(frozen=True, slots=True)
+class UsualQuestion:
+    """The objects that are compared, and the name of the week that the chart is compared with."""
+
+    rated: Mapping[str, Rated]  # by subject
+    week: str  # "" if the chart has no week
+
+    @classmethod
+    def of(
+        cls, scope: Scope, objects: Objects, *, shown: Iterable[str], has_model_points: bool
+    ) -> "UsualQuestion":
+        """Returns the question for these subjects of a table. It loads the rows that it needs."""
+        comparable = [subject for subject in shown if _has_publication(subject)]
+        candidates = rated(objects.loaded(comparable))
+        week = ""
+        if has_model_points and conf.HISTORY and scope.by in WEEKLY:
+            is_of_model = "model" in scope.chosen
+            week = name_of_week(label_of(scope.models[0]) if is_of_model else "")
+        return cls(candidates, week)
+
+    @property
+    def asked(self) -> AskedUsual:
+        """Returns what SQL is asked for."""
+        asked = question(self.rated.values())
+        if self.week:
+            asked = asked._replace(names=[*asked.names, self.week])
+        return asked
+
+    def compared(self, stored: StoredUsual, totals: Mapping[str, int]) -> dict[str, Usual]:
+        """Returns the comparisons by subject. `totals` are the views of all time."""
+        at = buckets.now()
+        comparisons = {}
+        for subject, one in self.rated.items():
+            comparison = None
+            if subject in totals:
+                comparison = one.compared(totals[subject], stored, at=at)
+            if comparison is not None:
+                comparisons[subject] = comparison
+        return comparisons
+
+    def points(
+        self, scope: Scope, stored: StoredUsual, *, comparisons: Mapping[str, Usual]
+    ) -> list[Band | None]:
+        """Returns the band of each point of the chart; none if nothing is usual at any point."""
+        bounds = [*scope.span.starts(scope.by), scope.span.until]
+        points: list[Band | None] = []
+        if self.week:
+            week = stored.bands.get(self.week, {})
+            now = buckets.now()
+            points = [_of_week(week, start, by=scope.by, now=now) for start in bounds[:-1]]
+        elif "object" in scope.chosen:
+            for subject, comparison in comparisons.items():
+                one = self.rated[subject]
+                bands = one.bands_of(comparison, stored)
+                points = [_gained(bands, one, start, end) for start, end in pairwise(bounds)]
+        return points if any(points) else []
+
+
+def _has_publication(subject: str) -> bool:
+    """Returns True if the model of the subject says when its objects were published."""
+    model = model_with_label(label_in(subject))
+    return model is not None and published_field(model) is not None
+
+
+def _gained(bands: Bands, one: Rated, start: datetime, end: datetime) -> Band | None:
+    """Returns what an object usually gains between two times; None if too few are known so old."""
+    at_start = at_age(bands, (start - one.published) / buckets.HOUR)
+    at_end = at_age(bands, (end - one.published) / buckets.HOUR)
+    if at_start is None or at_end is None:
+        return None
+    # Peers of two ages may be others, so that there may be fewer views later on.
+    gained = [max(0.0, late - early) for early, late in zip(at_start, at_end, strict=True)]
+    return Band(min(gained), gained[1], max(gained))
+
+
+def _of_week(week: Bands, start: datetime, *, by: buckets.Period, now: datetime) -> Band | None:
+    """Returns what is usual in an hour or on a day, as far as it is over; None if not known."""
+    if by == "hour":
+        hour = buckets.hour_index(start)
+        return _part(week.get(slot_of(hour)), _share_of_hour(hour, now))
+    day = timezone.localtime(start).date()
+    return _part(week.get(slot_of_day(day)), _share_of_day(week, day, now))
+
+
+def _part(band: Band | None, share: float) -> Band | None:
+    if band is None:
+        return None
+    return Band(*(share * number for number in band))
+
+
+def _share_of_hour(hour: int, now: datetime) -> float:
+    """Returns the share of the hour (since 1970) that is over."""
+    passed = (now - buckets.hour_start(hour)) / buckets.HOUR
+    return min(1.0, max(0.0, passed))
+
+
+def _share_of_day(week: Bands, day: date, now: datetime) -> float:
+    """Returns the usual share of a day's views that have come by now."""
+    views_of_day = 0.0
+    views_until_now = 0.0
+    for hour in range(buckets.first_hour_of(day), buckets.first_hour_of(day + buckets.DAY)):
+        views = week.get(slot_of(hour), NOTHING).usual
+        views_of_day += views
+        views_until_now += views * _share_of_hour(hour, now)
+    return views_until_now / views_of_day if views_of_day else 1.0

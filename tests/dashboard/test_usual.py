@@ -1,0 +1,248 @@
+"""Whether it is doing well: multiples of the usual in tables and on an object's page."""
+
+import csv
+import json
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
+
+from readtrack import buckets, tracker
+from readtrack.dashboard import usual as dashboard_usual
+from readtrack.dashboard.page import TABS
+from readtrack.dashboard.tables import NOT_KNOWN
+from readtrack.flush.run import flush
+from readtrack.models import History
+from readtrack.sql.usual import Band
+from readtrack.sql.usual_week import slot_of
+from readtrack.subjects import subject_of
+from tests.dashboard.test_comparison import DASHBOARD, OF_THE_ADMIN
+from tests.site.models import Article, Category
+from tests.support import counts, factories, usual
+from tests.support.wire import Wire
+
+pytestmark = pytest.mark.django_db
+HOURS_50 = timedelta(hours=50)
+
+
+def newsroom() -> tuple[Category, list[Article]]:
+    """Returns a section whose articles usually have 20 views, and two of them that had 46 and 30."""
+    section = factories.category(name="Politics")
+    usual.peers(views=20, category=section)
+    articles = [
+        usual.article(HOURS_50, views=views, category=section, title=f"{views} views")
+        for views in (46, 30)
+    ]
+    flush()
+    usual.renew()
+    return section, articles
+
+
+def table(context: Any, name: str) -> Any:
+    return next(one for one in context["tables"] if one["table"].name == name)
+
+
+def column(context: Any, name: str) -> dict[str, str]:
+    """Returns the texts of the column "× usual" by title of the object."""
+    one = table(context, name)
+    index = [column.name for column in one["table"].columns].index("usual") - 1
+    objects = [row.values[0] for row in one["table"].rows]
+    texts = [row.cells[index]["text"] for row in one["rows"]]
+    return dict(zip((obj.title for obj in objects), texts, strict=False))
+
+
+@pytest.mark.parametrize(("tab", "name"), [("numbers", "most-viewed"), ("growth", "grew-most")])
+def test_tables_say_how_many_times_the_usual_views_an_object_has(
+    tab: str, name: str, admin_client: Client
+) -> None:
+    _, [good, _other] = newsroom()
+    counts.view(*[good] * 4)
+    page = admin_client.get(DASHBOARD, {"tab": tab, "model": "site.article"})
+    shown = column(page.context, name)
+    assert shown["46 views"] == "2.5"
+    assert shown["30 views"] == "1.5"
+    assert NOT_KNOWN in shown.values()  # no peers are as old as the oldest ones
+    assert "<dt>× usual</dt>" in page.content.decode()  # what it means
+
+
+def test_past_periods_and_sites_without_a_usual_have_no_such_column(admin_client: Client) -> None:
+    newsroom()
+    for given in ({"period": "yesterday"}, {"model": "site.post"}):
+        page = admin_client.get(DASHBOARD, given)
+        columns = table(page.context, "most-viewed")["table"].columns
+        assert "usual" not in [one.name for one in columns]
+
+
+def file_of(client: Client, **given: str) -> str:
+    """Returns the text of a file."""
+    answer: Any = client.get(DASHBOARD, given)
+    return b"".join(answer.streaming_content).decode("utf-8-sig")
+
+
+def test_files_have_it_as_a_number(admin_client: Client) -> None:
+    newsroom()
+    given = {"table": "most-viewed", "model": "site.article"}
+    answer = json.loads(file_of(admin_client, **given, format="json"))
+    index = answer["columns"].index("usual")
+    assert {row[index] for row in answer["rows"]} == {2.3, 1.5, None}
+    rows = csv.DictReader(StringIO(file_of(admin_client, **given, format="csv")))
+    assert {row["× usual"] for row in rows} == {"2.3", "1.5", ""}
+
+
+@pytest.mark.parametrize(
+    ("language", "times", "sentence"),
+    [
+        ("en", "2.3", "Usual for articles in Politics after 2 days: about 20 views"),
+        ("de", "2,3", "Üblich für articles in „Politics“ nach 2 Tagen: etwa 20 Aufrufe"),
+        ("ar", "2,3", ""),
+    ],
+)
+def test_the_page_of_an_object_has_a_card(
+    language: str, times: str, sentence: str, admin_client: Client, settings: Settings
+) -> None:
+    _, [good, _other] = newsroom()
+    settings.LANGUAGE_CODE = language
+    page = admin_client.get(f"{DASHBOARD}object/{subject_of(good)}/")
+    assert page.context["usual"].times == times
+    assert page.context["usual"].sentence in page.content.decode()
+    assert not sentence or page.context["usual"].sentence == sentence
+
+
+def test_an_object_of_a_small_section_is_compared_with_the_model(admin_client: Client) -> None:
+    newsroom()
+    lonely = usual.article(timedelta(hours=5), views=30, category=factories.category(name="Chess"))
+    usual.renew()
+    page = admin_client.get(f"{DASHBOARD}object/{subject_of(lonely)}/", {"period": "yesterday"})
+    assert page.context["usual"] == ("1.5", "Usual for articles after 5 hours: about 20 views")
+
+
+def test_without_a_usual_there_is_no_card(admin_client: Client, settings: Settings) -> None:
+    _, [good, _other] = newsroom()
+    post = factories.post()
+    assert admin_client.get(f"{DASHBOARD}object/{subject_of(post)}/").context["usual"] is None
+    settings.READTRACK = {**settings.READTRACK, "HISTORY": False}
+    assert admin_client.get(f"{DASHBOARD}object/{subject_of(good)}/").context["usual"] is None
+    assert admin_client.get(DASHBOARD).context["usual"] is None
+
+
+@pytest.mark.parametrize("chosen", ["", "category", "object"])
+@pytest.mark.parametrize("period", ["today", "7", "all"])
+def test_it_costs_neither_a_query_nor_a_round_trip_too_many(
+    period: str, chosen: str, admin_client: Client, wire: Wire
+) -> None:
+    section, articles = newsroom()
+    counts.view(*articles)
+    flush()  # because Redis began these counts anew
+    tracker.refresh_trending()
+    counts.view(*articles)
+    path = DASHBOARD
+    given = {"period": period, "model": "site.article"}
+    if chosen == "category":
+        given["category"] = subject_of(section)
+    if chosen == "object":
+        path = f"{DASHBOARD}object/{subject_of(articles[0])}/"
+    for tab in TABS:
+        admin_client.get(path, {**given, "tab": tab})
+        with wire.counted() as trips, CaptureQueriesContext(connection) as queries:
+            page = admin_client.get(path, {**given, "tab": tab})
+        if tab in ("numbers", "growth") and not chosen:
+            assert page.context["data"].usual or (period, tab) == ("all", "growth")
+        assert trips[0] <= 2
+        assert len(queries) - OF_THE_ADMIN <= 5, [query["sql"][:200] for query in queries]
+
+
+def test_a_deleted_row_has_none(admin_client: Client) -> None:
+    _, [good, _other] = newsroom()
+    Article.objects.filter(pk=good.pk)._raw_delete("default")
+    page = admin_client.get(DASHBOARD, {"model": "site.article"})
+    assert subject_of(good) not in page.context["data"].usual
+
+
+def week(by_hour: Any, *, days: int = 70) -> None:
+    """Stores a history of articles, whose views in an hour (since 1970) are `by_hour` of it."""
+    present = buckets.hour_index(buckets.now())
+    total = 0
+    rows = []
+    for hour in range(present - days * 24, present + 1):
+        total += by_hour(hour)
+        rows.append(History(subject="site.article", hour=hour, views=total, visitors=0))
+    History.objects.bulk_create(rows)
+    usual.renew()
+
+
+@pytest.mark.parametrize(
+    ("period", "by"), [("today", "hour"), ("yesterday", "hour"), ("7", "hour"), ("28", "day")]
+)
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Asia/Kolkata"])
+def test_behind_the_chart_is_what_the_site_has_at_that_hour_or_on_that_day(
+    period: str, by: str, zone: str, admin_client: Client, settings: Settings
+) -> None:
+    settings.TIME_ZONE = zone
+    week(lambda hour: 10 + slot_of(hour) + hour // 168 % 2)
+    page = admin_client.get(DASHBOARD, {"period": period, "by": by, "model": "site.article"})
+    chart, starts = page.context["data"].chart, page.context["data"].starts
+    assert len(chart.usual) == len(starts)
+    whole = chart.usual[:-1] if period != "yesterday" else chart.usual
+    for start, band in zip(starts, whole, strict=False):
+        if by == "hour":
+            slots = [slot_of(buckets.hour_index(start))]
+        else:
+            first = buckets.first_hour_of(start.date())
+            end = buckets.first_hour_of(start.date() + buckets.DAY)
+            slots = [slot_of(hour) for hour in range(first, end)]
+        low = sum(10 + slot for slot in slots)
+        # Days on which clocks change are among the eight of a weekday.
+        assert band.low == pytest.approx(low, rel=0.08, abs=1)
+        assert band.high == pytest.approx(low + len(slots), rel=0.08, abs=1)
+    if period != "yesterday":  # what is not over yet has a part
+        last = chart.usual[-1]
+        assert 0 <= last.high <= chart.usual[-2].high + 24 * 200
+    html = page.content.decode()
+    assert html.count('class="readtrack-band"') == 2  # in the wide and in the narrow drawing
+    assert "The pale band behind the line is what is usual." in html
+    assert 'class="readtrack-usual">usual</li>' in html
+    [bands] = [json.loads(page.context["chart_values"])["usual"]]
+    assert bands[0] == [round(chart.usual[0].low), round(chart.usual[0].high)]
+    columns = [str(column.heading) for column in page.context["chart_columns"]]
+    assert columns[-3:] == ["Usual, from", "Usual, to", "Notes"]
+
+
+def test_the_part_of_today_is_what_has_usually_come_by_now() -> None:
+    bands = {slot: Band(5, 10, 20) for slot in range(168)}
+    bands.update({168 + day: Band(120, 240, 480) for day in range(7)})
+    noon = buckets.first_hour_of(buckets.local_day(500_000)) + 12
+    start = buckets.hour_start(noon - 12)
+    end = buckets.hour_start(noon) + timedelta(minutes=30)
+    part = dashboard_usual._of_week(bands, start, by="day", now=end)
+    assert part == pytest.approx((62.5, 125, 250))
+    half = dashboard_usual._of_week(bands, buckets.hour_start(noon), by="hour", now=end)
+    assert half == (2.5, 5, 10)
+    assert dashboard_usual._of_week({}, start, by="day", now=end) is None
+
+
+def test_other_charts_have_no_band(admin_client: Client) -> None:
+    week(lambda hour: 10)
+    flush()  # adds up the reads
+    model = {"model": "site.article"}
+    category = {"category": subject_of(factories.category())}
+    for given in ({"by": "week", "period": "90"}, {"series": "reads"}, category):
+        page = admin_client.get(DASHBOARD, {**model, **given})
+        assert 'class="readtrack-band"' not in page.content.decode()
+        assert page.context["has_usual"] is False
+    assert admin_client.get(DASHBOARD, model).context["has_usual"] is True
+
+
+def test_behind_the_chart_of_an_object_is_what_its_peers_gained(admin_client: Client) -> None:
+    _, [good, _other] = newsroom()
+    page = admin_client.get(f"{DASHBOARD}object/{subject_of(good)}/")
+    bands = page.context["data"].chart.usual
+    # All of the peers' views came in their first hour. Half an hour is rounded.
+    assert sum(band.usual for band in bands) == pytest.approx(20, abs=0.1)
+    assert bands[0].usual > 0
+    assert [band.usual for band in bands[3:]] == pytest.approx([0] * len(bands[3:]), abs=0.01)
+    assert page.content.decode().count('class="readtrack-band"') == 2
