@@ -340,7 +340,7 @@ def load(
         objects.choose(subject for subject, _ in trending_now)
     with_value = _with_value(needs, objects, bounds=bounds, trending=trending_now)
 
-    steps = with_value.steps if with_value else _steps(needs, objects, bounds=bounds)
+    steps = _steps_or_by_value(needs, objects, bounds=bounds, with_value=with_value)
     best = _best_as_saved(needs, objects, bounds=bounds, steps=steps, row_limit=row_limit)
     shown = _shown_with_visitors(needs, best, row_limit=row_limit)
     question = PeopleQuestion.of(
@@ -437,6 +437,17 @@ def _with_value(
         first_hours=bounds.first_hours,
         by_growth=needs.order == "growth",
     )
+
+
+def _steps_or_by_value(
+    needs: Needs, objects: Objects, *, bounds: Bounds, with_value: by_value.Compared | None
+) -> Mapping[str, period_steps.Steps]:
+    """Returns the views of each point by name in history, those with the chosen value if there is
+    one.
+    """
+    if with_value is not None:
+        return with_value.steps
+    return _steps(needs, objects, bounds=bounds)
 
 
 def _hashes_of_values(with_value: by_value.Compared | None) -> Hashes:

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.dashboard.data import DashboardData, Entry, Hashes
+from readtrack.dashboard.data import Counts, DashboardData, Entry, Hashes
 from readtrack.dashboard.objects import MOST
 from readtrack.dashboard.scope import COMPARISONS, Scope
 from readtrack.hits import sources
@@ -222,8 +222,7 @@ def over_time(data: DashboardData) -> Table:
     rows = []
     for index, (start, point) in enumerate(zip(data.starts, data.chart.points, strict=False)):
         visitors = data.people.by_point[index] if data.people.by_point else None
-        reads = None if data.by_value else point.reads
-        counts: Sequence[int | None] = (point.views, visitors, reads)
+        counts: Sequence[int | None] = (point.views, visitors, _reads_of(point, data))
         if has_seen:
             counts = (*counts, point.seen, _unseen(data, index))
         if start > data.chart.known_until:
@@ -264,6 +263,11 @@ def _unseen(data: DashboardData, index: int) -> int | None:
             return None
     point = data.chart.points[index]
     return max(0, point.views - point.seen)
+
+
+def _reads_of(point: Counts, data: DashboardData) -> int | None:
+    """Returns the reads of a point; None with a chosen value, because reads have none."""
+    return None if data.by_value else point.reads
 
 
 def _notes_by_point(data: DashboardData) -> list[list[str]]:
