@@ -27,6 +27,8 @@ HOURLY = 3  # days that have a row for each hour: the last ones, and the first o
 #: How many days ago the days were that have hours, too: the periods that the dashboard compares with those up to now
 #: end within these days, at the same time of day.
 COMPARED = frozenset({7, 28, 90})
+#: The last days of which the sources, devices and countries of each story are known: 90, and the 90 before.
+DAYS_OF_VALUES = 181
 HOURLY_OF_ALL = 60  # the last days that have a row for each hour of all stories together
 VIRAL = 170  # days ago
 VIRAL_VIEWS = (90_000, 54_000, 20_000, 8_000, 3_000)  # of that day and the days after it

@@ -107,6 +107,14 @@ class SectionReaders(NamedTuple):
     readers: int
 
 
+class ByValue(NamedTuple):
+    """How the objects of a scope were compared by a chosen value of a dimension."""
+
+    compared: int  # number of objects that were compared
+    is_cut: bool  # True if further objects may have views with the value
+    is_compared_by_day: bool  # True if their days are compared with those of the period before
+
+
 @dataclass(frozen=True, slots=True)
 class DashboardData:
     """The numbers of a scope for some tables. A field that none of these tables needs is empty."""
@@ -116,8 +124,10 @@ class DashboardData:
     objects: Objects  # the objects of the scope by subject
     row_limit: int | None  # rows of objects that a table needs; None for all
     is_compared: bool  # True if there is a period before
+    by_value: ByValue | None  # None unless values of dimensions are chosen
     is_before_known: bool  # False if history does not go back to the period before
     has_gains: bool  # True if breakdowns are of the period, False if they are of all time
+    are_days_compared: bool  # True if whole days of objects are compared, today as one of them
     starts: Sequence[datetime]  # of the chart's points
     gap_index: int  # see `Bounds`
     is_live: bool  # False if Redis does not answer

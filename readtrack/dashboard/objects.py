@@ -110,7 +110,7 @@ class Objects:
             self.load(best[:CANDIDATES])
         else:
             for model in self.scope.models:
-                viewed = row_counts.most_viewed(self._with_links(self._old_rows(model)), CANDIDATES)
+                viewed = row_counts.most_viewed(with_links(self._old_rows(model)), CANDIDATES)
                 self._rows.update((subject_of(row), row) for row, _ in viewed)
         self.stored = self._loaded_views()
 
@@ -130,6 +130,17 @@ class Objects:
             return rows.none()
         before = self.scope.span.since - STILL_READ_DAYS * buckets.DAY
         return rows.filter(**{f"{field.name}__lt": value_of_time(field, before)})
+
+    def candidates(self, trending: Iterable[str], *, limit: int) -> list[str]:
+        """Returns the subjects of the best objects of whole models, `limit` at most, and of the
+        trending ones.
+        """
+        best = self._best()[:limit]
+        if not best:  # a site has no list in its first hour, and long periods have none
+            for model in self.scope.models:
+                viewed = row_counts.most_viewed(self.scope.rows(model), limit)
+                best += [subject_of(row) for row, _ in viewed]
+        return list(dict.fromkeys([*best, *islice(trending, CANDIDATES)]))
 
     def _choose_one(self) -> None:
         """Chooses the one object that the filter names; none if its row is deleted."""

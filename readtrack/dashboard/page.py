@@ -187,8 +187,6 @@ def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
     reading = ["really-read", "funnel"] if conf.FUNNEL else ["really-read"]
     if "object" in scope.chosen:
         return {"numbers": ["over-time", *dimensions, *reading, "now"]}
-    if scope.values:  # no other table can be filtered by a value of a dimension
-        return {"numbers": ["most-viewed"]}
     by_tab: dict[str, Sequence[str]] = {
         "numbers": ["over-time", "most-viewed", "trending", "now"],
         "growth": ["grew-most"] if scope.before else [],
@@ -237,9 +235,11 @@ def page_context(
     tables_by_name = _tables_by_name(by_tab[tab], scope, data)
     files = _files(tables_by_name.values(), scope)
     # These two are shown in ways of their own.
-    over_time = tables_by_name.pop("over-time", None)
+    over_time = None
+    if data.chart:  # otherwise it says that it is not known
+        over_time = tables_by_name.pop("over-time", None)
     now = tables_by_name.pop("now", None)
-    chart_context = {}
+    chart_context = _unknown_context(data, now)
     if data.chart and over_time and now:
         scope = data.scope
         if series not in _shown_series(data, data.chart):
@@ -382,7 +382,7 @@ class Figure(NamedTuple):
     change: str
     trend: str  # up, down or "", for the colour
     as_of: str
-    remark: str = ""  # how visitors are compared, or why they are not known
+    remark: str = ""  # how visitors are compared, or why a number is not known
 
 
 def _shown_series(data: DashboardData, chart: ChartData) -> list[str]:
@@ -405,6 +405,10 @@ def _figures(data: DashboardData, chart: ChartData, *, series: str) -> list[Figu
     totals = [_total(data, chart, name) for name in SERIES]
     figures = []
     for total in totals:
+        if total.now is None and data.asked.values:
+            if total.name != "seen":  # which many sites do not count
+                figures.append(_unknown_figure(total.name))
+            continue
         if total.now is None and not total.remark:
             continue
         address = ""
@@ -422,6 +426,33 @@ def _figures(data: DashboardData, chart: ChartData, *, series: str) -> list[Figu
         )
         figures.append(figure)
     return figures
+
+
+def _unknown_context(data: DashboardData, now: tables.Table | None) -> dict[str, Any]:
+    """Returns the context for the figures of a scope with several values, of which none is known.
+
+    It is empty for any other scope.
+    """
+    if not data.asked.is_joint or now is None:
+        return {}
+    figures = [_unknown_figure(name) for name in SERIES if name != "seen"]
+    return {"figures": figures, "now": now, "recent": tables.NOT_KNOWN}
+
+
+def _unknown_figure(name: str) -> Figure:
+    """Returns one of SERIES that is not known with the chosen values of dimensions."""
+    return Figure(
+        name=name,
+        label=str(tables.COLUMNS[name].heading),
+        address="",
+        is_chosen=False,
+        value=tables.NOT_KNOWN,
+        before=None,
+        change="",
+        trend="",
+        as_of="",
+        remark=_("Not known for this filter."),
+    )
 
 
 class _Total(NamedTuple):
@@ -562,6 +593,13 @@ def _compared_text(data: DashboardData, chart: ChartData) -> str:
     return _("Compared with %(span)s.") % span
 
 
+def _reads(data: DashboardData, chart: ChartData) -> int | None:
+    """Returns the reads of the period; None with a chosen value of a dimension, because reads have
+    none.
+    """
+    return None if data.asked.values else chart.total.reads
+
+
 def _chart_context(
     data: DashboardData,
     chart: ChartData,
@@ -578,7 +616,7 @@ def _chart_context(
     summary = _("%(views)s views, %(visitors)s visitors and %(reads)s reads; %(span)s.") % {
         "views": exact(chart.total.views),
         "visitors": tables.text(data.people.total, "number"),
-        "reads": exact(chart.total.reads),
+        "reads": tables.text(_reads(data, chart), "number"),
         "span": span,
     }
     figures = _figures(data, chart, series=series)
@@ -813,7 +851,7 @@ def _link(row: tables.Row, scope: Scope, *, site: str | None) -> str:
 
 
 def _sources_file(link: str) -> dict[str, str]:
-    """Returns the address and title of a CSV file: where an object's views of all time came from.
+    """Returns the address and title of a CSV file: where an object's views of the period came from.
 
     It is the table of the first dimension. `link` is the address of the object's numbers. Empty on
     a site without dimensions.
@@ -822,8 +860,7 @@ def _sources_file(link: str) -> dict[str, str]:
     if not dimensions:
         return {}
     parameters = urlencode({"table": f"by-{dimensions[0]}", "format": "csv"})
-    title = tables.labels_of(dimensions[0]).title
-    return {"file": f"{link}&{parameters}", "file_title": tables.of_all_time(title)}
+    return {"file": f"{link}&{parameters}", "file_title": tables.labels_of(dimensions[0]).title}
 
 
 def _chips(data: DashboardData, scope: Scope, here: Mapping[str, str]) -> list[Chip]:

@@ -204,7 +204,12 @@ class Scope:
         has_many_objects = bool(self.chosen.keys() & {"category", "author"})
         most_points = MOST_POINTS_OF_MANY if has_many_objects else MOST_POINTS
         hours_of_period = len(self.span.hours)
-        return [by for by, hours in HOURS.items() if 1 < hours_of_period / hours <= most_points]
+        return [
+            by
+            for by, hours in HOURS.items()
+            if 1 < hours_of_period / hours <= most_points
+            if not (by == "hour" and self.has_days_only)
+        ]
 
     @property
     def interval(self) -> str:
@@ -223,6 +228,8 @@ class Scope:
         for by in self.intervals:
             if by == self.asked_by:
                 return by
+        if self.has_days_only and self.is_of_a_day:
+            return "day"
         if self.period == PUBLISHED and len(self.span.hours) <= HOURS_OF_NEWS:
             return "hour"
         # An hour less, because a day of 25 hours is one day.
@@ -257,6 +264,16 @@ class Scope:
     def values(self) -> dict[str, str]:
         """Returns the chosen values of dimensions."""
         return {name: value for name, value in self.chosen.items() if name not in FILTERS}
+
+    @property
+    def has_days_only(self) -> bool:
+        """Returns True if the numbers are not known by the hour: those of objects by value."""
+        return self.is_listed and bool(self.values)
+
+    @property
+    def is_joint(self) -> bool:
+        """Returns True if several values of dimensions are chosen, which are not counted together."""
+        return len(self.values) > 1
 
     @property
     def models(self) -> list[type[Model]]:

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.dashboard import groups
-from readtrack.dashboard.data import DashboardData, Entry, GroupRow, Hashes
+from readtrack.dashboard.data import Counts, DashboardData, Entry, GroupRow, Hashes
 from readtrack.dashboard.objects import MOST, STILL_READ_DAYS
 from readtrack.dashboard.scope import COMPARISONS, Scope
 from readtrack.hits import sources
@@ -55,6 +55,9 @@ REASONS: Mapping[Reason, Any] = {
     "busy": gettext_lazy("no connection to Redis was free"),
     "error": gettext_lazy("an error: it could not be counted"),
 }
+#: What is shown in the place of numbers that are not stored by value.
+NOT_BY_VALUE = gettext_lazy("Only views are counted by value, and each value by itself.")
+WHOLE_DAYS = gettext_lazy("Whole days are compared, so today, which is not over, counts as one.")
 OF_THE_SITE = gettext_lazy("Of the whole site, whatever the filters.")
 
 #: The names of groups by age, for people; see `readtrack.sql.memberships`.
@@ -241,7 +244,7 @@ def over_time(data: DashboardData) -> Table:
     rows = []
     for index, (start, point) in enumerate(zip(data.starts, data.chart.points, strict=False)):
         visitors = data.people.by_point[index] if data.people.by_point else None
-        counts: Sequence[int | None] = (point.views, visitors, point.reads)
+        counts: Sequence[int | None] = (point.views, visitors, _reads_of(point, data))
         if has_seen:
             counts = (*counts, point.seen, _unseen(data, index))
         if start > data.chart.known_until:
@@ -284,6 +287,11 @@ def _unseen(data: DashboardData, index: int) -> int | None:
     return max(0, point.views - point.seen)
 
 
+def _reads_of(point: Counts, data: DashboardData) -> int | None:
+    """Returns the reads of a point; None with a chosen value, because reads have none."""
+    return None if data.by_value else point.reads
+
+
 def _notes_by_point(data: DashboardData) -> list[list[str]]:
     """Returns the notes of each point: those of a day are at the point in which the day begins."""
     assert data.chart is not None  # noqa: S101
@@ -320,14 +328,20 @@ def _of_objects(
 
 
 def _numbers_of(entry: Entry, data: DashboardData, *, compared: str) -> dict[str, Any]:
-    """Returns the numbers of an object by the keys of their columns."""
+    """Returns the numbers of an object by the keys of their columns.
+
+    With a chosen value of a dimension its reads are None, because they have no values.
+    """
     now = getattr(entry.now, compared)
     before, change_since = _compared(data, now, getattr(entry.before, compared))
     reading = data.hashes.get(("reading", entry.subject), Counter())
+    if data.by_value and not data.by_value.is_compared_by_day:
+        before, change_since = None, None
     first_index = data.gap_index + 1
     indexes = range(first_index, first_index + len(data.starts))
     return {
-        **entry.now._asdict(),
+        "views": entry.now.views,
+        "reads": None if data.by_value else entry.now.reads,
         "visitors": data.people.by_subject.get(entry.subject),
         "usual": _times_usual(data, entry),
         "growth": entry.growth,
@@ -357,14 +371,15 @@ def _compared(data: DashboardData, now: int, before: int) -> tuple[int | None, i
 
 
 def most_viewed(data: DashboardData) -> Table:
-    """Returns the objects with the most views in the period.
-
-    With chosen values of dimensions the views are those of all time.
-    """
-    if data.asked.values:
+    """Returns the objects with the most views in the period, or with a chosen value in it."""
+    if data.asked.is_joint:
         return _most_viewed_with_values(data)
     viewed = [entry for entry in data.entries if entry.now.views]
-    objects = _of_objects(data, viewed, "views", *COMPARED, "usual", "visitors", "reads", "trend")
+    columns = ["views", *COMPARED, "usual", "visitors", "reads", "trend"]
+    objects = _of_objects(data, viewed, *_columns_by_value(data, columns))
+    if data.by_value and objects.rows:
+        caption = " ".join([objects.caption, *_captions_by_value(data), str(NOT_BY_VALUE)])
+        objects = objects._replace(caption=caption.strip())
     empty = _("No views in this period.")
     return Table(
         "most-viewed", _("Most viewed"), objects.caption, objects.columns, objects.rows, empty
@@ -372,7 +387,7 @@ def most_viewed(data: DashboardData) -> Table:
 
 
 def _most_viewed_with_values(data: DashboardData) -> Table:
-    """Returns the objects that were viewed with each of the chosen values of dimensions.
+    """Returns the objects that were viewed with each of several values of dimensions.
 
     There is a column of views for each value. The first of them sorts the rows.
     """
@@ -390,12 +405,39 @@ def _most_viewed_with_values(data: DashboardData) -> Table:
         if all(counts):
             rows.append(Row((data.objects[entry.subject], *counts), {"object": entry.subject}))
     rows.sort(key=_first_count, reverse=True)
-    caption = _(
-        "Views of all time with each value, of the objects that were viewed most in the period. "
-        "The values of single objects are stored without a day."
-    )
+    each = _("Views with each value by itself; with all of them together they are not known.")
+    caption = " ".join([each, *_captions_by_value(data)])
     empty = _("No views with these values.")
     return Table("most-viewed", _("Most viewed"), caption, columns, rows, empty)
+
+
+def _columns_by_value(data: DashboardData, columns: Sequence[str]) -> list[str]:
+    """Returns the columns without those that are not known with the chosen value."""
+    unknown = set()
+    if data.by_value:
+        unknown.add("usual")
+    if data.by_value and not _has_trend(data):
+        unknown.add("trend")
+    return [column for column in columns if column not in unknown]
+
+
+def _has_trend(data: DashboardData) -> bool:
+    """Returns True if the views of an object by value are known at each point of the chart."""
+    return not data.asked.is_all_time and data.scope.by != "hour"
+
+
+def _captions_by_value(data: DashboardData) -> list[str]:
+    """Returns sentences on which objects were compared by value, and how their days were."""
+    assert data.by_value is not None  # noqa: S101 - for tables of a chosen value
+    captions = []
+    if data.by_value.is_cut and not data.asked.is_listed:
+        captions.append(
+            _("Among the %(count)s objects with the most views of the period.")
+            % {"count": exact(data.by_value.compared)}
+        )
+    if data.by_value.is_compared_by_day and data.asked.is_present:
+        captions.append(str(WHOLE_DAYS))
+    return captions
 
 
 def _first_count(row: Row) -> int:
@@ -407,21 +449,32 @@ def _first_count(row: Row) -> int:
 def grew_most(data: DashboardData) -> Table:
     """Returns the objects with the most views more than in the period before."""
     grown = [entry for entry in data.entries if entry.growth > 0]
-    objects = _of_objects(data, grown, "growth", "views", *COMPARED, "usual", "trend")
-    caption = objects.caption
-    # The list of all time has no first day. If it is not cut, it has all objects.
-    is_of_list = not data.asked.is_listed and data.objects.days != popular.EVER
-    if not caption and is_of_list:
-        first_day = timezone.localtime(buckets.now() - data.objects.days * buckets.DAY)
-        caption = _("Among the %(count)s objects with the most views since %(since)s.") % {
-            "count": exact(MOST),
-            "since": date_format(first_day, "DATE_FORMAT"),
-        }
+    columns = ["growth", "views", *COMPARED, "usual", "trend"]
+    objects = _of_objects(data, grown, *_columns_by_value(data, columns))
+    caption = _caption_of_grown(data, objects.caption)
     empty = _("Nothing was viewed more often than before.")
     if not data.is_before_known:
         objects = objects._replace(rows=[])  # all views of the period would be growth
         empty = _("The history does not go back that far.")
+    if data.by_value and not data.by_value.is_compared_by_day:
+        objects = objects._replace(rows=[])
+        empty = _("By value, today is compared once it is over.")
     return Table("grew-most", _("Grew most"), caption, objects.columns, objects.rows, empty)
+
+
+def _caption_of_grown(data: DashboardData, caption: str) -> str:
+    """Returns which objects were compared, after the caption of their rows."""
+    if data.by_value:
+        return " ".join(filter(None, [caption, *_captions_by_value(data)]))
+    # The list of all time has no first day. If it is not cut, it has all objects.
+    is_of_list = not data.asked.is_listed and data.objects.days != popular.EVER
+    if caption or not is_of_list:
+        return caption
+    first_day = timezone.localtime(buckets.now() - data.objects.days * buckets.DAY)
+    return _("Among the %(count)s objects with the most views since %(since)s.") % {
+        "count": exact(MOST),
+        "since": date_format(first_day, "DATE_FORMAT"),
+    }
 
 
 def by_dimension(dimension: str, data: DashboardData) -> Table:
@@ -465,6 +518,8 @@ def _described(data: DashboardData, table: Table) -> Table:
     """
     title = table.title
     caption = _("Of all objects in the period; the last minutes may be missing.")
+    if data.has_gains and data.asked.is_listed:
+        caption = _caption_of_days(data)
     empty = _("No views in this period.")
     if not data.has_gains:
         title = of_all_time(title)
@@ -475,9 +530,24 @@ def _described(data: DashboardData, table: Table) -> Table:
             count,
         ) % {"count": exact(count)}
         empty = _("Nothing yet.")
-    if "object" in data.asked.chosen:
-        caption = _("Views of all time.")
+        if "object" in data.asked.chosen:
+            caption = _("Views of all time.")
     return table._replace(title=title, caption=f"{caption} {table.caption}".rstrip(), empty=empty)
+
+
+def _caption_of_days(data: DashboardData) -> str:
+    """Returns the caption of a table whose numbers are those of the days of objects."""
+    caption = _("Of all objects in the period; the last minutes may be missing.")
+    if "object" in data.asked.chosen:
+        caption = _("In the period; the last minutes may be missing.")
+    elif data.objects.is_cut:
+        count = len(data.objects.first)
+        caption = _("Of the %(count)s most viewed objects of the period together.") % {
+            "count": exact(count)
+        }
+    if data.gains.before is not None and data.asked.is_present:
+        caption = f"{caption} {WHOLE_DAYS}"
+    return caption
 
 
 def of_all_time(title: str) -> str:
@@ -843,11 +913,46 @@ TABLES: Mapping[str, Callable[[DashboardData], Table]] = {
 }
 
 
+#: The tables that are the same with a filter by a value of a dimension.
+WITHOUT_VALUES = {"sections", "not-counted", "robots"}
+#: The tables that are known with a filter by one value, beside that of its own dimension.
+WITH_VALUE = {"over-time", "most-viewed", "grew-most"}
+
+
 def table_named(name: str, data: DashboardData) -> Table:
-    """Returns the table of that name: one of TABLES, or `by-` and the name of a dimension."""
+    """Returns the table of that name: one of TABLES, or `by-` and the name of a dimension.
+
+    A table that is not known with the chosen values of dimensions has no rows, and says so.
+    """
+    if not is_known(name, data.asked):
+        return _unknown(name, data)
+    return _known(name, data)
+
+
+def _known(name: str, data: DashboardData) -> Table:
     if name in TABLES:
         return TABLES[name](data)
     return by_dimension(name.removeprefix("by-"), data)
+
+
+def is_known(name: str, scope: Scope) -> bool:
+    """Returns False for a table whose numbers are not stored by the chosen values of dimensions."""
+    if not scope.values or name in WITHOUT_VALUES:
+        return True
+    if scope.is_joint:
+        return name == "most-viewed"
+    return name in WITH_VALUE or name.removeprefix("by-") in scope.values
+
+
+def _unknown(name: str, data: DashboardData) -> Table:
+    """Returns a table without rows that says that its numbers are not known with the filter."""
+    empty = f"{_('Not known for this filter.')} {NOT_BY_VALUE}"
+    if name == "now":
+        return now(data)._replace(caption=_("Not known for this filter."))
+    if name == "over-time":
+        return Table(name, _("Views over time"), "", _columns("since", "views"), [], empty)
+    table = _known(name, data)
+    return table._replace(caption="", rows=[], empty=empty)
 
 
 def name_of_value(dimension: str, value: str) -> str:

@@ -13,7 +13,7 @@ from readtrack.conf import conf
 from readtrack.doctor import memory
 from readtrack.doctor.memory import KeyKind
 from readtrack.hits import readers
-from readtrack.sql import row_counts
+from readtrack.sql import day_breakdowns, row_counts
 from readtrack.store import counters, effects, keys, read_state, scripts
 from readtrack.store.counting import rate_limit
 from readtrack.store.uniques import STRATEGIES, Strategy, strategy_of
@@ -35,6 +35,11 @@ MONTH = 30  # days within which the visitors of a new site are assumed to come
 # What a reader and a thread with read state by reader are taken to have within READ_DAYS.
 THREADS_READ = 20
 PUBLICATIONS = 10
+
+# A row of an object by day and value, in PostgreSQL: 90 bytes, and 120 in its indexes.
+BYTES_OF_DAY_ROW = 210
+# Values of a dimension that an object has on a day, on a site that has none stored.
+VALUES_OF_A_DAY = 3.0
 
 # Examples of the parts of patterns, as long as they are on a site.
 EXAMPLES = {"visitor": "v" * 16, "hour": "h" * 10, "minute": "m" * 12}
@@ -59,10 +64,20 @@ class SiteSize:
 
 
 @dataclass(frozen=True, slots=True)
+class DayRows:
+    """The rows in SQL that objects get on a day, by the values of dimensions and stages of funnels."""
+
+    rows: int
+    each: int  # bytes, with the indexes
+    total: int  # bytes a day
+
+
+@dataclass(frozen=True, slots=True)
 class Budget:
     """The result of the command. With --json it is printed with these names."""
 
     kinds: Mapping[str, KeyKind]  # in Redis now, by pattern
+    day_rows: DayRows  # in SQL, of the site that memory is estimated for
     numbers: SiteSize  # of the site that memory is estimated for
     projected: Mapping[str, KeyKind]  # its keys by pattern, largest first, without unused ones
     strategies: Mapping[str, KeyKind]  # keys of each way to count unique visitors, by its name
@@ -145,6 +160,7 @@ def budget(**given: Any) -> Budget:
     advice = _advice(size, strategies)
     return Budget(
         kinds=memory.key_kinds(),
+        day_rows=_day_rows(size),
         numbers=size,
         projected={row.pattern: estimates[row] for row in used_rows},
         strategies=strategies,
@@ -162,6 +178,22 @@ def _size(given: Mapping[str, Any]) -> SiteSize:
     if not present.views and "views" not in given:
         size = replace(size, views=size.viewed * size.visitors // MONTH)
     return size
+
+
+def _day_rows(size: SiteSize) -> DayRows:
+    """Returns the rows by day and value that the objects of a site of that size get on a day.
+
+    The number of values that an object has on a day is that of this site.
+    """
+    if not conf.HISTORY:
+        return DayRows(0, BYTES_OF_DAY_ROW, 0)
+    viewed_subjects = _viewed_subjects(size.viewed, size.views)
+    values = day_breakdowns.values_of_a_day() or VALUES_OF_A_DAY
+    fields = len(conf.DIMENSIONS) * values
+    if any(map(enters_funnel, counted_models())):
+        fields += 1  # the first stage; few views reach a later one
+    rows = round(viewed_subjects * fields)
+    return DayRows(rows, BYTES_OF_DAY_ROW, rows * BYTES_OF_DAY_ROW)
 
 
 def _unused_rows() -> set[keys.Key]:

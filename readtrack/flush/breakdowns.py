@@ -8,9 +8,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.models import Breakdown
-from readtrack.sql import archive, breakdown_history, databases, epochs, history, row_counts
+from readtrack.sql import (
+    archive,
+    breakdown_history,
+    databases,
+    day_breakdowns,
+    epochs,
+    history,
+    row_counts,
+)
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, keys, scripts
 from readtrack.store.counters import Epoch, Hash, Name, Stored
@@ -23,9 +32,10 @@ OTHER = "other"  # the field for all values that a hash has no field of their ow
 
 
 def store(subjects: Sequence[str], epoch: epochs.SqlEpoch, *, hour: int) -> Hashes:
-    """Stores the counts of the subjects' hashes in SQL, and how much each model gained by that.
+    """Stores the counts of the subjects' hashes in SQL, and how much they gained by that.
 
-    The gains are stored under the given hour (since 1970). Where SQL has higher counts, it raises
+    The gains of each model are stored under the given hour (since 1970), and those of each object
+    under the day of TIME_ZONE in which that hour begins. Where SQL has higher counts, it raises
     the counts in Redis. Returns the settled hashes in Redis; a hash that Redis lacks is empty. If
     Redis has to be settled first, nothing is stored, and the next flush stores the hashes.
     """
@@ -92,20 +102,30 @@ def _higher_in_sql(counts: Mapping[str, int], stored: Mapping[str, int]) -> Mapp
     return {field: count for field, count in stored.items() if count > counts.get(field, floor)}
 
 
-def _gains(live: Hashes, stored: Hashes) -> Counter[breakdown_history.Gain]:
-    """Returns how much higher the live counts are, by the label of the model, kind and field.
+def _gains(live: Hashes, stored: Hashes) -> Counter[day_breakdowns.Gain]:
+    """Returns how much higher the live counts are, by subject (as columns have it), kind and field.
 
     If new values have replaced other values in a hash, the gain of each value is an estimate. The
     sum of the hash is exact.
     """
-    gains: Counter[breakdown_history.Gain] = Counter()
+    gains: Counter[day_breakdowns.Gain] = Counter()
     for (hash_kind, subject), counts in live.items():
         if hash_kind == READING:  # the stages of views have a history of each object
             continue
-        label = label_in(subject)
+        column = subject_column(subject)
         for field, rise in _rises(counts, stored[hash_kind, subject]).items():
-            gains[label, hash_kind, field[: archive.FIELD_LENGTH]] += rise
+            gains[column, hash_kind, field[: archive.FIELD_LENGTH]] += rise
     return +gains  # a Counter's plus sign leaves out the zeros
+
+
+def _gains_of_models(
+    gains_of_objects: Mapping[day_breakdowns.Gain, int],
+) -> Counter[breakdown_history.Gain]:
+    """Returns what all objects of a model gained together, by its label, kind and field."""
+    gains: Counter[breakdown_history.Gain] = Counter()
+    for (column, hash_kind, field), rise in gains_of_objects.items():
+        gains[label_in(column), hash_kind, field] += rise
+    return gains
 
 
 def _rises(counts: Mapping[str, int], stored: Mapping[str, int]) -> dict[str, int]:
@@ -155,7 +175,9 @@ def _store_with_gains(live: Hashes, stored_before: Hashes, *, hour: int) -> bool
         _raise(live, stored, hour=hour)
         # The new counts are read from SQL, because the database may lack characters of a value.
         raised = archive.breakdowns(live)
-        breakdown_history.add_gains(_gains(raised, stored), hour=hour)
+        gains = _gains(raised, stored)
+        breakdown_history.add_gains(_gains_of_models(gains), hour=hour)
+        day_breakdowns.add_gains(gains, day=buckets.local_day(hour))
     return True
 
 

@@ -11,7 +11,16 @@ from django.db.models import Model, Q
 from readtrack.flush import breakdowns
 from readtrack.flush.hours import hour_at
 from readtrack.models import Archive, ReaderHistory
-from readtrack.sql import archive, databases, deletions, epochs, raising, read_states, row_counts
+from readtrack.sql import (
+    archive,
+    databases,
+    day_breakdowns,
+    deletions,
+    epochs,
+    raising,
+    read_states,
+    row_counts,
+)
 from readtrack.sql.faults import Faults
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import (
@@ -29,6 +38,7 @@ from readtrack.subjects import (
     owner,
     read_state_models,
     rows_by_model,
+    subject_column,
     subject_of_row,
 )
 
@@ -200,8 +210,8 @@ def _live_counts_of_resets(subjects: Sequence[str]) -> dict[str, RowCounts]:
 def _delete_late_rows(subject: str) -> None:
     """Deletes what a flush that began before the reset of the subject may have written after it.
 
-    That is its archived row, and each stored count of a hash that is above the live count. Rows
-    stay if the reset is no longer noted, as in `_lower`.
+    That is its archived row, and each stored count of a hash that is above the live count, with
+    what it gained by the day. Rows stay if the reset is no longer noted, as in `_lower`.
     """
     stored = archive.breakdowns([(kind, subject) for kind in keys.hash_kinds()])
     hash_calls = counters.hashes([subject], keys.hash_kinds())
@@ -216,3 +226,6 @@ def _delete_late_rows(subject: str) -> None:
         late_fields = [field for field, count in counts.items() if count > live.get(field, 0)]
         highest = max(counts.values(), default=0)  # as the floor, so that all of them are deleted
         archive.delete_fields(name, late_fields, floor=highest)
+        if late_fields:
+            hash_kind, _ = name
+            day_breakdowns.delete_fields(subject_column(subject), hash_kind, late_fields)

@@ -234,6 +234,21 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='DayBreakdown',
+            fields=[
+                ('subject', ExactCharField(max_length=200)),
+                ('pk', models.CompositePrimaryKey('subject', 'kind', 'day', 'field', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('kind', ExactCharField(max_length=40)),
+                ('day', models.DateField(db_index=True)),
+                ('field', ExactCharField(max_length=100)),
+                ('count', models.PositiveBigIntegerField()),
+            ],
+            options={
+                'abstract': False,
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
             name='Rename',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

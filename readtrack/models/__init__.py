@@ -254,6 +254,21 @@ class BreakdownHistory(SubjectRow):
     count = models.PositiveBigIntegerField()
 
 
+class DayBreakdown(SubjectRow):
+    """By how much one field of an object's hashes rose on a day of TIME_ZONE: a value of a dimension,
+    or a stage of the funnel.
+
+    The rows of several days or objects are added up. Those of all objects of a model together are
+    in BreakdownHistory, by the hour.
+    """
+
+    pk = models.CompositePrimaryKey("subject", "kind", "day", "field")
+    kind = ExactCharField(max_length=KIND_LENGTH)
+    day = models.DateField(db_index=True)
+    field = ExactCharField(max_length=100)
+    count = models.PositiveBigIntegerField()
+
+
 class ReadState(SubjectRow):
     """A copy of the read state of a category, in case that Redis loses it."""
 

@@ -7,7 +7,15 @@ from typing import Any
 
 from django.db.models import Model, QuerySet
 
-from readtrack.models import Archive, Breakdown, DayVisitors, History, Popular, SubjectCount
+from readtrack.models import (
+    Archive,
+    Breakdown,
+    DayBreakdown,
+    DayVisitors,
+    History,
+    Popular,
+    SubjectCount,
+)
 from readtrack.sql import databases
 from readtrack.sql.history import names_of
 from readtrack.subjects import subject_column
@@ -17,6 +25,7 @@ FIELD_LENGTH = 100  # characters of the name of a field; a longer name is cut
 ALL: tuple[type[Model], ...] = (
     Archive,
     Breakdown,
+    DayBreakdown,
     DayVisitors,
     History,
     Popular,

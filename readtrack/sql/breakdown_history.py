@@ -5,8 +5,9 @@ The same table has what categories, authors and ages gained; see `group_sums`.
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Q, QuerySet, Subquery, Sum
 
 from readtrack.models import BreakdownHistory
 from readtrack.sql import databases
@@ -91,3 +92,28 @@ def gains(labels: Sequence[str], kinds: Sequence[str], spans: Sequence[range]) -
             if count:
                 fields[field] += int(count)
     return gains_of_spans
+
+
+class HoursOfValue(NamedTuple):
+    """What models gained together by one value, and when their gains of that kind began."""
+
+    gains: Counter[int]  # by hour (since 1970)
+    first_hour: int | None  # of the first gain by any value; None if `gains` is empty
+
+
+def hours_of_value(
+    labels: Sequence[str], hash_kind: str, field: str, *, since: int, until: int
+) -> HoursOfValue:
+    """Returns what the models gained together by one value in each hour of a range.
+
+    `until` is exclusive. Makes one query.
+    """
+    of_kind = databases.rows(BreakdownHistory).filter(subject__in=labels, kind=hash_kind)
+    first_gain = of_kind.order_by("hour").values("hour")[:1]
+    rows = of_kind.filter(field=field, hour__gte=since, hour__lt=until)
+    gains: Counter[int] = Counter()
+    first_hour = None
+    for hour, count, first_hour_of_kind in rows.values_list("hour", "count", Subquery(first_gain)):
+        gains[hour] += count
+        first_hour = first_hour_of_kind
+    return HoursOfValue(gains, first_hour)

@@ -11,7 +11,7 @@ from django.db.models import QuerySet, Sum
 from readtrack import buckets
 from readtrack.conf import DEFAULTS, conf
 from readtrack.models import BreakdownHistory, History, ReaderHistory
-from readtrack.sql import databases, day_visitors, history_months, vendors
+from readtrack.sql import databases, day_breakdowns, day_visitors, history_months, vendors
 from readtrack.sql.breakdown_history import add_gains
 from readtrack.sql.epochs import lock_epoch
 from readtrack.sql.history import BASELINE
@@ -32,7 +32,9 @@ def thin(*, at: datetime) -> int:
     if kept["years"]:
         oldest = at - timedelta(days=365.25 * kept["years"])
         deleted += _forget(before=buckets.hour_index(oldest))
-        deleted += day_visitors.delete_before(buckets.local_day(buckets.hour_index(oldest)))
+        oldest_day = buckets.local_day(buckets.hour_index(oldest))
+        deleted += day_visitors.delete_before(oldest_day)
+        deleted += day_breakdowns.delete_before(oldest_day)
     end = at - timedelta(days=_whole_days())
     starts = buckets.period_starts(end - DAYS_AGAIN, end, by="day")
     days = [buckets.hour_index(start) for start in starts]  # the first hour of each day

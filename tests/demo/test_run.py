@@ -222,8 +222,9 @@ def check_that_the_past_is_on_the_dashboard(demo: Demo) -> None:
     fields = {"username": "admin", "password": "admin", "next": address}
     admin.submit(admin.get(f"/admin/login/?next={address}"), fields)
 
-    def column(table: str, name: str, period: str = "28") -> list[Any]:
-        found = json.loads(admin.get(f"{address}?period={period}&table={table}&format=json").html)
+    def column(table: str, name: str, period: str = "28", filters: str = "") -> list[Any]:
+        parameters = f"period={period}&table={table}&format=json{filters}"
+        found = json.loads(admin.get(f"{address}?{parameters}").html)
         place = found["columns"].index(name)
         return [row[place] for row in found["rows"]]
 
@@ -234,6 +235,11 @@ def check_that_the_past_is_on_the_dashboard(demo: Demo) -> None:
     assert {note for note in column("over-time", "notes", "all") if note}
     assert column("really-read", "median")[0] > 5
     assert len(column("by-country", "country")) > 5
+    of_source = "&referrer=duckduckgo.com"
+    assert views / 2 > sum(column("over-time", "views", filters=of_source)) > views / 10
+    of_posts = column("most-viewed", "views", filters=of_source)
+    before = column("most-viewed", "before", filters=of_source)
+    assert min(len(of_posts), of_posts[0], sum(before)) > 5
     assert "robot, by its name" in column("not-counted", "reason", "yesterday")
     assert len(set(column("sections", "readers"))) > 3
 

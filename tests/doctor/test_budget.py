@@ -2,12 +2,13 @@
 
 import json
 import re
-from datetime import timedelta
+from datetime import date, timedelta
 from random import Random
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection, transaction
 from django.test.utils import override_settings
 from pytest_django import Settings
 from redis import Redis
@@ -18,6 +19,8 @@ from readtrack.doctor import budget
 from readtrack.doctor.budget import SiteSize
 from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
+from readtrack.models import DayBreakdown
+from readtrack.sql import day_breakdowns
 from readtrack.store import keys, read_state
 from readtrack.store.trending import refresh_trending
 from readtrack.subjects import counted_models
@@ -267,7 +270,7 @@ def test_the_estimate_is_within_a_fifth_of_what_the_server_takes(
     took = used_memory(client)
     client.execute_command("FLUSHALL", "SYNC")  # what is left are buffers and scripts
     took -= used_memory(client)
-    size = {"posts": POSTS, "active": 1.0, "visitors": VISITORS, "views": views}
+    size: dict[str, Any] = {"posts": POSTS, "active": 1.0, "visitors": VISITORS, "views": views}
     estimate = budget.budget(**size, readers=READERS, categories=CATEGORIES)
     assert sum(kind.total for kind in estimate.projected.values()) == pytest.approx(took, rel=0.2)
 
@@ -302,3 +305,45 @@ def test_the_command_says_that_redis_is_gone() -> None:
     }
     with override_settings(CACHES=cache), pytest.raises(CommandError, match="Redis failed"):
         call_command("readtrack", "budget")
+
+
+def test_the_rows_that_objects_get_on_a_day_are_estimated_by_those_of_the_newest_day(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["device", "referrer"]}
+    size: dict[str, Any] = {"posts": 1_000, "active": 1.0, "visitors": 10, "views": 1_000_000}
+    guess = budget.budget(**size).day_rows
+    assert (guess.rows, guess.total) == (1_000 * (2 * 3 + 1), guess.rows * guess.each)
+    for age, values in ((1, ["a", "b", "c", "d"]), (0, ["a", "b"])):
+        for value in values:
+            DayBreakdown.objects.create(
+                subject="site.post:1",
+                kind="views:device",
+                day=date(2026, 11, 20) - timedelta(days=age),
+                field=value,
+                count=1,
+            )
+    assert budget.budget(**size).day_rows.rows == 1_000 * (2 * 2 + 1)
+    call_command("readtrack", "budget", posts=1_000, active=1.0, visitors=10, views=1_000_000)
+    assert "by value and day: 5,000 rows a day, 1.0 MB." in capsys.readouterr().out
+    settings.READTRACK = {**settings.READTRACK, "HISTORY": False}
+    assert budget.budget(**size).day_rows.rows == 0
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="asks PostgreSQL for sizes")
+@pytest.mark.django_db(transaction=True)
+def test_a_row_of_a_day_is_as_large_as_estimated() -> None:
+    gains = {
+        (f"site.post:{pk}", f"views:{dimension}", field): 3
+        for pk in range(1_000)
+        for dimension in ("referrer", "country", "device")
+        for field in ("www.google.com", "direct", "DE")
+    }
+    for age in range(4):
+        with transaction.atomic():
+            day_breakdowns.add_gains(gains, day=date(2026, 11, 20) - timedelta(days=age))
+    table = DayBreakdown._meta.db_table
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_total_relation_size(%s)", [table])
+        [size] = cursor.fetchone()
+    assert pytest.approx(size / (4 * len(gains)), rel=0.25) == budget.BYTES_OF_DAY_ROW

@@ -6,6 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -14,12 +15,12 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import tracker
+from readtrack import buckets, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
-from readtrack.models import Breakdown, BreakdownHistory, History
-from readtrack.sql import breakdown_history
+from readtrack.models import Breakdown, BreakdownHistory, DayBreakdown, History
+from readtrack.sql import breakdown_history, day_breakdowns
 from readtrack.sql.history import of_reads
 from readtrack.store import keys, scripts
 from readtrack.subjects import subject_of
@@ -57,6 +58,15 @@ def gained(kind: str = "views:referrer") -> Counter[str]:
     return found
 
 
+def gained_by_day(post: Post, kind: str = "views:referrer") -> Counter[str]:
+    """Returns what the post gained on all days."""
+    found: Counter[str] = Counter()
+    rows = DayBreakdown.objects.filter(subject=f"site.post:{post.pk}", kind=kind)
+    for field, gain in rows.values_list("field", "count"):
+        found[field] += gain
+    return found
+
+
 def junk(number: int) -> list[str]:
     return [f"{uuid.uuid4()}.example" for _ in range(number)]
 
@@ -71,6 +81,28 @@ def test_a_gain_is_added_once_by_whatever_flush_is_first(post: Post) -> None:
             flush(only_changed=only_changed)
     assert gained() == {"a.example": 4, "direct": 8}
     assert gained("funnel") == {"view": 4, "click": 4}
+    assert gained_by_day(post) == {"a.example": 4, "direct": 4}
+    assert gained_by_day(other) == {"direct": 4}
+    assert gained_by_day(post, "funnel") == {"view": 4, "click": 4}
+
+
+@pytest.mark.parametrize(
+    ("zone", "days"),
+    [("Asia/Tokyo", [5, 6]), ("America/New_York", [5, 5]), ("Asia/Kolkata", [5, 6])],
+)
+def test_an_object_gains_on_the_day_of_the_time_zone(
+    post: Post, settings: Settings, monkeypatch: pytest.MonkeyPatch, zone: str, days: list[int]
+) -> None:
+    settings.TIME_ZONE = zone
+    for utc_hour in (14, 19):  # in Tokyo 23 and 4 o'clock, in Kolkata half past 19 and 0
+        refer(post, "direct")
+        at = datetime(2026, 5, 5, utc_hour, tzinfo=timezone.utc)
+        monkeypatch.setattr(
+            "readtrack.flush.run.hour_at", lambda _time, at=at: buckets.hour_index(at)
+        )
+        flush(only_changed=True)
+    found = DayBreakdown.objects.order_by("day").values_list("day", "count")
+    assert Counter({day.day: count for day, count in found}) == Counter(days)
 
 
 def do_after_reading(deed: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,6 +141,8 @@ def test_what_happens_between_reading_and_writing_adds_nothing_twice(
     flush(only_changed=True)
     # What was not flushed before it was reset or deleted is lost.
     assert gained().total() == {"flush": 68, "reset": 56, "delete": 55}[deed]
+    in_days = sum(DayBreakdown.objects.values_list("count", flat=True))
+    assert in_days == {"flush": 68, "reset": 1, "delete": 0}[deed]
 
 
 def test_a_new_hash_that_another_flush_stored_before_its_row_was_deleted_is_gained_once(
@@ -184,9 +218,35 @@ def test_a_flush_that_ends_while_it_adds_a_gain_has_stored_nothing(
         flush(only_changed=True)
     monkeypatch.undo()
     assert not Breakdown.objects.exists()
+    assert not DayBreakdown.objects.exists()
     for _ in range(2):
         flush(only_changed=True)
     assert gained() == {"a.example": 1, "direct": 1}
+    assert gained_by_day(post) == {"a.example": 1, "direct": 1}
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_flush_that_is_killed_while_it_adds_days_has_stored_nothing(
+    post: Post, monkeypatch: pytest.MonkeyPatch, *, is_done: bool
+) -> None:
+    add = day_breakdowns.add_gains
+
+    def fail(*args: Any, **named: Any) -> None:
+        if is_done:
+            add(*args, **named)
+        raise RuntimeError("killed")
+
+    refer(post, "direct")
+    flush(only_changed=True)
+    refer(post, "a.example", "direct")
+    monkeypatch.setattr(day_breakdowns, "add_gains", fail)
+    with pytest.raises(RuntimeError, match="killed"):
+        flush(only_changed=True)
+    monkeypatch.undo()
+    assert gained_by_day(post) == {"direct": 1} == gained()
+    for _ in range(2):
+        flush(only_changed=True)
+    assert gained_by_day(post) == {"a.example": 1, "direct": 2} == gained()
 
 
 def test_values_that_differ_in_case_gain_no_more_than_was_viewed(post: Post) -> None:
@@ -207,7 +267,7 @@ def test_what_redis_lost_is_no_gain_when_it_comes_back(post: Post, redis: Redis)
     redis.flushdb()
     refer(post, "direct")
     flush()
-    assert gained() == {"a.example": 1, "direct": 8}
+    assert gained() == {"a.example": 1, "direct": 8} == gained_by_day(post)
 
 
 def test_what_a_restored_redis_holds_of_a_deleted_row_is_not_stored_and_gains_nothing_again(
@@ -274,6 +334,9 @@ def test_a_value_that_takes_the_place_of_another_gains_only_its_own_views(post: 
         assert gained().total() == turn * 65
     real = gained()["real.example"]
     assert 20 <= real <= 22  # by the space that it took of a value that was never stored
+    assert gained_by_day(post)["real.example"] == real
+    assert gained_by_day(post).total() == 260
+    assert DayBreakdown.objects.count() == day_breakdowns.VALUES + 1
     assert gained().total() == 260 == sum(Breakdown.objects.values_list("count", flat=True))
 
 
@@ -304,9 +367,10 @@ def test_rows_of_a_reset_that_were_written_late_go_and_what_was_counted_since_is
     redis.zadd("views:reset", {subject: 1})
     flush()
     assert dict(Breakdown.objects.values_list("field", "count")) == {"direct": 3, "a.example": 1}
+    assert gained_by_day(post) == {"direct": 3, "a.example": 1}
     refer(post, "a.example")
     flush()
-    assert gained()["a.example"] == 2
+    assert gained()["a.example"] == 2 == gained_by_day(post)["a.example"]
 
 
 def test_without_history_nothing_is_gained(post: Post, settings: Settings) -> None:
@@ -314,6 +378,7 @@ def test_without_history_nothing_is_gained(post: Post, settings: Settings) -> No
     refer(post, "direct")
     flush()
     assert not gained()
+    assert not DayBreakdown.objects.exists()
     settings.READTRACK = {**settings.READTRACK, "HISTORY": {"days": 90}}
     refer(post, "direct")
     flush()
@@ -334,5 +399,6 @@ def test_a_flush_of_a_site_without_dimensions_and_funnels_makes_no_query_for_gai
         flush(only_changed=only_changed)
     assert Breakdown.objects.filter(kind="reading").exists()
     own = [query["sql"] for query in queries if "breakdown" in query["sql"]]
-    assert not [sql for sql in own if BreakdownHistory._meta.db_table in sql]
+    for model in (BreakdownHistory, DayBreakdown):
+        assert not [sql for sql in own if model._meta.db_table in sql]
     assert len(own) == (3 if only_changed else 4), own

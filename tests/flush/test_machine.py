@@ -25,6 +25,7 @@ from readtrack.models import (
     Archive,
     Breakdown,
     BreakdownHistory,
+    DayBreakdown,
     FlushRun,
     History,
     KnownEpoch,
@@ -64,6 +65,7 @@ TABLES: list[type[Model]] = [
     Archive,
     Breakdown,
     BreakdownHistory,
+    DayBreakdown,
     History,
     Reset,
 ]

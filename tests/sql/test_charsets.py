@@ -15,7 +15,15 @@ from pytest_django import Settings
 from readtrack import tracker
 from readtrack.flush.run import flush
 from readtrack.imports.weblog import Importer
-from readtrack.models import Archive, Breakdown, BreakdownHistory, History, Popular, SubjectCount
+from readtrack.models import (
+    Archive,
+    Breakdown,
+    BreakdownHistory,
+    DayBreakdown,
+    History,
+    Popular,
+    SubjectCount,
+)
 from readtrack.sql import popular, row_counts, vendors
 from tests.imports import weblogs
 from tests.site.models import Page
@@ -128,7 +136,7 @@ def test_a_value_that_the_database_lacks_costs_only_itself(settings: Settings) -
         assert tracker.record(factories.hit(subject, dimensions=(("referrer", value),))).counted
     for _ in range(2):
         assert (flush(must_archive=True).failed, stored(post)) == (0, 3)
-        for model in (Breakdown, BreakdownHistory):
+        for model in (Breakdown, BreakdownHistory, DayBreakdown):
             rows = model.objects.filter(kind="views:referrer").values_list("field", "count")
             assert dict(rows) == {held: 1, "plain": 1}
 

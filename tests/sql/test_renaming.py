@@ -10,6 +10,7 @@ from readtrack.models import (
     Archive,
     Breakdown,
     BreakdownHistory,
+    DayBreakdown,
     DayVisitors,
     History,
     Popular,
@@ -37,6 +38,9 @@ MAKERS: list[Callable[[str, int], Any]] = [
     ),
     lambda subject, number: BreakdownHistory(
         subject=subject, kind="views:device", hour=9, field="phone", count=number
+    ),
+    lambda subject, number: DayBreakdown(
+        subject=subject, kind="views:device", day=date(2026, 11, 20), field="phone", count=number
     ),
     lambda subject, number: DayVisitors(
         subject=subject, day=date(2026, 11, 20), visitors=number, sketch=b"HYLL"

@@ -50,7 +50,7 @@ def share(text: str) -> float:
 
 
 class Budget(Subcommand):
-    """Prints the memory that readtrack takes of Redis."""
+    """Prints the memory that readtrack takes of Redis, and the rows of days that it adds to SQL."""
 
     name = "budget"
     help = """\
@@ -109,6 +109,7 @@ each to be of another visitor. On a site without views yet, its visitors are tak
         else:
             lines.append("  no keys")
         lines += ["", _site(estimate), *_table_of_kinds(estimate.projected)]
+        lines += ["", _day_rows(estimate)]
         lines += ["", *_table_of_strategies(estimate.strategies)]
         lines += ["", _advice(estimate)]
         return "\n".join(lines)
@@ -122,6 +123,15 @@ def _site(estimate: Estimate) -> str:
         f" by {counted(site.visitors, 'visitor')} each, {counted(site.views, 'view')} a day;"
         f" readers with numbers up to {site.readers:,}"
         f" of {counted(site.categories + site.threads, 'object')} with dots:"
+    )
+
+
+def _day_rows(estimate: Estimate) -> str:
+    """Returns a line about the rows in SQL of objects by day."""
+    days = estimate.day_rows
+    return (
+        "In SQL, what each object gains by value and day:"
+        f" {counted(days.rows, 'row')} a day, {size(days.total)}."
     )
 
 

@@ -1,8 +1,8 @@
 """`manage.py past`: a year of views, as if the site had counted them. Once only."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -15,6 +15,7 @@ from django.utils import timezone
 from demo_project.blog.models import Category, Post
 from demo_project.blog.past import (
     CAMPAIGN,
+    DAYS_OF_VALUES,
     REFUSED_AT_ONCE,
     VIRAL,
     Gain,
@@ -28,8 +29,9 @@ from demo_project.blog.past import (
 from demo_project.blog.past_visitors import add_visitors
 from demo_project.traffic.agents import robot
 from demo_project.traffic.visitor import READERS
-from readtrack import tracker
-from readtrack.models import Breakdown, BreakdownHistory, History
+from readtrack import buckets, tracker
+from readtrack.models import Breakdown, BreakdownHistory, DayBreakdown, History
+from readtrack.sql import databases
 from readtrack.sql.history import of_reads, of_stage
 from readtrack.store import keys
 from readtrack.store.skips import skip_buffer
@@ -57,7 +59,7 @@ class Command(BaseCommand):
         gained = list(gains(stories, now=now))
         with transaction.atomic():
             _add_history(gained, now=now)
-            _add_breakdowns(gained)
+            _add_breakdowns(gained, now=now)
         add_visitors(gained, now=now)
         _add_refusals_and_readers(now)
         for days_ago, text in NOTES.items():
@@ -116,28 +118,48 @@ def _row(subject: str, hour: int, views: int, visitors: int = 0) -> History:
     return History(subject=subject_column(subject), hour=hour, views=views, visitors=visitors)
 
 
-def _add_breakdowns(gained: Sequence[Gain]) -> None:
-    """Stores sources, devices, countries, funnels and times of reading."""
+def _add_breakdowns(gained: Sequence[Gain], *, now: datetime) -> None:
+    """Stores sources, devices, countries, funnels and times of reading.
+
+    Those of a story, of its days, and of all stories by the hour are sums of the same numbers.
+    """
     rng = Random(2027)
+    first_day = (now - DAYS_OF_VALUES * buckets.DAY).date()
     totals = []
+    days = []
+    by_hour_of_all = defaultdict[int, Counter[tuple[str, str]]](Counter)
     for story, gains_of_story in _by_story(gained).items():
         subject = subject_column(subject_of_row(Post, story.pk))
         engaged = sum(gain.engaged for gain in gains_of_story)
         reads = sum(gain.reads for gain in gains_of_story)
         seen = sum(gain.seen for gain in gains_of_story)
-        fields = breakdowns(gains_of_story, rng)
+        fields = Counter[tuple[str, str]]()
+        fields_by_day = defaultdict[date, Counter[tuple[str, str]]](Counter)
+        for gain in gains_of_story:
+            fields_of_hour = breakdowns([gain], rng)
+            by_hour_of_all[gain.hour].update(fields_of_hour)
+            fields_by_day[buckets.local_day(gain.hour)].update(fields_of_hour)
+        for day, fields_of_day in fields_by_day.items():
+            fields.update(fields_of_day)
+            if day < first_day:
+                continue
+            for (kind, field), count in fields_of_day.items():
+                days.append((subject, kind, day, field, count))
         for field, count in reading(story, seen=seen, engaged=engaged, reads=reads).items():
             fields["reading", field] = count
         for (kind, field), count in fields.items():
             totals.append(Breakdown(subject=subject, kind=kind, field=field, count=count))
     Breakdown.objects.bulk_create(totals)
+    databases.upsert(DayBreakdown, ("subject", "kind", "day", "field"), ("count",), rows=days)
 
-    gains_by_hour = defaultdict[int, list[Gain]](list)
-    for gain in gained:
-        gains_by_hour[gain.hour].append(gain)
+    _add_hours(by_hour_of_all)
+
+
+def _add_hours(fields_by_hour: Mapping[int, Counter[tuple[str, str]]]) -> None:
+    """Stores the sources, devices, countries and funnels of all stories together."""
     rows = []
-    for hour, gains_of_hour in gains_by_hour.items():
-        for (kind, field), count in breakdowns(gains_of_hour, rng).items():
+    for hour, fields_of_hour in fields_by_hour.items():
+        for (kind, field), count in fields_of_hour.items():
             rows.append(
                 BreakdownHistory(
                     subject=label_of(Post), kind=kind, hour=hour, field=field, count=count

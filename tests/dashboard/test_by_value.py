@@ -1,0 +1,391 @@
+"""A source, a country or a device as a filter: right against a count by hand in any period, and a
+number that is not known says so.
+"""
+
+import csv
+import json
+from collections import Counter
+from datetime import date, timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from pytest_django import Settings
+
+from readtrack import buckets, tracker
+from readtrack.dashboard import by_value, loading, tables
+from readtrack.dashboard.page import TABS
+from readtrack.dashboard.scope import Scope
+from readtrack.dashboard.tables import NOT_KNOWN
+from readtrack.flush.run import flush
+from readtrack.models import BreakdownHistory, DayBreakdown, History, Popular
+from readtrack.reports.access import numbers_url
+from readtrack.sql import popular
+from readtrack.sql.faults import Faults
+from readtrack.subjects import label_of, subject_of
+from tests.site.models import Article, Post
+from tests.support import factories
+from tests.support.depth import examples
+from tests.support.wire import Wire
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+DASHBOARD = "/admin/readtrack/dashboard/"
+OF_THE_ADMIN = 2  # queries: the session and its user
+SOURCES = ["direct", "a.example", "b.example"]
+
+
+@pytest.fixture(autouse=True)
+def dimensions(settings: Settings) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["referrer", "device"], "FUNNELS": True}
+    loading._accounts.cache_clear()
+
+
+class Past:
+    """A past of some objects: the views by age in days, number of the object and source."""
+
+    def __init__(self, views: list[tuple[int, int, str, int]]) -> None:
+        for model in (BreakdownHistory, DayBreakdown, History, Popular, Post, Article):
+            model._default_manager.all().delete()
+        section = factories.category()
+        self.section = subject_of(section)
+        self.objects = [
+            factories.post(title="0", category=section),
+            factories.post(title="1", category=section),
+            factories.post(title="2"),
+            Article.objects.create(title="3", category=section),
+        ]
+        self.views: Counter[tuple[date, int, str]] = Counter()
+        self.today = timezone.localdate()
+        for age, number, source, count in views:
+            self.views[self.today - timedelta(days=age), number, source] += count
+        self._store()
+        popular.renew(at=buckets.now(), faults=Faults())
+
+    def _store(self) -> None:
+        by_hour: Counter[tuple[str, int, str]] = Counter()
+        totals: Counter[str] = Counter()
+        for (day, number, source), count in sorted(self.views.items()):
+            obj = self.objects[number]
+            hour = buckets.hour_index(buckets.day_start(day))
+            by_hour[label_of(type(obj)), hour, source] += count
+            subject = subject_of(obj)
+            totals[subject] += count
+            History.objects.update_or_create(
+                subject=subject, hour=hour, defaults={"views": totals[subject], "visitors": 0}
+            )
+            DayBreakdown.objects.create(
+                subject=subject, kind="views:referrer", day=day, field=source, count=count
+            )
+            type(obj)._default_manager.filter(pk=obj.pk).update(view_count=totals[subject])
+        for (label, hour, source), count in by_hour.items():
+            BreakdownHistory.objects.create(
+                subject=label, kind="views:referrer", hour=hour, field=source, count=count
+            )
+
+    def of(self, ages: range, source: str, numbers: list[int]) -> Counter[int]:
+        """Returns the views with a source on the days of these ages, by object."""
+        found: Counter[int] = Counter()
+        for (day, number, source_of_views), count in self.views.items():
+            if source_of_views == source and (self.today - day).days in ages:
+                found[number] += count if number in numbers else 0
+        return +found
+
+
+VIEWS = st.lists(
+    st.tuples(st.integers(0, 20), st.integers(0, 3), st.sampled_from(SOURCES), st.integers(1, 9)),
+    max_size=14,
+)
+#: Periods that are over or compared by whole days, as ages: of the period, and of the one before.
+PERIODS: dict[str, tuple[dict[str, Any], range, range]] = {
+    "7": ({"period": "7"}, range(7), range(7, 14)),
+    "yesterday": ({"period": "yesterday"}, range(1, 2), range(2, 3)),
+    "range": ({}, range(3, 8), range(8, 13)),
+}
+
+
+@hypothesis_settings(max_examples=examples(15))
+@given(VIEWS, st.sampled_from([*PERIODS]), st.sampled_from(SOURCES), st.booleans())
+def test_each_number_with_a_source_is_that_of_a_count_by_hand(
+    views: list[tuple[int, int, str, int]], period: str, source: str, is_listed: bool
+) -> None:
+    past = Past(views)
+    given, ages, ages_before = PERIODS[period]
+    if not given:
+        days = [past.today - timedelta(days=age) for age in (ages[-1], ages[0])]
+        given = {"from": str(days[0]), "to": str(days[1])}
+    numbers = [0, 1, 3] if is_listed else [0, 1, 2, 3]
+    category = {"category": past.section} if is_listed else {}
+    scope = Scope.parse({**given, **category, "referrer": source})
+    now = past.of(ages, source, numbers)
+    before = past.of(ages_before, source, numbers)
+
+    data = loading.load(scope, ["over-time", "most-viewed", "trending", "now"], row_limit=10)
+    assert data.chart is not None
+    assert data.chart.total.views == now.total()
+    assert data.chart.total_before is not None
+    assert data.chart.total_before.views == before.total()
+    by_day = [past.of(range(age, age + 1), source, numbers).total() for age in reversed(ages)]
+    if scope.by == "day":
+        assert [point.views for point in data.chart.points] == by_day
+    rows = {str(row.values[0]): row.values[1:3] for row in tables.most_viewed(data).rows}
+    assert rows == {str(past.objects[number]): (now[number], before[number]) for number in now}
+    ordered = tables.most_viewed(data).values("views")
+    assert ordered == sorted(ordered, reverse=True)
+
+    grown = tables.grew_most(loading.load(scope, ["grew-most"], row_limit=10))
+    expected = {number: now[number] - before[number] for number in now}
+    assert {str(row.values[0]): row.values[1] for row in grown.rows} == {
+        str(past.objects[number]): growth for number, growth in expected.items() if growth > 0
+    }
+
+    sources = tables.table_named("by-referrer", loading.load(scope, ["by-referrer", "by-device"]))
+    assert [row.values[:3] for row in sources.rows] == (
+        [(source, now.total(), before.total())] if now else []
+    )
+
+
+@hypothesis_settings(max_examples=examples(10))
+@given(VIEWS, st.sampled_from([*PERIODS]))
+def test_the_sources_of_an_object_are_those_of_a_count_by_hand(
+    views: list[tuple[int, int, str, int]], period: str
+) -> None:
+    past = Past(views)
+    given, ages, ages_before = PERIODS[period]
+    if not given:
+        days = [past.today - timedelta(days=age) for age in (ages[-1], ages[0])]
+        given = {"from": str(days[0]), "to": str(days[1])}
+    for number in (0, 3):
+        fixed = {"object": subject_of(past.objects[number])}
+        scope = Scope.parse(given, fixed=fixed)
+        table = tables.table_named("by-referrer", loading.load(scope, ["by-referrer"]))
+        expected = {
+            source: (
+                past.of(ages, source, [number]).total(),
+                past.of(ages_before, source, [number]).total(),
+            )
+            for source in SOURCES
+        }
+        assert {row.values[0]: row.values[1:3] for row in table.rows} == {
+            source: counts for source, counts in expected.items() if counts[0]
+        }
+
+
+def refer(obj: Any, source: str, *, times: int = 1, device: str = "phone") -> None:
+    for _ in range(times):
+        hit = factories.hit(subject_of(obj), dimensions=(("referrer", source), ("device", device)))
+        assert tracker.record(hit).counted
+
+
+@pytest.fixture
+def posts() -> list[Post]:
+    """Creates three posts of a category with views from two sources today, and flushes them."""
+    section = factories.category()
+    posts = [factories.post(title=f"Story {number}", category=section) for number in range(3)]
+    refer(posts[0], "a.example", times=2)
+    refer(posts[0], "direct", times=5)
+    refer(posts[1], "a.example", times=3, device="tablet")
+    refer(posts[2], "direct")
+    earlier = buckets.hour_index(buckets.now()) - 5
+    for post in posts:  # so that there are lists of the most viewed
+        History.objects.create(subject=subject_of(post), hour=earlier, views=1, visitors=1)
+    flush()
+    tracker.refresh_trending()
+    return posts
+
+
+def opened(client: Client, **given: str) -> Any:
+    return client.get(DASHBOARD, given)
+
+
+def tables_of(page: Any) -> dict[str, tables.Table]:
+    return {one["table"].name: one["table"] for one in page.context["tables"]}
+
+
+@pytest.mark.usefixtures("posts")
+@pytest.mark.parametrize("period", ["today", "7", "28", "90", "year", "all"])
+def test_a_filter_by_source_works_on_each_tab_in_each_period(
+    admin_client: Client, period: str
+) -> None:
+    given = {"period": period, "referrer": "a.example"}
+    page = opened(admin_client, **given)
+    figures = {figure.name: figure for figure in page.context["figures"]}
+    assert figures["views"].value == "5"
+    assert [figures[name].value for name in ("visitors", "reads")] == [NOT_KNOWN] * 2
+    assert {figures[name].remark for name in ("visitors", "reads")} == {
+        "Not known for this filter."
+    }
+    assert page.context["recent"] == NOT_KNOWN
+    found = tables_of(page)
+    assert [(str(row.values[0]), row.values[1]) for row in found["most-viewed"].rows] == [
+        ("Story 1", 3),
+        ("Story 0", 2),
+    ]
+    assert {
+        value for name in ("visitors", "reads") for value in found["most-viewed"].values(name)
+    } == {None}
+    assert "Not known for this filter." in found["trending"].empty
+    assert (len(found["trending"].rows), "Story 2" in page.text) == (0, False)
+    assert [choice.label for choice in page.context["tabs"]] == [
+        label for tab, label in TABS.items() if not (tab == "growth" and period == "all")
+    ]
+    found = tables_of(opened(admin_client, tab="sources", **given))
+    assert [row.values[:2] for row in found["by-referrer"].rows] == [("a.example", 5)]
+    assert (len(found["by-device"].rows), "Not known" in found["by-device"].empty) == (0, True)
+    found = tables_of(opened(admin_client, tab="reading", **given))
+    for table in found.values():
+        assert (len(table.rows), "Not known for this filter." in table.empty) == (0, True)
+    found = tables_of(opened(admin_client, tab="refused", **given))
+    assert all("Of the whole site" in table.caption for table in found.values())
+
+
+@pytest.mark.usefixtures("posts")
+def test_of_two_values_each_is_known_by_itself(admin_client: Client) -> None:
+    given = {"referrer": "a.example", "device": "phone"}
+    page = opened(admin_client, **given)
+    assert [figure.value for figure in page.context["figures"]] == [NOT_KNOWN] * 3
+    found = tables_of(page)
+    assert [tuple(map(str, row.values)) for row in found["most-viewed"].rows] == [
+        ("Story 0", "2", "7")
+    ]
+    for name in ("over-time", "trending"):
+        assert (len(found[name].rows), "Not known for this filter." in found[name].empty) == (
+            0,
+            True,
+        )
+    for tab in ("growth", "sources", "reading"):
+        for table in tables_of(opened(admin_client, tab=tab, **given)).values():
+            assert (len(table.rows), "Not known for this filter." in table.empty) == (0, True)
+
+
+@pytest.mark.usefixtures("posts")
+def test_files_follow_the_filter(admin_client: Client) -> None:
+    def exported(name: str, file_format: str, **given: str) -> str:
+        parameters = {"table": name, "format": file_format, **given}
+        answer: Any = admin_client.get(DASHBOARD, parameters)
+        return b"".join(answer.streaming_content).decode("utf-8-sig")
+
+    rows = [*csv.DictReader(StringIO(exported("most-viewed", "csv", referrer="a.example")))]
+    assert [(row["Title"], row["Views"], row["Visitors"], row["Reads"]) for row in rows] == [
+        ("Story 1", "3", "", ""),
+        ("Story 0", "2", "", ""),
+    ]
+    chart = json.loads(exported("over-time", "json", referrer="a.example"))
+    assert [row[1] for row in chart["rows"]] == [0, 0, 0, 0, 0, 0, 5]
+    assert {row[3] for row in chart["rows"]} == {None}
+    assert json.loads(exported("now", "json", referrer="a.example"))["rows"] == [[None]]
+    for name in ("by-device", "really-read", "trending", "funnel"):
+        assert json.loads(exported(name, "json", referrer="a.example"))["rows"] == []
+    assert json.loads(exported("over-time", "json", referrer="a", device="phone"))["rows"] == []
+
+
+@pytest.mark.parametrize("tab", TABS)
+@pytest.mark.parametrize("period", ["today", "7", "90", "all"])
+def test_a_filtered_page_takes_as_few_queries_and_trips(
+    posts: list[Post], admin_client: Client, wire: Wire, tab: str, period: str
+) -> None:
+    assert posts[0].category
+    section = subject_of(posts[0].category)
+    for more in ({}, {"category": section}, {"device": "phone"}):
+        given = {"referrer": "a.example", "period": period, "tab": tab, **more}
+        opened(admin_client, **given)
+        with wire.counted() as trips, CaptureQueriesContext(connection) as queries:
+            opened(admin_client, **given)
+        assert trips[0] <= 2
+        texts = [query["sql"][:300] for query in queries]
+        assert len(queries) - OF_THE_ADMIN <= 5, texts
+
+
+def test_a_source_is_one_click_away_and_an_objects_sources_this_week_too(
+    posts: list[Post], admin_client: Client
+) -> None:
+    given = {"period": "28", "tab": "sources"}
+    [table] = [
+        one
+        for one in opened(admin_client, **given).context["tables"]
+        if one["table"].name == "by-referrer"
+    ]
+    [link] = [row.link for row in table["rows"] if row.head["text"] == "a.example"]
+    page = admin_client.get(DASHBOARD + link)
+    assert page.context["scope"].period == "28"
+    assert page.context["figures"][0].value == "5"
+    [table] = [
+        one for one in opened(admin_client).context["tables"] if one["table"].name == "most-viewed"
+    ]
+    [link] = [row.link for row in table["rows"] if row.head["text"] == "Story 0"]
+    assert link.startswith(numbers_url(posts[0]))
+    page = admin_client.get(link)
+    assert page.context["scope"].period == "7"
+    assert [row.values[:2] for row in tables_of(page)["by-referrer"].rows] == [
+        ("direct", 5),
+        ("a.example", 2),
+    ]
+
+
+def test_a_day_that_is_not_over_is_not_compared_by_value(
+    posts: list[Post], admin_client: Client
+) -> None:
+    yesterday = timezone.localdate() - timedelta(days=1)
+    DayBreakdown.objects.create(
+        subject=subject_of(posts[0]),
+        kind="views:referrer",
+        day=yesterday,
+        field="a.example",
+        count=9,
+    )
+    found = tables_of(opened(admin_client, referrer="a.example", period="today"))
+    assert found["most-viewed"].values("before") == [None, None]
+    page = opened(admin_client, referrer="a.example", period="today", tab="growth")
+    assert "today is compared once it is over" in page.text
+    found = tables_of(opened(admin_client, referrer="a.example", period="7"))
+    assert dict(
+        zip(
+            found["most-viewed"].values("views"), found["most-viewed"].values("before"), strict=True
+        )
+    ) == {11: 0, 3: 0}
+    assert "today, which is not over" in found["most-viewed"].caption
+    page = admin_client.get(numbers_url(posts[0]), {"period": "today"})
+    assert [column.name for column in tables_of(page)["by-referrer"].columns] == [
+        "referrer",
+        "views",
+        "share",
+    ]
+
+
+def test_fewer_objects_are_compared_in_long_periods(monkeypatch: pytest.MonkeyPatch) -> None:
+    def most(**given: str) -> int:
+        return by_value._most_candidates(Scope.parse({"referrer": "a.example", **given}))
+
+    assert most(period="7") == most(period="all") == 1000
+    assert most(period="90") == 40_000 // 180
+    assert most(**{"from": "2001-01-01", "to": "2026-01-01"}) == 40
+
+
+def test_the_page_says_among_how_many_objects_it_looked(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch, posts: list[Post]
+) -> None:
+    monkeypatch.setattr(by_value, "MOST", 2)
+    found = tables_of(opened(admin_client, referrer="a.example"))
+    assert "Among the" in found["most-viewed"].caption
+
+
+def test_a_filtered_page_is_there_without_redis_and_without_history(
+    posts: list[Post], admin_client: Client, settings: Settings
+) -> None:
+    settings.READTRACK = {**settings.READTRACK, "HISTORY": False}
+    page = opened(admin_client, referrer="a.example", period="all")
+    assert [row.values[1] for row in tables_of(page)["most-viewed"].rows] == [3, 2]
+    settings.CACHES = {
+        "default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}
+    }
+    settings.READTRACK = {**settings.READTRACK, "HISTORY": {"days": 90}}
+    for more in ({}, {"device": "phone"}):
+        page = opened(admin_client, referrer="a.example", **more)
+        assert [row.values[1] for row in tables_of(page)["most-viewed"].rows][-1:] == [2]
