@@ -87,11 +87,7 @@ def rows_of_entries(scope: Scope, entries: Sequence[Entry], groups: Sequence[Gro
             continue
         for group in groups_by_label[label_in(entry.subject)]:
             for name in member.names(group, hour=0):
-                for number in group_sums.NUMBERS:
-                    now: int = getattr(entry.now, number)
-                    before: int = getattr(entry.before, number)
-                    counted.add((group, number, name), now)
-                    counted.add((group, number, name), before, is_before=True)
+                counted.add_entry(group, name, entry)
     return counted.rows(groups)
 
 
@@ -117,6 +113,14 @@ class _Counted:
         labels = self._labels[group, group_name]
         if label and label not in labels:
             labels.append(label)
+
+    def add_entry(self, group: Group, name: str, entry: Entry) -> None:
+        """Adds the numbers of an object to its group of that name, in both periods."""
+        for number in group_sums.NUMBERS:
+            now: int = getattr(entry.now, number)
+            before: int = getattr(entry.before, number)
+            self.add((group, number, name), now)
+            self.add((group, number, name), before, is_before=True)
 
     def rows(self, groups: Sequence[Group]) -> Rows:
         """Returns the rows of each kind of groups, most views first."""

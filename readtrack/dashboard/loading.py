@@ -343,24 +343,19 @@ def load(
 
     answers = _first_answers(needs, objects)
     trending_now = _trending(needs, objects, answers=answers)
-    if "still-read" in needs.tables:
-        objects.choose_old()
-    elif needs.is_chosen_by_trend:
-        objects.choose(subject for subject, _ in trending_now)
+    _choose_by_tables(needs, objects, trending=trending_now)
     with_value = _with_value(needs, objects, bounds=bounds, trending=trending_now)
 
     steps = _steps_or_by_value(needs, objects, bounds=bounds, with_value=with_value)
     best = _best_as_saved(needs, objects, bounds=bounds, steps=steps, row_limit=row_limit)
     shown = _shown_with_visitors(needs, best, row_limit=row_limit)
-    group_rows: groups.Rows = {}
-    if not scope.is_listed:
-        group_rows = groups.rows_of_models(scope, objects.labels, needs.groups)
+    groups_of_models = _groups_of_models(needs, objects)
     question = PeopleQuestion.of(
         scope_with_start,
         objects,
         shown=shown,
         has_chart=needs.has_visitors,
-        groups=groups.visitors_asked(group_rows),
+        groups=groups.visitors_asked(groups_of_models),
     )
     usual_question = UsualQuestion.of(
         scope,
@@ -375,8 +370,7 @@ def load(
     hashes = _hashes(needs, objects, counts=counts)
     gains = _gains(needs, objects, hashes=hashes)
     entries = _entries(needs, objects, bounds=bounds, steps=steps, counts=counts)
-    if scope.is_listed:
-        group_rows = groups.rows_of_entries(scope, entries, needs.groups)
+    group_rows = {**groups_of_models, **_groups_of_entries(needs, entries)}
     usual = usual_question.compared(saved.usual, counts.views if counts else {})
     chart = None
     if needs.has_known_chart:
@@ -428,6 +422,30 @@ def load(
         groups=group_rows,
         group_titles=groups.titles(group_rows, row_limit=row_limit),
     )
+
+
+def _choose_by_tables(
+    needs: Needs, objects: Objects, *, trending: Sequence[tuple[str, int]]
+) -> None:
+    """Chooses the objects that the tables show, unless filters have named them."""
+    if "still-read" in needs.tables:
+        objects.choose_old()
+    elif needs.is_chosen_by_trend:
+        objects.choose(subject for subject, _ in trending)
+
+
+def _groups_of_models(needs: Needs, objects: Objects) -> groups.Rows:
+    """Returns the numbers of the groups of whole models; none where filters name the objects."""
+    if needs.scope.is_listed:
+        return {}
+    return groups.rows_of_models(needs.scope, objects.labels, needs.groups)
+
+
+def _groups_of_entries(needs: Needs, entries: Sequence[Entry]) -> groups.Rows:
+    """Returns the numbers of the groups of the objects that filters name; none without such filters."""
+    if not needs.scope.is_listed:
+        return {}
+    return groups.rows_of_entries(needs.scope, entries, needs.groups)
 
 
 def _is_compared(scope: Scope) -> bool:

@@ -205,12 +205,15 @@ def _tables_of_groups(scope: Scope) -> dict[str, Sequence[str]]:
     if not conf.HISTORY:
         return {}
     kinds = groups.groups_of(scope)
-    names = [name for name, group in groups.TABLES.items() if group in kinds]
-    of_ages = [name for name in names if groups.TABLES[name] == "age"]
+    of_groups = [name for name, group in groups.TABLES.items() if group in kinds]
+    of_ages = []
+    if "age" in kinds:
+        of_groups.remove("views-by-age")
+        of_ages.append("views-by-age")
     has_publications = any(published_field(model) for model in scope.models)
     if has_publications and not scope.is_all_time:
         of_ages.append("still-read")
-    return {"groups": [name for name in names if groups.TABLES[name] != "age"], "age": of_ages}
+    return {"groups": of_groups, "age": of_ages}
 
 
 def page_context(

@@ -3,8 +3,9 @@ of each day.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from itertools import chain
 from typing import Any
 
 from django.db.models import Model
@@ -46,9 +47,26 @@ def notes_of(scope: Scope) -> Mapping[date, list[str]]:
 def _notes_of_model(model: type[Model], scope: Scope) -> Iterator[tuple[date, str]]:
     """Yields the day and the text of each note about publications of a model."""
     most_named = publication_notes(model)
-    field = published_field(model)
-    if most_named <= 0 or field is None:
+    if most_named <= 0:
         return
+    pks_by_day = _published_in(scope, model)
+    few_by_day = {day: pks for day, pks in pks_by_day.items() if len(pks) <= most_named}
+    title_by_pk = _titles(model, scope, pks=[*chain.from_iterable(few_by_day.values())])
+    for day, pks in pks_by_day.items():
+        if day not in few_by_day:
+            text = ngettext("%(count)s published", "%(count)s published", len(pks))
+            yield day, text % {"count": len(pks)}
+            continue
+        # A row without a title was deleted meanwhile.
+        for title in filter(None, map(title_by_pk.get, pks)):
+            yield day, _("Published: %(title)s") % {"title": title}
+
+
+def _published_in(scope: Scope, model: type[Model]) -> dict[date, list[Any]]:
+    """Returns the primary keys of what was published in the period, by day; nothing if too much was."""
+    field = published_field(model)
+    if field is None:
+        return {}
     in_period = {
         f"{field.name}__gte": value_of_time(field, scope.span.since),
         f"{field.name}__lt": value_of_time(field, scope.span.until),
@@ -56,19 +74,26 @@ def _notes_of_model(model: type[Model], scope: Scope) -> Iterator[tuple[date, st
     published = scope.rows(model).filter(**in_period).order_by(field.name)
     pks_and_values = [*published.values_list("pk", field.name)[: MOST_PUBLICATIONS + 1]]
     if len(pks_and_values) > MOST_PUBLICATIONS:
-        return
+        return {}
+    return _by_day(pks_and_values)
+
+
+def _by_day(pks_and_values: Iterable[tuple[Any, Any]]) -> dict[date, list[Any]]:
+    """Returns the primary keys of what is published by now, by the day of publication.
+
+    The values are those of the field with the time of publication.
+    """
     pks_by_day: defaultdict[date, list[Any]] = defaultdict(list)
     for pk, value in pks_and_values:
         at = time_published(value)
         if at is not None and at <= buckets.now():
             pks_by_day[timezone.localtime(at).date()].append(pk)
-    named = [pk for pks in pks_by_day.values() if len(pks) <= most_named for pk in pks]
-    rows = scope.rows(model).in_bulk(named) if named else {}
-    for day, pks in pks_by_day.items():
-        if len(pks) > most_named:
-            text = ngettext("%(count)s published", "%(count)s published", len(pks))
-            yield day, text % {"count": len(pks)}
-            continue
-        for pk in pks:
-            if pk in rows:  # otherwise it was deleted meanwhile
-                yield day, _("Published: %(title)s") % {"title": title_of(rows[pk])}
+    return pks_by_day
+
+
+def _titles(model: type[Model], scope: Scope, *, pks: Sequence[Any]) -> dict[Any, str]:
+    """Returns the titles of the rows that exist, by primary key."""
+    if not pks:
+        return {}
+    rows = scope.rows(model).in_bulk(pks)
+    return {pk: title_of(row) for pk, row in rows.items()}

@@ -95,24 +95,50 @@ def _of_model(
     model: type[Model], pks: Sequence[Any], groups: Collection[Group]
 ) -> dict[Any, Membership]:
     """Returns the groups of the rows of one model by primary key."""
-    links = news_links(model) if "section" in groups else []
-    # By the key of the category, because a foreign key may have the value of another field. A row
-    # comes once for each object that a many-to-many field leads to.
-    columns = [f"{link.name}__pk" for link in links]
-    author = author_field(model) if "author" in groups else None
-    published = published_field(model) if "age" in groups else None
-    columns += [field.attname for field in (author, published) if field]
+    fields = _Fields.of(model, groups)
     memberships: defaultdict[Any, Membership] = defaultdict(Membership)
     for rows in databases.with_keys(model, pks):
-        for pk, *values in rows.values_list("pk", *columns):
+        for pk, *values in rows.values_list("pk", *fields.columns):
             membership = memberships[bytes(pk) if isinstance(pk, memoryview) else pk]
-            if published:
-                membership.published = _day(values.pop())
-            if author:
-                membership.author = _name(values.pop())
-            for link, category_pk in zip(links, values, strict=True):
-                _add_section(membership, link, category_pk)
+            fields.fill(membership, values)
     return dict(memberships)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """The fields of a model that tell the groups of its rows. Those that are not asked for are
+    left out.
+    """
+
+    links: Sequence[Any]  # to categories
+    author: Any
+    published: Any
+
+    @classmethod
+    def of(cls, model: type[Model], groups: Collection[Group]) -> "_Fields":
+        return cls(
+            links=news_links(model) if "section" in groups else [],
+            author=author_field(model) if "author" in groups else None,
+            published=published_field(model) if "age" in groups else None,
+        )
+
+    @property
+    def columns(self) -> list[str]:
+        """Returns the names by which a query asks for the values of the fields."""
+        # By the key of the category, because a foreign key may have the value of another field. A
+        # row comes once for each object that a many-to-many field leads to.
+        of_links = [f"{link.name}__pk" for link in self.links]
+        of_others = [field.attname for field in (self.author, self.published) if field]
+        return [*of_links, *of_others]
+
+    def fill(self, membership: Membership, values: list[Any]) -> None:
+        """Adds a row of values of the `columns` to the membership of its object."""
+        if self.published:
+            membership.published = _day(values.pop())
+        if self.author:
+            membership.author = _name(values.pop())
+        for link, category_pk in zip(self.links, values, strict=True):
+            _add_section(membership, link, category_pk)
 
 
 def _add_section(membership: Membership, link: Any, category_pk: Any) -> None:
