@@ -116,7 +116,9 @@ class Needs:
 
     @property
     def groups(self) -> list[Group]:
-        """Returns the kinds of groups that the tables show."""
+        """Returns the kinds of groups that the tables show: they have no values."""
+        if self.scope.values:
+            return []
         return groups.groups_of_tables(self.tables)
 
     @property
@@ -428,7 +430,7 @@ def _choose_by_tables(
     needs: Needs, objects: Objects, *, trending: Sequence[tuple[str, int]]
 ) -> None:
     """Chooses the objects that the tables show, unless filters have named them."""
-    if "still-read" in needs.tables:
+    if "still-read" in needs.tables and not needs.scope.values:
         objects.choose_old()
     elif needs.is_chosen_by_trend:
         objects.choose(subject for subject, _ in trending)

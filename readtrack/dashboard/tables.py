@@ -646,8 +646,9 @@ def views_by_author(data: DashboardData) -> Table:
 
 def views_by_age(data: DashboardData) -> Table:
     """Returns the ages of objects with their numbers in the period, the youngest first."""
-    rows_by_name = {row.name: row for row in data.groups["age"]}
-    total = sum(row.now.views for row in data.groups["age"])
+    group_rows = data.groups.get("age", ())
+    rows_by_name = {row.name: row for row in group_rows}
+    total = sum(row.now.views for row in group_rows)
     column_keys = ["age", "views", *_compared_keys_of_groups(data), "share", "reads"]
     rows = []
     for name, label in AGES.items():
@@ -680,7 +681,7 @@ def _of_groups(group: Group, data: DashboardData) -> Table:
         column_keys.append("visitors")
     column_keys.append("reads")
     rows = []
-    for row in data.groups[group]:
+    for row in data.groups.get(group, ()):  # without rows for a filter by a value
         numbers = {
             group: _title_of_group(group, row.name, data),
             "visitors": data.people.by_group.get((group, row.name)),

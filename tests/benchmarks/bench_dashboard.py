@@ -17,9 +17,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext, override_settings
 
 from readtrack import buckets, reports
-from readtrack.hits.dimensions import BUILT_IN
 from readtrack.page import panel
-from readtrack.sql import history_months, popular
+from readtrack.sql import history_months, popular, usual_renewal
 from readtrack.sql.faults import Faults
 from tests.benchmarks import million
 from tests.benchmarks.bench_page import round_trips
@@ -34,6 +33,7 @@ PERIODS = ("today", "7", "28", "90", "year", "all")
 TABS = ("numbers", "growth", "sources", "reading", "groups", "age", "sections", "refused")
 OF_SOME = TABS[:6]  # that a filter leaves
 CATEGORY = {"category": "site.category:2"}
+VALUE = {million.DIMENSIONS[0]: "value 1"}
 SCOPES: Mapping[str, tuple[str, Mapping[str, str], Sequence[str]]] = {
     "the site": ("", {}, TABS),
     "a model": ("", {"model": million.LABEL}, TABS),
@@ -41,6 +41,8 @@ SCOPES: Mapping[str, tuple[str, Mapping[str, str], Sequence[str]]] = {
     "a category's articles": ("", {**CATEGORY, "model": million.LABEL}, OF_SOME),
     "an author": ("", {"author": "2"}, OF_SOME),
     "one's own report": ("author/", {}, OF_SOME),
+    "a value": ("", VALUE, TABS),
+    "a value in a category": ("", {**CATEGORY, **VALUE}, OF_SOME),
     "the first article": (f"object/{million.LABEL}:1/", {}, ("",)),
     "an article of one view": (f"object/{million.LABEL}:{million.ARTICLES}/", {}, ("",)),
 }
@@ -57,8 +59,11 @@ def main() -> None:
     history_months.divide(connection, at=now - timedelta(days=million.DAYS + 90))
     history_months.add_months(at=now)
     rows = million.fill(at=now)
-    with override_settings(READTRACK={"DIMENSIONS": [*BUILT_IN][:3], "TIMEOUT": 10.0}):
+    with override_settings(READTRACK={"DIMENSIONS": million.DIMENSIONS, "TIMEOUT": 10.0}):
         popular.renew(at=now, faults=Faults())
+        began = perf_counter()
+        usual_renewal.renew(at=now, faults=Faults())
+        print(f"What is usual, computed once an hour: {perf_counter() - began:.1f} s")
         measure(f"{million.ARTICLES:,} articles, {rows:,} rows of history")
     unite(connection)
     million.empty()

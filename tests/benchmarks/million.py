@@ -22,6 +22,8 @@ ACCOUNTS, AUTHORS, CATEGORIES = (
 WORDS = "repeat('A text of some six thousand letters. ', 160)"
 LABEL = "site.article"
 VISITED = 40  # articles with days of visitors: those that a page may show
+VALUES = 10  # values of each dimension that an article has on a day
+DIMENSIONS = [*BUILT_IN][:3]
 # A few go viral, one in 250 is viewed every hour, one in 25 every day, and the others once.
 GAIN = "(hour - {oldest}) * (1 + 100000 / (number + 100))"
 VIEWED = """
@@ -35,8 +37,10 @@ INSERT INTO auth_user (id, username, password, is_superuser, first_name, last_na
     date_joined)
 SELECT number, 'user' || number, '', false, '', '', '', false, true, now() FROM generate_series(1, {accounts}) number;
 INSERT INTO site_category (id, name) SELECT number, 'Category ' || number FROM generate_series(1, {categories}) number;
-INSERT INTO site_article (id, title, text, is_published, author_id, category_id, view_count, visitor_count)
-SELECT number, 'Article ' || number, {words}, true, 1 + number % {authors}, 1 + number % {categories},
+INSERT INTO site_article (id, title, text, is_published, published_at, author_id, category_id, view_count,
+    visitor_count)
+SELECT number, 'Article ' || number, {words}, true, now() - number % 1000 * interval '1 day',
+    1 + number % {authors}, 1 + number % {categories},
     CASE WHEN number <= {daily} THEN {size} * (1 + 100000 / (number + 100)) ELSE 1 + number % {size} END,
     CASE WHEN number <= {daily} THEN {size} * (1 + 100000 / (number + 100)) / 2 ELSE 1 END
 FROM generate_series(1, {articles}) number;
@@ -54,9 +58,32 @@ FROM generate_series({oldest} + 1, {present}) hour, unnest(
 ) AS named(name, weight);
 INSERT INTO readtrack_readerhistory (subject, hour, readers)
 SELECT 'site.category:' || number, {present} - 1, {accounts} / (number + 1)
-FROM generate_series(1, {categories}) number
+FROM generate_series(1, {categories}) number;
+INSERT INTO readtrack_breakdownhistory (subject, kind, hour, field, count)
+SELECT 'site.article', kind, hour, name, 10
+FROM generate_series({oldest} + 1, {present}) hour, (
+    SELECT 'section:' || counted AS kind, 'site.category:' || number AS name
+    FROM generate_series(1, {categories}) number, unnest(ARRAY['views', 'reads']) counted
+    UNION ALL SELECT 'author:' || counted, number::text
+    FROM generate_series(1, {authors}) number, unnest(ARRAY['views', 'reads']) counted
+    UNION ALL SELECT 'age:' || counted, age
+    FROM unnest(ARRAY['1', '7', '30', '90', 'older']) age, unnest(ARRAY['views', 'reads']) counted
+    UNION ALL SELECT 'views:' || dimension, 'value ' || number
+    FROM generate_series(1, {values}) number, unnest(ARRAY[{dimensions}]) dimension
+) AS counted;
+INSERT INTO readtrack_breakdownhistory (subject, kind, hour, field, count)
+SELECT subject, kind || ':day', hour - hour % 24, field, sum(count) FROM readtrack_breakdownhistory
+WHERE kind LIKE ANY (ARRAY['section:%', 'author:%', 'age:%']) GROUP BY 1, 2, 3, 4;
+INSERT INTO readtrack_breakdownhistory (subject, kind, hour, field, count)
+SELECT subject, replace(kind, ':day', ':month'),
+    extract(epoch FROM date_trunc('month', to_timestamp(hour * 3600.0) AT TIME ZONE 'UTC')) / 3600, field, sum(count)
+FROM readtrack_breakdownhistory WHERE kind LIKE '%:day' GROUP BY 1, 2, 3, 4;
+INSERT INTO readtrack_daybreakdown (subject, kind, day, field, count)
+SELECT 'site.article:' || number, 'views:' || dimension, current_date - age, 'value ' || value, 5
+FROM generate_series(1, {with_values}) number, generate_series(0, {days} - 1) age,
+    generate_series(1, {values}) value, unnest(ARRAY[{dimensions}]) dimension
 """
-TABLES = "auth_user, site_category, site_article, readtrack_history, readtrack_popular, readtrack_readerhistory, readtrack_dayvisitors"
+TABLES = "auth_user, site_category, site_article, readtrack_history, readtrack_popular, readtrack_readerhistory, readtrack_dayvisitors, readtrack_breakdownhistory, readtrack_daybreakdown, readtrack_usual"
 
 
 def fill(articles: int = ARTICLES, *, days: int = DAYS, at: datetime) -> int:
@@ -77,6 +104,10 @@ def fill(articles: int = ARTICLES, *, days: int = DAYS, at: datetime) -> int:
         "size": size,
         "hours": size,
         "words": WORDS,
+        "days": days,
+        "values": VALUES,
+        "with_values": min(articles // 250, 1_000),  # articles whose values are stored by the day
+        "dimensions": ", ".join(f"'{name}'" for name in DIMENSIONS),
     }
     words |= {"gain": GAIN.format(**words), "viewed": VIEWED.format(**words)}
     with connection.cursor() as cursor:
@@ -128,6 +159,7 @@ def _fill_redis(words: dict[str, Any], *, at: datetime) -> None:
     for number in range(1, words["categories"] + 1):
         bits = b"\xff" * (words["accounts"] // 8 // (number + 1))
         pipeline.set(keys.read_bits(f"site.category:{number}"), bits)
+    pipeline.set(keys.reads_began(""), 1)  # or else a page asks SQL whether read state was lost
     pipeline.execute()
     tracker.refresh_trending()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -155,7 +156,7 @@ def extras_in(extra: str) -> set[str]:
     assert section
     found = {extra}
     for name in environment.CONTAINED:
-        if f"readtrack[{name}]" in section:
+        if re.search(rf"readtrack\[([a-z]+,)*{name}[,\]]", section):
             found |= extras_in(name)
     return found
 

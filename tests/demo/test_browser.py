@@ -546,7 +546,7 @@ def test_two_clicks_tell_where_the_readers_of_the_story_came_from_that_grew_most
     page.goto(DASHBOARD)
     page.get_by_role("link", name="Grew most").click()
     page.locator(".readtrack th[scope=row] a").first.click()
-    sources = page.get_by_role("heading", name="Sources (All time)")
+    sources = page.get_by_role("heading", name="Sources", exact=True)
     expect(sources).to_be_in_viewport()  # before: on the second tab of the filtered dashboard
     expect(page.get_by_role("heading", name="Views over time")).to_be_in_viewport()
 

@@ -80,9 +80,9 @@ def test_while_redis_is_down_sqls_numbers_are_shown_and_it_says_so(
         ["visitors", "2", "SQL (strategy hll)"],
         ["stored", "2", "SQL"],
         ["seen", "1", "SQL"],
-        ["stored", "1", "SQL"],
+        ["stored", "0", "SQL"],
         ["engaged", "1", "SQL"],
-        ["stored", "1", "SQL"],
+        ["stored", "0", "SQL"],
         ["reads", "1", "SQL"],
         ["stored", "1", "SQL"],
     ]

@@ -32,6 +32,7 @@ INCLUDED = (
     "place.lua",
     "positions.lua",
     "raise.lua",
+    "seen.lua",
     "since.lua",
     "trim.lua",
     "view.lua",
