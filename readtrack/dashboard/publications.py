@@ -20,7 +20,7 @@ from readtrack.subjects import publication_notes, published_field
 from readtrack.texts import title_of
 
 MOST_PUBLICATIONS = 5_000  # of a model in a period; with more there are no notes about them
-MOST_DAYS = 100  # of a period; the notes of a longer one would hide its chart
+MOST_DAYS = 14  # of a period; in a longer one the notes of nearly every day would hide its chart
 
 
 def notes_of(scope: Scope) -> Mapping[date, list[str]]:
