@@ -81,7 +81,10 @@ PAGES = [
     ("admin", DASHBOARD),
     ("admin", f"{DASHBOARD}object/blog.post:1/"),
     ("admin", f"{DASHBOARD}?tab=sources"),
+    ("admin", f"{DASHBOARD}?tab=groups"),
+    ("admin", f"{DASHBOARD}?tab=age"),
     ("admin", f"{DASHBOARD}?tab=refused"),
+    ("admin", f"{DASHBOARD}?period=28&device=phone"),
     ("admin", POSTS),
     ("admin", "/post/1/"),  # with the panel
     ("reader1", "/"),
