@@ -62,6 +62,7 @@ ACCOUNTS_AGE = 300  # seconds for which the number of accounts is kept
 ORDERS: Mapping[str, Order] = {"grew-most": "growth", "really-read": "reads", "funnel": "reads"}
 #: Tables that have a row for each object.
 OF_OBJECTS = {"most-viewed", "grew-most", "really-read", "still-read"}
+WITH_TREND = {"most-viewed", "grew-most", "still-read"}  # those that draw a line for each object
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,11 @@ class Needs:
         return self.has_chart or self.has_entries or self.has_views_outside
 
     @property
+    def is_divided(self) -> bool:
+        """Returns True if the points of a period are shown one by one, in a chart or as a trend."""
+        return self.has_chart or not WITH_TREND.isdisjoint(self.tables)
+
+    @property
     def has_usual(self) -> bool:
         """Returns True if objects are compared with what is usual at their present age."""
         if not (conf.HISTORY and self.has_live_counts) or self.scope.values:
@@ -218,13 +224,33 @@ class Bounds:
     @classmethod
     def of(cls, scope: Scope) -> "Bounds":
         """Returns the bounds of the two periods of a scope."""
+        hours_before: list[int] = []
+        if scope.before:
+            hours_before = scope.before.first_hours(scope.by)
+        hours = scope.span.first_hours(scope.by)
+        return cls._joined(scope, hours_before, hours, starts=scope.span.starts(scope.by))
+
+    @classmethod
+    def of_sums(cls, scope: Scope) -> "Bounds":
+        """Returns the bounds of the two periods of a scope, each of which is a single point."""
+        hours_before: list[int] = []
+        if scope.before:
+            hours_before = [scope.before.hours.start]
+        first_start = scope.span.starts(scope.by)[:1]  # none in a period without hours
+        return cls._joined(scope, hours_before, [scope.span.hours.start], starts=first_start)
+
+    @classmethod
+    def _joined(
+        cls, scope: Scope, hours_before: list[int], hours: list[int], *, starts: list[datetime]
+    ) -> "Bounds":
+        """Returns the bounds of points that begin with these hours: of both periods and the gap."""
         first_hours: list[int] = []
         end_of_before = 0
         if scope.before:
             end_of_before = scope.before.hours.stop
-            first_hours = [*scope.before.first_hours(scope.by), end_of_before]
-        first_hours += [max(end_of_before, hour) for hour in scope.span.first_hours(scope.by)]
-        return cls(first_hours, scope.span.hours.stop, scope.span.starts(scope.by))
+            first_hours = [*hours_before, end_of_before]
+        first_hours += [max(end_of_before, hour) for hour in hours]
+        return cls(first_hours, scope.span.hours.stop, starts)
 
     @property
     def gap_index(self) -> int:
@@ -339,7 +365,8 @@ def load(
         objects.choose(has_best=not needs.groups)
     # The scope of all time has a span of today only, until its first day is looked up.
     scope_with_start = _with_first_day(scope, objects) if needs.has_points else scope
-    bounds = Bounds.of(scope_with_start)
+    bounds_of = Bounds.of if needs.is_divided else Bounds.of_sums
+    bounds = bounds_of(scope_with_start)
     columns = ModelColumns.of(objects)
     sums = _model_sums(needs, columns=columns, bounds=bounds)
 
