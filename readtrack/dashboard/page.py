@@ -140,8 +140,8 @@ DEFINITIONS: Sequence[tuple[Any, Any]] = (
         gettext_lazy(
             "The different people in the period: somebody who views six objects on three days is "
             "one visitor. Whole days are counted, and periods are compared without today, because "
-            "it is not over. The number is right within about one per cent. To protect their privacy, people without a cookie are known for one day only, "
-            "so they count once a day."
+            "it is not over. The number is right within about one per cent. To protect their "
+            "privacy, people without a cookie are known for one day only, so they count once a day."
         ),
     ),
     (
@@ -469,14 +469,19 @@ class _Total(NamedTuple):
     remark: str = ""
 
 
+def _is_compared_without_today(data: DashboardData, chart: ChartData) -> bool:
+    """Returns True if a number of visitors stands beside one that leaves out today."""
+    return data.scope.is_present and chart.is_before_whole and data.people.before is not None
+
+
 def _visitors_total(data: DashboardData, chart: ChartData) -> _Total:
     """Returns the visitors of the period."""
     people = data.people
     remark = ""
     if people.is_cut:
         remark = _("too many objects to add up")
-    elif data.scope.is_present and chart.is_before_whole and people.before is not None:
-        remark = _("compared without today")
+    elif _is_compared_without_today(data, chart) and people.compared is not None:
+        remark = _("without today: %(count)s") % {"count": exact(people.compared)}
     return _Total("visitors", people.total, people.compared, people.before, remark=remark)
 
 

@@ -623,7 +623,7 @@ def sections(data: DashboardData) -> Table:
         rows.append(Row(values, {"category": section.subject}))
     caption = _("Readers since the last publication; it is unread for the other active accounts.")
     # These filters stay in force for the other tabs.
-    if data.asked.chosen.keys() & {"category", "author"}:
+    if data.asked.values or data.asked.chosen.keys() & {"category", "author"}:
         caption = f"{caption} {OF_THE_SITE}"
     columns = _columns("section", "readers", "unread", "share")
     empty = _("No model is a category.")

@@ -157,9 +157,9 @@ def test_a_period_up_to_now_is_compared_without_today(admin_client: Client) -> N
     add_people_of_ages({1: "ab", 6: "bc", 7: "vwxyz", 8: "de", 13: "e"})
     week = figures(admin_client, period="7")["Visitors"]
     assert (week.value, week.change, week.before, week.trend) == ("4", "+50 %", "2", "up")
-    assert week.remark == "compared without today"
+    assert week.remark == "without today: 3"
     page = admin_client.get(DASHBOARD, {"period": "7"}).text
-    assert "compared without today" in page
+    assert "without today: " in page
     today = figures(admin_client, period="today", compare="week")["Visitors"]
     assert (today.value, today.before, today.remark) == ("2", None, "")
 
