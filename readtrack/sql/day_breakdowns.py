@@ -176,7 +176,7 @@ def days_of_best(
         count=connection.ops.quote_name("count"),
         in_periods=in_periods,
         condition=condition,
-        weight_before=-1 if by_growth else 0,
+        weight_before="-1.0" if by_growth else "0.0",
         limit=int(limit),
     )
     ends: list[Any] = []
