@@ -33,9 +33,9 @@ OWN = {"Sec-Fetch-Site": "same-origin"}
 TEMPLATE = "{% load readtrack %}<p>text</p>{% readtrack_script %}"
 PEOPLE = 10
 # Each person views each post once, in a window of WINDOW, so all pages are different objects.
-PAGES = 1_000 if DEEP else 30  # of each person
-ROBOT_HITS = 100_000 if DEEP else 600
-POSTS = 1_000 if DEEP else 60
+PAGES = min(1_000, 100 * DEEP) or 30  # of each person; READTRACK_DEEP=10 replays all of them
+ROBOT_HITS = min(100_000, 10_000 * DEEP) or 600
+POSTS = max(60, PAGES)
 
 
 @cache
