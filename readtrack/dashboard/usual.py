@@ -21,7 +21,7 @@ from readtrack.sql.usual import (
     at_age,
     name_of_week,
 )
-from readtrack.sql.usual_week import slot_of, slot_of_day
+from readtrack.sql.usual_week import WEEKS, slot_of, slot_of_day
 from readtrack.subjects import label_in, label_of, model_with_label, published_field
 
 WEEKLY: Sequence[buckets.Period] = ("hour", "day")  # intervals with bands of the whole site
@@ -103,7 +103,12 @@ def _gained(bands: Bands, one: Rated, start: datetime, end: datetime) -> Band | 
 
 
 def _of_week(week: Bands, start: datetime, *, by: buckets.Period, now: datetime) -> Band | None:
-    """Returns what is usual in an hour or on a day, as far as it is over; None if not known."""
+    """Returns what is usual in an hour or on a day, as far as it is over; None if not known.
+
+    What is usual is that of the last weeks, so it says nothing of an earlier time.
+    """
+    if start < now - WEEKS * buckets.WEEK:
+        return None
     if by == "hour":
         hour = buckets.hour_index(start)
         return _part(week.get(slot_of(hour)), _share_of_hour(hour, now))
