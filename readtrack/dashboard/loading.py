@@ -123,6 +123,14 @@ class Needs:
         return groups.groups_of_tables(self.tables)
 
     @property
+    def has_best(self) -> bool:
+        """Returns True if the best of too many objects that filters name are those of the period.
+
+        Otherwise they are those of all time, which saves the query that groups and the funnel cost.
+        """
+        return not self.groups and "funnel" not in self.tables
+
+    @property
     def has_gains(self) -> bool:
         """Returns True if breakdowns show what was gained in the period.
 
@@ -362,7 +370,7 @@ def load(
     needs = Needs(scope, tables)
     objects = Objects(scope, needs.order_of_candidates, obj)
     if scope.is_listed:
-        objects.choose(has_best=not needs.groups)
+        objects.choose(has_best=needs.has_best)
     # The scope of all time has a span of today only, until its first day is looked up.
     scope_with_start = _with_first_day(scope, objects) if needs.has_points else scope
     bounds_of = Bounds.of if needs.is_divided else Bounds.of_sums
