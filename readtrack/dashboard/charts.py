@@ -221,6 +221,8 @@ def _draw_band(root: Any, groups: Sequence[Any]) -> None:
     """
     low_path = _taken_out(groups, LOW)
     high_path = _taken_out(groups, HIGH)
+    if low_path is None or high_path is None:
+        return
     back = [f"{x} {y}" for x, y in reversed(POINT.findall(low_path.get("d")))]
     high_path.set("d", f"{high_path.get('d')} L{' L'.join(back)} Z")
     high_path.set("class", "readtrack-band")
@@ -229,12 +231,16 @@ def _draw_band(root: Any, groups: Sequence[Any]) -> None:
 
 
 def _taken_out(groups: Sequence[Any], number: int) -> Any:
-    """Takes the line of the series with that number out of its group, and returns it."""
+    """Takes the line of the series with that number out of its group, and returns it.
+
+    Returns None for a series of a single point, which has no line.
+    """
     # pygal's other groups of a series are for dots and texts, and come later.
     lines = [group for group in groups if f"serie-{number} " in group.get("class")]
-    [path] = list(lines[0])
-    lines[0].remove(path)
-    return path
+    for path in lines[0]:
+        lines[0].remove(path)
+        return path
+    return None
 
 
 def _draw_notes(

@@ -73,7 +73,7 @@ class UsualQuestion:
         """Returns the band of each point of the chart; none if nothing is usual at any point."""
         bounds = [*scope.span.starts(scope.by), scope.span.until]
         points: list[Band | None] = []
-        if self.week:
+        if self.week and scope.by in WEEKLY:  # all time begins with a day that is looked up later
             week = stored.bands.get(self.week, {})
             now = buckets.now()
             points = [_of_week(week, start, by=scope.by, now=now) for start in bounds[:-1]]

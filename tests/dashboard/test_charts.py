@@ -198,3 +198,5 @@ def test_a_band_is_an_area_behind_all_lines() -> None:
     assert "readtrack-band" not in charts.line("Views", ["1"], [1], description="", usual=[None])
     single = charts.line("Views", ["1"], [1], description="", usual=[(1, 3)])
     assert single.count('class="readtrack-band"') == 1
+    at_the_end = charts.line("Views", ["1", "2"], [1, 2], description="", usual=[None, (1, 3)])
+    assert "readtrack-band" not in at_the_end
