@@ -89,7 +89,7 @@ WAYS: dict[str, tuple[str, Callable[[str], Any], dict[str, Any]]] = {
     "Django, a database": (DJANGO, by_database, {"db": "3"}),
     "Django, a pool": (DJANGO, str, {"pool_class": BlockingConnectionPool, "max_connections": 3}),
     "Django, a pool by its path": (DJANGO, str, {"pool_class": "redis.BlockingConnectionPool"}),
-    "Django, a parser": (DJANGO, str, {"parser_class": "redis.connection._RESP2Parser"}),
+    "Django, a parser": (DJANGO, str, {"parser_class": "redis.connection.DefaultParser"}),
     "Django, a serializer": (DJANGO, str, {"serializer": "json.JSONEncoder"}),
     "Django, decoded answers": (DJANGO, str, {"decode_responses": True, "socket_timeout": 3}),
     "a cache derived from Django's": (f"{__name__}.OwnCache", str, {}),
