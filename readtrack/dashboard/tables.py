@@ -336,7 +336,8 @@ def _numbers_of(entry: Entry, data: DashboardData, *, compared: str) -> dict[str
     before, change_since = _compared(data, now, getattr(entry.before, compared))
     reading = data.hashes.get(("reading", entry.subject), Counter())
     if data.by_value and not data.by_value.is_compared_by_day:
-        before, change_since = None, None
+        before = None
+        change_since = None
     first_index = data.gap_index + 1
     indexes = range(first_index, first_index + len(data.starts))
     return {

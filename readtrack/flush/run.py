@@ -434,7 +434,7 @@ def _renew_lists(at: datetime, faults: Faults) -> None:
         readers.store(at=at, faults=faults)
     popular.renew(at=at, faults=faults)
     databases.retried(databases.of(History), partial(model_sums.renew_sums, at=at))
-    # The next full flush goes on where this one stops because a server that unites visitors is silent.
+    # While the server that unites visitors is silent, the next full flush goes on from here.
     with suppress(SilentError):
         groups.renew(at=at, faults=faults)
     usual_renewal.renew(at=at, faults=faults)

@@ -5,7 +5,7 @@ The same table has what categories, authors and ages gained; see `group_sums`.
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import Q, QuerySet, Subquery, Sum
 
@@ -77,21 +77,33 @@ def gains(labels: Sequence[str], kinds: Sequence[str], spans: Sequence[range]) -
     Makes one query. A kind and model with a row in any of the ranges has an entry for each of them.
     """
     conditions = [Q(hour__gte=span.start, hour__lt=span.stop) for span in spans]
+    rows = databases.rows(BreakdownHistory).filter(subject__in=labels, kind__in=kinds)
+    gains_of_spans: list[Gains] = [defaultdict(Counter) for _ in spans]
+    add_sums(gains_of_spans, rows, label="subject", conditions=conditions)
+    return gains_of_spans
+
+
+def add_sums(
+    gains_of_periods: Sequence[Gains], rows: "QuerySet[Any]", *, label: str, conditions: Sequence[Q]
+) -> None:
+    """Adds the sums of the rows in each of some periods to the gains of that period.
+
+    `conditions` are those of the periods, and `label` is the column with the label of the model.
+    Makes one query. A kind and model with a row in any of the periods gets an entry in each of them.
+    """
     sums = {
         f"sum_{number}": Sum("count", filter=condition)
         for number, condition in enumerate(conditions)
     }
-    rows = databases.rows(BreakdownHistory).filter(
-        Q(*conditions, _connector=Q.OR), subject__in=labels, kind__in=kinds
-    )
-    sums_by_field = rows.order_by().values_list("kind", "subject", "field").annotate(**sums)
-    gains_of_spans: list[Gains] = [defaultdict(Counter) for _ in spans]
-    for hash_kind, label, field, *counts_of_spans in sums_by_field:
-        for gains_of_span, count in zip(gains_of_spans, counts_of_spans, strict=True):
-            fields = gains_of_span[hash_kind, label]  # makes the entry, even without a gain
+    rows = rows.filter(Q(*conditions, _connector=Q.OR)).order_by()
+    sums_by_field = rows.values_list("kind", label, "field").annotate(**sums)
+    for hash_kind, label_of_row, field, *counts_of_periods in sums_by_field:
+        for gains_of_period, count in zip(gains_of_periods, counts_of_periods, strict=True):
+            fields = gains_of_period[
+                hash_kind, label_of_row
+            ]  # makes the entry, without a gain, too
             if count:
                 fields[field] += int(count)
-    return gains_of_spans
 
 
 class HoursOfValue(NamedTuple):

@@ -18,7 +18,7 @@ from django.db.models import Value as Constant
 
 from readtrack.models import Breakdown, DayBreakdown
 from readtrack.sql import databases, period_gains
-from readtrack.sql.breakdown_history import OTHER, Gains
+from readtrack.sql.breakdown_history import OTHER, Gains, add_sums
 from readtrack.store import scripts
 from readtrack.subjects import label_in
 
@@ -124,22 +124,11 @@ def gains(columns: Collection[str], kinds: Collection[str], periods: Sequence[Da
     and model with a row in any of the periods has an entry for each of them.
     """
     conditions = [Q(day__gte=days.first, day__lte=days.last) for days in periods]
-    sums = {
-        f"sum_{number}": Sum("count", filter=condition)
-        for number, condition in enumerate(conditions)
-    }
     gains_of_periods: list[Gains] = [defaultdict(Counter) for _ in periods]
     for portion in scripts.sliced([*columns]):
-        rows = databases.rows(DayBreakdown).filter(
-            reduce(or_, conditions), subject__in=portion, kind__in=kinds
-        )
+        rows = databases.rows(DayBreakdown).filter(subject__in=portion, kind__in=kinds)
         rows = rows.annotate(label=_label({label_in(subject) for subject in portion}))
-        sums_by_field = rows.order_by().values_list("kind", "label", "field").annotate(**sums)
-        for hash_kind, label, field, *counts_of_periods in sums_by_field:
-            for gains_of_period, count in zip(gains_of_periods, counts_of_periods, strict=True):
-                fields = gains_of_period[hash_kind, label]  # makes the entry, even without a gain
-                if count:
-                    fields[field] += int(count)
+        add_sums(gains_of_periods, rows, label="label", conditions=conditions)
     return gains_of_periods
 
 
