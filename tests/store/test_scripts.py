@@ -35,6 +35,7 @@ INCLUDED = (
     "seen.lua",
     "since.lua",
     "trim.lua",
+    "unsettled.lua",
     "view.lua",
 )
 

@@ -14,10 +14,4 @@ local window, most_hits, robot = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local hour_life, model_hour_life, bucket_life, minute_life = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local rate_window, day_life, view_weight = ARGV[8], ARGV[9], ARGV[10]
 
--- Enters a counter that has just begun: the flush adds what SQL already counted. The first one names the list.
-local function mark_unsettled(unsettled, name)
-  local time = call('TIME')
-  local now = string.format('%.0f', time[1] * 1000000 + time[2])
-  call('ZADD', unsettled, 'NX', now, name)
-  if call('ZCARD', unsettled) == 1 then call('ZADD', unsettled, '+inf', 'epoch ' .. now .. ' 0 0 0') end
-end
+-- unsettled.lua

@@ -16,13 +16,7 @@ local ids, is_read, read_field, FIRST = tonumber(ARGV[7]), ARGV[8] == '1', ARGV[
 local bins = #ARGV - FIRST + 1
 if rate ~= unsettled and tonumber(call('GET', rate) or 0) >= robot then return {0, 0} end
 
-local function mark_unsettled(unsettled, name)
-  local time = call('TIME')
-  local now = string.format('%.0f', time[1] * 1000000 + time[2])
-  call('ZADD', unsettled, 'NX', now, name)
-  if call('ZCARD', unsettled) == 1 then call('ZADD', unsettled, '+inf', 'epoch ' .. now .. ' 0 0 0') end
-end
-
+-- unsettled.lua
 -- seen.lua
 -- `holder` is the window that holds the view, as long as nobody knows that its page was seen (see view.lua).
 local reached, was_read, is_open, holder = 0, false, false, nil

@@ -13,6 +13,7 @@ local robot, name, subject, bucket_life, pass_life = tonumber(ARGV[1]), ARGV[2],
 local stage = tonumber(ARGV[6])
 if rate ~= unsettled and tonumber(call('GET', rate) or 0) >= robot then return 0 end
 
+-- unsettled.lua
 local reached = 0
 for pass = 5, #KEYS do
   reached = math.max(reached, tonumber(call('GET', KEYS[pass]) or 0))
@@ -20,12 +21,7 @@ end
 if reached >= stage then return 0 end
 
 -- A funnel that begins anew lacks what SQL stores of it: the flush settles it, as it settles totals.
-if call('EXISTS', funnel) == 0 then
-  local time = call('TIME')
-  local now = string.format('%.0f', time[1] * 1000000 + time[2])
-  call('ZADD', unsettled, 'NX', now, name)
-  if call('ZCARD', unsettled) == 1 then call('ZADD', unsettled, '+inf', 'epoch ' .. now .. ' 0 0 0') end
-end
+if call('EXISTS', funnel) == 0 then mark_unsettled(unsettled, name) end
 call('ZINCRBY', bucket, 0, subject)
 if call('TTL', bucket) < 0 then call('EXPIRE', bucket, bucket_life) end
 for number = reached + 1, stage do
