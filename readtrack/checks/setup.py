@@ -1,4 +1,6 @@
-"""All system checks, in the order of their messages. None of them touches a network."""
+"""All system checks, in the order of their messages. None of them touches a network, except those
+of the database, which only `migrate` and `check --database` run.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,6 +10,7 @@ from django.core.checks import CheckMessage
 
 from readtrack.checks import (
     cache,
+    layouts,
     metrics,
     middleware,
     migrations,
@@ -80,6 +83,7 @@ CHECKS: tuple[Check, ...] = (
     metrics.check_setting,
     metrics.check_package,
 )
+DATABASE_CHECKS = (layouts.check_tables,)
 
 
 def check_setup(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:

@@ -24,6 +24,7 @@ from readtrack.management.subcommands import (
     start_as_read,
 )
 from readtrack.management.subcommands.base import Subcommand
+from readtrack.sql import layouts
 from readtrack.store import connection
 
 # In the order of --help.
@@ -75,6 +76,8 @@ class Command(BaseCommand):
             problem = connection.misconfiguration() if chosen.needs_redis else ""
             if problem:
                 raise connection.UnusableError(problem)
+            if chosen.needs_known_layout:
+                layouts.check()
             text = chosen.handle(command=self, verbosity=verbosity, **options)
         except (connection.RedisError, Error) as error:
             finding = failure(error)

@@ -69,6 +69,7 @@ task is not sent again while the one before it waits for a worker.
 
 An error is logged, and the next tick tries again.
 """
+    needs_known_layout = False
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
