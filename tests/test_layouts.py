@@ -3,6 +3,7 @@ refuses what it does not know, without losing anything.
 """
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 from uuid import uuid4
 
@@ -10,13 +11,16 @@ import pytest
 from django.core import signing
 from django.core.checks import run_checks
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import connection, models
+from django.db.migrations import operations
+from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
+from django.db.models.fields import NOT_PROVIDED
 from django.db.utils import OperationalError
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import __version__, layouts, migrated
+from readtrack import __version__, layouts, migrated, tasks
 from readtrack.flush.run import flush
 from readtrack.hits import visitors
 from readtrack.models import FlushRun
@@ -257,6 +261,64 @@ def test_this_version_knows_what_it_writes() -> None:
     assert layouts.WRITTEN <= layouts.KNOWN
     assert migrated.layout_of(migrated.own()) <= layouts.KNOWN
     assert migrated.newest(migrated.own()) >= "0001_initial"
+
+
+OLDER_CANNOT = (
+    operations.RemoveField,
+    operations.RenameField,
+    operations.DeleteModel,
+    operations.RenameModel,
+    operations.AlterModelTable,
+)
+
+
+def breaks_older_versions(operation: Any) -> bool:
+    """Returns True for a change of the tables with which an older version cannot work.
+
+    It does not fill a new column, so that has to do without, or by the database.
+    """
+    if isinstance(operation, operations.AddField):
+        field = operation.field
+        return not (field.null or field.many_to_many or field.db_default is not NOT_PROVIDED)
+    return isinstance(operation, OLDER_CANNOT)
+
+
+def test_no_migration_breaks_older_versions_unless_its_name_has_a_layout() -> None:
+    loader = MigrationLoader(None)
+    for (app, name), migration in loader.disk_migrations.items():
+        if app == "readtrack" and not migrated.LAYOUT.match(name):
+            assert not [one for one in migration.operations if breaks_older_versions(one)], name
+
+
+@pytest.mark.parametrize(
+    ("operation", "breaks"),
+    [
+        (operations.AddField("note", "colour", models.TextField()), True),
+        (operations.AddField("note", "colour", models.TextField(default="red")), True),
+        (operations.AddField("note", "colour", models.TextField(null=True)), False),
+        (operations.AddField("note", "colour", models.TextField(db_default="red")), False),
+        (operations.RemoveField("note", "text"), True),
+        (operations.RenameField("note", "text", "words"), True),
+        (operations.CreateModel("Colour", []), False),
+        (operations.DeleteModel("Note"), True),
+    ],
+    ids=str,
+)
+def test_what_breaks_older_versions_is_known(operation: Any, *, breaks: bool) -> None:
+    assert breaks_older_versions(operation) == breaks
+
+
+def test_tasks_keep_their_names_and_arguments() -> None:
+    """A worker of the other version may get the task of this one."""
+    arguments = {
+        tasks.flush_changed: [],
+        tasks.flush_part: ["part", "only_changed"],
+        tasks.flush_views: ["only_changed"],
+        tasks.refresh_trending: [],
+    }
+    for task, names in arguments.items():
+        assert task.name == f"readtrack.{task.__name__}"
+        assert [*signature(task.run).parameters] == names
 
 
 # Tokens
