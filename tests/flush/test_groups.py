@@ -138,6 +138,33 @@ def test_any_period_has_what_a_loop_over_all_gains_finds(seed: int, zone: str) -
             assert found == brute_force(gained, articles, span), span
 
 
+@pytest.mark.parametrize("rows_at_once", [1, 7, 1_000])
+def test_few_rows_are_in_memory_together_and_each_view_is_added_once(
+    rows_at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = Random(rows_at_once)
+    articles = newsroom(rng)
+    gained = random_gains(rng, articles, days=3)
+    store_history(gained)
+    sizes = []
+
+    def of_subjects(subjects: set[str]) -> dict[str, memberships.Membership]:
+        sizes.append(len(subjects))
+        return real_of_subjects(subjects)
+
+    real_of_subjects = memberships.of_subjects
+    monkeypatch.setattr(groups, "ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr(memberships, "of_subjects", of_subjects)
+    renew()
+    whole = range(END + 1)
+    assert gains(whole) == [brute_force(gained, articles, whole)]
+    if rows_at_once == 1:
+        # Those with a view, and perhaps objects between two of them that were only read.
+        assert max(sizes) <= 3
+    else:
+        assert max(sizes) <= rows_at_once + 1
+
+
 def test_it_goes_on_from_the_last_hour_and_repeats_nothing() -> None:
     rng = Random(7)
     articles = newsroom(rng)
