@@ -15,7 +15,10 @@ from readtrack.models import BreakdownHistory, DayVisitors, History
 from readtrack.sql import (
     group_sums,
     memberships,
+    model_sums,
     past_hours,
+    period_gains,
+    popular,
     thinning,
 )
 from readtrack.sql.faults import Faults
@@ -163,6 +166,20 @@ def test_few_rows_are_in_memory_together_and_each_view_is_added_once(
         assert max(sizes) <= 3
     else:
         assert max(sizes) <= rows_at_once + 1
+
+
+def test_an_underscore_in_a_label_stands_for_no_other_letter() -> None:
+    hour = END - 1
+    History.objects.bulk_create(
+        History(subject=f"{label}:1", hour=hour, views=5, visitors=0)
+        for label in ("my_site.post", "mylsite.post", "reads:my_site.post", "reads:mylsite.post")
+    )
+    found = period_gains.subjects_of_every(1, "my_site.post", since=hour, until=END)
+    assert found == ["my_site.post:1"]
+    best = popular.most(["my_site.post", "reads:my_site.post"], since=hour, until=END)
+    assert {subject for subject, _counts in best} == {"my_site.post:1", "reads:my_site.post:1"}
+    seen = model_sums._gains("my_site.post", since=hour, until=END)
+    assert seen["reads:my_site.post"] == {hour: 5}
 
 
 def test_it_goes_on_from_the_last_hour_and_repeats_nothing() -> None:
