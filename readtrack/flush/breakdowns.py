@@ -59,7 +59,8 @@ def _store_portion(subjects: Sequence[str], epoch: epochs.SqlEpoch, *, hour: int
         if not is_stored:  # begins again, with the rows as they are now
             return {**live, **_store_portion(subjects, epoch, hour=hour)}
     else:
-        _raise(live, stored, hour=hour)
+        store_without_gains = partial(_store_without_gains, live, stored, hour=hour)
+        databases.retried(databases.of(Breakdown), store_without_gains)
     _lift(live, stored)
     return live
 
@@ -181,12 +182,25 @@ def _store_with_gains(live: Hashes, stored_before: Hashes, *, hour: int) -> bool
     return True
 
 
+def _store_without_gains(live: Hashes, stored: Hashes, *, hour: int) -> None:
+    """Stores the live counts and the history of stages in one transaction.
+
+    A kill between the two would leave history above the counts. If Redis was lost then, the next
+    flush would store a lower number in history, which looks like a reset: all seen views of the
+    object would be gained once more. (If the two are in different databases, a kill can come
+    between them.)
+    """
+    with databases.own_transaction(databases.of(Breakdown)):
+        _raise(live, stored, hour=hour)
+
+
 def _raise(live: Hashes, stored: Hashes, *, hour: int) -> None:
-    """Stores the counts that rose, and deletes the rows of values that were replaced."""
+    """Stores the counts that rose, and deletes the rows of values that were replaced.
+
+    The caller has to open a transaction.
+    """
     live = _without_deleted(live, stored)
     if conf.HISTORY:
-        # History is stored before the counts: if the flush is killed in between, the counts are
-        # still below Redis's, so the next flush stores the history again.
         _store_stages(live, stored, hour=hour)
     databases.upsert(Breakdown, ("subject", "kind", "field"), ("count",), rows=_rows(live, stored))
     for name, counts in live.items():
