@@ -27,7 +27,6 @@ from readtrack.subjects import label_in, subject_column
 
 Hashes = Mapping[Name, Mapping[str, int]]  # counts by the name of the hash, then by field
 
-READING = "reading"  # the kind of hash that has how many views of a subject were seen and read
 OTHER = "other"  # the field for all values that a hash has no field of their own for
 
 
@@ -111,7 +110,7 @@ def _gains(live: Hashes, stored: Hashes) -> Counter[day_breakdowns.Gain]:
     """
     gains: Counter[day_breakdowns.Gain] = Counter()
     for (hash_kind, subject), counts in live.items():
-        if hash_kind == READING:  # the stages of views have a history of each object
+        if hash_kind == archive.READING:  # the stages of views have a history of each object
             continue
         column = subject_column(subject)
         for field, rise in _rises(counts, stored[hash_kind, subject]).items():
@@ -230,7 +229,7 @@ def _store_stages(live: Hashes, stored: Hashes, *, hour: int) -> None:
     """
     risen: dict[str, RowCounts] = {}
     for (hash_kind, subject), counts in live.items():
-        if hash_kind != READING:
+        if hash_kind != archive.READING:
             continue
         stored_counts = stored[hash_kind, subject]
         for field, stage in history.STAGES.items():
