@@ -815,7 +815,7 @@ def _table_context(table: tables.Table, scope: Scope, *, site: str | None) -> di
             head["details"] = _details_texts(row.values[0])
         link = _link(row, scope, site=site)
         if link and table.name == "grew-most":  # in other tables it is two clicks away already
-            head.update(_sources_file(link))
+            head.update(_sources_file(row.values[0], scope, site=site))
         rows.append(PageRow(head, other_cells, link, url=address_of(row.values[0])))
     # On an object's page the tables of dimensions are beside the chart.
     is_beside = "object" in scope.chosen and table.name.startswith("by-")
@@ -841,32 +841,34 @@ def _details_texts(obj: Any) -> list[str]:
 
 
 def _link(row: tables.Row, scope: Scope, *, site: str | None) -> str:
-    """Returns the address of the object's numbers, or of the dashboard with one more filter.
+    """Returns the address of the object's numbers, or of this page with one more filter.
 
     It is "" for a row that leads nowhere.
     """
     is_chosen = row.filters.items() <= scope.chosen.items()
-    if "object" in scope.chosen or is_chosen:
+    if is_chosen:
         return ""
-    if "object" not in row.filters:
-        return scope.address(**row.filters)
-    obj = row.values[0]
-    changes = dict.fromkeys(scope.chosen, "")
-    published = published_at(obj)
-    if published and scope.is_present and published >= scope.span.since:
-        changes["period"] = PUBLISHED  # it was not there for all of the period
-    return numbers_url(obj, site=site) + scope.address(**changes)
+    if "object" in row.filters:
+        return _link_to_object(row.values[0], scope, site=site)
+    return scope.address(**row.filters)
 
 
-def _sources_file(link: str) -> dict[str, str]:
+def _link_to_object(obj: Any, scope: Scope, *, site: str | None, **changes: str) -> str:
+    """Returns the address of the object's numbers, in the period and with the filter of the scope."""
+    return numbers_url(obj, site=site) + scope.address_of_object(published_at(obj), **changes)
+
+
+def _sources_file(obj: Any, scope: Scope, *, site: str | None) -> dict[str, str]:
     """Returns the address and title of a CSV file: where an object's views of the period came from.
 
-    It is the table of the first dimension. `link` is the address of the object's numbers. Empty on
-    a site without dimensions.
+    It is the table of the first dimension, whatever value is chosen. Empty on a site without
+    dimensions.
     """
     dimensions = dimension_names()
     if not dimensions:
         return {}
+    without_values = dict.fromkeys(scope.values, "")
+    link = _link_to_object(obj, scope, site=site, **without_values)
     parameters = urlencode({"table": f"by-{dimensions[0]}", "format": "csv"})
     return {"file": f"{link}&{parameters}", "file_title": tables.labels_of(dimensions[0]).title}
 
