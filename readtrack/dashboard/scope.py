@@ -244,8 +244,7 @@ class Scope:
                 return by
         if self.has_days_only and self.is_of_a_day:
             return "day"
-        is_new = self.period == PUBLISHED and len(self.span.hours) <= HOURS_OF_NEWS
-        if is_new and not self.has_days_only:
+        if self._has_hours_of_news:
             return "hour"
         # An hour less, because a day of 25 hours is one day.
         days = (self.span.until - self.span.since - buckets.HOUR) / buckets.DAY
@@ -256,6 +255,12 @@ class Scope:
         if days < 750:
             return "week"
         return "month"
+
+    @property
+    def _has_hours_of_news(self) -> bool:
+        """Returns True if an object is so new that it is shown by the hour since its publication."""
+        is_new = self.period == PUBLISHED and len(self.span.hours) <= HOURS_OF_NEWS
+        return is_new and not self.has_days_only
 
     @property
     def is_present(self) -> bool:

@@ -131,6 +131,52 @@ def test_an_empty_site_is_told_what_to_do(admin_client: Client) -> None:
     assert shown(admin_client)["Views"] == ("0", NOT_KNOWN)
 
 
+def test_the_sentence_below_the_chart_names_the_filters(
+    admin_client: Client, settings: Settings
+) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["referrer", "device"]}
+    section = factories.category(name="Sport")
+    post = factories.post(category=section)
+    tracker.record(factories.hit(subject_of(post), dimensions=(("referrer", "a.example"),)))
+    flush()
+    day = date_format(timezone.localdate(), "DATE_FORMAT")
+    given: dict[str, str]
+    for given, expected in (
+        ({}, f"1 view, 1 visitor and 0 reads; {day}."),
+        ({"referrer": "a.example"}, f"1 view; {day}. Filtered by Source: a.example."),
+        ({"referrer": "b.example"}, f"0 views; {day}. Filtered by Source: b.example."),
+        (
+            {"category": subject_of(section)},
+            f"1 view, 1 visitor and 0 reads; {day}. Filtered by Category: Sport.",
+        ),
+        (
+            {"category": subject_of(section), "referrer": "a.example"},
+            f"1 view; {day}. Filtered by Category: Sport; Source: a.example.",
+        ),
+    ):
+        page = opened(admin_client, period="today", **given)
+        assert page.context["summary"] == expected
+    assert "With the filter by Source: a.example only the views are known." in page.text
+    both = opened(admin_client, referrer="a.example", device="phone").text
+    words = (
+        "Views are known with each of these filters by itself: Source: a.example; Device: phone."
+    )
+    assert words in both
+
+
+@pytest.mark.parametrize(
+    ("views", "words"),
+    [(0, "0 مشاهدة"), (1, "مشاهدة واحدة"), (2, "مشاهدتان"), (3, "3 مشاهدات"), (11, "11 مشاهدة")],
+)
+def test_the_sentence_below_the_chart_has_the_plural_forms_of_its_language(
+    views: int, words: str, admin_client: Client
+) -> None:
+    if views:
+        add_views(factories.post(), 1, views)
+    with override("ar"):
+        assert words in opened(admin_client).context["summary"]
+
+
 def test_the_period_before_is_told_to_end_at_the_same_time_of_day(admin_client: Client) -> None:
     words = ", up to the same time of day."
     post = factories.post()
@@ -1029,6 +1075,48 @@ def test_no_period_can_be_chosen_for_what_is_of_now(
     assert [tab for tab in TABS if not shows[tab]] == ["sections"]
 
 
+def test_the_periods_of_what_was_not_counted_are_those_that_are_kept(admin_client: Client) -> None:
+    now = buckets.now()
+    for hours, times in ((0, 1), (24, 2)):
+        for _ in range(times):
+            at = now - hours * buckets.HOUR
+            tracker.skip(["a"], "bot", is_alone=False, agent="GPTBot/1.0", at=at)
+    skip_buffer.send()
+    hits = {}
+    for given in ({}, {"period": "28"}, {"period": "all"}, {"period": "yesterday"}):
+        page = opened(admin_client, tab="refused", **given)
+        context = page.context
+        assert [str(choice.label) for choice in context["periods"]] == [
+            "Today",
+            "Yesterday",
+            "The last 48 hours",
+        ]
+        assert (context["comparisons"], 'type="date"' in page.text) == ([], False)
+        [chosen] = [choice for choice in context["periods"] if choice.is_chosen]
+        assert str(context["period"]) == str(chosen.label)
+        assert bool(context["span"]) == (given == {"period": "yesterday"})
+        for choice in context["periods"]:
+            page = admin_client.get(DASHBOARD + choice.address)
+            hits[str(choice.label)] = told(page.context)["robots"][0][1]
+        # The tab leads back to the period of the other tabs.
+        assert chosen.address.startswith(f"?period={given.get('period', '7')}")
+    assert hits == {"Today": "1", "Yesterday": "2", "The last 48 hours": "3"}
+
+
+def test_on_paper_each_tab_with_a_period_says_which_it_is(
+    admin_client: Client, settings: Settings
+) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["device"]}
+    add_views(factories.post(), 9, 3)
+    days = {"from": "2026-01-02", "to": "2026-01-05"}
+    for tab in TABS:
+        page = opened(admin_client, tab=tab, **days)
+        paper = re.findall(r'readtrack-on-paper">(.*?)</p>', page.text)
+        summary = page.context.get("summary", "")
+        told_where = [text for text in (*paper, summary) if "Jan. 2, 2026 to Jan. 5, 2026" in text]
+        assert len(told_where) == (tab != "sections"), tab
+
+
 @pytest.mark.parametrize("has_funnels", [True, False])
 def test_the_funnel_of_a_model_obeys_the_period_too(
     admin_client: Client, settings: Settings, *, has_funnels: bool
@@ -1225,9 +1313,9 @@ def test_notes_are_on_the_chart_below_it_and_in_its_table(
         assert len(rows) == points
         assert [place for place, row in enumerate(rows) if "Sale" in row["Notes"]] == [expected]
         # Before: the first day of the week, or the first hour of the day.
-        assert ("March 5, 2026", "Newsletter <sent>; Sale") in opened(
-            admin_client, **given
-        ).context["notes"]
+        notes = opened(admin_client, **given).context["notes"]
+        texts = [(day, [note.text for note in notes_of_day]) for day, notes_of_day in notes]
+        assert ("March 5, 2026", ["Newsletter <sent>", "Sale"]) in texts
 
 
 def test_tables_of_the_whole_site_say_that_filters_do_not_change_them(admin_client: Client) -> None:
