@@ -9,6 +9,7 @@ from django.db.models import BigIntegerField, CharField, OuterRef, QuerySet, Sub
 from django.db.models.functions import Cast, Coalesce, Concat
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
+from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 from django_filters import ModelChoiceFilter
 from wagtail.admin.filters import ContentTypeFilter, WagtailFilterSet
@@ -145,7 +146,7 @@ class PageViewsView(ReportView):  # type: ignore[misc]
     is_searchable = True
     search_fields = ["title"]
     search_backend_name = None  # Wagtail's search would not keep the order
-    columns = [
+    all_columns = [
         TitleColumn("title", label=_("Title"), get_url=_edit_url, sort_key="title"),
         Column("type", label=_("Type"), accessor="page_type_display_name"),
         LocaleColumn(label=_("Language")),
@@ -154,6 +155,14 @@ class PageViewsView(ReportView):  # type: ignore[misc]
         CountColumn("last_views", label=_("Views in 7 days")),
         NumbersColumn("numbers", label=""),
     ]
+
+    @cached_property
+    def columns(self) -> list[Any]:
+        """The columns of the table, without languages in a site that has one."""
+        if Locale.objects.count() > 1:
+            return self.all_columns
+        return [column for column in self.all_columns if not isinstance(column, LocaleColumn)]
+
     list_export = [
         "pk",
         "title",
