@@ -8,6 +8,7 @@ from django.core.checks import CheckMessage
 
 from readtrack.checks import (
     cache,
+    digest,
     metrics,
     middleware,
     migrations,
@@ -79,6 +80,11 @@ CHECKS: tuple[Check, ...] = (
     unique_visitors.check_reader_numbers,
     metrics.check_setting,
     metrics.check_package,
+    digest.check_setting,
+    digest.check_history,
+    digest.check_address,
+    digest.check_sender,
+    digest.check_authors,
 )
 
 
