@@ -87,6 +87,12 @@ def digest_problems() -> list[str]:
     sender = conf.DIGEST.get("from", "")
     if not isinstance(sender, str) or LINE_BREAK.search(sender):
         problems.append(f"'from' is {sender!r}, which is no sender")
+    return [*problems, *_problems_of_functions()]
+
+
+def _problems_of_functions() -> list[str]:
+    """Returns what is wrong with the paths of functions, a sentence for each problem."""
+    problems = []
     for key in ("users", "locale"):
         path = conf.DIGEST.get(key, "")
         problem = function_problem(path) if path else ""

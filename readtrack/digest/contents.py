@@ -77,7 +77,6 @@ def contents_of(period: DigestPeriod, *, author: str = "") -> Contents:
     chart = numbers.chart
     assert chart is not None  # noqa: S101 - it is loaded for the table "over-time"
     before = chart.total_before if chart.is_before_whole else None
-    grown = growth.entries if growth.is_before_known and before else []
     return Contents(
         period=period,
         author=author,
@@ -87,7 +86,7 @@ def contents_of(period: DigestPeriod, *, author: str = "") -> Contents:
         usual_views=_usual_views(chart),
         most_viewed=_with_views(numbers),
         best=_best(numbers, growth),
-        grown=_stories(growth, [(entry, entry.growth) for entry in grown if entry.growth > 0]),
+        grown=_grown(growth) if before else [],
         still_read=_with_views(old),
         robots=None if author else _robots(),
     )
@@ -104,6 +103,13 @@ def _usual_views(chart: ChartData) -> int | None:
 def _with_views(data: DashboardData) -> list[Story]:
     """Returns the objects with the most views of the period."""
     return _stories(data, [(entry, entry.now.views) for entry in data.entries if entry.now.views])
+
+
+def _grown(data: DashboardData) -> list[Story]:
+    """Returns the objects with the most views more than in the period before."""
+    if not data.is_before_known:
+        return []
+    return _stories(data, [(entry, entry.growth) for entry in data.entries if entry.growth > 0])
 
 
 def _stories(data: DashboardData, numbers: Sequence[tuple[Entry, float]]) -> list[Story]:

@@ -229,7 +229,7 @@ class Failing(EmailBackend):
 
 @pytest.fixture
 def failing(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> type[Failing]:
-    settings.EMAIL_BACKEND = "tests.digest.test_sending.Failing"
+    digests.use_mail_server(settings, "tests.digest.test_sending.Failing")
     monkeypatch.setattr(Failing, "opened", 0)
     monkeypatch.setattr(Failing, "is_down", False)
     return Failing
@@ -393,9 +393,7 @@ def test_a_real_mail_server_gets_all_of_them_by_one_connection(settings: Setting
     controller = Controller(inbox, hostname="127.0.0.1", port=port)
     controller.start()
     try:
-        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-        settings.EMAIL_HOST = "127.0.0.1"
-        settings.EMAIL_PORT = port
+        digests.use_mail_server(settings, "django.core.mail.backends.smtp.EmailBackend", port=port)
         assert send_due(at=digests.monday_morning()).sent == 3
     finally:
         controller.stop()

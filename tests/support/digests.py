@@ -3,7 +3,9 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+import django
 from django.contrib.auth.models import Permission, User
+from pytest_django import Settings
 
 from readtrack import buckets
 from readtrack.digest.periods import DigestPeriod, last_period
@@ -74,6 +76,17 @@ def flush_ended() -> None:
     """Notes that a full flush has stored everything, also of the weeks to come."""
     later = buckets.now() + 10 * buckets.WEEK
     FlushRun.objects.create(kind=FlushRun.Kind.FULL, started=later, ended=later)
+
+
+def use_mail_server(settings: Settings, backend: str, *, port: int = 0) -> None:
+    """Lets Django send mails by that backend, to that port of this machine."""
+    if django.VERSION >= (6, 1):
+        options = {"host": "127.0.0.1", "port": port} if port else {}
+        settings.MAILERS = {"default": {"BACKEND": backend, "OPTIONS": options}}
+        return
+    settings.EMAIL_BACKEND = backend
+    settings.EMAIL_HOST = "127.0.0.1"
+    settings.EMAIL_PORT = port
 
 
 def reader(user: User) -> Reader:

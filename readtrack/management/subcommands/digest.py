@@ -65,15 +65,18 @@ Nobody gets a digest twice, unless --again is given. With --dry-run nothing is s
         period = sending.period_of(every, at=noon)
         if dry_run:
             return _mails(_readers(user, period), period)
-        if user or at or every:
-            sent = sending.send(_readers(user, period), period, is_again=again)
-        else:
-            sent = sending.send_due()
-        if sent.failed:
-            raise CommandError(
-                f"Sent {counted(sent.sent, 'mail')}; {sent.failed} failed, see the log."
-            )
-        return f"Sent {counted(sent.sent, 'mail')}."
+        is_at_once = any((user, at, every))
+        if not is_at_once:
+            return _result(sending.send_due())
+        return _result(sending.send(_readers(user, period), period, is_again=again))
+
+
+def _result(sent: sending.Sent) -> str:
+    """Returns what to print. Raises CommandError if a mail failed."""
+    number = counted(sent.sent, "mail")
+    if sent.failed:
+        raise CommandError(f"Sent {number}; {sent.failed} failed, see the log.")
+    return f"Sent {number}."
 
 
 def _readers(name: str | None, period: DigestPeriod) -> Sequence[Reader]:
