@@ -213,11 +213,15 @@ def _sections(contents: Contents, reader: Reader) -> Iterable[Section]:
     yield Section(
         _("Grew most"), str(tables.COLUMNS["growth"].heading), "", lines(contents.grown, "+%s")
     )
-    published = _("Published more than %(days)s days before the period.")
+    published = ngettext(
+        "Published more than %(count)s day before the period.",
+        "Published more than %(count)s days before the period.",
+        STILL_READ_DAYS,
+    )
     yield Section(
         _("Still read"),
         views,
-        published % {"days": exact(STILL_READ_DAYS)},
+        published % {"count": exact(STILL_READ_DAYS)},
         lines(contents.still_read),
     )
 
