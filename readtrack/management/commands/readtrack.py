@@ -12,6 +12,7 @@ from readtrack.doctor.findings import failure
 from readtrack.management.subcommands import (
     budget,
     daily_view,
+    digest,
     doctor,
     erase,
     flush,
@@ -43,6 +44,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         erase.Erase(),
         daily_view.DailyView(),
         note.Note(),
+        digest.Digest(),
     )
 }
 
