@@ -16,6 +16,7 @@ from readtrack.management.subcommands import (
     erase,
     flush,
     import_,
+    mcp,
     note,
     repartition,
     reset,
@@ -42,6 +43,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         erase.Erase(),
         daily_view.DailyView(),
         note.Note(),
+        mcp.Mcp(),
     )
 }
 
