@@ -404,7 +404,7 @@ class DashboardAdmin(ReadOnlyAdmin):
         if obj is None:
             raise Http404
         fixed = {"object": valid_subject}
-        scope_of_page = Scope.parse(request.GET, fixed=fixed)
+        scope_of_page = Scope.parse(request.GET, fixed=fixed, published=published_at(obj))
         links = [
             (gettext("View on site"), address_of(obj)),
             (gettext("All by this author"), self._author_numbers_url(request, obj, scope_of_page)),
@@ -421,14 +421,15 @@ class DashboardAdmin(ReadOnlyAdmin):
     def _author_numbers_url(self, request: HttpRequest, obj: Model, scope: Scope) -> str:
         """Returns the address of the page with the numbers of all that the object's author wrote.
 
-        Staff get the dashboard filtered by the author, in the period of the scope. The author gets
-        the page of their own numbers. For anybody else it is "".
+        Staff get the dashboard filtered by the author, in the period and with the filter of the
+        scope. The author gets the page of their own numbers. For anybody else it is "".
         """
         author = author_of(obj, of_counts=True)
         if author and self.has_view_permission(request):
-            return self._url("readtrack_dashboard_changelist") + scope.address(author=author)
+            address = scope.address_of_many(author=author)
+            return self._url("readtrack_dashboard_changelist") + address
         if may_view_report_of(request.user, author):
-            return self._url("readtrack_author") + scope.address()
+            return self._url("readtrack_author") + scope.address_of_many()
         return ""
 
     def _url(self, view_name: str, *args: str) -> str:

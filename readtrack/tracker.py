@@ -159,7 +159,8 @@ def _mark_rows_read(user: Any, rows: QuerySet[Any, Any], *, as_of: int | None) -
     pk = readers.id_of(user)
     if pk is None:
         return
-    pks = rows.values_list("pk", flat=True).iterator()
+    # Without `iterator`, whose cursor does not work behind every pooler of connections.
+    pks = rows.values_list("pk", flat=True)
     categories = [subjects.subject_of_row(rows.model, row_pk) for row_pk in pks]
     mark_subjects_read(readers.reader_by_id(pk), categories, as_of=as_of)
 

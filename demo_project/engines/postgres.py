@@ -17,7 +17,7 @@ from demo_project.engines.process import Child, ChildError
 HASTE = ["-F", "-c", "full_page_writes=off"]
 # Each connection would compute 4096 hashes, some 5 ms, which make a guessed password expensive.
 # Nobody guesses a random one.
-LOGIN = ["--auth=scram-sha-256", "--set", "scram_iterations=1"]
+LOGIN = ("--auth=scram-sha-256", "--set", "scram_iterations=1")
 
 
 def package() -> Path:
@@ -33,6 +33,7 @@ class Postgres(Engine):
 
     # The immediate stop: SIGTERM would wait for every client to leave.
     farewell = signal.SIGQUIT
+    login = LOGIN
     ready = "database system is ready to accept connections"
 
     def __init__(self, *, port: int | None = None, durable: bool = False) -> None:
@@ -83,6 +84,6 @@ class Postgres(Engine):
     def _initialise(self, programs: Path) -> None:
         password = private.write(self.folder / "password", self.password, reader=self.user)
         options = ["-U", "postgres", f"--pwfile={password}", "-E", "UTF8", "--locale=C"]
-        self._prepare([programs / "initdb", "-D", self.data, *LOGIN, *options, "--no-sync"])
+        self._prepare([programs / "initdb", "-D", self.data, *self.login, *options, "--no-sync"])
         password.unlink()
         self._is_initialised = True

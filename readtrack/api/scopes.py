@@ -28,7 +28,7 @@ from readtrack.subjects import (
     subject_of_row,
 )
 
-FILTERS_BESIDE_OBJECT = ("model", "category", "author", "value")
+FILTERS_OF_MANY = ("model", "category", "author")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def _check_period(texts: Mapping[str, str]) -> None:
 
 def _check_beside_object(texts: Mapping[str, str]) -> None:
     """Raises QuestionError for a filter that the numbers of one object do not have."""
-    for name in FILTERS_BESIDE_OBJECT:
+    for name in FILTERS_OF_MANY:
         if name in texts:
             raise bad_parameter(name, f"The numbers of one object cannot be filtered by {name}.")
 

@@ -18,6 +18,7 @@ from readtrack.doctor.measurements import (
     Outbox,
     Persistence,
     Ping,
+    Pooler,
     ReadStateCopies,
     Role,
     Schedule,
@@ -380,7 +381,23 @@ def of_locks(locks: Locks) -> list[Finding]:
             f"{message}: session {lock.session}, open for {duration(lock.age)},"
             f" last statement: {lock.statement[:STATEMENT]}",
             f"Let it commit. If it hangs, end session {lock.session}:"
-            f" pg_terminate_backend({lock.session}); MySQL: KILL {lock.session}.",
+            f" pg_terminate_backend({lock.session}); MariaDB: KILL {lock.session}.",
+        )
+    ]
+
+
+def of_pooler(pooler: Pooler) -> list[Finding]:
+    """Judges whether all statements work behind a pooler that hands out connections by transaction."""
+    if not pooler.databases:
+        return [_ok("No pooler is between Django and the databases.")]
+    message = f"A pooler is between Django and {', '.join(pooler.databases)}"
+    if not pooler.with_cursors:
+        return [_ok(f"{message}; cursors are closed at the end of each statement.")]
+    return [
+        _note(
+            f"{message}; cursors on {', '.join(pooler.with_cursors)} outlive a transaction.",
+            "If it pools transactions, as PgBouncer does with pool_mode = transaction, set"
+            " 'DISABLE_SERVER_SIDE_CURSORS': True for them in DATABASES. Otherwise ignore this.",
         )
     ]
 

@@ -171,6 +171,14 @@ class Locks:
 
 
 @dataclass(frozen=True, slots=True)
+class Pooler:
+    """What pools connections between Django and databases."""
+
+    databases: Sequence[str]  # aliases of databases that are behind a pooler
+    with_cursors: Sequence[str]  # those of them whose cursors outlive a transaction
+
+
+@dataclass(frozen=True, slots=True)
 class Totals:
     """The totals in Redis."""
 
@@ -359,6 +367,21 @@ def locks() -> Locks:
             oldest_locks.append(Lock(*row))
     oldest = max(oldest_locks, key=lambda lock: lock.age, default=None)
     return Locks(good_run.locked, oldest)
+
+
+def pooler() -> Pooler:
+    """Looks for a pooler, such as PgBouncer, before the databases of the app and of its models."""
+    all_databases = {databases.of(model) for model in (FlushRun, *tracked_models())}
+    pooled = [database for database in all_databases if databases.is_pooled(database)]
+    with_cursors = [
+        database
+        for database in pooled
+        if not database.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS")
+    ]
+    return Pooler(
+        databases=sorted(database.alias for database in pooled),
+        with_cursors=sorted(database.alias for database in with_cursors),
+    )
 
 
 def totals() -> Totals:

@@ -45,6 +45,7 @@ EXAMINATIONS = (
     Examination("outbox", measurements.outbox, findings.of_outbox, SQL),
     Examination("read state", measurements.read_state_copies, findings.of_read_state, REDIS | SQL),
     Examination("locks", measurements.locks, findings.of_locks, SQL),
+    Examination("pooler", measurements.pooler, findings.of_pooler, SQL),
     Examination("totals", measurements.totals, findings.of_totals, REDIS),
     Examination("drift", measurements.drift, findings.of_drift, REDIS | SQL),
 )

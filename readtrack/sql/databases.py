@@ -180,6 +180,11 @@ def is_down(connection: BaseDatabaseWrapper) -> bool:
     return connection.connection is None or not connection.is_usable()
 
 
+def is_pooled(connection: BaseDatabaseWrapper) -> bool:
+    """Returns True if a pooler of connections, such as PgBouncer, is known to be before the database."""
+    return vendors.vendor_of(connection).is_pooled(connection)
+
+
 def statement(model: type[models.Model], name: str, **expressions: Any) -> str:
     """Returns the SQL statement of that name, with the model's table and these SQL expressions."""
     connection = of(model)

@@ -51,6 +51,10 @@ class Vendor:
         with transaction.atomic(using=connection.alias):
             yield
 
+    def is_pooled(self, connection: BaseDatabaseWrapper) -> bool:
+        """Returns True if a pooler of connections is known to be before the database."""
+        return False
+
     def can_hold(self, connection: BaseDatabaseWrapper, text: str) -> bool:
         """Returns True if a text column of the app's own can hold the text."""
         return True
@@ -115,6 +119,16 @@ class PostgreSQL(Vendor):
                 with connection.cursor() as cursor:
                     cursor.execute("; ".join(settings))
             yield
+
+    def is_pooled(self, connection: BaseDatabaseWrapper) -> bool:
+        """Returns True if the session that answers is not the one that the driver was told of.
+
+        A pooler tells drivers a process id of its own, by which they cancel statements.
+        """
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()")
+            [answering] = cursor.fetchone()
+        return bool(connection.connection.info.backend_pid != answering)
 
     def can_hold(self, connection: BaseDatabaseWrapper, text: str) -> bool:
         """Returns True if the database's encoding has all characters of the text."""

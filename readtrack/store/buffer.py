@@ -129,6 +129,7 @@ class HitBuffer:
         self._lock = Lock()
         self._work = Event()  # set while the thread has something to send
         self._soon = Event()  # set if the thread is to send before BUFFER seconds are over
+        self._finished = Event()  # set once the thread has ended
         self._is_closed = False
         self._has_ended = False  # the thread looks at the queue no more
         self._process = object()  # which the thread belongs to
@@ -208,8 +209,12 @@ class HitBuffer:
         self._is_closed = True
         self._work.set()
         self._soon.set()
-        if self._thread:
-            self._thread.join(seconds)
+        # Not `join`, which takes a thread for ended where waiting is refused. A signal may interrupt
+        # the event loop of gevent, which cannot wait for a green thread and raises AssertionError;
+        # the thread goes on once the signal's handler has returned.
+        with suppress(AssertionError):
+            if self._thread:
+                self._finished.wait(seconds)
 
     @property
     def _waiting_hits(self) -> int:
@@ -228,22 +233,32 @@ class HitBuffer:
     def _start(self) -> bool:
         """Starts the thread, unless it runs. Returns False if the interpreter ends."""
         with self._lock:
-            if self._thread is None:
-                thread = Thread(
-                    target=self._run, args=(self._process,), name="readtrack", daemon=True
-                )
-                try:
-                    thread.start()
-                except RuntimeError:  # no thread begins where the interpreter ends
-                    return False
-                self._thread = thread
-                # Not atexit, which forks of multiprocessing ignore before Python 3.13. Workers of
-                # granian are such forks.
-                Finalize(None, self.close, exitpriority=0)
+            if self._thread is not None:
+                return True
+            thread = Thread(target=self._run, args=(self._process,), name="readtrack", daemon=True)
+            self._thread = thread
+        # Without the lock, because a green thread lets others run as it starts. The lock itself is
+        # not green if gevent came after us, and would stop them all.
+        try:
+            thread.start()
+        except RuntimeError:  # no thread begins where the interpreter ends
+            self._thread = None
+            return False
+        # Not atexit, which forks of multiprocessing ignore before Python 3.13. Workers of granian
+        # are such forks.
+        Finalize(None, self.close, exitpriority=0)
         return True
 
     def _run(self, process: object) -> None:
-        """Sends the queue every BUFFER seconds until the process ends. Runs in the thread."""
+        """Sends the queue until the process ends. Runs in the thread."""
+        try:
+            self._send_until_closed(process)
+            self._send_last()
+        finally:
+            self._finished.set()
+
+    def _send_until_closed(self, process: object) -> None:
+        """Sends the queue every BUFFER seconds."""
         while not self._is_closed:
             self._work.wait()
             self._soon.wait(AGAIN if self._batch else conf.BUFFER or 1)
@@ -254,7 +269,6 @@ class HitBuffer:
             self._soon.clear()
             self._work.clear()
             self._send_all()
-        self._send_last()
 
     def _send_last(self) -> None:
         """Sends until no hit waits any more, for GRACE seconds at most, and then the skips."""

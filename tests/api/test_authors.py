@@ -65,6 +65,15 @@ def test_since_publication_is_the_period_of_the_objects_page(site: Site) -> None
     assert answer["times_usual"] is None
 
 
+def test_a_source_of_an_object_has_the_numbers_of_its_page(site: Site) -> None:
+    subject = subject_of(site.articles[0])
+    given = {"dimension": "referrer", "value": "example.com"}
+    answer = answered(site.author, "numbers", object=subject, **given)
+    path = f"object/{subject}/"
+    assert_same(answer, exported(site.author, "over-time", path, referrer="example.com"))
+    assert answer["totals"]["views"]["count"] == 1
+
+
 def test_an_author_is_refused_everything_else(site: Site) -> None:
     refused: list[tuple[str, dict[str, Any]]] = [
         ("unread", {}),

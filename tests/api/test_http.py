@@ -202,7 +202,6 @@ WRONG: list[tuple[str, str, str]] = [
     ("top", "dimension=referrer", "value"),
     ("top", "dimension=referrer&value=x&dimension=device", "dimension"),
     ("numbers", "object=site.post:1&model=site.post", "model"),
-    ("numbers", "object=site.post:1&dimension=referrer&value=x", "value"),
     ("top", "dimension=weather&value=rain", "dimension"),
     ("breakdown", "", "dimension"),
     ("breakdown", "dimension=weather", "dimension"),

@@ -44,6 +44,8 @@ PROGRAMS = {
     "granian, asgi": f"granian --interface asgi --port {{port}} --log-level warning {ASGI}",
     "gunicorn": f"gunicorn --workers 2 --bind 127.0.0.1:{{port}} {WSGI}",
     "gunicorn, threads": f"gunicorn --threads 4 --preload --bind 127.0.0.1:{{port}} {WSGI}",
+    "gunicorn, gevent": f"gunicorn --worker-class gevent --workers 2 --bind 127.0.0.1:{{port}} {WSGI}",
+    "gunicorn, gevent, preload": f"gunicorn --worker-class gevent --preload --bind 127.0.0.1:{{port}} {WSGI}",
     "uvicorn": f"uvicorn --port {{port}} --log-level warning {ASGI}",
 }
 

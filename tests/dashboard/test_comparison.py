@@ -322,3 +322,19 @@ def test_a_gap_of_months_is_one_point(admin_client: Client) -> None:
     assert len(data.starts) == 7
     assert data.gap_index == 7
     assert all(len(entry.gained.views) <= 15 for entry in data.entries)
+
+
+@pytest.mark.parametrize("tab", ["numbers", "growth"])
+def test_today_beside_a_week_earlier_is_one_choice(admin_client: Client, tab: str) -> None:
+    def choices(**given: str) -> dict[str, str]:
+        periods = admin_client.get(DASHBOARD, {"tab": tab, **given}).context["periods"]
+        return {str(choice.label): choice.address for choice in periods}
+
+    page = admin_client.get(DASHBOARD + choices(period="28")["Today and a week earlier"])
+    scope = page.context["scope"]
+    assert (scope.period, scope.comparison) == ("today", "week")
+    [chosen] = [choice.label for choice in page.context["tabs"] if choice.is_chosen]
+    assert chosen == TABS[tab]
+    # With this comparison in force it is what "Today" means.
+    assert "Today and a week earlier" not in choices(compare="week")
+    assert "compare=week" in choices(compare="week")["Today"]

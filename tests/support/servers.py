@@ -4,6 +4,9 @@
 Redis before every test, so for several workers name several URLs, separated by blanks. Workers may
 share a database server, because pytest-django gives each of them a database of its own.
 
+`READTRACK_TEST_POSTGRES` names the folder of another PostgreSQL, with its programs in `bin`, which is
+started in place of that of the wheel.
+
 `READTRACK_TEST_CLUSTER=1` runs the tests on a cluster of three primaries and three replicas, with
 16 partitions, and leaves out those that are about one server: marked `one_server`, or with a
 fixture of one.
@@ -11,15 +14,18 @@ fixture of one.
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from demo_project.engines.postgres import Postgres
 from demo_project.engines.valkey import Valkey
+from tests.support.postgres import OtherPostgres
 from tests.support.cluster import ValkeyCluster
 from tests.support.workers import REDIS, number_of_workers
 
 DATABASE = "DATABASE_URL"
+POSTGRES = "READTRACK_TEST_POSTGRES"
 CLUSTER = "READTRACK_TEST_CLUSTER"  # of a worker: the addresses of its cluster
 
 
@@ -30,7 +36,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]
     process.
     """
     if DATABASE not in os.environ:  # workers find the server of the process that started them
-        os.environ[DATABASE] = _started(Postgres())
+        os.environ[DATABASE] = _started(_postgres())
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")  # such as gw1
     if worker or not number_of_workers(early_config.known_args_namespace):
         urls = os.environ.get(REDIS, "").split() or [_started(Valkey())]
@@ -61,6 +67,12 @@ def fixtures_of(item: pytest.Item) -> set[str]:
 
 # Fixtures of one server: a relay in front of it, its address, another one, processes that use it.
 ONE_SERVER = {"wire", "redis_url", "start_redis", "forks"}
+
+
+def _postgres() -> Postgres:
+    if POSTGRES in os.environ:
+        return OtherPostgres(Path(os.environ[POSTGRES]).absolute())
+    return Postgres()
 
 
 def _started(engine: Postgres | Valkey) -> str:
