@@ -9,17 +9,19 @@ from django.db.models import BigIntegerField, CharField, OuterRef, QuerySet, Sub
 from django.db.models.functions import Cast, Coalesce, Concat
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
+from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 from django_filters import ModelChoiceFilter
 from wagtail.admin.filters import ContentTypeFilter, WagtailFilterSet
-from wagtail.admin.ui.tables import Column, LocaleColumn, NumberColumn, TitleColumn
+from wagtail.admin.ui.tables import Column, LocaleColumn, TitleColumn
 from wagtail.admin.views.reports import ReportView
 from wagtail.coreutils import get_content_type_label
 from wagtail.models import Locale, Site
 
-from readtrack import reports
+from readtrack import numerals, reports
 from readtrack.contrib.wagtail.access import may_view_numbers, numbers_url
 from readtrack.contrib.wagtail.models_of_site import base_model, counted_page_models
+from readtrack.dashboard.exports import FORMULA
 from readtrack.models import SubjectCount, Tracked
 from readtrack.sql import databases
 from readtrack.store import scripts
@@ -109,6 +111,18 @@ def _edit_url(page: Any) -> str:
     return reverse("wagtailadmin_pages:edit", args=[page.pk])
 
 
+def _no_formula(title: str) -> str:
+    """Returns the title as a cell that no spreadsheet takes for a formula."""
+    return FORMULA.sub(r"\1\2'", title)
+
+
+class CountColumn(Column):  # type: ignore[misc]  # Wagtail has no types
+    """A number, with the separators of the user's language."""
+
+    def get_value(self, instance: Any) -> str:
+        return numerals.exact(super().get_value(instance))
+
+
 class NumbersColumn(Column):  # type: ignore[misc]  # Wagtail has no types
     """A link to the dashboard's page about the page, for those who can open it."""
 
@@ -132,15 +146,23 @@ class PageViewsView(ReportView):  # type: ignore[misc]
     is_searchable = True
     search_fields = ["title"]
     search_backend_name = None  # Wagtail's search would not keep the order
-    columns = [
+    all_columns = [
         TitleColumn("title", label=_("Title"), get_url=_edit_url, sort_key="title"),
         Column("type", label=_("Type"), accessor="page_type_display_name"),
         LocaleColumn(label=_("Language")),
-        NumberColumn("live_views", label=_("Views"), sort_key="stored_views"),
-        NumberColumn("live_visitors", label=_("Visitors"), sort_key="stored_visitors"),
-        NumberColumn("last_views", label=_("Views in 7 days")),
+        CountColumn("live_views", label=_("Views"), sort_key="stored_views"),
+        CountColumn("live_visitors", label=_("Visitors"), sort_key="stored_visitors"),
+        CountColumn("last_views", label=_("Views in 7 days")),
         NumbersColumn("numbers", label=""),
     ]
+
+    @cached_property
+    def columns(self) -> list[Any]:
+        """The columns of the table, without languages in a site that has one."""
+        if Locale.objects.count() > 1:
+            return self.all_columns
+        return [column for column in self.all_columns if not isinstance(column, LocaleColumn)]
+
     list_export = [
         "pk",
         "title",
@@ -170,6 +192,7 @@ class PageViewsView(ReportView):  # type: ignore[misc]
         "content_type": dict.fromkeys(ReportView.FORMATS, get_content_type_label),
         "locale": dict.fromkeys(ReportView.FORMATS, str),
         "full_url": dict.fromkeys(ReportView.FORMATS, lambda url: url or ""),
+        "title": dict.fromkeys(ReportView.FORMATS, _no_formula),
     }
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
