@@ -7,6 +7,7 @@ import django
 from django.contrib import admin, messages
 from django.contrib.admin import helpers, utils
 from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.auth import get_permission_codename, get_user_model
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -14,6 +15,7 @@ from django.shortcuts import redirect
 from django.template.loader import select_template
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
+from django.utils import timezone
 from django.utils.formats import date_format, number_format
 from django.utils.html import format_html
 from django.utils.timezone import template_localtime  # type: ignore[attr-defined]
@@ -28,7 +30,7 @@ from readtrack.dashboard.page import FILES, page_context
 from readtrack.dashboard.scope import Scope
 from readtrack.digest.sending import preview
 from readtrack.flush import resets
-from readtrack.models import Dashboard, FlushRun, Note, Tracked
+from readtrack.models import ApiToken, Dashboard, FlushRun, Note, Tracked
 from readtrack.numerals import exact
 from readtrack.published import published_at
 from readtrack.reports.access import may_view_numbers, may_view_report_of, numbers_url
@@ -280,6 +282,81 @@ class FlushRunAdmin(ReadOnlyAdmin):
         seconds = number_format(round(run.took.total_seconds(), 2), decimal_pos=2)
         text = gettext("%(seconds)s s") % {"seconds": seconds}
         return text.replace(" ", "\N{NO-BREAK SPACE}")
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """The tokens of the JSON API.
+
+    A token has the permissions of its user. So everybody sees and makes tokens of their own only,
+    except superusers. A token is never changed, and is revoked instead of deleted.
+    """
+
+    list_display = ("name", "prefix", "user", "created", "last_used", "expires", "revoked")
+    list_select_related = ("user",)
+    raw_id_fields = ("user",)
+    actions = ("revoke",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = super().get_queryset(request)
+        return rows if _is_superuser(request) else rows.filter(user_id=request.user.pk)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_add_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Returns True for a token that goes with its user, so that the user can be deleted."""
+        if obj is None:
+            return False
+        users = get_user_model()._meta
+        codename = get_permission_codename("delete", users)
+        return request.user.has_perm(f"{users.app_label}.{codename}")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        if obj is not None:
+            return self.list_display
+        return ("user", "name", "expires") if _is_superuser(request) else ("name", "expires")
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> Any:
+        return {"user": request.user.pk, **super().get_changeform_initial_data(request)}
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
+        """Saves a new token, and keeps its text for the answer to this request."""
+        if not _is_superuser(request):
+            obj.user = request.user
+        obj.shown_once = obj.set_text()
+        super().save_model(request, obj, form, change)
+
+    def response_add(self, request: HttpRequest, obj: Any, post_url_continue: Any = None) -> Any:
+        """Returns a page with the text of the new token.
+
+        It is no message, because messages are kept in a cookie or in the session until they are
+        shown.
+        """
+        list_url = reverse("admin:readtrack_apitoken_changelist", current_app=self.admin_site.name)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": obj.name,
+            "text": obj.shown_once,
+            "list_url": list_url,
+        }
+        return TemplateResponse(request, "admin/readtrack/token.html", context)
+
+    @admin.action(permissions=["add"], description=_("Revoke selected %(verbose_name_plural)s"))
+    def revoke(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        """Revokes the tokens that are not revoked yet. They are refused from the next request on."""
+        rows = [*queryset.filter(revoked=None)]
+        queryset.filter(revoked=None).update(revoked=timezone.now())
+        user: Any = request.user
+        LogEntry.objects.log_actions(user.pk, rows, CHANGE, "revoked")
+        self.message_user(request, gettext("Revoked."), messages.SUCCESS)
+
+
+def _is_superuser(request: HttpRequest) -> bool:
+    return bool(getattr(request.user, "is_superuser", False))
 
 
 @admin.register(Dashboard)

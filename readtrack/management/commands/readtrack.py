@@ -17,6 +17,7 @@ from readtrack.management.subcommands import (
     erase,
     flush,
     import_,
+    mcp,
     note,
     repartition,
     reset,
@@ -45,6 +46,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         daily_view.DailyView(),
         note.Note(),
         digest.Digest(),
+        mcp.Mcp(),
     )
 }
 
