@@ -24,6 +24,7 @@ from readtrack.sql.history import BASELINE, of_reads
 from readtrack.sql.memberships import Membership
 from readtrack.sql.period_gains import OF_OBJECTS, gains_statement, rows_of
 from readtrack.store import keys, scripts
+from readtrack.store.counters import MODEL_HOURS
 from readtrack.store.effects import counts_days
 from readtrack.subjects import counted_models, label_of, subject_column
 
@@ -80,12 +81,17 @@ def _first_hour(newest: int | None, *, until: int) -> int:
 
 
 def _next_hour(label: str, *, since: int) -> int | None:
-    """Returns the first hour from `since` on in which the model was viewed; None without one."""
+    """Returns the next hour from `since` on in which history may have rows of the model's objects;
+    None if it has none.
+
+    It is found by the rows of the whole model, which are few. They have the hours of the views. The
+    rows of objects have the hours of the flushes that stored these views later.
+    """
     # History has the views of a model for each partition, such as `blog.post:{rt00}`.
     columns = [f"{label}{tag}" for tag in keys.past_tags()]
-    rows = databases.rows(History).filter(subject__in=columns, hour__gte=since)
-    hour: int | None = rows.aggregate(hour=Min("hour"))["hour"]
-    return hour
+    viewed = databases.rows(History).filter(subject__in=columns, hour__gte=since - MODEL_HOURS)
+    first_viewed: int | None = viewed.aggregate(hour=Min("hour"))["hour"]
+    return None if first_viewed is None else max(first_viewed, since)
 
 
 def _add_hours(model: type[Model], hours: range, *, newest: int | None) -> bool:

@@ -575,6 +575,45 @@ def test_a_table_that_is_wider_than_a_phone_has_a_shadow_at_its_edge(
         )
 
 
+@pytest.mark.parametrize(
+    ("width", "path"),
+    [(390, "?tab=groups&period=28"), (1280, "object/blog.post:2/?period=28&compare=before")],
+)
+def test_a_narrow_table_shows_the_change_without_scrolling(
+    tab: Callable[[str], Page], manage: Manage, width: int, path: str
+) -> None:
+    page = tab("admin")
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/post/2/")
+    manage("readtrack", "flush")
+    page.goto(DASHBOARD + path)
+    headings = page.locator(".readtrack-scroll thead").get_by_text("Change", exact=True)
+    hidden = headings.evaluate_all(
+        """headings => headings.map(heading => heading.getBoundingClientRect().right
+          - heading.closest(".readtrack-scroll").getBoundingClientRect().right)"""
+    )
+    assert hidden
+    assert max(hidden) <= 0
+
+
+def test_what_was_published_is_a_link_below_the_chart(tab: Callable[[str], Page]) -> None:
+    page = tab("admin")
+    page.goto(f"{DASHBOARD}?period=7")
+    page.locator(".readtrack-notes a").last.click()
+    expect(page.locator(".readtrack-menu summary").first).to_contain_text("Since publication")
+    page.locator(".breadcrumbs").get_by_role("link", name="Dashboard").click()
+    expect(page).to_have_url(re.compile(r"\?period=7$"))
+
+
+def test_today_beside_a_week_earlier_is_two_clicks_away(tab: Callable[[str], Page]) -> None:
+    page = tab("admin")
+    page.goto(DASHBOARD)
+    page.locator(".readtrack-menu summary").first.click()
+    page.get_by_role("link", name="Today and a week earlier").click()
+    expect(page).to_have_url(re.compile("period=today&compare=week"))
+    expect(page.locator(".readtrack-menu summary").nth(1)).to_contain_text("A week earlier")
+
+
 def strokes_of_series(page: Page) -> dict[str, str]:
     """Returns the colour of the line of each number that the dashboard's chart can show.
 

@@ -207,6 +207,27 @@ def test_the_last_hours_are_added_up_once_more() -> None:
     assert found["section", "views", subject_of(category)] == 14
 
 
+@pytest.mark.parametrize("hours_late", [1, 10])
+def test_a_view_that_was_stored_in_a_later_hour_is_not_passed_over(hours_late: int) -> None:
+    category = factories.category()
+    subject = subject_of(Article.objects.create(category=category))
+    last_viewed = END - 200 + 23
+    History.objects.bulk_create(
+        History(subject=name, hour=hour, views=views, visitors=0)
+        for name, hour, views in [
+            (LABEL, END - 200, 1),
+            (subject, END - 200, 1),
+            (LABEL, last_viewed, 2),  # of models, history has the hour of the view
+            (subject, last_viewed + hours_late, 2),  # of objects, the hour of the flush
+            (LABEL, END - 100, 3),
+            (subject, END - 100, 3),
+        ]
+    )
+    renew()
+    [found] = gains(range(END + 1))
+    assert found["section", "views", subject_of(category)] == 3
+
+
 def test_a_view_stays_with_the_category_that_its_object_had() -> None:
     first, second = factories.category(), factories.category()
     article = Article.objects.create(category=first)
