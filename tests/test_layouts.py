@@ -310,7 +310,7 @@ def test_what_breaks_older_versions_is_known(operation: Any, *, breaks: bool) ->
 
 def test_tasks_keep_their_names_and_arguments() -> None:
     """A worker of the other version may get the task of this one."""
-    arguments = {
+    arguments: dict[Any, list[str]] = {
         tasks.flush_changed: [],
         tasks.flush_part: ["part", "only_changed"],
         tasks.flush_views: ["only_changed"],
