@@ -7,13 +7,15 @@ import django
 from django.contrib import admin, messages
 from django.contrib.admin import helpers, utils
 from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.auth import get_permission_codename, get_user_model
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.template.loader import select_template
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
+from django.utils import timezone
 from django.utils.formats import date_format, number_format
 from django.utils.html import format_html
 from django.utils.timezone import template_localtime  # type: ignore[attr-defined]
@@ -21,12 +23,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import tracker
+from readtrack.conf import conf
 from readtrack.dashboard.exports import export
 from readtrack.dashboard.objects import with_links
 from readtrack.dashboard.page import FILES, page_context
 from readtrack.dashboard.scope import Scope
+from readtrack.digest.sending import preview
 from readtrack.flush import resets
-from readtrack.models import Dashboard, FlushRun, Note, Tracked
+from readtrack.models import ApiToken, Dashboard, FlushRun, Note, Tracked
 from readtrack.numerals import exact
 from readtrack.published import published_at
 from readtrack.reports.access import may_view_numbers, may_view_report_of, numbers_url
@@ -280,6 +284,81 @@ class FlushRunAdmin(ReadOnlyAdmin):
         return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
+@admin.register(ApiToken)
+class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """The tokens of the JSON API.
+
+    A token has the permissions of its user. So everybody sees and makes tokens of their own only,
+    except superusers. A token is never changed, and is revoked instead of deleted.
+    """
+
+    list_display = ("name", "prefix", "user", "created", "last_used", "expires", "revoked")
+    list_select_related = ("user",)
+    raw_id_fields = ("user",)
+    actions = ("revoke",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = super().get_queryset(request)
+        return rows if _is_superuser(request) else rows.filter(user_id=request.user.pk)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_add_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Returns True for a token that goes with its user, so that the user can be deleted."""
+        if obj is None:
+            return False
+        users = get_user_model()._meta
+        codename = get_permission_codename("delete", users)
+        return request.user.has_perm(f"{users.app_label}.{codename}")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        if obj is not None:
+            return self.list_display
+        return ("user", "name", "expires") if _is_superuser(request) else ("name", "expires")
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> Any:
+        return {"user": request.user.pk, **super().get_changeform_initial_data(request)}
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
+        """Saves a new token, and keeps its text for the answer to this request."""
+        if not _is_superuser(request):
+            obj.user = request.user
+        obj.shown_once = obj.set_text()
+        super().save_model(request, obj, form, change)
+
+    def response_add(self, request: HttpRequest, obj: Any, post_url_continue: Any = None) -> Any:
+        """Returns a page with the text of the new token.
+
+        It is no message, because messages are kept in a cookie or in the session until they are
+        shown.
+        """
+        list_url = reverse("admin:readtrack_apitoken_changelist", current_app=self.admin_site.name)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": obj.name,
+            "text": obj.shown_once,
+            "list_url": list_url,
+        }
+        return TemplateResponse(request, "admin/readtrack/token.html", context)
+
+    @admin.action(permissions=["add"], description=_("Revoke selected %(verbose_name_plural)s"))
+    def revoke(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        """Revokes the tokens that are not revoked yet. They are refused from the next request on."""
+        rows = [*queryset.filter(revoked=None)]
+        queryset.filter(revoked=None).update(revoked=timezone.now())
+        user: Any = request.user
+        LogEntry.objects.log_actions(user.pk, rows, CHANGE, "revoked")
+        self.message_user(request, gettext("Revoked."), messages.SUCCESS)
+
+
+def _is_superuser(request: HttpRequest) -> bool:
+    return bool(getattr(request.user, "is_superuser", False))
+
+
 @admin.register(Dashboard)
 class DashboardAdmin(ReadOnlyAdmin):
     """The dashboard. It takes the place of the list of rows, because its model has no rows."""
@@ -292,9 +371,11 @@ class DashboardAdmin(ReadOnlyAdmin):
     def get_urls(self) -> list[Any]:
         object_view = self.admin_site.admin_view(self.object_view)
         author_view = self.admin_site.admin_view(self.author_view)
+        digest_view = self.admin_site.admin_view(self.digest_view)
         return [
             path("object/<str:subject>/", object_view, name="readtrack_object"),
             path("author/", author_view, name="readtrack_author"),
+            path("digest/", digest_view, name="readtrack_digest"),
             *super().get_urls(),
         ]
 
@@ -307,7 +388,11 @@ class DashboardAdmin(ReadOnlyAdmin):
             parameters = request.GET.copy()
             del parameters["object"]
             return redirect(f"{self._url('readtrack_object', subject)}?{parameters.urlencode()}")
-        context = {"title": gettext("Dashboard"), **(extra_context or {})}
+        context = {
+            "title": gettext("Dashboard"),
+            "links": self._digest_links(),
+            **(extra_context or {}),
+        }
         return self._page(request, {}, may_see=False, **context)
 
     def object_view(self, request: HttpRequest, subject: str) -> Any:
@@ -366,7 +451,33 @@ class DashboardAdmin(ReadOnlyAdmin):
         title = gettext("Numbers of %(author)s") % {"author": name_of(request.user)}
         author = str(request.user.pk)
         may_see = may_view_report_of(request.user, author)
-        return self._page(request, {"author": author}, may_see=may_see, title=title)
+        return self._page(
+            request,
+            {"author": author},
+            may_see=may_see,
+            title=title,
+            links=self._digest_links(),
+        )
+
+    def digest_view(self, request: HttpRequest) -> HttpResponse:
+        """Returns the digest of the last period for the user, as the mail shows it.
+
+        Raises Http404 on a site without digests, and PermissionDenied for a user who gets none.
+        """
+        if not conf.DIGEST:
+            raise Http404
+        html = preview(request.user)
+        if html is None:
+            raise PermissionDenied
+        # The mail has inline styles, which the site's own policy may forbid.
+        policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+        return HttpResponse(html, headers={"Content-Security-Policy": policy})
+
+    def _digest_links(self) -> list[tuple[str, str]]:
+        """Returns the link to the user's digest; none on a site without digests."""
+        if not conf.DIGEST:
+            return []
+        return [(gettext("The last mail"), self._url("readtrack_digest"))]
 
     def _page(
         self,

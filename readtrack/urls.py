@@ -3,7 +3,16 @@
 from django.urls import path
 
 from readtrack.conf import conf
-from readtrack.views import honeypot, metrics, news, outbound, read_state_api, script
+from readtrack.views import (
+    digest,
+    honeypot,
+    metrics,
+    news,
+    outbound,
+    read_state_api,
+    reports_api,
+    script,
+)
 
 app_name = "readtrack"
 
@@ -13,8 +22,12 @@ urlpatterns = [
     path("archive/<str:name>/", honeypot.honeypot, name="honeypot"),
     path("out/<str:signed>", outbound.follow, name="outbound"),
     path(conf.SCRIPT, script.page, name="page"),
+    path("digest/<str:signed>/", digest.stop, name="digest"),
     path("news/", news.news, name="news"),
     path("metrics", metrics.metrics, name="metrics"),
+    path("api/", reports_api.index, name="api"),
+    path("api/openapi.json", reports_api.description, name="api_openapi"),
+    path("api/<str:name>", reports_api.answer, name="api_question"),
     path("unread/", read_state_api.unread, name="unread"),
     path("read/", read_state_api.read, name="read"),
 ]

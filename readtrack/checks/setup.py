@@ -10,6 +10,7 @@ from django.core.checks import CheckMessage
 
 from readtrack.checks import (
     cache,
+    digest,
     layouts,
     metrics,
     middleware,
@@ -82,6 +83,11 @@ CHECKS: tuple[Check, ...] = (
     unique_visitors.check_reader_numbers,
     metrics.check_setting,
     metrics.check_package,
+    digest.check_setting,
+    digest.check_history,
+    digest.check_address,
+    digest.check_sender,
+    digest.check_authors,
 )
 DATABASE_CHECKS = (layouts.check_tables,)
 

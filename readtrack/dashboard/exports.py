@@ -48,7 +48,7 @@ def export(
     if not any(table_name in table_names for table_names in tables_by_tab(scope).values()):
         raise Http404
     data = load(scope, [table_name], **options)
-    table = _with_details(tables.table_named(table_name, data))
+    table = with_details(tables.table_named(table_name, data))
     headers = {}
     file_name = f"{table_name}.{file_format}"
     if not data.is_whole:
@@ -63,7 +63,7 @@ def export(
     )
 
 
-def _with_details(table: tables.Table) -> tables.Table:
+def with_details(table: tables.Table) -> tables.Table:
     """Returns the table with four columns more about its objects, if it has objects."""
     if not any("object" in row.filters for row in table.rows):
         return table
@@ -84,10 +84,11 @@ def _headings(table: tables.Table) -> list[str]:
 def _rounded_rows(table: tables.Table) -> Iterator[list[Any]]:
     """Yields the values of each row, with numbers rounded to two decimal places."""
     for row in table.rows:
-        yield [_rounded(value) for value in row.values]
+        yield [rounded(value) for value in row.values]
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
+    """Returns a number rounded to two decimal places, and any other value as it is."""
     if isinstance(value, float):
         return round(value, 2)
     return value

@@ -468,9 +468,8 @@ def _shown_series(data: DashboardData, chart: ChartData) -> list[str]:
 
 def _figures(data: DashboardData, chart: ChartData, *, series: str) -> list[Figure]:
     """Returns the totals of the period. The chart shows the `series`."""
-    totals = [_total(data, chart, name) for name in SERIES]
     figures = []
-    for total in totals:
+    for total in totals(data, chart):
         if total.now is None and data.asked.values:
             if total.name != "seen":  # which many sites do not count
                 figures.append(_unknown_figure(total.name))
@@ -521,7 +520,7 @@ def _unknown_figure(name: str) -> Figure:
     )
 
 
-class _Total(NamedTuple):
+class Total(NamedTuple):
     """A total of the period, and that of the period before; None if it is not known."""
 
     name: str
@@ -537,7 +536,7 @@ def _is_compared_without_today(data: DashboardData, chart: ChartData) -> bool:
     return data.scope.is_present and chart.is_before_whole and data.people.before is not None
 
 
-def _visitors_total(data: DashboardData, chart: ChartData) -> _Total:
+def _visitors_total(data: DashboardData, chart: ChartData) -> Total:
     """Returns the visitors of the period."""
     people = data.people
     remark = ""
@@ -545,18 +544,18 @@ def _visitors_total(data: DashboardData, chart: ChartData) -> _Total:
         remark = _("too many objects to add up")
     elif _is_compared_without_today(data, chart) and people.compared is not None:
         remark = _("without today: %(count)s") % {"count": exact(people.compared)}
-    return _Total("visitors", people.total, people.compared, people.before, remark=remark)
+    return Total("visitors", people.total, people.compared, people.before, remark=remark)
 
 
-def _total(data: DashboardData, chart: ChartData, name: str) -> _Total:
+def _total(data: DashboardData, chart: ChartData, name: str) -> Total:
     """Returns the total of one of SERIES."""
     if name == "visitors":
         return _visitors_total(data, chart)
     before = getattr(chart.total_before, name) if chart.total_before else None
     if name == "views":
-        return _Total(name, chart.total.views, chart.total.views, before)
+        return Total(name, chart.total.views, chart.total.views, before)
     if not chart.is_summed or (name == "seen" and not chart.total.seen):
-        return _Total(name, None, None, None)
+        return Total(name, None, None, None)
     as_of = ""
     # Reads and seen views of whole models are added up by full flushes only.
     if data.scope.is_present and not data.scope.is_listed:
@@ -566,7 +565,12 @@ def _total(data: DashboardData, chart: ChartData, name: str) -> _Total:
             # comparison.
             before = None
     now = getattr(chart.total, name)
-    return _Total(name, now, now, before, as_of)
+    return Total(name, now, now, before, as_of)
+
+
+def totals(data: DashboardData, chart: ChartData) -> list[Total]:
+    """Returns the total of each of SERIES."""
+    return [_total(data, chart, name) for name in SERIES]
 
 
 def _comparison(total: int | None, before: int | None, *, is_whole: bool) -> dict[str, Any]:

@@ -12,10 +12,12 @@ from readtrack.doctor.findings import failure
 from readtrack.management.subcommands import (
     budget,
     daily_view,
+    digest,
     doctor,
     erase,
     flush,
     import_,
+    mcp,
     note,
     repartition,
     reset,
@@ -43,6 +45,8 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         erase.Erase(),
         daily_view.DailyView(),
         note.Note(),
+        digest.Digest(),
+        mcp.Mcp(),
     )
 }
 

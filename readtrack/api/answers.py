@@ -1,0 +1,157 @@
+"""Answers to questions, as JSON has them. The numbers are those of the dashboard's files."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import Error
+
+from readtrack.api.errors import bad_parameter, not_allowed, not_known, unknown_question
+from readtrack.api.parameters import DEFAULT_ROWS, texts_of
+from readtrack.api.questions import Question, questions
+from readtrack.api.scopes import Asked, asked_by
+from readtrack.dashboard import tables
+from readtrack.dashboard.data import ChartData, DashboardData
+from readtrack.dashboard.exports import rounded, with_details
+from readtrack.dashboard.loading import load
+from readtrack.dashboard.page import tables_by_tab, totals
+from readtrack.dashboard.scope import FILTERS, Span
+from readtrack.sql import vendors
+from readtrack.texts import title_of
+
+
+def answer(name: str, user: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the answer to the question of that name for the user, by the given parameters.
+
+    Raises QuestionError if there is no such question, if the user may not see the answer, and for
+    parameters that are not valid.
+    """
+    offered = questions()
+    if name not in offered:
+        raise unknown_question([*offered])
+    question = offered[name]
+    texts = texts_of(given, question.parameters)
+    try:
+        return _answer(question, user, texts)
+    except Error as error:
+        if not vendors.is_impossible_value(error):
+            raise
+        # Such as a primary key that is valid for Django, and too large for the column.
+        raise bad_parameter("", "The database cannot have one of these values.") from error
+
+
+def _answer(question: Question, user: Any, texts: Mapping[str, str]) -> dict[str, Any]:
+    _check_value(question, texts)
+    asked = asked_by(user, texts)
+    table_name = question.table(texts)
+    if question.is_of_site and not asked.sees_all:
+        raise not_allowed("You may not see the numbers of the site.")
+    if not any(table_name in names for names in tables_by_tab(asked.scope).values()):
+        raise not_known("There are no such numbers for this period and these filters.")
+    data = load(asked.scope, [table_name], has_notes=asked.sees_all, obj=asked.obj)
+    table = tables.table_named(table_name, data)
+    content: dict[str, Any] = {"question": question.name}
+    if question.has_period:
+        content["period"] = _period(asked, data)
+    content["is_complete"] = data.is_whole
+    content["remark"] = table.caption if table.rows else table.empty
+    if question.has_totals:
+        content["interval"] = data.scope.by
+        content["totals"] = _totals(data)
+        content["times_usual"] = _times_usual(data)
+    content["row_count"] = len(table.rows)
+    if "limit" in question.common:
+        table = table._replace(rows=table.rows[: int(texts.get("limit", DEFAULT_ROWS))])
+    content["rows"] = _rows(question, table, data)
+    return content
+
+
+def _check_value(question: Question, texts: Mapping[str, str]) -> None:
+    """Raises QuestionError for a filter by a value without its dimension, or the other way round."""
+    if "value" not in question.common:
+        return
+    if "value" in texts and "dimension" not in texts:
+        raise bad_parameter("dimension", "Say of which dimension the value is.")
+    if "dimension" in texts and "value" not in texts:
+        raise bad_parameter("value", "Say which value of the dimension you mean.")
+
+
+def _period(asked: Asked, data: DashboardData) -> dict[str, Any]:
+    """Returns the period of the answer and the one that it is compared with."""
+    before = data.scope.before if data.is_compared else None
+    return {
+        "name": asked.scope.period,
+        **_ends_of(data.scope.span),
+        "compared_with": None if before is None else _ends_of(before),
+    }
+
+
+def _ends_of(span: Span) -> dict[str, str]:
+    return {"since": span.since.isoformat(), "until": span.until.isoformat()}
+
+
+def _totals(data: DashboardData) -> dict[str, Any]:
+    """Returns the totals of the period by name; None for one that is not known.
+
+    `compared` is the part of the count that `before` is compared with.
+    """
+    if data.chart is None:  # without a known number of any point
+        return {}
+    return {total.name: _total(total, data.chart) for total in totals(data, data.chart)}
+
+
+def _total(total: Any, chart: ChartData) -> dict[str, Any]:
+    before = total.before if chart.is_before_whole else None
+    change = None
+    if before is not None and total.compared is not None:
+        change = tables.change(total.compared, before)
+    return {
+        "count": total.now,
+        "compared": None if before is None else total.compared,
+        "before": before,
+        "change": change,
+    }
+
+
+def _times_usual(data: DashboardData) -> float | None:
+    """Returns how many times the usual views the only object of the scope has."""
+    subject = data.asked.chosen.get("object", "")
+    if subject not in data.usual:
+        return None
+    return round(data.usual[subject].times, 2)
+
+
+def _rows(question: Question, table: tables.Table, data: DashboardData) -> list[dict[str, Any]]:
+    """Returns the rows, each with a value for every column of the question.
+
+    A value is None if it is not known, and if the table lacks the column. `filters` are the
+    parameters that choose what the row shows.
+    """
+    data.objects.load(row.filters["object"] for row in table.rows if "object" in row.filters)
+    detailed = with_details(table)
+    column_names = [column.name for column in detailed.columns]
+    column_names[0] = question.columns[0]  # by its own name: `section` or `country`
+    rows = []
+    for row in detailed.rows:
+        values = dict(zip(column_names, map(_plain, row.values), strict=True))
+        shown: dict[str, Any] = {name: values.get(name) for name in question.columns}
+        shown["filters"] = _filters(row.filters)
+        rows.append(shown)
+    return rows
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value of a table as JSON has it: a number, a text or None."""
+    if value is None or isinstance(value, (int, float)):
+        return rounded(value)
+    return title_of(value)
+
+
+def _filters(filters: Mapping[str, str]) -> dict[str, str]:
+    """Returns the filters of a row as parameters of a question."""
+    parameters = {}
+    for name, value in filters.items():
+        if name in FILTERS:
+            parameters[name] = value
+        else:
+            parameters |= {"dimension": name, "value": value}
+    return parameters

@@ -1,0 +1,74 @@
+"""Answers have the numbers of the dashboard's files, for the same users."""
+
+import pytest
+
+from readtrack.api.questions import QUESTIONS
+from readtrack.subjects import subject_of
+from tests.api.conftest import Site, answered, assert_same, exported
+
+pytestmark = pytest.mark.django_db
+
+#: What the API is asked, the table of the dashboard, and what the dashboard is asked.
+SAME: dict[str, tuple[str, dict[str, str], str, dict[str, str]]] = {
+    "site": ("numbers", {}, "over-time", {}),
+    "site by hour": ("numbers", {"interval": "hour"}, "over-time", {"by": "hour"}),
+    "today": ("numbers", {"period": "today"}, "over-time", {"period": "today"}),
+    "all time": ("numbers", {"period": "all"}, "over-time", {"period": "all"}),
+    "a model": ("numbers", {"model": "site.post"}, "over-time", {"model": "site.post"}),
+    "a category": ("numbers", {"category": "NEWS"}, "over-time", {"category": "NEWS"}),
+    "an author": ("numbers", {"author": "AUTHOR"}, "over-time", {"author": "AUTHOR"}),
+    "a source": (
+        "numbers",
+        {"dimension": "referrer", "value": "example.com"},
+        "over-time",
+        {"referrer": "example.com"},
+    ),
+    "against a week earlier": (
+        "numbers",
+        {"period": "today", "compare": "week"},
+        "over-time",
+        {"period": "today", "compare": "week"},
+    ),
+    "top": ("top", {"limit": "1000"}, "most-viewed", {}),
+    "top, not compared": ("top", {"compare": "none"}, "most-viewed", {"compare": "none"}),
+    "top of a category": ("top", {"category": "NEWS"}, "most-viewed", {"category": "NEWS"}),
+    "top of a source": (
+        "top",
+        {"dimension": "referrer", "value": "example.com"},
+        "most-viewed",
+        {"referrer": "example.com"},
+    ),
+    "grew": ("grew", {}, "grew-most", {}),
+    "sources": ("breakdown", {"dimension": "referrer"}, "by-referrer", {}),
+    "devices": ("breakdown", {"dimension": "device"}, "by-device", {}),
+    "reading": ("reading", {}, "really-read", {}),
+    "funnel": ("funnel", {}, "funnel", {}),
+    "categories": ("groups", {"group": "category"}, "views-by-section", {}),
+    "authors": ("groups", {"group": "author"}, "views-by-author", {}),
+    "ages": ("groups", {"group": "age"}, "views-by-age", {}),
+    "still read": ("still_read", {}, "still-read", {}),
+    "unread": ("unread", {}, "sections", {}),
+    "reasons": ("refused", {"group": "reason"}, "not-counted", {}),
+    "robots": ("refused", {"group": "robot"}, "robots", {}),
+    "trending": ("trending", {}, "trending", {}),
+    "now": ("now", {}, "now", {}),
+}
+
+
+def filled(given: dict[str, str], site: Site) -> dict[str, str]:
+    """Returns the parameters with the keys of the site's rows."""
+    keys = {"NEWS": subject_of(site.news), "AUTHOR": str(site.author.pk)}
+    return {name: keys.get(value, value) for name, value in given.items()}
+
+
+def test_every_question_is_compared() -> None:
+    assert {question for question, *_ in SAME.values()} == {q.name for q in QUESTIONS}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_an_answer_has_the_numbers_of_the_dashboards_file(name: str, site: Site) -> None:
+    question, given, table, page = SAME[name]
+    answer = answered(site.editor, question, **filled(given, site))
+    file = exported(site.editor, table, **filled(page, site))
+    assert_same(answer, file)
+    assert file["rows"] or name in ("today",), "there is nothing to compare"
