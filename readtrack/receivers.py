@@ -34,6 +34,21 @@ from readtrack.unread import publishing, signing_in
 from readtrack.unread.boards import place_on_commit
 from readtrack.unread.starting import start_reader
 
+# Models whose rows an app of readtrack publishes itself, at another moment than a save.
+published_by_app: set[type[Model]] = set()
+
+
+def leave_publishing_to_app(models: Iterable[type[Model]]) -> None:
+    """Leaves it to an app when rows of the models are news, whichever app is ready first."""
+    for model in models:
+        published_by_app.add(model)
+        tracked.row_saving.disconnect(sender=model, dispatch_uid="readtrack.before_save")
+        post_save.disconnect(sender=model, dispatch_uid="readtrack.on_create")
+        pre_delete.disconnect(sender=model, dispatch_uid="readtrack.before_delete")
+        for field in news_links(model):
+            if field.many_to_many:
+                m2m_changed.disconnect(sender=field.remote_field.through, dispatch_uid=field)
+
 
 def connect() -> None:
     """Connects the receivers to the users, and to every model of the site that has counts or read
@@ -57,6 +72,8 @@ def connect() -> None:
 
 def _connect_news(model: type[Model]) -> None:
     """Connects the receivers that publish rows of the model."""
+    if model in published_by_app:
+        return
     links = news_links(model)
     if issubclass(model, Tracked):
         tracked.row_saving.connect(before_save, sender=model, dispatch_uid="readtrack.before_save")

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from readtrack.conf import conf
-from readtrack.views import honeypot, metrics, news, outbound, read_state_api, script
+from readtrack.views import digest, honeypot, metrics, news, outbound, read_state_api, script
 
 app_name = "readtrack"
 
@@ -13,6 +13,7 @@ urlpatterns = [
     path("archive/<str:name>/", honeypot.honeypot, name="honeypot"),
     path("out/<str:signed>", outbound.follow, name="outbound"),
     path(conf.SCRIPT, script.page, name="page"),
+    path("digest/<str:signed>/", digest.stop, name="digest"),
     path("news/", news.news, name="news"),
     path("metrics", metrics.metrics, name="metrics"),
     path("unread/", read_state_api.unread, name="unread"),

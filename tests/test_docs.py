@@ -8,7 +8,6 @@ import shlex
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
-from operator import itemgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 from django.conf import global_settings
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AnonymousUser
+from django.core import mail
 from django.core.management import call_command
 from django.db.models import Case, Value, When
 from django.http import HttpResponse
@@ -358,54 +358,6 @@ def test_the_reference_has_every_name_of_the_package_that_a_page_uses() -> None:
         for name in own - documented
         if not re.search(rf"readtrack\.{name}\b|`{name.split('.')[-1]}`", reference)
     } == set()
-
-
-class Hooks:
-    """Wagtail's hooks, which it sorts by `order`, and calls as its view `serve` does."""
-
-    def __init__(self) -> None:
-        self._chain: list[tuple[int, Any]] = []
-
-    def register(self, name: str, order: int = 0) -> Any:
-        assert name == "on_serve_page"
-        return lambda hook: self._chain.append((order, hook))
-
-    def serve(self, page: Any, request: Any) -> HttpResponse:
-        def last(page: Any, request: Any, args: Any, kwargs: Any) -> HttpResponse:
-            return HttpResponse("the page")
-
-        serve = last
-        for _, hook in sorted(self._chain, key=itemgetter(0), reverse=True):
-            serve = hook(serve)
-        return serve(page, request, (), {})
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize("is_open", [True, False])
-def test_the_hook_for_wagtail_counts_a_page_and_no_form_for_its_password(
-    monkeypatch: pytest.MonkeyPatch, settings: Settings, rf: Any, is_open: bool
-) -> None:
-    settings.READTRACK = {"MODELS": {"site.Post": {"read_state": True}}}
-    hooks = Hooks()
-    monkeypatch.setitem(sys.modules, "wagtail", SimpleNamespace(hooks=hooks))
-    [code] = [
-        code
-        for _, code in fences(ROOT / "docs" / "howto" / "any-model.md", "python")
-        if "wagtail_hooks.py" in code
-    ]
-    exec(code, {})  # the site's apps come before Wagtail's
-
-    def check_view_restrictions(serve_page: Any) -> Any:
-        return serve_page if is_open else lambda *args: HttpResponse("a form")
-
-    hooks.register("on_serve_page")(check_view_restrictions)
-    post = factories.post()
-    request = rf.get("/", headers={"User-Agent": factories.BROWSER})
-    request.user = factories.user()
-    response: Any = ReadTrackMiddleware(lambda request: hooks.serve(post, request))(request)
-    assert response.text == ("the page" if is_open else "a form")
-    assert reports.views([post])[post] == is_open
-    assert reports.unread(request.user, [post]) == (set() if is_open else {post})
 
 
 @pytest.mark.django_db(transaction=True)
@@ -771,3 +723,23 @@ def test_the_tutorial_for_a_forum_works(newcomer: Newcomer) -> None:
         read(ROOT / "docs" / "tutorial-forum.md"), clicks=CLICKS + FORUM_CLICKS + FORUM_FIRST
     )
     newcomer.run(CLICKS + FORUM_CLICKS + FORUM_LAST)
+
+
+@pytest.mark.django_db
+def test_a_mail_tells_what_is_new_while_a_reader_was_away() -> None:
+    [code] = [
+        code
+        for _, code in fences(ROOT / "docs" / "howto" / "while-away.md", "python")
+        if "def tell" in code
+    ]
+    snippet: dict[str, Any] = {}
+    exec(code, snippet)
+    user = factories.user(email="ann@example.com")
+    category = factories.category(name="Sport")
+    snippet["tell"](user)
+    tracker.mark_read(user, [category])
+    snippet["tell"](user)
+    tracker.mark_unread([category])
+    snippet["tell"](user)
+    bodies = [str(message.body) for message in mail.outbox]
+    assert bodies == ["Sport: something new", "Sport: something new"]

@@ -162,6 +162,13 @@ def test_each_translation_has_the_places_and_elements_of_its_text(language: str)
                 assert places(text) == places(entry.msgid_plural), text
 
 
+def test_a_text_that_counts_something_has_plural_forms(language: str) -> None:
+    for entry in catalogue(language, suffix="po").values():
+        # A number behind a colon stands for itself.
+        is_followed = "%(count)s" in entry.msgid.removesuffix(": %(count)s")
+        assert bool(entry.msgid_plural) or not is_followed, entry.msgid
+
+
 def test_a_text_of_django_means_the_same_here(language: str) -> None:
     """Where an app of Django and this one translate a text, the first of them in INSTALLED_APPS
     does it for both.

@@ -111,9 +111,13 @@ def test_the_page_on_servers_has_each_server_of_a_step_and_no_other() -> None:
 
 
 def test_the_page_on_servers_has_each_program_that_tests_start() -> None:
-    [table] = re.findall(r"^## Web servers\n\n((?:\|.+\n)+)", read("docs/howto/servers.md"), re.MULTILINE)
+    [table] = re.findall(
+        r"^## Web servers\n\n((?:\|.+\n)+)", read("docs/howto/servers.md"), re.MULTILINE
+    )
     for program, command in PROGRAMS.items():
-        [row] = [line for line in table.splitlines() if line.startswith(f"| {command.split()[0]} |")]
+        [row] = [
+            line for line in table.splitlines() if line.startswith(f"| {command.split()[0]} |")
+        ]
         for option in re.findall("gevent|asgi|thread|preload", program):
             assert option.lower() in row.lower(), program
     assert "pool_mode = transaction" in CONFIGURATION

@@ -9,8 +9,10 @@ from django.db import connection, transaction
 from django.db.models.signals import post_save
 from pytest_django import DjangoAssertNumQueries
 
-from readtrack import reports, tracker
+from readtrack import receivers, reports, tracker
+from readtrack.models import PendingPublication
 from readtrack.models.tracked import news_columns, row_saving
+from readtrack.subjects import subject_of
 from tests.site.models import Article, Category, Headline, Page, Post, Review, Shelf, Topic
 from tests.support import factories
 
@@ -358,3 +360,18 @@ def test_receivers_of_post_save_see_a_row_that_is_committed(category: Category) 
     finally:
         post_save.disconnect(look, sender=Post)
     assert seen == [False]
+
+
+def test_an_app_that_publishes_rows_itself_is_left_alone_with_them() -> None:
+    category = factories.category()
+    receivers.leave_publishing_to_app([Post])
+    try:
+        receivers.connect()
+        post = factories.post(category=category)
+        post.delete()
+        assert not PendingPublication.objects.exists()
+    finally:
+        receivers.published_by_app.remove(Post)
+        receivers.connect()
+    factories.post(category=category)
+    assert PendingPublication.objects.get().subject == subject_of(category)

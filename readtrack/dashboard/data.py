@@ -59,6 +59,13 @@ class Entry(NamedTuple):
     gained: GainedByPoint
 
 
+class DayNote(NamedTuple):
+    """A note on the chart. One about the publication of an object has the object."""
+
+    text: str
+    obj: Any = None
+
+
 class GroupRow(NamedTuple):
     """The numbers of a category, an author or an age in the period and in the one before."""
 
@@ -79,7 +86,8 @@ class ChartData:
     total: Counts
     is_summed: bool  # False until a full flush has added up the reads and the seen views
     known_until: datetime  # later points are not known while Redis does not answer
-    notes: Mapping[date, str]  # editors' notes in the period, first day first
+    # Editors' notes in the period, and those about publications, first day first.
+    notes: Mapping[date, Sequence[DayNote]]
     last_flush: FlushRun | None
     summed_until: int  # the time of the last full flush (µs), 0 for none
     usual: Sequence[Band | None]  # the usual views at each point; empty if nothing is usual

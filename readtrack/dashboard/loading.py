@@ -22,6 +22,7 @@ from readtrack.dashboard.data import (
     ChartData,
     Counts,
     DashboardData,
+    DayNote,
     Entry,
     GainedByPoint,
     Hashes,
@@ -1180,14 +1181,14 @@ def _known_until(*, is_live: bool) -> datetime:
     return last_good.began
 
 
-def _notes_by_day(notes: Sequence[tuple[date, str]], scope: Scope) -> dict[date, str]:
-    """Returns one text for each day with notes or publications, in the order of the days."""
-    texts: dict[date, list[str]] = {}
+def _notes_by_day(notes: Sequence[tuple[date, str]], scope: Scope) -> dict[date, Sequence[DayNote]]:
+    """Returns the notes of each day that has notes or publications, in the order of the days."""
+    notes_by_day: dict[date, list[DayNote]] = {}
     for day, text in notes:
-        texts.setdefault(day, []).append(text)
+        notes_by_day.setdefault(day, []).append(DayNote(text))
     for day, publications_of_day in publications.notes_of(scope).items():
-        texts.setdefault(day, []).extend(publications_of_day)
-    return {day: "; ".join(texts[day]) for day in sorted(texts)}
+        notes_by_day.setdefault(day, []).extend(publications_of_day)
+    return {day: notes_by_day[day] for day in sorted(notes_by_day)}
 
 
 def _sections(needs: Needs, *, is_whole: bool) -> list[SectionReaders]:

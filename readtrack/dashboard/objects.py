@@ -232,8 +232,12 @@ class Objects:
         return self._summed()
 
     def _hours_before(self) -> range:
-        """Returns the hours of the period before; none unless the order is by growth."""
-        if self.order == "growth" and self.scope.before:
+        """Returns the hours of the period before; none unless few are chosen by their growth.
+
+        Of the objects that filters name, the MOST with the most views of the period are compared in
+        any case, so that only their own growth counts, which is known later.
+        """
+        if self.order == "growth" and self.scope.before and not self.scope.is_listed:
             return self.scope.before.hours
         return range(0)
 

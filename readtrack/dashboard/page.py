@@ -26,14 +26,14 @@ from readtrack.conf import conf
 from readtrack.dashboard import charts, groups, tables
 from readtrack.dashboard.data import ChartData, DashboardData
 from readtrack.dashboard.details import details_of
-from readtrack.dashboard.loading import load
+from readtrack.dashboard.loading import SKIP_HOURS, load
 from readtrack.dashboard.scope import (
     COMPARISONS,
     DEFAULT_COMPARISON,
+    DEFAULT_PERIOD,
     INTERVALS,
     MOMENT,
     PERIODS,
-    PUBLISHED,
     Scope,
     Span,
     dimension_names,
@@ -83,6 +83,13 @@ class Chip(NamedTuple):
     name: str  # of the filter
 
 
+class PageNote(NamedTuple):
+    """A note below the chart, and the numbers of the object that it is about; "" for none."""
+
+    text: str
+    link: str
+
+
 class PageRow(NamedTuple):
     """A row of a table for the template."""
 
@@ -125,6 +132,8 @@ TABS: Mapping[str, Any] = {
 SERIES = ("views", "visitors", "seen", "reads")
 
 
+TODAY_AND_A_WEEK_EARLIER = gettext_lazy("Today and a week earlier")
+ALL_KEPT_HOURS = gettext_lazy("The last 48 hours")
 SEEN = gettext_lazy("Seen")
 #: What the numbers of the page mean, by their names.
 DEFINITIONS: Sequence[tuple[Any, Any]] = (
@@ -232,29 +241,36 @@ def page_context(
     by_tab = tables_by_tab(scope)
     if tab not in by_tab:
         tab = "numbers"
-    if series not in SERIES:
-        series = "views"
     data = load(scope, by_tab[tab], row_limit=tables.ROWS_ON_PAGE, **options)
-    tables_by_name = _tables_by_name(by_tab[tab], scope, data)
-    files = _files(tables_by_name.values(), scope)
+    if data.chart:
+        scope = data.scope
+    tables_by_name = _tables_by_name(by_tab[tab], data.asked, data)
+    files = _files(tables_by_name.values(), data.asked)
     # These two are shown in ways of their own.
     over_time = None
     if data.chart:  # otherwise it says that it is not known
         over_time = tables_by_name.pop("over-time", None)
     now = tables_by_name.pop("now", None)
+    series = _valid_series(data, series)
+    here = _parameters(tab, series=series)
+    chips = _chips(data, scope, here)
     chart_context = _unknown_context(data, now)
     if data.chart and over_time and now:
-        scope = data.scope
-        if series not in _shown_series(data, data.chart):
-            series = "views"
         chart_context = _chart_context(
-            data, data.chart, series=series, over_time=over_time, now=now
+            data,
+            data.chart,
+            series=series,
+            over_time=over_time,
+            now=now,
+            filters=_filters_in_words(chips),
+            site=site,
         )
     return {
         "scope": scope,
         "data": data,
         "files": files,
-        **_navigation(data, scope, here=_parameters(tab, series=series), tabs=list(by_tab)),
+        "chips": chips,
+        **_navigation(data, scope, here=here, tabs=list(by_tab)),
         **chart_context,
         "tables": [_table_context(table, scope, site=site) for table in tables_by_name.values()],
         "definitions": _definitions(data),
@@ -262,6 +278,12 @@ def page_context(
         "has_period": tab != "sections",  # readers are those of now
         "notices": _notices(data),
     }
+
+
+def _valid_series(data: DashboardData, series: str) -> str:
+    """Returns the number that the chart shows, of which the address asks for `series`."""
+    shown = SERIES if data.chart is None else _shown_series(data, data.chart)
+    return series if series in shown else "views"
 
 
 def _tables_by_name(
@@ -315,46 +337,87 @@ def _parameters(tab: str, *, series: str) -> dict[str, str]:
 def _navigation(
     data: DashboardData, scope: Scope, *, here: Mapping[str, str], tabs: Sequence[str]
 ) -> dict[str, Any]:
-    """Returns the links to other periods, comparisons, intervals and tabs and to the page without
-    each filter.
+    """Returns the links to other periods, comparisons, intervals and tabs.
 
     `here` are the parameters of the page's own tab and series, `tabs` are the names of all tabs.
     """
     own_tab = here.get("tab", "numbers")
-    period_choices = []
-    for period, label in scope.periods.items():
-        address = scope.address(period=period, **here)
-        period_choices.append(Choice(label, address, is_chosen=period == scope.period))
-    comparisons = []
-    for name in scope.comparisons:
-        address = scope.address(compare="" if name == DEFAULT_COMPARISON else name, **here)
-        choice = Choice(COMPARISONS[name], address, is_chosen=name == scope.comparison)
-        comparisons.append(choice)
-    intervals = []
-    for name in ("", *scope.intervals):
-        address = scope.address(by=name, **here)
-        intervals.append(Choice(INTERVALS[name], address, is_chosen=name == scope.interval))
-    span_before = _span_text(scope.before) if scope.before and data.is_compared else ""
+    address_without_period = scope.address(period="", **here)
     tab_choices = []
     for name in tabs:
         address = scope.address(tab="" if name == "numbers" else name)
         tab_choices.append(Choice(TABS[name], address, is_chosen=name == own_tab))
-    address_without_period = scope.address(period="", **here)
-    return {
-        "periods": period_choices,
+    context = {
+        "periods": _period_choices(scope, here),
         "period": scope.periods.get(scope.period, ""),
         "span": _span_text(scope.span),
-        "comparisons": comparisons,
+        "has_dates": True,
+        "comparisons": _comparison_choices(scope, here),
         "comparison": COMPARISONS[scope.comparison],
-        "span_before": span_before,
-        "intervals": intervals,
+        "span_before": _span_text(scope.before) if scope.before and data.is_compared else "",
+        "intervals": _interval_choices(scope, here),
         "interval": INTERVALS[scope.interval],
         "is_future": scope.is_future,
         "tabs": tab_choices,
         "last_day": scope.span.until - MOMENT,
         "kept": parse_qsl(address_without_period.removeprefix("?")),  # for the form of two days
-        "chips": _chips(data, scope, here),
     }
+    if own_tab == "refused":
+        context.update(_navigation_of_refused(scope, here))
+    return context
+
+
+def _comparison_choices(scope: Scope, here: Mapping[str, str]) -> list[Choice]:
+    """Returns what the period can be compared with."""
+    choices = []
+    for name in scope.comparisons:
+        address = scope.address(compare="" if name == DEFAULT_COMPARISON else name, **here)
+        choices.append(Choice(COMPARISONS[name], address, is_chosen=name == scope.comparison))
+    return choices
+
+
+def _interval_choices(scope: Scope, here: Mapping[str, str]) -> list[Choice]:
+    """Returns the lengths of a point that the chart can have."""
+    choices = []
+    for name in ("", *scope.intervals):
+        address = scope.address(by=name, **here)
+        choices.append(Choice(INTERVALS[name], address, is_chosen=name == scope.interval))
+    return choices
+
+
+def _period_choices(scope: Scope, here: Mapping[str, str]) -> list[Choice]:
+    """Returns the periods that can be chosen. `here` are the parameters of the page's own tab.
+
+    One of them comes with its comparison, which would take a second menu otherwise.
+    """
+    choices = []
+    for period, label in scope.periods.items():
+        address = scope.address(period=period, **here)
+        choices.append(Choice(label, address, is_chosen=period == scope.period))
+        if period == "today" and scope.compare != "week":
+            address = scope.address(period=period, compare="week", **here)
+            choices.append(Choice(TODAY_AND_A_WEEK_EARLIER, address, is_chosen=False))
+    return choices
+
+
+def _navigation_of_refused(scope: Scope, here: Mapping[str, str]) -> dict[str, Any]:
+    """Returns what is other in the navigation of refused hits, of which Redis keeps SKIP_HOURS.
+
+    They are compared with nothing. A longer period up to now is that of all hours that are kept.
+    """
+    choices = []
+    for period in ("today", "yesterday"):
+        address = scope.address(period=period, **here)
+        choices.append(Choice(PERIODS[period], address, is_chosen=period == scope.period))
+    first_kept_hour = buckets.hour_index(buckets.now()) + 1 - SKIP_HOURS
+    begins_earlier = scope.is_all_time or scope.span.hours.start <= first_kept_hour
+    has_all = begins_earlier and scope.is_present
+    address = scope.address(**here) if has_all else scope.address(period=DEFAULT_PERIOD, **here)
+    choices.append(Choice(ALL_KEPT_HOURS, address, is_chosen=has_all))
+    navigation = {"periods": choices, "has_dates": False, "comparisons": []}
+    if has_all:
+        navigation.update(period=ALL_KEPT_HOURS, span="")
+    return navigation
 
 
 def _definitions(data: DashboardData) -> list[tuple[Any, Any]]:
@@ -601,11 +664,38 @@ def _compared_text(data: DashboardData, chart: ChartData) -> str:
     return _("Compared with %(span)s.") % span
 
 
-def _reads(data: DashboardData, chart: ChartData) -> int | None:
-    """Returns the reads of the period; None with a chosen value of a dimension, because reads have
-    none.
+def _summary(data: DashboardData, chart: ChartData) -> str:
+    """Returns the totals and the period as a sentence.
+
+    With a chosen value of a dimension it has the views only, because nothing else is known of it.
     """
-    return None if data.asked.values else chart.total.reads
+    span = _span_text(data.scope.span)
+    total = chart.total
+    views = ngettext("%(count)s view", "%(count)s views", total.views) % {
+        "count": exact(total.views)
+    }
+    if data.asked.values:
+        return pgettext("summary of a chart", "%(views)s; %(span)s.") % {
+            "views": views,
+            "span": span,
+        }
+    people = data.people.total
+    visitors = ngettext("%(count)s visitor", "%(count)s visitors", people or 0) % {
+        "count": tables.text(people, "number")
+    }
+    reads = ngettext("%(count)s read", "%(count)s reads", total.reads) % {
+        "count": exact(total.reads)
+    }
+    sentence = pgettext("summary of a chart", "%(views)s, %(visitors)s and %(reads)s; %(span)s.")
+    return sentence % {"views": views, "visitors": visitors, "reads": reads, "span": span}
+
+
+def _filters_in_words(chips: Sequence[Chip]) -> str:
+    """Returns a sentence about the filters in force; "" without a filter."""
+    if not chips:
+        return ""
+    filters = "; ".join(f"{chip.label}: {chip.value}" for chip in chips)
+    return _("Filtered by %(filters)s.") % {"filters": filters}
 
 
 def _chart_context(
@@ -615,18 +705,17 @@ def _chart_context(
     series: str,
     over_time: tables.Table,
     now: tables.Table,
+    filters: str,
+    site: str | None,
 ) -> dict[str, Any]:
     """Returns the context for the figures, the last flush and the chart with its values.
 
-    `series` is the number that the chart shows, `over_time` the table of the chart's values.
+    `series` is the number that the chart shows, `over_time` the table of the chart's values,
+    `filters` a sentence about the filters in force. `site` is the admin site that the links lead to.
     """
-    span = _span_text(data.scope.span)
-    summary = _("%(views)s views, %(visitors)s visitors and %(reads)s reads; %(span)s.") % {
-        "views": exact(chart.total.views),
-        "visitors": tables.text(data.people.total, "number"),
-        "reads": tables.text(_reads(data, chart), "number"),
-        "span": span,
-    }
+    summary = _summary(data, chart)
+    if filters:
+        summary += f" {filters}"
     figures = _figures(data, chart, series=series)
     label = str(tables.COLUMNS[series].heading)
     before = []
@@ -677,8 +766,24 @@ def _chart_context(
         "has_usual": bool(usual),
         **_values_table(data, over_time),
         "chart_values": json.dumps(values_for_script),
-        "notes": [(date_format(day, "DATE_FORMAT"), note) for day, note in chart.notes.items()],
+        "notes": _page_notes(data, chart, site=site),
     }
+
+
+def _page_notes(
+    data: DashboardData, chart: ChartData, *, site: str | None
+) -> list[tuple[str, list[PageNote]]]:
+    """Returns the notes below the chart by day, which is a text."""
+    notes_by_day = []
+    for day, notes in chart.notes.items():
+        page_notes = []
+        for note in notes:
+            link = ""
+            if note.obj is not None:
+                link = _link_to_object(note.obj, data.asked, site=site)
+            page_notes.append(PageNote(note.text, link))
+        notes_by_day.append((date_format(day, "DATE_FORMAT"), page_notes))
+    return notes_by_day
 
 
 def _usual_in_words(usual: Sequence[Any]) -> str:
@@ -815,7 +920,7 @@ def _table_context(table: tables.Table, scope: Scope, *, site: str | None) -> di
             head["details"] = _details_texts(row.values[0])
         link = _link(row, scope, site=site)
         if link and table.name == "grew-most":  # in other tables it is two clicks away already
-            head.update(_sources_file(link))
+            head.update(_sources_file(row.values[0], scope, site=site))
         rows.append(PageRow(head, other_cells, link, url=address_of(row.values[0])))
     # On an object's page the tables of dimensions are beside the chart.
     is_beside = "object" in scope.chosen and table.name.startswith("by-")
@@ -841,32 +946,34 @@ def _details_texts(obj: Any) -> list[str]:
 
 
 def _link(row: tables.Row, scope: Scope, *, site: str | None) -> str:
-    """Returns the address of the object's numbers, or of the dashboard with one more filter.
+    """Returns the address of the object's numbers, or of this page with one more filter.
 
     It is "" for a row that leads nowhere.
     """
     is_chosen = row.filters.items() <= scope.chosen.items()
-    if "object" in scope.chosen or is_chosen:
+    if is_chosen:
         return ""
-    if "object" not in row.filters:
-        return scope.address(**row.filters)
-    obj = row.values[0]
-    changes = dict.fromkeys(scope.chosen, "")
-    published = published_at(obj)
-    if published and scope.is_present and published >= scope.span.since:
-        changes["period"] = PUBLISHED  # it was not there for all of the period
-    return numbers_url(obj, site=site) + scope.address(**changes)
+    if "object" in row.filters:
+        return _link_to_object(row.values[0], scope, site=site)
+    return scope.address(**row.filters)
 
 
-def _sources_file(link: str) -> dict[str, str]:
+def _link_to_object(obj: Any, scope: Scope, *, site: str | None, **changes: str) -> str:
+    """Returns the address of the object's numbers, in the period and with the filter of the scope."""
+    return numbers_url(obj, site=site) + scope.address_of_object(published_at(obj), **changes)
+
+
+def _sources_file(obj: Any, scope: Scope, *, site: str | None) -> dict[str, str]:
     """Returns the address and title of a CSV file: where an object's views of the period came from.
 
-    It is the table of the first dimension. `link` is the address of the object's numbers. Empty on
-    a site without dimensions.
+    It is the table of the first dimension, whatever value is chosen. Empty on a site without
+    dimensions.
     """
     dimensions = dimension_names()
     if not dimensions:
         return {}
+    without_values = dict.fromkeys(scope.values, "")
+    link = _link_to_object(obj, scope, site=site, **without_values)
     parameters = urlencode({"table": f"by-{dimensions[0]}", "format": "csv"})
     return {"file": f"{link}&{parameters}", "file_title": tables.labels_of(dimensions[0]).title}
 

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
 from readtrack import buckets
+from readtrack.dashboard.data import DayNote
 from readtrack.dashboard.scope import Scope
 from readtrack.published import time_published, value_of_time
 from readtrack.subjects import publication_notes, published_field
@@ -23,18 +24,17 @@ MOST_PUBLICATIONS = 5_000  # of a model in a period; with more there are no note
 MOST_DAYS = 14  # of a period; in a longer one the notes of nearly every day would hide its chart
 
 
-def notes_of(scope: Scope) -> Mapping[date, list[str]]:
+def notes_of(scope: Scope) -> Mapping[date, list[DayNote]]:
     """Returns the notes about publications in the period by day.
 
     An object's own publication costs no query. Those of the site, of a category or of an author cost
     two for each model whose `publication_notes` is not 0.
     """
-    notes: defaultdict[date, list[str]] = defaultdict(list)
+    notes: defaultdict[date, list[DayNote]] = defaultdict(list)
     if "object" in scope.chosen:
         if scope.published and scope.span.since <= scope.published < scope.span.until:
-            notes[timezone.localtime(scope.published).date()].append(
-                pgettext("a note on a chart", "Published")
-            )
+            day = timezone.localtime(scope.published).date()
+            notes[day].append(DayNote(pgettext("a note on a chart", "Published")))
         return notes
     if scope.is_all_time or len(scope.span.hours) > MOST_DAYS * 24:
         return notes
@@ -44,22 +44,29 @@ def notes_of(scope: Scope) -> Mapping[date, list[str]]:
     return notes
 
 
-def _notes_of_model(model: type[Model], scope: Scope) -> Iterator[tuple[date, str]]:
-    """Yields the day and the text of each note about publications of a model."""
+def _notes_of_model(model: type[Model], scope: Scope) -> Iterator[tuple[date, DayNote]]:
+    """Yields the day and each note about publications of a model.
+
+    Of a day with too many to name there is their number. The newest of all is named in any case, so
+    that its numbers are a click away.
+    """
     most_named = publication_notes(model)
     if most_named <= 0:
         return
     pks_by_day = _published_in(scope, model)
-    few_by_day = {day: pks for day, pks in pks_by_day.items() if len(pks) <= most_named}
-    title_by_pk = _titles(model, scope, pks=[*chain.from_iterable(few_by_day.values())])
+    named_by_day = {day: pks for day, pks in pks_by_day.items() if len(pks) <= most_named}
+    newest_day = max(pks_by_day, default=None)
+    if newest_day is not None and newest_day not in named_by_day:
+        named_by_day[newest_day] = pks_by_day[newest_day][-1:]
+    rows_by_pk = _rows(model, scope, pks=[*chain.from_iterable(named_by_day.values())])
     for day, pks in pks_by_day.items():
-        if day not in few_by_day:
+        named = named_by_day.get(day, [])
+        if len(named) < len(pks):
             text = ngettext("%(count)s published", "%(count)s published", len(pks))
-            yield day, text % {"count": len(pks)}
-            continue
-        # A row without a title was deleted meanwhile.
-        for title in filter(None, map(title_by_pk.get, pks)):
-            yield day, _("Published: %(title)s") % {"title": title}
+            yield day, DayNote(text % {"count": len(pks)})
+        # A row that is missing was deleted meanwhile.
+        for row in filter(None, map(rows_by_pk.get, named)):
+            yield day, DayNote(_("Published: %(title)s") % {"title": title_of(row)}, row)
 
 
 def _published_in(scope: Scope, model: type[Model]) -> dict[date, list[Any]]:
@@ -91,9 +98,6 @@ def _by_day(pks_and_values: Iterable[tuple[Any, Any]]) -> dict[date, list[Any]]:
     return pks_by_day
 
 
-def _titles(model: type[Model], scope: Scope, *, pks: Sequence[Any]) -> dict[Any, str]:
-    """Returns the titles of the rows that exist, by primary key."""
-    if not pks:
-        return {}
-    rows = scope.rows(model).in_bulk(pks)
-    return {pk: title_of(row) for pk, row in rows.items()}
+def _rows(model: type[Model], scope: Scope, *, pks: Sequence[Any]) -> dict[Any, Model]:
+    """Returns those of the rows that exist, by primary key."""
+    return scope.rows(model).in_bulk(pks) if pks else {}

@@ -63,7 +63,18 @@ MOST_POINTS = 400  # of an interval that the address chooses: a year of days, 16
 # Each of a category's or of an author's objects, up to MOST of them, has its own points.
 MOST_POINTS_OF_MANY = 110
 FILTERS = ("model", "object", "category", "author")
-OTHER_PARAMETERS = ("period", "from", "to", "compare", "by", "tab", "series", "table", "format")
+OTHER_PARAMETERS = (
+    "period",
+    "from",
+    "to",
+    "back",
+    "compare",
+    "by",
+    "tab",
+    "series",
+    "table",
+    "format",
+)
 
 
 class Span(NamedTuple):
@@ -126,6 +137,8 @@ class Scope:
     compare: str = DEFAULT_COMPARISON
     asked_by: str = ""  # a key of INTERVALS, as the address has it; see `interval`
     published: datetime | None = None  # when the object of the page was published, if it is known
+    # The period of the page that led to the one of an object since its publication; "" if none did.
+    period_before: str = ""
 
     @classmethod
     def parse(
@@ -140,8 +153,8 @@ class Scope:
 
         The `fixed` filters replace those of the address. A page with fixed filters takes no other
         author and no category from the address, because it would show their names; an object's page
-        takes no filter at all. The page of an object that was `published` begins there, unless the
-        address has another period.
+        takes only values of dimensions. The page of an object that was `published` begins there,
+        unless the address has another period.
         """
         parameters = (*FILTERS, *dimension_names(), *OTHER_PARAMETERS)
         texts = {parameter: _text(given, parameter) for parameter in parameters}
@@ -169,6 +182,7 @@ class Scope:
             compare=compare,
             asked_by=_choice(texts["by"], INTERVALS, default=""),
             published=published,
+            period_before=_choice(texts["back"], PERIODS, default=""),
         )
 
     @property
@@ -230,7 +244,7 @@ class Scope:
                 return by
         if self.has_days_only and self.is_of_a_day:
             return "day"
-        if self.period == PUBLISHED and len(self.span.hours) <= HOURS_OF_NEWS:
+        if self._has_hours_of_news:
             return "hour"
         # An hour less, because a day of 25 hours is one day.
         days = (self.span.until - self.span.since - buckets.HOUR) / buckets.DAY
@@ -241,6 +255,12 @@ class Scope:
         if days < 750:
             return "week"
         return "month"
+
+    @property
+    def _has_hours_of_news(self) -> bool:
+        """Returns True if an object is so new that it is shown by the hour since its publication."""
+        is_new = self.period == PUBLISHED and len(self.span.hours) <= HOURS_OF_NEWS
+        return is_new and not self.has_days_only
 
     @property
     def is_present(self) -> bool:
@@ -351,7 +371,40 @@ class Scope:
         parameters = {**filters, **self._looks_parameters(), **changes}
         if "period" not in changes:  # otherwise without the two days of a range
             parameters = {**self._period_parameters(), **parameters}
+        elif changes["period"] == PUBLISHED:
+            parameters = {"back": self._period_of_many(), **parameters}
         return "?" + urlencode({name: value for name, value in parameters.items() if value})
+
+    def address_of_many(self, **changes: str) -> str:
+        """Returns the query string for a page of many objects, with changed parameters.
+
+        It has the period and the values of dimensions of this scope. A page of many objects has no
+        period since a publication, so it gets the one of the page that led here.
+        """
+        if self.period == PUBLISHED:
+            changes = {"period": self._period_of_many(), **changes}
+        return self.address(**changes)
+
+    def address_of_object(self, published: datetime | None, **changes: str) -> str:
+        """Returns the query string for the page of an object that was `published` then.
+
+        It has the period and the values of dimensions of this scope. An object that was not there
+        for all of a period up to now is shown since its publication.
+        """
+        kept = {name: "" for name in FILTERS if name in self.chosen}
+        is_named = self.period != "range"  # two days of the address are meant as they are
+        if published and is_named and self.is_present and published >= self.span.since:
+            kept["period"] = PUBLISHED
+        return self.address(**kept, **changes)
+
+    def _period_of_many(self) -> str:
+        """Returns the period of the page of many objects that leads here or is led to.
+
+        It is "" for two days of the address, and where no page led to one since a publication.
+        """
+        if self.period == PUBLISHED:
+            return self.period_before
+        return "" if self.period == "range" else self.period
 
     def _looks_parameters(self) -> dict[str, str]:
         """Returns the parameters of the address that say how the period is looked at."""
@@ -360,6 +413,8 @@ class Scope:
 
     def _period_parameters(self) -> dict[str, str]:
         """Returns the parameters of the address that stand for the period."""
+        if self.period == PUBLISHED:
+            return {"period": PUBLISHED, "back": self._period_of_many()}
         if self.period != "range":
             return {"period": self.period}
         last_day = self.span.until - MOMENT
@@ -386,7 +441,7 @@ def _chosen(texts: Mapping[str, str], fixed: Mapping[str, str]) -> dict[str, str
     """Returns the valid filters of the address, without those that the page does not take."""
     accepted = [*FILTERS, *dimension_names()]
     if "object" in fixed:
-        accepted = []
+        accepted = dimension_names()
     elif fixed:
         accepted = [name for name in accepted if name not in ("author", "category")]
     chosen = {}

@@ -55,8 +55,6 @@ REASONS: Mapping[Reason, Any] = {
     "busy": gettext_lazy("no connection to Redis was free"),
     "error": gettext_lazy("an error: it could not be counted"),
 }
-#: What is shown in the place of numbers that are not stored by value.
-NOT_BY_VALUE = gettext_lazy("Only views are counted by value, and each value by itself.")
 WHOLE_DAYS = gettext_lazy("Whole days are compared, so today, which is not over, counts as one.")
 OF_THE_SITE = gettext_lazy("Of the whole site, whatever the filters.")
 
@@ -297,11 +295,11 @@ def _notes_by_point(data: DashboardData) -> list[list[str]]:
     assert data.chart is not None  # noqa: S101
     days = [timezone.localtime(start).date() for start in data.starts]
     notes: list[list[str]] = [[] for _ in days]
-    for day, note in data.chart.notes.items():
+    for day, notes_of_day in data.chart.notes.items():
         index = bisect_left(days, day)  # of the first hour of the day, if points are hours
         if day not in days:
             index -= 1  # the day lies within the week or month that begins before it
-        notes[index].append(note)
+        notes[index] += [note.text for note in notes_of_day]
     return notes
 
 
@@ -379,7 +377,7 @@ def most_viewed(data: DashboardData) -> Table:
     columns = ["views", *COMPARED, "usual", "visitors", "reads", "trend"]
     objects = _of_objects(data, viewed, *_columns_by_value(data, columns))
     if data.by_value and objects.rows:
-        caption = " ".join([objects.caption, *_captions_by_value(data), str(NOT_BY_VALUE)])
+        caption = " ".join([objects.caption, *_captions_by_value(data), _known_by_value(data)])
         objects = objects._replace(caption=caption.strip())
     empty = _("No views in this period.")
     return Table(
@@ -432,13 +430,28 @@ def _captions_by_value(data: DashboardData) -> list[str]:
     assert data.by_value is not None  # noqa: S101 - for tables of a chosen value
     captions = []
     if data.by_value.is_cut and not data.asked.is_listed:
-        captions.append(
-            _("Among the %(count)s objects with the most views of the period.")
-            % {"count": exact(data.by_value.compared)}
+        count = data.by_value.compared
+        caption = ngettext(
+            "Among the %(count)s object with the most views of the period.",
+            "Among the %(count)s objects with the most views of the period.",
+            count,
         )
+        captions.append(caption % {"count": exact(count)})
     if data.by_value.is_compared_by_day and data.asked.is_present:
         captions.append(str(WHOLE_DAYS))
     return captions
+
+
+def _known_by_value(data: DashboardData) -> str:
+    """Returns a sentence about what is known with the chosen values of dimensions: views only."""
+    filters = []
+    for dimension, value in data.asked.values.items():
+        filters.append(f"{labels_of(dimension).heading}: {name_of_value(dimension, value)}")
+    if data.asked.is_joint:
+        sentence = _("Views are known with each of these filters by itself: %(filters)s.")
+    else:
+        sentence = _("With the filter by %(filters)s only the views are known.")
+    return sentence % {"filters": "; ".join(filters)}
 
 
 def _first_count(row: Row) -> int:
@@ -472,10 +485,12 @@ def _caption_of_grown(data: DashboardData, caption: str) -> str:
     if caption or not is_of_list:
         return caption
     first_day = timezone.localtime(buckets.now() - data.objects.days * buckets.DAY)
-    return _("Among the %(count)s objects with the most views since %(since)s.") % {
-        "count": exact(MOST),
-        "since": date_format(first_day, "DATE_FORMAT"),
-    }
+    text = ngettext(
+        "Among the %(count)s object with the most views since %(since)s.",
+        "Among the %(count)s objects with the most views since %(since)s.",
+        MOST,
+    )
+    return text % {"count": exact(MOST), "since": date_format(first_day, "DATE_FORMAT")}
 
 
 def by_dimension(dimension: str, data: DashboardData) -> Table:
@@ -543,9 +558,11 @@ def _caption_of_days(data: DashboardData) -> str:
         caption = _("In the period; the last minutes may be missing.")
     elif data.objects.is_cut:
         count = len(data.objects.first)
-        caption = _("Of the %(count)s most viewed objects of the period together.") % {
-            "count": exact(count)
-        }
+        caption = ngettext(
+            "Of the %(count)s most viewed object of the period.",
+            "Of the %(count)s most viewed objects of the period together.",
+            count,
+        ) % {"count": exact(count)}
     if data.gains.before is not None and data.asked.is_present:
         caption = f"{caption} {WHOLE_DAYS}"
     return caption
@@ -738,9 +755,11 @@ def still_read(data: DashboardData) -> Table:
     """Returns the objects with the most views in the period that were published long before it."""
     viewed = [entry for entry in data.entries if entry.now.views]
     objects = _of_objects(data, viewed, "views", *COMPARED, "reads", "trend")
-    caption = _("Published more than %(days)s days before the period.") % {
-        "days": exact(STILL_READ_DAYS)
-    }
+    caption = ngettext(
+        "Published more than %(count)s day before the period.",
+        "Published more than %(count)s days before the period.",
+        STILL_READ_DAYS,
+    ) % {"count": exact(STILL_READ_DAYS)}
     return Table(
         name="still-read",
         title=_("Still read"),
@@ -948,7 +967,7 @@ def is_known(name: str, scope: Scope) -> bool:
 
 def _unknown(name: str, data: DashboardData) -> Table:
     """Returns a table without rows that says that its numbers are not known with the filter."""
-    empty = f"{_('Not known for this filter.')} {NOT_BY_VALUE}"
+    empty = f"{_('Not known for this filter.')} {_known_by_value(data)}"
     if name == "now":
         return now(data)._replace(caption=_("Not known for this filter."))
     if name == "over-time":

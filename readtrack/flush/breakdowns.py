@@ -27,7 +27,6 @@ from readtrack.subjects import label_in, subject_column
 
 Hashes = Mapping[Name, Mapping[str, int]]  # counts by the name of the hash, then by field
 
-READING = "reading"  # the kind of hash that has how many views of a subject were seen and read
 OTHER = "other"  # the field for all values that a hash has no field of their own for
 
 
@@ -59,7 +58,8 @@ def _store_portion(subjects: Sequence[str], epoch: epochs.SqlEpoch, *, hour: int
         if not is_stored:  # begins again, with the rows as they are now
             return {**live, **_store_portion(subjects, epoch, hour=hour)}
     else:
-        _raise(live, stored, hour=hour)
+        store_without_gains = partial(_store_without_gains, live, stored, hour=hour)
+        databases.retried(databases.of(Breakdown), store_without_gains)
     _lift(live, stored)
     return live
 
@@ -110,7 +110,7 @@ def _gains(live: Hashes, stored: Hashes) -> Counter[day_breakdowns.Gain]:
     """
     gains: Counter[day_breakdowns.Gain] = Counter()
     for (hash_kind, subject), counts in live.items():
-        if hash_kind == READING:  # the stages of views have a history of each object
+        if hash_kind == archive.READING:  # the stages of views have a history of each object
             continue
         column = subject_column(subject)
         for field, rise in _rises(counts, stored[hash_kind, subject]).items():
@@ -181,12 +181,25 @@ def _store_with_gains(live: Hashes, stored_before: Hashes, *, hour: int) -> bool
     return True
 
 
+def _store_without_gains(live: Hashes, stored: Hashes, *, hour: int) -> None:
+    """Stores the live counts and the history of stages in one transaction.
+
+    A kill between the two would leave history above the counts. If Redis was lost then, the next
+    flush would store a lower number in history, which looks like a reset: all seen views of the
+    object would be gained once more. (If the two are in different databases, a kill can come
+    between them.)
+    """
+    with databases.own_transaction(databases.of(Breakdown)):
+        _raise(live, stored, hour=hour)
+
+
 def _raise(live: Hashes, stored: Hashes, *, hour: int) -> None:
-    """Stores the counts that rose, and deletes the rows of values that were replaced."""
+    """Stores the counts that rose, and deletes the rows of values that were replaced.
+
+    The caller has to open a transaction.
+    """
     live = _without_deleted(live, stored)
     if conf.HISTORY:
-        # History is stored before the counts: if the flush is killed in between, the counts are
-        # still below Redis's, so the next flush stores the history again.
         _store_stages(live, stored, hour=hour)
     databases.upsert(Breakdown, ("subject", "kind", "field"), ("count",), rows=_rows(live, stored))
     for name, counts in live.items():
@@ -216,7 +229,7 @@ def _store_stages(live: Hashes, stored: Hashes, *, hour: int) -> None:
     """
     risen: dict[str, RowCounts] = {}
     for (hash_kind, subject), counts in live.items():
-        if hash_kind != READING:
+        if hash_kind != archive.READING:
             continue
         stored_counts = stored[hash_kind, subject]
         for field, stage in history.STAGES.items():

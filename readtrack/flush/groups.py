@@ -8,13 +8,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
 
 from django.db.models import Min, Model
 
 from readtrack import buckets
 from readtrack.flush import day_visitors
 from readtrack.models import History
-from readtrack.sql import databases, group_sums, memberships
+from readtrack.sql import databases, group_sums, memberships, period_gains
 from readtrack.sql.day_visitors import AskedDays, Day, stored
 from readtrack.sql.faults import Faults
 from readtrack.sql.group_sums import NUMBERS, HourName, Number
@@ -22,16 +24,27 @@ from readtrack.sql.history import BASELINE, of_reads
 from readtrack.sql.memberships import Membership
 from readtrack.sql.period_gains import OF_OBJECTS, gains_statement, rows_of
 from readtrack.store import keys, scripts
+from readtrack.store.counters import MODEL_HOURS
 from readtrack.store.effects import counts_days
 from readtrack.subjects import counted_models, label_of, subject_column
 
 Gained = Mapping[tuple[str, int], int]  # by subject and hour
+
+
+class Portion(NamedTuple):
+    """A range of objects, by their subjects as columns have them."""
+
+    after: str  # the subject before the first one; "" for all subjects from the start
+    last: str  # "" for all subjects to the end
+
 
 # Hours that are added up once more, because another flush may have written rows of them.
 HOURS_AGAIN = 2
 # Older hours are not added up once more, because thinning may have added up their days.
 FEW_HOURS = 3 * 24
 HOURS_AT_ONCE = 24
+# Rows of history that are in memory together, because an hour may have a million.
+ROWS_AT_ONCE = 20_000
 
 
 def renew(*, at: datetime, faults: Faults) -> None:
@@ -68,12 +81,17 @@ def _first_hour(newest: int | None, *, until: int) -> int:
 
 
 def _next_hour(label: str, *, since: int) -> int | None:
-    """Returns the first hour from `since` on in which the model was viewed; None without one."""
+    """Returns the next hour from `since` on in which history may have rows of the model's objects;
+    None if it has none.
+
+    It is found by the rows of the whole model, which are few. They have the hours of the views. The
+    rows of objects have the hours of the flushes that stored these views later.
+    """
     # History has the views of a model for each partition, such as `blog.post:{rt00}`.
     columns = [f"{label}{tag}" for tag in keys.past_tags()]
-    rows = databases.rows(History).filter(subject__in=columns, hour__gte=since)
-    hour: int | None = rows.aggregate(hour=Min("hour"))["hour"]
-    return hour
+    viewed = databases.rows(History).filter(subject__in=columns, hour__gte=since - MODEL_HOURS)
+    first_viewed: int | None = viewed.aggregate(hour=Min("hour"))["hour"]
+    return None if first_viewed is None else max(first_viewed, since)
 
 
 def _add_hours(model: type[Model], hours: range, *, newest: int | None) -> bool:
@@ -82,25 +100,42 @@ def _add_hours(model: type[Model], hours: range, *, newest: int | None) -> bool:
     The visitors come first, because the sums say how far all this has come.
     """
     label = label_of(model)
-    gained = {number: _gained(label, number, hours) for number in NUMBERS}
-    subjects = {subject for of_number in gained.values() for subject, _hour in of_number}
-    members: dict[str, Membership] = {}
-    for portion in scripts.sliced(sorted(subjects), memberships.AT_ONCE):
-        members.update(memberships.of_subjects(portion))
-    _store_visitors(label, gained["views"], members)
-    sums = _sums(model, gained, members)
+    sums: Counter[HourName] = Counter()
+    for portion in _portions(label, hours):
+        gained = {number: _gained(label, number, hours, portion) for number in NUMBERS}
+        subjects = {subject for of_number in gained.values() for subject, _hour in of_number}
+        members = memberships.of_subjects(subjects)
+        _store_visitors(label, gained["views"], members)
+        sums.update(_sums(model, gained, members))
     return group_sums.replace(label, sums, hours=hours, newest=newest)
 
 
-def _gained(label: str, number: Number, hours: range) -> Gained:
-    """Returns what each object of the model gained in each of these hours."""
-    prefix = label if number == "views" else of_reads(label)
-    condition = f"subject LIKE %s AND {OF_OBJECTS}"
+def _portions(label: str, hours: range) -> list[Portion]:
+    """Divides the model's objects into portions that have some ROWS_AT_ONCE rows of views in these
+    hours.
+    """
+    since = hours.start
+    until = hours.stop
+    ends = period_gains.subjects_of_every(ROWS_AT_ONCE, label, since=since, until=until)
+    return [Portion(after, last) for after, last in pairwise(["", *ends, ""])]
+
+
+def _gained(label: str, number: Number, hours: range, portion: Portion) -> Gained:
+    """Returns what each object of a portion gained in each of these hours."""
+    prefix = of_reads("") if number == "reads" else ""
+    conditions = [period_gains.OF_LABEL, OF_OBJECTS]
+    parameters = [period_gains.pattern(f"{prefix}{label}")]
+    if portion.after:
+        conditions.append("subject > %s")
+        parameters.append(f"{prefix}{portion.after}")
+    if portion.last:
+        conditions.append("subject <= %s")
+        parameters.append(f"{prefix}{portion.last}")
+    condition = " AND ".join(conditions)
     statement = gains_statement(condition, since=hours.start, until=hours.stop, slot="hour")
     gained: dict[tuple[str, int], int] = {}
-    for column, hour, views, _visitors in rows_of(statement, [f"{prefix}:%"]):
-        subject = column.removeprefix(of_reads("")) if number == "reads" else column
-        gained[subject, int(hour)] = int(views)
+    for column, hour, views, _visitors in rows_of(statement, parameters):
+        gained[column.removeprefix(prefix), int(hour)] = int(views)
     return gained
 
 

@@ -117,6 +117,12 @@ class CountField(models.PositiveBigIntegerField):  # type: ignore[type-arg]  # g
         name, _path, args, kwargs = super().deconstruct()
         return name, "django.db.models.PositiveBigIntegerField", list(args), dict(kwargs)
 
+    def to_python(self, value: Any) -> Any:
+        """Returns the value as a number. `full_clean()` asks for it before a copy is saved."""
+        if isinstance(value, StoredCount):
+            return value
+        return super().to_python(value)
+
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:  # noqa: FBT001 - Django's signature
         """Returns what `save()` writes: on an UPDATE the column itself, for a copy of a row 0."""
         if not add:

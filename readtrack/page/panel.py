@@ -60,11 +60,11 @@ def _panel(subject: str, author: str, user: Any | None) -> str:
     url = ""
     if getattr(user, "is_staff", False):  # others cannot open the page of the object's numbers
         url = access.numbers_url(obj)
-    context = {"object": obj, "title": title_of(obj), "url": url, **_numbers(subject, obj)}
+    context = {"object": obj, "title": title_of(obj), "url": url, **numbers(subject, obj)}
     return render_to_string("readtrack/panel.html", context).strip()
 
 
-def _numbers(subject: str, obj: Model) -> dict[str, Any]:
+def numbers(subject: str, obj: Model) -> dict[str, Any]:
     """Returns the numbers of an object as texts for the template, in one round trip to Redis.
 
     A text is "" if the site does not keep the number. While Redis is down, the numbers are those of

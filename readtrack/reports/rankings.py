@@ -1,13 +1,13 @@
 """Objects with the most views, visitors, seen views or reads in a period, and the views of objects in it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from heapq import nlargest
 from typing import Any, NamedTuple, get_args
 
-from django.db.models import BigIntegerField, Case, QuerySet, Value, When
+from django.db.models import BigIntegerField, Case, Model, QuerySet, Value, When
 
 from readtrack import buckets, subjects
 from readtrack.conf import conf
@@ -24,6 +24,7 @@ from readtrack.store.trending import top_subjects
 from readtrack.subjects import AnyModel
 
 AT_ONCE = 40  # candidates whose numbers are computed together
+PORTION = 10_000  # subjects that are looked up together where few of them are among the rows
 
 
 class RankedRow(NamedTuple):
@@ -90,9 +91,11 @@ def _best_of_all_time(rows: "QuerySet[AnyModel]", limit: int, *, by: By) -> list
 
 def _most_seen(rows: "QuerySet[AnyModel]", limit: int) -> list[AnyModel]:
     """Returns the rows with the most seen views of all time, highest first."""
-    label = subjects.label_of(rows.model)
+    pks = list(rows.order_by().values_list("pk", flat=True)[: scripts.SLICE + 1])
+    if len(pks) <= scripts.SLICE:
+        return _most_seen_of_few(rows, pks)[:limit]
     best: list[AnyModel] = []
-    for portion in scripts.sliced(list(archive.highest(label, field=SEEN)), AT_ONCE):
+    for portion in _subjects_by_seen(rows.model, first_size=max(limit, AT_ONCE)):
         pk_by_subject: dict[str, Any] = {}
         for subject_by_pk in subjects.rows_by_model(portion).values():
             pk_by_subject.update((subject, pk) for pk, subject in subject_by_pk.items())
@@ -104,6 +107,34 @@ def _most_seen(rows: "QuerySet[AnyModel]", limit: int) -> list[AnyModel]:
         if len(best) >= limit:
             break
     return best[:limit]
+
+
+def _most_seen_of_few(rows: "QuerySet[AnyModel]", pks: Sequence[Any]) -> list[AnyModel]:
+    """Returns those of the rows with these primary keys that were seen, highest first."""
+    pk_by_subject = {subjects.subject_of_row(rows.model, pk): pk for pk in pks}
+    hashes = archive.breakdowns([(archive.READING, subject) for subject in pk_by_subject])
+    ranked = [
+        RankedRow(pk_by_subject[subject], counts.get(SEEN, 0))
+        for (_kind, subject), counts in hashes.items()
+    ]
+    in_order = _highest(ranked, len(ranked))
+    row_by_pk = rows.in_bulk([row.pk for row in in_order])
+    return [row_by_pk[row.pk] for row in in_order if row.pk in row_by_pk]
+
+
+def _subjects_by_seen(model: type[Model], *, first_size: int) -> Iterator[list[str]]:
+    """Yields the subjects of a model that were seen, those with the most seen views first.
+
+    The first portion mostly suffices. Further ones are larger, because each is a query that sorts
+    all objects.
+    """
+    in_order = archive.highest(subjects.label_of(model), field=SEEN)
+    start = 0
+    size = first_size
+    while portion := list(in_order[start : start + size]):
+        yield portion
+        start += size
+        size = PORTION
 
 
 def views_in(

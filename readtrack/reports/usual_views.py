@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import NamedTuple, TypeVar
 
 from django.db.models import Model
+from django.utils.timezone import get_default_timezone, override
 
 from readtrack import buckets
 from readtrack.conf import conf
@@ -73,7 +74,10 @@ class Rated:
     @classmethod
     def of(cls, obj: Model) -> "Rated | None":
         """Returns it without a query; None for an object whose publication is not known."""
-        published = published_at(obj)
+        # In TIME_ZONE, in which flushes computed what is usual. In the zone of the person who looks,
+        # the day of a date would begin at another hour.
+        with override(get_default_timezone()):
+            published = published_at(obj)
         if published is None or not conf.HISTORY or not is_counted(obj.__class__):
             return None
         return cls(

@@ -20,6 +20,7 @@ from readtrack.sql import databases
 from readtrack.sql.history import names_of
 from readtrack.subjects import subject_column
 
+READING = "reading"  # the kind of hash that has how many views of a subject were seen and read
 FIELD_LENGTH = 100  # characters of the name of a field; a longer name is cut
 # The models with rows about subjects, except that of readers.
 ALL: tuple[type[Model], ...] = (
@@ -71,7 +72,7 @@ def highest(label: str, *, field: str) -> QuerySet[Any, str]:
     """Returns a queryset of the subjects of a model with the highest counts in this field of their
     hash `reading:…`, highest first. It sorts all objects of the model that have the field.
     """
-    rows = databases.rows(Breakdown).filter(kind="reading", field=field)
+    rows = databases.rows(Breakdown).filter(kind=READING, field=field)
     of_model = rows.filter(subject__startswith=f"{label}:", count__gt=0)
     subjects: QuerySet[Any, str] = of_model.order_by("-count", "subject").values_list(
         "subject", flat=True

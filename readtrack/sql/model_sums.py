@@ -14,7 +14,7 @@ from readtrack.models import History
 from readtrack.sql import databases
 from readtrack.sql.epochs import lock_epoch
 from readtrack.sql.history import BASELINE, STAGES, of_reads, of_stage, sums
-from readtrack.sql.period_gains import OF_OBJECTS, gains_statement, rows_of
+from readtrack.sql.period_gains import OF_LABEL, OF_OBJECTS, gains_statement, pattern, rows_of
 from readtrack.store import keys
 from readtrack.subjects import counted_models, label_of
 
@@ -83,8 +83,8 @@ def _gains(label: str, *, since: int, until: int) -> dict[str, dict[int, int]]:
     for stage in STAGES.values():
         name = of_stage(stage, label)
         gains[name] = {}
-        parameters.append(f"{name}:%")
-    is_of_stage = " OR ".join("subject LIKE %s" for _ in parameters)
+        parameters.append(pattern(name))
+    is_of_stage = " OR ".join(OF_LABEL for _ in parameters)
     statement = gains_statement(
         f"({is_of_stage}) AND {OF_OBJECTS}",
         since=since,

@@ -12,6 +12,15 @@ from readtrack.store import scripts
 # The SQL condition for rows of objects. It leaves out the rows of a whole model in a partition,
 # such as `blog.post:{rt00}`.
 OF_OBJECTS = "subject NOT LIKE '%%:{rt%%'"
+# The SQL condition for rows of a label. Its parameter is the `pattern` of the label.
+OF_LABEL = "subject LIKE %s ESCAPE '!'"
+
+
+def pattern(label: str) -> str:
+    """Returns the pattern of LIKE for the objects of a label, such as `blog.post` or
+    `reads:blog.post`.
+    """
+    return f"{label.replace('_', '!_')}:%"  # an underscore stands for any character
 
 
 def gains(columns: Collection[str], *, since: int, until: int) -> dict[str, RowCounts]:
@@ -49,6 +58,24 @@ def gains_statement(
         until=until,
         condition=condition,
     )
+
+
+def subjects_of_every(nth: int, label: str, *, since: int, until: int) -> list[str]:
+    """Returns the subjects of every nth row of the model's objects in these hours, each once, in the
+    order of the database.
+
+    They divide the objects into portions of some `nth` rows.
+    """
+    statement = databases.statement(
+        History,
+        "subjects_of_every_nth",
+        nth=nth,
+        since=max(since, BASELINE + 1),
+        until=until,
+        condition=f"{OF_LABEL} AND {OF_OBJECTS}",
+    )
+    subjects = [subject for (subject,) in rows_of(statement, [pattern(label)])]
+    return list(dict.fromkeys(subjects))
 
 
 def rows_of(statement: str, parameters: Sequence[Any]) -> Sequence[Sequence[Any]]:

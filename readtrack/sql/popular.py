@@ -30,7 +30,7 @@ from readtrack.sql import databases, row_counts, vendors
 from readtrack.sql.epochs import lock_epoch
 from readtrack.sql.faults import Faults
 from readtrack.sql.history import BASELINE, of_reads, of_stage
-from readtrack.sql.period_gains import OF_OBJECTS, gains_statement, rows_of
+from readtrack.sql.period_gains import OF_LABEL, OF_OBJECTS, gains_statement, pattern, rows_of
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import counted_models, label_of
 
@@ -136,20 +136,20 @@ def most(
     PostgreSQL can join them, it reads the history of these rows only. Otherwise `rows` is ignored,
     so the result may have other subjects.
     """
-    patterns = [f"{label}:%" for label in labels]
+    patterns = [pattern(label) for label in labels]
     if _can_join(rows):
         condition, parameters = _among_rows(labels, rows)
     else:
-        is_of_label = " OR ".join("subject LIKE %s" for _ in labels)
+        is_of_label = " OR ".join(OF_LABEL for _ in labels)
         condition = f"({is_of_label}) AND {OF_OBJECTS}"
         parameters = list(patterns)
     selects: list[str] = []
-    for pattern in patterns:
+    for pattern_of_label in patterns:
         selects.append(
-            "SELECT * FROM (SELECT * FROM gains WHERE views > 0 AND subject LIKE %s"
+            f"SELECT * FROM (SELECT * FROM gains WHERE views > 0 AND {OF_LABEL}"
             f" ORDER BY views DESC LIMIT {LISTED}) best"
         )
-        parameters.append(pattern)
+        parameters.append(pattern_of_label)
     gains = gains_statement(condition, since=since, until=until)
     statement = f"WITH gains AS ({gains}) {' UNION '.join(selects)}"
     return [

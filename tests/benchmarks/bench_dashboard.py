@@ -102,7 +102,7 @@ def measure(title: str) -> None:
         for name, of in {"": Article, ", a category": of_category}.items()
     }
     article = Article(pk=1)
-    works["numbers of the panel"] = lambda: panel._numbers(f"{million.LABEL}:1", article)
+    works["numbers of the panel"] = lambda: panel.numbers(f"{million.LABEL}:1", article)
     found = [("people now", *_cost(partial(_page, client, "", NOW), OF_THE_ADMIN))]
     table(
         "People now, rankings and the panel",

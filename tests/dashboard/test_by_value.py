@@ -178,6 +178,32 @@ def test_the_sources_of_an_object_are_those_of_a_count_by_hand(
         }
 
 
+@hypothesis_settings(max_examples=examples(10))
+@given(VIEWS, st.sampled_from([*PERIODS]), st.sampled_from(SOURCES))
+def test_the_page_of_an_object_has_the_numbers_of_a_source_in_a_count_by_hand(
+    views: list[tuple[int, int, str, int]], period: str, source: str
+) -> None:
+    past = Past(views)
+    given, ages, ages_before = PERIODS[period]
+    if not given:
+        days = [past.today - timedelta(days=age) for age in (ages[-1], ages[0])]
+        given = {"from": str(days[0]), "to": str(days[1])}
+    for number in (0, 3):
+        fixed = {"object": subject_of(past.objects[number])}
+        scope = Scope.parse({**given, "referrer": source}, fixed=fixed)
+        data = loading.load(scope, ["over-time", "by-referrer", "by-device", "now"])
+        assert data.chart is not None
+        assert data.chart.total_before is not None
+        assert data.chart.total.views == past.of(ages, source, [number]).total()
+        assert data.chart.total_before.views == past.of(ages_before, source, [number]).total()
+        assert [point.views for point in data.chart.points] == [
+            past.of(range(age, age + 1), source, [number]).total() for age in reversed(ages)
+        ]
+        assert [row.values[0] for row in tables.table_named("by-referrer", data).rows] == (
+            [source] if data.chart.total.views else []
+        )
+
+
 def refer(obj: Any, source: str, *, times: int = 1, device: str = "phone") -> None:
     for _ in range(times):
         hit = factories.hit(subject_of(obj), dimensions=(("referrer", source), ("device", device)))
@@ -293,11 +319,18 @@ def test_a_filtered_page_takes_as_few_queries_and_trips(
 ) -> None:
     assert posts[0].category
     section = subject_of(posts[0].category)
-    for more in ({}, {"category": section}, {"device": "phone"}):
+    of_object = numbers_url(posts[0])
+    for path, more in (
+        (DASHBOARD, {}),
+        (DASHBOARD, {"category": section}),
+        (DASHBOARD, {"device": "phone"}),
+        (of_object, {}),
+        (of_object, {"device": "phone"}),
+    ):
         given = {"referrer": "a.example", "period": period, "tab": tab, **more}
-        opened(admin_client, **given)
+        admin_client.get(path, given)
         with wire.counted() as trips, CaptureQueriesContext(connection) as queries:
-            opened(admin_client, **given)
+            admin_client.get(path, given)
         assert trips[0] <= 2
         texts = [query["sql"][:300] for query in queries]
         assert len(queries) - OF_THE_ADMIN <= 5, texts

@@ -194,7 +194,9 @@ def test_the_address_keeps_a_comparison_over_all_links_and_files(admin_client: C
     Views(1, days=420)
     page = opened(admin_client, period="7", compare="year")
     context = page.context
-    links = [choice.address for choice in (*context["periods"], *context["tabs"])]
+    choices = [*context["periods"], *context["tabs"]]
+    with_own_comparison = "Today and a week earlier"
+    links = [choice.address for choice in choices if choice.label != with_own_comparison]
     links += [figure.address for figure in context["figures"] if figure.address]
     links += [address for file in context["files"] for address in file.addresses.values()]
     links += [row.link for one in context["tables"] for row in one["rows"] if row.link]
@@ -322,3 +324,19 @@ def test_a_gap_of_months_is_one_point(admin_client: Client) -> None:
     assert len(data.starts) == 7
     assert data.gap_index == 7
     assert all(len(entry.gained.views) <= 15 for entry in data.entries)
+
+
+@pytest.mark.parametrize("tab", ["numbers", "growth"])
+def test_today_beside_a_week_earlier_is_one_choice(admin_client: Client, tab: str) -> None:
+    def choices(**given: str) -> dict[str, str]:
+        periods = admin_client.get(DASHBOARD, {"tab": tab, **given}).context["periods"]
+        return {str(choice.label): choice.address for choice in periods}
+
+    page = admin_client.get(DASHBOARD + choices(period="28")["Today and a week earlier"])
+    scope = page.context["scope"]
+    assert (scope.period, scope.comparison) == ("today", "week")
+    [chosen] = [choice.label for choice in page.context["tabs"] if choice.is_chosen]
+    assert chosen == TABS[tab]
+    # With this comparison in force it is what "Today" means.
+    assert "Today and a week earlier" not in choices(compare="week")
+    assert "compare=week" in choices(compare="week")["Today"]

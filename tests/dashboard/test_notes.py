@@ -2,6 +2,7 @@
 
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from django.core.management import call_command
@@ -15,6 +16,7 @@ from pytest_django import Settings
 from readtrack import tracker
 from readtrack.dashboard import publications
 from readtrack.models import Note
+from readtrack.reports.access import numbers_url
 from readtrack.subjects import subject_of
 from tests.dashboard.test_comparison import OF_THE_ADMIN
 from tests.site.models import Article
@@ -27,7 +29,7 @@ DASHBOARD = "/admin/readtrack/dashboard/"
 
 def notes(client: Client, path: str = "", **given: str) -> list[str]:
     context: Any = client.get(DASHBOARD + path, given).context
-    return [note for _, note in context["notes"]]
+    return ["; ".join(note.text for note in notes_of_day) for _, notes_of_day in context["notes"]]
 
 
 def test_a_note_of_the_sites_code_is_on_the_chart_once(admin_client: Client) -> None:
@@ -103,6 +105,25 @@ def test_few_publications_of_a_day_are_named_and_more_are_counted(
     assert notes(admin_client, period="28") == []  # they would hide the chart
     monkeypatch.setattr(publications, "MOST_PUBLICATIONS", 3)
     assert notes(admin_client) == []
+
+
+def test_what_is_named_below_the_chart_leads_to_its_numbers(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Article, "publication_notes", 1)
+    first = published(timedelta(days=6), title="First")
+    newest = [published(timedelta(minutes=age), title="Latest") for age in (3, 2, 1)][-1]
+    context: Any = admin_client.get(DASHBOARD, {"compare": "week"}).context
+    found = [note for _, notes_of_day in context["notes"] for note in notes_of_day]
+    links = {note.text: note.link for note in found}
+    assert links[f"Published: {first}"].startswith(numbers_url(first))
+    # More than a day can name: the newest has its link nevertheless.
+    assert "" in links.values()
+    path, _, parameters = links[f"Published: {newest}"].partition("?")
+    assert path == numbers_url(newest)
+    assert dict(parse_qsl(parameters)) == {"compare": "week", "period": "published", "back": "7"}
+    page = admin_client.get(links[f"Published: {newest}"])
+    assert page.context["scope"].by == "hour"
 
 
 def test_notes_about_publications_cost_two_queries(

@@ -131,6 +131,52 @@ def test_an_empty_site_is_told_what_to_do(admin_client: Client) -> None:
     assert shown(admin_client)["Views"] == ("0", NOT_KNOWN)
 
 
+def test_the_sentence_below_the_chart_names_the_filters(
+    admin_client: Client, settings: Settings
+) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["referrer", "device"]}
+    section = factories.category(name="Sport")
+    post = factories.post(category=section)
+    tracker.record(factories.hit(subject_of(post), dimensions=(("referrer", "a.example"),)))
+    flush()
+    day = date_format(timezone.localdate(), "DATE_FORMAT")
+    given: dict[str, str]
+    for given, expected in (
+        ({}, f"1 view, 1 visitor and 0 reads; {day}."),
+        ({"referrer": "a.example"}, f"1 view; {day}. Filtered by Source: a.example."),
+        ({"referrer": "b.example"}, f"0 views; {day}. Filtered by Source: b.example."),
+        (
+            {"category": subject_of(section)},
+            f"1 view, 1 visitor and 0 reads; {day}. Filtered by Category: Sport.",
+        ),
+        (
+            {"category": subject_of(section), "referrer": "a.example"},
+            f"1 view; {day}. Filtered by Category: Sport; Source: a.example.",
+        ),
+    ):
+        page = opened(admin_client, period="today", **given)
+        assert page.context["summary"] == expected
+    assert "With the filter by Source: a.example only the views are known." in page.text
+    both = opened(admin_client, referrer="a.example", device="phone").text
+    words = (
+        "Views are known with each of these filters by itself: Source: a.example; Device: phone."
+    )
+    assert words in both
+
+
+@pytest.mark.parametrize(
+    ("views", "words"),
+    [(0, "0 مشاهدة"), (1, "مشاهدة واحدة"), (2, "مشاهدتان"), (3, "3 مشاهدات"), (11, "11 مشاهدة")],
+)
+def test_the_sentence_below_the_chart_has_the_plural_forms_of_its_language(
+    views: int, words: str, admin_client: Client
+) -> None:
+    if views:
+        add_views(factories.post(), 1, views)
+    with override("ar"):
+        assert words in opened(admin_client).context["summary"]
+
+
 def test_the_period_before_is_told_to_end_at_the_same_time_of_day(admin_client: Client) -> None:
     words = ", up to the same time of day."
     post = factories.post()
@@ -900,14 +946,17 @@ def test_a_title_leads_to_the_objects_page_which_has_its_sources_first(
         page = admin_client.get(DASHBOARD, {"period": "28", **given})
         links = {row[0]["text"]: row[2] for one in page.context["tables"] for row in one["rows"]}
         # Before: a filter of the dashboard, on whose next page the tab of sources was to be opened.
-        assert links.get("Grew", "") == (
-            "" if given == {"tab": "reading"} else f"{numbers_url(post)}?period=28"
-        ), given
-    page = admin_client.get(f"{numbers_url(post)}?period=28&device=tablet")
+        expected = f"{numbers_url(post)}?period=28"
+        if "device" in given:
+            expected += "&device=phone"
+        assert links.get("Grew", "") == ("" if given == {"tab": "reading"} else expected), given
+    page = admin_client.get(f"{numbers_url(post)}?period=28&model=site.page")
     tables = page.context["tables"]
     assert [one["table"].name for one in tables] == ["by-referrer", "by-device", "really-read"]
     assert tables[0]["table"].title == "Sources"
-    assert [(row[0]["text"], row[2]) for row in tables[0]["rows"]] == [("a.example", "")]
+    assert [(row[0]["text"], row[2]) for row in tables[0]["rows"]] == [
+        ("a.example", "?period=28&referrer=a.example")
+    ]
     assert (len(page.context["tabs"]), page.context["chips"]) == (1, [])
     assert 'aria-label="Tables"' not in page.text
 
@@ -1024,6 +1073,48 @@ def test_no_period_can_be_chosen_for_what_is_of_now(
         tab: 'aria-label="Period"' in admin_client.get(DASHBOARD, {"tab": tab}).text for tab in TABS
     }
     assert [tab for tab in TABS if not shows[tab]] == ["sections"]
+
+
+def test_the_periods_of_what_was_not_counted_are_those_that_are_kept(admin_client: Client) -> None:
+    now = buckets.now()
+    for hours, times in ((0, 1), (24, 2)):
+        for _ in range(times):
+            at = now - hours * buckets.HOUR
+            tracker.skip(["a"], "bot", is_alone=False, agent="GPTBot/1.0", at=at)
+    skip_buffer.send()
+    hits = {}
+    for given in ({}, {"period": "28"}, {"period": "all"}, {"period": "yesterday"}):
+        page = opened(admin_client, tab="refused", **given)
+        context = page.context
+        assert [str(choice.label) for choice in context["periods"]] == [
+            "Today",
+            "Yesterday",
+            "The last 48 hours",
+        ]
+        assert (context["comparisons"], 'type="date"' in page.text) == ([], False)
+        [chosen] = [choice for choice in context["periods"] if choice.is_chosen]
+        assert str(context["period"]) == str(chosen.label)
+        assert bool(context["span"]) == (given == {"period": "yesterday"})
+        for choice in context["periods"]:
+            page = admin_client.get(DASHBOARD + choice.address)
+            hits[str(choice.label)] = told(page.context)["robots"][0][1]
+        # The tab leads back to the period of the other tabs.
+        assert chosen.address.startswith(f"?period={given.get('period', '7')}")
+    assert hits == {"Today": "1", "Yesterday": "2", "The last 48 hours": "3"}
+
+
+def test_on_paper_each_tab_with_a_period_says_which_it_is(
+    admin_client: Client, settings: Settings
+) -> None:
+    settings.READTRACK = {"DIMENSIONS": ["device"]}
+    add_views(factories.post(), 9, 3)
+    days = {"from": "2026-01-02", "to": "2026-01-05"}
+    for tab in TABS:
+        page = opened(admin_client, tab=tab, **days)
+        paper = re.findall(r'readtrack-on-paper">(.*?)</p>', page.text)
+        summary = page.context.get("summary", "")
+        told_where = [text for text in (*paper, summary) if "Jan. 2, 2026 to Jan. 5, 2026" in text]
+        assert len(told_where) == (tab != "sections"), tab
 
 
 @pytest.mark.parametrize("has_funnels", [True, False])
@@ -1222,9 +1313,9 @@ def test_notes_are_on_the_chart_below_it_and_in_its_table(
         assert len(rows) == points
         assert [place for place, row in enumerate(rows) if "Sale" in row["Notes"]] == [expected]
         # Before: the first day of the week, or the first hour of the day.
-        assert ("March 5, 2026", "Newsletter <sent>; Sale") in opened(
-            admin_client, **given
-        ).context["notes"]
+        notes = opened(admin_client, **given).context["notes"]
+        texts = [(day, [note.text for note in notes_of_day]) for day, notes_of_day in notes]
+        assert ("March 5, 2026", ["Newsletter <sent>", "Sale"]) in texts
 
 
 def test_tables_of_the_whole_site_say_that_filters_do_not_change_them(admin_client: Client) -> None:

@@ -180,6 +180,7 @@ text = st.text(max_size=40) | st.sampled_from(
                 "period",
                 "from",
                 "to",
+                "back",
                 "compare",
                 "by",
                 "model",
@@ -207,7 +208,7 @@ def test_a_page_may_have_filters_of_its_own_which_no_address_changes() -> None:
     scope = Scope.parse(
         {"object": "site.post:0", "model": "site.post", "device": "phone"}, fixed=fixed
     )
-    assert (scope.chosen["object"], scope.models) == (fixed["object"], [type(post)])
+    assert (scope.chosen, scope.models) == ({**fixed, **scope.values}, [type(post)])
     assert "object" not in scope.address()
 
 

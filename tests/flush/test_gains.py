@@ -16,11 +16,12 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import buckets, tracker
+from readtrack.flush import run
 from readtrack.flush.run import flush
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Breakdown, BreakdownHistory, DayBreakdown, History
-from readtrack.sql import breakdown_history, day_breakdowns
+from readtrack.sql import breakdown_history, databases, day_breakdowns, history
 from readtrack.sql.history import of_reads
 from readtrack.store import keys, scripts
 from readtrack.subjects import subject_of
@@ -247,6 +248,44 @@ def test_a_flush_that_is_killed_while_it_adds_days_has_stored_nothing(
     for _ in range(2):
         flush(only_changed=True)
     assert gained_by_day(post) == {"a.example": 1, "direct": 2} == gained()
+
+
+def test_no_view_is_seen_twice_after_a_kill_between_history_and_counts_and_a_loss_of_redis(
+    post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = subject_of(post)
+
+    def see(views: int) -> None:
+        for number in range(views):
+            visitor = Visitor(f"{uuid.uuid4()}-{number}")
+            hit = factories.hit(subject, visitor=visitor, by_script=True, is_seen=True)
+            assert tracker.record(hit).counted
+
+    def fail(model: Any, *args: Any, **named: Any) -> None:
+        if model is Breakdown:
+            raise RuntimeError("killed")
+        upsert(model, *args, **named)
+
+    see(10)
+    flush(only_changed=True)
+    see(5)
+    upsert = databases.upsert
+    monkeypatch.setattr(databases, "upsert", fail)
+    with pytest.raises(RuntimeError, match="killed"):
+        flush(only_changed=True)
+    monkeypatch.undo()
+    redis.flushdb()
+    see(2)
+    an_hour_later = buckets.hour_index(buckets.now()) + 1
+    monkeypatch.setattr(run, "hour_at", lambda _redis_time: an_hour_later)
+    flush(only_changed=True)
+    seen = history.of_stage("seen", subject)
+    [of_views, of_seen] = [
+        sum(sums.by_hour().values())
+        for sums in history.sums([subject, seen], since=0, until=history.FOREVER).values()
+    ]
+    assert of_views == 12
+    assert of_seen == 12
 
 
 def test_values_that_differ_in_case_gain_no_more_than_was_viewed(post: Post) -> None:

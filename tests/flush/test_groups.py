@@ -15,7 +15,10 @@ from readtrack.models import BreakdownHistory, DayVisitors, History
 from readtrack.sql import (
     group_sums,
     memberships,
+    model_sums,
     past_hours,
+    period_gains,
+    popular,
     thinning,
 )
 from readtrack.sql.faults import Faults
@@ -138,6 +141,47 @@ def test_any_period_has_what_a_loop_over_all_gains_finds(seed: int, zone: str) -
             assert found == brute_force(gained, articles, span), span
 
 
+@pytest.mark.parametrize("rows_at_once", [1, 7, 1_000])
+def test_few_rows_are_in_memory_together_and_each_view_is_added_once(
+    rows_at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = Random(rows_at_once)
+    articles = newsroom(rng)
+    gained = random_gains(rng, articles, days=3)
+    store_history(gained)
+    sizes = []
+
+    def of_subjects(subjects: set[str]) -> dict[str, memberships.Membership]:
+        sizes.append(len(subjects))
+        return real_of_subjects(subjects)
+
+    real_of_subjects = memberships.of_subjects
+    monkeypatch.setattr(groups, "ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr(memberships, "of_subjects", of_subjects)
+    renew()
+    whole = range(END + 1)
+    assert gains(whole) == [brute_force(gained, articles, whole)]
+    if rows_at_once == 1:
+        # Those with a view, and perhaps objects between two of them that were only read.
+        assert max(sizes) <= 3
+    else:
+        assert max(sizes) <= rows_at_once + 1
+
+
+def test_an_underscore_in_a_label_stands_for_no_other_letter() -> None:
+    hour = END - 1
+    History.objects.bulk_create(
+        History(subject=f"{label}:1", hour=hour, views=5, visitors=0)
+        for label in ("my_site.post", "mylsite.post", "reads:my_site.post", "reads:mylsite.post")
+    )
+    found = period_gains.subjects_of_every(1, "my_site.post", since=hour, until=END)
+    assert found == ["my_site.post:1"]
+    best = popular.most(["my_site.post", "reads:my_site.post"], since=hour, until=END)
+    assert {subject for subject, _counts in best} == {"my_site.post:1", "reads:my_site.post:1"}
+    seen = model_sums._gains("my_site.post", since=hour, until=END)
+    assert seen["reads:my_site.post"] == {hour: 5}
+
+
 def test_it_goes_on_from_the_last_hour_and_repeats_nothing() -> None:
     rng = Random(7)
     articles = newsroom(rng)
@@ -161,6 +205,27 @@ def test_the_last_hours_are_added_up_once_more() -> None:
     renew()
     [found] = gains(range(END + 1))
     assert found["section", "views", subject_of(category)] == 14
+
+
+@pytest.mark.parametrize("hours_late", [1, 10])
+def test_a_view_that_was_stored_in_a_later_hour_is_not_passed_over(hours_late: int) -> None:
+    category = factories.category()
+    subject = subject_of(Article.objects.create(category=category))
+    last_viewed = END - 200 + 23
+    History.objects.bulk_create(
+        History(subject=name, hour=hour, views=views, visitors=0)
+        for name, hour, views in [
+            (LABEL, END - 200, 1),
+            (subject, END - 200, 1),
+            (LABEL, last_viewed, 2),  # of models, history has the hour of the view
+            (subject, last_viewed + hours_late, 2),  # of objects, the hour of the flush
+            (LABEL, END - 100, 3),
+            (subject, END - 100, 3),
+        ]
+    )
+    renew()
+    [found] = gains(range(END + 1))
+    assert found["section", "views", subject_of(category)] == 3
 
 
 def test_a_view_stays_with_the_category_that_its_object_had() -> None:

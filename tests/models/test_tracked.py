@@ -165,14 +165,25 @@ def clear_key(post: Post) -> Post:
     return post
 
 
-def pass_values(post: Post) -> Post:
-    """Copies a row as Wagtail does."""
-    values = {
+def values_of(post: Post) -> dict[str, Any]:
+    return {
         field.attname: getattr(post, field.attname)
         for field in post._meta.concrete_fields
         if field.name != "id"
     }
-    return Post.objects.create(**values)
+
+
+def pass_values(post: Post) -> Post:
+    """Copies a row by the values of its fields."""
+    return Post.objects.create(**values_of(post))
+
+
+def validate(post: Post) -> Post:
+    """Copies a row as Wagtail does, which validates the copy before it saves it."""
+    twin = Post(**values_of(post))
+    twin.full_clean(exclude=["category"])
+    twin.save()
+    return twin
 
 
 def copy_in_bulk(post: Post) -> Post:
@@ -185,7 +196,9 @@ def copy_a_pickle(post: Post) -> Post:
     return pass_values(pickle.loads(pickle.dumps(post)))
 
 
-@pytest.mark.parametrize("duplicate", [clear_key, pass_values, copy_in_bulk, copy_a_pickle])
+@pytest.mark.parametrize(
+    "duplicate", [clear_key, pass_values, validate, copy_in_bulk, copy_a_pickle]
+)
 @pytest.mark.parametrize("deferred", [[], ["view_count"]])
 def test_a_copy_starts_at_zero(deferred: list[str], duplicate: Callable[[Post], Post]) -> None:
     post = factories.post(view_count=12, visitor_count=7)

@@ -435,7 +435,7 @@ def test_it_says_how_many_times_the_usual_views_the_object_has(wire: Wire) -> No
     post = usual.article(timedelta(hours=50), views=46, title="Good")
     usual.renew()
     with CaptureQueriesContext(connection) as queries, wire.counted() as trips:
-        numbers = panel._numbers(subject_of(post), post)
+        numbers = panel.numbers(subject_of(post), post)
     assert numbers["times_usual"] == "2.3"
     assert trips[0] == 1
     assert len([query for query in queries if "readtrack_usual" in query["sql"]]) == 1

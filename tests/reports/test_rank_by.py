@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 from redis import Redis
 
@@ -10,6 +12,9 @@ from readtrack import reports, tracker
 from readtrack.checks import setting_types
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
+from readtrack.models import Breakdown
+from readtrack.reports import rankings
+from readtrack.store import scripts
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
@@ -56,6 +61,38 @@ def test_rankings_go_by_views_by_default_and_by_seen_where_asked(posts: list[Pos
     flush()
     assert [*reports.most_viewed(Post, days=7)] == [posts[0], posts[2], posts[1]]
     assert [*reports.most_viewed(Post, days=7, by="seen")] == [posts[1], posts[0]]
+
+
+def test_the_most_seen_of_all_time_are_read_in_portions(
+    posts: list[Post], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for post, seen in zip(posts, (1, 3, 2), strict=True):
+        Breakdown.objects.create(subject=subject_of(post), kind="reading", field="seen", count=seen)
+    in_order = [posts[1], posts[2], posts[0]]
+    without_best = Post.objects.exclude(pk=posts[1].pk)
+    assert reports.most_viewed(Post, by="seen") == in_order
+    monkeypatch.setattr(scripts, "SLICE", 1)  # so that three rows are many
+    monkeypatch.setattr(rankings, "AT_ONCE", 1)
+    monkeypatch.setattr(rankings, "PORTION", 1)
+    with CaptureQueriesContext(connection) as queries:
+        assert reports.most_viewed(Post, 1, by="seen") == in_order[:1]
+    of_seen = [query["sql"] for query in queries if "readtrack_breakdown" in query["sql"]]
+    assert len(of_seen) == 1
+    assert "LIMIT 1" in of_seen[0]
+    assert reports.most_viewed(Post, by="seen") == in_order
+    assert reports.most_viewed(without_best, 1, by="seen") == in_order[1:2]
+
+
+def test_the_most_seen_of_few_rows_are_looked_up_among_these_rows(posts: list[Post]) -> None:
+    many = [factories.post() for _ in range(60)]
+    Breakdown.objects.bulk_create(
+        Breakdown(subject=subject_of(post), kind="reading", field="seen", count=number + 1)
+        for number, post in enumerate([*posts, *many])
+    )
+    few = Post.objects.filter(category=posts[0].category_id)
+    with CaptureQueriesContext(connection) as queries:
+        assert reports.most_viewed(few, by="seen") == [posts[2], posts[1], posts[0]]
+    assert len(queries) == 3  # for the keys, for the counts and for the rows
 
 
 @pytest.mark.parametrize("rank_by", ["views", "seen"])

@@ -1,15 +1,17 @@
 """What an object, or an hour, usually has."""
 
 import random
-from datetime import timedelta
+from datetime import date, datetime, timedelta, timezone
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils.timezone import override
 from pytest_django import Settings
 
 from readtrack import buckets, reports
 from readtrack.models import History
+from readtrack.reports import usual_views
 from readtrack.sql import usual_week
 from readtrack.subjects import subject_of
 from tests.site.models import Article, Product
@@ -65,6 +67,18 @@ def test_it_has_none_when_nothing_is_known() -> None:
         reports.usual(factories.category())
     with pytest.raises(TypeError):
         reports.times_usual(new)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Auckland", "America/Los_Angeles"])
+def test_a_date_of_publication_begins_at_the_same_hour_for_everybody(
+    zone: str, settings: Settings
+) -> None:
+    settings.TIME_ZONE = "Europe/Berlin"
+    article = Article.objects.create()
+    article.published_at = date(2026, 7, 5)  # type: ignore[assignment]  # as a DateField has it
+    with override(zone):
+        [rated] = usual_views.rated([article]).values()
+    assert rated.published == datetime(2026, 7, 4, 22, tzinfo=timezone.utc)
 
 
 def test_nothing_is_a_multiple_of_less_than_one_view() -> None:

@@ -7,8 +7,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.core.signals import request_finished
 
 from tests.support.wire import Wire
+
+
+@pytest.fixture(autouse=True)
+def finished_requests() -> Iterator[None]:
+    """Takes back what a library connects to the end of each request when a test imports it.
+
+    django-valkey connects a coroutine, and Django's client then cannot end a response that streams.
+    """
+    receivers = [*request_finished.receivers]
+    yield
+    request_finished.receivers = receivers
+    request_finished.sender_receivers_cache.clear()
 
 
 @pytest.fixture

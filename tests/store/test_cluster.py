@@ -1168,8 +1168,8 @@ def test_the_dashboard_shows_what_the_other_servers_know_and_says_that_one_is_mi
     assert page(model="site.post", object=subject_of(live[0])).context["recent"] == "1"
     texts = {tab: page(tab=tab).text for tab in TABS}
     assert ("Not known at the moment." in texts["refused"]) is has_skips
-    assert panel._numbers(subject_of(live[0]), live[0])["is_live"] is True
-    assert panel._numbers(subject_of(gone), gone)["is_live"] is False
+    assert panel.numbers(subject_of(live[0]), live[0])["is_live"] is True
+    assert panel.numbers(subject_of(gone), gone)["is_live"] is False
     for tab, text in texts.items():
         assert "A server of the Redis cluster does not answer" in text, tab
     for number in range(SHARDS):

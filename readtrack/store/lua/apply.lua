@@ -15,16 +15,14 @@ if state[1] ~= after then return 0 end
 if state[2] == after then return 1 end
 if state[2] ~= before then return 0 end
 
-local time = call('TIME')
-local now = string.format('%.0f', time[1] * 1000000 + time[2])
+-- unsettled.lua
 local is_settled = true
 for index = 3, #KEYS do
   local key, arg = KEYS[index], 3 * index - 5
   local name, ends = ARGV[arg], ARGV[arg + 2]
   if name ~= '' then
     if call('SET', key, 0, 'NX') then
-      call('ZADD', unsettled, 'NX', now, name)
-      if call('ZCARD', unsettled) == 1 then call('ZADD', unsettled, '+inf', 'epoch ' .. now .. ' 0 0 0') end
+      mark_unsettled(unsettled, name)
       if ends ~= '0' then call('EXPIREAT', key, ends) end
     end
     if call('ZSCORE', unsettled, name) then is_settled = false end

@@ -11,13 +11,7 @@ local call = redis.call
 local unsettled = KEYS[1]
 local moved = 0
 
-local function mark_unsettled(name)
-  local time = call('TIME')
-  local now = string.format('%.0f', time[1] * 1000000 + time[2])
-  call('ZADD', unsettled, 'NX', now, name)
-  if call('ZCARD', unsettled) == 1 then call('ZADD', unsettled, '+inf', 'epoch ' .. now .. ' 0 0 0') end
-end
-
+-- unsettled.lua
 local function is_marked(name)
   return name ~= '' and call('ZSCORE', unsettled, name)
 end
@@ -74,7 +68,7 @@ for index = 1, (#KEYS - 1) / 2 do
   if call('EXISTS', key) == 1 then
     local lacks_sql = state == 'unsettled' or is_marked(name)
     if call('RENAMENX', key, new_key) == 1 then
-      if lacks_sql then mark_unsettled(new_name) end
+      if lacks_sql then mark_unsettled(unsettled, new_name) end
     else
       local new_lacks_sql = is_marked(new_name)
       if name ~= '' and not lacks_sql and not new_lacks_sql then how = 'highest' end

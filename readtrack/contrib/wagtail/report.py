@@ -1,0 +1,231 @@
+"""The report "Page views" in Wagtail's admin."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from django.contrib.contenttypes.models import ContentType
+from django.core.exceptions import PermissionDenied
+from django.db.models import BigIntegerField, CharField, OuterRef, QuerySet, Subquery, Value
+from django.db.models.functions import Cast, Coalesce, Concat
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse
+from django.utils.functional import cached_property
+from django.utils.translation import gettext_lazy as _
+from django_filters import ModelChoiceFilter
+from wagtail.admin.filters import ContentTypeFilter, WagtailFilterSet
+from wagtail.admin.ui.tables import Column, LocaleColumn, TitleColumn
+from wagtail.admin.views.reports import ReportView
+from wagtail.coreutils import get_content_type_label
+from wagtail.models import Locale, Site
+
+from readtrack import numerals, reports
+from readtrack.contrib.wagtail.access import may_view_numbers, numbers_url
+from readtrack.contrib.wagtail.models_of_site import base_model, counted_page_models
+from readtrack.dashboard.exports import FORMULA
+from readtrack.models import SubjectCount, Tracked
+from readtrack.sql import databases
+from readtrack.store import scripts
+from readtrack.subjects import label_of, owner
+
+DAYS = 7  # of the column with the last views
+
+
+def counted_types() -> "QuerySet[ContentType]":
+    """Returns the content types of the page models that are counted."""
+    types = ContentType.objects.get_for_models(*counted_page_models()).values()
+    return ContentType.objects.filter(pk__in=[content_type.pk for content_type in types])
+
+
+def sections() -> "QuerySet[Any]":
+    """Returns the pages right below the sites' home pages that have pages below them."""
+    home_pages = [site.root_page for site in Site.objects.select_related("root_page")]
+    children = base_model().objects.none()
+    for home_page in home_pages:
+        children |= base_model().objects.child_of(home_page)
+    with_pages_below: QuerySet[Any] = children.filter(numchild__gt=0)
+    return with_pages_below.order_by("title")
+
+
+class SectionFilter(ModelChoiceFilter):  # type: ignore[misc]  # the package has no types
+    """Leaves the section and the pages below it."""
+
+    def filter(self, qs: Any, value: Any) -> Any:
+        return qs.descendant_of(value, inclusive=True) if value else qs
+
+
+class PageViewsFilterSet(WagtailFilterSet):  # type: ignore[misc]  # Wagtail has no types
+    """The filters of the report."""
+
+    content_type = ContentTypeFilter(label=_("Type"), queryset=lambda request: counted_types())
+    section = SectionFilter(label=_("Section"), queryset=lambda request: sections())
+    locale = ModelChoiceFilter(label=_("Language"), queryset=lambda request: Locale.objects.all())
+
+    class Meta:
+        model = base_model()
+        fields = ["content_type", "section", "locale"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if Locale.objects.count() < 2:
+            del self.filters["locale"]
+
+
+def stored_count(name: str) -> Coalesce:
+    """Returns the expression for a count that SQL stores of a page, `view_count` or
+    `visitor_count`, wherever its model has it.
+    """
+    owners = {owner(model): None for model in counted_page_models()}
+    counts: list[Any] = []
+    for model in owners:
+        if issubclass(model, Tracked):
+            rows: Any = QuerySet(model).filter(pk=OuterRef("pk"))
+        elif databases.of(SubjectCount) != databases.of(base_model()):
+            continue  # no query reads two databases, so these pages are sorted as if they had none
+        else:
+            key = Concat(Value(f"{label_of(model)}:"), Cast(OuterRef("pk"), CharField()))
+            rows = SubjectCount.objects.filter(subject=key)
+        counts.append(Subquery(rows.values(name)[:1]))
+    return Coalesce(*counts, Value(0), Value(0), output_field=BigIntegerField())
+
+
+def with_numbers(pages: Iterable[Any]) -> list[Any]:
+    """Returns the pages with `live_views`, `live_visitors` and `last_views`, the views of the last days.
+
+    Takes the same number of queries for up to 1,000 pages.
+    """
+    page_list = list(pages)
+    specific_pages = [page.specific_deferred for page in page_list]
+    views = reports.views(specific_pages)
+    visitors = reports.visitors(specific_pages)
+    last_views = reports.views_in(specific_pages, days=DAYS)
+    for page, specific_page in zip(page_list, specific_pages, strict=True):
+        page.live_views = views[specific_page]
+        # A sketch is not exact, so it may be higher than the views.
+        page.live_visitors = min(page.live_views, visitors[specific_page])
+        page.last_views = last_views[specific_page]
+    return page_list
+
+
+def _edit_url(page: Any) -> str:
+    """Returns the URL of the page's form in Wagtail's admin."""
+    return reverse("wagtailadmin_pages:edit", args=[page.pk])
+
+
+def _no_formula(title: str) -> str:
+    """Returns the title as a cell that no spreadsheet takes for a formula."""
+    return FORMULA.sub(r"\1\2'", title)
+
+
+class CountColumn(Column):  # type: ignore[misc]  # Wagtail has no types
+    """A number, with the separators of the user's language."""
+
+    def get_value(self, instance: Any) -> str:
+        return numerals.exact(super().get_value(instance))
+
+
+class NumbersColumn(Column):  # type: ignore[misc]  # Wagtail has no types
+    """A link to the dashboard's page about the page, for those who can open it."""
+
+    cell_template_name = "readtrack/wagtail/numbers_cell.html"
+
+    def get_cell_context_data(self, instance: Any, parent_context: Any) -> Any:
+        context = super().get_cell_context_data(instance, parent_context)
+        user = parent_context["request"].user
+        return {**context, "url": numbers_url(user, instance.specific_deferred)}
+
+
+class PageViewsView(ReportView):  # type: ignore[misc]
+    """Lists the pages that are counted, those with the most views first."""
+
+    page_title = _("Page views")
+    header_icon = "view"
+    filterset_class = PageViewsFilterSet
+    index_url_name = "readtrack_page_views"
+    index_results_url_name = "readtrack_page_views_results"
+    default_ordering = "-stored_views"
+    is_searchable = True
+    search_fields = ["title"]
+    search_backend_name = None  # Wagtail's search would not keep the order
+    all_columns = [
+        TitleColumn("title", label=_("Title"), get_url=_edit_url, sort_key="title"),
+        Column("type", label=_("Type"), accessor="page_type_display_name"),
+        LocaleColumn(label=_("Language")),
+        CountColumn("live_views", label=_("Views"), sort_key="stored_views"),
+        CountColumn("live_visitors", label=_("Visitors"), sort_key="stored_visitors"),
+        CountColumn("last_views", label=_("Views in 7 days")),
+        NumbersColumn("numbers", label=""),
+    ]
+
+    @cached_property
+    def columns(self) -> list[Any]:
+        """The columns of the table, without languages in a site that has one."""
+        if Locale.objects.count() > 1:
+            return self.all_columns
+        return [column for column in self.all_columns if not isinstance(column, LocaleColumn)]
+
+    list_export = [
+        "pk",
+        "title",
+        "full_url",
+        "content_type",
+        "locale",
+        "live",
+        "first_published_at",
+        "live_views",
+        "live_visitors",
+        "last_views",
+    ]
+    export_headings = {
+        "pk": "ID",
+        "title": _("Title"),
+        "full_url": "URL",
+        "content_type": _("Type"),
+        "locale": _("Language"),
+        "live": _("Live"),
+        "first_published_at": _("Published"),
+        "live_views": _("Views"),
+        "live_visitors": _("Visitors"),
+        "last_views": _("Views in 7 days"),
+    }
+    export_filename = "page-views"
+    custom_field_preprocess = {
+        "content_type": dict.fromkeys(ReportView.FORMATS, get_content_type_label),
+        "locale": dict.fromkeys(ReportView.FORMATS, str),
+        "full_url": dict.fromkeys(ReportView.FORMATS, lambda url: url or ""),
+        "title": dict.fromkeys(ReportView.FORMATS, _no_formula),
+    }
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not may_view_numbers(request.user):
+            raise PermissionDenied
+        response: HttpResponseBase = super().dispatch(request, *args, **kwargs)
+        return response
+
+    def get_base_queryset(self) -> Any:
+        types = ContentType.objects.get_for_models(*counted_page_models()).values()
+        pages = base_model().objects.filter(content_type__in=types, depth__gt=1)
+        return pages.select_related("locale").annotate(
+            stored_views=stored_count("view_count"), stored_visitors=stored_count("visitor_count")
+        )
+
+    def order_queryset(self, queryset: Any) -> Any:
+        return queryset.order_by(self.ordering, "pk")
+
+    def get_filtered_queryset(self) -> Any:
+        return self.get_queryset()  # which has filtered it
+
+    def decorate_paginated_queryset(self, object_list: Any) -> Any:
+        if self.is_export:
+            return self._all_with_numbers(object_list)
+        with_numbers(object_list)
+        return object_list
+
+    def _all_with_numbers(self, pages: Any) -> Iterator[Any]:
+        """Yields all pages with their numbers, without all of them in memory at once."""
+        pages_at_once: list[Any] = []
+        for page in pages.iterator(chunk_size=scripts.SLICE):
+            pages_at_once.append(page)
+            if len(pages_at_once) == scripts.SLICE:
+                yield from with_numbers(pages_at_once)
+                pages_at_once = []
+        yield from with_numbers(pages_at_once)
