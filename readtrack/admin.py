@@ -30,13 +30,13 @@ from readtrack.dashboard.page import FILES, page_context
 from readtrack.dashboard.scope import Scope
 from readtrack.digest.sending import preview
 from readtrack.flush import resets
-from readtrack.models import ApiToken, Dashboard, FlushRun, Note, Tracked
+from readtrack.models import Alert, ApiToken, Dashboard, FlushRun, Note, Tracked
 from readtrack.numerals import exact
 from readtrack.published import published_at
 from readtrack.reports.access import may_view_numbers, may_view_report_of, numbers_url
 from readtrack.store.connection import RedisError
 from readtrack.subjects import author_of, counted_subject_of, has_read_state, news_links
-from readtrack.texts import address_of, name_of, title_of
+from readtrack.texts import address_of, is_web, name_of, title_of
 
 SLICE = 500  # rows that an action changes at a time, because there may be millions
 
@@ -357,6 +357,21 @@ class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 def _is_superuser(request: HttpRequest) -> bool:
     return bool(getattr(request.user, "is_superuser", False))
+
+
+@admin.register(Alert)
+class AlertAdmin(ReadOnlyAdmin):
+    """The alerts, newest first."""
+
+    list_display = ("started", "kind", "page", "views", "usual", "details", "ended")
+    list_filter = ("kind",)
+
+    @admin.display(description=_("title"))
+    def page(self, alert: Alert) -> str:
+        """Returns the title, or the kind of an alert without one, with a link to the page to look at."""
+        if not is_web(alert.url):
+            return str(alert)
+        return format_html('<a href="{}">{}</a>', alert.url, alert)
 
 
 @admin.register(Dashboard)

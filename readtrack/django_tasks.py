@@ -43,3 +43,9 @@ def refresh_trending() -> None:
 def digest() -> None:
     """Sends the digests that are due."""
     scheduled.digest()
+
+
+@task
+def send_alerts() -> None:
+    """Looks for what is unusual, and tells each alert once. Repeats what could not be sent."""
+    scheduled.send_alerts()

@@ -12,6 +12,7 @@ from readtrack.conf import DEFAULTS
 
 FULL_FLUSH = 3600.0  # seconds between two flushes of everything
 DIGEST = 3600.0  # seconds between two looks for digests that are due
+ALERTS = 60.0  # seconds between two looks for what is unusual
 TRENDING = 30.0  # seconds between two refreshes of the trending lists
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -26,6 +27,8 @@ def readtrack_schedule(site_settings: Mapping[str, Any] = NOTHING) -> dict[str, 
     }
     if site_settings.get("DIGEST"):
         entries["readtrack-digest"] = _entry("readtrack.digest", DIGEST)
+    if site_settings.get("ALERTS"):
+        entries["readtrack-send-alerts"] = _entry("readtrack.send_alerts", ALERTS)
     return entries
 
 

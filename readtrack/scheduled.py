@@ -7,6 +7,7 @@ It holds no lock, because a flush needs none.
 from collections.abc import Callable
 
 from readtrack import renames, tracker
+from readtrack.alerts import run
 from readtrack.conf import conf
 from readtrack.digest import sending
 from readtrack.flush.run import flush
@@ -49,3 +50,8 @@ def refresh_trending() -> None:
 def digest() -> None:
     """Sends the digests that are due."""
     sending.send_due()
+
+
+def send_alerts() -> None:
+    """Looks for what is unusual, and tells each alert once. Repeats what could not be sent."""
+    run.send_alerts()

@@ -9,6 +9,7 @@ from django.apps import AppConfig
 from django.core.checks import CheckMessage
 
 from readtrack.checks import (
+    alerts,
     cache,
     digest,
     layouts,
@@ -81,6 +82,7 @@ CHECKS: tuple[Check, ...] = (
     migrations.check_moves,
     unique_visitors.check_strategies,
     unique_visitors.check_reader_numbers,
+    alerts.check_setting,
     metrics.check_setting,
     metrics.check_package,
     digest.check_setting,

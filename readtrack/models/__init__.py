@@ -11,6 +11,8 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import buckets
+from readtrack.models.alerts import Alert as Alert
+from readtrack.models.alerts import AlertDelivery as AlertDelivery
 from readtrack.models.api_tokens import ApiToken as ApiToken
 from readtrack.models.digest import DigestReader as DigestReader
 from readtrack.models.fields import ExactCharField

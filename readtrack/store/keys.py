@@ -254,6 +254,7 @@ skips = Key("views:skips:{hour}", "hash", 49 * HOUR, "hits that did not count, b
 trending_bucket = Key("trending:bucket:{minute}", "sorted set", 70 * MINUTE, "views by subject in that minute")
 trending_copy = Key("trending:entered:{minute}", "sorted set", 80 * MINUTE, "what the list took from that bucket")
 trending_top = Key("trending:top", "sorted set", 10 * MINUTE, "sum of the last 60 buckets; member “” is the newest one")
+alerts_since = Key("alerts:since", "string", 0, "since when alerts have looked at this Redis (µs)")
 read_bits = Key("category:{subject}:read", "bitmap", 0, "one bit by user id: 1 has read; removed by a publication")
 seen_counters = Key("category:{subject}:seen", "numbers", 0, "4 bytes by user id: publications seen, plus 1")
 ordinal_read_bits = Key("category:{subject}:read:ordinal", "bitmap", 0, "the same by ordinal of the reader")

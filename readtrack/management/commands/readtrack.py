@@ -10,6 +10,7 @@ from django.db import Error
 
 from readtrack.doctor.findings import failure
 from readtrack.management.subcommands import (
+    alerts,
     budget,
     daily_view,
     digest,
@@ -36,6 +37,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         flush.Flush(),
         schedule.Schedule(),
         doctor.Doctor(),
+        alerts.Alerts(),
         show.Show(),
         budget.Budget(),
         import_.Import(),

@@ -1,0 +1,248 @@
+"""Looks for what is unusual: asks Redis and SQL for the numbers that `conditions.py` judges."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Model
+from django.urls import NoReverseMatch, reverse
+
+from readtrack import buckets
+from readtrack.alert_settings import alert_settings
+from readtrack.alerts import conditions, records
+from readtrack.alerts.records import Sighting
+from readtrack.doctor import findings, measurements
+from readtrack.doctor.wording import duration
+from readtrack.models import Alert
+from readtrack.published import published_at
+from readtrack.reports.access import numbers_url
+from readtrack.reports.time_series import merged
+from readtrack.reports.usual_views import rated
+from readtrack.sql import history, runs, usual
+from readtrack.sql.usual import NOTHING, AskedUsual, Bands, at_age, name_of_week
+from readtrack.sql.usual_week import slot_of
+from readtrack.store import connection, counters, keys, minutes, scripts
+from readtrack.subjects import counted_models, label_of, rows_by_model, subject_of
+from readtrack.texts import one_line, title_of
+
+TRIES = 3  # after which Redis is gone
+PAUSE = 5.0  # seconds between two tries
+Kind = Alert.Kind
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was seen in one look."""
+
+    sightings: list[Sighting] = field(default_factory=list)
+    over: list[Alert] = field(default_factory=list)  # open alerts that are over
+
+
+def look(*, at: datetime) -> Seen:
+    """Looks for what is unusual, and for open alerts that are over. Writes nothing to SQL."""
+    alerts = records.open_alerts()
+    seen = Seen()
+    problem = redis_problem()
+    if problem:
+        # It is why flushes are late, so nothing else is looked at.
+        seen.sightings.append(
+            Sighting(Kind.REDIS, details=problem, url=_address("readtrack_dashboard_changelist"))
+        )
+        return seen
+    seen.over += [alert for alert in alerts if alert.kind == Kind.REDIS]
+    _look_at_flushes(seen, alerts, at=at)
+    with suppress(connection.RedisError, OSError):  # it is gone since, which the next look tells
+        _look_at_views(seen, alerts, at=at)
+    return seen
+
+
+def redis_problem() -> str:
+    """Returns why Redis does not answer; "" if all its servers do.
+
+    It is asked TRIES times, because a fail-over takes some seconds.
+    """
+    problem = _problem_of_servers()
+    for _ in range(TRIES - 1):
+        if not problem:
+            break
+        time.sleep(PAUSE)
+        problem = _problem_of_servers()
+    return problem
+
+
+def _problem_of_servers() -> str:
+    try:
+        for server in connection.servers():
+            server.ping()
+    except connection.RedisError as error:
+        return findings.failure(error).message
+    except OSError as error:
+        return one_line(f"{type(error).__name__}: {error}")
+    return ""
+
+
+def _look_at_flushes(seen: Seen, alerts: Sequence[Alert], *, at: datetime) -> None:
+    """Sees whether flushes are late. Before the first flush nothing is said."""
+    flushes = measurements.flushes()
+    if not _are_late(flushes, alerts, at=at):
+        seen.over += [alert for alert in alerts if alert.kind == Kind.FLUSH]
+        return
+    details = "No flush has succeeded yet."
+    if flushes.age is not None:
+        details = f"The last successful flush began {duration(flushes.age)} ago."
+    if flushes.last_error:
+        details += f" The last one failed: {flushes.last_error}"
+    address = _address("readtrack_flushrun_changelist")
+    seen.sightings.append(Sighting(Kind.FLUSH, details=one_line(details), url=address))
+
+
+def _are_late(flushes: measurements.Flushes, alerts: Sequence[Alert], *, at: datetime) -> bool:
+    """Returns True if flushes are late, and not because Redis was gone a moment ago."""
+    if not flushes.has_run or any(alert.kind == Kind.REDIS for alert in alerts):
+        return False
+    redis_came_back = records.last_end(Kind.REDIS)
+    if redis_came_back is not None and at - redis_came_back <= runs.late_after():
+        return False
+    return flushes.age is None or flushes.age > runs.late_after()
+
+
+def _look_at_views(seen: Seen, alerts: Sequence[Alert], *, at: datetime) -> None:
+    """Sees what the site and its stories have. Raises redis.RedisError."""
+    name = name_of_week()
+    week = usual.stored(AskedUsual([name])).bands.get(name, {})
+    _look_at_site(seen, alerts, week=week, at=at)
+    _look_at_stories(seen, alerts, week=week, at=at)
+
+
+def _look_at_site(seen: Seen, alerts: Sequence[Alert], *, week: Bands, at: datetime) -> None:
+    """Sees whether the site has far fewer views than usual."""
+    present = buckets.hour_index(at)
+    hours = range(present - 2, present + 1)
+    site = conditions.Site(
+        views=_views_of_hours(hours),
+        usual=[week.get(slot_of(hour), NOTHING).usual for hour in hours],
+        running=(at - buckets.hour_start(present)) / buckets.HOUR,
+    )
+    divisor = alert_settings().site_fall
+    shortfall = conditions.shortfall_of(site, divisor=divisor)
+    if shortfall:
+        address = _address("readtrack_dashboard_changelist")
+        seen.sightings.append(Sighting(Kind.SITE, url=address, **shortfall._asdict()))
+    if conditions.is_site_back(site, divisor=divisor):
+        seen.over += [alert for alert in alerts if alert.kind == Kind.SITE]
+
+
+def _views_of_hours(hours: range) -> list[int]:
+    """Returns the views of the whole site in each of the last hours (since 1970)."""
+    labels = [label_of(model) for model in counted_models()]
+    columns = [f"{label}{tag}" for label in labels for tag in keys.past_tags()]
+    # SQL is read before Redis, because what is written in between would count twice.
+    stored = history.sums(columns, since=hours.start, until=hours.stop)
+    live = scripts.run_all(*counters.model_hours(labels, hours), patient=True)
+    views = merged(stored, live)
+    return [views[hour] for hour in hours]
+
+
+def _look_at_stories(seen: Seen, alerts: Sequence[Alert], *, week: Bands, at: datetime) -> None:
+    """Sees whether stories have far more views than usual."""
+    since = minutes.watched_since(at=at)
+    if at - since < conditions.MINUTES * buckets.MINUTE:
+        return
+    times = alert_settings().story
+    least = alert_settings().least
+    sightings = []
+    going_on = set()  # subjects about which an alert is not over
+    for obj, story in _stories(week, since=since, at=at):
+        subject = subject_of(obj)
+        if not conditions.is_story_over(story, times=times, least=least):
+            going_on.add(subject)
+        excess = conditions.excess_of(story, times=times, least=least)
+        if excess:
+            sightings.append(_sighting(obj, excess))
+    # As not all of very many are told.
+    sightings.sort(key=lambda sighting: sighting.views or 0, reverse=True)
+    seen.sightings += sightings
+    for alert in alerts:
+        if alert.kind == Kind.STORY and alert.subject not in going_on:
+            seen.over.append(alert)
+
+
+def _sighting(obj: Model, excess: conditions.Excess) -> Sighting:
+    return Sighting(
+        Kind.STORY,
+        subject=subject_of(obj),
+        title=title_of(obj),
+        url=_with_site(numbers_url(obj)),
+        **excess._asdict(),
+    )
+
+
+def _stories(week: Bands, *, since: datetime, at: datetime) -> list[tuple[Model, conditions.Story]]:
+    """Returns the stories that are viewed now and may be told or end an alert, with their numbers.
+
+    `since` is since when Redis has its minutes and hours.
+    """
+    views = minutes.by_minute(minutes.viewed_now(at=at), at=at)
+    fewest = alert_settings().least * conditions.OVER
+    viewed = {subject: numbers for subject, numbers in views.items() if sum(numbers) >= fewest}
+    if not viewed:
+        return []
+    objs = {subject_of(obj): obj for obj in _objects(viewed)}
+    bands = _bands_by_subject([*objs.values()], at=at)
+    hours = minutes.by_hour([*objs], at=at)
+    levels = conditions.levels_of(week)
+    stories = []
+    for subject, obj in objs.items():
+        published = published_at(obj)
+        counted_since = since if published is None else max(since, published)
+        story = conditions.story_of(
+            viewed[subject],
+            bands.get(subject, {}),
+            levels=levels,
+            hours=_from(counted_since, hours[subject]),
+            age=None if published is None else (at - published) / buckets.HOUR,
+            at=at,
+        )
+        stories.append((obj, story))
+    return stories
+
+
+def _from(since: datetime, hours: Mapping[int, int]) -> dict[int, int]:
+    """Returns the views of those of the hours (since 1970) that begin at that time or later."""
+    return {hour: number for hour, number in hours.items() if buckets.hour_start(hour) >= since}
+
+
+def _objects(subjects: Mapping[str, Any]) -> Iterator[Model]:
+    """Yields the objects of these subjects that the site shows. Makes a query for each model."""
+    for model, subjects_by_pk in rows_by_model(subjects).items():
+        yield from model._default_manager.filter(pk__in=[*subjects_by_pk])
+
+
+def _bands_by_subject(objs: Sequence[Model], *, at: datetime) -> dict[str, Bands]:
+    """Returns the usual views by age of the kind of each object, as far as they are known."""
+    candidates = rated(objs)
+    names = {name for one in candidates.values() for name in one.names.values()}
+    stored = usual.stored(AskedUsual([*names])).bands
+    bands: dict[str, Bands] = {}
+    for subject, one in candidates.items():
+        age = max(conditions.FIRST_HOUR, (at - one.published) / buckets.HOUR)
+        for name in one.names.values():
+            if subject not in bands and at_age(stored.get(name, {}), age) is not None:
+                bands[subject] = stored[name]
+    return bands
+
+
+def _address(view_name: str) -> str:
+    """Returns the address of a page of the admin; that of the site if there is no admin."""
+    try:
+        return _with_site(reverse(f"admin:{view_name}"))
+    except NoReverseMatch:
+        return _with_site("")
+
+
+def _with_site(path: str) -> str:
+    """Returns the address of a path of the site."""
+    return f"{alert_settings().site}{path}"
