@@ -10,7 +10,7 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth import get_permission_codename, get_user_model
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.template.loader import select_template
 from django.template.response import TemplateResponse
@@ -23,10 +23,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import tracker
+from readtrack.conf import conf
 from readtrack.dashboard.exports import export
 from readtrack.dashboard.objects import with_links
 from readtrack.dashboard.page import FILES, page_context
 from readtrack.dashboard.scope import Scope
+from readtrack.digest.sending import preview
 from readtrack.flush import resets
 from readtrack.models import ApiToken, Dashboard, FlushRun, Note, Tracked
 from readtrack.numerals import exact
@@ -369,9 +371,11 @@ class DashboardAdmin(ReadOnlyAdmin):
     def get_urls(self) -> list[Any]:
         object_view = self.admin_site.admin_view(self.object_view)
         author_view = self.admin_site.admin_view(self.author_view)
+        digest_view = self.admin_site.admin_view(self.digest_view)
         return [
             path("object/<str:subject>/", object_view, name="readtrack_object"),
             path("author/", author_view, name="readtrack_author"),
+            path("digest/", digest_view, name="readtrack_digest"),
             *super().get_urls(),
         ]
 
@@ -384,7 +388,11 @@ class DashboardAdmin(ReadOnlyAdmin):
             parameters = request.GET.copy()
             del parameters["object"]
             return redirect(f"{self._url('readtrack_object', subject)}?{parameters.urlencode()}")
-        context = {"title": gettext("Dashboard"), **(extra_context or {})}
+        context = {
+            "title": gettext("Dashboard"),
+            "links": self._digest_links(),
+            **(extra_context or {}),
+        }
         return self._page(request, {}, may_see=False, **context)
 
     def object_view(self, request: HttpRequest, subject: str) -> Any:
@@ -443,7 +451,33 @@ class DashboardAdmin(ReadOnlyAdmin):
         title = gettext("Numbers of %(author)s") % {"author": name_of(request.user)}
         author = str(request.user.pk)
         may_see = may_view_report_of(request.user, author)
-        return self._page(request, {"author": author}, may_see=may_see, title=title)
+        return self._page(
+            request,
+            {"author": author},
+            may_see=may_see,
+            title=title,
+            links=self._digest_links(),
+        )
+
+    def digest_view(self, request: HttpRequest) -> HttpResponse:
+        """Returns the digest of the last period for the user, as the mail shows it.
+
+        Raises Http404 on a site without digests, and PermissionDenied for a user who gets none.
+        """
+        if not conf.DIGEST:
+            raise Http404
+        html = preview(request.user)
+        if html is None:
+            raise PermissionDenied
+        # The mail has inline styles, which the site's own policy may forbid.
+        policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+        return HttpResponse(html, headers={"Content-Security-Policy": policy})
+
+    def _digest_links(self) -> list[tuple[str, str]]:
+        """Returns the link to the user's digest; none on a site without digests."""
+        if not conf.DIGEST:
+            return []
+        return [(gettext("The last mail"), self._url("readtrack_digest"))]
 
     def _page(
         self,

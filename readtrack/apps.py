@@ -24,12 +24,14 @@ class ReadTrackConfig(AppConfig):
 
     def ready(self) -> None:
         from readtrack import operations, receivers, request
-        from readtrack.checks.setup import check_setup
+        from readtrack.checks.setup import DATABASE_CHECKS, check_setup
         from readtrack.flush import resets
 
         # For requests that do not come through the middleware, which sets a recorder.
         HttpRequest.readtrack = request.MissingRecorder()  # type: ignore[attr-defined]
         checks.register(check_setup)
+        for check in DATABASE_CHECKS:
+            checks.register(check, checks.Tags.database)
         receivers.connect()
         pre_migrate.connect(operations.follow_renames, sender=self)
         post_migrate.connect(resets.on_flush, sender=self)

@@ -37,3 +37,9 @@ def flush_part(part: str, only_changed: bool) -> None:  # noqa: FBT001 - as a qu
 def refresh_trending() -> None:
     """Computes the trending lists."""
     scheduled.refresh_trending()
+
+
+@task
+def digest() -> None:
+    """Sends the digests that are due."""
+    scheduled.digest()

@@ -11,6 +11,7 @@ from typing import Any
 from readtrack.conf import DEFAULTS
 
 FULL_FLUSH = 3600.0  # seconds between two flushes of everything
+DIGEST = 3600.0  # seconds between two looks for digests that are due
 TRENDING = 30.0  # seconds between two refreshes of the trending lists
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -18,11 +19,14 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 def readtrack_schedule(site_settings: Mapping[str, Any] = NOTHING) -> dict[str, dict[str, Any]]:
     """Returns the entries of CELERY_BEAT_SCHEDULE, by name. `site_settings` is READTRACK."""
     flush_interval = site_settings.get("FLUSH_INTERVAL", DEFAULTS["FLUSH_INTERVAL"])
-    return {
+    entries = {
         "readtrack-flush-changed": _entry("readtrack.flush_changed", flush_interval),
         "readtrack-flush-views": _entry("readtrack.flush_views", FULL_FLUSH),
         "readtrack-refresh-trending": _entry("readtrack.refresh_trending", TRENDING),
     }
+    if site_settings.get("DIGEST"):
+        entries["readtrack-digest"] = _entry("readtrack.digest", DIGEST)
+    return entries
 
 
 def _entry(task: str, seconds: float) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from readtrack import renames, tracker
 from readtrack.conf import conf
+from readtrack.digest import sending
 from readtrack.flush.run import flush
 
 
@@ -43,3 +44,8 @@ def flush_part(part: str, *, only_changed: bool) -> None:
 def refresh_trending() -> None:
     """Computes the trending lists."""
     tracker.refresh_trending()
+
+
+def digest() -> None:
+    """Sends the digests that are due."""
+    sending.send_due()

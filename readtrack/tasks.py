@@ -37,3 +37,9 @@ def flush_part(part: str, only_changed: bool) -> None:  # noqa: FBT001 - as Cele
 def refresh_trending() -> None:
     """Computes the trending lists."""
     scheduled.refresh_trending()
+
+
+@shared_task(name="readtrack.digest", ignore_result=True)
+def digest() -> None:
+    """Sends the digests that are due."""
+    scheduled.digest()

@@ -18,7 +18,7 @@ from readtrack.hits import bots, readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.models import Note
 from readtrack.models.tracked import StoredCount, Tracked
-from readtrack.sql import databases, read_states
+from readtrack.sql import databases, digest_readers, read_states
 from readtrack.store import clock, day_keys, erasure, keys, read_state, scripts
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.erasure import Erased
@@ -233,6 +233,7 @@ def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object
         is_dry_run=is_dry_run,
         progress=progress,
     )
+    copies += digest_readers.erase(str(pk), is_dry_run=is_dry_run)
     return erased._replace(copies=copies)
 
 

@@ -4,6 +4,7 @@ from django.urls import path
 
 from readtrack.conf import conf
 from readtrack.views import (
+    digest,
     honeypot,
     metrics,
     news,
@@ -21,6 +22,7 @@ urlpatterns = [
     path("archive/<str:name>/", honeypot.honeypot, name="honeypot"),
     path("out/<str:signed>", outbound.follow, name="outbound"),
     path(conf.SCRIPT, script.page, name="page"),
+    path("digest/<str:signed>/", digest.stop, name="digest"),
     path("news/", news.news, name="news"),
     path("metrics", metrics.metrics, name="metrics"),
     path("api/", reports_api.index, name="api"),

@@ -6,6 +6,8 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
+import django
+
 from readtrack.conf import Conf
 from tests.support import caches
 
@@ -68,6 +70,8 @@ TEMPLATES = [
         "OPTIONS": {"extensions": ["readtrack.jinja.ReadTrackExtension"]},
     },
 ]
+if django.VERSION >= (6, 1):
+    MAILERS = {"default": {"BACKEND": "django.core.mail.backends.locmem.EmailBackend"}}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 CACHES: dict[str, dict[str, Any]] = {
     "default": caches.single(os.environ.get("READTRACK_TEST_REDIS_URL", "redis://127.0.0.1:6379/0"))

@@ -16,6 +16,7 @@ import pytest
 from django.conf import global_settings
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AnonymousUser
+from django.core import mail
 from django.core.management import call_command
 from django.db.models import Case, Value, When
 from django.http import HttpResponse
@@ -722,3 +723,23 @@ def test_the_tutorial_for_a_forum_works(newcomer: Newcomer) -> None:
         read(ROOT / "docs" / "tutorial-forum.md"), clicks=CLICKS + FORUM_CLICKS + FORUM_FIRST
     )
     newcomer.run(CLICKS + FORUM_CLICKS + FORUM_LAST)
+
+
+@pytest.mark.django_db
+def test_a_mail_tells_what_is_new_while_a_reader_was_away() -> None:
+    [code] = [
+        code
+        for _, code in fences(ROOT / "docs" / "howto" / "while-away.md", "python")
+        if "def tell" in code
+    ]
+    snippet: dict[str, Any] = {}
+    exec(code, snippet)
+    user = factories.user(email="ann@example.com")
+    category = factories.category(name="Sport")
+    snippet["tell"](user)
+    tracker.mark_read(user, [category])
+    snippet["tell"](user)
+    tracker.mark_unread([category])
+    snippet["tell"](user)
+    bodies = [str(message.body) for message in mail.outbox]
+    assert bodies == ["Sport: something new", "Sport: something new"]

@@ -10,6 +10,8 @@ import yaml_rs
 
 from docs import release
 from readtrack import __version__
+from tests.benchmarks.serving import PROGRAMS
+from tests.support.pgbouncer import CONFIGURATION
 
 ROOT = Path(__file__).parent.parent
 PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -95,6 +97,30 @@ def test_the_page_on_servers_names_steps_that_exist() -> None:
     for name in named:
         beginning = re.split(r" ?…", name)[0]
         assert [step for step in steps if step.startswith(beginning)], name
+
+
+def test_the_page_on_servers_has_each_server_of_a_step_and_no_other() -> None:
+    page = read("docs/howto/servers.md")
+    steps = re.findall(r'^ *step "(.+)"$', read(".ci/run"), re.MULTILINE)
+    pattern = r"on (Redis|Valkey|PostgreSQL) (\d[\d.]*)"
+    run = {found for step in steps for found in re.findall(pattern, step)}
+    assert len(run) >= 4
+    # Rows of the page: | Redis, the oldest | 6.2 | "Views, dots and the flush on Redis 6.2, …": not all tests |
+    rows = re.findall(r'^\| (\w+)[^|]* \| ([\d.]+) \| "[^"]+ on \1 \2', page, re.MULTILINE)
+    assert run == set(rows)
+
+
+def test_the_page_on_servers_has_each_program_that_tests_start() -> None:
+    [table] = re.findall(
+        r"^## Web servers\n\n((?:\|.+\n)+)", read("docs/howto/servers.md"), re.MULTILINE
+    )
+    for program, command in PROGRAMS.items():
+        [row] = [
+            line for line in table.splitlines() if line.startswith(f"| {command.split()[0]} |")
+        ]
+        for option in re.findall("gevent|asgi|thread|preload", program):
+            assert option.lower() in row.lower(), program
+    assert "pool_mode = transaction" in CONFIGURATION
 
 
 def test_no_page_promises_a_database_that_was_never_run() -> None:

@@ -25,6 +25,13 @@ def test_a_tick_that_is_late_expires_before_the_next() -> None:
         assert entry["options"]["expires"] <= entry["schedule"]
 
 
+def test_digests_are_looked_for_only_on_a_site_that_has_them() -> None:
+    assert "readtrack-digest" not in readtrack_schedule()
+    schedule = readtrack_schedule({"DIGEST": {"site": "https://example.com"}})
+    assert schedule["readtrack-digest"]["task"] == "readtrack.digest"
+    assert schedule["readtrack-digest"]["schedule"] == 3600
+
+
 @pytest.mark.parametrize("options", [{}, {"FLUSH_INTERVAL": 300}], ids=str)
 def test_a_flush_is_late_after_three_ticks_of_the_schedule(
     options: dict[str, Any], settings: Settings

@@ -7,28 +7,31 @@ from typing import Any
 import pytest
 from celery import Celery
 from celery.signals import before_task_publish
+from django.core import mail
 from django.db import connections
 from pytest_django import Settings
 
-from readtrack import reports, tracker
+from readtrack import buckets, reports, tracker
 from readtrack.schedule import readtrack_schedule
-from readtrack.tasks import flush_changed, flush_views, refresh_trending
-from tests.support import factories
+from readtrack.tasks import digest, flush_changed, flush_views, refresh_trending
+from tests.support import digests, factories
 from tests.support.celery_site import celery_site, celery_worker
 from tests.support.waiting import ENOUGH
+
+SETTINGS = {"DIGEST": {"site": "https://example.com"}}
 
 
 @pytest.fixture
 def app() -> Iterator[Celery]:
     """Returns a site's Celery with the schedule."""
     with celery_site() as app:
-        app.conf.beat_schedule = {**readtrack_schedule()}
+        app.conf.beat_schedule = {**readtrack_schedule(SETTINGS)}
         yield app
 
 
 def test_every_scheduled_task_exists_under_its_name(app: Celery) -> None:
     app.loader.import_task_module("readtrack.tasks")
-    assert {entry["task"] for entry in readtrack_schedule().values()} <= set(app.tasks)
+    assert {entry["task"] for entry in readtrack_schedule(SETTINGS).values()} <= set(app.tasks)
 
 
 @pytest.mark.django_db
@@ -40,6 +43,20 @@ def test_the_tasks_do_what_they_say(app: Celery) -> None:
     post.refresh_from_db()
     assert post.view_count == 1
     assert [trend.obj for trend in reports.trending()] == [post]
+
+
+@pytest.mark.django_db
+def test_the_task_sends_the_digests_that_are_due(
+    app: Celery, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.READTRACK = {"DIGEST": digests.DIGEST}
+    editor = digests.editor()
+    digests.article(5)
+    monday = digests.monday_morning()
+    monkeypatch.setattr(buckets, "now", lambda at=None: at or monday)
+    for _ in range(2):
+        assert digest.apply(throw=True).successful()
+    assert [message.to for message in mail.outbox] == [[editor.email]]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,4 +1,6 @@
-"""All system checks, in the order of their messages. None of them touches a network."""
+"""All system checks, in the order of their messages. None of them touches a network, except those
+of the database, which only `migrate` and `check --database` run.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,6 +10,8 @@ from django.core.checks import CheckMessage
 
 from readtrack.checks import (
     cache,
+    digest,
+    layouts,
     metrics,
     middleware,
     migrations,
@@ -79,7 +83,13 @@ CHECKS: tuple[Check, ...] = (
     unique_visitors.check_reader_numbers,
     metrics.check_setting,
     metrics.check_package,
+    digest.check_setting,
+    digest.check_history,
+    digest.check_address,
+    digest.check_sender,
+    digest.check_authors,
 )
+DATABASE_CHECKS = (layouts.check_tables,)
 
 
 def check_setup(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:

@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 from django.db import DataError, Error, IntegrityError, NotSupportedError
 
+from readtrack import __version__, layouts
 from readtrack.conf import conf
 from readtrack.doctor.measurements import (
     Addresses,
     Clocks,
     Drift,
     Flushes,
+    Keys,
     Locks,
     Memory,
     Outbox,
@@ -24,6 +26,7 @@ from readtrack.doctor.measurements import (
     Schedule,
     Scripts,
     Shortage,
+    Tables,
     Totals,
     Version,
 )
@@ -31,7 +34,7 @@ from readtrack.doctor.wording import counted, duration, size
 from readtrack.hits.addresses import NOTICES
 from readtrack.sql import runs
 from readtrack.store import connection
-from readtrack.store.flush_notes import LayoutError
+from readtrack.store.flush_notes import LayoutError, NewerLayoutError
 from readtrack.texts import one_line
 
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
@@ -149,6 +152,37 @@ def of_role(role: Role) -> list[Finding]:
             )
         ]
     return [_ok(message)]
+
+
+def of_keys(keys: Keys) -> list[Finding]:
+    """Judges whether this version knows the layout of the keys."""
+    if not keys.layout:
+        return [_ok("No flush has noted the layout of the keys yet.")]
+    if keys.layout > layouts.KNOWN:
+        return [_error(layouts.sentence("Redis has keys", keys.layout), layouts.HINT)]
+    return [_ok(f"The keys have layout {keys.layout}, which this version knows.")]
+
+
+def of_tables(tables: Tables) -> list[Finding]:
+    """Judges whether the tables are those of this version."""
+    if tables.layout > layouts.KNOWN:
+        return [_error(layouts.sentence("SQL has tables", tables.layout), layouts.HINT)]
+    if tables.newest_applied > tables.newest_known:
+        return [
+            _note(
+                f"SQL has had the migration {tables.newest_applied} of a newer version. This is"
+                f" readtrack {__version__}, which can work with it.",
+                "That is right during a deploy. After it, upgrade readtrack here.",
+            )
+        ]
+    if tables.newest_applied < tables.newest_known:
+        return [
+            _error(
+                f"SQL lacks the migration {tables.newest_known} of this version.",
+                "Run: manage.py migrate readtrack",
+            )
+        ]
+    return [_ok(f"The tables have layout {tables.layout}, which this version knows.")]
 
 
 def of_memory(memory: Memory) -> list[Finding]:
@@ -459,6 +493,8 @@ def failure(error: connection.RedisError | Error) -> Finding:
     error_name = type(error).__name__
     if isinstance(error, LayoutError):
         return _error(text, "Do it once no process has the old number any more.")
+    if isinstance(error, NewerLayoutError):
+        return _error(text, layouts.HINT)
     if isinstance(error, connection.UnusableError):
         return _error(
             f"CACHES['{conf.CACHE}'] names no Redis: {text}",

@@ -17,12 +17,12 @@ from typing import Any
 from django.conf import settings
 from django.db import models
 
-from readtrack import buckets
+from readtrack import buckets, migrated
 from readtrack.hits.addresses import NOTICES, Notice
 from readtrack.models import FlushRun, PendingPublication
 from readtrack.sql import databases, read_states, row_counts, runs
 from readtrack.sql.faults import Faults
-from readtrack.store import connection, counters, keys, read_state, scripts, skips
+from readtrack.store import connection, counters, flush_notes, keys, read_state, scripts, skips
 from readtrack.store.cluster import Cluster
 from readtrack.store.read_state import copies
 from readtrack.subjects import (
@@ -48,6 +48,22 @@ class Ping:
     """The time that a page waits for Redis: that of the fastest of a few answers."""
 
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The layout of the keys in Redis, as flushes noted it."""
+
+    layout: int  # 0 before the first flush
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The migrations of the app's tables."""
+
+    layout: int
+    newest_applied: str  # name of the newest one that the database has had; "" for none
+    newest_known: str  # name of the newest one of this version
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +218,21 @@ def ping() -> Ping:
         raise connection.UnusableError(problem)
     client = connection.connect()
     return Ping(min(timeit.repeat(client.ping, number=1, repeat=PINGS)))
+
+
+def keys_in_redis() -> Keys:
+    """Reads the layout that flushes noted."""
+    return Keys(flush_notes.known_layout().layout)
+
+
+def tables() -> Tables:
+    """Compares the migrations that the database has had with those of this version."""
+    applied = migrated.applied(databases.of(FlushRun).alias)
+    return Tables(
+        layout=migrated.layout_of(applied),
+        newest_applied=migrated.newest(applied),
+        newest_known=migrated.newest(migrated.own()),
+    )
 
 
 def clocks() -> Clocks:
@@ -371,7 +402,8 @@ def locks() -> Locks:
 
 def pooler() -> Pooler:
     """Looks for a pooler, such as PgBouncer, before the databases of the app and of its models."""
-    all_databases = {databases.of(model) for model in (FlushRun, *tracked_models())}
+    asked: list[type[models.Model]] = [FlushRun, *tracked_models()]
+    all_databases = {databases.of(model) for model in asked}
     pooled = [database for database in all_databases if databases.is_pooled(database)]
     with_cursors = [
         database

@@ -29,6 +29,7 @@ from readtrack.sql import (
     deletions,
     epochs,
     history_months,
+    layouts,
     model_sums,
     popular,
     read_times,
@@ -86,6 +87,7 @@ def flush(
     not answer. Raises redis.RedisError or django.db.Error; the next flush then writes what is
     missing.
     """
+    layouts.check_tables()  # before the record, whose table may have changed, too
     run = FlushRun(started=django_timezone.now(), part=part)
     faults = Faults()
     try:

@@ -213,27 +213,27 @@ def _country_in(record: Mapping[str, Any]) -> str:
 
 def problems() -> list[tuple[str, str]]:
     """Returns the entries of NETWORKS that cannot be used, each with the reason."""
-    found: list[tuple[str, str]] = []
+    unusable: list[tuple[str, str]] = []
     has_operators = False
     for path in _given(DATABASES):
         try:
             records = _first_records(_database(path))
         except UnusableError as error:
-            found.append((path, str(error)))
+            unusable.append((path, str(error)))
             continue
         has_operators = has_operators or any(map(_operator_in, records))
         if not any(map(_operator_in, records)) and not any(map(_country_in, records)):
-            found.append((path, "it has neither AS numbers nor countries"))
+            unusable.append((path, "it has neither AS numbers nor countries"))
     for entry in _given(DOUBTFUL):
         if OPERATOR.fullmatch(entry):
             if not has_operators:
-                found.append((entry, "no file of 'databases' has AS numbers"))
+                unusable.append((entry, "no file of 'databases' has AS numbers"))
             continue
         try:
             _check_has_networks(entry)
         except UnusableError as error:
-            found.append((entry, str(error)))
-    return found
+            unusable.append((entry, str(error)))
+    return unusable
 
 
 def _check_has_networks(entry: str) -> None:
@@ -327,11 +327,14 @@ def _networks_of(entry: str) -> list[Network]:
     network = _network(entry)
     if network is not None:
         return [network]
-    networks = [_network(text) for text in set(_texts_in(_content(entry)))]
-    found = [network for network in networks if network is not None]
-    if not found:
+    networks: list[Network] = []
+    for text in set(_texts_in(_content(entry))):
+        network = _network(text)
+        if network is not None:
+            networks.append(network)
+    if not networks:
         raise UnusableError("it has no networks such as 203.0.113.0/24")
-    return found
+    return networks
 
 
 def _network(text: str) -> Network | None:

@@ -24,6 +24,7 @@ from django.utils.encoding import force_bytes
 from django.utils.functional import LazyObject, empty
 from django.utils.module_loading import import_string
 
+from readtrack import layouts
 from readtrack.conf import cached_setting, conf, register_at_fork, says_true
 from readtrack.hits import addresses, bots, readers
 
@@ -463,7 +464,7 @@ def _signing_keys() -> list[blake2b]:
     """Returns the key that signs cookies, followed by those of SECRET_KEY_FALLBACKS."""
     site_secret = force_bytes(conf.SECRET)
     secret_keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    return [_derived(site_secret + force_bytes(key), "cookie", 24) for key in secret_keys]
+    return [_derived(site_secret + force_bytes(key), layouts.COOKIE, 24) for key in secret_keys]
 
 
 def has_recent_cookie(request: HttpRequest) -> bool:

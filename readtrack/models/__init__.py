@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from readtrack import buckets
 from readtrack.models.api_tokens import ApiToken as ApiToken
+from readtrack.models.digest import DigestReader as DigestReader
 from readtrack.models.fields import ExactCharField
 from readtrack.models.tracked import CountField as CountField
 from readtrack.models.tracked import Tracked as Tracked

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from django.core.signing import BadSignature, Signer
 
+from readtrack import layouts
 from readtrack.page.placeholders import DOT, UNREAD, Placeholder
 from readtrack.store import keys
 from readtrack.store.read_state import strategy_of
@@ -74,7 +75,8 @@ def name_of(live_dots: LiveDots) -> str:
     """
     dots = live_dots.dots
     while dots:
-        name: str = _signer().sign_object([live_dots.prefix, dots], compress=True)
+        content = layouts.signed_content([live_dots.prefix, dots])
+        name: str = _signer().sign_object(content, compress=True)
         if len(name) <= LONGEST_NAME:
             return name
         dots = dots[: len(dots) // 2]
@@ -86,10 +88,10 @@ def parse(query: str) -> LiveDots | None:
     if len(query) > LONGEST_NAME:
         return None
     try:
-        prefix, dots = _signer().unsign_object(unquote(query))
+        content = _signer().unsign_object(unquote(query))
+        prefix, dots = layouts.fields_in(content, what="A name of live dots")
         return LiveDots(prefix, [LiveDot(*fields) for fields in dots])
     except (BadSignature, TypeError, ValueError):
-        # The last two for a name of another version of readtrack.
         return None
 
 

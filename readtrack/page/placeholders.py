@@ -13,7 +13,7 @@ from urllib.parse import quote
 from django.conf import settings
 from django.db.models import Model
 
-from readtrack import subjects
+from readtrack import layouts, subjects
 from readtrack.conf import cached_setting, logger
 from readtrack.hits.visitors import digest, earlier_digests
 from readtrack.reports.page_state import loaded
@@ -39,6 +39,7 @@ PANEL = "panel"
 OF_COUNTS = {COUNT, EXACT, WORDS}
 OF_DOTS = {DOT, UNREAD, IF}
 OF_ELEMENTS = {COUNT, WORDS, DOT, UNREAD}  # the script replaces these
+KINDS = {*OF_COUNTS, *OF_DOTS, ELSE, END, PAGE, NEWS, TEXT, PANEL}
 
 MARK = b"!rt!"  # the beginning of each placeholder
 PAGE_MARK = b"!rt!page!"
@@ -100,7 +101,7 @@ class Placeholder(NamedTuple):
     def __str__(self) -> str:
         """Returns the signed text."""
         body = self._body
-        return _text_of(body, digest(keys.salt("placeholder"), body))
+        return _text_of(body, digest(keys.salt(layouts.PLACEHOLDER), body))
 
     @property
     def element_keys(self) -> list[str]:
@@ -108,7 +109,7 @@ class Placeholder(NamedTuple):
 
         There is one for each key of the site, because the page may be older than the present key.
         """
-        salt = keys.salt("placeholder")
+        salt = keys.salt(layouts.PLACEHOLDER)
         body = self._body
         signatures = [digest(salt, body), *earlier_digests(salt, body)]
         return [_text_of(body, signature)[KEY] for signature in signatures]
@@ -173,7 +174,7 @@ def spots_in(content: bytes, salt: str = "") -> list[Spot]:
 
     `salt` is that of the page's tenant, if the running thread may have another tenant.
     """
-    salt = salt or keys.salt("placeholder")
+    salt = salt or keys.salt(layouts.PLACEHOLDER)
     verified: dict[bytes, Placeholder | None] = {}
     spots: list[Spot] = []
     end = 0  # of the last one
@@ -204,6 +205,8 @@ def _verified(signed_body: bytes, signature: bytes, *, salt: str) -> Placeholder
         return None
     kind, subject, number = body.split("!")
     stored, _, language = number.partition("@")
+    if kind not in KINDS:  # nothing takes its place
+        _warn_of_kind(kind)
     return Placeholder(kind, subject, int(stored) if stored else None, language)
 
 
@@ -234,5 +237,15 @@ def _warn_of_strangers() -> None:
     logger.warning(
         "A placeholder in a page was removed, because its signature is of no key of this site."
         " If no visitor typed it: after a change of SECRET_KEY the old key belongs into"
-        " SECRET_KEY_FALLBACKS, and servers that share a cache need the same keys."
+        " SECRET_KEY_FALLBACKS, and servers that share a cache need the same keys. A much newer"
+        " version of readtrack may also have put it into the cache."
+    )
+
+
+@cached_setting()  # once in a process
+def _warn_of_kind(kind: str) -> None:
+    logger.warning(
+        "A placeholder of the kind %s was removed from a page: a newer version of readtrack put it"
+        " into a cache that this version shares.",
+        kind,
     )

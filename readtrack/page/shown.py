@@ -18,6 +18,7 @@ from django.core import signing
 from django.db.models import Model
 from django.utils.translation import get_language
 
+from readtrack import layouts
 from readtrack.conf import conf
 from readtrack.hits.reading import Reading, least_seconds
 from readtrack.request import Recorder
@@ -154,7 +155,8 @@ def token_of(
         is_live=is_live,
         made=int(time()),
     )
-    return signing.dumps(page, salt=keys.salt("page"), compress=True)
+    content = layouts.signed_content(page)
+    return signing.dumps(content, salt=keys.salt("page"), compress=True)
 
 
 def reading(state: str, text: Sequence[Any], *, made: int) -> Reading | None:
@@ -179,9 +181,9 @@ def page_of(token: str, *, max_age: int | None = None) -> TokenPage | None:
     (seconds).
     """
     try:
-        return TokenPage(*signing.loads(token, salt=keys.salt("page"), max_age=max_age))
+        content = signing.loads(token, salt=keys.salt("page"), max_age=max_age)
+        return TokenPage(*layouts.fields_in(content, what="The token of a page"))
     except (signing.BadSignature, TypeError, ValueError):
-        # The last two for a token of another version of readtrack.
         return None
 
 

@@ -12,6 +12,7 @@ from asgiref.sync import sync_to_async
 from django.core.exceptions import SynchronousOnlyOperation
 from django.db import connections
 
+from readtrack import layouts
 from readtrack.page import branches, contents, packing
 from readtrack.page.filling import FindReader, filled
 from readtrack.page.placeholders import MARK, MAY_QUERY, placeholders_in, spots_in
@@ -55,7 +56,7 @@ class Stream:
         self._unpacker = zlib.decompressobj(packing.GZIP) if is_packed else None
         self._packer = zlib.compressobj(wbits=packing.GZIP) if is_packed else None
         # Asynchronous streams are searched in a thread that knows no tenant.
-        self._salt = keys.salt("placeholder")
+        self._salt = keys.salt(layouts.PLACEHOLDER)
         fill_in = partial(filled, find_reader=find_reader, salt=self._salt, script_tag=script_tag)
         # In the page's context, so that it waits for Redis no longer than the page may.
         self._fill_in: Callable[[bytes], bytes] = partial(copy_context().run, fill_in)

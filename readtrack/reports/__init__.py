@@ -24,12 +24,14 @@ from readtrack.reports.skipped import skips
 from readtrack.reports.time_series import Point, ReaderPoint, reader_series, series
 from readtrack.reports.trends import Trend, trending
 from readtrack.reports.usual_views import Usual, times_usual, usual, usual_hours
+from readtrack.reports.while_away import Unread, unread_digest
 from readtrack.sql.usual import Band
 from readtrack.store.uniques import UniquesError
 
 aviews = sync_to_async(views)
 aunread = sync_to_async(unread)
 aunread_counts = sync_to_async(unread_counts)
+aunread_digest = sync_to_async(unread_digest)
 aunread_total = sync_to_async(unread_total)
 afirst_unread = sync_to_async(first_unread)
 aread_until = sync_to_async(read_until)
@@ -44,4 +46,5 @@ __all__ += ["has_seen", "visitors", "visitors_together"]
 __all__ += ["breakdown", "funnel", "reading"]
 __all__ += ["most_viewed", "reader_series", "series", "trending", "views_in"]
 __all__ += ["areader_counts", "areader_series", "aunread", "aunread_counts"]
+__all__ += ["Unread", "aunread_digest", "unread_digest"]
 __all__ += ["aunread_total", "aviews"]

@@ -114,9 +114,9 @@ def rated(objs: Iterable[Model]) -> dict[str, Rated]:
     """Returns those of the objects that can be compared, by subject. Makes no query."""
     by_subject = {}
     for obj in objs:
-        one = Rated.of(obj)
-        if one is not None:
-            by_subject[subject_of(obj)] = one
+        candidate = Rated.of(obj)
+        if candidate is not None:
+            by_subject[subject_of(obj)] = candidate
     return by_subject
 
 
@@ -124,9 +124,9 @@ def question(objects: Iterable[Rated]) -> AskedUsual:
     """Returns what SQL is asked for, to compare the objects."""
     names: dict[str, None] = {}
     hours: dict[str, int] = {}
-    for one in objects:
-        names.update(dict.fromkeys(one.names.values()))
-        hours[one.column] = buckets.hour_index(one.published)
+    for candidate in objects:
+        names.update(dict.fromkeys(candidate.names.values()))
+        hours[candidate.column] = buckets.hour_index(candidate.published)
     return AskedUsual([*names], hours)
 
 
@@ -161,9 +161,9 @@ def _usual_of(objs: Iterable[AnyModel]) -> dict[AnyModel, Usual]:
     totals = views([by_subject[subject] for subject in candidates])
     at = buckets.now()
     comparisons = {}
-    for subject, one in candidates.items():
+    for subject, candidate in candidates.items():
         obj = by_subject[subject]
-        comparison = one.compared(totals[obj], stored, at=at)
+        comparison = candidate.compared(totals[obj], stored, at=at)
         if comparison is not None:
             comparisons[obj] = comparison
     return comparisons

@@ -143,10 +143,10 @@ def _with_others(sums: Mapping[HourName, int]) -> Mapping[HourName, int]:
     if not sums or max(sizes.values()) <= MOST_GROUPS:
         return sums
     kept: Counter[HourName] = Counter()
-    left: Counter[tuple[str, int]] = Counter()  # how many groups each kind and hour has got
+    rank: Counter[tuple[str, int]] = Counter()  # of the present group in its kind and hour
     for (kind, hour, name), count in Counter(sums).most_common():
-        left[kind, hour] += 1
-        is_kept = left[kind, hour] <= MOST_GROUPS
+        rank[kind, hour] += 1
+        is_kept = rank[kind, hour] <= MOST_GROUPS
         kept[kind, hour, name if is_kept else OTHER] += count
     return kept
 
@@ -171,16 +171,16 @@ def gains(
 
     Makes one query. Whole days and months are read as such, so that a year takes few rows.
     """
-    found: list[dict[str, dict[Name, int]]] = [defaultdict(Counter) for _ in spans]
+    gains_of_spans: list[dict[str, dict[Name, int]]] = [defaultdict(Counter) for _ in spans]
     querysets = [*_querysets(labels, groups, spans)]
     if not querysets:
-        return found
+        return gains_of_spans
     first, *others = querysets
     rows = first.union(*others, all=True) if others else first
     for label, kind, name, number_of_span, count in rows:
         group, number, *_ = kind.split(":")
-        found[number_of_span][label][group, number, name] += int(count)
-    return found
+        gains_of_spans[number_of_span][label][group, number, name] += int(count)
+    return gains_of_spans
 
 
 def _querysets(

@@ -1,9 +1,10 @@
-"""What flushes note in Redis: when they ran, and for how many partitions."""
+"""What flushes note in Redis: when they ran, for how many partitions, and in which layout."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from readtrack import layouts
 from readtrack.conf import conf
 from readtrack.store import keys, scripts
 from readtrack.store.circuit import SilentError
@@ -15,6 +16,17 @@ ORPHANS_KEPT = 30 * keys.DAY * 1_000_000  # µs that the note of an orphan stays
 
 class LayoutError(RedisError):
     """PARTITIONS was changed, and the keys are not moved yet."""
+
+
+class NewerLayoutError(RedisError):
+    """A newer version of readtrack works with the same Redis and SQL, in a layout of its own."""
+
+
+class NotedLayout(NamedTuple):
+    """How flushes have arranged the keys."""
+
+    partitions: int  # 0 before the first flush
+    layout: int  # the newest that a version has written, see `readtrack.layouts`; 0 before that
 
 
 class FlushTimes(NamedTuple):
@@ -36,12 +48,13 @@ class LastFlushes(NamedTuple):
 def last_flushes(tags: Sequence[str]) -> LastFlushes:
     """Returns what the partitions note, except those whose server is silent while others answer.
 
-    Raises redis.RedisError, and LayoutError if PARTITIONS was changed and the keys were not moved
-    yet.
+    Raises redis.RedisError, LayoutError if PARTITIONS was changed and the keys were not moved yet,
+    and NewerLayoutError if a newer version has changed the keys.
     """
     rows = (keys.flush_last, keys.flush_requested, keys.flush_full)
     calls = {tag: Call("MGET", [row(tag) for row in rows], (), _flush_times) for tag in tags}
-    layout = Call("layout", [keys.flush_layout("")], (conf.PARTITIONS,), int)
+    arguments = (conf.PARTITIONS, layouts.WRITTEN)
+    layout = Call("layout", [keys.flush_layout("")], arguments, _noted_layout)
     with suppress(SilentError):  # each call has its own answer
         scripts.run_all(layout, *calls.values(), patient=True)
     silent: dict[str, Exception] = {
@@ -58,8 +71,9 @@ def last_flushes(tags: Sequence[str]) -> LastFlushes:
     return LastFlushes(times, is_full_due, silent)
 
 
-def _check_layout(layout: Call[int], times: Mapping[str, int]) -> None:
-    """Raises LayoutError if Redis has another number of partitions.
+def _check_layout(layout: Call[NotedLayout], times: Mapping[str, int]) -> None:
+    """Raises NewerLayoutError if Redis has a layout that this version does not know, and
+    LayoutError if it has another number of partitions.
 
     `layout` is the call that asked for it, `times` are those of the last flushes by tag.
     """
@@ -67,10 +81,23 @@ def _check_layout(layout: Call[int], times: Mapping[str, int]) -> None:
     # were not.
     if isinstance(layout.outcome, SilentError) and all(times.values()):
         return
-    if layout.result != conf.PARTITIONS:
+    check_keys(layout.result)
+    partitions = layout.result.partitions
+    if partitions != conf.PARTITIONS:
         raise LayoutError(
-            f"Redis has {layout.result} partitions. Run: manage.py readtrack repartition"
+            f"Redis has {partitions} partitions. Run: manage.py readtrack repartition"
         )
+
+
+def check_keys(noted: NotedLayout) -> None:
+    """Raises NewerLayoutError if the keys have a layout that this version does not know."""
+    if noted.layout > layouts.KNOWN:
+        raise NewerLayoutError(layouts.sentence("Redis has keys", noted.layout))
+
+
+def _noted_layout(answer: Sequence[bytes | None]) -> NotedLayout:
+    """Returns the layout in the answer to HMGET."""
+    return NotedLayout(*(int(number or 0) for number in answer))
 
 
 def _flush_times(answer: Sequence[bytes | None]) -> FlushTimes:
@@ -122,7 +149,7 @@ def note_full(started: int, *, tags: Sequence[str]) -> None:
     scripts.run_all(*calls, patient=True)
 
 
-def known_layout() -> int:
-    """Returns the number of partitions that flushes know, 0 for none. Raises redis.RedisError."""
-    call = Call("GET", [keys.flush_layout("")], (), lambda answer: int(answer or 0))
+def known_layout() -> NotedLayout:
+    """Returns the layout that flushes know. Raises redis.RedisError."""
+    call = Call("HMGET", [keys.flush_layout("")], NotedLayout._fields, _noted_layout)
     return scripts.run(call, patient=True)

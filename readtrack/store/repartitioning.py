@@ -103,7 +103,7 @@ def move(before: int, *, progress: Callable[[int], object] = int) -> int:
         copied += _move_read_state(portion, renumbered)
     for tag in keys.tags():
         copies.mark_all_changed(tag)  # SQL's copies are of the old partitions
-    client.set(keys.flush_layout(""), conf.PARTITIONS)
+    client.hset(keys.flush_layout(""), "partitions", conf.PARTITIONS)
     for batch in scripts.sliced(outdated):
         scanning.unlink(batch)
     return copied

@@ -10,6 +10,7 @@ from django.urls import NoReverseMatch, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from readtrack import layouts
 from readtrack.conf import cached_setting, conf, logger
 from readtrack.store import keys
 from readtrack.subjects import check_stage, subject_of
@@ -26,7 +27,8 @@ def outbound_url(obj: Any, url: str, stage: str = "click") -> str:
         return _direct(url)
     check_stage(stage)
     # Signed without the time, so that pages with the link can be cached.
-    signed = _link_signer().sign_object([subject_of(obj), stage, url])
+    content = layouts.signed_content([subject_of(obj), stage, url])
+    signed = _link_signer().sign_object(content)
     try:
         return reverse("readtrack:outbound", args=[signed])
     except NoReverseMatch:
@@ -57,8 +59,9 @@ def _link_signer() -> Signer:
 def follow(request: HttpRequest, signed: str) -> HttpResponse:
     """Redirects to the URL in `signed`, and leaves the step to the middleware, which counts it."""
     try:
-        subject, stage, url = _link_signer().unsign_object(signed)
-    except (BadSignature, ValueError):
+        content = _link_signer().unsign_object(signed)
+        subject, stage, url = layouts.fields_in(content, what="A link of outbound_url")
+    except (BadSignature, TypeError, ValueError):
         return errors.not_our_link()
     if not is_web(url):
         return errors.no_web_page()

@@ -381,7 +381,7 @@ def test_old_views_leave_no_trace_in_trends_or_hours(write: Write, redis: Redis)
         "views:unsettled",
         "flush:full",
         "flush:last",
-        "flush:partitions",
+        "flush:layout",
         "reads:began",
         f"import:{Import.objects.get().source}",
     }

@@ -11,6 +11,7 @@ from redis import Redis
 
 from readtrack import tracker
 from readtrack.hits import visitors
+from readtrack.models import DigestReader
 from readtrack.store import keys, read_state
 from tests.support import factories
 from tests.support.factories import BROWSER
@@ -175,3 +176,13 @@ def test_the_command_says_that_redis_fails(settings: Settings) -> None:
         CommandError, match=r"(?s)Redis failed.*\nWhat was done stays. Run it again.$"
     ):
         erase(user.username)
+
+
+def test_when_a_user_got_the_last_digest_is_erased_and_that_it_is_stopped_stays() -> None:
+    user, stopped = factories.user(), factories.user()
+    DigestReader.objects.create(user=str(user.pk))
+    DigestReader.objects.create(user=str(stopped.pk), is_stopped=True)
+    assert "1 row in SQL" in erase(user.username, dry_run=True)
+    assert "1 row in SQL" in erase(user.username)
+    assert "0 rows in SQL" in erase(stopped.username)
+    assert [row.user for row in DigestReader.objects.all()] == [str(stopped.pk)]

@@ -75,7 +75,7 @@ def test_a_date_of_publication_begins_at_the_same_hour_for_everybody(
 ) -> None:
     settings.TIME_ZONE = "Europe/Berlin"
     article = Article.objects.create()
-    article.published_at = date(2026, 7, 5)  # type: ignore[assignment]  # as a DateField has it
+    article.published_at = date(2026, 7, 5)  # as a DateField has it
     with override(zone):
         [rated] = usual_views.rated([article]).values()
     assert rated.published == datetime(2026, 7, 4, 22, tzinfo=timezone.utc)

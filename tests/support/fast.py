@@ -14,6 +14,7 @@ PATHS = {
     "tests/flush/": "flushes that are disturbed or meet the unusual",
     "tests/imports/test_moving_in.py": "tables of whole forums",
     "tests/imports/test_weblog.py": "long logs",
+    "tests/rolling/": "deploys",
     "tests/security/": "attacks",
     "tests/sql/test_backfill.py": "a history of many months",
     "tests/sql/test_epochs.py": "databases and servers that are restored",

@@ -20,8 +20,8 @@ import pytest
 
 from demo_project.engines.postgres import Postgres
 from demo_project.engines.valkey import Valkey
-from tests.support.postgres import OtherPostgres
 from tests.support.cluster import ValkeyCluster
+from tests.support.postgres import OtherPostgres
 from tests.support.workers import REDIS, number_of_workers
 
 DATABASE = "DATABASE_URL"

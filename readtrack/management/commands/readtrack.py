@@ -12,6 +12,7 @@ from readtrack.doctor.findings import failure
 from readtrack.management.subcommands import (
     budget,
     daily_view,
+    digest,
     doctor,
     erase,
     flush,
@@ -25,6 +26,7 @@ from readtrack.management.subcommands import (
     start_as_read,
 )
 from readtrack.management.subcommands.base import Subcommand
+from readtrack.sql import layouts
 from readtrack.store import connection
 
 # In the order of --help.
@@ -43,6 +45,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         erase.Erase(),
         daily_view.DailyView(),
         note.Note(),
+        digest.Digest(),
         mcp.Mcp(),
     )
 }
@@ -77,6 +80,8 @@ class Command(BaseCommand):
             problem = connection.misconfiguration() if chosen.needs_redis else ""
             if problem:
                 raise connection.UnusableError(problem)
+            if chosen.needs_known_layout:
+                layouts.check()
             text = chosen.handle(command=self, verbosity=verbosity, **options)
         except (connection.RedisError, Error) as error:
             finding = failure(error)

@@ -13,6 +13,9 @@ class Subcommand:
     help = ""
     # False for a subcommand that works without a usable cache, or reports that by itself.
     needs_redis = True
+    # False for a subcommand that works with the keys and tables of a newer version, too, or whose
+    # flushes refuse them.
+    needs_known_layout = True
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Adds the arguments to the parser of the subcommand. There are none by default."""

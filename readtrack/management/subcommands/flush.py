@@ -52,6 +52,7 @@ rows that another transaction has locked, which the next flush writes, and what 
 
 Exit status: 0, or 1 if the database refused a row or a model. All others are stored then, and the errors are named.
 """
+    needs_known_layout = False  # the flush itself refuses, and is recorded
 
     def add_arguments(self, parser: CommandParser) -> None:
         extent = parser.add_mutually_exclusive_group()

@@ -30,7 +30,7 @@ The number can only rise, so it cannot be undone. On a terminal the command says
 
     def handle(self, *, dry_run: bool, interactive: bool, verbosity: int, **options: Any) -> str:
         after = conf.PARTITIONS
-        before = flush_notes.known_layout() or after
+        before = flush_notes.known_layout().partitions or after
         if after % before:
             raise CommandError(
                 f"Redis has {before} partitions. Set READTRACK['PARTITIONS'] to a multiple of that."

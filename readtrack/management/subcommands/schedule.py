@@ -59,7 +59,7 @@ class Schedule(Subcommand):
 
     name = "schedule"
     help = """\
-Runs the schedule: flushes, and refreshes of the trending lists. For a site without Celery's beat and without cron.
+Runs the schedule: flushes, refreshes of the trending lists, and digests. For a site without Celery's beat and without cron.
 
 It runs until SIGTERM or Ctrl-C, which let the work that is under way end first. Let systemd, supervisor or a container
 keep it running. Several may run at a time; the counts stay right.
@@ -69,6 +69,7 @@ task is not sent again while the one before it waits for a worker.
 
 An error is logged, and the next tick tries again.
 """
+    needs_known_layout = False
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -92,7 +93,7 @@ An error is logged, and the next tick tries again.
 
 def _jobs(*, enqueue: bool) -> list[Job]:
     """Returns the jobs, all of which are due. Raises CommandError without Django's tasks."""
-    schedule = readtrack_schedule({"FLUSH_INTERVAL": conf.FLUSH_INTERVAL})
+    schedule = readtrack_schedule({"FLUSH_INTERVAL": conf.FLUSH_INTERVAL, "DIGEST": conf.DIGEST})
     jobs = []
     for entry in schedule.values():
         name = entry["task"].removeprefix("readtrack.")

@@ -131,7 +131,9 @@ def test_an_alias_is_no_news_beside_its_source(
     story = draft()
     assert news.of(lambda: story.create_alias(parent=other, update_slug="alias")) == []
     assert news.of(published(story)) == [subject_of(index)]
-    assert StoryPage.objects.get(slug="alias").live
+    alias = StoryPage.objects.get(slug="alias")
+    assert alias.live
+    assert news.of(lambda: alias.move(index, pos="last-child")) == []
 
 
 def test_a_live_copy_is_news_and_a_draft_is_none(

@@ -1,0 +1,32 @@
+"""The link in a digest with which its reader stops it, and takes that back.
+
+It is signed, and works without signing in, also in years. Who has a reader's digest has the link,
+and can stop and start that digest, and nothing else.
+"""
+
+from typing import Any
+
+from django.core.signing import BadSignature, Signer
+from django.urls import NoReverseMatch, reverse
+
+from readtrack.store import keys
+
+
+def stop_path(user: Any) -> str:
+    """Returns the path of the page that stops the user's digests; "" if the URLconf has none."""
+    try:
+        return reverse("readtrack:digest", args=[_signer().sign(str(user.pk))])
+    except NoReverseMatch:
+        return ""
+
+
+def user_of(signed: str) -> str:
+    """Returns the primary key, as text, of the user whose link it is; "" for no link of ours."""
+    try:
+        return _signer().unsign(signed)
+    except BadSignature:
+        return ""
+
+
+def _signer() -> Signer:
+    return Signer(salt=keys.salt("digest"))

@@ -1,0 +1,180 @@
+"""Sends the digests that are due, each of them once.
+
+A digest is claimed in SQL before it is sent, by an UPDATE that succeeds for one process only. So
+it is never sent twice. A process that is killed between the two leaves out the digest, and so does
+a mail server that refuses it: a digest that is missing is in the dashboard as well, and one that
+comes every hour would be stopped.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.core import mail
+
+from readtrack import buckets
+from readtrack.conf import conf
+from readtrack.digest import readers
+from readtrack.digest.contents import Contents, contents_of
+from readtrack.digest.mail import letter
+from readtrack.digest.periods import DigestPeriod, last_period
+from readtrack.digest.readers import Reader
+from readtrack.digest_options import Every, digest_options
+from readtrack.models.digest import DigestReader
+from readtrack.sql import digest_readers, runs
+
+logger = logging.getLogger("readtrack")
+
+
+@dataclass(slots=True)
+class Sent:
+    """What became of the digests of one run."""
+
+    sent: int = 0
+    failed: int = 0  # the mail server, or the site's own code, did not take them
+
+
+@dataclass(slots=True)
+class _Contents:
+    """The contents of a period. Those of the site are computed for the first reader only."""
+
+    period: DigestPeriod
+    _of_site: list[Contents] = field(default_factory=list)
+
+    def of(self, reader: Reader) -> Contents:
+        if reader.author:
+            return contents_of(self.period, author=reader.author)
+        if not self._of_site:
+            self._of_site.append(contents_of(self.period))
+        return self._of_site[0]
+
+
+def send_due(*, at: datetime | None = None) -> Sent:
+    """Sends the digests that are due and not sent yet. Does nothing without DIGEST.
+
+    They wait for a full flush after their days, or else they would lack what was not stored. Makes
+    no query at a time when none is due in any time zone.
+    """
+    now = buckets.now(at)
+    period = last_period(digest_options().every, at=now)
+    if not conf.DIGEST or not period.may_be_due(at=now):
+        return Sent()
+    last_full_flush = runs.last_good(is_full=True)
+    if last_full_flush is None or last_full_flush.began < period.end:
+        logger.info("The digests wait for a full flush.")
+        return Sent()
+    due = [reader for reader in readers.readers_of(period) if period.is_due(reader.zone, at=now)]
+    return send(due, period)
+
+
+def send(to: Iterable[Reader], period: DigestPeriod, *, is_again: bool = False) -> Sent:
+    """Sends the digest of the period to those of the readers who do not have it yet.
+
+    With `is_again` it is also sent to those who have it, and to those who have stopped it.
+    """
+    listed = [*to]
+    stored = {} if is_again else _stored(listed)
+    waiting = [reader for reader in listed if _is_waiting(stored.get(reader.key), period)]
+    result = Sent()
+    if not waiting:
+        return result
+    connection = _connection()
+    contents = _Contents(period)
+    try:
+        for reader in waiting:
+            # Opened before a digest is claimed, so that none is left out if there is no server.
+            connection.open()
+            state = stored.get(reader.key)
+            _send_one(reader, contents, state, connection, result=result, is_again=is_again)
+    except OSError:
+        logger.exception("The mail server does not answer; the digests wait for the next run.")
+    finally:
+        connection.close()
+    return result
+
+
+def letters(to: Iterable[Reader], period: DigestPeriod) -> Iterator[Any]:
+    """Yields the mails that the readers would get, without those who have stopped them."""
+    listed = [*to]
+    stored = _stored(listed)
+    contents = _Contents(period)
+    for reader in listed:
+        state = stored.get(reader.key)
+        if state is None or not state.is_stopped:
+            yield letter(contents.of(reader), reader)
+
+
+def preview(user: Any) -> str | None:
+    """Returns the HTML of the user's last digest; None for a user who gets none.
+
+    A user without an e-mail address and one who has stopped the digests can see it.
+    """
+    reader = readers.reader_of(user)
+    if reader is None:
+        return None
+    period = period_of(None, at=None)
+    message = letter(contents_of(period, author=reader.author), reader)
+    [alternative] = message.alternatives
+    return str(alternative[0])
+
+
+def period_of(every: Every | None, *, at: datetime | None) -> DigestPeriod:
+    """Returns the last period before that time, by default the site's, before now."""
+    return last_period(every or digest_options().every, at=buckets.now(at))
+
+
+def _stored(listed: Sequence[Reader]) -> dict[str, DigestReader]:
+    """Returns what is stored of the readers, by their keys."""
+    return digest_readers.states_of([reader.key for reader in listed])
+
+
+def _is_waiting(state: DigestReader | None, period: DigestPeriod) -> bool:
+    """Returns True unless the reader has stopped the digest, or has that of the period."""
+    if state is None:
+        return True
+    has_it = state.sent_until is not None and state.sent_until >= period.last_day
+    return not (state.is_stopped or has_it)
+
+
+def _send_one(
+    reader: Reader,
+    contents: _Contents,
+    state: DigestReader | None,
+    connection: Any,
+    *,
+    result: Sent,
+    is_again: bool,
+) -> None:
+    """Sends a digest unless another process sends it. A failure is logged; after the claim it is not
+    tried again.
+    """
+    try:
+        of_reader = contents.of(reader)
+        message = letter(of_reader, reader)
+        is_empty = of_reader.is_empty
+        if not is_again:
+            is_claimed = digest_readers.claim(
+                reader.key, of_reader.period.last_day, is_empty=is_empty
+            )
+            is_second_empty = is_empty and state is not None and state.was_empty
+            if not is_claimed or is_second_empty:
+                return
+        connection.send_messages([message])
+    except Exception:
+        result.failed += 1
+        logger.exception(
+            "The digest of the user %s was not sent. Send it by: readtrack digest --again --user",
+            reader.key,
+        )
+        connection.close()  # the server may have closed it
+    else:
+        result.sent += 1
+
+
+def _connection() -> Any:
+    """Returns a connection to the site's mail server, which is not open yet."""
+    if hasattr(mail, "mailers"):  # Django 6.1 and later
+        return mail.mailers.default
+    return mail.get_connection()

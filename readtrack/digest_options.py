@@ -1,0 +1,101 @@
+"""The setting DIGEST: the numbers of the last week or day by mail."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from readtrack.conf import cached_setting, conf, function_problem
+
+Every = Literal["day", "week"]
+
+EVERY: Sequence[Every] = ("day", "week")
+# A scheme and a host, perhaps with a port. Paths come from the URLconf.
+SITE = re.compile(r"https?://[^\s/?#@<>]+", re.IGNORECASE)
+LINE_BREAK = re.compile(r"[\r\n]")
+
+
+@dataclass(frozen=True, slots=True)
+class DigestOptions:
+    """The values of DIGEST, with defaults for those that the site leaves out."""
+
+    every: Every = "week"
+    site: str = ""  # such as "https://example.com", without a slash at its end
+    sender: str = ""  # the key "from"
+    authors: bool = False  # authors get the numbers of their own objects
+    users: str = ""  # path of a function () -> users who may get the numbers of the site
+    locale: str = ""  # path of a function (user) -> (language, time zone)
+
+    @property
+    def host(self) -> str:
+        """Returns the host of the site, perhaps with a port."""
+        return urlsplit(self.site).netloc
+
+    @property
+    def find_users(self) -> Callable[[], Iterable[Any]] | None:
+        """Returns the site's function that names the users; None without one."""
+        return import_string(self.users) if self.users else None
+
+    @property
+    def find_locale(self) -> Callable[[Any], tuple[str, str]] | None:
+        """Returns the site's function that knows a user's language and time zone, or None."""
+        return import_string(self.locale) if self.locale else None
+
+
+FIELDS: Mapping[str, str] = {
+    "every": "every",
+    "site": "site",
+    "from": "sender",
+    "authors": "authors",
+    "users": "users",
+    "locale": "locale",
+}
+
+
+@cached_setting("DEFAULT_FROM_EMAIL")
+def digest_options() -> DigestOptions:
+    """Returns the options of DIGEST. A check names values that cannot be used."""
+    values = {FIELDS[key]: value for key, value in conf.DIGEST.items() if key in FIELDS}
+    options = DigestOptions(**values)
+    return DigestOptions(
+        every=options.every if options.every in EVERY else "week",
+        site=str(options.site).rstrip("/"),
+        sender=options.sender or settings.DEFAULT_FROM_EMAIL,
+        authors=options.authors is True,
+        users=options.users,
+        locale=options.locale,
+    )
+
+
+def digest_problems() -> list[str]:
+    """Returns what is wrong with DIGEST, a sentence for each problem."""
+    if not conf.DIGEST:
+        return []
+    problems = [f"it has no key {key!r}" for key in conf.DIGEST if key not in FIELDS]
+    every = conf.DIGEST.get("every", "week")
+    if every not in EVERY:
+        problems.append(f"'every' is {every!r}, which is neither 'week' nor 'day'")
+    site = str(conf.DIGEST.get("site", ""))
+    if not SITE.fullmatch(site.rstrip("/")):
+        problems.append(f"'site' is {site!r}, which is no scheme and host")
+    if not isinstance(conf.DIGEST.get("authors", False), bool):
+        problems.append("'authors' is neither True nor False")
+    sender = conf.DIGEST.get("from", "")
+    if not isinstance(sender, str) or LINE_BREAK.search(sender):
+        problems.append(f"'from' is {sender!r}, which is no sender")
+    return [*problems, *_problems_of_functions()]
+
+
+def _problems_of_functions() -> list[str]:
+    """Returns what is wrong with the paths of functions, a sentence for each problem."""
+    problems = []
+    for key in ("users", "locale"):
+        path = conf.DIGEST.get(key, "")
+        problem = function_problem(path) if path else ""
+        if problem:
+            problems.append(f"'{key}' names {path!r}, which is no function: {problem}")
+    return problems

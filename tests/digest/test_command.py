@@ -1,0 +1,120 @@
+"""`manage.py readtrack digest`."""
+
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
+
+from readtrack import buckets
+from readtrack.digest import sending
+from readtrack.digest.periods import DigestPeriod
+from readtrack.models import DigestReader
+from readtrack.sql import digest_readers
+from tests.support import digests, factories
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _digest(settings: Settings) -> None:
+    settings.READTRACK = {"DIGEST": digests.DIGEST}
+
+
+def run(*arguments: str) -> str:
+    output = StringIO()
+    call_command("readtrack", "digest", *arguments, stdout=output)
+    return output.getvalue()
+
+
+def test_a_dry_run_prints_the_mails_and_sends_and_notes_nothing() -> None:
+    ann = digests.author(first_name="Ann")
+    editor = digests.editor()
+    stopped = digests.editor()
+    digest_readers.set_stopped(str(stopped.pk), is_stopped=True)
+    digests.article(7, author=ann)
+    output = run("--dry-run")
+    assert f"To: {editor.email}\nSubject: news.example.com: 7 views, " in output
+    assert f"To: {ann.email}\n" in output
+    assert "Numbers of Ann" in output
+    assert stopped.email not in output
+    assert mail.outbox == []
+    assert [row.user for row in DigestReader.objects.all()] == [str(stopped.pk)]
+    output = run("--dry-run", "--user", ann.username)
+    assert editor.email not in output
+    assert "Numbers of Ann" in output
+
+
+def test_a_dry_run_says_if_nobody_gets_one() -> None:
+    assert "Nobody gets a digest." in run("--dry-run")
+
+
+def test_it_sends_what_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    digests.editor()
+    digests.article(7)
+    monday = digests.monday_morning()
+    monkeypatch.setattr(buckets, "now", lambda at=None: at or monday)
+    assert run() == "Sent 1 mail.\n"
+    assert run() == "Sent 0 mails.\n"
+    assert len(mail.outbox) == 1
+
+
+def test_one_user_gets_it_at_once_and_once() -> None:
+    editor = digests.editor()
+    digests.editor()
+    digests.article(7)
+    assert run("--user", editor.username) == "Sent 1 mail.\n"
+    assert run("--user", editor.username) == "Sent 0 mails.\n"
+    assert [message.to for message in mail.outbox] == [[editor.email]]
+    digest_readers.set_stopped(str(editor.pk), is_stopped=True)
+    assert run("--user", editor.username, "--again") == "Sent 1 mail.\n"
+
+
+def test_it_sends_another_period() -> None:
+    digests.editor()
+    digests.article(7, before=3)
+    monday = digests.week().first_day.isoformat()
+    assert run("--at", monday) == "Sent 1 mail.\n"
+    assert "news.example.com: 3 views" in mail.outbox[0].subject
+    assert run("--every", "day") == "Sent 1 mail.\n"
+    yesterday = buckets.now().date() - buckets.DAY
+    assert DigestReader.objects.get().sent_until == yesterday
+    assert sending.period_of("day", at=None) == DigestPeriod(yesterday, yesterday)
+    assert run("--every", "week") == "Sent 0 mails.\n"  # that is in the past
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--user", "nobody"], "There is no user 'nobody'"),
+        (["--user", "reader"], "'reader' has no e-mail address, or may see no numbers"),
+        (["--again"], "--again needs --user"),
+        (["--at", "yesterday"], "'yesterday' is no day such as 2026-11-23"),
+    ],
+)
+def test_what_it_cannot_do_it_says(arguments: list[str], message: str) -> None:
+    factories.user(username="reader")
+    with pytest.raises(CommandError, match=message):
+        run(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("digest", "message"), [({}, "it is not set"), ({"site": "example.com"}, "'site' is")]
+)
+def test_without_usable_settings_it_says_so(
+    digest: dict[str, Any], message: str, settings: Settings
+) -> None:
+    settings.READTRACK = {"DIGEST": digest}
+    with pytest.raises(CommandError, match=f"READTRACK\\['DIGEST'\\] cannot be used: {message}"):
+        run()
+
+
+def test_a_failure_ends_it_with_an_error(settings: Settings) -> None:
+    editor = digests.editor()
+    digests.article(7)
+    type(editor).objects.update(email="a@example.com\nBcc: b@example.com")
+    with pytest.raises(CommandError, match="Sent 0 mails; 1 failed, see the log"):
+        run("--user", editor.username)
+    assert mail.outbox == []

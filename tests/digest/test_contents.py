@@ -1,0 +1,163 @@
+"""The digest tells what the dashboard shows of the same days."""
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from readtrack import buckets
+from readtrack.digest.contents import Contents, Story, contents_of
+from readtrack.digest.periods import last_period
+from readtrack.flush.run import flush
+from readtrack.models import History
+from readtrack.published import published_at
+from readtrack.sql import usual as sql_usual
+from readtrack.sql.usual import Band, name_of_week
+from readtrack.sql.usual_week import slot_of_day
+from readtrack.subjects import subject_of
+from tests.conftest import use_redis
+from tests.dashboard.test_groups import store
+from tests.site.models import Article
+from tests.support import digests, factories, usual
+from tests.support.people import add_people
+
+pytestmark = pytest.mark.django_db
+DASHBOARD = "/admin/readtrack/dashboard/"
+
+
+@pytest.fixture(autouse=True)
+def _digest(settings: Settings) -> None:
+    settings.READTRACK = {"DIGEST": digests.DIGEST}
+
+
+def exported(client: Client, contents: Contents, table: str) -> list[dict[str, Any]]:
+    """Returns the rows of a table of the dashboard for the same days, as its JSON file has them."""
+    path = f"{DASHBOARD}author/" if contents.author else DASHBOARD
+    parameters = {**contents.period.parameters, "table": table, "format": "json"}
+    answer: Any = client.get(path, parameters)
+    file = json.loads(b"".join(answer.streaming_content))
+    return [dict(zip(file["columns"], row, strict=True)) for row in file["rows"]]
+
+
+def assert_first(stories: Sequence[Story], expected: dict[str, int]) -> None:
+    """Asserts that the stories are the first five of the expected numbers by title.
+
+    Those of the same number may be in any order.
+    """
+    numbers = [story.number for story in stories]
+    assert numbers == sorted(expected.values(), reverse=True)[:5]
+    assert {str(story.obj): story.number for story in stories}.items() <= expected.items()
+
+
+def random_newsroom(seed: int, authors: list[Any]) -> None:
+    """Stores a random history of articles, with their reads and visitors."""
+    rng = Random(seed)
+    last = buckets.hour_index(buckets.now()) - 1
+    gained: dict[tuple[str, int], int] = {}
+    for number in range(12):
+        published = buckets.now() - timedelta(days=rng.choice([3, 9, 20, 150, 300]))
+        obj = Article.objects.create(
+            title=f"Article {number}", author=rng.choice(authors), published_at=published
+        )
+        for _ in range(25):
+            hour = last - rng.randrange(24 * 40)
+            gained[subject_of(obj), hour] = rng.randrange(1, 9)
+            reads = rng.randrange(0, 3)
+            gained[f"reads:{subject_of(obj)}", hour] = reads
+            of_all = gained.get(("reads:site.article", hour), 0)
+            gained["reads:site.article", hour] = of_all + reads
+        gained[subject_of(obj), last - 24 * 50] = 1
+    store({name: number for name, number in gained.items() if number})
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("every", ["week", "day"])
+@pytest.mark.parametrize("is_of_author", [False, True])
+def test_its_numbers_are_those_of_the_dashboards_files(
+    seed: int, every: Any, is_of_author: bool, admin_user: Any
+) -> None:
+    authors = [admin_user, factories.user()]
+    random_newsroom(seed, authors)
+    period = last_period(every, at=buckets.now())
+    add_people(["site.article"], ["ann", "bob", "eve"], day=period.last_day)
+    contents = contents_of(period, author=str(admin_user.pk) if is_of_author else "")
+    client = factories.browser(admin_user)
+    points = exported(client, contents, "over-time")
+    assert contents.views.now == sum(point["views"] for point in points) > 0
+    assert contents.views.before == sum(point["before"] or 0 for point in points)
+    assert contents.reads.now == sum(point["reads"] for point in points)
+    assert contents.visitors.now == (0 if is_of_author else 3)  # the author's objects had none
+    viewed = exported(client, contents, "most-viewed")
+    assert_first(contents.most_viewed, {row["title"]: row["views"] for row in viewed})
+    grown = exported(client, contents, "grew-most")
+    assert_first(contents.grown, {row["title"]: row["growth"] for row in grown})
+    old = exported(client, contents, "still-read")
+    assert_first(contents.still_read, {row["title"]: row["views"] for row in old})
+
+
+def test_the_stories_that_did_best_are_those_published_in_the_period() -> None:
+    period = digests.week()
+    middle = buckets.day_start(period.first_day) + timedelta(days=3)
+    age = buckets.now() - middle
+    section = factories.category()
+    for number in range(12):
+        usual.article(age + timedelta(days=9, hours=number), views=10, category=section)
+    usual.begin()
+    made = {
+        title: usual.article(age, views=views, category=section, title=title)
+        for title, views in {"twice": 20, "five times": 50, "less": 5}.items()
+    }
+    usual.article(age + timedelta(days=8), views=90, category=section, title="earlier")
+    add_model_hours()
+    flush()
+    usual.renew()
+    best = contents_of(period).best
+    assert [story.obj.title for story in best] == ["five times", "twice"]
+    assert best[0].number > best[1].number > 1
+    assert published_at(best[0].obj) == published_at(made["five times"])
+
+
+def add_model_hours() -> None:
+    """Stores the views of the model in the hours of its articles."""
+    total = 1
+    for row in History.objects.filter(subject__startswith="site.article:").order_by("hour"):
+        total += row.views
+        History.objects.update_or_create(
+            subject="site.article", hour=row.hour, defaults={"views": total, "visitors": 0}
+        )
+
+
+def test_the_usual_views_are_the_sum_of_those_of_the_days() -> None:
+    digests.article(30, before=20)
+    assert contents_of(digests.week()).usual_views is None  # of so short a history nothing is usual
+    period = digests.week()
+    days = [period.first_day + number * buckets.DAY for number in range(7)]
+    bands = {slot_of_day(day): Band(40, 50, 60) for day in days}
+    sql_usual.replace({name_of_week(): bands}, hour=1)
+    assert contents_of(period).usual_views == 7 * 50
+    del bands[slot_of_day(days[3])]
+    sql_usual.replace({name_of_week(): bands}, hour=1)
+    assert contents_of(period).usual_views is None  # or else it would lack a day
+
+
+def test_robots_are_in_the_digest_of_the_site_only() -> None:
+    digests.article(3)
+    author = factories.user()
+    assert contents_of(digests.week()).robots is None
+    browser = factories.browser(headers={"User-Agent": "Googlebot/2.1"})
+    browser.get(f"/posts/{factories.post().pk}/")
+    assert contents_of(digests.week()).robots == 1
+    assert contents_of(digests.week(), author=str(author.pk)).robots is None
+
+
+def test_without_redis_it_has_the_numbers_of_sql(settings: Settings) -> None:
+    digests.article(30, before=20)
+    use_redis(settings, "redis://127.0.0.1:1/0")
+    contents = contents_of(digests.week())
+    assert (contents.views.now, contents.views.before) == (30, 20)
+    assert contents.robots is None
