@@ -148,17 +148,18 @@ def texts_of(given: Mapping[str, Any], parameters: Iterable[Parameter]) -> dict[
 
 def _text(parameter: Parameter, value: Any) -> str:
     """Returns a valid value as text. Raises QuestionError for any other value."""
-    text = _plain_text(value)
+    text = _plain_text(parameter, value)
     if not text or not _is_valid(parameter, text):
         message = f"{parameter.name} {PROBLEMS[parameter.kind]}."
         raise bad_parameter(parameter.name, message, allowed=parameter.choices())
     return text
 
 
-def _plain_text(value: Any) -> str:
+def _plain_text(parameter: Parameter, value: Any) -> str:
     """Returns a value as text; "" for one that is too long, or that no parameter can have."""
     is_whole_number = isinstance(value, int) and not isinstance(value, bool)
-    if is_whole_number and 0 <= value <= MOST_ROWS:  # assistants send numbers as numbers
+    # Assistants send numbers as numbers.
+    if parameter.kind == "number" and is_whole_number and 0 <= value <= MOST_ROWS:
         return str(value)
     if not isinstance(value, str) or len(value) > LONGEST or CONTROL.search(value):
         return ""

@@ -17,7 +17,8 @@ LOGGING = {
     "version": 1,
     "handlers": {"out": {"class": "logging.StreamHandler", "stream": "ext://sys.stdout"}},
     "root": {"handlers": ["out"], "level": "DEBUG"},
-    "loggers": {"asyncio": {"level": "INFO"}},  # it logs before there is anything to protect
+    # These log while the command starts, before there is anything to protect.
+    "loggers": {"asyncio": {"level": "INFO"}, "redis": {"level": "INFO"}},
 }
 
 

@@ -178,3 +178,10 @@ def test_long_names_are_not_sent_back() -> None:
     with pytest.raises(QuestionError) as raised:
         texts_of({"x" * 100_000: "1"}, COMMON.values())
     assert len(str(raised.value.content)) < 1_000
+
+
+@pytest.mark.parametrize("value", [7, True, 1.5, [1], {"label": "site.post"}, b"7"])
+def test_a_value_of_another_type_is_no_text(value: Any) -> None:
+    with pytest.raises(QuestionError) as raised:
+        texts_of({"author": value}, COMMON.values())
+    assert raised.value.parameter == "author"
