@@ -209,7 +209,7 @@ def test_keys_of_text_have_a_page(admin_client: Any) -> None:
     tracker.record(factories.hit(subject_of(page)))
     address = numbers_url(page)
     response = admin_client.get(address)
-    assert "1 views" in response.text
+    assert "1 view, " in response.text
     assert f"{escape(str(page))}" in response.text
 
 
