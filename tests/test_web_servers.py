@@ -46,7 +46,7 @@ def counted(redis: Redis) -> int:
     return sum(int(redis.get(key) or 0) for key in redis.scan_iter("views:total:*"))
 
 
-def skipped(redis: Redis) -> list[dict[str, str]]:
+def skipped(redis: Redis) -> list[object]:
     """Returns the numbers of hits that did not count, by reason, of each hour."""
     return [redis.hgetall(key) for key in redis.scan_iter("views:skips:*")]
 

@@ -33,7 +33,7 @@ class Postgres(Engine):
 
     # The immediate stop: SIGTERM would wait for every client to leave.
     farewell = signal.SIGQUIT
-    login = LOGIN
+    login: tuple[str, ...] = LOGIN
     ready = "database system is ready to accept connections"
 
     def __init__(self, *, port: int | None = None, durable: bool = False) -> None:

@@ -402,7 +402,8 @@ def locks() -> Locks:
 
 def pooler() -> Pooler:
     """Looks for a pooler, such as PgBouncer, before the databases of the app and of its models."""
-    all_databases = {databases.of(model) for model in (FlushRun, *tracked_models())}
+    all_models: list[type[models.Model]] = [FlushRun, *tracked_models()]
+    all_databases = {databases.of(model) for model in all_models}
     pooled = [database for database in all_databases if databases.is_pooled(database)]
     with_cursors = [
         database
