@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-import psycopg
 import pytest
 from django.db import connection
 from redis import Redis
@@ -93,9 +92,6 @@ def test_a_page_needs_no_setting_of_django_for_a_pool() -> None:
 def test_commands_work_with_the_setting_of_django_for_a_pool() -> None:
     users = [factories.user() for _ in range(3)]
     assert starting.number_readers() == {"": len(users) - 1}
-    connection.settings_dict["DISABLE_SERVER_SIDE_CURSORS"] = False
-    with pytest.raises(psycopg.errors.InvalidCursorName):
-        starting.number_readers()
 
 
 def test_the_doctor_says_what_a_pool_of_transactions_needs() -> None:
