@@ -44,6 +44,7 @@ CLEAR = 7  # deviations above the usual that are none
 OVER = 0.5
 
 DAY_MAY_BE = 2  # times the day before that a story has by right: that may have been a holiday
+MOST_FADING = 0.5  # the lowest share, because what is usual at an age is known roughly
 LOWEST_LEVEL = 0.05  # of the site in an hour, because its nights may have no views at all
 
 LEAST_OF_SITE = 100  # usual views so far in an hour below which the site is not judged
@@ -232,7 +233,7 @@ def story_of(
         # more, but stories are often published by day, so that this is in the usual already.
         kind = usual_in_minute(bands, age)
         earlier = usual_in_minute(bands, age - HALF_HOUR)
-        fading = min(1.0, kind / earlier) if kind and earlier else 1.0
+        fading = max(MOST_FADING, min(1.0, kind / earlier)) if earlier else 1.0
         kind *= min(1.0, level)
         if age < FIRST_HOUR:
             band = at_age(bands, FIRST_HOUR)
