@@ -212,6 +212,20 @@ def test_a_redis_that_is_gone_is_told_once_and_comes_back(
     assert [alert.kind for alert in send_alerts(at=buckets.now() + 4 * MINUTE)] == ["flush"]
 
 
+def test_cron_tells_that_redis_is_gone(
+    start_redis: Start, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(watching, "PAUSE", 0.01)
+    start_redis().stop()
+    call_command("readtrack", "alerts", "--dry-run")
+    call_command("readtrack", "alerts")
+    call_command("readtrack", "alerts")
+    output = capsys.readouterr().out
+    assert output.count("Redis failed") == 2
+    assert output.endswith("Nothing new.\n")
+    assert len(mail.outbox) == 1
+
+
 def test_a_short_fail_over_is_not_told(start_redis: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     server = start_redis()
     server.stop()

@@ -29,6 +29,7 @@ from readtrack.management.subcommands import (
 from readtrack.management.subcommands.base import Subcommand
 from readtrack.sql import layouts
 from readtrack.store import connection
+from readtrack.store.flush_notes import NewerLayoutError
 
 # In the order of --help.
 SUBCOMMANDS: Mapping[str, Subcommand] = {
@@ -83,7 +84,7 @@ class Command(BaseCommand):
             if problem:
                 raise connection.UnusableError(problem)
             if chosen.needs_known_layout:
-                layouts.check()
+                _check_layouts(needs_redis=chosen.needs_redis)
             text = chosen.handle(command=self, verbosity=verbosity, **options)
         except (connection.RedisError, Error) as error:
             finding = failure(error)
@@ -92,6 +93,22 @@ class Command(BaseCommand):
             ) from error
         is_quiet = verbosity == 0 and not options.get("as_json")
         return None if is_quiet else text
+
+
+def _check_layouts(*, needs_redis: bool) -> None:
+    """Raises NewerLayoutError if a newer version has changed the keys or the tables.
+
+    Also raises django.db.Error, and redis.RedisError for a subcommand that needs Redis. For another
+    one the keys of a Redis that does not answer are no obstacle.
+    """
+    try:
+        layouts.check()
+    except NewerLayoutError:
+        raise
+    except connection.RedisError:
+        if needs_redis:
+            raise
+        layouts.check_tables()
 
 
 def _common_options(parser: CommandParser) -> list[Action]:
