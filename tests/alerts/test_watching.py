@@ -222,6 +222,7 @@ def test_cron_tells_that_redis_is_gone(
     call_command("readtrack", "alerts")
     output = capsys.readouterr().out
     assert output.count("Redis failed") == 2
+    assert "Connection refused. https://" in output
     assert output.endswith("Nothing new.\n")
     assert len(mail.outbox) == 1
 

@@ -12,6 +12,11 @@ from readtrack.conf import conf
 from readtrack.management.subcommands.base import Subcommand
 from readtrack.models import Alert
 
+NOT_SET = (
+    "READTRACK['ALERTS'] is empty, so nobody is told anything."
+    " It needs at least {'site': 'https://www.example.com'}."
+)
+
 
 class Alerts(Subcommand):
     """Looks for what is unusual, and tells each alert once."""
@@ -33,7 +38,7 @@ It also tries again what could not be sent. Several may run at a time; each aler
 
     def handle(self, *, dry_run: bool, **options: Any) -> str:
         if not conf.ALERTS:
-            raise CommandError("READTRACK['ALERTS'] is empty, so nobody is told anything.")
+            raise CommandError(NOT_SET)
         alerts = _as_alerts() if dry_run else send_alerts()
         with translation.override(None):
             lines = [_line(alert) for alert in alerts]
@@ -47,4 +52,4 @@ def _as_alerts() -> Sequence[Alert]:
 def _line(alert: Alert) -> str:
     """Returns the alert and the page to look at, in one line."""
     parts = [subject_of(alert), alert.details, alert.url]
-    return ". ".join(part for part in parts if part)
+    return ". ".join(part.removesuffix(".") for part in parts if part)
