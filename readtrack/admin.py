@@ -320,6 +320,11 @@ class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             return self.list_display
         return ("user", "name", "expires") if _is_superuser(request) else ("name", "expires")
 
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> Any:
+        """Returns the form of a new token. It has one button, because a page with the text follows."""
+        hidden = {"show_save_and_add_another": False, "show_save_and_continue": False}
+        return super().add_view(request, form_url, {**(extra_context or {}), **hidden})
+
     def get_changeform_initial_data(self, request: HttpRequest) -> Any:
         return {"user": request.user.pk, **super().get_changeform_initial_data(request)}
 
@@ -363,7 +368,7 @@ def _is_superuser(request: HttpRequest) -> bool:
 class AlertAdmin(ReadOnlyAdmin):
     """The alerts, newest first."""
 
-    list_display = ("started", "kind", "page", "views", "usual", "details", "ended")
+    list_display = ("started", "ended", "kind", "page", "views", "usual", "details")
     list_filter = ("kind",)
 
     @admin.display(description=_("title"))

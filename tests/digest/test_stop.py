@@ -53,6 +53,11 @@ def test_the_link_of_a_mail_shows_a_button_and_changes_nothing(client: Client) -
     assert editor.username not in page
 
 
+def test_the_page_is_dark_where_the_reader_wants_it(client: Client) -> None:
+    page = client.get(path_of(digests.editor())).text
+    assert '<meta name="color-scheme" content="light dark">' in page
+
+
 def test_the_button_stops_it_and_another_takes_that_back(client: Client) -> None:
     editor = digests.editor()
     page = client.post(path_of(editor)).content.decode()
