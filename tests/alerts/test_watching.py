@@ -1,6 +1,6 @@
 """What happens on real servers is told once, with the page to look at, and is over again."""
 
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.core import mail
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
+from django.utils.timezone import localtime
 from pytest_django import Settings
 from redis import Redis
 
@@ -265,6 +266,19 @@ def test_a_dry_run_prints_what_would_be_told(
     call_command("readtrack", "alerts")
     assert "Of all" in capsys.readouterr().out
     assert len(mail.outbox) == 1
+
+
+def test_a_dry_run_says_from_when_on_stories_are_told(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    noon = datetime(2026, 11, 26, 12, tzinfo=timezone.utc)
+    monkeypatch.setattr(buckets, "now", lambda at=None: at or noon)
+    call_command("readtrack", "alerts", "--dry-run")
+    clock = localtime(noon + HOUR).strftime("%H:%M")
+    assert f"Stories are told from {clock} on" in capsys.readouterr().out
+    monkeypatch.setattr(buckets, "now", lambda at=None: at or noon + HOUR)
+    call_command("readtrack", "alerts", "--dry-run")
+    assert "Stories" not in capsys.readouterr().out
 
 
 def test_old_alerts_are_deleted(redis: Redis, at: datetime) -> None:
