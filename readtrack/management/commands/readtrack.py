@@ -86,6 +86,9 @@ class Command(BaseCommand):
             if chosen.needs_known_layout:
                 _check_layouts(needs_redis=chosen.needs_redis)
             text = chosen.handle(command=self, verbosity=verbosity, **options)
+        except NewerLayoutError as error:
+            finding = failure(error)
+            raise CommandError(f"{finding.message}\n{finding.hint}") from error
         except (connection.RedisError, Error) as error:
             finding = failure(error)
             raise CommandError(
