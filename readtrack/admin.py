@@ -31,7 +31,7 @@ from readtrack.dashboard.scope import Scope
 from readtrack.digest.sending import preview
 from readtrack.flush import resets
 from readtrack.models import Alert, ApiToken, Dashboard, FlushRun, Note, Tracked
-from readtrack.numerals import exact
+from readtrack.numerals import exact, whole
 from readtrack.published import published_at
 from readtrack.reports.access import may_view_numbers, may_view_report_of, numbers_url
 from readtrack.store.connection import RedisError
@@ -368,8 +368,13 @@ def _is_superuser(request: HttpRequest) -> bool:
 class AlertAdmin(ReadOnlyAdmin):
     """The alerts, newest first."""
 
-    list_display = ("started", "ended", "kind", "page", "views", "usual", "details")
+    list_display = ("started", "ended", "kind", "page", "views", "usual_views", "details")
     list_filter = ("kind",)
+
+    @admin.display(description=_("usual"))
+    def usual_views(self, alert: Alert) -> str | None:
+        """Returns the usual views as a whole number; None for an alert that has none."""
+        return None if alert.usual is None else whole(alert.usual)
 
     @admin.display(description=_("title"))
     def page(self, alert: Alert) -> str:

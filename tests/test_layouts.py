@@ -145,7 +145,7 @@ def test_without_redis_a_command_that_needs_none_still_looks_at_the_tables(
     start_redis: Start, name: str
 ) -> None:
     start_redis().stop()
-    with pytest.raises(CommandError, match="is empty|is not set"):  # the command's own refusal
+    with pytest.raises(CommandError, match=r"is empty|is not set"):  # the command's own refusal
         call_command("readtrack", name)
     note_newer_tables()
     with pytest.raises(CommandError, match=SENTENCE):

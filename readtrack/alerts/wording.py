@@ -6,7 +6,7 @@ from django.utils.translation import gettext
 
 from readtrack import buckets
 from readtrack.models import Alert
-from readtrack.numerals import exact, multiple
+from readtrack.numerals import exact, multiple, whole
 from readtrack.texts import one_line
 
 LONGEST_SUBJECT = 200  # characters of a mail's subject
@@ -28,7 +28,7 @@ def text_of(alert: Alert) -> str:
     """Returns the alert in some lines, the address of the page to look at in the last one."""
     values = {
         "views": exact(alert.views or 0),
-        "usual": _usual(alert),
+        "usual": whole(alert.usual or 0),
         "minutes": exact(alert.minutes or 0),
     }
     texts = {
@@ -71,12 +71,6 @@ def payload_of(alert: Alert) -> dict[str, Any]:
     }
     started = buckets.now(alert.started)
     return {"type": f"readtrack.alert.{alert.kind}", "timestamp": started.isoformat(), "data": data}
-
-
-def _usual(alert: Alert) -> str:
-    """Returns the usual views as text. Not 0, of which there is no multiple."""
-    usual = round(alert.usual or 0)
-    return exact(usual) if usual else "< 1"
 
 
 def _times(alert: Alert) -> str:

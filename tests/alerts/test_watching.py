@@ -295,10 +295,12 @@ def test_old_alerts_are_deleted(redis: Redis, at: datetime) -> None:
 def test_the_admin_lists_alerts_with_links(redis: Redis, at: datetime) -> None:
     spike(redis, factories.post(title="Of all"), at=at)
     [alert] = send_alerts(at=at)
+    Alert.objects.filter(pk=alert.pk).update(usual=0.276070155145372)
     Alert.objects.create(kind="redis", name="redis:", url="javascript:alert(1)")
     staff = User.objects.create_superuser("staff")
     page = factories.browser(staff).get("/admin/readtrack/alert/").text
     assert f'<a href="{alert.url}">Of all</a>' in page
+    assert '<td class="field-usual_views">&lt; 1</td>' in page
     assert "javascript:" not in page
     assert "/admin/readtrack/alert/add/" not in page
 
