@@ -79,11 +79,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, subcommand: str, verbosity: int, **options: Any) -> str | None:
         chosen = SUBCOMMANDS[subcommand]
         try:
-            problem = connection.misconfiguration() if chosen.needs_redis else ""
-            if problem:
-                raise connection.UnusableError(problem)
-            if chosen.needs_known_layout:
-                layouts.check()
+            if chosen.needs_redis:
+                _check_redis(needs_known_layout=chosen.needs_known_layout)
             text = chosen.handle(command=self, verbosity=verbosity, **options)
         except (connection.RedisError, Error) as error:
             finding = failure(error)
@@ -92,6 +89,17 @@ class Command(BaseCommand):
             ) from error
         is_quiet = verbosity == 0 and not options.get("as_json")
         return None if is_quiet else text
+
+
+def _check_redis(*, needs_known_layout: bool) -> None:
+    """Raises UnusableError without a usable cache, and NewerLayoutError if keys or tables have a
+    newer layout and `needs_known_layout` is true. Also raises redis.RedisError and django.db.Error.
+    """
+    problem = connection.misconfiguration()
+    if problem:
+        raise connection.UnusableError(problem)
+    if needs_known_layout:
+        layouts.check()
 
 
 def _common_options(parser: CommandParser) -> list[Action]:
