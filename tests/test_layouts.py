@@ -31,7 +31,6 @@ from readtrack.store import keys
 from readtrack.store.connection import connect
 from readtrack.store.flush_notes import LayoutError, NewerLayoutError
 from readtrack.views.outbound import outbound_url
-from tests.conftest import Start
 from tests.doctor.conftest import found
 from tests.site.models import Post
 from tests.support import factories
@@ -138,18 +137,6 @@ def test_subcommands_refuse_with_the_sentence_and_what_to_do(
         call_command("readtrack", *words, verbosity=0)
     assert "Upgrade readtrack here." in str(refusal.value)
     assert "Run it again" not in str(refusal.value)
-
-
-@pytest.mark.parametrize("name", ["alerts", "digest"])
-def test_without_redis_a_command_that_needs_none_still_looks_at_the_tables(
-    start_redis: Start, name: str
-) -> None:
-    start_redis().stop()
-    with pytest.raises(CommandError, match=r"is empty|is not set"):  # the command's own refusal
-        call_command("readtrack", name)
-    note_newer_tables()
-    with pytest.raises(CommandError, match=SENTENCE):
-        call_command("readtrack", name)
 
 
 @NEWER

@@ -80,11 +80,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, subcommand: str, verbosity: int, **options: Any) -> str | None:
         chosen = SUBCOMMANDS[subcommand]
         try:
-            problem = connection.misconfiguration() if chosen.needs_redis else ""
-            if problem:
-                raise connection.UnusableError(problem)
-            if chosen.needs_known_layout:
-                _check_layouts(needs_redis=chosen.needs_redis)
+            if chosen.needs_redis:
+                _check_redis(needs_known_layout=chosen.needs_known_layout)
             text = chosen.handle(command=self, verbosity=verbosity, **options)
         except NewerLayoutError as error:
             finding = failure(error)
@@ -98,20 +95,15 @@ class Command(BaseCommand):
         return None if is_quiet else text
 
 
-def _check_layouts(*, needs_redis: bool) -> None:
-    """Raises NewerLayoutError if a newer version has changed the keys or the tables.
-
-    Also raises django.db.Error, and redis.RedisError for a subcommand that needs Redis. For another
-    one the keys of a Redis that does not answer are no obstacle.
+def _check_redis(*, needs_known_layout: bool) -> None:
+    """Raises UnusableError without a usable cache, and NewerLayoutError if keys or tables have a
+    newer layout and `needs_known_layout` is true. Also raises redis.RedisError and django.db.Error.
     """
-    try:
+    problem = connection.misconfiguration()
+    if problem:
+        raise connection.UnusableError(problem)
+    if needs_known_layout:
         layouts.check()
-    except NewerLayoutError:
-        raise
-    except connection.RedisError:
-        if needs_redis:
-            raise
-        layouts.check_tables()
 
 
 def _common_options(parser: CommandParser) -> list[Action]:
