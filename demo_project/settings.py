@@ -93,6 +93,9 @@ REDIS_PREFIX = os.environ.get("REDIS_PREFIX", "")
 # answer.
 # More often than usual, so that whoever watches the demo sees the counts arrive in SQL.
 FLUSH_EVERY = int(os.environ.get("FLUSH_EVERY", "15"))  # seconds
+# Where links in mails lead. The demo sends none: it prints them, and shows the last one in the admin.
+SITE_URL = os.environ.get("SITE_URL", "http://127.0.0.1:8000")
+EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
 READTRACK: dict[str, object] = {
     "PREFIX": REDIS_PREFIX,
     "TIMEOUT": 1.0,
@@ -105,6 +108,8 @@ READTRACK: dict[str, object] = {
         "forum.Thread": {"read_state": "positions", "boards": ["board"]},
         "forum.Reply": {"news_for": ["thread"], "news_author": "author"},
     },
+    "DIGEST": {"site": SITE_URL, "authors": True, "from": "Newsroom <numbers@example.com>"},
+    "ALERTS": {"site": SITE_URL, "mail": []},  # they are in the admin
 }
 
 CELERY_BROKER_URL = os.environ.get(

@@ -127,5 +127,6 @@ class Services:
             "DATABASE_URL": self.database_url,
             "REDIS_URL": self.redis_url,
             "REDIS_PREFIX": PREFIX if options.redis_url else "",
+            "SITE_URL": f"http://127.0.0.1:{options.port}",
             "DJANGO_SETTINGS_MODULE": "demo_project.settings",
         }
