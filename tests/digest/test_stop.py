@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.core import mail
 from django.test import Client
 from django.test.utils import override_settings
@@ -51,6 +52,12 @@ def test_the_link_of_a_mail_shows_a_button_and_changes_nothing(client: Client) -
     assert "Stop these mails" in page
     assert editor.email not in page
     assert editor.username not in page
+
+
+@pytest.mark.parametrize("pk", ["a/b", "../x", "é?#", "1:2"])
+def test_a_link_is_made_for_each_primary_key(client: Client, pk: str) -> None:
+    client.post(path_of(User(username="x", pk=pk)))
+    assert digest_readers.has_stopped(pk)
 
 
 def test_the_button_stops_it_and_another_takes_that_back(client: Client) -> None:
