@@ -18,9 +18,8 @@ from django.utils import timezone
 from django.utils.formats import date_format, number_format
 from django.utils.html import format_html
 from django.utils.timezone import template_localtime  # type: ignore[attr-defined]
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
 
 from readtrack import tracker
 from readtrack.conf import conf

@@ -20,6 +20,7 @@ from readtrack.digest.mail import letter
 from readtrack.digest.sending import send, send_due
 from readtrack.models import DigestReader, FlushRun
 from readtrack.sql import digest_readers
+from readtrack.store import scripts
 from tests.support import digests
 from tests.support.wire import Wire
 
@@ -158,6 +159,43 @@ def test_it_is_due_and_written_as_the_sites_function_says(
     assert f"{SHANGHAI} failed" in caplog.text
     send_due(at=digests.monday_morning(7))
     assert receivers() == [broken.email]
+
+
+def honolulu(user: Any) -> tuple[str, str]:
+    """Stands for a site's function, whose readers live far to the west of it."""
+    return "en", "Pacific/Honolulu"
+
+
+def test_where_the_morning_comes_after_the_sites_next_day_each_day_is_sent_once(
+    settings: Settings,
+) -> None:
+    path = "tests.digest.test_sending.honolulu"
+    settings.TIME_ZONE = "Asia/Tokyo"
+    settings.READTRACK = {"DIGEST": {**digests.DIGEST, "every": "day", "locale": path}}
+    editor = digests.editor()
+    digests.article(5)
+    sunday = digests.week().last_day
+    dates = []
+    for hour in range(-24, 24):
+        send_due(at=digests.monday_morning(hour))
+        dates += [DigestReader.objects.get().sent_until for _ in receivers()]
+    # The article's views are of Tuesday, so the days are empty, and only the first one is told.
+    assert dates == [sunday - timedelta(days=2)]
+    assert DigestReader.objects.get(user=str(editor.pk)).sent_until == sunday - timedelta(days=1)
+
+
+def test_of_very_many_readers_a_portion_is_in_memory_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scripts, "SLICE", 2)
+    editors = [digests.editor() for _ in range(5)]
+    digests.article(5)
+    with CaptureQueriesContext(connection) as queries:
+        send_due(at=digests.monday_morning())
+    assert receivers() == sorted(editor.email for editor in editors)
+    of_users = [query["sql"] for query in queries if "is_staff" in query["sql"].split("WHERE")[-1]]
+    assert len(of_users) == 3
+    assert all("LIMIT 2" in sql for sql in of_users)
 
 
 def test_an_empty_week_says_so_once() -> None:
