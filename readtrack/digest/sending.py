@@ -13,8 +13,6 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from django.core import mail
-
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.digest import readers
@@ -23,6 +21,7 @@ from readtrack.digest.mail import letter
 from readtrack.digest.periods import DigestPeriod, last_period, periods_of
 from readtrack.digest.readers import Reader
 from readtrack.digest_options import Every, digest_options
+from readtrack.mailing import mail_connection
 from readtrack.models.digest import DigestReader
 from readtrack.sql import digest_readers, runs
 from readtrack.store import scripts
@@ -92,7 +91,7 @@ def send(to: Iterable[Reader], period: DigestPeriod, *, is_again: bool = False) 
     With `is_again` it is also sent to those who have it, and to those who have stopped it.
     """
     result = Sent()
-    connection = _connection()
+    connection = mail_connection()
     contents = _Contents(period)
     try:
         for reader, state in _waiting(to, period, is_again=is_again):
@@ -198,10 +197,3 @@ def _send_one(
         connection.close()  # the server may have closed it
     else:
         result.sent += 1
-
-
-def _connection() -> Any:
-    """Returns a connection to the site's mail server, which is not open yet."""
-    if hasattr(mail, "mailers"):  # Django 6.1 and later
-        return mail.mailers.default
-    return mail.get_connection()

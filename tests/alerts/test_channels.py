@@ -17,12 +17,13 @@ from pytest_django import Settings
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from readtrack import buckets, signals
+from readtrack import buckets, mailing, signals
 from readtrack.alerts import channels, records, run
 from readtrack.alerts.records import PAUSES, Sighting
 from readtrack.models import Alert, AlertDelivery
 from tests.alerts.conftest import use_alerts
 from tests.alerts.receiver import SECRET, Receiver
+from tests.support import digests
 
 pytestmark = pytest.mark.django_db
 STORY = Sighting(
@@ -85,6 +86,17 @@ def test_a_mail_has_the_page_to_look_at_in_the_language_of_the_site(settings: Se
     other = begin(STORY._replace(subject="site.post:2"))
     channels.tell(other, "mail")
     assert "1.234 Aufrufe" in str(mail.outbox[1].body)
+
+
+def test_a_mail_server_that_never_answers_keeps_nothing_waiting_for_ever(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mailing, "TIMEOUT", 0.2)
+    use_alerts(settings)
+    begin()
+    with digests.silent_mail_server(settings):
+        run.tell_due(at=buckets.now())
+    assert "timed out" in delivery("mail").error
 
 
 def test_without_addresses_managers_get_the_mail(settings: Settings) -> None:

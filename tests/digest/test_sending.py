@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from demo_project.engines.process import free_port
-from readtrack import scheduled
+from readtrack import mailing, scheduled
 from readtrack.digest import readers, sending
 from readtrack.digest.mail import letter
 from readtrack.digest.sending import send, send_due
@@ -306,6 +306,18 @@ def test_without_a_mail_server_the_digests_wait(
     monkeypatch.setattr(failing, "is_down", False)
     assert send_due(at=digests.monday_morning(8)).sent == 1
     assert receivers() == ["ann@example.com"]
+
+
+def test_a_mail_server_that_never_answers_keeps_nothing_waiting_for_ever(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(mailing, "TIMEOUT", 0.2)
+    digests.editor()
+    digests.article(5)
+    with digests.silent_mail_server(settings):
+        assert send_due(at=digests.monday_morning()).sent == 0
+    assert "The mail server does not answer" in caplog.text
+    assert not DigestReader.objects.exists()
 
 
 def test_a_site_whose_titles_fail_claims_nothing(
