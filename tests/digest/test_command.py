@@ -14,6 +14,7 @@ from readtrack.digest.periods import DigestPeriod
 from readtrack.models import DigestReader
 from readtrack.sql import digest_readers
 from tests.support import digests, factories
+from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
 
@@ -118,3 +119,10 @@ def test_a_failure_ends_it_with_an_error(settings: Settings) -> None:
     with pytest.raises(CommandError, match="Sent 0 mails; 1 failed, see the log"):
         run("--user", editor.username)
     assert mail.outbox == []
+
+
+def test_it_is_sent_without_redis(wire: Wire) -> None:
+    digests.article(7)
+    editor = digests.editor()
+    wire.cut()
+    assert f"To: {editor.email}\nSubject: news.example.com: 7 views, " in run("--dry-run")

@@ -83,7 +83,7 @@ class Command(BaseCommand):
             if problem:
                 raise connection.UnusableError(problem)
             if chosen.needs_known_layout:
-                layouts.check()
+                layouts.check(needs_redis=chosen.needs_redis)
             text = chosen.handle(command=self, verbosity=verbosity, **options)
         except (connection.RedisError, Error) as error:
             finding = failure(error)
