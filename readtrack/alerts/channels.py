@@ -4,7 +4,6 @@ import base64
 import hmac
 import json
 from collections.abc import Callable
-from http.client import HTTPException
 from time import time
 from typing import Any
 from urllib.error import HTTPError
@@ -19,6 +18,7 @@ from readtrack.alert_settings import alert_settings
 from readtrack.alerts.wording import payload_of, subject_of, text_of
 from readtrack.mailing import mail_connection
 from readtrack.models import Alert, AlertDelivery
+from readtrack.texts import one_line
 
 TIMEOUT = 5.0  # seconds that the webhook may take to connect, and to answer
 
@@ -38,8 +38,11 @@ def channels() -> list[AlertDelivery.Channel]:
 
 def tell(alert: Alert, channel: str) -> str:
     """Tells the alert in this channel. Returns why that failed; "" if it did not."""
-    with translation.override(settings.LANGUAGE_CODE):
-        return TELLERS[Channel(channel)](alert)
+    try:
+        with translation.override(settings.LANGUAGE_CODE):
+            return TELLERS[Channel(channel)](alert)
+    except Exception as error:  # each backend of mails has errors of its own
+        return one_line(f"{type(error).__name__}: {error}")
 
 
 def _send_signal(alert: Alert) -> str:
@@ -56,10 +59,7 @@ def _send_mail(alert: Alert) -> str:
         addresses = _managers()
     subject = f"{settings.EMAIL_SUBJECT_PREFIX}{subject_of(alert)}"
     message = EmailMessage(subject, text_of(alert), sender, [*addresses])
-    try:
-        mail_connection().send_messages([message])
-    except Exception as error:  # each backend has errors of its own
-        return f"{type(error).__name__}: {error}"
+    mail_connection().send_messages([message])
     return ""
 
 
@@ -97,8 +97,6 @@ def _post(alert: Alert) -> str:
     except HTTPError as error:
         with error:
             return f"HTTP {error.code}"
-    except (OSError, HTTPException, ValueError) as error:
-        return f"{type(error).__name__}: {error}"
 
 
 def signature(body: bytes, *, message_id: str, timestamp: str) -> str:

@@ -208,6 +208,39 @@ def test_what_a_killed_process_has_begun_another_one_tells(webhook: Receiver) ->
     assert len(mail.outbox) == len(webhook.received) == 1
 
 
+def test_what_another_process_tries_after_a_long_time_is_not_tried_here(
+    webhook: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin()
+    seconds = iter(range(0, 1000, 50))
+    monkeypatch.setattr(records, "monotonic", lambda: next(seconds))
+    at = buckets.now()
+    claims = records.claimed(at=at)
+    assert [next(claims).channel, next(claims).channel] == ["signal", "mail"]  # 100 s later
+    others = [delivery.channel for delivery in records.claimed(at=at + 2 * MINUTE)]
+    assert others == ["signal", "webhook"]
+
+
+@pytest.mark.parametrize("channel", ["signal", "mail", "webhook", "pigeon"])
+def test_an_error_of_any_kind_is_noted_and_keeps_no_other_from_being_told(
+    webhook: Receiver, channel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(alert: Alert) -> str:
+        raise LookupError("a\0b")
+
+    begin()
+    if channel == "pigeon":  # of a newer version
+        AlertDelivery.objects.filter(channel="signal").update(channel="pigeon")
+    else:
+        monkeypatch.setitem(channels.TELLERS, channels.Channel(channel), fail)
+    run.tell_due(at=buckets.now())
+    assert delivery(channel).error in {
+        "LookupError: a b",
+        "ValueError: 'pigeon' is not a valid AlertDelivery.Channel",
+    }
+    assert AlertDelivery.objects.filter(due=None).count() == 2
+
+
 def test_the_receiver_of_the_documentation_takes_it_and_nothing_else(
     webhook: Receiver, settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
