@@ -29,6 +29,11 @@ from readtrack.store import scripts
 logger = logging.getLogger("readtrack")
 
 
+# Servers take a limited number of mails by one connection, and the first one above is lost: it is
+# claimed already.
+MAILS_OF_CONNECTION = 20
+
+
 @dataclass(slots=True)
 class Sent:
     """What became of the digests of one run."""
@@ -197,3 +202,5 @@ def _send_one(
         connection.close()  # the server may have closed it
     else:
         result.sent += 1
+        if result.sent % MAILS_OF_CONNECTION == 0:
+            connection.close()

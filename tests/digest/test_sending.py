@@ -1,7 +1,8 @@
 """Each digest is sent once, whoever sends it and whatever fails."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -415,22 +416,47 @@ def test_the_sites_numbers_are_computed_once_and_those_of_an_author_cost_a_few_q
 
 
 class Inbox:
-    """Keeps what an SMTP server gets."""
+    """Keeps what an SMTP server gets. It takes a number of mails by one connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, most: int = 100) -> None:
         self.mails: list[Any] = []
         self.sessions = 0
+        self._most = most
+        self._left = most
 
     async def handle_EHLO(  # noqa: N802
         self, server: Any, session: Any, envelope: Any, hostname: str, responses: list[str]
     ) -> list[str]:
         self.sessions += 1
+        self._left = self._most
         session.host_name = hostname
         return responses
+
+    async def handle_MAIL(  # noqa: N802
+        self, server: Any, session: Any, envelope: Any, address: str, options: list[str]
+    ) -> str:
+        self._left -= 1
+        if self._left < 0:
+            return "421 Too many mails"
+        envelope.mail_from = address
+        return "250 OK"
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
         self.mails.append(envelope)
         return "250 OK"
+
+
+@contextmanager
+def mail_server(settings: Settings, inbox: Inbox) -> Iterator[None]:
+    """Lets Django send mails to a real server."""
+    port = free_port()
+    controller = Controller(inbox, hostname="127.0.0.1", port=port)
+    controller.start()
+    try:
+        digests.use_mail_server(settings, "django.core.mail.backends.smtp.EmailBackend", port=port)
+        yield
+    finally:
+        controller.stop()
 
 
 # The package that stands for one calls what Python 3.14 deprecates.
@@ -439,19 +465,26 @@ def test_a_real_mail_server_gets_all_of_them_by_one_connection(settings: Setting
     editors = [digests.editor() for _ in range(3)]
     digests.article(5)
     inbox = Inbox()
-    port = free_port()
-    controller = Controller(inbox, hostname="127.0.0.1", port=port)
-    controller.start()
-    try:
-        digests.use_mail_server(settings, "django.core.mail.backends.smtp.EmailBackend", port=port)
+    with mail_server(settings, inbox):
         assert send_due(at=digests.monday_morning()).sent == 3
-    finally:
-        controller.stop()
     assert inbox.sessions == 1
     assert [envelope.rcpt_tos for envelope in inbox.mails] == [[one.email] for one in editors]
     for envelope in inbox.mails:
         assert envelope.mail_from == "numbers@example.com"
         assert b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n" in envelope.content
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:aiosmtpd")
+def test_a_mail_server_that_takes_twenty_by_one_connection_gets_all(settings: Settings) -> None:
+    for _ in range(45):
+        digests.editor()
+    digests.article(5)
+    inbox = Inbox(most=20)
+    with mail_server(settings, inbox):
+        sent = send_due(at=digests.monday_morning())
+    assert (sent.sent, sent.failed) == (45, 0)
+    assert len(inbox.mails) == 45
+    assert inbox.sessions == 3
 
 
 def test_readers_are_found_in_the_order_of_their_keys() -> None:
