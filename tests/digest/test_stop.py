@@ -112,6 +112,17 @@ def test_any_other_link_is_refused_and_stores_nothing(damage: Any, client: Clien
     assert not DigestReader.objects.exists()
 
 
+def test_a_link_outlives_a_key_of_the_site_as_long_as_that_is_a_fallback(
+    client: Client, settings: Settings
+) -> None:
+    path = path_of(digests.editor())
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "new"
+    assert client.get(path).status_code == 200
+    settings.SECRET_KEY_FALLBACKS = []
+    assert client.get(path).status_code == 404
+
+
 def test_no_tenant_takes_the_link_of_another(client: Client, settings: Settings) -> None:
     path = path_of(digests.editor())
     settings.READTRACK = {"DIGEST": digests.DIGEST, "PREFIX": "other:"}
