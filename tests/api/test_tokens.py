@@ -14,9 +14,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks, Settings
 
+from readtrack.api import users
 from readtrack.models import ApiToken
 from readtrack.models.api_tokens import USE_NOTED_EVERY, digest_of, make_token
 from tests.api.conftest import API, editor
+from tests.site.models import Category
 from tests.support import factories
 
 pytestmark = pytest.mark.django_db
@@ -195,6 +197,17 @@ def test_a_token_of_an_inactive_user_is_refused() -> None:
     assert status(text) == 200
     User.objects.update(is_active=False)
     assert status(text) == 401
+
+
+def test_a_user_model_may_have_no_field_that_says_who_is_active(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(users, "get_user_model", lambda: Category)
+    account = factories.category()
+    monkeypatch.setattr(Category, "is_active", True, raising=False)  # as AbstractBaseUser has it
+    assert users.active_user(account.pk) == account
+    monkeypatch.setattr(Category, "is_active", False)
+    assert users.active_user(account.pk) is None
 
 
 def test_the_permissions_are_those_that_the_user_has_now() -> None:

@@ -121,6 +121,15 @@ def test_a_failure_ends_it_with_an_error(settings: Settings) -> None:
     assert mail.outbox == []
 
 
+@pytest.mark.parametrize("words", [["--every", "day"], ["--every", "week"], ["--dry-run"]])
+def test_days_that_are_not_over_are_refused(words: list[str]) -> None:
+    digests.editor()
+    in_a_month = (buckets.now() + 30 * buckets.DAY).date().isoformat()
+    with pytest.raises(CommandError, match="not over"):
+        run("--at", in_a_month, *words)
+    assert not DigestReader.objects.exists()
+
+
 def test_it_is_sent_without_redis(wire: Wire) -> None:
     digests.article(7)
     editor = digests.editor()
