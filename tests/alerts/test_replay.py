@@ -6,7 +6,7 @@ Then something happens in them: one alert.
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -27,6 +27,8 @@ TIMES = DEFAULTS["story"]
 LEAST = DEFAULTS["least"]
 DIVISOR = DEFAULTS["site_fall"]
 WEEKS = 52 if DEEP else 2
+# Hours between two computations of what is usual; a site's full flushes make one each hour.
+RENEWED = 7 * 24 if DEEP else 24
 SPIKE = 600  # seconds for which a spike is looked at
 # Expected views in three minutes of stories that have spikes. With fewer, five times as many views
 # are not told from chance within minutes.
@@ -39,13 +41,13 @@ def say(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Views, and what was known to be usual on each day (a number of days since 1970)."""
+    """Views, and what was known to be usual in each time of RENEWED hours since the replay began."""
 
     past: Past
-    usual: Mapping[int, Known]
+    usual: Sequence[Known]
 
     def known(self, hour: int) -> Known:
-        return self.usual[hour // 24]
+        return self.usual[(hour - self.past.replayed.start) // RENEWED]
 
     def story(
         self, story: Story, minute: int, *, more: Mapping[int, int] | None = None, early: int = 0
@@ -89,13 +91,12 @@ class Replay:
 
 @pytest.fixture(scope="module")
 def replayed(django_db_setup: None, django_db_blocker: pytest.FixtureRequest) -> Replay:
-    """Returns the views, and what full flushes of each day have computed from their history."""
+    """Returns the views, and what full flushes have computed from their history."""
     past = Past(weeks=WEEKS, seed=20_251_126)
-    usual = {}
     with django_db_blocker.unblock(), transaction.atomic():  # type: ignore[attr-defined]
         past.store()
-        for hour in past.replayed[::24]:
-            usual[hour // 24] = replay.usual_at(buckets.hour_start(hour))
+        starts = [buckets.hour_start(hour) for hour in past.replayed[::RENEWED]]
+        usual = [replay.usual_at(start) for start in starts]
         transaction.set_rollback(True)
     return Replay(past, usual)
 

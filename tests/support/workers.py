@@ -17,6 +17,7 @@ REDIS = "READTRACK_TEST_REDIS_URL"  # each worker needs a server to itself
 # server or a browser, the reading of all texts, and a year of views. Those of Sentinel mostly wait:
 # in all workers at once, nothing would run.
 TOGETHER = {
+    "tests/alerts/test_replay.py": "replayed weeks",
     "tests/store/test_cluster.py": "a cluster",
     "tests/store/test_sentinel.py": "failovers",
     "tests/test_locale.py": "catalogues",
