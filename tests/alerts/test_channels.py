@@ -128,14 +128,12 @@ def test_a_receiver_that_raises_keeps_no_other_channel_from_telling(webhook: Rec
 def test_a_mail_server_that_is_gone_keeps_no_other_channel_from_telling(
     webhook: Receiver, settings: Settings
 ) -> None:
-    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    settings.EMAIL_HOST = "127.0.0.1"
-    settings.EMAIL_PORT = 1
+    digests.use_mail_server(settings, "django.core.mail.backends.smtp.EmailBackend", port=1)
     begin()
     run.tell_due(at=buckets.now())
     assert len(webhook.received) == 1
     assert "refused" in delivery("mail").error
-    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    digests.use_mail_server(settings, "django.core.mail.backends.locmem.EmailBackend")
     run.tell_due(at=buckets.now() + 1.1 * MINUTE)
     assert len(mail.outbox) == 1
     assert len(webhook.received) == 1
