@@ -30,7 +30,7 @@ from readtrack.dashboard.scope import Scope
 from readtrack.digest.sending import preview
 from readtrack.flush import resets
 from readtrack.models import Alert, ApiToken, Dashboard, FlushRun, Note, Tracked
-from readtrack.numerals import exact
+from readtrack.numerals import exact, whole
 from readtrack.published import published_at
 from readtrack.reports.access import may_view_numbers, may_view_report_of, numbers_url
 from readtrack.store.connection import RedisError
@@ -319,6 +319,11 @@ class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             return self.list_display
         return ("user", "name", "expires") if _is_superuser(request) else ("name", "expires")
 
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> Any:
+        """Returns the form of a new token. It has one button, because a page with the text follows."""
+        hidden = {"show_save_and_add_another": False, "show_save_and_continue": False}
+        return super().add_view(request, form_url, {**(extra_context or {}), **hidden})
+
     def get_changeform_initial_data(self, request: HttpRequest) -> Any:
         return {"user": request.user.pk, **super().get_changeform_initial_data(request)}
 
@@ -362,8 +367,13 @@ def _is_superuser(request: HttpRequest) -> bool:
 class AlertAdmin(ReadOnlyAdmin):
     """The alerts, newest first."""
 
-    list_display = ("started", "kind", "page", "views", "usual", "details", "ended")
+    list_display = ("started", "ended", "kind", "page", "views", "usual_views", "details")
     list_filter = ("kind",)
+
+    @admin.display(description=_("usual"))
+    def usual_views(self, alert: Alert) -> str | None:
+        """Returns the usual views as a whole number; None for an alert that has none."""
+        return None if alert.usual is None else whole(alert.usual)
 
     @admin.display(description=_("title"))
     def page(self, alert: Alert) -> str:

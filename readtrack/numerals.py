@@ -17,6 +17,14 @@ def multiple(number: float) -> str:
     return exact(round(number))
 
 
+def whole(number: float) -> str:
+    """Returns a number that is known roughly as `1,234`. It is `< 1` in place of 0, which would say
+    that there is nothing.
+    """
+    rounded = round(number)
+    return exact(rounded) if rounded else "< 1"
+
+
 def short(number: int) -> str:
     """Returns `999`, `1.2k`, `12k`, `3.4M`, `5B`: rounded down, so it never shows more than there
     is.

@@ -150,10 +150,24 @@ def _views_of_hours(hours: range) -> list[int]:
     return [views[hour] for hour in hours]
 
 
+def stories_from(*, at: datetime) -> datetime | None:
+    """Returns when Redis has been watched for long enough to tell stories; None if it has now.
+
+    Raises redis.RedisError.
+    """
+    begin = _told_from(minutes.watched_since(at=at))
+    return begin if at < begin else None
+
+
+def _told_from(watched_since: datetime) -> datetime:
+    """Returns from when on stories are told, if Redis has been watched since that time."""
+    return watched_since + conditions.MINUTES * buckets.MINUTE
+
+
 def _look_at_stories(seen: Seen, alerts: Sequence[Alert], *, week: Bands, at: datetime) -> None:
     """Sees whether stories have far more views than usual."""
     since = minutes.watched_since(at=at)
-    if at - since < conditions.MINUTES * buckets.MINUTE:
+    if at < _told_from(since):
         return
     times = alert_settings().story
     least = alert_settings().least

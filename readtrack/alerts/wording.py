@@ -6,7 +6,7 @@ from django.utils.translation import gettext
 
 from readtrack import buckets
 from readtrack.models import Alert
-from readtrack.numerals import exact, multiple
+from readtrack.numerals import exact, multiple, whole
 from readtrack.texts import one_line
 
 LONGEST_SUBJECT = 200  # characters of a mail's subject
@@ -28,7 +28,7 @@ def text_of(alert: Alert) -> str:
     """Returns the alert in some lines, the address of the page to look at in the last one."""
     values = {
         "views": exact(alert.views or 0),
-        "usual": exact(round(alert.usual or 0)),
+        "usual": whole(alert.usual or 0),
         "minutes": exact(alert.minutes or 0),
     }
     texts = {

@@ -1,20 +1,23 @@
 """Answers to questions, as JSON has them. The numbers are those of the dashboard's files."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django.db import Error
+from django.utils import timezone
 
+from readtrack import buckets
 from readtrack.api.errors import bad_parameter, not_allowed, not_known, unknown_question
 from readtrack.api.parameters import DEFAULT_ROWS, texts_of
 from readtrack.api.questions import Question, questions
-from readtrack.api.scopes import Asked, asked_by
+from readtrack.api.scopes import Asked, asked_by, check_interval
 from readtrack.dashboard import tables
 from readtrack.dashboard.data import ChartData, DashboardData
 from readtrack.dashboard.exports import rounded, with_details
 from readtrack.dashboard.loading import load
 from readtrack.dashboard.page import tables_by_tab, totals
-from readtrack.dashboard.scope import FILTERS, Span
+from readtrack.dashboard.scope import FILTERS, Scope, Span
 from readtrack.sql import vendors
 from readtrack.texts import title_of
 
@@ -48,10 +51,11 @@ def _answer(question: Question, user: Any, texts: Mapping[str, str]) -> dict[str
     if not any(table_name in names for names in tables_by_tab(asked.scope).values()):
         raise not_known("There are no such numbers for this period and these filters.")
     data = load(asked.scope, [table_name], has_notes=asked.sees_all, obj=asked.obj)
+    check_interval(texts, data.scope)
     table = tables.table_named(table_name, data)
     content: dict[str, Any] = {"question": question.name}
     if question.has_period:
-        content["period"] = _period(asked, data)
+        content["period"] = _period(question, asked, data)
     content["is_complete"] = data.is_whole
     content["remark"] = table.caption if table.rows else table.empty
     if question.has_totals:
@@ -75,14 +79,34 @@ def _check_value(question: Question, texts: Mapping[str, str]) -> None:
         raise bad_parameter("value", "Say which value of the dimension you mean.")
 
 
-def _period(asked: Asked, data: DashboardData) -> dict[str, Any]:
+def _period(question: Question, asked: Asked, data: DashboardData) -> dict[str, Any]:
     """Returns the period of the answer and the one that it is compared with."""
-    before = data.scope.before if data.is_compared else None
+    is_compared = data.is_compared and "compare" in question.common
+    before = data.scope.before if is_compared else None
+    since = _since(question, data.scope)
     return {
         "name": asked.scope.period,
-        **_ends_of(data.scope.span),
+        "since": None if since is None else since.isoformat(),
+        "until": data.scope.span.until.isoformat(),
         "compared_with": None if before is None else _ends_of(before),
     }
+
+
+def _since(question: Question, scope: Scope) -> datetime | None:
+    """Returns when that part of the period began of which there are numbers; None for all time.
+
+    If there are none of the whole period, it is the beginning of the period.
+    """
+    span = scope.span
+    if not question.kept_hours:
+        return None if scope.is_all_time else span.since
+    first_hour = buckets.hour_index(buckets.now()) + 1 - question.kept_hours
+    kept_since = timezone.localtime(buckets.hour_start(first_hour))
+    if scope.is_all_time:
+        return kept_since
+    if span.until <= kept_since:
+        return span.since
+    return max(span.since, kept_since)
 
 
 def _ends_of(span: Span) -> dict[str, str]:

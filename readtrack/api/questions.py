@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from readtrack.api.parameters import COMMON, Parameter
 from readtrack.conf import conf
+from readtrack.dashboard.loading import SKIP_HOURS
 from readtrack.dashboard.scope import dimension_names
 from readtrack.subjects import read_state_models
 
@@ -62,6 +63,7 @@ class Question:
     columns: Sequence[str]
     common: Sequence[str] = ()  # names of parameters that other questions have, too
     own: Sequence[Parameter] = ()  # further parameters
+    kept_hours: int = 0  # of which there are numbers; 0 where a period may be of any age
     is_of_site: bool = False  # only for users who may see the numbers of the whole site
     is_offered: Callable[[], bool] = _always  # whether the site has such numbers
 
@@ -180,6 +182,7 @@ QUESTIONS: Sequence[Question] = (
         ("title", "hits", "share", "yesterday"),
         common=(*DAYS, "limit"),
         own=(REFUSED,),
+        kept_hours=SKIP_HOURS,
         is_of_site=True,
     ),
     Question(

@@ -42,7 +42,7 @@ _ENDS = _object({"since": _TIME, "until": _TIME})
 _PERIOD = _object(
     {
         "name": {"type": "string"},
-        "since": _TIME,
+        "since": {**_TIME, "type": ["string", "null"], "description": "None for all time."},
         "until": _TIME,
         "compared_with": {"anyOf": [_ENDS, {"type": "null"}]},
     }

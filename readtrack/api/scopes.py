@@ -113,6 +113,13 @@ def _check_taken(texts: Mapping[str, str], scope: Scope) -> None:
     if "compare" in texts and texts["compare"] not in scope.comparisons:
         message = f"The period {scope.period} cannot be compared so."
         raise bad_parameter("compare", message, allowed=scope.comparisons)
+
+
+def check_interval(texts: Mapping[str, str], scope: Scope) -> None:
+    """Raises QuestionError for a length of a point that the period cannot have.
+
+    `scope` is the one that was loaded: before that, all time has no beginning.
+    """
     if "interval" in texts and texts["interval"] != scope.interval:
         message = "This period would have too many points of that length, or a single one."
         raise bad_parameter("interval", message, allowed=scope.intervals)

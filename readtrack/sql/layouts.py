@@ -7,22 +7,16 @@ from readtrack.models import FlushRun
 from readtrack.sql import databases
 from readtrack.store import flush_notes
 from readtrack.store.circuit import SilentError
-from readtrack.store.connection import RedisError
 from readtrack.store.flush_notes import NewerLayoutError
 
 
-def check(*, needs_redis: bool = True) -> None:
+def check() -> None:
     """Raises NewerLayoutError if a newer version of readtrack has changed the keys or the tables so
-    that this one does not know them. Also raises django.db.Error, and with `needs_redis`
-    redis.RedisError.
+    that this one does not know them. Also raises redis.RedisError and django.db.Error.
     """
     # While its server of a cluster is silent, the others may be worked on.
-    may_fail = SilentError if needs_redis else RedisError
-    noted = None
-    with suppress(may_fail):
-        noted = flush_notes.known_layout()
-    if noted is not None:
-        flush_notes.check_keys(noted)
+    with suppress(SilentError):
+        flush_notes.check_keys(flush_notes.known_layout())
     check_tables()
 
 

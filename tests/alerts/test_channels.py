@@ -73,6 +73,14 @@ def test_the_webhook_gets_what_a_library_of_standard_webhooks_takes(webhook: Rec
     assert len(webhook.received) == 1
 
 
+def test_a_mail_does_not_say_that_no_views_are_usual(settings: Settings) -> None:
+    use_alerts(settings)
+    begin(STORY._replace(usual=0.28))
+    run.tell_due(at=buckets.now())
+    [message] = mail.outbox
+    assert "1,234 views in the last 3 minutes, where < 1 are usual." in message.body
+
+
 def test_a_mail_has_the_page_to_look_at_in_the_language_of_the_site(settings: Settings) -> None:
     use_alerts(settings, mail=["a@example.com", "b@example.com"])
     begin()

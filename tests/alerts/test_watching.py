@@ -1,6 +1,6 @@
 """What happens on real servers is told once, with the page to look at, and is over again."""
 
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.core import mail
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
+from django.utils.timezone import localtime
 from pytest_django import Settings
 from redis import Redis
 
@@ -198,7 +199,7 @@ def test_a_redis_that_is_gone_is_told_once_and_comes_back(
     server = start_redis()
     assert send_alerts() == []
     server.stop()
-    call_command("readtrack", "alerts")
+    call_command("readtrack", "alerts", verbosity=0)
     alert = Alert.objects.get()
     assert alert.kind == "redis"
     assert "Redis failed" in alert.details
@@ -246,6 +247,21 @@ def test_a_look_that_fails_keeps_nothing_from_being_tried_again(
     assert len(mail.outbox) == 1
 
 
+def test_cron_tells_that_redis_is_gone(
+    start_redis: Start, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(watching, "PAUSE", 0.01)
+    start_redis().stop()
+    call_command("readtrack", "alerts", "--dry-run")
+    call_command("readtrack", "alerts")
+    call_command("readtrack", "alerts")
+    output = capsys.readouterr().out
+    assert output.count("Redis failed") == 2
+    assert "Connection refused. https://" in output
+    assert output.endswith("Nothing new.\n")
+    assert len(mail.outbox) == 1
+
+
 def test_a_short_fail_over_is_not_told(start_redis: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     server = start_redis()
     server.stop()
@@ -286,6 +302,19 @@ def test_a_dry_run_prints_what_would_be_told(
     assert len(mail.outbox) == 1
 
 
+def test_a_dry_run_says_from_when_on_stories_are_told(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    noon = datetime(2026, 11, 26, 12, tzinfo=timezone.utc)
+    monkeypatch.setattr(buckets, "now", lambda at=None: at or noon)
+    call_command("readtrack", "alerts", "--dry-run")
+    clock = localtime(noon + HOUR).strftime("%H:%M")
+    assert f"Stories are told from {clock} on" in capsys.readouterr().out
+    monkeypatch.setattr(buckets, "now", lambda at=None: at or noon + HOUR)
+    call_command("readtrack", "alerts", "--dry-run")
+    assert "Stories" not in capsys.readouterr().out
+
+
 def test_old_alerts_are_deleted(redis: Redis, at: datetime) -> None:
     long_ago = at - 91 * DAY
     Alert.objects.create(kind="site", name="site:", is_open=None, started=long_ago, ended=long_ago)
@@ -300,10 +329,12 @@ def test_old_alerts_are_deleted(redis: Redis, at: datetime) -> None:
 def test_the_admin_lists_alerts_with_links(redis: Redis, at: datetime) -> None:
     spike(redis, factories.post(title="Of all"), at=at)
     [alert] = send_alerts(at=at)
+    Alert.objects.filter(pk=alert.pk).update(usual=0.276070155145372)
     Alert.objects.create(kind="redis", name="redis:", url="javascript:alert(1)")
     staff = User.objects.create_superuser("staff")
     page = factories.browser(staff).get("/admin/readtrack/alert/").text
     assert f'<a href="{alert.url}">Of all</a>' in page
+    assert '<td class="field-usual_views">&lt; 1</td>' in page
     assert "javascript:" not in page
     assert "/admin/readtrack/alert/add/" not in page
 

@@ -1,10 +1,13 @@
 """Answers have the numbers of the dashboard's files, for the same users."""
 
+from datetime import datetime
+
 import pytest
 
+from readtrack import buckets
 from readtrack.api.questions import QUESTIONS
 from readtrack.subjects import subject_of
-from tests.api.conftest import Site, answered, assert_same, exported
+from tests.api.conftest import Site, answered, asked, assert_same, exported
 
 pytestmark = pytest.mark.django_db
 
@@ -63,6 +66,42 @@ def filled(given: dict[str, str], site: Site) -> dict[str, str]:
 
 def test_every_question_is_compared() -> None:
     assert {question for question, *_ in SAME.values()} == {q.name for q in QUESTIONS}
+
+
+@pytest.mark.parametrize(
+    ("period", "hours"), [({}, 48), ({"period": "all"}, 48), ({"period": "yesterday"}, 24)]
+)
+def test_the_period_of_refused_hits_is_the_part_that_is_kept(
+    period: dict[str, str], hours: int, site: Site
+) -> None:
+    answer = answered(site.editor, "refused", group="reason", **period)["period"]
+    length = datetime.fromisoformat(answer["until"]) - datetime.fromisoformat(answer["since"])
+    assert (hours - 1) * buckets.HOUR <= length <= hours * buckets.HOUR
+    assert answer["compared_with"] is None
+
+
+def test_the_period_of_refused_hits_that_are_no_longer_kept_is_as_asked(site: Site) -> None:
+    days = {"from": "2020-01-01", "to": "2020-01-02"}
+    answer = answered(site.editor, "refused", group="reason", **days)
+    assert answer["period"]["since"].startswith("2020-01-01")
+    assert answer["rows"] == []
+
+
+@pytest.mark.parametrize(
+    ("question", "given"), [("numbers", {}), ("breakdown", {"dimension": "device"}), ("top", {})]
+)
+def test_all_time_has_no_beginning(question: str, given: dict[str, str], site: Site) -> None:
+    answer = answered(site.editor, question, period="all", **given)
+    assert answer["period"]["since"] is None
+
+
+def test_all_time_has_the_intervals_that_fit_its_history(site: Site) -> None:
+    answer = answered(site.editor, "numbers", period="all", interval="day")
+    assert answer["interval"] == "day"
+    assert len(answer["rows"]) > 5
+    response = asked(site.editor, "numbers", period="all", interval="month")
+    assert response.status_code == 400
+    assert "day" in response.json()["error"]["allowed"]
 
 
 @pytest.mark.parametrize("name", SAME)

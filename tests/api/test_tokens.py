@@ -54,6 +54,13 @@ def status(text: str) -> int:
     return int(Client().get(f"{API}top", headers=headers).status_code)
 
 
+def test_the_form_has_one_button_because_the_token_is_shown_next() -> None:
+    page = factories.browser(maker()).get(f"{TOKENS}add/").text
+    assert 'name="_save"' in page
+    assert "_addanother" not in page
+    assert "_continue" not in page
+
+
 def test_a_token_is_shown_once_and_stored_as_a_hash() -> None:
     user = maker()
     text = text_in(made(user))

@@ -49,7 +49,11 @@ def test_a_dry_run_prints_the_mails_and_sends_and_notes_nothing() -> None:
 
 
 def test_a_dry_run_says_if_nobody_gets_one() -> None:
-    assert "Nobody gets a digest." in run("--dry-run")
+    output = run("--dry-run")
+    assert output.startswith("Nobody gets a digest. It is for active users with an e-mail address")
+    editor = digests.editor()
+    digest_readers.set_stopped(str(editor.pk), is_stopped=True)
+    assert run("--dry-run", "--user", editor.username) == output
 
 
 def test_it_sends_what_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +94,7 @@ def test_it_sends_another_period() -> None:
     ("arguments", "message"),
     [
         (["--user", "nobody"], "There is no user 'nobody'"),
-        (["--user", "reader"], "'reader' has no e-mail address, or may see no numbers"),
+        (["--user", "reader"], "'reader' has no e-mail address, or is not active"),
         (["--again"], "--again needs --user"),
         (["--at", "yesterday"], "'yesterday' is no day such as 2026-11-23"),
     ],

@@ -60,6 +60,11 @@ def test_a_link_is_made_for_each_primary_key(client: Client, pk: str) -> None:
     assert digest_readers.has_stopped(pk)
 
 
+def test_the_page_is_dark_where_the_reader_wants_it(client: Client) -> None:
+    page = client.get(path_of(digests.editor())).text
+    assert '<meta name="color-scheme" content="light dark">' in page
+
+
 def test_the_button_stops_it_and_another_takes_that_back(client: Client) -> None:
     editor = digests.editor()
     page = client.post(path_of(editor)).content.decode()

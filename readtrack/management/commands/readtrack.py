@@ -29,6 +29,7 @@ from readtrack.management.subcommands import (
 from readtrack.management.subcommands.base import Subcommand
 from readtrack.sql import layouts
 from readtrack.store import connection
+from readtrack.store.flush_notes import NewerLayoutError
 
 # In the order of --help.
 SUBCOMMANDS: Mapping[str, Subcommand] = {
@@ -79,12 +80,12 @@ class Command(BaseCommand):
     def handle(self, *args: Any, subcommand: str, verbosity: int, **options: Any) -> str | None:
         chosen = SUBCOMMANDS[subcommand]
         try:
-            problem = connection.misconfiguration() if chosen.needs_redis else ""
-            if problem:
-                raise connection.UnusableError(problem)
-            if chosen.needs_known_layout:
-                layouts.check(needs_redis=chosen.needs_redis)
+            if chosen.needs_redis:
+                _check_redis(needs_known_layout=chosen.needs_known_layout)
             text = chosen.handle(command=self, verbosity=verbosity, **options)
+        except NewerLayoutError as error:
+            finding = failure(error)
+            raise CommandError(f"{finding.message}\n{finding.hint}") from error
         except (connection.RedisError, Error) as error:
             finding = failure(error)
             raise CommandError(
@@ -92,6 +93,17 @@ class Command(BaseCommand):
             ) from error
         is_quiet = verbosity == 0 and not options.get("as_json")
         return None if is_quiet else text
+
+
+def _check_redis(*, needs_known_layout: bool) -> None:
+    """Raises UnusableError without a usable cache, and NewerLayoutError if keys or tables have a
+    newer layout and `needs_known_layout` is true. Also raises redis.RedisError and django.db.Error.
+    """
+    problem = connection.misconfiguration()
+    if problem:
+        raise connection.UnusableError(problem)
+    if needs_known_layout:
+        layouts.check()
 
 
 def _common_options(parser: CommandParser) -> list[Action]:

@@ -11,10 +11,11 @@ class Subcommand:
     name = ""
     # The text of --help, line by line. Its first sentence is in the list of all subcommands.
     help = ""
-    # False for a subcommand that works without a usable cache, or reports that by itself.
+    # False for a subcommand that works without a usable cache, or reports that by itself. It also
+    # works with the keys and tables of a newer version.
     needs_redis = True
-    # False for a subcommand that works with the keys and tables of a newer version, too, or whose
-    # flushes refuse them.
+    # False for a subcommand that needs Redis, and whose flushes refuse keys and tables of a newer
+    # version.
     needs_known_layout = True
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -18,6 +18,12 @@ from readtrack.digest_options import EVERY, Every, digest_problems
 from readtrack.doctor.wording import counted
 from readtrack.management.subcommands.base import Subcommand
 
+NOT_SET = "it is not set. It needs at least {'site': 'https://www.example.com'}"
+NOBODY = """\
+Nobody gets a digest. It is for active users with an e-mail address who may see numbers: for staff, or for whom 'users'
+names; with 'authors' also for authors. Whoever has stopped the mails is left out.
+"""
+
 
 class Digest(Subcommand):
     """Sends the numbers of the last week or day by mail."""
@@ -59,7 +65,7 @@ Nobody gets a digest twice, unless --again is given. With --dry-run nothing is s
     ) -> str:
         if again and not user:
             raise CommandError("--again needs --user.")
-        problems = digest_problems() if conf.DIGEST else ["it is not set"]
+        problems = digest_problems() if conf.DIGEST else [NOT_SET]
         if problems:
             raise CommandError(f"READTRACK['DIGEST'] cannot be used: {problems[0]}.")
         noon = datetime.combine(at, time(12), get_default_timezone()) if at else None
@@ -95,8 +101,10 @@ def _readers(name: str | None, period: DigestPeriod) -> Sequence[Reader]:
     except model.DoesNotExist as error:
         raise CommandError(f"There is no user {name!r}.") from error
     reader = readers.reader_of(user)
-    if reader is None or not reader.can_be_sent:
-        raise CommandError(f"{name!r} has no e-mail address, or may see no numbers.")
+    if reader is None:
+        raise CommandError(f"{name!r} may see no numbers.")
+    if not reader.can_be_sent:
+        raise CommandError(f"{name!r} has no e-mail address, or is not active.")
     return [reader]
 
 
@@ -106,7 +114,7 @@ def _mails(to: Sequence[Reader], period: DigestPeriod) -> str:
         f"To: {mail.to[0]}\nSubject: {mail.subject}\n\n{mail.body}"
         for mail in sending.letters(to, period)
     ]
-    return "\n".join(texts) or "Nobody gets a digest."
+    return "\n".join(texts) or NOBODY
 
 
 def _day(text: str) -> date:

@@ -29,7 +29,6 @@ Exit status: 0 all well (notes included), 1 warnings, 2 errors. A note is given 
 INFO, CONFIG or the like.
 """
     needs_redis = False  # it reports an unusable cache among its findings
-    needs_known_layout = False
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(

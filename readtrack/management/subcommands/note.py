@@ -15,7 +15,6 @@ class Note(Subcommand):
 
     name = "note"
     needs_redis = False
-    needs_known_layout = False
     help = """\
 Adds a note to the charts of the dashboard, such as a deployment.
 

@@ -59,7 +59,6 @@ The object is named by its subject: the label of its model, and its primary key.
 down, they are those that SQL stores, and the command says so. It changes nothing.
 """
     needs_redis = False  # without a usable cache there are SQL's numbers
-    needs_known_layout = False
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("subject", metavar="APP.MODEL:KEY", help="the object")
