@@ -7,7 +7,6 @@ import django
 from django.contrib import admin, messages
 from django.contrib.admin import helpers, utils
 from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.auth import get_permission_codename, get_user_model
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -19,7 +18,7 @@ from django.utils import timezone
 from django.utils.formats import date_format, number_format
 from django.utils.html import format_html
 from django.utils.timezone import template_localtime  # type: ignore[attr-defined]
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import tracker
@@ -292,14 +291,20 @@ class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     except superusers. A token is never changed, and is revoked instead of deleted.
     """
 
-    list_display = ("name", "prefix", "user", "created", "last_used", "expires", "revoked")
-    list_select_related = ("user",)
+    list_display = ("name", "prefix", "of_user", "created", "last_used", "expires", "revoked")
     raw_id_fields = ("user",)
     actions = ("revoke",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        rows = super().get_queryset(request)
+        # Users may be in another database.
+        rows = super().get_queryset(request).prefetch_related("user")
         return rows if _is_superuser(request) else rows.filter(user_id=request.user.pk)
+
+    # Not the field, for which Django would join the table of users.
+    @admin.display(description=pgettext_lazy("API token", "user"))
+    def of_user(self, token: ApiToken) -> Any:
+        """Returns the user of the token."""
+        return token.user
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_add_permission(request)
@@ -307,13 +312,7 @@ class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Returns True for a token that goes with its user, so that the user can be deleted."""
-        if obj is None:
-            return False
-        users = get_user_model()._meta
-        codename = get_permission_codename("delete", users)
-        return request.user.has_perm(f"{users.app_label}.{codename}")
+    has_delete_permission = has_change_permission
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         if obj is not None:
@@ -331,7 +330,7 @@ class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
         """Saves a new token, and keeps its text for the answer to this request."""
         if not _is_superuser(request):
-            obj.user = request.user
+            obj.user_id = request.user.pk
         obj.shown_once = obj.set_text()
         super().save_model(request, obj, form, change)
 

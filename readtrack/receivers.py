@@ -15,8 +15,8 @@ from django.db.models.signals import m2m_changed, post_delete, post_save, pre_de
 
 from readtrack.conf import conf, logger
 from readtrack.hits import readers, visitors
-from readtrack.models import PendingPublication, ReaderHistory, Tracked, tracked
-from readtrack.sql import archive, deletions, read_states
+from readtrack.models import ApiToken, PendingPublication, ReaderHistory, Tracked, tracked
+from readtrack.sql import archive, databases, deletions, read_states
 from readtrack.store import read_state
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import (
@@ -59,6 +59,7 @@ def connect() -> None:
     for model in apps.get_models():
         if model._meta.concrete_model is users:  # a proxy of it sends its own signal
             post_save.connect(on_sign_up, sender=model, dispatch_uid="readtrack.on_sign_up")
+            post_delete.connect(on_user_gone, sender=model, dispatch_uid="readtrack.on_user_gone")
         _connect_news(model)
         # Not a child that shares its parent's subject, because it may be deleted alone.
         is_owner = model._meta.concrete_model is owner(model)
@@ -168,6 +169,14 @@ def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any
             read_states.delete([subject])
 
     transaction.on_commit(delete, using=using, robust=True)
+
+
+def on_user_gone(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:
+    """Receives post_delete of a user, and deletes the user's tokens on commit: a later user may get
+    the same primary key.
+    """
+    tokens = databases.rows(ApiToken).filter(user_id=instance.pk)
+    transaction.on_commit(tokens.delete, using=using, robust=True)
 
 
 def before_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:

@@ -4,20 +4,21 @@ import base64
 import hmac
 import json
 from collections.abc import Callable
-from http.client import HTTPException
 from time import time
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from django.conf import settings
-from django.core.mail import EmailMessage, mail_managers
+from django.core.mail import EmailMessage
 from django.utils import translation
 
 from readtrack import __version__, signals
 from readtrack.alert_settings import alert_settings
 from readtrack.alerts.wording import payload_of, subject_of, text_of
+from readtrack.mailing import mail_connection
 from readtrack.models import Alert, AlertDelivery
+from readtrack.texts import one_line
 
 TIMEOUT = 5.0  # seconds that the webhook may take to connect, and to answer
 
@@ -37,8 +38,11 @@ def channels() -> list[AlertDelivery.Channel]:
 
 def tell(alert: Alert, channel: str) -> str:
     """Tells the alert in this channel. Returns why that failed; "" if it did not."""
-    with translation.override(settings.LANGUAGE_CODE):
-        return TELLERS[Channel(channel)](alert)
+    try:
+        with translation.override(settings.LANGUAGE_CODE):
+            return TELLERS[Channel(channel)](alert)
+    except Exception as error:  # each backend of mails has errors of its own
+        return one_line(f"{type(error).__name__}: {error}")
 
 
 def _send_signal(alert: Alert) -> str:
@@ -48,16 +52,20 @@ def _send_signal(alert: Alert) -> str:
 
 
 def _send_mail(alert: Alert) -> str:
-    mail = alert_settings().mail
-    try:
-        if mail is None:
-            mail_managers(subject_of(alert), text_of(alert))
-        else:
-            subject = f"{settings.EMAIL_SUBJECT_PREFIX}{subject_of(alert)}"
-            EmailMessage(subject, text_of(alert), to=[*mail]).send()
-    except Exception as error:  # each backend has errors of its own
-        return f"{type(error).__name__}: {error}"
+    sender = None  # that of the site
+    addresses = alert_settings().mail
+    if addresses is None:
+        sender = settings.SERVER_EMAIL
+        addresses = _managers()
+    subject = f"{settings.EMAIL_SUBJECT_PREFIX}{subject_of(alert)}"
+    message = EmailMessage(subject, text_of(alert), sender, [*addresses])
+    mail_connection().send_messages([message])
     return ""
+
+
+def _managers() -> list[str]:
+    """Returns the addresses of MANAGERS, which are pairs of a name and an address in Django 5.2."""
+    return [one if isinstance(one, str) else one[1] for one in settings.MANAGERS]
 
 
 def _post(alert: Alert) -> str:
@@ -89,8 +97,6 @@ def _post(alert: Alert) -> str:
     except HTTPError as error:
         with error:
             return f"HTTP {error.code}"
-    except (OSError, HTTPException, ValueError) as error:
-        return f"{type(error).__name__}: {error}"
 
 
 def signature(body: bytes, *, message_id: str, timestamp: str) -> str:

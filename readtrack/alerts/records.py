@@ -4,6 +4,7 @@ process at a time.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from time import monotonic
 from typing import Any, NamedTuple
 
 from django.db import IntegrityError
@@ -129,11 +130,14 @@ def claimed(*, at: datetime) -> Iterator[AlertDelivery]:
     """
     field = AlertDelivery._meta.get_field("due")
     now = value_of_time(field, at)
+    began = monotonic()
     due = databases.rows(AlertDelivery).filter(due__lte=now).select_related("alert")
     for delivery in due.order_by("alert", "pk"):
         pause = PAUSES[min(delivery.tries, len(PAUSES) - 1)]
         row = databases.rows(AlertDelivery).filter(pk=delivery.pk, due=delivery.due)
-        later = value_of_time(field, at + pause * buckets.MINUTE)
+        # Those before it may have taken long.
+        present = at + timedelta(seconds=monotonic() - began)
+        later = value_of_time(field, present + pause * buckets.MINUTE)
         if row.update(due=later, tries=F("tries") + 1):
             delivery.tries += 1
             yield delivery

@@ -24,14 +24,22 @@ def send_alerts(*, at: datetime | None = None) -> list[Alert]:
         return []
     check()
     now = buckets.now(at)
-    seen = look(at=now)
-    records.end(seen.over, at=now)
+    try:
+        return _begin_new(at=now)
+    finally:
+        # A look may have taken long, and the pauses of a delivery begin when it is tried.
+        tell_due(at=buckets.now(at))
+
+
+def _begin_new(*, at: datetime) -> list[Alert]:
+    """Stores the alerts that are new, and that others are over. Returns those that are new."""
+    seen = look(at=at)
+    records.end(seen.over, at=at)
     begun = []
-    for sighting in records.new_among(seen.sightings, at=now):
-        alert = records.begin(sighting, channels=channels(), at=now)
+    for sighting in records.new_among(seen.sightings, at=at):
+        alert = records.begin(sighting, channels=channels(), at=at)
         if alert is not None:
             begun.append(alert)
-    tell_due(at=now)
     return begun
 
 

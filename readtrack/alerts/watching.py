@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -14,6 +13,7 @@ from readtrack import buckets
 from readtrack.alert_settings import alert_settings
 from readtrack.alerts import conditions, records
 from readtrack.alerts.records import Sighting
+from readtrack.conf import logger
 from readtrack.doctor import findings, measurements
 from readtrack.doctor.wording import duration
 from readtrack.models import Alert
@@ -54,8 +54,12 @@ def look(*, at: datetime) -> Seen:
         return seen
     seen.over += [alert for alert in alerts if alert.kind == Kind.REDIS]
     _look_at_flushes(seen, alerts, at=at)
-    with suppress(connection.RedisError, OSError):  # it is gone since, which the next look tells
+    try:
         _look_at_views(seen, alerts, at=at)
+    except (connection.RedisError, OSError):
+        pass  # it is gone since, which the next look tells
+    except Exception:  # the site's own code, or a table of it
+        logger.exception("Alerts could not look at the views.")
     return seen
 
 

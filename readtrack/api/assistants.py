@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 from asgiref.sync import async_to_sync, sync_to_async
-from django.contrib.auth import get_user_model
 from django.db import Error, connections
 from mcp import types
 from mcp.server.lowlevel import Server
@@ -18,6 +17,7 @@ from readtrack.api import answers
 from readtrack.api.errors import QuestionError, not_allowed
 from readtrack.api.questions import Question, questions
 from readtrack.api.schemas import answer_schema, parameters_schema
+from readtrack.api.users import active_user
 from readtrack.conf import logger
 
 INSTRUCTIONS = (
@@ -87,7 +87,7 @@ def _call(user_pk: Any, asked: types.CallToolRequestParams) -> types.CallToolRes
 
 def _active_user(pk: Any) -> Any:
     """Returns the user as the database has it now. Raises QuestionError for one who is inactive."""
-    user = get_user_model()._default_manager.filter(pk=pk, is_active=True).first()
+    user = active_user(pk)
     if user is None:
         raise not_allowed("The user of this server is gone or inactive.")
     return user

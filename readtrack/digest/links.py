@@ -15,7 +15,7 @@ from readtrack.store import keys
 def stop_path(user: Any) -> str:
     """Returns the path of the page that stops the user's digests; "" if the URLconf has none."""
     try:
-        return reverse("readtrack:digest", args=[_signer().sign(str(user.pk))])
+        return reverse("readtrack:digest", args=[_signer().sign_object(str(user.pk))])
     except NoReverseMatch:
         return ""
 
@@ -23,10 +23,11 @@ def stop_path(user: Any) -> str:
 def user_of(signed: str) -> str:
     """Returns the primary key, as text, of the user whose link it is; "" for no link of ours."""
     try:
-        return _signer().unsign(signed)
+        return str(_signer().unsign_object(signed))
     except BadSignature:
         return ""
 
 
 def _signer() -> Signer:
+    # It signs objects, which it encodes: a primary key may have a slash.
     return Signer(salt=keys.salt("digest"))

@@ -59,6 +59,18 @@ class DigestPeriod:
         return self.due(EARLIEST_ZONE) <= at < self.due(LATEST_ZONE) + LATEST
 
 
+def periods_of(every: Every, *, at: datetime) -> list[DigestPeriod]:
+    """Returns the periods whose digests may be due at that time, the earlier one first.
+
+    They are two days, because a day of the site may be over before the morning after the day before
+    comes where the reader is.
+    """
+    earlier = last_period(every, at=at - LATEST)
+    last = last_period(every, at=at)
+    periods = [last] if earlier == last else [earlier, last]
+    return [period for period in periods if period.may_be_due(at=at)]
+
+
 def last_period(every: Every, *, at: datetime) -> DigestPeriod:
     """Returns the last day that is over at that time, or the last week from Monday to Sunday."""
     today = at.astimezone(get_default_timezone()).date()

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.db.models import QuerySet
 from django.utils.timezone import get_default_timezone
 from django.utils.translation import check_for_language
 
@@ -88,7 +89,19 @@ def _candidates() -> Iterable[Any]:
     fields = {field.name for field in model._meta.get_fields()}
     flags = {"is_active": True, "is_staff": True}
     conditions = {name: value for name, value in flags.items() if name in fields}
-    return model._default_manager.filter(**conditions).order_by("pk")
+    return _in_portions(model._default_manager.filter(**conditions).order_by("pk"))
+
+
+def _in_portions(rows: "QuerySet[Any]") -> Iterator[Any]:
+    """Yields the rows, which are ordered by their keys, without all of them in memory at once.
+
+    Not by a cursor, which would be open as long as mails are sent.
+    """
+    portion = [*rows[: scripts.SLICE]]
+    while portion:
+        yield from portion
+        is_last = len(portion) < scripts.SLICE
+        portion = [] if is_last else [*rows.filter(pk__gt=portion[-1].pk)[: scripts.SLICE]]
 
 
 def _authors(period: DigestPeriod) -> Iterator[Any]:

@@ -10,22 +10,28 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Any
-
-from django.core import mail
 
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.digest import readers
 from readtrack.digest.contents import Contents, contents_of
 from readtrack.digest.mail import letter
-from readtrack.digest.periods import DigestPeriod, last_period
+from readtrack.digest.periods import DigestPeriod, last_period, periods_of
 from readtrack.digest.readers import Reader
 from readtrack.digest_options import Every, digest_options
+from readtrack.mailing import mail_connection
 from readtrack.models.digest import DigestReader
 from readtrack.sql import digest_readers, runs
+from readtrack.store import scripts
 
 logger = logging.getLogger("readtrack")
+
+
+# Servers take a limited number of mails by one connection, and the first one above is lost: it is
+# claimed already.
+MAILS_OF_CONNECTION = 20
 
 
 @dataclass(slots=True)
@@ -58,15 +64,30 @@ def send_due(*, at: datetime | None = None) -> Sent:
     no query at a time when none is due in any time zone.
     """
     now = buckets.now(at)
-    period = last_period(digest_options().every, at=now)
-    if not conf.DIGEST or not period.may_be_due(at=now):
-        return Sent()
+    result = Sent()
+    if not conf.DIGEST:
+        return result
+    for period in periods_of(digest_options().every, at=now):
+        if not _is_stored(period):
+            logger.info("The digests wait for a full flush.")
+            continue
+        sent = send(_due(period, at=now), period)
+        result.sent += sent.sent
+        result.failed += sent.failed
+    return result
+
+
+def _is_stored(period: DigestPeriod) -> bool:
+    """Returns True if a full flush has stored the numbers of the period."""
     last_full_flush = runs.last_good(is_full=True)
-    if last_full_flush is None or last_full_flush.began < period.end:
-        logger.info("The digests wait for a full flush.")
-        return Sent()
-    due = [reader for reader in readers.readers_of(period) if period.is_due(reader.zone, at=now)]
-    return send(due, period)
+    return last_full_flush is not None and last_full_flush.began >= period.end
+
+
+def _due(period: DigestPeriod, *, at: datetime) -> Iterator[Reader]:
+    """Yields the readers for whom the digest of the period is due."""
+    for reader in readers.readers_of(period):
+        if period.is_due(reader.zone, at=at):
+            yield reader
 
 
 def send(to: Iterable[Reader], period: DigestPeriod, *, is_again: bool = False) -> Sent:
@@ -74,19 +95,13 @@ def send(to: Iterable[Reader], period: DigestPeriod, *, is_again: bool = False) 
 
     With `is_again` it is also sent to those who have it, and to those who have stopped it.
     """
-    listed = [*to]
-    stored = {} if is_again else _stored(listed)
-    waiting = [reader for reader in listed if _is_waiting(stored.get(reader.key), period)]
     result = Sent()
-    if not waiting:
-        return result
-    connection = _connection()
+    connection = mail_connection()
     contents = _Contents(period)
     try:
-        for reader in waiting:
+        for reader, state in _waiting(to, period, is_again=is_again):
             # Opened before a digest is claimed, so that none is left out if there is no server.
             connection.open()
-            state = stored.get(reader.key)
             _send_one(reader, contents, state, connection, result=result, is_again=is_again)
     except OSError:
         logger.exception("The mail server does not answer; the digests wait for the next run.")
@@ -130,6 +145,22 @@ def _stored(listed: Sequence[Reader]) -> dict[str, DigestReader]:
     return digest_readers.states_of([reader.key for reader in listed])
 
 
+def _waiting(
+    to: Iterable[Reader], period: DigestPeriod, *, is_again: bool
+) -> Iterator[tuple[Reader, DigestReader | None]]:
+    """Yields those of the readers who do not have the digest yet, with what is stored of them.
+
+    Not all of them are in memory at once.
+    """
+    left = iter(to)
+    while portion := [*islice(left, scripts.SLICE)]:
+        stored = {} if is_again else _stored(portion)
+        for reader in portion:
+            state = stored.get(reader.key)
+            if _is_waiting(state, period):
+                yield reader, state
+
+
 def _is_waiting(state: DigestReader | None, period: DigestPeriod) -> bool:
     """Returns True unless the reader has stopped the digest, or has that of the period."""
     if state is None:
@@ -171,10 +202,5 @@ def _send_one(
         connection.close()  # the server may have closed it
     else:
         result.sent += 1
-
-
-def _connection() -> Any:
-    """Returns a connection to the site's mail server, which is not open yet."""
-    if hasattr(mail, "mailers"):  # Django 6.1 and later
-        return mail.mailers.default
-    return mail.get_connection()
+        if result.sent % MAILS_OF_CONNECTION == 0:
+            connection.close()

@@ -411,7 +411,7 @@ class Migration(migrations.Migration):
                 ('last_used', models.DateTimeField(editable=False, null=True, verbose_name='last used')),
                 ('expires', models.DateTimeField(blank=True, help_text='Without a time it does not expire.', null=True, verbose_name='expires')),
                 ('revoked', models.DateTimeField(editable=False, null=True, verbose_name='revoked')),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='user')),
+                ('user', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='user')),
             ],
             options={
                 'verbose_name': 'API token',

@@ -31,10 +31,13 @@ class ApiToken(models.Model):
     reason. Rows are found by the hash, so the time of an answer tells nothing of the text.
     """
 
+    # Users may be in another database, so the database knows nothing of this key, and a receiver
+    # deletes the tokens of a deleted user.
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         verbose_name=pgettext_lazy("API token", "user"),
-        on_delete=models.CASCADE,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
         related_name="+",
     )
     name = models.CharField(
@@ -82,7 +85,7 @@ def digest_of(text: str) -> str:
 
 def make_token(user: Any, name: str, *, expires: datetime | None = None) -> NewToken:
     """Saves a new token of the user, and returns it with its text."""
-    row = ApiToken(user=user, name=name, expires=expires)
+    row = ApiToken(user_id=user.pk, name=name, expires=expires)
     text = row.set_text()
     row.save()
     return NewToken(text, row)

@@ -15,6 +15,7 @@ from django.views.decorators.csrf import csrf_exempt
 from readtrack.api import answers, openapi
 from readtrack.api.errors import QuestionError, bad_parameter
 from readtrack.api.questions import Question, questions
+from readtrack.api.users import active_user
 from readtrack.conf import logger
 from readtrack.models import ApiToken
 from readtrack.models.api_tokens import USE_NOTED_EVERY, digest_of
@@ -64,14 +65,16 @@ def _user(request: HttpRequest) -> Any:
     """Returns the user of the request's token. Raises QuestionError without a valid one."""
     scheme, _, text = request.headers.get("Authorization", "").partition(" ")
     token = None
+    user = None
     if scheme.lower() == "bearer":
-        rows = databases.rows(ApiToken).select_related("user")
-        token = rows.filter(digest=digest_of(text.strip())).first()
-    if token is None or not token.is_valid() or not token.user.is_active:
+        token = databases.rows(ApiToken).filter(digest=digest_of(text.strip())).first()
+    if token is not None and token.is_valid():
+        user = active_user(token.user_id)
+    if token is None or user is None:
         message = "Send a valid token: Authorization: Bearer rt_…"
         raise QuestionError("bad_token", message, status=401)
     _note_use(token)
-    return token.user
+    return user
 
 
 def _note_use(token: ApiToken) -> None:

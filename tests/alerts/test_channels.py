@@ -17,12 +17,13 @@ from pytest_django import Settings
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from readtrack import buckets, signals
+from readtrack import buckets, mailing, signals
 from readtrack.alerts import channels, records, run
 from readtrack.alerts.records import PAUSES, Sighting
 from readtrack.models import Alert, AlertDelivery
 from tests.alerts.conftest import use_alerts
 from tests.alerts.receiver import SECRET, Receiver
+from tests.support import digests
 
 pytestmark = pytest.mark.django_db
 STORY = Sighting(
@@ -95,6 +96,17 @@ def test_a_mail_has_the_page_to_look_at_in_the_language_of_the_site(settings: Se
     assert "1.234 Aufrufe" in str(mail.outbox[1].body)
 
 
+def test_a_mail_server_that_never_answers_keeps_nothing_waiting_for_ever(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mailing, "TIMEOUT", 0.2)
+    use_alerts(settings)
+    begin()
+    with digests.silent_mail_server(settings):
+        run.tell_due(at=buckets.now())
+    assert "timed out" in delivery("mail").error
+
+
 def test_without_addresses_managers_get_the_mail(settings: Settings) -> None:
     use_alerts(settings, mail=None)
     settings.MANAGERS = []
@@ -124,14 +136,12 @@ def test_a_receiver_that_raises_keeps_no_other_channel_from_telling(webhook: Rec
 def test_a_mail_server_that_is_gone_keeps_no_other_channel_from_telling(
     webhook: Receiver, settings: Settings
 ) -> None:
-    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    settings.EMAIL_HOST = "127.0.0.1"
-    settings.EMAIL_PORT = 1
+    digests.use_mail_server(settings, "django.core.mail.backends.smtp.EmailBackend", port=1)
     begin()
     run.tell_due(at=buckets.now())
     assert len(webhook.received) == 1
     assert "refused" in delivery("mail").error
-    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    digests.use_mail_server(settings, "django.core.mail.backends.locmem.EmailBackend")
     run.tell_due(at=buckets.now() + 1.1 * MINUTE)
     assert len(mail.outbox) == 1
     assert len(webhook.received) == 1
@@ -202,6 +212,39 @@ def test_what_a_killed_process_has_begun_another_one_tells(webhook: Receiver) ->
         run.tell_due(at=buckets.now() + 1.1 * MINUTE)
     assert len(heard) == 1
     assert len(mail.outbox) == len(webhook.received) == 1
+
+
+def test_what_another_process_tries_after_a_long_time_is_not_tried_here(
+    webhook: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin()
+    seconds = iter(range(0, 1000, 50))
+    monkeypatch.setattr(records, "monotonic", lambda: next(seconds))
+    at = buckets.now()
+    claims = records.claimed(at=at)
+    assert [next(claims).channel, next(claims).channel] == ["signal", "mail"]  # 100 s later
+    others = [delivery.channel for delivery in records.claimed(at=at + 2 * MINUTE)]
+    assert others == ["signal", "webhook"]
+
+
+@pytest.mark.parametrize("channel", ["signal", "mail", "webhook", "pigeon"])
+def test_an_error_of_any_kind_is_noted_and_keeps_no_other_from_being_told(
+    webhook: Receiver, channel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(alert: Alert) -> str:
+        raise LookupError("a\0b")
+
+    begin()
+    if channel == "pigeon":  # of a newer version
+        AlertDelivery.objects.filter(channel="signal").update(channel="pigeon")
+    else:
+        monkeypatch.setitem(channels.TELLERS, channels.Channel(channel), fail)
+    run.tell_due(at=buckets.now())
+    assert delivery(channel).error in {
+        "LookupError: a b",
+        "ValueError: 'pigeon' is not a valid AlertDelivery.Channel",
+    }
+    assert AlertDelivery.objects.filter(due=None).count() == 2
 
 
 def test_the_receiver_of_the_documentation_takes_it_and_nothing_else(

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import buckets, scheduled, tracker
-from readtrack.alerts import records, watching
+from readtrack.alerts import records, run, watching
 from readtrack.alerts.run import send_alerts
 from readtrack.models import Alert, AlertDelivery, FlushRun
 from readtrack.schedule import readtrack_schedule
@@ -212,6 +212,39 @@ def test_a_redis_that_is_gone_is_told_once_and_comes_back(
     assert send_alerts() == []  # the next flush is on its way
     assert Alert.objects.get().ended
     assert [alert.kind for alert in send_alerts(at=buckets.now() + 4 * MINUTE)] == ["flush"]
+
+
+def test_code_of_the_site_that_fails_keeps_no_other_alert_from_being_told(
+    redis: Redis, at: datetime, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(obj: Any) -> Any:
+        raise LookupError("no table")
+
+    spike(redis, factories.post(), at=at)
+    FlushRun.objects.all().delete()
+    flush_run(ago=190)
+    monkeypatch.setattr(watching, "published_at", fail)
+    assert [alert.kind for alert in send_alerts(at=at)] == ["flush"]
+    assert len(mail.outbox) == 1
+    assert "LookupError: no table" in caplog.text
+
+
+def test_a_look_that_fails_keeps_nothing_from_being_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flush_run(ago=190)
+    FlushRun.objects.exclude(started__lt=buckets.now() - 100 * timedelta(seconds=1)).delete()
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "tell_due", lambda at: None)
+        assert send_alerts()
+
+    def fail(at: datetime) -> Any:
+        raise LookupError
+
+    monkeypatch.setattr(run, "look", fail)
+    with pytest.raises(LookupError):
+        send_alerts()
+    assert len(mail.outbox) == 1
 
 
 def test_cron_tells_that_redis_is_gone(

@@ -8,13 +8,17 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.contrib.sessions.models import Session
+from django.db import connections
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks, Settings
 
+from readtrack.api import users
 from readtrack.models import ApiToken
 from readtrack.models.api_tokens import USE_NOTED_EVERY, digest_of, make_token
 from tests.api.conftest import API, editor
+from tests.site.models import Category
 from tests.support import factories
 
 pytestmark = pytest.mark.django_db
@@ -153,6 +157,41 @@ def test_a_user_with_tokens_can_be_deleted_in_the_admin() -> None:
     assert status(text) == 401
 
 
+@pytest.mark.django_db(databases=["default", "lite"])
+def test_users_may_be_in_another_database(
+    settings: Settings, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    settings.DATABASE_ROUTERS = ["tests.support.routers.UsersInLite"]
+    user = factories.user(is_staff=True, is_superuser=True)
+    assert user._state.db == "lite"
+    text = text_in(made(user, user=str(user.pk)))
+    made(user, user=str(user.pk))
+    assert status(text) == 200
+    page = factories.browser(user).get(TOKENS).text
+    assert page.count(f'field-of_user">{user.username}<') == 2
+    with (
+        CaptureQueriesContext(connections["lite"]) as queries,
+        django_capture_on_commit_callbacks(using="lite", execute=True),
+    ):
+        user.delete()
+    # That database may lack the table.
+    assert not any("readtrack_apitoken" in query["sql"] for query in queries)
+    assert ApiToken.objects.count() == 0
+    assert status(text) == 401
+
+
+def test_a_later_user_with_the_key_of_a_deleted_one_does_not_get_the_tokens(
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    user = editor()
+    pk = user.pk
+    text = make_token(user, "mine").text
+    with django_capture_on_commit_callbacks(execute=True):
+        User.objects.filter(pk=pk).delete()
+    editor(pk=pk)
+    assert status(text) == 401
+
+
 def test_an_expired_token_is_refused() -> None:
     now = timezone.now()
     assert status(make_token(editor(), "past", expires=now).text) == 401
@@ -165,6 +204,17 @@ def test_a_token_of_an_inactive_user_is_refused() -> None:
     assert status(text) == 200
     User.objects.update(is_active=False)
     assert status(text) == 401
+
+
+def test_a_user_model_may_have_no_field_that_says_who_is_active(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(users, "get_user_model", lambda: Category)
+    account = factories.category()
+    monkeypatch.setattr(Category, "is_active", True, raising=False)  # as AbstractBaseUser has it
+    assert users.active_user(account.pk) == account
+    monkeypatch.setattr(Category, "is_active", False)
+    assert users.active_user(account.pk) is None
 
 
 def test_the_permissions_are_those_that_the_user_has_now() -> None:
@@ -186,7 +236,7 @@ def test_the_last_use_is_written_once_an_hour(
     row.refresh_from_db()
     first_use = row.last_used
     assert first_use is not None
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(2):  # the token and its user
         Client().get(API, headers=headers)
     ApiToken.objects.update(last_used=first_use - USE_NOTED_EVERY)
     Client().get(API, headers=headers)

@@ -14,6 +14,7 @@ from readtrack.digest.periods import DigestPeriod
 from readtrack.models import DigestReader
 from readtrack.sql import digest_readers
 from tests.support import digests, factories
+from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
 
@@ -122,3 +123,19 @@ def test_a_failure_ends_it_with_an_error(settings: Settings) -> None:
     with pytest.raises(CommandError, match="Sent 0 mails; 1 failed, see the log"):
         run("--user", editor.username)
     assert mail.outbox == []
+
+
+@pytest.mark.parametrize("words", [["--every", "day"], ["--every", "week"], ["--dry-run"]])
+def test_days_that_are_not_over_are_refused(words: list[str]) -> None:
+    digests.editor()
+    in_a_month = (buckets.now() + 30 * buckets.DAY).date().isoformat()
+    with pytest.raises(CommandError, match="not over"):
+        run("--at", in_a_month, *words)
+    assert not DigestReader.objects.exists()
+
+
+def test_it_is_sent_without_redis(wire: Wire) -> None:
+    digests.article(7)
+    editor = digests.editor()
+    wire.cut()
+    assert f"To: {editor.email}\nSubject: news.example.com: 7 views, " in run("--dry-run")

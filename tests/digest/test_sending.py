@@ -1,7 +1,8 @@
 """Each digest is sent once, whoever sends it and whatever fails."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -14,12 +15,13 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from demo_project.engines.process import free_port
-from readtrack import scheduled
+from readtrack import mailing, scheduled
 from readtrack.digest import readers, sending
 from readtrack.digest.mail import letter
 from readtrack.digest.sending import send, send_due
 from readtrack.models import DigestReader, FlushRun
 from readtrack.sql import digest_readers
+from readtrack.store import scripts
 from tests.support import digests
 from tests.support.wire import Wire
 
@@ -160,6 +162,43 @@ def test_it_is_due_and_written_as_the_sites_function_says(
     assert receivers() == [broken.email]
 
 
+def honolulu(user: Any) -> tuple[str, str]:
+    """Stands for a site's function, whose readers live far to the west of it."""
+    return "en", "Pacific/Honolulu"
+
+
+def test_where_the_morning_comes_after_the_sites_next_day_each_day_is_sent_once(
+    settings: Settings,
+) -> None:
+    path = "tests.digest.test_sending.honolulu"
+    settings.TIME_ZONE = "Asia/Tokyo"
+    settings.READTRACK = {"DIGEST": {**digests.DIGEST, "every": "day", "locale": path}}
+    editor = digests.editor()
+    digests.article(5)
+    sunday = digests.week().last_day
+    dates = []
+    for hour in range(-24, 24):
+        send_due(at=digests.monday_morning(hour))
+        dates += [DigestReader.objects.get().sent_until for _ in receivers()]
+    # The article's views are of Tuesday, so the days are empty, and only the first one is told.
+    assert dates == [sunday - timedelta(days=2)]
+    assert DigestReader.objects.get(user=str(editor.pk)).sent_until == sunday - timedelta(days=1)
+
+
+def test_of_very_many_readers_a_portion_is_in_memory_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scripts, "SLICE", 2)
+    editors = [digests.editor() for _ in range(5)]
+    digests.article(5)
+    with CaptureQueriesContext(connection) as queries:
+        send_due(at=digests.monday_morning())
+    assert receivers() == sorted(editor.email for editor in editors)
+    of_users = [query["sql"] for query in queries if "is_staff" in query["sql"].split("WHERE")[-1]]
+    assert len(of_users) == 3
+    assert all("LIMIT 2" in sql for sql in of_users)
+
+
 def test_an_empty_week_says_so_once() -> None:
     editor = digests.editor()
     at = digests.monday_morning()
@@ -270,6 +309,18 @@ def test_without_a_mail_server_the_digests_wait(
     assert receivers() == ["ann@example.com"]
 
 
+def test_a_mail_server_that_never_answers_keeps_nothing_waiting_for_ever(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(mailing, "TIMEOUT", 0.2)
+    digests.editor()
+    digests.article(5)
+    with digests.silent_mail_server(settings):
+        assert send_due(at=digests.monday_morning()).sent == 0
+    assert "The mail server does not answer" in caplog.text
+    assert not DigestReader.objects.exists()
+
+
 def test_a_site_whose_titles_fail_claims_nothing(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -365,22 +416,47 @@ def test_the_sites_numbers_are_computed_once_and_those_of_an_author_cost_a_few_q
 
 
 class Inbox:
-    """Keeps what an SMTP server gets."""
+    """Keeps what an SMTP server gets. It takes a number of mails by one connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, most: int = 100) -> None:
         self.mails: list[Any] = []
         self.sessions = 0
+        self._most = most
+        self._left = most
 
     async def handle_EHLO(  # noqa: N802
         self, server: Any, session: Any, envelope: Any, hostname: str, responses: list[str]
     ) -> list[str]:
         self.sessions += 1
+        self._left = self._most
         session.host_name = hostname
         return responses
+
+    async def handle_MAIL(  # noqa: N802
+        self, server: Any, session: Any, envelope: Any, address: str, options: list[str]
+    ) -> str:
+        self._left -= 1
+        if self._left < 0:
+            return "421 Too many mails"
+        envelope.mail_from = address
+        return "250 OK"
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
         self.mails.append(envelope)
         return "250 OK"
+
+
+@contextmanager
+def mail_server(settings: Settings, inbox: Inbox) -> Iterator[None]:
+    """Lets Django send mails to a real server."""
+    port = free_port()
+    controller = Controller(inbox, hostname="127.0.0.1", port=port)
+    controller.start()
+    try:
+        digests.use_mail_server(settings, "django.core.mail.backends.smtp.EmailBackend", port=port)
+        yield
+    finally:
+        controller.stop()
 
 
 # The package that stands for one calls what Python 3.14 deprecates.
@@ -389,19 +465,26 @@ def test_a_real_mail_server_gets_all_of_them_by_one_connection(settings: Setting
     editors = [digests.editor() for _ in range(3)]
     digests.article(5)
     inbox = Inbox()
-    port = free_port()
-    controller = Controller(inbox, hostname="127.0.0.1", port=port)
-    controller.start()
-    try:
-        digests.use_mail_server(settings, "django.core.mail.backends.smtp.EmailBackend", port=port)
+    with mail_server(settings, inbox):
         assert send_due(at=digests.monday_morning()).sent == 3
-    finally:
-        controller.stop()
     assert inbox.sessions == 1
     assert [envelope.rcpt_tos for envelope in inbox.mails] == [[one.email] for one in editors]
     for envelope in inbox.mails:
         assert envelope.mail_from == "numbers@example.com"
         assert b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n" in envelope.content
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:aiosmtpd")
+def test_a_mail_server_that_takes_twenty_by_one_connection_gets_all(settings: Settings) -> None:
+    for _ in range(45):
+        digests.editor()
+    digests.article(5)
+    inbox = Inbox(most=20)
+    with mail_server(settings, inbox):
+        sent = send_due(at=digests.monday_morning())
+    assert (sent.sent, sent.failed) == (45, 0)
+    assert len(inbox.mails) == 45
+    assert inbox.sessions == 3
 
 
 def test_readers_are_found_in_the_order_of_their_keys() -> None:

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.core import mail
 from django.test import Client
 from django.test.utils import override_settings
@@ -51,6 +52,12 @@ def test_the_link_of_a_mail_shows_a_button_and_changes_nothing(client: Client) -
     assert "Stop these mails" in page
     assert editor.email not in page
     assert editor.username not in page
+
+
+@pytest.mark.parametrize("pk", ["a/b", "../x", "é?#", "1:2"])
+def test_a_link_is_made_for_each_primary_key(client: Client, pk: str) -> None:
+    client.post(path_of(User(username="x", pk=pk)))
+    assert digest_readers.has_stopped(pk)
 
 
 def test_the_page_is_dark_where_the_reader_wants_it(client: Client) -> None:
@@ -108,6 +115,17 @@ def test_any_other_link_is_refused_and_stores_nothing(damage: Any, client: Clien
         answer: Any = method(path)
         assert answer.status_code == 404
     assert not DigestReader.objects.exists()
+
+
+def test_a_link_outlives_a_key_of_the_site_as_long_as_that_is_a_fallback(
+    client: Client, settings: Settings
+) -> None:
+    path = path_of(digests.editor())
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "new"
+    assert client.get(path).status_code == 200
+    settings.SECRET_KEY_FALLBACKS = []
+    assert client.get(path).status_code == 404
 
 
 def test_no_tenant_takes_the_link_of_another(client: Client, settings: Settings) -> None:

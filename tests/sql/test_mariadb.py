@@ -1,4 +1,4 @@
-"""The tests of the flush, of the outbox and of SQL, run on MariaDB."""
+"""The tests of the flush, of the outbox, of mails and tokens, and of SQL, run on MariaDB."""
 
 import os
 import subprocess
@@ -39,6 +39,10 @@ FILES = [
     "tests/unread/test_publishing.py",
     "tests/unread/test_surviving.py",
     "tests/unread/test_unpublishing.py",
+    "tests/digest/test_sending.py",
+    "tests/alerts/test_channels.py",
+    "tests/alerts/test_watching.py",
+    "tests/api/test_tokens.py",
 ]
 
 pytestmark = [

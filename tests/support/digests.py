@@ -1,5 +1,8 @@
 """A newsroom with the numbers of its last weeks, and those who read them."""
 
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -76,6 +79,15 @@ def flush_ended() -> None:
     """Notes that a full flush has stored everything, also of the weeks to come."""
     later = buckets.now() + 10 * buckets.WEEK
     FlushRun.objects.create(kind=FlushRun.Kind.FULL, started=later, ended=later)
+
+
+@contextmanager
+def silent_mail_server(settings: Settings) -> Iterator[None]:
+    """Lets Django send mails to a server that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        use_mail_server(settings, "django.core.mail.backends.smtp.EmailBackend", port=port)
+        yield
 
 
 def use_mail_server(settings: Settings, backend: str, *, port: int = 0) -> None:

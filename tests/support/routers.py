@@ -16,6 +16,22 @@ class PostsInLite:
         return True
 
 
+class UsersInLite:
+    """Keeps users, their permissions and their sessions in SQLite, and all else in the default
+    database.
+    """
+
+    def db_for_read(self, model: Any, **hints: Any) -> str:
+        return self.db_for_write(model)
+
+    def db_for_write(self, model: Any, **hints: Any) -> str:
+        is_of_users = model._meta.app_label in {"auth", "admin", "sessions", "contenttypes"}
+        return "lite" if is_of_users else "default"
+
+    def allow_relation(self, one: Any, other: Any, **hints: Any) -> bool:
+        return True
+
+
 class Lite:
     """Keeps all models in SQLite."""
 

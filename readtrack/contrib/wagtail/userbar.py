@@ -7,7 +7,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from wagtail import VERSION
 
-from readtrack.contrib.wagtail.access import numbers_url
+from readtrack.contrib.wagtail.access import may_view_numbers, numbers_url
 
 
 class _Item:
@@ -21,10 +21,16 @@ class _Item:
         return self._html(parent_context.get("request"))
 
     def _html(self, request: Any) -> str:
-        """Returns the item: the page's views, and a link to the dashboard or to the report."""
-        url = numbers_url(request.user, self.page) or reverse("readtrack_page_views")
+        """Returns the item: the page's views, and a link to where the user sees more."""
+        url = numbers_url(request.user, self.page) or self._wagtail_url(request.user)
         context = {"page": self.page, "url": request.build_absolute_uri(url)}
         return render_to_string("readtrack/wagtail/userbar_item.html", context, request=request)
+
+    def _wagtail_url(self, user: Any) -> str:
+        """Returns the URL of the report, or of the page's form for those who may not see the report."""
+        if may_view_numbers(user):
+            return reverse("readtrack_page_views")
+        return reverse("wagtailadmin_pages:edit", args=[self.page.pk])
 
 
 class _OldItem(_Item):

@@ -9,6 +9,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import CommandError, CommandParser
 from django.utils.timezone import get_default_timezone
 
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.digest import readers, sending
 from readtrack.digest.periods import DigestPeriod
@@ -69,6 +70,9 @@ Nobody gets a digest twice, unless --again is given. With --dry-run nothing is s
             raise CommandError(f"READTRACK['DIGEST'] cannot be used: {problems[0]}.")
         noon = datetime.combine(at, time(12), get_default_timezone()) if at else None
         period = sending.period_of(every, at=noon)
+        # Whoever has the digest of a day to come would get no other one until then.
+        if period.end > buckets.now():
+            raise CommandError("The days before --at are not over.")
         if dry_run:
             return _mails(_readers(user, period), period)
         is_at_once = any((user, at, every))

@@ -302,6 +302,16 @@ def test_the_user_bar_has_the_views_of_the_page(
     assert f'href="http://testserver{REPORT}"' in text
 
 
+def test_an_author_is_led_to_a_page_that_an_author_may_open(publish: Publish, author: User) -> None:
+    page = publish(owner=author)
+    browser = factories.browser(author)
+    form = reverse("wagtailadmin_pages:edit", args=[page.pk])
+    text = text_of(browser.get(page.url))
+    assert f'href="http://testserver{form}"' in text
+    assert REPORT not in text
+    assert browser.get(form).status_code == 200
+
+
 def test_nobody_else_has_the_item_of_the_user_bar(publish: Publish, author: User) -> None:
     page = publish()
     for browser in (factories.browser(), factories.browser(author)):
