@@ -38,7 +38,7 @@ from tests.support import factories
 pytestmark = pytest.mark.django_db
 
 SENTENCE = f"layout 2, which a newer version of readtrack wrote. This is readtrack {__version__}"
-BREAKING = "0002_layout2_drop_hours"
+BREAKING = "0099_layout2_drop_hours"
 
 
 @pytest.fixture
@@ -181,21 +181,21 @@ def test_a_database_that_is_gone_is_no_finding_of_the_check(
 
 def test_a_migration_that_only_adds_something_stops_nothing(post: Post) -> None:
     seen_page(post)
-    migrate_to("0002_add_a_table")
+    migrate_to("0099_add_a_table")
     flush()
     assert stored(post) == 1
     [finding] = found("tables")
     assert finding.level == "note"
-    assert "0002_add_a_table of a newer version" in finding.message
+    assert "0099_add_a_table of a newer version" in finding.message
     assert run_checks(tags=["database"], databases=["default"]) == []
 
 
 def test_a_missing_migration_is_an_error_of_the_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [finding.level for finding in found("tables")] == ["ok"]
-    monkeypatch.setattr(migrated, "own", lambda: ["0001_initial", "0002_more"])
+    monkeypatch.setattr(migrated, "own", lambda: ["0001_initial", "0099_more"])
     [finding] = found("tables")
     assert finding.level == "error"
-    assert "lacks the migration 0002_more" in finding.message
+    assert "lacks the migration 0099_more" in finding.message
     assert "migrate" in finding.hint
 
 
