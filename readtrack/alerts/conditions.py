@@ -4,15 +4,16 @@
 that is more. The first of these lets a new story be told that does far better than its kind from
 the start; the second keeps old pages quiet that people read year after year. What it had itself is
 the lower one of two numbers, each of which is too high for some stories: that of the hour before
-(too high after a rise over hours), and that of the day before, for this hour of the week (too high
-for a story that people lose interest in).
+(too high after a rise over hours), and twice that of the day before, for this hour of the week (too
+high for a story that people lose interest in). In the longer time it is at least 0.6 of that of
+the day before, because the half hour before may have had few views by chance.
 
 Views come by chance, so their numbers are taken as those of a Poisson distribution, whose standard
 deviation is the square root of its mean. In three minutes a story counts as one of "5 times" unless
 it has fewer views than such a story has in all but one of 700 cases (3 deviations): otherwise half
 of the stories at exactly 5 times would be missed. So one at 4 times is told as well if its views
 are few.
-To be told, a story also needs 7 deviations more than its usual, and a number of views: 30 where 8
+To be told, a story also needs 8 deviations more than its usual, and a number of views: 31 where 8
 are usual come by chance once in a billion times.
 
 **The site** is compared with its usual in this hour of the week, and with itself: its views have to
@@ -39,10 +40,13 @@ MINUTES = 60  # that are known of a story
 FIRST_HOUR = 1  # the age (hours) up to which a story is compared with its kind's whole first hour
 HALF_HOUR = 0.5  # hours
 DEVIATIONS = 3  # below a multiple of the usual that are chance, in the short time
-CLEAR = 7  # deviations above the usual that are none
+CLEAR = 8  # deviations above the usual that are none
 # A story is over once it has less than this share of what made it an alert.
 OVER = 0.5
 
+LEAST_OF_DAY = (
+    0.5  # share of the day before that is usual in the longer time; more would miss stories that fade
+)
 DAY_MAY_BE = 2  # times the day before that a story has by right: that may have been a holiday
 MOST_FADING = 0.5  # the lowest share, because what is usual at an age is known roughly
 LOWEST_LEVEL = 0.05  # of the site in an hour, because its nights may have no views at all
@@ -132,9 +136,12 @@ def _own(story: Story, length: int) -> float:
     # A little more than it had, because that may have been few by chance.
     own = (views_before + sqrt(views_before) / 2 + 1) / len(before)
     own *= level / level_before * story.fading
-    if story.day is not None:
-        own = min(own, DAY_MAY_BE * story.day * level)
-    return own
+    if story.day is None:
+        return own
+    day = story.day * level
+    if length != SHORT:  # half an hour before it may have had few views by chance
+        own = max(own, LEAST_OF_DAY * day)
+    return min(own, DAY_MAY_BE * day)
 
 
 def _fewest_views(found: Excess, *, times: float) -> float:

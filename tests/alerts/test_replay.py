@@ -200,7 +200,7 @@ def test_twice_its_views_are_seldom_a_spike(replayed: Replay) -> None:
     ]
     told = [seconds for seconds in waited if seconds is not None]
     say(f"{len(told)} of {number} of twice the views are told")
-    assert len(told) <= 0.05 * number
+    assert len(told) <= 0.02 * number
 
 
 @pytest.mark.parametrize(("share_of_usual", "within"), [(0.0, 70), (0.25, 100)])
