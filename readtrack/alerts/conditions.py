@@ -44,9 +44,7 @@ CLEAR = 8  # deviations above the usual that are none
 # A story is over once it has less than this share of what made it an alert.
 OVER = 0.5
 
-LEAST_OF_DAY = (
-    0.5  # share of the day before that is usual in the longer time; more would miss stories that fade
-)
+LEAST_OF_DAY = 0.6  # of the day before is usual in the longer time; more would miss what fades
 DAY_MAY_BE = 2  # times the day before that a story has by right: that may have been a holiday
 MOST_FADING = 0.5  # the lowest share, because what is usual at an age is known roughly
 LOWEST_LEVEL = 0.05  # of the site in an hour, because its nights may have no views at all
