@@ -39,6 +39,7 @@ LENGTHS = (SHORT, 30)
 MINUTES = 60  # that are known of a story
 FIRST_HOUR = 1  # the age (hours) up to which a story is compared with its kind's whole first hour
 HALF_HOUR = 0.5  # hours
+FALL = 30  # minutes of an hour in which the level of the site falls to that of the hour
 DEVIATIONS = 3  # below a multiple of the usual that are chance, in the short time
 CLEAR = 8  # deviations above the usual that are none
 # A story is over once it has less than this share of what made it an alert.
@@ -229,7 +230,6 @@ def story_of(
     hour = buckets.hour_index(at)
     level = levels.get(slot_of(hour), 1.0)
     level_before = levels.get(slot_of(hour - 1), 1.0)
-    minutes_of_hour = minute_start.minute + 1  # with the running one
     kind = 0.0
     fading = 1.0
     first_hour = None
@@ -247,12 +247,26 @@ def story_of(
     return Story(
         minutes=views,
         running=(at - minute_start) / buckets.MINUTE,
-        levels=[level_before] * (MINUTES - minutes_of_hour) + [level] * minutes_of_hour,
+        levels=_levels_of_minutes(level, before=level_before, minute=minute_start.minute),
         kind=kind,
         fading=fading,
         day=_of_day(hours, levels=levels),
         first_hour=first_hour,
     )
+
+
+def _levels_of_minutes(level: float, *, before: float, minute: int) -> list[float]:
+    """Returns the level of the site in each of the last MINUTES, up to that minute of an hour.
+
+    `level` is that of the hour, `before` that of the hour before. People do not leave at the full
+    hour, so a level falls within FALL minutes. It rises at once.
+    """
+    falling = [
+        max(level, before + (level - before) * (0.5 + 0.5 * passed / FALL))
+        for passed in range(min(minute + 1, FALL))
+    ]
+    settled = [level] * (minute + 1 - len(falling))
+    return [before] * (MINUTES - minute - 1) + falling + settled
 
 
 def _of_day(hours: Mapping[int, int], *, levels: Mapping[int, float]) -> float | None:

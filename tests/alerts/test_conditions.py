@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from readtrack import buckets
 from readtrack.alerts import conditions
 from readtrack.alerts.conditions import MINUTES, Excess, Site, Story
 from readtrack.sql.usual import Band
+from readtrack.sql.usual_week import slot_of
 
 
 def story(*, before: Sequence[int] | int, now: int, **values: Any) -> Story:
@@ -127,3 +129,20 @@ def test_the_site_is_back_at_half_of_its_usual() -> None:
     assert is_back(300)
     assert not is_back(299)
     assert not is_back(300, running=0.1)
+
+
+def test_the_level_of_the_site_falls_within_half_an_hour_and_rises_at_once() -> None:
+    at = buckets.hour_start(1000)
+    slots = {"before": slot_of(999), "now": slot_of(1000)}
+
+    def levels(*, before: float, now: float, minute: int) -> Sequence[float]:
+        known = {slots["before"]: before, slots["now"]: now}
+        moment = at + minute * buckets.MINUTE
+        return conditions.story_of([], {}, levels=known, hours={}, age=None, at=moment).levels
+
+    falling = levels(before=2.0, now=1.0, minute=40)
+    assert len(falling) == conditions.MINUTES
+    assert [*falling[:19]] == [2.0] * 19
+    assert [*falling[19:22]] == pytest.approx([1.5, 1.483, 1.467], abs=0.001)
+    assert [*falling[-11:]] == [1.0] * 11
+    assert levels(before=1.0, now=2.0, minute=0)[59] == 2.0
