@@ -17,8 +17,8 @@ To be told, a story also needs 8 deviations more than its usual, and a number of
 are usual come by chance once in a billion times.
 
 **The site** is compared with its usual in this hour of the week, and with itself: its views have to
-be few, and to have fallen by more than half within two hours, more than in each night. A holiday
-has few views, but comes gradually.
+be few, and to have fallen by half within two hours, more than in each night and not by chance (2
+deviations). A holiday has few views, but comes gradually.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,8 @@ LOWEST_LEVEL = 0.05  # of the site in an hour, because its nights may have no vi
 
 LEAST_OF_SITE = 100  # usual views so far in an hour below which the site is not judged
 LEAST_OF_HOUR = 1 / 3  # share of the hour before which the site is not judged
-SUDDEN = 2.25  # times that the site had before as it has now
+SITE_DEVIATIONS = 2  # above the views of the site that are chance, where a fall is looked for
+SUDDEN = 2  # times that the site had before as it has now
 BACK = 1.5  # times the views of an alert at which it is over
 
 
@@ -161,7 +162,8 @@ def shortfall_of(site: Site, *, divisor: float) -> Shortfall | None:
     if now is None or now.views > now.usual / divisor:
         return None
     most_before = max(_as_now(site, before) for before in range(len(site.views) - 1))
-    if now.views * SUDDEN > most_before * site.running:
+    most_by_chance = now.views + SITE_DEVIATIONS * sqrt(now.views)
+    if most_by_chance * SUDDEN > most_before * site.running:
         return None
     return now
 

@@ -110,6 +110,11 @@ def test_a_holiday_is_no_fall_because_it_comes_gradually() -> None:
     assert shortfall(500, 450, 190) is None
 
 
+def test_a_fall_by_half_that_may_be_chance_is_none() -> None:
+    assert shortfall(460, 460, 90) is not None
+    assert shortfall(460, 460, 99) is None
+
+
 def test_the_evening_of_a_holiday_is_no_fall() -> None:
     assert shortfall(1440, 1440, 200, before=3600) is None
     assert shortfall(1440, 1440, 200, before=1200) is not None
