@@ -71,6 +71,11 @@ def label_in(subject: str) -> str:
     return subject.partition(":")[0]
 
 
+def key_in(subject: str) -> str:
+    """Returns the primary key of the subject's object, as text: `42` of `blog.post:42`."""
+    return subject.partition(":")[2]
+
+
 def listed(objs: Iterable[AnyModel]) -> Iterable[AnyModel]:
     """Returns the objects as they are. Raises TypeError for a single object.
 

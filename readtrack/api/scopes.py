@@ -22,6 +22,7 @@ from readtrack.reports.access import is_author, may_view_numbers, may_view_repor
 from readtrack.sql import databases
 from readtrack.subjects import (
     counted_models,
+    key_in,
     label_of,
     parse_subject,
     read_state_models,
@@ -142,17 +143,12 @@ def _visible_object(user: Any, texts: Mapping[str, str], *, sees_all: bool) -> M
         obj = with_links(scope.rows(scope.models[0])).first()
     if not sees_all and not (obj and may_view_numbers(user, obj)):
         raise not_allowed("You may not see the numbers of this object.")
-    if not subject or _key_in(subject) != _key_in(texts["object"]):
+    if not subject or key_in(subject) != key_in(texts["object"]):
         labels = [f"{label_of(model)}:…" for model in counted_models()]
         raise bad_parameter("object", "That is no subject of an object.", allowed=labels)
     if obj is None:
         raise not_found("object", "There is no such object.")
     return obj
-
-
-def _key_in(subject: str) -> str:
-    """Returns the part of a subject that is the primary key."""
-    return subject.partition(":")[2]
 
 
 def _check_category(texts: Mapping[str, str]) -> None:
@@ -161,7 +157,7 @@ def _check_category(texts: Mapping[str, str]) -> None:
         return
     scope = Scope.parse({"category": texts["category"]})
     parsed = parse_subject(scope.chosen.get("category", ""))
-    if parsed is None or _key_in(subject_of_row(*parsed)) != _key_in(texts["category"]):
+    if parsed is None or key_in(subject_of_row(*parsed)) != key_in(texts["category"]):
         labels = [f"{label_of(model)}:…" for model in read_state_models()]
         raise bad_parameter("category", "That is no subject of a category.", allowed=labels)
     model, pk = parsed

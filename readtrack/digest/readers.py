@@ -1,6 +1,5 @@
 """Who gets a digest, in which language and time zone."""
 
-import logging
 import zoneinfo
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from django.db.models import QuerySet
 from django.utils.timezone import get_default_timezone
 from django.utils.translation import check_for_language
 
+from readtrack.conf import logger
 from readtrack.dashboard import groups
 from readtrack.dashboard.scope import Scope
 from readtrack.digest.periods import DigestPeriod
@@ -20,8 +20,6 @@ from readtrack.digest_options import digest_options
 from readtrack.reports.access import may_view_numbers, may_view_report_of
 from readtrack.store import scripts
 from readtrack.subjects import NO_VALUE, label_of
-
-logger = logging.getLogger("readtrack")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ a mail server that refuses it: a digest that is missing is in the dashboard as w
 comes every hour would be stopped.
 """
 
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from readtrack import buckets
-from readtrack.conf import conf
+from readtrack.conf import conf, logger
 from readtrack.digest import readers
 from readtrack.digest.contents import Contents, contents_of
 from readtrack.digest.mail import letter
@@ -25,9 +24,6 @@ from readtrack.mailing import mail_connection
 from readtrack.models.digest import DigestReader
 from readtrack.sql import digest_readers, runs
 from readtrack.store import scripts
-
-logger = logging.getLogger("readtrack")
-
 
 # Servers take a limited number of mails by one connection, and the first one above is lost: it is
 # claimed already.

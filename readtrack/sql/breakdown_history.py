@@ -99,9 +99,8 @@ def add_sums(
     sums_by_field = rows.values_list("kind", label, "field").annotate(**sums)
     for hash_kind, label_of_row, field, *counts_of_periods in sums_by_field:
         for gains_of_period, count in zip(gains_of_periods, counts_of_periods, strict=True):
-            fields = gains_of_period[
-                hash_kind, label_of_row
-            ]  # makes the entry, without a gain, too
+            # Makes the entry, even without a gain.
+            fields = gains_of_period[hash_kind, label_of_row]
             if count:
                 fields[field] += int(count)
 

@@ -19,19 +19,6 @@ from tests.support.wire import Wire
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def categories() -> list[Category]:
-    return [factories.category() for _ in range(5)]
-
-
-@pytest.fixture
-def user(categories: list[Category]) -> Any:
-    """Returns a reader who has read everything."""
-    reader = factories.user()
-    tracker.mark_read(reader, categories)
-    return reader
-
-
 def test_it_has_what_was_published_since_the_last_one_first(
     user: Any, categories: list[Category]
 ) -> None:

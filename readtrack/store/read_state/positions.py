@@ -28,6 +28,7 @@ from readtrack.store.read_state.forms import (
     times_of,
 )
 from readtrack.store.scripts import Call
+from readtrack.subjects import key_in
 
 MOST_PUBLICATIONS = 100  # of a thread; "99+" is the highest number that pages show
 # Of a reader in a partition. A hash with more than 512 fields takes ten times as much memory.
@@ -331,11 +332,6 @@ class Boards(Strategy):
 def board_name(subject: str) -> str:
     """Returns the name of a board among the positions of a reader, and in its threads."""
     return BOARD + subject
-
-
-def key_in(subject: str) -> str:
-    """Returns the name of a thread among the positions of a reader."""
-    return subject.partition(":")[2]
 
 
 def kept_for() -> int:

@@ -17,12 +17,11 @@ from readtrack.store.read_state.positions import (
     MOST_THREADS,
     Positions,
     kept_for,
-    key_in,
     lifetime,
     tags_of,
 )
 from readtrack.store.scripts import Call
-from readtrack.subjects import label_in
+from readtrack.subjects import key_in, label_in
 
 # The lists of boards are made anew out of the threads' publications.
 ROWS = (keys.positions, keys.positions_start, keys.thread_news)
