@@ -14,12 +14,43 @@ from demo_project import chromium
 from tests.browser.urls import asked
 from tests.support import factories
 from tests.support.browsers import real_browser
-from tests.support.waiting import ENOUGH
+from tests.support.waiting import ENOUGH, comes_true
 
 Reader = Callable[..., Page]
 
 expect.set_options(timeout=ENOUGH * 1000)  # a busy machine may be slow
 versions = count(140)
+
+# `asked` counts what readtrack's scripts have asked for, and `used` the answers that they have used. The
+# message of a channel comes after all that an answer makes a script do.
+COUNTING = r"""{
+  window.asked = window.used = 0;
+  const ask = fetch, read = Response.prototype.json;
+  const isOurs = url => /\/assets\//.test(url);
+  const end = () => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => used++;
+    port2.postMessage("");
+  };
+  window.fetch = (url, options) => {
+    const answer = ask(url, options);
+    if (isOurs(url)) {
+      asked++;
+      answer.then(({ ok }) => ok || end(), end);
+    }
+    return answer;
+  };
+  Response.prototype.json = function () {
+    const content = read.call(this);
+    if (isOurs(this.url)) content.then(end, end);
+    return content;
+  };
+}"""
+
+
+def settle(page: Page) -> None:
+    """Waits until the scripts of the page have used the answers to all that they have asked for."""
+    assert comes_true(lambda: page.evaluate("window.asked == window.used"))
 
 
 def session(user: Any) -> str:
@@ -40,16 +71,26 @@ class Tab:
     """
 
     def __init__(self, browser: Browser, **options: Any) -> None:
-        self.page = browser.new_context(**options).new_page()
+        window = browser.new_context(**options)
+        window.add_init_script(COUNTING)
+        self.page = window.new_page()
         self._devtools = self.page.context.new_cdp_session(self.page)
 
     def change(self, agent: str) -> None:
         """Leaves nothing of who sat there before."""
-        self.page.goto("about:blank")
+        self.leave()
         self.page.unroute_all()
         self.page.context.clear_cookies()
         self._devtools.send("Network.clearBrowserCache")
         self._devtools.send("Emulation.setUserAgentOverride", {"userAgent": agent})
+
+    def leave(self) -> None:
+        """Leaves the page once the server has answered it: an answer that comes later would sign the
+        next reader out.
+        """
+        if not self.page.is_closed():
+            settle(self.page)
+            self.page.goto("about:blank")
 
 
 @pytest.fixture(scope="package")
@@ -85,6 +126,7 @@ def reader(
         return page
 
     yield seat
-    tab.page.goto("about:blank")
+    for each in tabs.values():
+        each.leave()
     for each in set(tabs.values()) - {tab}:
         each.page.context.close()

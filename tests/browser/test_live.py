@@ -18,7 +18,7 @@ from readtrack import reports, tracker
 from readtrack.page import events as stream
 from readtrack.page import shown
 from readtrack.page.events import Events
-from tests.browser.conftest import Reader
+from tests.browser.conftest import Reader, settle
 from tests.browser.test_script import AWAY, LOOK
 from tests.site.models import Category
 from tests.support import factories
@@ -68,33 +68,6 @@ class Asked:
             self.kinds["dots" if state == "live" else "views"] += 1
 
 
-# `underWay` counts the script's questions whose answers it has not used yet. The message of a channel
-# comes after all that an answer makes the script do.
-WATCHED = r"""if (!("underWay" in window)) {
-  window.underWay = 0;
-  const ask = fetch, read = Response.prototype.json;
-  const isOurs = url => /\/assets\//.test(url);
-  const end = () => {
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => underWay--;
-    port2.postMessage("");
-  };
-  window.fetch = (url, options) => {
-    const answer = ask(url, options);
-    if (isOurs(url)) {
-      underWay++;
-      answer.then(({ ok }) => ok || end(), end);
-    }
-    return answer;
-  };
-  Response.prototype.json = function () {
-    const content = read.call(this);
-    if (isOurs(this.url)) content.then(end, end);
-    return content;
-  };
-}"""
-
-
 @contextmanager
 def answered(page: Page, question: str = "page.js") -> Iterator[None]:
     """Waits until the server has answered such a question of the script, asked within the block,
@@ -106,12 +79,11 @@ def answered(page: Page, question: str = "page.js") -> Iterator[None]:
         )
     ):
         yield
-    assert comes_true(lambda: page.evaluate("underWay == 0"))
+    settle(page)
 
 
 def open_live(page: Page, url: str = "/live/") -> Asked:
     """Opens a page whose time passes only when the test says so."""
-    page.add_init_script(WATCHED)
     page.clock.install()
     asked = Asked(page)
     with answered(page):

@@ -16,7 +16,7 @@ from demo_project import chromium
 from readtrack import reports
 from readtrack.hits.reading import least_seconds, words
 from readtrack.store import keys
-from tests.browser.conftest import Reader, versions
+from tests.browser.conftest import Reader, settle, versions
 from tests.browser.urls import TEXTS
 from tests.site.models import Post
 from tests.support import factories
@@ -44,12 +44,11 @@ WRITTEN = {
 HOUR = 3600  # seconds
 LONG = 900
 
-# Playwright says of its browser that it is automated, and gives focus to each tab. `settled` is for
-# the test to wait.
+# Playwright says of its browser that it is automated, and gives focus to each tab.
 PERSON = "Object.defineProperty(Navigator.prototype, 'webdriver', { get: () => false });"
-TAB = """window.away = false; window.begun = window.answered = 0; const ask = fetch;
-Object.defineProperty(Document.prototype, 'hidden', { get: () => away });
-window.fetch = (...asked) => { begun++; return ask(...asked).finally(() => answered++); };"""
+TAB = (
+    "window.away = false; Object.defineProperty(Document.prototype, 'hidden', { get: () => away });"
+)
 
 
 class Text:
@@ -73,7 +72,7 @@ class Text:
         route.fulfill(response=response, body=html.replace(token, aged))
 
     def _wait(self) -> None:
-        assert comes_true(lambda: self.page.evaluate("begun > 0 && begun == answered"))
+        assert comes_true(lambda: self.page.evaluate("asked > 0 && asked == used"))
 
     def stay(self, seconds: float) -> None:
         self.page.clock.run_for(int(1000 * seconds))
@@ -283,11 +282,11 @@ def test_a_text_that_is_swapped_into_a_page_without_one_is_read(reader: Reader) 
             f"/text/{post.pk}/",
         )
         # A page that tells of its reading before its first answer has no cookie yet.
-        assert comes_true(lambda: page.evaluate("begun > 0 && begun == answered"))
+        assert comes_true(lambda: page.evaluate("asked > 0 && asked == used"))
         page.mouse.move(20, 20)
         page.keyboard.press("Shift")
         page.clock.run_for(9_000)
-        assert comes_true(lambda: page.evaluate("begun == answered"))
+        settle(page)
     found = reports.reading(post)
     assert (found.views, found.engaged, found.reads) == (
         1,
