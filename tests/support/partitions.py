@@ -129,7 +129,9 @@ class PlainNames(Redis):
             return next((kind for kind in answers if kind != "none"), "none")
         if args[0] in {"TTL", "PTTL"}:
             return max(answers)
-        return answers[0] if len(answers) == 1 else sum(answers)
+        if len(answers) == 1:
+            return answers[0]
+        return answers if args[0] == "DUMP" else sum(answers)
 
     def scan_iter(self, match: Any = None, *args: Any, **options: Any) -> Any:
         return iter(self.keys(match or "*"))
