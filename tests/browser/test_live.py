@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from statistics import median
 from typing import Any
 
 import pytest
@@ -425,7 +424,7 @@ def url(
 def test_an_event_puts_a_dot_on_within_a_second(
     reader: Reader, user: Any, categories: list[Category], url: str, redis: Redis
 ) -> None:
-    page, took = reader(base_url=url, user=user), list[float]()
+    page = reader(base_url=url, user=user)
     page.goto("/live/")
     for number, category in enumerate(categories):
         assert comes_true(lambda: subscriptions(redis) > 0)
@@ -433,9 +432,9 @@ def test_an_event_puts_a_dot_on_within_a_second(
         tracker.mark_unread([category])
         dots = page.locator(".readtrack-dot:visible")
         dots.nth(number).wait_for()
-        took.append(time.monotonic() - began)
+        took = time.monotonic() - began
+        assert took < 1, took
         check_dots(page, user, categories)
-    assert median(took) < 1
 
 
 def test_a_page_that_was_refused_listens_with_its_next_poll(
