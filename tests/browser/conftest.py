@@ -48,9 +48,11 @@ COUNTING = r"""{
 }"""
 
 
-def settle(page: Page) -> None:
-    """Waits until the scripts of the page have used the answers to all that they have asked for."""
-    assert comes_true(lambda: page.evaluate("window.asked == window.used"))
+def settle(page: Page, *, least: int = 0) -> None:
+    """Waits until the scripts of the page have asked at `least` so many times, and have used all
+    answers.
+    """
+    assert comes_true(lambda: page.evaluate(f"asked >= {least} && asked == used"))
 
 
 def session(user: Any) -> str:
@@ -128,5 +130,5 @@ def reader(
     yield seat
     for each in tabs.values():
         each.leave()
-    for each in set(tabs.values()) - {tab}:
-        each.page.context.close()
+        if each is not tab:
+            each.page.context.close()

@@ -60,7 +60,7 @@ class Text:
         page.route(f"**/text/{post.pk}/", self._aged)
         page.clock.install()
         page.goto(f"/text/{post.pk}/")
-        self._wait()
+        settle(self.page, least=1)
 
     def _aged(self, route: Route) -> None:
         response = route.fetch()
@@ -70,9 +70,6 @@ class Text:
         aged = signing.dumps([*told, made - 4 * HOUR], salt=keys.salt("page"), compress=True)
         html = html.replace(f'data-of="{token[-8:]}"', f'data-of="{aged[-8:]}"')
         route.fulfill(response=response, body=html.replace(token, aged))
-
-    def _wait(self) -> None:
-        assert comes_true(lambda: self.page.evaluate("asked > 0 && asked == used"))
 
     def stay(self, seconds: float) -> None:
         self.page.clock.run_for(int(1000 * seconds))
@@ -112,7 +109,7 @@ class Text:
 
     def leave(self) -> None:
         self.hide(is_hidden=True)
-        self._wait()
+        settle(self.page, least=1)
 
 
 def reader(text: Text) -> None:
@@ -282,7 +279,7 @@ def test_a_text_that_is_swapped_into_a_page_without_one_is_read(reader: Reader) 
             f"/text/{post.pk}/",
         )
         # A page that tells of its reading before its first answer has no cookie yet.
-        assert comes_true(lambda: page.evaluate("asked > 0 && asked == used"))
+        settle(page, least=1)
         page.mouse.move(20, 20)
         page.keyboard.press("Shift")
         page.clock.run_for(9_000)
