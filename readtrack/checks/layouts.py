@@ -17,7 +17,10 @@ def check_tables(
     databases: Sequence[str] | None = None,
     **kwargs: Any,
 ) -> list[checks.CheckMessage]:
-    """Checks that this version knows the tables, if their database is among `databases`."""
+    """Checks that this version knows the tables, if their database is among `databases`.
+
+    Only warns: what would change the tables refuses by itself.
+    """
     alias = router.db_for_write(FlushRun)
     if alias not in (databases or ()):
         return []
@@ -28,10 +31,10 @@ def check_tables(
     if layout <= layouts.KNOWN:
         return []
     return [
-        checks.Error(
+        checks.Warning(
             f"SQL has tables of layout {layout}, which a newer version of readtrack made, and this"
             f" version knows layouts up to {layouts.KNOWN}.",
             hint="Upgrade readtrack here, or restore the database from before that upgrade.",
-            id="readtrack.E080",
+            id="readtrack.W080",
         )
     ]

@@ -65,6 +65,7 @@ CHECKS: tuple[Check, ...] = (
     setting_values.check_own_hosts,
     setting_values.check_exclusions,
     setting_values.check_networks,
+    setting_values.check_doubted_share,
     setting_values.check_anonymous_readers,
     setting_values.check_functions,
     models.check_any,

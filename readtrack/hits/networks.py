@@ -5,7 +5,9 @@ An address is looked up and forgotten: nothing keeps it, and no message has it.
 """
 
 import json
+import os
 import re
+import stat
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
@@ -30,6 +32,10 @@ OPERATOR = re.compile("AS([0-9]{1,10})", re.IGNORECASE)
 LONGEST_LIST = 64_000_000  # bytes; the longest one that is published has some 5,000,000
 # Seconds until a process looks again whether its files have changed.
 AGE = 600.0
+# How many addresses of IPv4 there are, and how many of IPv6 are given to networks (2000::/3).
+IPV4_ADDRESSES = 2**32
+IPV6_ADDRESSES = 2**125
+MOST_DOUBTED = 0.25  # share of the addresses; the large clouds together have less than a tenth
 RECORDS = 1_000  # of a database, by which it is known whether it has AS numbers and countries
 
 
@@ -57,6 +63,11 @@ class Ranges(NamedTuple):
                 firsts.append(first)
                 lasts.append(last)
         return cls(firsts, lasts)
+
+    @property
+    def size(self) -> int:
+        """The number of addresses in the ranges."""
+        return sum(self.lasts) - sum(self.firsts) + len(self.firsts)
 
     def has(self, number: int) -> bool:
         """Returns True if the address is in one of the ranges."""
@@ -212,7 +223,10 @@ def _country_in(record: Mapping[str, Any]) -> str:
 
 
 def problems() -> list[tuple[str, str]]:
-    """Returns the entries of NETWORKS that cannot be used, each with the reason."""
+    """Returns the entries of NETWORKS that cannot be used, each with the reason.
+
+    Reads the files, so the same setting may have other problems a moment later.
+    """
     unusable: list[tuple[str, str]] = []
     has_operators = False
     for path in _given(DATABASES):
@@ -234,6 +248,26 @@ def problems() -> list[tuple[str, str]]:
         except UnusableError as error:
             unusable.append((entry, str(error)))
     return unusable
+
+
+def doubted_shares() -> dict[str, float]:
+    """Returns which share of the addresses of "IPv4" and "IPv6" is doubtful, where it is so large
+    that most visitors are doubted.
+    """
+    networks: list[Network] = []
+    for entry in _given(DOUBTFUL):
+        with suppress(UnusableError):  # which `problems` has
+            networks += [] if OPERATOR.fullmatch(entry) else _networks_of(entry)
+    sizes = {
+        "IPv4": _ranges_of(networks, version=4).size / IPV4_ADDRESSES,
+        "IPv6": _ranges_of(networks, version=6).size / IPV6_ADDRESSES,
+    }
+    return {name: min(1.0, share) for name, share in sizes.items() if share > MOST_DOUBTED}
+
+
+def _ranges_of(networks: Iterable[Network], *, version: int) -> Ranges:
+    """Returns the ranges of those of the networks that have this version of IP."""
+    return Ranges.of(network for network in networks if network.version == version)
 
 
 def _check_has_networks(entry: str) -> None:
@@ -293,8 +327,8 @@ def _load() -> Loaded:
         except UnusableError as error:
             logger.error("NETWORKS: %s is left out: %s.", entry, error)
     return Loaded(
-        ipv4=Ranges.of(network for network in networks if network.version == 4),
-        ipv6=Ranges.of(network for network in networks if network.version == 6),
+        ipv4=_ranges_of(networks, version=4),
+        ipv6=_ranges_of(networks, version=6),
         operators=operators,
         databases=databases,
     )
@@ -348,13 +382,22 @@ def _network(text: str) -> Network | None:
 
 def _content(path: str) -> str:
     """Returns the text of a list. Raises UnusableError."""
-    file = Path(path)
     try:
-        if file.stat().st_size > LONGEST_LIST:
-            raise UnusableError(f"it is larger than {LONGEST_LIST:,} bytes")
-        return file.read_text(encoding="utf-8-sig", errors="replace")
+        with open(path, "rb", opener=_open_at_once) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UnusableError("it is a pipe or a device, and no file")
+            # Not by its size, because the file may grow meanwhile.
+            content = file.read(LONGEST_LIST + 1)
     except (OSError, ValueError) as error:
         raise UnusableError(f"it cannot be read ({type(error).__name__})") from error
+    if len(content) > LONGEST_LIST:
+        raise UnusableError(f"it is larger than {LONGEST_LIST:,} bytes")
+    return content.decode("utf-8-sig", errors="replace")
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Opens the file for `open`. By default a pipe would open only once somebody writes into it."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _texts_in(content: str) -> Iterator[str]:

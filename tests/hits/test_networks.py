@@ -5,15 +5,18 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from random import Random
-from socket import inet_aton
+from socket import AF_UNIX, inet_aton, socket
+from threading import Thread
 from threading import enumerate as threads
 from typing import Any
 
 import pytest
 from django.apps import apps
+from django.core.management import call_command
 from django.test import RequestFactory
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +26,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports
+from readtrack.checks.setup import check_setup
 from readtrack.flush.run import flush
 from readtrack.hits import addresses, dimensions, networks
 from readtrack.hits.networks import Ranges
@@ -287,7 +291,7 @@ def test_a_file_that_is_gone_later_leaves_the_page_alone(
         ("[" * 200_000, "no valid JSON"),
     ],
 )
-def test_a_list_without_networks_is_an_error_and_no_page_suffers(
+def test_a_list_without_networks_is_warned_of_and_no_page_suffers(
     settings: Settings,
     file_with: MakeFile,
     caplog: pytest.LogCaptureFixture,
@@ -297,7 +301,7 @@ def test_a_list_without_networks_is_an_error_and_no_page_suffers(
     path = file_with(content)
     assert doubtful(settings, [path, "203.0.113.0/24"], "0.0.0.1", "203.0.113.5") == [False, True]
     assert f"{path} is left out" in caplog.text
-    message = the_message("readtrack.E070")
+    message = the_message("readtrack.W070")
     assert path in message.msg
     assert words in message.msg
     assert "'doubtful'" in str(message.hint)
@@ -308,47 +312,109 @@ def test_a_huge_list_is_not_read(
 ) -> None:
     monkeypatch.setattr(networks, "LONGEST_LIST", 10)
     assert doubtful(settings, [file_with("198.51.100.0/24")], "198.51.100.1") == [False]
-    assert "larger than 10 bytes" in the_message("readtrack.E070").msg
+    assert "larger than 10 bytes" in the_message("readtrack.W070").msg
 
 
-def test_a_missing_file_a_directory_and_a_path_that_is_none_are_errors(
+def test_a_missing_file_a_directory_and_a_path_that_is_none_are_warned_of(
     settings: Settings, tmp_path: Path
 ) -> None:
     entries = [str(tmp_path / "missing.json"), tmp_path, "a\0b", "203.0.113.0/33"]
     assert doubtful(settings, entries, "203.0.113.1", databases=[tmp_path / "no.mmdb"]) == [False]
-    assert found() == ["readtrack.E070"] * 5
+    assert found() == ["readtrack.W070"] * 5
+
+
+def test_what_is_no_file_is_not_read(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # because the path of a socket has to be short
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def write() -> None:
+        with suppress(BrokenPipeError):  # it was opened, and not read
+            pipe.write_text("198.51.100.0/24")
+
+    writer = Thread(target=write, daemon=True)  # or else who reads the pipe would wait for ever
+    writer.start()
+    with closing(socket(AF_UNIX)) as server:
+        server.bind("socket")
+        for path in (pipe, tmp_path / "socket", tmp_path, Path(os.devnull), Path("/dev/zero")):
+            assert doubtful(settings, [path], "198.51.100.1", databases=[path]) == [False], path
+            assert found() == ["readtrack.W070"] * 2
+    os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
+    writer.join()
+
+
+@pytest.mark.django_db
+def test_a_file_that_is_gone_keeps_no_command_from_running(
+    settings: Settings, file_with: MakeFile, tmp_path: Path
+) -> None:
+    empty = tmp_path / "empty.mmdb"
+    empty.touch()
+    missing = [file_with(""), str(tmp_path / "missing.json"), "AS16509"]
+    settings.READTRACK = {"NETWORKS": {"doubtful": missing, "databases": [empty]}}
+    post = factories.post()
+    factories.browser().get(f"/posts/{post.pk}/")
+    call_command("readtrack", "flush", skip_checks=False, verbosity=0)
+    post.refresh_from_db()
+    assert post.view_count == 1
+    call_command("check")
+    call_command("migrate", skip_checks=False, verbosity=0)
+    assert found() == ["readtrack.W070"] * 4
+
+
+@pytest.mark.parametrize(
+    ("entries", "shares"),
+    [
+        (["0.0.0.0/1", "128.0.0.0/1"], ["100% of all addresses of IPv4"]),
+        (["0.0.0.0/2", "64.0.0.0/3"], ["38% of all addresses of IPv4"]),
+        (
+            ["2000::/4", "0.0.0.0/1"],
+            ["50% of all addresses of IPv4", "50% of all addresses of IPv6"],
+        ),
+        (["::/1"], ["100% of all addresses of IPv6"]),
+        (["0.0.0.0/3", "2000::/5", "AS16509", "203.0.113.0/24"], []),
+    ],
+)
+def test_networks_that_doubt_most_visitors_are_warned_of(
+    settings: Settings, file_with: MakeFile, operators: str, entries: list[str], shares: list[str]
+) -> None:
+    for listed in (entries, [file_with("\n".join(entries)), "AS16509"]):
+        settings.READTRACK = {"NETWORKS": {"doubtful": listed, "databases": [operators]}}
+        messages = [message.msg for message in check_setup(None)]
+        assert messages == [f"READTRACK['NETWORKS'] doubts {share}." for share in shares]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
-def test_a_file_that_must_not_be_read_is_an_error(settings: Settings, file_with: MakeFile) -> None:
+def test_a_file_that_must_not_be_read_is_warned_of(settings: Settings, file_with: MakeFile) -> None:
     path = file_with(PLAIN)
     Path(path).chmod(0)
     assert doubtful(settings, [path], "198.51.100.1", databases=[path]) == [False]
-    assert found() == ["readtrack.E070"] * 2
+    assert found() == ["readtrack.W070"] * 2
 
 
 def test_an_as_number_needs_a_database(settings: Settings, tmp_path: Path) -> None:
     countries = write_database(tmp_path / "c.mmdb", {"192.0.2.0/24": {"country_code": "DE"}})
     settings.READTRACK = {"NETWORKS": {"doubtful": ["AS16509"], "databases": [countries]}}
-    assert "has AS numbers" in the_message("readtrack.E070").msg
+    assert "has AS numbers" in the_message("readtrack.W070").msg
 
 
 @pytest.mark.parametrize("content", [b"", b"no database", b"\xab\xcd\xefMaxMind.com"])
-def test_a_file_that_is_no_database_is_an_error_and_no_page_suffers(
+def test_a_file_that_is_no_database_is_warned_of_and_no_page_suffers(
     settings: Settings, tmp_path: Path, content: bytes
 ) -> None:
     path = tmp_path / "x.mmdb"
     path.write_bytes(content)
     assert doubtful(settings, ["AS1"], "198.51.100.1", databases=[path]) == [False]
-    assert found() == ["readtrack.E070"] * 2
+    assert found() == ["readtrack.W070"] * 2
 
 
-def test_a_database_of_something_else_is_an_error(settings: Settings, tmp_path: Path) -> None:
+def test_a_database_of_something_else_is_warned_of(settings: Settings, tmp_path: Path) -> None:
     path = write_database(
         tmp_path / "x.mmdb", {"192.0.2.0/24": {"risk": 7}, "198.51.100.0/24": "x"}
     )
     settings.READTRACK = {"NETWORKS": {"databases": [path]}}
-    assert "neither AS numbers nor countries" in the_message("readtrack.E070").msg
+    assert "neither AS numbers nor countries" in the_message("readtrack.W070").msg
     networks.files().read()
     assert networks.country("198.51.100.1") == ""
 
@@ -365,15 +431,15 @@ def test_a_broken_database_is_logged_once_without_the_address(
     assert doubtful(settings, ["AS16509"], *clients, databases=[operators]) == [False, False]
     assert caplog.text.count("cannot be read") == 1
     assert "198.51.100" not in caplog.text
-    assert "readtrack.E070" in found()
+    assert "readtrack.W070" in found()
 
 
-def test_a_missing_extra_is_an_error(
+def test_a_missing_extra_is_warned_of(
     settings: Settings, operators: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "maxminddb", None)
     assert doubtful(settings, [], "198.51.100.1", databases=[operators]) == [False]
-    assert "pip install readtrack[networks]" in the_message("readtrack.E070").msg
+    assert "pip install readtrack[networks]" in the_message("readtrack.W070").msg
 
 
 @pytest.mark.parametrize(
