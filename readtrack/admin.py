@@ -1,7 +1,11 @@
-"""The admin: a dashboard, the records of flushes, and a mixin for the site's own `PostAdmin`."""
+"""The admin: a dashboard, the records of flushes, and a mixin for the site's own `PostAdmin`.
+
+Django imports the admin into every web worker. So what a page or an action needs beyond that is
+imported when somebody opens the page or takes the action.
+"""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import django
 from django.contrib import admin, messages
@@ -21,21 +25,16 @@ from django.utils.timezone import template_localtime  # type: ignore[attr-define
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
-from readtrack import tracker
+from readtrack.access import may_view_numbers, may_view_report_of, numbers_url
 from readtrack.conf import conf
-from readtrack.dashboard.exports import export
-from readtrack.dashboard.objects import with_links
-from readtrack.dashboard.page import FILES, page_context
-from readtrack.dashboard.scope import Scope
-from readtrack.digest.sending import preview
-from readtrack.flush import resets
 from readtrack.models import Alert, ApiToken, Dashboard, FlushRun, Note, Tracked
 from readtrack.numerals import exact, whole
 from readtrack.published import published_at
-from readtrack.reports.access import may_view_numbers, may_view_report_of, numbers_url
-from readtrack.store.connection import RedisError
 from readtrack.subjects import author_of, counted_subject_of, has_read_state, news_links
 from readtrack.texts import address_of, is_web, name_of, title_of
+
+if TYPE_CHECKING:
+    from readtrack.dashboard.scope import Scope
 
 SLICE = 500  # rows that an action changes at a time, because there may be millions
 
@@ -85,6 +84,8 @@ def _action(
                 "selected": request.POST.getlist(helpers.ACTION_CHECKBOX_NAME),
             }
             return TemplateResponse(request, "admin/readtrack/confirm.html", context)
+        from readtrack.store.connection import RedisError
+
         try:
             _change_all(rows, change, user=request.user, title=title)
         except RedisError:
@@ -116,7 +117,21 @@ def _change_all(
 
 
 def _reset(rows: list[Any]) -> None:
+    from readtrack.flush import resets
+
     resets.reset([counted_subject_of(row) for row in rows])
+
+
+def _mark_unread(rows: list[Any]) -> None:
+    from readtrack import tracker
+
+    tracker.mark_unread(rows)
+
+
+def _publish(rows: list[Any]) -> None:
+    from readtrack import tracker
+
+    tracker.publish(rows)
 
 
 reset_counts = _action(
@@ -133,7 +148,7 @@ mark_unread = _action(
     "mark_unread",
     _("Mark selected %(verbose_name_plural)s unread for everybody"),
     loss=_("It is forgotten who has read them: everybody gets a dot."),
-    change=tracker.mark_unread,
+    change=_mark_unread,
 )
 publish_again = _action(
     "publish_again",
@@ -142,7 +157,7 @@ publish_again = _action(
         "It is forgotten who has read what they are new in, such as their category: everybody gets "
         "a dot there."
     ),
-    change=tracker.publish,
+    change=_publish,
 )
 
 
@@ -407,6 +422,8 @@ class DashboardAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> Any:
         """Returns the dashboard of the whole site, or redirects to the page of a chosen object."""
+        from readtrack.dashboard.scope import Scope
+
         subject = Scope.parse(request.GET).chosen.get("object", "")
         if subject and self.has_view_permission(request):
             parameters = request.GET.copy()
@@ -425,6 +442,9 @@ class DashboardAdmin(ReadOnlyAdmin):
         `subject` comes from the address, so it may be invalid. Raises Http404 then, or
         PermissionDenied for a user who may not see all numbers.
         """
+        from readtrack.dashboard.objects import with_links
+        from readtrack.dashboard.scope import Scope
+
         scope = Scope.parse({"object": subject})
         valid_subject = scope.chosen.get("object", "")
         obj = None
@@ -450,7 +470,7 @@ class DashboardAdmin(ReadOnlyAdmin):
             links=[(label, url) for label, url in links if url],
         )
 
-    def _author_numbers_url(self, request: HttpRequest, obj: Model, scope: Scope) -> str:
+    def _author_numbers_url(self, request: HttpRequest, obj: Model, scope: "Scope") -> str:
         """Returns the address of the page with the numbers of all that the object's author wrote.
 
         Staff get the dashboard filtered by the author, in the period and with the filter of the
@@ -470,7 +490,7 @@ class DashboardAdmin(ReadOnlyAdmin):
     def author_view(self, request: HttpRequest) -> Any:
         """Returns the dashboard of what the user has written.
 
-        Whether the user may see it is decided by `readtrack.reports.access`.
+        Whether the user may see it is decided by `readtrack.access`.
         """
         title = gettext("Numbers of %(author)s") % {"author": name_of(request.user)}
         author = str(request.user.pk)
@@ -490,6 +510,8 @@ class DashboardAdmin(ReadOnlyAdmin):
         """
         if not conf.DIGEST:
             raise Http404
+        from readtrack.digest.sending import preview
+
         html = preview(request.user)
         if html is None:
             raise PermissionDenied
@@ -518,6 +540,10 @@ class DashboardAdmin(ReadOnlyAdmin):
         With `may_see` the user may see the page. Otherwise it is for users who may see all numbers:
         raises PermissionDenied for other users.
         """
+        from readtrack.dashboard.exports import export
+        from readtrack.dashboard.page import FILES, page_context
+        from readtrack.dashboard.scope import Scope
+
         sees_all = self.has_view_permission(request)
         if not (sees_all or may_see):
             raise PermissionDenied

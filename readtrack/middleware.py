@@ -18,7 +18,7 @@ from readtrack.conf import cached_setting, conf, explains_pages, logger, pattern
 from readtrack.hits import bots, dimensions, exclusions, networks, origins, readers, visitors
 from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, Reason, refusal
 from readtrack.hits.reading import Reading
-from readtrack.page import contents, panel, shown, stream, tags
+from readtrack.page import contents, shown, stream, tags
 from readtrack.page.filling import Filling
 from readtrack.page.placeholders import (
     MARK,
@@ -619,6 +619,8 @@ def fill_in(
         if PANEL_MARK in content and not page.is_shared:
             # After the page's own view is recorded, so that the panel and the page show the same
             # count.
+            from readtrack.page import panel
+
             content = panel.placed(response, content, user)
         filling = Filling(content, find_reader)
         filling.question.ask()

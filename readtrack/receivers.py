@@ -1,5 +1,8 @@
 """Receivers of Django's signals for saved, linked and deleted rows, which change nothing before the
 commit, and for users who sign in.
+
+Each imports what it works with when it is called: the models are ready in every process, also in
+those that save nothing.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -14,11 +17,8 @@ from django.db.models.expressions import DatabaseDefault
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_delete, pre_save
 
 from readtrack.conf import conf, logger
-from readtrack.hits import readers, visitors
+from readtrack.hits import readers
 from readtrack.models import ApiToken, PendingPublication, ReaderHistory, Tracked, tracked
-from readtrack.sql import archive, databases, deletions, read_states
-from readtrack.store import read_state
-from readtrack.store.circuit import fail_open
 from readtrack.subjects import (
     board_paths,
     has_read_state,
@@ -30,9 +30,6 @@ from readtrack.subjects import (
     subject_of,
     subject_of_row,
 )
-from readtrack.unread import publishing, signing_in
-from readtrack.unread.boards import place_on_commit
-from readtrack.unread.starting import start_reader
 
 # Models whose rows an app of readtrack publishes itself, at another moment than a save.
 published_by_app: set[type[Model]] = set()
@@ -103,6 +100,9 @@ def on_sign_up(
 
     # No partial, because Django 5.2 logs an error with the function's __qualname__.
     def start() -> None:
+        from readtrack.store.circuit import fail_open
+        from readtrack.unread.starting import start_reader
+
         if not fail_open(start_reader, False, instance.pk):  # noqa: FBT003 - the default result
             logger.error("Redis failed, so dots of the new user %s stay on.", instance.pk)
 
@@ -124,6 +124,8 @@ def on_move(
         return
     field_names = {path.partition("__")[0] for path in board_paths(sender)}
     if update_fields is None or field_names.intersection(update_fields):
+        from readtrack.unread.boards import place_on_commit
+
         place_on_commit(instance, using=using)
 
 
@@ -135,6 +137,10 @@ def on_sign_in(sender: Any, request: Any, user: Any, **kwargs: Any) -> None:
     has_cookies = bool(getattr(request, "COOKIES", None))
     if not conf.ANONYMOUS_READERS or not has_cookies or _was_signed_in(request):
         return
+    from readtrack.hits import visitors
+    from readtrack.store.circuit import fail_open
+    from readtrack.unread import signing_in
+
     anonymous = visitors.reader(request, None)
     reader = readers.or_none(user.pk)
     if anonymous is not None and reader is not None:
@@ -156,6 +162,10 @@ def _was_signed_in(request: Any) -> bool:
 
 def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:
     """Receives post_delete of a row, and deletes its counts and its read state on commit."""
+    from readtrack.sql import archive, deletions, read_states
+    from readtrack.store import read_state
+    from readtrack.store.circuit import fail_open
+
     subject = subject_of(instance)
 
     def delete() -> None:
@@ -175,12 +185,16 @@ def on_user_gone(sender: type[Model], instance: Model, *, using: str, **kwargs: 
     """Receives post_delete of a user, and deletes the user's tokens on commit: a later user may get
     the same primary key.
     """
+    from readtrack.sql import databases
+
     tokens = databases.rows(ApiToken).filter(user_id=instance.pk)
     transaction.on_commit(tokens.delete, using=using, robust=True)
 
 
 def before_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:
     """Receives pre_delete of a post, while its links are there, and takes its news back on commit."""
+    from readtrack.unread import publishing
+
     publishing.unpublish([instance], using=using)
 
 
@@ -198,6 +212,9 @@ def before_insert(
     subject = subject_of(instance)
 
     def make_way() -> None:
+        from readtrack.sql import deletions
+        from readtrack.store.circuit import fail_open
+
         fail_open(deletions.make_way, None, subject)
 
     transaction.on_commit(make_way, using=using, robust=True)
@@ -208,6 +225,8 @@ def on_create(
 ) -> None:
     """Receives post_save of a row of a model that has a `news_for` in MODELS, and publishes a new one."""
     if created and not raw and is_news_by_registry(instance):
+        from readtrack.unread import publishing
+
         publishing.publish([instance], using=using)
 
 
@@ -228,6 +247,8 @@ def before_save(
 
     def on_save(*, created: bool) -> None:
         """Publishes the row if it is news. If only its categories changed, in the new ones."""
+        from readtrack.unread import publishing
+
         changed = set() if created else tracked.changed_fields(instance, stored or {})
         links = news_links(sender)
         for field in links:
@@ -247,6 +268,8 @@ def _category_at(field: Any, key: Any, *, using: str) -> list[str]:
     """Returns the subject of the category that a foreign key with that value leads to, in a list;
     an empty one without a category.
     """
+    from readtrack.store import read_state
+
     form = read_state.strategy_of(label_of(field.related_model))
     if key is None or not form.has_numbers:
         return []
@@ -284,6 +307,8 @@ def on_link(
     """
     if action not in {"post_add", "post_remove"}:
         return
+    from readtrack.unread import publishing
+
     linked: Iterable[Any] = tracked.every_row(kwargs["model"], using=using).filter(
         pk__in=kwargs["pk_set"]
     )

@@ -10,15 +10,15 @@ from django.conf import settings
 from django.core.checks.registry import registry
 from django.core.exceptions import ImproperlyConfigured
 
+from readtrack import apps as readtrack_apps
 from readtrack import models
-from readtrack.checks.setup import check_setup
 from tests.support.forks import Forks
 
 
 def test_the_app_has_a_name_for_people_and_registers_its_checks() -> None:
     assert str(apps.get_app_config("readtrack").verbose_name)
     registered: set[Any] = registry.registered_checks
-    assert check_setup in registered
+    assert {readtrack_apps.check_setup, readtrack_apps.check_databases} <= registered
 
 
 def test_a_site_that_has_not_installed_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,3 +49,36 @@ def test_an_admin_that_is_made_before_the_app_is_ready_knows_its_settings(
         EARLY, DJANGO_SETTINGS_MODULE="tests.settings", DATABASE_URL="sqlite:///:memory:"
     )
     assert done == (0, "True ['reset_counts', 'mark_unread', 'publish_again']\n")
+
+
+LOADED = """
+import sys
+import django
+django.setup()
+parts = lambda: {name.split(".")[1] for name in sys.modules if name.startswith("readtrack.")}
+at_setup = parts()
+from django.core.wsgi import get_wsgi_application
+get_wsgi_application()
+import readtrack.urls
+import readtrack.templatetags.readtrack
+print(*sorted(at_setup))
+print(*sorted(parts()))
+print(*sorted(name for name in ("celery", "prometheus_client", "pygal", "tqdm") if name in sys.modules))
+"""
+# Only the store names Redis, whose package takes longer to import than all of Django's setup.
+NOT_AT_SETUP = "store sql reports page flush unread tracker middleware checks operations renames"
+NOT_IN_A_WEB_WORKER = "dashboard alerts imports doctor scheduled management operations checks"
+
+
+def test_a_process_imports_no_part_before_it_is_used(bare_forks: Forks) -> None:
+    done = bare_forks.run(
+        LOADED, DJANGO_SETTINGS_MODULE="tests.settings", DATABASE_URL="sqlite:///:memory:"
+    )
+    assert done.code == 0, done.output
+    at_setup, in_a_web_worker, packages = done.output.splitlines()
+    assert {"admin", "models", "receivers"} <= set(at_setup.split())
+    never = {*NOT_IN_A_WEB_WORKER.split(), "api", "digest", *NOT_AT_SETUP.split()}
+    assert set(at_setup.split()) & never == set()
+    assert {"middleware", "store"} <= set(in_a_web_worker.split())
+    assert set(in_a_web_worker.split()) & set(NOT_IN_A_WEB_WORKER.split()) == set()
+    assert packages == ""

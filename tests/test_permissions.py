@@ -18,11 +18,11 @@ from django.utils.html import escape
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from readtrack import buckets, subjects, tracker
+from readtrack.access import may_view_numbers, numbers_url
 from readtrack.admin import DashboardAdmin, TrackedAdmin
 from readtrack.dashboard.page import TABS
 from readtrack.flush.run import flush
 from readtrack.models import Dashboard, Note
-from readtrack.reports.access import may_view_numbers, numbers_url
 from readtrack.subjects import author_of, subject_of
 from tests.site.models import Article, Category, Page, Post, Review
 from tests.site.urls import urlpatterns as urls_of_site

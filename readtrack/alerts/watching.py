@@ -10,6 +10,7 @@ from django.db.models import Model
 from django.urls import NoReverseMatch, reverse
 
 from readtrack import buckets
+from readtrack.access import numbers_url
 from readtrack.alert_settings import alert_settings
 from readtrack.alerts import conditions, records
 from readtrack.alerts.records import Sighting
@@ -18,7 +19,6 @@ from readtrack.doctor import findings, measurements
 from readtrack.doctor.wording import duration
 from readtrack.models import Alert
 from readtrack.published import published_at
-from readtrack.reports.access import numbers_url
 from readtrack.reports.time_series import merged
 from readtrack.reports.usual_views import rated
 from readtrack.sql import history, runs, usual

@@ -22,6 +22,7 @@ from django.utils.translation import (
 )
 
 from readtrack import buckets
+from readtrack.access import numbers_url
 from readtrack.conf import conf
 from readtrack.dashboard import charts, groups, tables
 from readtrack.dashboard.data import ChartData, DashboardData
@@ -41,7 +42,6 @@ from readtrack.dashboard.scope import (
 from readtrack.hits.addresses import NOTICES
 from readtrack.numerals import exact, multiple
 from readtrack.published import published_at
-from readtrack.reports.access import numbers_url
 from readtrack.sql import runs
 from readtrack.subjects import (
     counted_models,

@@ -21,6 +21,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
+from readtrack.access import numbers_url
 from readtrack.dashboard import tables
 from readtrack.dashboard.objects import STILL_READ_DAYS
 from readtrack.digest import links
@@ -29,7 +30,6 @@ from readtrack.digest.periods import DigestPeriod
 from readtrack.digest.readers import Reader
 from readtrack.digest_options import digest_options
 from readtrack.numerals import exact, multiple
-from readtrack.reports.access import numbers_url
 from readtrack.texts import address_of, name_of, title_of
 
 LONGEST_TITLE = 200  # characters

@@ -12,12 +12,12 @@ from django.db.models import QuerySet
 from django.utils.timezone import get_default_timezone
 from django.utils.translation import check_for_language
 
+from readtrack.access import may_view_numbers, may_view_report_of
 from readtrack.conf import logger
 from readtrack.dashboard import groups
 from readtrack.dashboard.scope import Scope
 from readtrack.digest.periods import DigestPeriod
 from readtrack.digest_options import digest_options
-from readtrack.reports.access import may_view_numbers, may_view_report_of
 from readtrack.store import scripts
 from readtrack.subjects import NO_VALUE, label_of
 

@@ -8,13 +8,12 @@ from django.db import Error
 from django.db.models import Model
 from django.template.loader import render_to_string
 
-from readtrack import buckets, numerals, subjects
+from readtrack import access, buckets, numerals, subjects
 from readtrack.conf import conf
 from readtrack.hits.reading import READ
 from readtrack.page.contents import keep_apart
 from readtrack.page.placeholders import PANEL, placeholders_in
 from readtrack.page.rendering import in_language
-from readtrack.reports import access
 from readtrack.reports.hashes import hashes
 from readtrack.reports.page_state import page_state
 from readtrack.reports.usual_views import question, rated

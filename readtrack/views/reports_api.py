@@ -1,8 +1,12 @@
-"""The JSON API of the reports, for programs with a token."""
+"""The JSON API of the reports, for programs with a token.
+
+A URLconf with `readtrack.urls` imports this module, so what answers questions, the dashboard's
+tables among it, is imported with the first question.
+"""
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import SuspiciousOperation
@@ -12,14 +16,15 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
-from readtrack.api import answers, openapi
 from readtrack.api.errors import QuestionError, bad_parameter
-from readtrack.api.questions import Question, questions
 from readtrack.api.users import active_user
 from readtrack.conf import logger
 from readtrack.models import ApiToken
 from readtrack.models.api_tokens import USE_NOTED_EVERY, digest_of
 from readtrack.sql import databases
+
+if TYPE_CHECKING:
+    from readtrack.api.questions import Question
 
 METHODS = ("GET", "HEAD")
 #: The headers of every answer: it is for one user, who is known by another header.
@@ -99,11 +104,13 @@ def _parameters(request: HttpRequest) -> dict[str, str]:
 @_for_tokens
 def index(request: HttpRequest, user: Any) -> dict[str, Any]:
     """`GET api/`: returns the questions, with the parameters of each."""
+    from readtrack.api.questions import questions
+
     described = [_in_index(question) for question in questions().values()]
     return {"questions": described, "openapi": reverse("readtrack:api_openapi")}
 
 
-def _in_index(question: Question) -> dict[str, Any]:
+def _in_index(question: "Question") -> dict[str, Any]:
     """Returns what the index says of a question."""
     return {
         "name": question.name,
@@ -116,10 +123,14 @@ def _in_index(question: Question) -> dict[str, Any]:
 @_for_tokens
 def description(request: HttpRequest, user: Any) -> dict[str, Any]:
     """`GET api/openapi.json`: returns the description of the API for programs."""
+    from readtrack.api import openapi
+
     return openapi.description(reverse("readtrack:api"))
 
 
 @_for_tokens
 def answer(request: HttpRequest, user: Any, name: str) -> dict[str, Any]:
     """`GET api/NAME?…`: returns the answer to a question."""
+    from readtrack.api import answers
+
     return answers.answer(name, user, _parameters(request))

@@ -11,9 +11,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from readtrack import buckets, tracker
+from readtrack.access import numbers_url
 from readtrack.dashboard.scope import PUBLISHED
 from readtrack.flush.run import flush
-from readtrack.reports.access import numbers_url
 from readtrack.subjects import subject_of
 from tests.dashboard.test_published import article
 from tests.site.models import Article

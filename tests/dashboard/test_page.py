@@ -21,6 +21,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import buckets, reports, tracker
+from readtrack.access import numbers_url
 from readtrack.conf import conf
 from readtrack.dashboard import loading, objects, tables
 from readtrack.dashboard.page import FILES, FORMATS, SERIES, TABS, _comparison
@@ -30,7 +31,6 @@ from readtrack.flush.run import flush
 from readtrack.hits import sources
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun, History, Note, Popular
-from readtrack.reports.access import numbers_url
 from readtrack.sql import breakdown_history, history, popular, raising, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import skips

@@ -12,7 +12,7 @@ from django.db.models.signals import post_delete, post_save, pre_delete, pre_sav
 from pytest_django import Settings
 
 from readtrack import receivers, reports, tracker
-from readtrack.reports.access import may_view_numbers
+from readtrack.access import may_view_numbers
 from readtrack.subjects import author_of
 from tests.site.models import Category, Gadget, Gizmo
 from tests.support import factories

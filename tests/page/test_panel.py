@@ -20,12 +20,12 @@ from django.views.decorators.cache import cache_page
 from pytest_django import Settings
 
 from readtrack import reports, tracker
+from readtrack.access import numbers_url
 from readtrack.flush.run import flush
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
 from readtrack.page import panel
 from readtrack.page.placeholders import PANEL, Placeholder
-from readtrack.reports.access import numbers_url
 from readtrack.request import shared_page
 from readtrack.subjects import subject_of
 from tests.conftest import Start

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.db.models import Model
 
+from readtrack import access
 from readtrack.conf import conf
-from readtrack.reports import access
 
 
 def may_view_numbers(user: Any, page: Model | None = None) -> bool:

@@ -11,10 +11,10 @@ from openpyxl import load_workbook
 from pytest_django import DjangoAssertNumQueries, Settings
 from wagtail.models import GroupPagePermission, Locale, Page
 
+from readtrack.access import numbers_url
 from readtrack.contrib.wagtail import report
 from readtrack.contrib.wagtail.panel import DAYS, ReadTrackPanel, line
 from readtrack.models import SubjectCount
-from readtrack.reports.access import numbers_url
 from tests.contrib.wagtail.conftest import Publish, viewed
 from tests.contrib.wagtail.site.models import (
     EventPage,
