@@ -6,7 +6,7 @@ import inspect
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -46,6 +46,7 @@ from readtrack.views import errors
 from tests.site.models import Article, Board, Category, Post, Reply, Thread
 from tests.support import factories, forum
 from tests.support.forks import Forks
+from tests.support.rows import Test, each_row
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -79,17 +80,29 @@ def fences_in(text: str, *languages: str) -> list[tuple[str, str]]:
     return [(language, code) for language, code in found if language in languages or not languages]
 
 
-def each(*languages: str) -> list[Any]:
-    """Returns every code block in these languages as a parameter of a test."""
-    return [
-        pytest.param(code, id=f"{path.relative_to(ROOT)}-{number}")
+def each_block(*languages: str) -> Callable[[Test], Test]:
+    """Makes a table of every code block in these languages."""
+    blocks = blocks_of_pages(*languages)
+    return each_row("code", blocks.values(), ids=blocks)
+
+
+def blocks_of_pages(*languages: str) -> dict[str, str]:
+    """Returns every code block in these languages, by its page and its number there."""
+    return {
+        f"{path.relative_to(ROOT)}-{number}": code
         for path in PAGES
         for number, (_, code) in enumerate(fences(path, *languages))
-    ]
+    }
 
 
-def each_page(pages: list[Path] = PAGES) -> list[Any]:
-    return [pytest.param(path, id=str(path.relative_to(ROOT))) for path in pages]
+WITH_A_CACHE = {
+    name: code for name, code in blocks_of_pages("python").items() if "django_redis" in code
+}
+
+
+def each_page(pages: list[Path] = PAGES) -> Callable[[Test], Test]:
+    """Makes a table of these pages."""
+    return each_row("path", pages, ids=[str(path.relative_to(ROOT)) for path in pages])
 
 
 def anchors(path: Path) -> set[str]:
@@ -131,7 +144,7 @@ def test_pictures_are_there_and_small(picture: str) -> None:
     assert 5_000 < (ROOT / picture).stat().st_size < 250_000
 
 
-@pytest.mark.parametrize("path", each_page(SITE))
+@each_page(SITE)
 def test_a_page_is_no_longer_than_a_reader_stays(path: Path) -> None:
     lines = without_parts(read(path)).splitlines()
     is_tutorial = path.name.startswith("tutorial")  # with whole files
@@ -139,7 +152,7 @@ def test_a_page_is_no_longer_than_a_reader_stays(path: Path) -> None:
     assert max(map(len, lines)) <= 120
 
 
-@pytest.mark.parametrize("path", each_page())
+@each_page()
 def test_a_link_leads_to_a_file_and_a_heading_of_it(path: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", read(path)):
         file, _, anchor = target.partition("#")
@@ -171,7 +184,7 @@ def test_each_entry_of_troubleshooting_has_a_section_that_begins_from_what_one_s
     assert linked <= anchors(page)
 
 
-@pytest.mark.parametrize("code", each("python"))
+@each_block("python")
 def test_python_compiles_and_imports_what_there_is(code: str) -> None:
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("readtrack"):
@@ -185,9 +198,7 @@ def test_python_compiles_and_imports_what_there_is(code: str) -> None:
                 } <= set(DEFAULTS)
 
 
-@pytest.mark.parametrize(
-    "code", [code for code in each("python") if "django_redis" in code.values[0]]
-)
+@each_row("code", WITH_A_CACHE.values(), ids=WITH_A_CACHE)
 def test_every_page_gives_readtrack_a_cache_of_its_own(code: str) -> None:
     aliases = re.findall(r"""["'](\w+)["'](?:: |\] = )\{\s*"BACKEND": "django_redis""", code)
     assert "readtrack" in aliases
@@ -203,7 +214,7 @@ def test_no_text_of_the_code_sends_its_reader_to_a_page_that_an_installation_lac
         ] == [], path
 
 
-@pytest.mark.parametrize("code", each("django", "html"))
+@each_block("django", "html")
 def test_templates_of_django_compile(code: str) -> None:
     libraries = {
         "readtrack": "readtrack.templatetags.readtrack",
@@ -212,7 +223,7 @@ def test_templates_of_django_compile(code: str) -> None:
     Engine(libraries=libraries, builtins=["readtrack.templatetags.readtrack"]).from_string(code)
 
 
-@pytest.mark.parametrize("code", each("jinja"))
+@each_block("jinja")
 def test_templates_of_jinja_compile(code: str) -> None:
     assert engines["jinja2"].from_string(code)
 
@@ -232,7 +243,7 @@ def test_the_page_on_templates_has_every_property_of_the_style() -> None:
     assert page == style
 
 
-@pytest.mark.parametrize("path", each_page())
+@each_page()
 def test_every_file_and_function_that_a_page_names_exists(path: Path) -> None:
     text = read(path)
     for module, name in re.findall(r"\b(reports|tracker)\.(?!py\b)([a-z]\w+)", text):
@@ -245,7 +256,7 @@ def test_every_file_and_function_that_a_page_names_exists(path: Path) -> None:
         assert name in CHECKS, name
 
 
-@pytest.mark.parametrize("path", each_page())
+@each_page()
 def test_a_command_takes_the_options_that_a_page_gives_it(path: Path) -> None:
     parser = Command().create_parser("manage.py", "readtrack")
     text = read(path).replace("\\\n", "")  # a command may have several lines
@@ -294,7 +305,7 @@ def test_every_error_of_the_endpoints_is_explained() -> None:
     assert {(status or "400", code) for code, status in refusals} == set(table)
 
 
-@pytest.mark.parametrize("path", each_page(SITE))
+@each_page(SITE)
 def test_the_generated_parts_of_a_page_are_those_of_the_code(path: Path) -> None:
     text = read(path)
     assert renew(text) == text, "Run: python3 manage.py docs --pages-only"
@@ -344,7 +355,7 @@ def test_the_reference_has_every_name_of_the_package_that_a_page_uses() -> None:
     used = set(
         re.findall(r"\b((?:reports|tracker)\.(?!py\b|md\b)[a-z]\w+)", "".join(map(read, PAGES)))
     )
-    for [code] in (each.values for each in each("python")):
+    for code in blocks_of_pages("python").values():
         imports = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)]
         used |= {f"{one.module}.{alias.name}" for one in imports for alias in one.names}
     own = {

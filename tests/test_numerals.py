@@ -1,12 +1,12 @@
 """Counts as text."""
 
-import pytest
 from django.utils.translation import override
 
 from readtrack import numerals
+from tests.support.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "text"),
     [
         (0, "0"),

@@ -10,6 +10,7 @@ from readtrack.checks.setup import check_setup
 from readtrack.conf import TYPES, conf
 from readtrack.renamed import REMOVED
 from tests.checks.findings import found, the_message
+from tests.support.rows import each_row
 
 
 @pytest.fixture
@@ -46,8 +47,8 @@ def test_no_removed_name_is_a_setting() -> None:
     assert not REMOVED.keys() & TYPES.keys()
 
 
-@pytest.mark.parametrize("value", [None, 7, "x", ["x"], {"x": ["y"]}, {1: [1]}], ids=str)
-@pytest.mark.parametrize("name", REMOVED)
+@each_row("value", [None, 7, "x", ["x"], {"x": ["y"]}, {1: [1]}])
+@each_row("name", REMOVED)
 def test_a_removed_setting_is_refused_whatever_its_value(
     settings: Settings, name: str, value: Any
 ) -> None:
@@ -58,7 +59,7 @@ def test_a_removed_setting_is_refused_whatever_its_value(
     assert str(message.hint).startswith(("Leave it out: ", "Write "))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("own", "line"),
     [
         ({"RATE_LIMIT": 7}, '"RATE": (7, 10)'),
@@ -78,7 +79,6 @@ def test_a_removed_setting_is_refused_whatever_its_value(
             " 'site.Manual': {'counted': True, 'read_state': True}}",
         ),
     ],
-    ids=str,
 )
 def test_the_line_that_replaces_it_has_the_sites_values_and_works(
     settings: Settings, own: dict[str, Any], line: str

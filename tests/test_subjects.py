@@ -31,12 +31,13 @@ from tests.site.models import (
     Review,
     Shelf,
 )
+from tests.support.rows import each_row
 
 ID = uuid.UUID("12345678-1234-5678-1234-567812345678")
 AWKWARD = ["a b", "*", "a:b", "{x}", "%", "é", "a/b?c#d", "\\[x]", "a!b", "\n", "!rt!"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("obj", "subject"),
     [
         (Post(pk=42), "site.post:42"),
@@ -70,7 +71,7 @@ def test_an_object_that_is_loaded_lazily_has_its_own_name() -> None:
     assert subject_of(lazy) == "site.post:42"
 
 
-@pytest.mark.parametrize("slug", AWKWARD)
+@each_row("slug", AWKWARD)
 def test_a_token_leads_back_to_its_row_and_has_nothing_to_break_a_key_with(slug: str) -> None:
     subject = subject_of(Page(pk=slug))
     assert parse_subject(subject) == (Page, slug)
@@ -81,7 +82,7 @@ def test_a_uuid_leads_back_to_itself() -> None:
     assert parse_subject(f"site.product:{ID}") == (Product, ID)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "subject",
     [
         "",

@@ -11,6 +11,7 @@ from tests.chaos.__main__ import table
 from tests.chaos.run import Result
 from tests.chaos.watcher import Decrease, Watcher
 from tests.support.depth import DEEP
+from tests.support.rows import each_row
 
 
 @pytest.mark.long
@@ -43,7 +44,7 @@ def test_every_promise_holds_while_servers_of_a_cluster_fail_and_slots_move() ->
     assert "every promise held" in run.stdout
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("broken", "verdict"),
     [
         ({}, "every promise held"),

@@ -7,6 +7,7 @@ from pytest_django import Settings
 
 from tests.alerts.receiver import SECRET
 from tests.checks.findings import found, the_message
+from tests.support.rows import each_row
 
 SITE = "https://example.com"
 HOOK = {"url": "https://hooks.example.com/x", "secret": SECRET}
@@ -29,7 +30,7 @@ def test_a_setting_that_can_be_used_is_right(settings: Settings, setting: dict[s
     assert found() == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("setting", "part"),
     [
         ({"mail": ["a@example.com"]}, "'site'"),
@@ -60,7 +61,6 @@ def test_a_setting_that_can_be_used_is_right(settings: Settings, setting: dict[s
         ({"site": SITE, "webhook": {**HOOK, "secret": "whsec_é"}}, "'secret'"),
         ({"site": SITE, "webhook": {**HOOK, "secret": None}}, "'secret'"),
     ],
-    ids=str,
 )
 def test_a_setting_that_cannot_be_used_is_found(
     settings: Settings, setting: dict[str, Any], part: str

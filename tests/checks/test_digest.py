@@ -2,16 +2,16 @@
 
 from typing import Any
 
-import pytest
 from pytest_django import Settings
 
 from tests.checks.findings import found, the_message
 from tests.support import digests
+from tests.support.rows import each_row
 
 HERE = "tests.digest.test_sending"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "part"),
     [
         ({}, ""),
@@ -32,7 +32,6 @@ HERE = "tests.digest.test_sending"
         ({"locale": 5}, "'locale' names 5"),
         ({"evry": "week"}, "no key 'evry'"),
     ],
-    ids=str,
 )
 def test_a_value_that_cannot_be_used_is_found(
     changes: dict[str, Any], part: str, settings: Settings

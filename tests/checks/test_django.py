@@ -13,6 +13,7 @@ from readtrack import tracker
 from tests.checks.findings import found, the_message
 from tests.site import views
 from tests.support import factories
+from tests.support.rows import each_row
 
 OURS = "readtrack.middleware.ReadTrackMiddleware"
 THEIRS = "django.contrib.auth.middleware.AuthenticationMiddleware"
@@ -99,7 +100,7 @@ class Factory:
         return Redis()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "value", "ids"),
     [
         ("READTRACK", {"CACHE": "missing"}, ["readtrack.E012"]),

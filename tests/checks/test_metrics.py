@@ -7,11 +7,12 @@ import pytest
 from pytest_django import Settings
 
 from tests.checks.findings import found, the_message
+from tests.support.rows import each_row
 
 TOKEN = "a-secret-that-nobody-guesses"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("setting", "part"),
     [
         ({"token": TOKEN}, ""),
@@ -27,7 +28,6 @@ TOKEN = "a-secret-that-nobody-guesses"
         ({"networks": [10]}, "10 is neither"),
         ({"tokken": TOKEN}, "'tokken'"),
     ],
-    ids=str,
 )
 def test_a_setting_that_lets_nobody_scrape_is_found(
     settings: Settings, setting: dict[str, Any], part: str

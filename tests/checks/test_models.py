@@ -24,11 +24,12 @@ from readtrack.subjects import has_read_state
 from tests.checks.findings import found, the_message
 from tests.site.models import Article, Counted, Manual, Page, Post
 from tests.support import factories
+from tests.support.rows import each_row
 
 POSITIONS = {"read_state": "positions"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "ids"),
     [
         ({"MODELS": {"site.Nothing": {"read_state": True}}}, ["readtrack.E008"]),
@@ -45,7 +46,6 @@ POSITIONS = {"read_state": "positions"}
         ({"UNIQUE": "guess"}, ["readtrack.E030"]),
         ({"UNIQUE": "daily"}, []),
     ],
-    ids=str,
 )
 def test_a_wrong_setting_is_found(
     settings: Settings, options: dict[str, Any], ids: list[str]
@@ -54,7 +54,7 @@ def test_a_wrong_setting_is_found(
     assert found() == ids
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("entries", "check_id", "words"),
     [
         ({"site.Manuel": {}}, "E008", "Did you mean 'site.Manual'? Name models as"),
@@ -90,7 +90,6 @@ def test_a_wrong_setting_is_found(
         ({"site.Gadget": {"news_for": ["catgory"]}}, "E044", "Did you mean: category? List"),
         ({"site.Gadget": {"news_for": "category"}}, "E044", "List relations"),
     ],
-    ids=str,
 )
 def test_a_wrong_entry_of_models_is_found_with_what_was_meant(
     settings: Settings, entries: dict[Any, Any], check_id: str, words: str

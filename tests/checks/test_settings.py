@@ -9,6 +9,7 @@ from readtrack.checks.setup import check_setup
 from readtrack.conf import DEFAULTS
 from tests.checks.findings import found, the_message
 from tests.hits import test_dimensions
+from tests.support.rows import each_row
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ def test_a_wrong_setting_is_found(
     assert found() == ids
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "value", "fits"),
     [
         ("WINDOW", 60, True),
@@ -85,8 +86,8 @@ def test_a_setting_has_to_fit_its_type(
     assert ("readtrack.E002" not in found()) == fits
 
 
-@pytest.mark.parametrize("name", DEFAULTS)
-@pytest.mark.parametrize("value", [object(), [[1]], {1: [1]}], ids=["object", "list", "dict"])
+@each_row("name", DEFAULTS)
+@each_row("value", [object(), [[1]], {1: [1]}], ids=["object", "list", "dict"])
 def test_the_checks_go_on_with_any_value_of_a_setting(
     settings: Settings, name: str, value: Any
 ) -> None:
@@ -104,7 +105,7 @@ def test_messages_name_the_culprit_and_hints_the_way_out(settings: Settings) -> 
     assert str(kind.hint) == "Give it a whole number, at least 0, or leave it out for the default."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "words"),
     [
         ({"WINDOW": -1}, "Give it a whole number, at least 0, or"),
@@ -117,7 +118,6 @@ def test_messages_name_the_culprit_and_hints_the_way_out(settings: Settings) -> 
         ({"PREFIX": 1}, "Give it a string, or"),
         ({"PROXIES": "one"}, "Give it 'auto', or the number of proxies, or a list of"),
     ],
-    ids=str,
 )
 def test_a_hint_says_what_fits_and_is_the_only_one(
     settings: Settings, options: dict[str, Any], words: str
@@ -135,7 +135,7 @@ def test_for_a_name_that_resembles_nothing_the_hint_lists_all_names(settings: Se
     assert "FLUSH_TASKS" in str(the_message("readtrack.W003").hint)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "ids"),
     [
         ({"FLUSH_TASKS": 0}, ["readtrack.E014"]),
@@ -166,7 +166,6 @@ def test_for_a_name_that_resembles_nothing_the_hint_lists_all_names(settings: Se
         ({"READ_QUERYSET": "tests.views.test_unread.UNREAD"}, ["readtrack.E041"]),
         ({"READ_QUERYSET": "tests.views.test_unread.own"}, []),
     ],
-    ids=str,
 )
 def test_a_value_that_cannot_be_used_is_found(
     settings: Settings, options: dict[str, Any], ids: list[str]
@@ -194,7 +193,7 @@ def test_a_dimension_has_a_name_that_is_free_and_fits(
     assert not words or words in the_message("readtrack.E033").msg
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "script_name", "ids"),
     [
         ("/", None, []),
@@ -218,7 +217,7 @@ def test_the_cookies_path_has_to_lead_to_the_sites_pages(
     assert found() == ids
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("domain", "hosts", "ids"),
     [
         ("", ["shop.example"], []),

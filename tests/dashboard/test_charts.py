@@ -13,6 +13,7 @@ from django.utils.translation import override
 from readtrack.dashboard import charts
 from readtrack.dashboard.page import FORMATS
 from tests.support.depth import some
+from tests.support.rows import each_row
 
 HOUR = timedelta(hours=1)
 etree = charts.load_pygal().etree.etree
@@ -103,7 +104,7 @@ def points(svg: str) -> dict[str, int]:
     return points
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "is_unfinished", "expected"),
     [
         ([1, 2, 3, 4], False, {"serie-2": 4}),
@@ -136,13 +137,9 @@ def written(root: ElementTree.Element) -> list[str]:
     return [str(text.text) for text in axis.iter(f"{NAMESPACE}text")]
 
 
-@pytest.mark.parametrize(
-    "language", some(["de", "ja"], deep=["en", "ar"])
-)  # of long words, and of wide letters
-@pytest.mark.parametrize(("is_narrow", "width", "font_size"), [(False, 900, 13), (True, 420, 14)])
-@pytest.mark.parametrize(
-    ("by", "count"), [("hour", 24), ("day", 99), ("week", 107), ("month", 100)]
-)
+@each_row("language", some(["de", "ja"], deep=["en", "ar"]))  # of long words, and of wide letters
+@each_row(("is_narrow", "width", "font_size"), [(False, 900, 13), (True, 420, 14)])
+@each_row(("by", "count"), [("hour", 24), ("day", 99), ("week", 107), ("month", 100)])
 def test_labels_have_room_in_every_language(
     by: str, language: str, is_narrow: bool, width: int, font_size: int, count: int
 ) -> None:

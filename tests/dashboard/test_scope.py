@@ -18,6 +18,7 @@ from readtrack.buckets import hour_index
 from readtrack.dashboard.scope import COMPARISONS, INTERVALS, PERIODS, Scope, Span
 from tests.support import factories
 from tests.support.depth import examples
+from tests.support.rows import each_row
 
 FRIDAY = datetime(2026, 11, 20, 9, 30, tzinfo=timezone.utc)
 
@@ -30,7 +31,7 @@ def span(period: str, at: datetime = FRIDAY, first: str = "", last: str = "") ->
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("period", "expected"),
     [
         (

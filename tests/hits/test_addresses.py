@@ -30,12 +30,13 @@ from readtrack.store.skips import skip_buffer
 from tests.doctor.conftest import found
 from tests.support import factories
 from tests.support.factories import BROWSER
+from tests.support.rows import each_row
 from tests.support.wire import Wire
 
 TWO_PROXIES = {"PROXIES": ["10.0.0.0/8", "192.0.2.7"]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("address", "known_as"),
     [
         ("203.0.113.9", "203.0.113.9"),
@@ -68,7 +69,7 @@ def test_a_header_forged_by_a_public_peer_changes_nothing_by_default(header: str
     assert network(*hops({"REMOTE_ADDR": "203.0.113.9", header: "198.51.100.1"})) == "203.0.113.9"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "peer",
     [
         *(
@@ -84,7 +85,7 @@ def test_a_header_forged_by_a_public_peer_changes_nothing_by_default(header: str
         *("fd00::1", "fe80::1%eth0", "::ffff:10.0.0.1", "", "b''", "unix:", "localhost"),
     ],
 )
-@pytest.mark.parametrize(
+@each_row(
     ("forwarded", "client"),
     [
         ("198.51.100.1", "198.51.100.1"),
@@ -124,7 +125,7 @@ PRIVATE_NETWORKS = [
 ]
 
 
-@pytest.mark.parametrize("name", PRIVATE_NETWORKS)
+@each_row("name", PRIVATE_NETWORKS)
 def test_a_private_network_ends_where_its_standard_says(name: str) -> None:
     private: Any = ip_network(name)
 
@@ -138,7 +139,7 @@ def test_a_private_network_ends_where_its_standard_says(name: str) -> None:
         assert has_public_client(private[0] - 1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "forwarded", ["", " ", ",", "unknown", "10.1.2.3", "10.1.2.3, 192.168.0.1", "::1", "[::1]:80"]
 )
 def test_by_default_a_peer_that_forwards_no_public_address_is_the_client(forwarded: str) -> None:
@@ -221,7 +222,7 @@ def test_a_site_may_believe_no_header(settings: Settings) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "forwarded", "direct", "client"),
     [
         ({"PROXIES": 1}, "198.51.100.1", "10.0.0.1", "198.51.100.1"),
@@ -301,7 +302,7 @@ BEHIND_CDN = [f"{address}, 203.0.113.{number % 3}" for number, address in enumer
 BALANCED = [f"{address}, 10.0.0.7" for address in TWENTY]  # a load balancer in front of nginx
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "peer", "addresses", "agents", "noticed"),
     [
         (
@@ -379,6 +380,7 @@ def test_addresses_that_cannot_be_the_visitors_own_are_noticed(
     noticed: set[str],
 ) -> None:
     settings.READTRACK = options
+    vars(watch).update(vars(Watch()))
     see(addresses, agents, peer=peer)
     assert watch.notices == noticed
 

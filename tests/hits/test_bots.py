@@ -13,6 +13,7 @@ from readtrack.hits.hit import refusal
 from readtrack.store.skips import skip_buffer
 from tests.support import factories
 from tests.support.factories import BROWSER
+from tests.support.rows import each_row
 
 ROBOTS = [
     "",
@@ -176,12 +177,12 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("user_agent", NAMES)
+@each_row("user_agent", NAMES)
 def test_a_robot_has_the_name_that_it_gives_itself(user_agent: str) -> None:
     assert bots.name_of(user_agent) == NAMES[user_agent]
 
 
-@pytest.mark.parametrize("user_agent", ROBOTS)
+@each_row("user_agent", ROBOTS)
 def test_names_of_robots_are_short_and_of_few_characters(user_agent: str) -> None:
     assert re.fullmatch(r"[A-Za-z][\w.-]{2,29}", bots.name_of(user_agent), re.ASCII)
 
@@ -190,18 +191,18 @@ def refuses_firefox(user_agent: str) -> bool:
     return "Firefox" in user_agent
 
 
-@pytest.mark.parametrize("user_agent", ROBOTS)
+@each_row("user_agent", ROBOTS)
 def test_robots_are_known(user_agent: str) -> None:
     assert bots.reason_of(user_agent) == "bot"
 
 
-@pytest.mark.parametrize("user_agent", PEOPLE)
+@each_row("user_agent", PEOPLE)
 def test_people_are_known(user_agent: str) -> None:
     assert bots.reason_of(user_agent) is None
 
 
-@pytest.mark.parametrize("is_anonymous", [True, False])
-@pytest.mark.parametrize("user_agent", ASSISTANTS)
+@each_row("is_anonymous", [True, False])
+@each_row("user_agent", ASSISTANTS)
 def test_assistants_are_known_and_read_for_signed_in_users_too(
     user_agent: str, *, is_anonymous: bool
 ) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from readtrack.hits import dimensions
+from tests.support.rows import each_row
 
 WINDOWS = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
 ANDROID = "Mozilla/5.0 (Linux; Android 14; {}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 {}Safari/537.36"
@@ -54,7 +55,7 @@ def values(settings: Settings, *paths: str, **headers: str) -> dict[str, str]:
     return dict(dimensions.values(RequestFactory(headers=headers).get("/", REMOTE_ADDR="8.8.8.8")))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("agent", "device", "browser", "system"),
     [
         (WINDOWS, "desktop", "Chrome", "Windows"),

@@ -15,6 +15,7 @@ from pytest_django import Settings
 from readtrack import reports
 from readtrack.hits import dimensions, sources
 from tests.support import factories
+from tests.support.rows import each_row
 
 DIMENSIONS = ["referrer", "channel", "campaign"]
 
@@ -100,7 +101,7 @@ def request(path: str = "/", *, host: str = "testserver", referrer: str = "") ->
     return RequestFactory(headers=headers).get(path)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("channel", "host"), [(channel, host) for channel, hosts in HOSTS.items() for host in hosts]
 )
 def test_a_host_has_a_channel(channel: str, host: str) -> None:
@@ -116,7 +117,7 @@ def test_every_channel_of_the_list_is_known_and_no_host_is_in_two() -> None:
     assert all(host == host.lower() for host in hosts)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "referrer", "options", "expected"),
     [
         ("example.com", "https://example.com/a/", {}, "internal"),
@@ -175,7 +176,7 @@ def test_a_check_refuses_what_is_no_host(settings: Settings, host: str, *, is_wr
     assert bool(found) is is_wrong
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "campaign"),
     [
         (
@@ -208,7 +209,7 @@ def test_a_campaign_is_named_by_the_pages_address(
     assert values.get("campaign", "") == campaign
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "referrer", "channel"),
     [
         ("utm_source=newsletter&utm_campaign=1", "", "mail"),

@@ -15,6 +15,7 @@ from readtrack.hits.addresses import network
 from readtrack.imports.lines import FORMATS, Line, parser
 from tests.imports import weblogs
 from tests.support.factories import BROWSER
+from tests.support.rows import each_row
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 LINE = Line("192.0.2.1", NOON, "GET", "/posts/1/", 200, BROWSER)
@@ -112,14 +113,14 @@ def last_line(lines: list[str], form: str = "auto") -> Line | None:
     return parsed[-1]
 
 
-@pytest.mark.parametrize("name", LOGS)
-@pytest.mark.parametrize("is_named", [True, False])
+@each_row("name", LOGS)
+@each_row("is_named", [True, False])
 def test_a_line_of_each_format_is_recognised(name: str, *, is_named: bool) -> None:
     form, lines, expected = LOGS[name]
     assert last_line(lines, form if is_named else "auto") == expected
 
 
-@pytest.mark.parametrize("name", LOGS)
+@each_row("name", LOGS)
 def test_a_line_is_no_line_of_another_format(name: str) -> None:
     form, lines, _ = LOGS[name]
     others = {*FORMATS} - {form, "common"}
@@ -173,17 +174,15 @@ PREFIXES = [
 ]
 
 
-@pytest.mark.parametrize("prefix", PREFIXES)
-@pytest.mark.parametrize(
-    "text", [weblogs.line(), weblogs.line().replace("192.0.2.1", "2001:db8::1", 1)]
-)
+@each_row("prefix", PREFIXES)
+@each_row("text", [weblogs.line(), weblogs.line().replace("192.0.2.1", "2001:db8::1", 1)])
 def test_what_a_collector_of_logs_put_before_a_line_is_passed_over(prefix: str, text: str) -> None:
     expected = last_line([text])
     assert expected is not None
     assert last_line([prefix + text]) == last_line([prefix + text], "combined") == expected
 
 
-@pytest.mark.parametrize("prefix", PREFIXES)
+@each_row("prefix", PREFIXES)
 def test_a_collector_may_carry_every_format(prefix: str) -> None:
     assert last_line([prefix + weblogs.nginx()]) == LINE or prefix.startswith("2026")
     if ": " in prefix:
@@ -196,7 +195,7 @@ def test_a_line_in_dockers_json_is_read(text: str) -> None:
     assert last_line([json.dumps(entry, separators=(",", ":"))]) == LINE
 
 
-@pytest.mark.parametrize(
+@each_row(
     "head",
     [
         "Sun web1 nginx host-7.example.net - -",
@@ -207,12 +206,12 @@ def test_a_line_in_dockers_json_is_read(text: str) -> None:
         " ",
     ],
 )
-@pytest.mark.parametrize("form", ["auto", "combined", "common"])
+@each_row("form", ["auto", "combined", "common"])
 def test_a_line_with_an_unknown_beginning_is_refused(form: str, head: str) -> None:
     assert last_line([weblogs.line().replace("192.0.2.1 - -", head, 1)], form) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("head", "proxies", "client"),
     [
         ("203.0.113.1, 198.51.100.7 - -", "auto", "203.0.113.1"),
@@ -242,7 +241,7 @@ def test_the_client_is_found_in_a_list_of_addresses(
     assert found == client
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "agent", "forwarded"),
     [
         ('"-" "AGENT" "203.0.113.1"', BROWSER, "203.0.113.1"),
@@ -273,7 +272,7 @@ def test_a_list_in_json_is_one_of_forwarded_addresses() -> None:
     assert line == LINE._replace(address="203.0.113.1", forwarded="203.0.113.1, 198.51.100.7")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "path"),
     [
         ("/titles/Käse/".encode(), "/titles/Käse/"),
@@ -283,7 +282,7 @@ def test_a_list_in_json_is_one_of_forwarded_addresses() -> None:
         (b"/titles/K\xe4se/", "/titles/K\ufffdse/"),
     ],
 )
-@pytest.mark.parametrize("form", ["combined", "alb", "haproxy", "json"])
+@each_row("form", ["combined", "alb", "haproxy", "json"])
 def test_a_path_may_be_escaped_or_not(form: str, raw: bytes, path: str) -> None:
     log = {"combined": weblogs.line(), "alb": ALB, "haproxy": HAPROXY, "json": MATOMO}[form]
     line = parser()(log.encode().replace(b"/posts/1/", raw))
@@ -308,8 +307,8 @@ def test_no_harm_in_a_line_raises(form: str, name: str, harm: bytes, data: st.Da
         assert line is None or line.path.startswith("/")
 
 
-@pytest.mark.parametrize("form", ["auto", *FORMATS])
-@pytest.mark.parametrize(
+@each_row("form", ["auto", *FORMATS])
+@each_row(
     "text",
     [
         '192.0.2.1 - - [x] "GET / HTTP/1.1" 200 1' + ' "' + '\\"' * 30_000,

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from readtrack.imports.lines import Line, parser, time_of
 from tests.imports import weblogs
 from tests.support.factories import BROWSER
+from tests.support.rows import each_row
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 LINE = Line("192.0.2.1", NOON, "GET", "/posts/1/", 200, BROWSER)
@@ -49,7 +50,7 @@ def test_a_common_line_does_not_say_the_agent() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("start", "address"),
     [
         ("192.0.2.1 - -", "192.0.2.1"),
@@ -72,7 +73,7 @@ def test_a_common_line_does_not_say_the_agent() -> None:
         ("192.0.2.1", "192.0.2.1"),
     ],
 )
-@pytest.mark.parametrize("form", ["combined", "common"])
+@each_row("form", ["combined", "common"])
 def test_the_client_of_a_line_is_found_however_the_line_begins(
     form: str, start: str, address: str
 ) -> None:
@@ -100,7 +101,7 @@ def test_json_of_other_servers_is_understood(entry: object) -> None:
     assert parse(json.dumps(entry), "json") == LINE
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "expected"),
     [
         ({}, LINE),
@@ -148,7 +149,7 @@ def test_escapes_in_an_agent_are_undone() -> None:
     assert line.agent == 'a "quoted" "agent" \\n'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "expected"),
     [
         ("01/Mar/2026:13:30:00 +0130", NOON),
@@ -179,7 +180,7 @@ def test_times_are_utc_or_nothing(value: object, expected: datetime | None) -> N
     assert time_of(value) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
@@ -201,7 +202,7 @@ def test_times_are_utc_or_nothing(value: object, expected: datetime | None) -> N
         'a - [x] "' + '\\"' * 30_000,
     ],
 )
-@pytest.mark.parametrize("form", ["combined", "common", "json"])
+@each_row("form", ["combined", "common", "json"])
 def test_text_that_is_no_log_line_gives_none(text: str, form: str) -> None:
     assert parse(text, form) is None
 

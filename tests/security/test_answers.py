@@ -18,6 +18,7 @@ from readtrack.page.packing import LONGEST_TEXT, unpacked
 from readtrack.page.placeholders import Placeholder
 from tests.site.models import Post
 from tests.support import factories
+from tests.support.rows import each_row
 
 MIB = 2**20
 
@@ -62,7 +63,7 @@ def test_a_small_packed_response_that_holds_very_much_allocates_little() -> None
     assert peak < 3 * LONGEST_TEXT
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [
         of_zeros(MIB) * 200,

@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from demo_project import environment
+from tests.support.rows import each_row
 
 ROOT = Path(__file__).parents[2]
 LINES = (ROOT / environment.CONSTRAINTS).read_text().splitlines()
@@ -57,8 +58,8 @@ def required(extra: str, *, python: str) -> list[Requirement]:
     return found
 
 
-@pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize("extra", ["test", "lint", "docs"])
+@each_row("python", PYTHONS)
+@each_row("extra", ["test", "lint", "docs"])
 def test_every_package_of_an_extra_has_one_version_that_is_allowed(python: str, extra: str) -> None:
     pinned = versions(python)
     needed = required(extra, python=python)

@@ -11,6 +11,7 @@ import readtrack
 from readtrack.sql import model_sums, raising, vendors
 from tests.site.models import Post
 from tests.support import factories
+from tests.support.rows import each_row
 
 PACKAGE = Path(readtrack.__file__).parent
 # Operations for migrations of PostgreSQL, which their names say, and a field's collation.
@@ -27,7 +28,7 @@ def test_no_other_module_asks_for_the_vendor() -> None:
     assert asking == ELSEWHERE
 
 
-@pytest.mark.parametrize("name", vendors.STATEMENTS)
+@each_row("name", vendors.STATEMENTS)
 def test_each_file_is_a_whole_statement(name: str) -> None:
     statement = vendors.STATEMENTS[name]
     assert re.match(FIRST_WORDS, statement)

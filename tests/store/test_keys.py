@@ -10,6 +10,7 @@ from readtrack.flush.run import flush
 from readtrack.store import keys
 from readtrack.store.keys import TAG
 from tests.support import factories
+from tests.support.rows import each_row
 
 # What TYPE says where the table says more.
 TYPES = {"HyperLogLog": "string", "bitmap": "string", "sorted set": "zset"}
@@ -76,7 +77,7 @@ def test_the_keys_of_each_kind_are_found_by_their_own_pattern(
     assert len(redis.keys(keys.matching("category:*"))) == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "kind"),
     [
         ("views:total:blog.post:a%3Ab", "views:total:{subject}"),

@@ -21,6 +21,7 @@ from readtrack.store.pools import ARGUMENTS
 from tests.support import factories
 from tests.support.caches import use_pool
 from tests.support.forks import Forks
+from tests.support.rows import each_row
 from tests.support.waiting import comes_true
 from tests.support.wire import Wire
 
@@ -40,7 +41,7 @@ INCLUDED = (
 )
 
 
-@pytest.mark.parametrize("name", LUA)
+@each_row("name", LUA)
 def test_each_script_says_what_it_takes_and_returns(name: str) -> None:
     source = files("readtrack.store").joinpath("lua", name).read_text()
     head = source.split("\nlocal ")[0]
