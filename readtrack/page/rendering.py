@@ -13,7 +13,7 @@ from django.utils.translation import ngettext, override
 
 from readtrack import numerals
 from readtrack.hits import reading
-from readtrack.page import live
+from readtrack.page import elements, live
 from readtrack.page.placeholders import (
     DOT,
     EXACT,
@@ -52,9 +52,11 @@ def rendered(
     *,
     script_tag: ScriptTag = NO_SCRIPT_TAG,
 ) -> dict[bytes, str]:
-    """Returns the HTML of each placeholder by its text; "" for the tags of `if_unread`."""
-    # A page with the script marks its elements, so that the script finds them.
-    has_script = any(placeholder.kind == PAGE for placeholder in placeholders.values())
+    """Returns the HTML of each placeholder by its text; "" for the tags of `if_unread`.
+
+    In the answer to a page's script it is the element as JSON, see `elements`.
+    """
+    page = placeholders.get(_first(placeholders, PAGE))  # None for a page without the script
     html_by_text: dict[bytes, str] = {}
     for language in {placeholder.language for placeholder in placeholders.values()}:
         with in_language(language):
@@ -63,10 +65,10 @@ def rendered(
                 if placeholder.language != language:
                     continue
                 html = _element(placeholder, state, render_items=render_items)
-                if has_script and placeholder.kind in OF_ELEMENTS:
-                    html = _with_key(html, key=text[KEY].decode())
+                if page is not None and placeholder.kind in OF_ELEMENTS:
+                    html = _for_script(html, key=text[KEY].decode(), page=page)
                 html_by_text[text] = html
-    if has_script:
+    if page is not None:
         html_by_text.update(_page(placeholders, state, script_tag))
     return html_by_text
 
@@ -120,6 +122,16 @@ def _dot(
 def _seconds(placeholder: Placeholder) -> str:
     """Returns the least number of seconds that reading the text takes."""
     return str(reading.least_seconds(placeholder.stored or 0))
+
+
+def _for_script(html: str, *, key: str, page: Placeholder) -> str:
+    """Returns the element with its key for the page's script: as HTML in a page, as JSON in an
+    answer.
+    """
+    html = _with_key(html, key=key)
+    if page.subject != ANSWER:
+        return html
+    return json.dumps(elements.element_of(html))
 
 
 def _with_key(html: str, *, key: str) -> str:

@@ -11,19 +11,32 @@
     } catch {} // of another site
     return true;
   };
+  // Not by HTML, which a policy with trusted types forbids.
+  const make = ([name, attributes, ...content], space = "http://www.w3.org/1999/xhtml") => {
+    space = attributes.xmlns || space;
+    const element = page.createElementNS.call(document, space, name);
+    for (const key in attributes) element.setAttribute(key, attributes[key]);
+    element.append(...content.map(part => (typeof part == "string" ? part : make(part, space))));
+    return element;
+  };
   const tell = (token, tries, state = "") =>
     isFramed() ||
     fetch(script.src, { method: "POST", body: [token, from, state, Date.now() - since].join("\n"), keepalive: true })
       .then(answer => (answer.ok ? answer.json() : answer.status < 500 ? {} : Promise.reject()))
-      .then(answer => {
-        if (token != shown) return;
-        const { html, again } = answer;
-        for (const key in html)
-          page.querySelectorAll.call(document, `[data-rt="${key}"]`).forEach(place => (place.outerHTML = html[key]));
-        readtrack.answered?.(answer, state);
-        if (again && tries) tell(token, 0);
-      })
-      .catch(() => tries && token == shown && (timer = setTimeout(tell, 9e3 / tries, token, tries - 1)));
+      .then(
+        answer => {
+          if (token != shown) return;
+          const { elements, again } = answer;
+          for (const key in elements)
+            page.querySelectorAll
+              .call(document, `[data-rt="${key}"]`)
+              .forEach(place => place.replaceWith(make(JSON.parse(elements[key]))));
+          readtrack.answered?.(answer, state);
+          if (again && tries) tell(token, 0);
+        },
+        // Only without an answer: an error while the answer is shown would come again.
+        () => tries && token == shown && (timer = setTimeout(tell, 9e3 / tries, token, tries - 1)),
+      );
   const look = () => {
     if (!due || !shown || ask("prerendering") || ask("hidden")) return;
     due = false;

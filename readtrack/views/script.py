@@ -73,11 +73,11 @@ def _answer_report(request: HttpRequest) -> HttpResponse:
     if page is None:
         return errors.not_our_page()
     _hand_over(request, recorder, page, report)
-    html: dict[str, str] = {}
+    elements: dict[str, str] = {}
     for placeholder in _elements(page, report.state):
-        html.update(dict.fromkeys(placeholder.element_keys, str(placeholder)))
+        elements.update(dict.fromkeys(placeholder.element_keys, str(placeholder)))
     answer = {
-        "html": html,
+        "elements": elements,
         "page": str(Placeholder(PAGE, shown.ANSWER)),
         "again": bool(recorder.views) and _is_view(report.state) and _has_new_cookie(request),
     }

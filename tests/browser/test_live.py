@@ -381,7 +381,10 @@ def test_a_strict_policy_has_nothing_to_object_to(
 
 def add_policy(route: Any) -> None:
     response = route.fetch()
-    policy = "default-src 'none'; script-src 'self'; connect-src 'self'; img-src data:"
+    policy = (
+        "default-src 'none'; script-src 'self'; connect-src 'self'; img-src data:;"
+        " require-trusted-types-for 'script'"
+    )
     headers = {**response.headers, "content-security-policy": policy}
     route.fulfill(response=response, headers=headers)
 

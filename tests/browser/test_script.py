@@ -244,6 +244,24 @@ def test_a_strict_policy_has_nothing_to_object_to(
         POLICY.clear()
 
 
+@pytest.mark.parametrize("kind", ["policy", "policy-shared"])
+def test_counts_and_dots_are_filled_in_where_trusted_types_are_required(
+    reader: Reader, post: Post, settings: Settings, kind: str
+) -> None:
+    settings.READTRACK = {**settings.READTRACK, "COUNT_BY": "script"}
+    POLICY["now"] = "default-src 'self'; require-trusted-types-for 'script'"
+    user = factories.user()
+    page = reader(user=user)
+    try:
+        with told(page):
+            page.goto(f"/{kind}/{post.pk}/")
+        expect(page.locator("#views")).to_have_text("1 view")
+        check_dots(page, user, post)
+        assert page.evaluate("asked") == 1
+    finally:
+        POLICY.clear()
+
+
 def test_djangos_own_policy_has_nothing_to_object_to(
     reader: Reader, post: Post, settings: Settings
 ) -> None:

@@ -185,6 +185,7 @@ urlpatterns = [
     path("cached/<int:pk>/", cache_page(600, cache="pages")(post)),
     path("shared/<int:pk>/", shared_page(post)),
     path("policy/<int:pk>/", policed),
+    path("policy-shared/<int:pk>/", shared_page(policed)),
     path("text/<int:pk>/", text),
     path("commented/<int:pk>/", commented),
     path("commented/", commented),
