@@ -1,13 +1,16 @@
 """When the live dots of a page were last published to. The answer is the same for everybody."""
 
+import json
+
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from readtrack.page import live
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.views import errors
+from readtrack.views.public import PublicResponse
 
 # A cache may keep the answer for 5 seconds. While it asks for a new one, it gives the old one to
 # further tabs, or all that come at this moment would get through.
@@ -30,7 +33,8 @@ def news(request: HttpRequest) -> HttpResponse:
     if results is None:  # Redis does not answer
         return _not_kept(errors.unavailable().response)
     published = {subject: time for result in results for subject, time in result.items()}
-    return JsonResponse(live_dots.news(published), headers=KEPT)
+    content = json.dumps(live_dots.news(published))
+    return PublicResponse(content, content_type="application/json", headers=KEPT)
 
 
 def _not_kept(response: HttpResponse) -> HttpResponse:

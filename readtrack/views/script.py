@@ -19,6 +19,7 @@ from readtrack.page.placeholders import NEWS, OF_DOTS, PAGE, Placeholder
 from readtrack.request import Recorder, ScriptReport
 from readtrack.views import errors
 from readtrack.views.bodies import body_of
+from readtrack.views.public import PublicResponse
 
 LONGEST_REFERRER = 2_048  # characters, also of the page's own address
 LONGEST_BODY = 60_000  # bytes of a report; browsers send no more than 65,536 once a page is left
@@ -52,7 +53,7 @@ def page(request: HttpRequest) -> HttpResponse:
     # While servers are updated one by one, a page of a new server may ask an old one, which does
     # not have that version. A cache must not keep the old script by the new script's address.
     keeping = "public, max-age=31536000, immutable" if script else "no-cache"
-    return HttpResponse(
+    return PublicResponse(
         script or shown.PLAIN,
         content_type="text/javascript; charset=utf-8",
         headers={"Cache-Control": keeping},
