@@ -116,7 +116,7 @@ def check_patterns() -> list[checks.CheckMessage]:
 
 def check_proxies() -> list[checks.CheckMessage]:
     """Checks that the addresses of proxies are addresses or networks."""
-    _, error = addresses.proxies()
+    error = addresses.proxies().error
     if not error:
         return []
     return [

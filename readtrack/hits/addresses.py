@@ -5,7 +5,7 @@ taken for those of visitors.
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 from typing import Any, Literal, NamedTuple
 
@@ -155,14 +155,48 @@ def _candidates(forwarded: str, direct: str) -> list[str]:
     """
     if conf.PROXIES == "auto":
         return _public_candidates(forwarded, direct)
-    finder, _ = proxies()
-    if finder is None:
-        return []
     # With the connection as the last hop, a client that bypasses the proxies cannot forge an
     # address.
-    header = f"{forwarded},{direct or '127.0.0.1'}"
-    client, _ = finder.get_client_ip({"X_FORWARDED_FOR": header})
-    return [] if client is None else [network_of(str(client))]
+    hops_to_here = [*forwarded.split(","), direct or "127.0.0.1"]
+    place = _place_of_client(hops_to_here)
+    if place is None:
+        # A private address that should be a proxy's, and leads to no client, is no client's.
+        return [""] if proxies().number and not _public_peer(direct) else []
+    # By its place, and not the last one that is an address: what is before a hop such as "unix:",
+    # the client itself may have written.
+    return [_network_in(hops_to_here[place])]
+
+
+def _place_of_client(hops_to_here: Sequence[str]) -> int | None:
+    """Returns the index of the hop that is the client by the setting PROXIES.
+
+    Returns None if the request did not come through the proxies, so that the header is not believed.
+    """
+    last = len(hops_to_here) - 1
+    number = proxies().number
+    if number:
+        return last - number if number <= last else None
+    place = last
+    for network in reversed(proxies().networks):
+        if place == 0 or not _is_in(hops_to_here[place], network):
+            break
+        place -= 1
+    return place if place < last else None
+
+
+def _is_in(hop: str, network: IPv4Network | IPv6Network) -> bool:
+    """Returns True if the hop is an address in the network."""
+    address = _address_in(hop)
+    return address is not None and address in network
+
+
+def _address_in(hop: str) -> IPv4Address | IPv6Address | None:
+    """Returns the address of a hop as a header has it, such as one with a port, with brackets, or
+    in a `for=` of RFC 7239; None for a hop that is no address.
+    """
+    address: IPv4Address | IPv6Address | None
+    address, _ = PARSER.get_client_ip({"X_FORWARDED_FOR": hop})
+    return address
 
 
 def _public_candidates(forwarded: str, direct: str) -> list[str]:
@@ -183,16 +217,17 @@ def _public_hops(forwarded: str) -> list[str]:
 
 def _public(text: str) -> str:
     """Returns the network of a public address; "" for a private one, and for any other text."""
-    network = network_of(text.strip()) or _parsed(text)
+    network = _network_in(text)
     return "" if PRIVATE.match(network) else network
 
 
-def _parsed(text: str) -> str:
-    """Returns the network of an address with a port, brackets or quotes, or of a `for=` of RFC
-    7239; "" for any other text.
-    """
-    # Only for texts that `network_of` does not know, because it takes ten times as long.
-    address, _ = PARSER.get_client_ip({"X_FORWARDED_FOR": text})
+def _network_in(hop: str) -> str:
+    """Returns the network of a hop as a header has it; "" for a hop that is no address."""
+    network = network_of(hop.strip())
+    if network:
+        return network
+    # Only for others, because it takes ten times as long.
+    address = _address_in(hop)
     return "" if address is None else network_of(str(address))
 
 
@@ -200,26 +235,29 @@ _public_peer = lru_cache(maxsize=1024)(_public)  # a site has few proxies
 
 
 class Proxies(NamedTuple):
-    """The finder of the client behind the site's proxies, and the error in the setting PROXIES."""
+    """What PROXIES says of the site's proxies. Both are empty for "auto", and with an error."""
 
-    finder: IpWare | None  # None for "auto", without proxies, and with an error
-    error: str = ""  # "" for none
+    number: int = 0
+    networks: Sequence[IPv4Network | IPv6Network] = ()  # of each proxy, the nearest last
+    error: str = ""  # in the setting; "" for none
 
 
 @cached_setting()
 def proxies() -> Proxies:
-    """Returns the finder for the number or the list of proxies in PROXIES."""
+    """Returns the number or the list of proxies in PROXIES."""
     given: Any = conf.PROXIES
+    if given == "auto":
+        return Proxies()
     if isinstance(given, str):
-        error = "" if given == "auto" else f"{given!r} is neither 'auto' nor a list."
-        return Proxies(None, error=error)
-    if not given:
-        return Proxies(None)
-    options = {"proxy_count": given} if isinstance(given, int) else {"proxy_list": [*given]}
+        return Proxies(error=f"{given!r} is neither 'auto' nor a list.")
+    if isinstance(given, int):
+        is_number = given >= 0
+        return Proxies(number=given) if is_number else Proxies(error=f"{given} is below 0")
     try:
-        return Proxies(IpWare(("X_FORWARDED_FOR",), **options))
+        # As text, because `ip_network` would take the number 10 for 0.0.0.10.
+        return Proxies(networks=[ip_network(str(name), strict=False) for name in given])
     except (TypeError, ValueError) as error:
-        return Proxies(None, error=str(error))
+        return Proxies(error=str(error))
 
 
 class _Sighting(NamedTuple):

@@ -13,6 +13,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports
+from readtrack.hits import scrapers
 from readtrack.hits.addresses import (
     MANY,
     NOTICES,
@@ -228,15 +229,19 @@ def test_a_site_may_believe_no_header(settings: Settings) -> None:
         ({"PROXIES": 1}, "198.51.100.1", "10.0.0.1", "198.51.100.1"),
         ({"PROXIES": 1}, "1.1.1.1, 198.51.100.1", "10.0.0.1", "198.51.100.1"),
         ({"PROXIES": 2}, "1.1.1.1, 198.51.100.1, 10.2.0.1", "10.0.0.1", "198.51.100.1"),
-        ({"PROXIES": 2}, "198.51.100.1", "10.0.0.1", "10.0.0.1"),
+        ({"PROXIES": 2}, "198.51.100.1", "203.0.113.9", "203.0.113.9"),
         ({"PROXIES": 1}, "", "203.0.113.9", "203.0.113.9"),
-        ({"PROXIES": 1}, "nonsense", "203.0.113.9", "203.0.113.9"),
+        ({"PROXIES": 1}, "nonsense", "203.0.113.9", ""),
         ({"PROXIES": 1}, "198.51.100.1", "", "198.51.100.1"),
         ({"PROXIES": 1}, "2001:db8:1:2:3::4", "10.0.0.1", "2001:db8:1:2::"),
         ({"PROXIES": 1}, "1" * 9000 + ", 198.51.100.1", "10.0.0.1", "198.51.100.1"),
         (TWO_PROXIES, "1.1.1.1, 198.51.100.1, 10.2.0.1", "192.0.2.7", "198.51.100.1"),
         (TWO_PROXIES, "198.51.100.1, 10.2.0.1", "203.0.113.9", "203.0.113.9"),
-        (TWO_PROXIES, "198.51.100.1, 203.0.113.5", "192.0.2.7", "192.0.2.7"),
+        (TWO_PROXIES, "198.51.100.1, 203.0.113.5", "192.0.2.7", "203.0.113.5"),
+        (TWO_PROXIES, "10.2.0.1", "192.0.2.7", "10.2.0.1"),
+        ({"PROXIES": ["2001:db8:1:2::7"]}, "198.51.100.1", "2001:db8:1:2::7", "198.51.100.1"),
+        ({"PROXIES": ["2001:db8:1:2::7"]}, "1.1.1.1", "2001:db8:1:2::8", "2001:db8:1:2::"),
+        ({"PROXIES": ["10.0.0.1"]}, "198.51.100.1", "::ffff:10.0.0.1", "198.51.100.1"),
     ],
 )
 def test_configured_proxies_are_believed(
@@ -244,6 +249,50 @@ def test_configured_proxies_are_believed(
 ) -> None:
     settings.READTRACK = options
     assert network(*hops({"REMOTE_ADDR": direct, "HTTP_X_FORWARDED_FOR": forwarded})) == client
+
+
+# What the client writes, followed by what the nearest proxies add where they know no address.
+FORGED = "10.9.9.9"
+NO_ADDRESSES = ("unix:", "", "unknown", "_hidden", "[", "999.1.1.1", "10.0.0.300", "::1::", "-")
+
+
+@pytest.mark.parametrize("hop", NO_ADDRESSES)
+@pytest.mark.parametrize(
+    ("proxies_setting", "forwarded", "direct"),
+    [
+        (1, "{forged}, {hop}", "10.0.0.1"),
+        (1, "{forged},{hop}", ""),
+        (1, " {hop}", "203.0.113.9"),
+        (2, "{forged}, {hop}, 10.0.0.2", "10.0.0.1"),
+        (2, "{forged}, {forged}, {hop}, 10.0.0.2", "10.0.0.1"),
+        (2, " {hop}", "10.0.0.1"),  # too few hops, and the connection is that of a proxy
+        (["10.0.0.1"], "{forged}, {hop}", "10.0.0.1"),
+        (["127.0.0.1"], "{forged}, {hop}", ""),
+        (["10.0.0.0/8", "192.0.2.7"], "{forged}, 10.0.0.2, {hop}", "192.0.2.7"),
+        (["10.0.0.0/8", "192.0.2.7"], "{forged}, {hop}, 10.0.0.2", "192.0.2.7"),
+        (2, '", {forged}, {hop}, 10.0.0.2', "10.0.0.1"),  # a quote that does not end
+    ],
+)
+def test_where_the_hop_of_the_client_is_no_address_there_is_no_client(
+    settings: Settings, proxies_setting: Any, forwarded: str, direct: str, hop: str
+) -> None:
+    header = forwarded.format(forged=FORGED, hop=hop)
+    meta = {"REMOTE_ADDR": direct, "HTTP_X_FORWARDED_FOR": header}
+    settings.READTRACK = {
+        "PROXIES": proxies_setting,
+        "METRICS": {"networks": ["10.0.0.0/8", "192.0.2.0/24", "127.0.0.1"]},
+    }
+    assert network(*hops(meta)) == ""
+    assert scrapers.refusal(meta) == 403
+
+
+def test_a_quote_that_the_client_leaves_open_hides_no_hop(settings: Settings) -> None:
+    settings.READTRACK = {"PROXIES": 1}
+    meta = {"REMOTE_ADDR": "10.0.0.1", "HTTP_X_FORWARDED_FOR": '"1.1.1.1, 198.51.100.1'}
+    assert network(*hops(meta)) == "198.51.100.1"
+    settings.READTRACK = {"PROXIES": 1, "ADDRESS_HEADER": "Forwarded"}
+    meta = {"REMOTE_ADDR": "10.0.0.1", "HTTP_FORWARDED": 'for="1.1.1.1, for=198.51.100.1;by=_x'}
+    assert network(*hops(meta)) == "198.51.100.1"
 
 
 @pytest.mark.parametrize(
@@ -260,7 +309,7 @@ def test_unusable_settings_are_named_and_no_header_is_trusted(
     settings: Settings, options: dict[str, object]
 ) -> None:
     settings.READTRACK = options
-    assert proxies()[1]
+    assert proxies().error
     assert (
         network(*hops({"REMOTE_ADDR": "203.0.113.9", "HTTP_X_FORWARDED_FOR": "1.1.1.1"}))
         == "203.0.113.9"
@@ -268,7 +317,7 @@ def test_unusable_settings_are_named_and_no_header_is_trusted(
 
 
 def test_the_defaults_can_be_used() -> None:
-    assert proxies()[1] == ""
+    assert proxies().error == ""
 
 
 AGENTS = [BROWSER.replace("140.0", f"{number}.0") for number in range(130, 140)]
