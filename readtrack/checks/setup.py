@@ -18,6 +18,7 @@ from readtrack.checks import (
     migrations,
     models,
     news,
+    row_security,
     setting_types,
     setting_values,
     tenants,
@@ -92,7 +93,7 @@ CHECKS: tuple[Check, ...] = (
     digest.check_sender,
     digest.check_authors,
 )
-DATABASE_CHECKS = (layouts.check_tables,)
+DATABASE_CHECKS = (layouts.check_tables, row_security.check_policies)
 
 
 def check_setup(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:

@@ -1,12 +1,13 @@
 """Settling: a counter that began anew in Redis gets the count that SQL stores, once."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from django.db.models import Model
 
+from readtrack import row_security
 from readtrack.conf import conf
 from readtrack.sql import archive, databases, epochs, history, row_counts
 from readtrack.sql.faults import Faults
@@ -99,9 +100,35 @@ def stored_counters(counter_names: Sequence[str], faults: Faults) -> dict[str, S
         stored.update(_stored_hashes(hashes))
     for model, rows in rows_by_model(totals).items():
         read = partial(_read_totals, model, rows, stored)
-        for subject in faults.store([*rows.values()], read):
+        unread = faults.store([*rows.values()], read)
+        unread |= _hidden(model, rows, stored, faults, without=unread)
+        for subject in unread:
             del stored[subject]
     return stored
+
+
+def _hidden(
+    model: type[Model],
+    rows: Mapping[Any, str],
+    stored: Mapping[str, Stored],
+    faults: Faults,
+    *,
+    without: Container[str],
+) -> set[str]:
+    """Returns those subjects for which nothing was read, if the database may only hide their rows.
+
+    Their count in SQL is not known, so to settle them would lose it.
+    """
+    not_found = [
+        subject
+        for subject in rows.values()
+        if stored[subject] is NOTHING and subject not in without
+    ]
+    refusal = row_security.refusal(model) if not_found else None
+    if refusal is None:
+        return set()
+    faults.refuse(not_found, refusal)
+    return set(not_found)
 
 
 def _stored_hours(counter_names: Sequence[str]) -> Mapping[str, Stored]:

@@ -1,12 +1,12 @@
 """Writing settled totals to SQL, and lifting totals in Redis of which SQL holds more."""
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from django.db.models import Model
 
-from readtrack import buckets
+from readtrack import buckets, row_security
 from readtrack.conf import conf, logger
 from readtrack.flush import day_visitors
 from readtrack.flush.archiving import archive_changed
@@ -93,6 +93,10 @@ def _write_portion(
     missing = set(portion.subjects(written.missing))
     ahead = set(portion.subjects(written.ahead))
     locked = set(portion.subjects(written.locked))
+    hidden = _hidden(portion.model, missing | locked, faults)
+    failed |= hidden
+    missing -= hidden
+    locked -= hidden
     run.written += len(written.raised)
     run.lifted += _lift([*ahead], faults)
     if conf.HISTORY:
@@ -103,6 +107,17 @@ def _write_portion(
         run.locked += len(locked)
         counters.mark_changed(locked)  # so that the next flush of what changed tries them again
     return failed | missing | ahead | locked
+
+
+def _hidden(model: type[Model], subjects: Collection[str], faults: Faults) -> set[str]:
+    """Returns those of the subjects that look deleted or locked because a policy of the database
+    hides their rows, or keeps the flush from changing them.
+    """
+    refusal = row_security.refusal(model) if subjects else None
+    if refusal is None:
+        return set()
+    faults.refuse([*subjects], refusal)
+    return set(subjects)
 
 
 def _store_visitors(

@@ -77,6 +77,10 @@ class Faults:
         """
         return self._given_up.get(label) or _error_of(write, subjects)
 
+    def refuse(self, subjects: Subjects, error: Exception) -> None:
+        """Notes subjects of one model that the database hides, or does not let the flush change."""
+        self._add(label_in(subjects[0]), subjects, error)
+
     def attempt(self, label: str, call: Callable[[], Result], default: Result) -> Result:
         """Returns what the call returns, which is about the model with that label; the default if
         it fails. Raises as `store` does.

@@ -10,6 +10,7 @@ from django.db import Error, connections
 from django.db.models import CharField, F, IntegerField, Model, QuerySet
 from django.db.models.functions import Cast
 
+from readtrack import row_security
 from readtrack.models import SubjectCount, Tracked
 from readtrack.models.tracked import COUNTS
 from readtrack.sql import databases, vendors
@@ -86,13 +87,16 @@ def stored_of_any(model: type[Model], pks: Sequence[Any]) -> dict[Any, RowCounts
 def missing(subjects: Iterable[str]) -> set[str]:
     """Returns those of the subjects that have no row.
 
-    It leaves out subjects of models that this site does not count, because an app may come back.
+    It leaves out subjects of models that this site does not count, because an app may come back,
+    and those of models whose rows may only be hidden.
     """
     without_row: set[str] = set()
     for model, rows in rows_by_model(subjects).items():
         with databases.site_transaction(databases.of(model)):
             existing = stored(model, list(rows))
-        without_row.update(subject for pk, subject in rows.items() if pk not in existing)
+        not_found = [subject for pk, subject in rows.items() if pk not in existing]
+        if not_found and not row_security.refusal(model):
+            without_row.update(not_found)
     return without_row
 
 
