@@ -33,6 +33,7 @@ from readtrack.views.outbound import outbound_url
 from tests.site.models import Category, Manual, Post, Product
 from tests.site.urls import urlpatterns as site_urls
 from tests.support import factories
+from tests.support.rows import each_row
 from tests.support.waiting import comes_true
 from tests.support.wire import Wire
 
@@ -115,7 +116,7 @@ def test_two_visitors_count_twice_and_are_two_unique_visitors(redis: Redis) -> N
     assert redis.pfcount(f"views:hll:site.post:{post.pk}") == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     "headers",
     [
         {"Sec-Purpose": "prefetch"},

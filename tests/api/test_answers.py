@@ -8,6 +8,7 @@ from readtrack import buckets
 from readtrack.api.questions import QUESTIONS
 from readtrack.subjects import subject_of
 from tests.api.conftest import Site, answered, asked, assert_same, exported
+from tests.support.rows import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -104,7 +105,7 @@ def test_all_time_has_the_intervals_that_fit_its_history(site: Site) -> None:
     assert "day" in response.json()["error"]["allowed"]
 
 
-@pytest.mark.parametrize("name", SAME)
+@each_row("name", SAME)
 def test_an_answer_has_the_numbers_of_the_dashboards_file(name: str, site: Site) -> None:
     question, given, table, page = SAME[name]
     answer = answered(site.editor, question, **filled(given, site))

@@ -17,6 +17,7 @@ from readtrack.subjects import subject_of
 from tests.api.conftest import API, Site, answered, asked, editor, token_of
 from tests.conftest import Start
 from tests.support import factories
+from tests.support.rows import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -30,7 +31,7 @@ def code_of(response: Any) -> str:
     return str(error["code"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "header",
     [
         "",
@@ -47,7 +48,7 @@ def code_of(response: Any) -> str:
         "Bearer x,{text}",
     ],
 )
-@pytest.mark.parametrize("path", ["", "openapi.json", "top", "nothing"])
+@each_row("path", ["", "openapi.json", "top", "nothing"])
 def test_without_a_valid_token_there_is_no_answer(path: str, header: str) -> None:
     text, row = make_token(editor(), "mine")
     value = header.format(text=text, digest=row.digest)
@@ -220,7 +221,7 @@ WRONG: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("question", "query", "name"), WRONG)
+@each_row(("question", "query", "name"), WRONG)
 def test_a_wrong_parameter_is_named(
     question: str, query: str, name: str, settings: Settings
 ) -> None:

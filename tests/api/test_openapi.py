@@ -13,6 +13,7 @@ from readtrack.api.questions import questions
 from readtrack.subjects import subject_of
 from tests.api.conftest import API, Site, answered, asked, editor, token_of
 from tests.api.test_answers import SAME, filled
+from tests.support.rows import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -41,7 +42,7 @@ def test_the_description_is_valid(site_settings: dict[str, Any], settings: Setti
     assert api["paths"].keys() == {f"/{name}" for name in questions()}
 
 
-@pytest.mark.parametrize("name", SAME)
+@each_row("name", SAME)
 def test_every_answer_is_as_the_description_says(name: str, site: Site) -> None:
     question, given, *_ = SAME[name]
     api = described(site.editor)

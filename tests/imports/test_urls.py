@@ -15,6 +15,7 @@ from readtrack.checks.setting_types import wrong_types
 from readtrack.imports.weblog import subject_at
 from tests.site.models import Page, Post, Product, Review
 from tests.support import factories
+from tests.support.rows import each_row
 
 ROWS = uuid.UUID(int=7)
 
@@ -33,7 +34,7 @@ def post() -> Post:
 
 
 @pytest.mark.usefixtures("post")
-@pytest.mark.parametrize(
+@each_row(
     ("path", "expected"),
     [
         ("/posts/4/", "site.post:4"),

@@ -20,9 +20,10 @@ from redis import Redis
 from readtrack import reports
 from readtrack.hits.origins import is_foreign, is_foreign_part
 from readtrack.page import shown
-from tests.site.models import Category, Post
+from tests.site.models import Post
 from tests.site.urls import urlpatterns as site_urls
 from tests.support import factories
+from tests.support.rows import each_row
 
 pytestmark = [
     pytest.mark.django_db,
@@ -54,6 +55,7 @@ urlpatterns = [*site_urls, path("read/<int:pk>/", read_page)]
 
 @pytest.fixture(autouse=True)
 def _trusted(settings: Settings) -> None:
+    settings.READTRACK = {"RATE": (0, 10)}  # all rows of a table are of one visitor
     settings.CSRF_TRUSTED_ORIGINS = ["https://front.example", "https://*.partner.example"]
 
 
@@ -173,27 +175,32 @@ ON_PLAIN_HTTP: dict[str, tuple[dict[str, str], bool]] = {
 }
 
 
-@pytest.mark.parametrize(("headers", "counts"), PAGES.values(), ids=PAGES)
+@each_row(("headers", "counts"), PAGES.values(), ids=PAGES)
 def test_a_page_counts_and_puts_dots_out_for_whom_it_is_meant(
-    post: Post, headers: dict[str, str], counts: bool
+    headers: dict[str, str], counts: bool
 ) -> None:
-    check(post, headers, counts=counts)
+    check(headers, counts=counts)
 
 
-@pytest.mark.parametrize(("headers", "counts"), ON_PLAIN_HTTP.values(), ids=ON_PLAIN_HTTP)
+@each_row(("headers", "counts"), ON_PLAIN_HTTP.values(), ids=ON_PLAIN_HTTP)
 def test_without_fetch_metadata_a_page_counts_for_tabs_own_pages_and_programs(
-    post: Post, headers: dict[str, str], counts: bool
+    headers: dict[str, str], counts: bool
 ) -> None:
-    check(post, headers, counts=counts)
+    check(headers, counts=counts)
 
 
 @pytest.fixture
 def post() -> Post:
+    return new_post()
+
+
+def new_post() -> Post:
     return factories.post(category=factories.category())
 
 
-def check(post: Post, headers: dict[str, str], *, counts: bool) -> None:
-    """Opens the page as a visitor, and as a user; both count, or neither does."""
+def check(headers: dict[str, str], *, counts: bool) -> None:
+    """Opens a new page as a visitor, and as a user; both count, or neither does."""
+    post = new_post()
     assert post.category
     user = factories.user()
     for client in (factories.browser(), factories.browser(user)):
@@ -257,13 +264,14 @@ SENT: dict[str, tuple[dict[str, str], bool]] = {
     "empty": ({"Origin": ""}, False),
     "broken": ({"Origin": "http://["}, False),
 }
-sent = pytest.mark.parametrize(("headers", "is_heard"), SENT.values(), ids=SENT)
+sent = each_row(("headers", "is_heard"), SENT.values(), ids=SENT)
 
 
 @sent
 def test_the_script_is_heard_from_own_and_trusted_pages(
-    post: Post, headers: dict[str, str], is_heard: bool
+    headers: dict[str, str], is_heard: bool
 ) -> None:
+    post = new_post()
     token = shown.token_of(f"/read/|0|0|site.post:{post.pk}|", ())
     answer = factories.browser().post(SCRIPT, token, content_type="text/plain", headers=headers)
     assert answer.status_code == (200 if is_heard else 403)
@@ -310,13 +318,14 @@ def _cookies(settings: Settings) -> None:
     settings.MIDDLEWARE = [*others, f"{__name__}.CookieMiddleware", last]
 
 
-@sent
 @pytest.mark.usefixtures("_cookies")
-@pytest.mark.parametrize("kind", ["json", "form"])
-@pytest.mark.parametrize("signed_in_by", SIGNED_IN_BY)
+@sent
+@each_row("kind", ["json", "form"])
+@each_row("signed_in_by", SIGNED_IN_BY)
 def test_only_own_and_trusted_pages_mark_read(
-    category: Category, headers: dict[str, str], is_heard: bool, kind: str, signed_in_by: str
+    headers: dict[str, str], is_heard: bool, kind: str, signed_in_by: str
 ) -> None:
+    category = factories.category()
     user = factories.user()
     client = SIGNED_IN_BY[signed_in_by](user)
     name = f"site.category:{category.pk}"
@@ -338,15 +347,11 @@ def test_only_own_and_trusted_pages_mark_read(
     assert (reports.unread(user, [category]) == set()) == is_heard
 
 
-@pytest.fixture
-def category() -> Category:
-    return factories.category()
-
-
-@pytest.mark.parametrize("headers", [headers for headers, _ in PAGES.values()], ids=PAGES)
+@each_row("headers", [headers for headers, _ in PAGES.values()], ids=PAGES)
 def test_the_script_and_the_dots_are_readable_and_change_nothing(
-    redis: Redis, category: Category, headers: dict[str, str]
+    redis: Redis, headers: dict[str, str]
 ) -> None:
+    category = factories.category()
     client = factories.browser(factories.user())
     before = set(redis.keys())
     assert client.get(SCRIPT, headers=headers).status_code == 200

@@ -19,6 +19,7 @@ from readtrack.views import read_state_api
 from tests.conftest import use_redis
 from tests.site.models import Category, Product, Shelf
 from tests.support import factories
+from tests.support.rows import each_row
 
 pytestmark = [pytest.mark.django_db]
 
@@ -133,7 +134,7 @@ def test_a_site_says_what_a_user_may_see(client: Client, user: User, settings: A
     assert reports.unread(user, [mine, other]) == {other}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "code"),
     [
         ([], "no_category"),
