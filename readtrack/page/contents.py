@@ -47,6 +47,8 @@ def _text_of_stream(response: Any) -> bytes | None:
     content_type = _type_of(response)
     if NO_TEXT.match(content_type):
         return None
+    if response.has_header("Content-Encoding") and packed_by(response) != "gzip":
+        return None  # of these only whole bodies are unpacked
     file = getattr(response, "file_to_stream", None)
     if file is not None:
         return _text_of_file(file)

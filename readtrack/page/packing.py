@@ -6,6 +6,7 @@ Of `br` and `zstd` the package is needed that packed them.
 import zlib
 from collections.abc import Callable
 from importlib import import_module
+from io import BytesIO
 
 from readtrack.conf import cached_setting, logger
 
@@ -14,6 +15,8 @@ from readtrack.conf import cached_setting, logger
 LONGEST_TEXT = 10 * 2**20
 # Parts that gzip's data may have. Each takes a copy of the data behind it.
 MOST_MEMBERS = 16
+# Memory that zstd's data may ask for, as a power of two: 8 MiB, as RFC 9659 wants it of pages.
+LONGEST_WINDOW = 23
 GZIP = zlib.MAX_WBITS | 16  # the format, as zlib is told it
 
 
@@ -26,13 +29,14 @@ def unpacked(content: bytes, encoding: str) -> bytes | None:
     except Exception:  # each package has errors of its own, and the page is made already
         return None
     if len(text) > LONGEST_TEXT:
-        _warn_of_length()
+        warn_of_length()
         return None
     return text
 
 
 @cached_setting()  # once in a process
-def _warn_of_length() -> None:
+def warn_of_length() -> None:
+    """Logs that a packed page is too long to be filled in."""
     logger.warning(
         "A page of more than %s bytes that the site packed stays as it is, with the placeholders"
         " of its counts and dots: pack it by a middleware above readtrack's.",
@@ -77,14 +81,18 @@ def _of_brotli(content: bytes) -> bytes:
 
 
 def _of_zstd(content: bytes) -> bytes:
+    file = BytesIO(content)
     try:
-        decompressor = import_module("compression.zstd").ZstdDecompressor()  # Python 3.14
+        package = import_module("compression.zstd")  # Python 3.14
     except ImportError:
         package = import_module("zstandard")
-        text: bytes = package.ZstdDecompressor().stream_reader(content).read(LONGEST_TEXT + 1)
-        return text
-    unpacked_text: bytes = decompressor.decompress(content, LONGEST_TEXT + 1)
-    return unpacked_text
+        decompressor = package.ZstdDecompressor(max_window_size=2**LONGEST_WINDOW)
+        reader = decompressor.stream_reader(file, read_across_frames=True)
+    else:
+        window = package.DecompressionParameter.window_log_max
+        reader = package.ZstdFile(file, options={window: LONGEST_WINDOW})
+    text: bytes = reader.read(LONGEST_TEXT + 1)
+    return text
 
 
 UNPACKERS: dict[str, Callable[[bytes], bytes]] = {

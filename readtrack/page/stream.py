@@ -1,7 +1,6 @@
 """Streamed responses: they come in chunks, which are filled in one by one."""
 
 import re
-import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -13,10 +12,11 @@ from django.core.exceptions import SynchronousOnlyOperation
 from django.db import connections
 
 from readtrack import layouts
-from readtrack.page import branches, contents, packing
+from readtrack.page import branches, contents
 from readtrack.page.filling import FindReader, filled
 from readtrack.page.placeholders import MARK, MAY_QUERY, placeholders_in, spots_in
 from readtrack.page.rendering import NO_SCRIPT_TAG, ScriptTag
+from readtrack.page.repacking import Repacker
 from readtrack.store import keys
 
 Result = TypeVar("Result")
@@ -53,8 +53,7 @@ class Stream:
     ) -> None:
         """`is_packed` says that the chunks are those of gzip's data, and are to be."""
         self._waiting = b""  # the beginning of what the last chunk cut
-        self._unpacker = zlib.decompressobj(packing.GZIP) if is_packed else None
-        self._packer = zlib.compressobj(wbits=packing.GZIP) if is_packed else None
+        self._repacker = Repacker() if is_packed else None
         # Asynchronous streams are searched in a thread that knows no tenant.
         self._salt = keys.salt(layouts.PLACEHOLDER)
         fill_in = partial(filled, find_reader=find_reader, salt=self._salt, script_tag=script_tag)
@@ -69,7 +68,8 @@ class Stream:
                 content = self._fill_in(content)
             if content:
                 yield self._packed(content)
-        yield from self._last(self._fill_in(self._waiting))
+            yield from self._untouched()
+        yield from self._last(self._fill_in(self._rest()))
 
     async def afilled(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Yields the chunks, filled in. It waits for Redis and SQL in a thread."""
@@ -77,7 +77,9 @@ class Stream:
             content = await self._afilled(self._content_up_to(chunk))
             if content:
                 yield self._packed(content)
-        for last in self._last(await self._afilled(self._waiting)):
+            for untouched in self._untouched():
+                yield untouched
+        for last in self._last(await self._afilled(self._rest())):
             yield last
 
     async def _afilled(self, content: bytes) -> bytes:
@@ -112,31 +114,28 @@ class Stream:
         return begun.start() if begun else None
 
     def _unpacked(self, chunk: bytes) -> bytes:
-        if self._unpacker is None:
-            return chunk
-        text = b""
-        while chunk:
-            if self._unpacker.eof:
-                self._unpacker = zlib.decompressobj(packing.GZIP)
-            try:
-                text += self._unpacker.decompress(chunk)
-            except zlib.error:  # the header is wrong
-                self._unpacker = self._packer = None
-                return text + chunk
-            chunk = self._unpacker.unused_data
-        return text
+        return self._repacker.unpacked(chunk) if self._repacker else chunk
 
     def _packed(self, chunk: bytes) -> bytes:
-        if not self._packer:
-            return chunk
-        return self._packer.compress(chunk) + self._packer.flush(zlib.Z_SYNC_FLUSH)
+        return self._repacker.packed(chunk) if self._repacker else chunk
+
+    def _untouched(self) -> Iterator[bytes]:
+        """Yields what is sent as it is of a packed stream that is too long to be filled in."""
+        if self._repacker and self._repacker.is_beyond:
+            waiting = self._waiting
+            self._waiting = b""
+            yield from self._repacker.untouched(waiting)
+
+    def _rest(self) -> bytes:
+        """Returns the content that still waits at the end."""
+        return self._waiting + (self._repacker.waiting() if self._repacker else b"")
 
     def _last(self, chunk: bytes) -> Iterator[bytes]:
         """Yields what is left at the end."""
         if chunk:
             yield self._packed(chunk)
-        if self._packer:
-            yield self._packer.flush()
+        if self._repacker:
+            yield self._repacker.last()
 
 
 async def in_thread(work: Callable[..., Result], *args: Any, is_sensitive: bool) -> Result:

@@ -4,17 +4,21 @@ import gzip
 import logging
 import tracemalloc
 import zlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from random import Random
+from typing import Any
 
 import pytest
-from django.http import HttpRequest, HttpResponse
+from asgiref.sync import async_to_sync
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.test import RequestFactory
 from django.urls import path
 from pytest_django import Settings
 
 from readtrack.hits import visitors
+from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page import contents
-from readtrack.page.packing import LONGEST_TEXT, unpacked
+from readtrack.page.packing import LONGEST_TEXT, MOST_MEMBERS, unpacked
 from readtrack.page.placeholders import Placeholder
 from tests.site.models import Post
 from tests.support import factories
@@ -133,6 +137,101 @@ def test_other_packed_data_is_unpacked_in_bounds_too(encoding: str) -> None:
     for content in (b"", b"garbage", bomb[: len(bomb) // 2] if encoding == "deflate" else b"\xff"):
         response = HttpResponse(content, headers={"Content-Encoding": encoding})
         assert contents.text_of(response) is None
+
+
+PLACE = f"{Placeholder('exact', 'site.post:1', 7)}".encode()
+
+
+def cut(content: bytes, size: int) -> list[bytes]:
+    return [content[start : start + size] for start in range(0, len(content), size)]
+
+
+def streamed(chunks: list[bytes], *, encoding: str = "gzip", is_async: bool = False) -> bytes:
+    """Returns what the middleware sends of a packed stream. It may take three texts of memory."""
+
+    async def achunks() -> AsyncIterator[bytes]:
+        for chunk in chunks:
+            yield chunk
+
+    def page(request: HttpRequest) -> StreamingHttpResponse:
+        content: Any = achunks() if is_async else chunks
+        return StreamingHttpResponse(content, headers={"Content-Encoding": encoding})
+
+    async def collected(response: Any) -> list[bytes]:
+        return [chunk async for chunk in response]
+
+    tracemalloc.start()
+    try:
+        response: Any = ReadTrackMiddleware(page)(RequestFactory().get("/"))
+        sent = async_to_sync(collected)(response) if is_async else [*response]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * LONGEST_TEXT + 3 * sum(map(len, chunks))
+    return b"".join(sent)
+
+
+BEYOND: dict[str, list[bytes]] = {
+    "one chunk": [of_zeros(50 * MIB)],
+    "small chunks": cut(gzip.compress(PLACE + bytes(50 * MIB)), 4096),
+    "many members": [gzip.compress(b"x") * 1000],
+    "many members in chunks": cut(gzip.compress(b"x") * 1000, 100_000),
+    "no end": [of_zeros(50 * MIB)[:40_000]],
+    "a head without an end": [b"\x1f\x8b\x08\x08" + b"x" * MIB] * 11,
+    "no data of gzip": [b"text ", PLACE.replace(b"!", b"?")],
+}
+
+
+@pytest.mark.django_db
+@each_row("name", [*BEYOND])
+def test_a_packed_stream_beyond_the_limits_is_passed_on_as_it_is(name: str) -> None:
+    assert streamed(BEYOND[name]) == b"".join(BEYOND[name])
+
+
+@pytest.mark.django_db
+def test_a_packed_stream_of_an_asynchronous_view_is_passed_on_as_it_is() -> None:
+    chunks = BEYOND["small chunks"]
+    assert streamed(chunks, is_async=True) == b"".join(chunks)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda page: gzip.compress(page + PLACE + b" " * 15 * MIB),
+        lambda page: gzip.compress(page) + gzip.compress(PLACE) * 100,
+        lambda page: gzip.compress(page) + of_zeros(15 * MIB) + gzip.compress(b"more"),
+    ],
+    ids=["in the same member", "many members", "another member"],
+)
+def test_a_stream_that_has_begun_ends_as_it_is_beyond_the_limits(
+    end: Callable[[bytes], bytes],
+) -> None:
+    page = PLACE + Random(1).randbytes(100_000)
+    content = end(page)
+    text = gzip.decompress(streamed(cut(content, 4096)))
+    assert text.startswith(b"7")
+    # What comes in the chunk that reaches the limits is filled in or not.
+    assert text.replace(PLACE, b"7") == gzip.decompress(content).replace(PLACE, b"7")
+
+
+@pytest.mark.django_db
+def test_a_stream_of_many_parts_is_filled_in_within_the_limits() -> None:
+    parts = b"".join(gzip.compress(b"<%s>" % PLACE) + bytes(7) for _ in range(MOST_MEMBERS))
+    for size in (7, 100, len(parts)):
+        assert gzip.decompress(streamed(cut(parts, size))) == b"<7>" * MOST_MEMBERS
+    repetitive = gzip.compress(PLACE + b" " * 1_000_000)  # waits, as a bomb would
+    assert gzip.decompress(streamed(cut(repetitive, 100))) == b"7" + b" " * 1_000_000
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "deflate", "x-own", "gzip, br"])
+def test_a_stream_that_is_packed_in_another_way_is_not_looked_at(encoding: str) -> None:
+    chunks = [b"\0!r", PLACE, b"!", b"!rt!count!site.post:1!5!AAAAAAAAAAAAAAAA!"]
+    assert streamed(chunks, encoding=encoding) == b"".join(chunks)
+    response = StreamingHttpResponse(
+        chunks, headers={"Content-Encoding": encoding, "Content-Length": "9"}
+    )
+    assert contents.text_of(response) is None
 
 
 @pytest.mark.django_db
