@@ -30,6 +30,7 @@ class Line(NamedTuple):
     status: int
     agent: str | None  # the user agent; None if the log does not have it
     forwarded: str = ""  # X-Forwarded-For
+    host: str = ""  # that was asked for the path, without a port; "" if the log does not say it
 
 
 Parser = Callable[[bytes], Line | None]
@@ -45,6 +46,7 @@ FIELDS: Mapping[str, Sequence[str]] = {
     "request": ("request",),  # the whole request line, "GET /path HTTP/1.1"
     "status": ("status", "DownstreamStatus", "OriginStatus"),
     "agent": ("http_user_agent", "request.headers.User-Agent", "request_User-Agent", "user_agent"),
+    "host": ("http_host", "host", "request.host", "RequestHost"),
     "forwarded": (
         "http_x_forwarded_for",
         "request.headers.X-Forwarded-For",
@@ -59,8 +61,12 @@ _LAYERS = 3  # programs that may have put something before the line, one around 
 # No part of these patterns can match what the next part starts with. So they never try many ways,
 # and no line takes long, whatever it contains.
 _QUOTED_TEXT = r'"([^"\\]*(?:\\.[^"\\]*)*)"'
-# All before the time, which may begin with an IPv6 address in brackets; then time, request, status.
-_ACCESS = re.compile(rf"(\[?[^\[]{{1,2000}})\[([^\]]{{1,40}})\] {_QUOTED_TEXT} (\d{{3}}) \S+")
+# All before the time, which may begin with an IPv6 address in brackets, and have a user in
+# brackets, as ingress-nginx wrote it; then time, request, status. A time in brackets has a `/`.
+_ACCESS = re.compile(
+    r"(\[?[^\[]{1,2000}(?:\[[^\[\]/]{0,255}\] [^\[]{0,255})?)"
+    rf"\[([^\]]{{1,40}})\] {_QUOTED_TEXT} (\d{{3}}) \S+"
+)
 _NEXT_QUOTED = re.compile(rf'[^"]*{_QUOTED_TEXT}')
 # Of Elastic Load Balancing: the type, which only newer balancers have, then time, name, client,
 # target, three durations, status, status of the target, sizes, request, agent.
@@ -84,8 +90,12 @@ _ESCAPE = re.compile(r'\\(?:x([0-9A-Fa-f]{2})|(["\\]))')
 # A product and its version, as user agents begin.
 _PRODUCT = re.compile(r"(?!HTTP/)[A-Za-z][\w.-]*/\d")
 _STATUS = re.compile("[0-9]{3}")
+LONGEST_HOST = 255  # characters; no name is longer
 _NO_ADDRESS = {"-", "unknown", "unix:", "(null)"}
-_TIME = re.compile(r"(\d{2})/(\w{3})/(\d{4}):(\d{2}:\d{2}:\d{2}) ([+-]\d{4})")
+_NO_HOST = {"-", "_"}  # `server_name _;` is nginx's name for any other host
+_TIME = re.compile(r"(\d{2})/(\w{3})/(\d{4}):(\d{2}:\d{2}:\d{2})(?:[.,]\d{1,9})? ([+-]\d{4})")
+# Caddy's `wall`, which is UTC.
+_WALL_TIME = re.compile(r"(\d{4})/(\d\d)/(\d\d) (\d\d:\d\d:\d\d)(?:\.\d{1,9})?")
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 _COLOUR = rb"(?:\x1b\[[\d;]{0,9}m)?"
@@ -106,9 +116,10 @@ _PREFIX = re.compile(
             + _ISO
             + rb") (?:\S{1,255} )?"
             + _TAG,
-            # docker logs -t: a time before an address or before JSON
-            _ISO + rb" (?=[\d.]{7,15}[ ,]|[0-9a-f]{0,4}:[0-9a-f:.]{1,40}[ ,]|\{)",
+            # docker logs -t, and HAProxy's `iso`: a time before an address or before JSON
+            _ISO + rb" (?=[\d.]{7,15}(?::\d{1,5})?[ ,]|[0-9a-f]{0,4}:[0-9a-f:.]{1,40}[ ,]|\{)",
             rb"(?!unix: )" + _TAG,
+            rb"<\d{1,3}>",  # HAProxy's `short`, `priority` and `timed`
         )
     )
 )
@@ -157,7 +168,11 @@ def is_comment(raw: bytes) -> bool:
 
 
 def _without_prefix(raw: bytes) -> bytes:
-    """Returns the line as the web server wrote it, without what a collector of logs has added."""
+    """Returns the line as the web server wrote it, without what a collector of logs has added.
+
+    A machine that lost power may leave NUL bytes before a line.
+    """
+    raw = raw.lstrip(b"\0")
     for _ in range(_LAYERS):
         if raw.startswith(b'{"log":'):  # docker's files
             raw = _docker_text(raw)
@@ -218,6 +233,7 @@ def _parse_access(raw: bytes) -> Line | None:
         address=client.address,
         agent=None if agent is None else _unescaped(agent),
         forwarded=forwarded or client.forwarded,
+        host=client.host,
     )
 
 
@@ -226,6 +242,7 @@ class _Client(NamedTuple):
 
     address: str  # an address or host, or a list as in X-Forwarded-For
     forwarded: str = ""
+    host: str = ""  # the virtual host
 
 
 @lru_cache(maxsize=4096)
@@ -247,11 +264,20 @@ def _client(head: str) -> _Client | None:
         client = _second_client(listed, users[0])
         users = users[1:]
     else:
-        client = _Client(listed)
+        client = _Client(listed, host=_virtual_host(words[:start]))
     has_usual_users = len(users) == 2 and users[0] == "-"
     if start > 1 and not has_usual_users:
         return None  # an address of something else, perhaps of a machine that collects logs
     return client if _are_users(users) else None
+
+
+def _virtual_host(words: Sequence[str]) -> str:
+    """Returns the virtual host, which may be the only word before the address; "" if it is not."""
+    if len(words) != 1:
+        return ""
+    [word] = words
+    # Any other word may be the name of a machine, or of a user.
+    return word if "." in word or addresses.WITH_PORT.fullmatch(word) else ""
 
 
 def _index_of_address(words: Sequence[str]) -> int | None:
@@ -278,8 +304,9 @@ def _second_client(listed: str, address: str) -> _Client:
 
     That is the virtual host, if it has a port, or X-Forwarded-For.
     """
-    is_virtual_host = addresses.WITH_PORT.fullmatch(listed)
-    return _Client(address, forwarded="" if is_virtual_host else listed)
+    if addresses.WITH_PORT.fullmatch(listed):
+        return _Client(address, host=listed)
+    return _Client(address, forwarded=listed)
 
 
 def _host(words: Sequence[str]) -> _Client | None:
@@ -290,7 +317,9 @@ def _host(words: Sequence[str]) -> _Client | None:
     has_second_name = len(words) > 1 and words[1] != "-"
     if has_second_name and (len(words) == 4 or addresses.WITH_PORT.fullmatch(words[0])):
         index = 1  # the first one is the virtual host
-    return _Client(words[index]) if _are_users(words[index + 1 :]) else None
+    if not _are_users(words[index + 1 :]):
+        return None
+    return _Client(words[index], host=_virtual_host(words[:index]))
 
 
 def _are_users(words: Sequence[str]) -> bool:
@@ -361,15 +390,20 @@ def _parse_json(paths: Mapping[str, Sequence[Sequence[str]]], raw: bytes) -> Lin
     if request is None or not isinstance(address, str) or not _STATUS.fullmatch(status):
         return None
     agent = values["agent"]
-    forwarded = values["forwarded"]
     return _line(
         time=values["time"],
         request=request,
         status=status,
         address=address,
         agent=None if agent is None else str(agent),
-        forwarded="" if forwarded is None else str(forwarded),
+        forwarded=_text_or_empty(values["forwarded"]),
+        host=_text_or_empty(values["host"]),
     )
+
+
+def _text_or_empty(value: Any) -> str:
+    """Returns the value as text, "" for None."""
+    return "" if value is None else str(value)
 
 
 def _json_entry(raw: bytes) -> Any:
@@ -480,8 +514,10 @@ class _W3c:
             # The list in X-Forwarded-For is the visitor's own, because CloudFront is the first
             # proxy.
             decode = _decoded_of_cloudfront
+            host = values.get("x-host-header", "")  # `cs(Host)` is CloudFront's own name
         else:
             decode = _decoded_of_iis
+            host = values.get("cs-host", "")
             forwarded = values.get("X-Forwarded-For") or values.get("cs(X-Forwarded-For)", "")
         return _line(
             time=f"{values.get('date')}T{values.get('time')}Z",
@@ -490,6 +526,7 @@ class _W3c:
             address=values.get("c-ip", ""),
             agent=None if agent is None else decode(agent),
             forwarded=_decoded_of_iis(forwarded),
+            host=host,
         )
 
 
@@ -566,11 +603,19 @@ def _local_time(text: str) -> str:
 
 
 def _line(
-    *, time: Any, request: str, status: str, address: str, agent: str | None, forwarded: str
+    *,
+    time: Any,
+    request: str,
+    status: str,
+    address: str,
+    agent: str | None,
+    forwarded: str,
+    host: str = "",
 ) -> Line | None:
     """Returns the line with these values; None without a path, or with an impossible time.
 
-    `address` may be a list as in X-Forwarded-For, whose first entry is the client.
+    `address` may be a list as in X-Forwarded-For, whose first entry is the client. A host in the
+    request counts in place of `host`.
     """
     method, _, target = request.partition(" ")
     at = time_of(time)
@@ -580,8 +625,9 @@ def _line(
     path, _, _query = url.partition("?")
     if not path.startswith("/"):  # requested through a proxy: GET http://host/path
         _scheme, _, host_and_path = path.partition("://")
-        _host, _, relative_path = host_and_path.partition("/")
+        requested_host, _, relative_path = host_and_path.partition("/")
         path = f"/{relative_path}"
+        host = requested_host or host
     first_address, _, other_addresses = address.partition(",")
     if other_addresses:
         forwarded = forwarded or address
@@ -593,7 +639,15 @@ def _line(
         agent = ""
     if forwarded == "-":
         forwarded = ""
-    return Line(address, at, method, unquote(path), int(status), agent, forwarded)
+    return Line(address, at, method, unquote(path), int(status), agent, forwarded, _host_name(host))
+
+
+@lru_cache(maxsize=1024)
+def _host_name(text: str) -> str:
+    """Returns the name of a host without a port; "" for what means no host."""
+    if text in _NO_HOST:
+        return ""
+    return addresses.without_port(text[:LONGEST_HOST].lower()).rstrip(".")
 
 
 @lru_cache(maxsize=1024)  # because many lines share a second
@@ -619,13 +673,17 @@ def time_of(value: Any) -> datetime | None:
 
 
 def _time_of_text(text: str) -> datetime | None:
-    """Returns the time of a text, as a combined log or ISO 8601 has it; None for another text.
+    """Returns the time of a text, as a combined log, Caddy or ISO 8601 has it; None for another
+    text.
 
     Raises ValueError for an impossible time.
     """
     if match := _TIME.fullmatch(text):
         day, month, year, time, zone = match.groups()
         text = f"{year}-{_MONTHS.index(month) + 1:02}-{day}T{time}{zone}"
+    elif match := _WALL_TIME.fullmatch(text):
+        year, month, day, time = match.groups()
+        text = f"{year}-{month}-{day}T{time}Z"
     return parse_datetime(text)
 
 

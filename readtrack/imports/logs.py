@@ -55,6 +55,7 @@ class LogFile:
         self.name = file.name
         self.read = file.tell  # returns how many bytes of the (compressed) file were read
         self.is_damaged = False
+        self.has_open_end = False  # the last line that was read has no end
         # The digest of everything up to the end of the last line that `lines` has yielded.
         self.state = blake2b(digest_size=16)
         self._file = file
@@ -74,6 +75,7 @@ class LogFile:
                 is_cut = len(piece) == LONGEST
                 is_whole_line = piece.endswith(b"\n")
                 self.first = piece if is_cut or is_whole_line else b""
+                self.has_open_end = not self.first
                 break
             if len(self.head) < HEAD:
                 self.head.append(piece.rstrip())
@@ -96,6 +98,7 @@ class LogFile:
                 line = b"" if is_rest_of_line else piece[:-1].rstrip(b"\r")
                 yield line, end
             is_rest_of_line = not is_end_of_line
+        self.has_open_end = is_rest_of_line
 
     def digest_at(self, position: int) -> str | None:
         """Returns the digest of the log up to the position; None if the log ends before it."""

@@ -32,6 +32,7 @@ from readtrack.doctor.wording import counted
 from readtrack.flush.run import flush
 from readtrack.hits import addresses, exclusions, hit, visitors
 from readtrack.imports import ledger, lines, logs
+from readtrack.imports.hosts import Hosts, printable
 from readtrack.models import FlushRun, Import, Reset
 from readtrack.sql import vendors
 from readtrack.store.counting import rate_limit
@@ -49,6 +50,8 @@ OVERLAP = 60
 # of visitors.
 MANY_LINES = 1_000
 FEW_ADDRESSES = 10
+# Lines at the start of a log that are searched for a user agent.
+LINES_UNTIL_AGENT = 10_000
 NAMED_OVERLAPS = 3  # pairs of logs with lines of the same times that a note names
 NAMED_FAILURES = 5  # errors of looking up a path that notes have an example of
 
@@ -107,13 +110,6 @@ def look_up(path: str) -> Lookup:
             Import.objects.exists()  # raises the same error if the database is gone
         first_line, _, _ = str(error).strip().partition("\n")
         return Lookup(None, error=f"{type(error).__name__}: {first_line}")
-
-
-def printable(text: str) -> str:
-    """Returns the text without characters that control a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def _subject_by_function(
@@ -288,6 +284,7 @@ class Importer:
 
     form: str = "auto"  # see `lines.parser`
     fields: Mapping[str, str] = field(default_factory=dict)  # see `lines.parser`
+    hosts: Sequence[str] = ()  # see `Hosts`
     since: datetime | None = None
     until: datetime | None = None
     count_robots: bool = False  # counts lines without a user agent, which may be those of robots
@@ -303,6 +300,8 @@ class Importer:
         self._rates = Recent(rate_limit().seconds)
         self._views = Recent(conf.WINDOW or 1)
         self._batch = ledger.Batch()
+        self._hosts = Hosts(self.hosts)
+        self._has_agents = True  # the lines of the file that is read say the user agent
         # New lines that show an object, by address. It stops counting at too many addresses.
         self._addresses: Counter[str] = Counter()
         self._overlaps: list[str] = []
@@ -328,7 +327,7 @@ class Importer:
             opened_files = [
                 logs.LogFile(stack.enter_context(Path(path).open("rb"))) for path in paths
             ]
-            files = self._in_order(file for file in opened_files if file.first)
+            files = self._in_order(opened_files)
             for file in files:
                 self._identify(file)
             finished = self._count_finished(files)
@@ -344,8 +343,8 @@ class Importer:
         return self.report
 
     def _in_order(self, files: Iterable[logs.LogFile]) -> list[logs.LogFile]:
-        """Returns the files in the order of the times of their first lines. A file without such a
-        time comes last.
+        """Returns the files that have a line, in the order of the times of their first lines. A
+        file without such a time comes last.
 
         The command line may have the newest file first: a shell sorts access.log before
         access.log.1.
@@ -358,7 +357,13 @@ class Importer:
             line = parse(file.first.strip())
             return line.at.timestamp() if line else float("inf")
 
-        return sorted(files, key=first_time)
+        begun = []
+        for file in files:
+            if file.first:
+                begun.append(file)
+            else:
+                self._note_open_end(file)
+        return sorted(begun, key=first_time)
 
     def _identify(self, file: logs.LogFile) -> None:
         """Finds out where the import of the file goes on. Notes if lines are passed over."""
@@ -394,9 +399,12 @@ class Importer:
         if file.record.pk is None and not self.dry_run:
             self._identify(file)  # again, because a file before this one may be a copy of it
             file.record.save()
+        self._has_agents = self._finds_agent(file)
         self._read(file)
         if file.is_damaged:
             self.report.notes.append(f"{file.name} is damaged after what was read.")
+        else:
+            self._note_open_end(file)
         same_file = {earlier.record.source for earlier in file.earlier} | {file.record.source}
         for source, record in records.items():
             if source not in same_file:
@@ -404,6 +412,35 @@ class Importer:
         if not self.dry_run:
             # If nothing of it counted, it may be imported once more, after a mistake is mended.
             Import.objects.filter(pk=file.record.pk, position=0, intended=0).delete()
+
+    def _note_open_end(self, file: logs.LogFile) -> None:
+        """Notes a last line without an end, which was not read."""
+        if file.has_open_end:
+            self.report.notes.append(
+                f"{file.name}: the last line has no end yet. The next import takes it."
+            )
+
+    def _finds_agent(self, file: logs.LogFile) -> bool:
+        """Returns True if the file says user agents, and notes if it does not.
+
+        Servers write `-` both for a robot that sends no agent and where they leave agents out. In a
+        log that leaves them out, it is so in each line.
+        """
+        self._parse = lines.parser(self.form, self.fields)
+        has_empty_agent = False
+        for text, _end in islice(file.lines(), LINES_UNTIL_AGENT):
+            line = self._parse(text)
+            if line is None:
+                continue
+            if line.agent:
+                return True
+            has_empty_agent = has_empty_agent or line.agent == ""
+        if has_empty_agent and not self.count_robots:
+            self.report.notes.append(
+                f"{file.name}: no line has a user agent, so that robots cannot be told from people."
+                " --count-robots counts all lines."
+            )
+        return not has_empty_agent
 
     def _read(self, file: logs.LogFile) -> None:
         """Judges all lines of a file, and adds those that count by the batch."""
@@ -515,7 +552,7 @@ class Importer:
         A line that was imported before only enters its windows. If no view says what a path shows,
         the path is counted in the report, and there is no reason.
         """
-        line = self._parse(raw.text)
+        line = self._line_of(raw.text)
         if line is None:
             return "comment" if lines.is_comment(raw.text) else "malformed"
         if self._is_outside(line.at):
@@ -523,7 +560,7 @@ class Importer:
                 file.record.times = self._times
             return "outside the times"
         file.note_time(int(line.at.timestamp()))
-        reason = hit.refusal(line.method, line.status, {"HTTP_USER_AGENT": line.agent})
+        reason = self._refusal(line)
         if reason:
             return reason
         page = self._look_up(line.path)
@@ -537,6 +574,20 @@ class Importer:
         if raw.is_new:
             self._count_not_resolved(line.path)
         return ""
+
+    def _line_of(self, text: bytes) -> lines.Line | None:
+        """Returns the line of the log; None for a malformed one."""
+        line = self._parse(text)
+        if line is None or self._has_agents:
+            return line
+        return line._replace(agent=None)
+
+    def _refusal(self, line: lines.Line) -> str:
+        """Returns why a request cannot count, whatever it shows; "" if it can."""
+        if not self._hosts.has(line.host):
+            return "other host"
+        reason = hit.refusal(line.method, line.status, {"HTTP_USER_AGENT": line.agent})
+        return reason or ""
 
     def _is_outside(self, at: datetime) -> bool:
         """Returns True for a time before `since`, or not before `until`."""
@@ -607,6 +658,8 @@ class Importer:
     def _note_doubts(self, files: Sequence[logs.LogFile]) -> None:
         """Notes signs that the counts may be wrong. `files` are the files that were read."""
         notes = self.report.notes
+        if note := self._hosts.note():
+            notes.append(note)
         line_count = self._addresses.total()
         if line_count >= MANY_LINES and len(self._addresses) <= FEW_ADDRESSES:
             listed = ", ".join(sorted(self._addresses))

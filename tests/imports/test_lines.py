@@ -2,6 +2,7 @@
 
 import json
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from tests.support.rows import each_row
 NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 LINE = Line("192.0.2.1", NOON, "GET", "/posts/1/", 200, BROWSER)
 
-CADDY = {
+CADDY: dict[str, Any] = {
     "ts": 1772366400.0,
     "request": {
         "remote_ip": "192.0.2.1",
@@ -57,6 +58,8 @@ def test_a_common_line_does_not_say_the_agent() -> None:
         ("2001:db8::1 - frank", "2001:db8::1"),
         ("192.0.2.1 - a user with spaces", "192.0.2.1"),
         ("192.0.2.1 frank -", "192.0.2.1"),
+        ("192.0.2.1 - [frank]", "192.0.2.1"),
+        ("192.0.2.1 - [192.0.2.1] - -", "192.0.2.1"),  # as ingress-nginx wrote it
         ("192.0.2.1:49152 - -", "192.0.2.1"),
         ("[2001:db8::1]:49152 - -", "2001:db8::1"),
         ("192.0.2.1:49152 frank -", "192.0.2.1"),
@@ -126,6 +129,30 @@ def test_fields_of_ones_own_are_named() -> None:
     assert parse(entry, "json", address="nowhere") == LINE._replace(address="")
 
 
+@each_row(
+    ("text", "host"),
+    [
+        (weblogs.line(), ""),
+        (weblogs.line().replace("192", "www.example.com:443 192", 1), "www.example.com"),
+        (weblogs.line().replace("192", "WWW.Example.com. 192", 1), "www.example.com"),
+        (weblogs.line().replace("192", "192.0.2.99:80 192", 1), "192.0.2.99"),
+        (weblogs.line().replace("192", "[2001:db8::1]:80 192", 1), "2001:db8::1"),
+        (weblogs.line().replace("192.0.2.1", "a.example:80 b.example", 1), "a.example"),
+        (weblogs.line().replace("192", "web1 192", 1), ""),  # a machine, or anything else
+        (weblogs.line("http://Example.com:8000/posts/1/?q"), "example.com"),
+        (weblogs.nginx(host="www.example.com"), "www.example.com"),
+        (weblogs.nginx(host="_"), ""),
+        (weblogs.nginx(http_host="www.example.com:8000", host="web1"), "www.example.com"),
+        (json.dumps({**CADDY, "request": {**CADDY["request"], "host": "a.example"}}), "a.example"),
+        (json.dumps({**TRAEFIK, "RequestHost": "a.example"}), "a.example"),
+    ],
+)
+def test_the_host_of_a_line_is_known_in_each_format(text: str, host: str) -> None:
+    line = parse(text, "auto")
+    assert line is not None
+    assert line.host == host
+
+
 @pytest.mark.parametrize(
     ("request_line", "path"),
     [
@@ -154,6 +181,9 @@ def test_escapes_in_an_agent_are_undone() -> None:
     [
         ("01/Mar/2026:13:30:00 +0130", NOON),
         ("01/Mar/2026:10:00:00 -0200", NOON),
+        ("01/Mar/2026:12:00:00.999 +0000", NOON),
+        ("2026/03/01 12:00:00", NOON),  # Caddy's formats wall and wall_milli
+        ("2026/03/01 12:00:00.999", NOON),
         ("2026-03-01T12:00:00Z", NOON),
         ("2026-03-01 14:00:00+02:00", NOON),
         (1772366400, NOON),

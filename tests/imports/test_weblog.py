@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext, override_settings
+from pytest_django import Settings
 from redis import Redis
 
 from readtrack import buckets, reports, tracker
@@ -136,7 +137,10 @@ BEGINNINGS: dict[str, tuple[Callable[[int], str], int, str]] = {
 
 @pytest.mark.parametrize("name", BEGINNINGS)
 @pytest.mark.usefixtures("post")
-def test_visitors_are_told_apart_or_the_report_says_why_not(name: str, write: Write) -> None:
+def test_visitors_are_told_apart_or_the_report_says_why_not(
+    name: str, write: Write, settings: Settings
+) -> None:
+    settings.ALLOWED_HOSTS = ["www.example.com"]
     beginning, counted, note = BEGINNINGS[name]
     lines = [line(after=n / 10, agent=f"{BROWSER}.{n % 10}") for n in range(1000)]
     report = take(
@@ -159,6 +163,68 @@ def test_visitors_behind_a_proxy_are_told_apart_by_the_rules_of_live_hits(
     with override_settings(READTRACK={**options, "WINDOW": 9999}):
         report = take(write(*lines))
     assert report.counted == counted
+
+
+@pytest.mark.parametrize(
+    ("allowed", "options", "hosts", "counted"),
+    [
+        (["www.example.com"], {}, [], 1),
+        ([".example.com"], {}, [], 2),
+        (["www.example.com"], {"OWN_HOSTS": ["shop.example.com"]}, [], 2),
+        (["*"], {}, [], 4),
+        ([], {}, [], 4),
+        (["*"], {}, ["example.net"], 1),
+        (["www.example.com"], {}, ["www.example.com", "example.net"], 2),
+    ],
+)
+@pytest.mark.usefixtures("post")
+def test_lines_of_other_hosts_do_not_count_and_are_told(
+    write: Write,
+    settings: Settings,
+    allowed: list[str],
+    options: dict[str, Any],
+    hosts: list[str],
+    counted: int,
+) -> None:
+    settings.ALLOWED_HOSTS = allowed
+    settings.READTRACK = options
+    asked = ["www.example.com:443", "shop.example.com:443", "example.net:80", "EXAMPLE.ORG:80"]
+    path = write(*(line(address=f"{host} 192.0.2.{n}") for n, host in enumerate(asked)))
+    report = take(path, hosts=hosts)
+    others = 4 - counted
+    assert (report.counted, report.skipped["other host"]) == (counted, others)
+    assert len(report.notes) == bool(others)
+    if others:
+        assert " of other hosts did not count: " in report.notes[0]
+        assert "example.org (1)" in report.notes[0]
+
+
+@pytest.mark.usefixtures("post")
+def test_names_of_other_hosts_are_bounded(
+    write: Write, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("readtrack.imports.hosts.MOST_HOSTS", 6)
+    settings.ALLOWED_HOSTS = ["www.example.com"]
+    [note] = take(write(*(line(f"http://{n}.example.net/") for n in range(9)))).notes
+    assert note.startswith("9 lines of other hosts did not count: 0.example.net (1), ")
+    assert "4.example.net (1) and others." in note
+
+
+@pytest.mark.usefixtures("post")
+def test_a_log_whose_server_leaves_agents_out_is_one_without_agents(write: Write) -> None:
+    lines = [line(address=f"192.0.2.{n}", agent="-") for n in range(9)]
+    path = write(*lines)
+    report = take(path, dry_run=True)
+    assert (report.counted, report.skipped) == (0, {"no agent": 9})
+    assert [note.partition(": ")[2] for note in report.notes] == [
+        "no line has a user agent, so that robots cannot be told from people."
+        " --count-robots counts all lines."
+    ]
+    report = take(write(*lines, line(), name="other.log"), count_robots=True, dry_run=True)
+    assert (report.counted, report.skipped) == (1, {"bot": 9})  # which send none
+    assert report.notes == []
+    report = take(path, count_robots=True)
+    assert (report.counted, report.notes) == (9, [])
 
 
 @pytest.mark.usefixtures("post")
@@ -489,10 +555,14 @@ def test_a_redis_restored_from_an_old_snapshot_catches_up_first(
 def test_a_line_being_written_comes_with_the_next_import(post: Post, tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     whole = line() + "\n" + line(address="192.0.2.2") + "\n"
-    path.write_text(whole[:-30])
-    assert take(str(path)).counted == 1
+    for start in (whole[:30], whole[:-30]):
+        path.write_text(start)
+        report = take(str(path))
+        assert report.counted == start.count("\n")
+        assert report.notes == [f"{path}: the last line has no end yet. The next import takes it."]
     path.write_text(whole)
-    assert take(str(path)).counted == 1
+    report = take(str(path))
+    assert (report.counted, report.notes) == (1, [])
     assert stored() == {1: (2, 2)}
 
 

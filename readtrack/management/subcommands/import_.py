@@ -127,6 +127,13 @@ a row without an object stands for everything of its model. Each import of a tab
             help="for JSON: where the log keeps a field, such as address=client.ip",
         )
         parser.add_argument(
+            "--host",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="a host of the site, for a log that names hosts, in place of ALLOWED_HOSTS and OWN_HOSTS",
+        )
+        parser.add_argument(
             "--since",
             type=time,
             metavar="TIME",
@@ -210,6 +217,7 @@ def _report(*, dry_run: bool, verbosity: int, options: dict[str, Any]) -> ledger
         importer = weblog.Importer(
             form=options["form"],
             fields=dict(options["field"]),
+            hosts=options["host"],
             since=options["since"],
             until=options["until"],
             count_robots=options["count_robots"],
