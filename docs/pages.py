@@ -16,13 +16,20 @@ PART = re.compile(
 
 def write() -> list[Path]:
     """Writes each page anew whose generated parts have changed. Returns the changed pages."""
-    changed = []
+    changed = outdated()
+    for path, text in changed.items():
+        path.write_text(text, encoding="utf-8")
+    return [*changed]
+
+
+def outdated() -> dict[Path, str]:
+    """Returns the pages whose generated parts have changed, with the text that they should have."""
+    changed = {}
     for path in sorted(FOLDER.rglob("*.md")):
         text = path.read_text(encoding="utf-8")
         renewed = renew(text)
         if renewed != text:
-            path.write_text(renewed, encoding="utf-8")
-            changed.append(path)
+            changed[path] = renewed
     return changed
 
 

@@ -317,7 +317,7 @@ def test_the_reference_is_the_same_on_each_terminal_and_in_each_process(
 ) -> None:
     code = (
         "import sys; sys.argv = ['docs', '--pages-only']; import runpy;"
-        "from docs import __main__, pages; print([*map(str, pages.write())])"
+        "from docs import __main__, pages; print([*map(str, pages.outdated())])"
     )
     ended = bare_forks.run(code, folder=ROOT, COLUMNS=columns, PYTHONHASHSEED=columns)
     assert (ended.code, ended.output.strip()) == (0, "[]")
