@@ -123,6 +123,11 @@ class CountField(models.PositiveBigIntegerField):  # type: ignore[type-arg]  # g
             return value
         return super().to_python(value)
 
+    def value_from_object(self, obj: models.Model) -> Any:
+        """Returns the count as `dumpdata` writes it: YAML knows no numbers of other types than int."""
+        count = super().value_from_object(obj)
+        return int(count) if isinstance(count, StoredCount) else count
+
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:  # noqa: FBT001 - Django's signature
         """Returns what `save()` writes: on an UPDATE the column itself, for a copy of a row 0."""
         if not add:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.core import serializers
 from django.db import connection, models
 from django.test.utils import isolate_apps
 
@@ -98,3 +99,13 @@ def test_a_translated_field_is_compared_in_every_language_and_not_by_its_own_col
     # The own column has what the language of the moment makes of it.
     assert changed_fields(Story(title="Hallo", **row), row) == set()
     assert changed_fields(Story(**{**row, "title_de": "Guten Tag"}), row) == {"title"}
+
+
+def test_a_dump_has_plain_numbers() -> None:
+    post = factories.post()
+    view_times(post, 5)
+    flush()
+    [row] = serializers.serialize("python", Post.objects.all())
+    counts = [row["fields"][name] for name in ("view_count", "visitor_count")]
+    assert counts == [5, 5]
+    assert {type(count) for count in counts} == {int}  # YAML refuses every other type
