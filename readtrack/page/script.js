@@ -1,7 +1,8 @@
 // Tells the server that this page is looked at, and fills in its counts and dots; again when the page comes back.
 ((page, ask) => {
-  const script = ask("currentScript");
+  let script = ask("currentScript");
   if (Object.hasOwn(window, "readtrack")) return readtrack.page(script.dataset.page);
+  const { src, nonce } = script;
   let shown, url, from = ask("referrer"), due, timer, since = performance.timeOrigin;
   // Another site may frame this page, visible or not.
   const isFramed = () => {
@@ -21,7 +22,7 @@
   };
   const tell = (token, tries, state = "") =>
     isFramed() ||
-    fetch(script.src, { method: "POST", body: [token, from, state, Date.now() - since].join("\n"), keepalive: true })
+    fetch(src, { method: "POST", body: [token, from, state, Date.now() - since].join("\n"), keepalive: true })
       .then(answer => (answer.ok ? answer.json() : answer.status < 500 ? {} : Promise.reject()))
       .then(
         answer => {
@@ -46,6 +47,8 @@
   window.readtrack = {
     page(token) {
       if (url) {
+        // The tag of a swapped page may run twice, see below.
+        if (token == shown && Date.now() - since < 1e3) return;
         from = url;
         since = Date.now();
       }
@@ -64,5 +67,16 @@
     look();
   });
   readtrack.page(script.dataset.page);
+  // What swaps parts of a page may not run the scripts in them. Then this tag is gone, and the new one has to be made
+  // again. Of the tags that run anyway, too, `page` shows only one.
+  new MutationObserver(() => {
+    const tag = !script.isConnected && page.querySelector.call(document, "script[data-page][src]");
+    if (!tag) return;
+    // First, because a policy with trusted types may forbid to make another one.
+    script = tag;
+    script = make(["script", { src: tag.src, nonce }]);
+    Object.assign(script.dataset, tag.dataset);
+    tag.replaceWith(script);
+  }).observe(document, { childList: true, subtree: true });
   // Of the prototype, because `<img name="hidden">` in a comment takes the place of document.hidden.
 })(Document.prototype, name => Reflect.get(Document.prototype, name, document));

@@ -12,8 +12,9 @@ from redis import Redis
 
 from demo_project import chromium
 from readtrack import reports, tracker
-from tests.browser.conftest import Reader
-from tests.browser.urls import POLICY, asked
+from readtrack.page import shown
+from tests.browser.conftest import Reader, settle
+from tests.browser.urls import POLICY, TEXTS, asked
 from tests.site.models import Category, Post
 from tests.support import factories
 from tests.support.depth import DEEP, examples
@@ -123,6 +124,7 @@ WAYS: dict[str, tuple[Callable[[Page, Post], None], dict[str, Any]]] = {
     "history": (history, {}),
     "htmx": (lambda page, post: swapped(page, post, "boosted"), {}),
     "htmx 4": (lambda page, post: swapped(page, post, "boosted-4"), {}),
+    "swapped by the site": (lambda page, post: swapped(page, post, "swapping"), {}),
     "Turbo": (lambda page, post: swapped(page, post, "turbo"), {}),
     "app": (app, {}),
     "script blocked": (blocked, {}),
@@ -228,6 +230,41 @@ def test_a_page_that_is_fetched_while_the_mouse_is_over_a_link_counts_once_it_is
     with told(page):
         page.click(f"#post{post.pk}")
     assert views() == 1
+
+
+def test_what_the_site_fetches_ahead_and_nobody_opens_is_no_view(
+    reader: Reader, post: Post, views: Callable[[], int]
+) -> None:
+    page = reader()
+    page.goto("/swapping/")
+    with page.expect_response(f"**/post/{post.pk}/"):
+        page.hover(f"#post{post.pk}")
+    other = factories.post(category=post.category)
+    page.goto("/swapping/")
+    with told(page):
+        page.click(f"#post{other.pk}")
+    assert views() == 0
+
+
+@pytest.mark.parametrize("library", ["site", "turbo"])
+def test_each_swapped_page_is_told_once(reader: Reader, post: Post, library: str) -> None:
+    page = reader(user=factories.user())  # who has no new cookie to prove
+    page.goto(f"/swapping/?{library}")
+    with told(page):
+        page.click(f"#post{post.pk}")
+    settle(page)
+    assert page.evaluate("asked") == 1
+    assert page.locator("script[data-page]").count() == 1
+
+
+def test_a_swapped_page_gets_the_script_that_its_text_needs(reader: Reader, post: Post) -> None:
+    TEXTS["now"] = "word " * 100
+    page = reader(user=factories.user())
+    page.goto("/swapping/?kind=text")
+    with page.expect_response(f"**/page.js?{shown.version(has_text=True)}"), told(page):
+        page.click(f"#post{post.pk}")
+    settle(page)
+    assert page.evaluate("asked") == 1
 
 
 @pytest.mark.parametrize(

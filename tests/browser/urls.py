@@ -1,5 +1,6 @@
 """Pages for a real browser."""
 
+import re
 from collections import Counter
 from importlib.resources import files
 from pathlib import Path
@@ -62,6 +63,24 @@ addEventListener("fetch", event => {
 # Turbo does it, too, from wherever the mouse is.
 TURBO = """<!doctype html><title>List</title><link rel="icon" href="data:,"><script src="/turbo.js"></script>
 <a id="post{0}" href="/post/{0}/">Post</a>"""
+
+# A script of the site puts the body of a page in place of this one's, and what that has of scripts stays idle.
+# While the mouse is over a link it fetches the page ahead.
+SWAPPING = """{% load readtrack %}<!doctype html><title>List</title><link rel="icon" href="data:,">
+<script>
+const pages = {};
+const fetched = link => (pages[link.href] ??= fetch(link.href).then(answer => answer.text()));
+addEventListener("mouseover", ({ target }) => target.href && fetched(target));
+addEventListener("click", async event => {
+  if (!event.target.href) return;
+  event.preventDefault();
+  const page = new DOMParser().parseFromString(await fetched(event.target), "text/html");
+  history.pushState({}, "", event.target.href);
+  document.body.replaceWith(page.body);
+});
+</script>
+<body>{% for post, token in posts %}<a id="post{{ post.pk }}" href="/{{ kind }}/{{ post.pk }}/">{{ post }}</a>
+{% endfor %}{% readtrack_script %}</body>"""
 
 # A visitor's HTML stands above the page's own, as a sanitiser lets it through that keeps id, name and data-*.
 COMMENTED = """{% load readtrack %}<!doctype html><title>Post</title><link rel="icon" href="data:,">{{ comment|safe }}
@@ -141,6 +160,19 @@ def index(request: Any) -> HttpResponse:
     return HttpResponse(engines["django"].from_string(LIST).render(context, request))
 
 
+def swapping(request: Any) -> HttpResponse:
+    """A list with readtrack's script, whose links are swapped by the site or by Turbo."""
+    is_turbo = "turbo" in request.GET
+    page = SWAPPING
+    if is_turbo:
+        page = re.sub(
+            "<script>.*</script>", '<script src="/turbo.js"></script>', page, flags=re.DOTALL
+        )
+    posts = [(one, "") for one in Post.objects.order_by("pk")]
+    context = {"posts": posts, "kind": request.GET.get("kind", "post")}
+    return HttpResponse(engines["django"].from_string(page).render(context, request))
+
+
 def boosted(request: Any) -> HttpResponse:
     return HttpResponse(BOOSTED.format(request.GET["pk"]))
 
@@ -193,6 +225,7 @@ urlpatterns = [
     path("live-too/", live),
     path("live-shared/", shared_page(live)),
     path("index/", index),
+    path("swapping/", swapping),
     path("boosted/", boosted),
     path("boosted-4/", boosted_4),
     path("keeping/", keeping),

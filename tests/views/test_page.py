@@ -143,7 +143,7 @@ def other(number: int) -> str:
 def test_the_script_is_small_and_kept_for_good() -> None:
     response = factories.browser().get(f"/readtrack/page.js?{shown.version()}")
     size = len(gzip.compress(response.content, 9))
-    assert size <= 1_200, f"page.js has {size} bytes gzipped"
+    assert size <= 1_250, f"page.js has {size} bytes gzipped"
     assert response["Cache-Control"] == "public, max-age=31536000, immutable"
     assert response["Content-Type"].startswith("text/javascript")
 
