@@ -6,7 +6,7 @@ from typing import Any
 import readtrack
 from readtrack.api.parameters import Parameter
 from readtrack.api.questions import Question, questions
-from readtrack.api.schemas import answer_schema
+from readtrack.api.schemas import PERIOD, answer_schema
 
 #: What each status of an error means.
 ERRORS: Mapping[int, str] = {
@@ -46,7 +46,8 @@ def description(server: str) -> dict[str, Any]:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "schemas": {
                 "Error": _ERROR,
-                **{question.name: answer_schema(question) for question in questions().values()},
+                "Period": PERIOD,
+                **{question.name: _answer(question) for question in questions().values()},
             },
             "responses": {
                 str(status): {
@@ -62,6 +63,18 @@ def description(server: str) -> dict[str, Any]:
     }
 
 
+def _answer(question: Question) -> dict[str, Any]:
+    """Returns the schema of the answers to the question.
+
+    The period has a schema with a name, because generators of clients would make one name of the
+    property and of the parameter `period`.
+    """
+    schema = answer_schema(question)
+    if question.has_period:
+        schema["properties"]["period"] = {"$ref": "#/components/schemas/Period"}
+    return schema
+
+
 def _path(question: Question) -> dict[str, Any]:
     """Returns what OpenAPI says of one question."""
     schema = {"$ref": f"#/components/schemas/{question.name}"}
@@ -74,7 +87,7 @@ def _path(question: Question) -> dict[str, Any]:
         "get": {
             "operationId": question.name,
             "summary": question.description,
-            "parameters": [_parameter(parameter) for parameter in question.parameters],
+            "parameters": [_parameter(parameter) for parameter in question.offered_parameters],
             "responses": answers,
         }
     }

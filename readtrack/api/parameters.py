@@ -49,6 +49,11 @@ class Parameter:
     is_required: bool = False
 
     @property
+    def is_offered(self) -> bool:
+        """Returns False if nothing can be chosen, as where a site has no dimensions."""
+        return self.kind != "choice" or bool(self.choices())
+
+    @property
     def schema(self) -> dict[str, Any]:
         """Returns the JSON Schema of its values."""
         schema: dict[str, Any] = {"type": "string", "description": self.description}

@@ -73,6 +73,11 @@ class Question:
         return [*self.own, *(COMMON[name] for name in self.common)]
 
     @property
+    def offered_parameters(self) -> list[Parameter]:
+        """Returns those that can have a value on this site."""
+        return [parameter for parameter in self.parameters if parameter.is_offered]
+
+    @property
     def has_period(self) -> bool:
         """Returns True if the answer is about a period. Otherwise it is about now."""
         return "period" in self.common

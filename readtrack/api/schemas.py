@@ -39,7 +39,8 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 _TIME: Mapping[str, Any] = {"type": "string", "format": "date-time"}
 _ENDS = _object({"since": _TIME, "until": _TIME})
-_PERIOD = _object(
+#: The schema of the period that an answer is about.
+PERIOD = _object(
     {
         "name": {"type": "string"},
         "since": {**_TIME, "type": ["string", "null"], "description": "None for all time."},
@@ -60,7 +61,7 @@ _TOTAL = _object(
 
 def parameters_schema(question: Question) -> dict[str, Any]:
     """Returns the schema of an object with the parameters of the question."""
-    parameters = question.parameters
+    parameters = question.offered_parameters
     return {
         "type": "object",
         "properties": {parameter.name: parameter.schema for parameter in parameters},
@@ -73,7 +74,7 @@ def answer_schema(question: Question) -> dict[str, Any]:
     """Returns the schema of the answers to the question."""
     properties: dict[str, Any] = {"question": {"type": "string", "enum": [question.name]}}
     if question.has_period:
-        properties["period"] = _PERIOD
+        properties["period"] = PERIOD
     properties["is_complete"] = {
         "type": "boolean",
         "description": "False while Redis does not answer: the latest numbers are missing.",

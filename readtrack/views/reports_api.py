@@ -116,7 +116,7 @@ def _in_index(question: "Question") -> dict[str, Any]:
         "name": question.name,
         "description": question.description,
         "url": reverse("readtrack:api_question", args=[question.name]),
-        "parameters": [parameter.name for parameter in question.parameters],
+        "parameters": [parameter.name for parameter in question.offered_parameters],
     }
 
 

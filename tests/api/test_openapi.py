@@ -1,5 +1,9 @@
 """The description of the API is valid, and every answer is as it says."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,6 +46,53 @@ def test_the_description_is_valid(site_settings: dict[str, Any], settings: Setti
     assert api["paths"].keys() == {f"/{name}" for name in questions()}
 
 
+@pytest.mark.parametrize("site_settings", [{}, {"DIMENSIONS": ["referrer"]}])
+def test_a_generator_makes_a_client_of_all_questions(
+    site_settings: dict[str, Any], settings: Settings, tmp_path: Path
+) -> None:
+    pytest.importorskip("openapi_python_client")
+    settings.READTRACK = site_settings
+    config = tmp_path / "config.yml"
+    config.write_text("post_hooks: []")  # which would look for ruff
+    run(
+        "openapi_python_client",
+        *("generate", "--path", written_description(tmp_path), "--config", str(config)),
+        *("--output-path", str(tmp_path / "client"), "--meta", "none", "--fail-on-warning"),
+    )
+    functions = {path.stem for path in (tmp_path / "client" / "api").rglob("*.py")}
+    assert functions - {"__init__"} == {*questions()}
+
+
+def test_a_generator_makes_models_of_all_answers(settings: Settings, tmp_path: Path) -> None:
+    pytest.importorskip("datamodel_code_generator")
+    settings.READTRACK = {}
+    models = tmp_path / "models.py"
+    description_file = written_description(tmp_path)
+    run("datamodel_code_generator", "--input", description_file, "--output", str(models))
+    run("models", folder=tmp_path)  # which is Python without errors
+    made = models.read_text()
+    assert [name for name in questions() if f"class {camel_case(name)}(" not in made] == []
+
+
+def camel_case(name: str) -> str:
+    """Returns the name of a class: `StillRead` for `still_read`."""
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def written_description(folder: Path) -> str:
+    """Writes the description of the API to a file. Returns its path."""
+    path = folder / "api.json"
+    path.write_text(json.dumps(description("/readtrack/api/"), default=str))
+    return str(path)
+
+
+def run(module: str, *words: str, folder: Path | None = None) -> None:
+    """Runs a module as a program. Fails if the program does."""
+    command = [sys.executable, "-m", module, *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @each_row("name", SAME)
 def test_every_answer_is_as_the_description_says(name: str, site: Site) -> None:
     question, given, *_ = SAME[name]
@@ -82,7 +133,10 @@ def test_an_answer_with_another_field_would_be_noticed(site: Site) -> None:
 
 def test_the_description_changes_with_the_site(settings: Settings) -> None:
     settings.READTRACK = {}
-    assert "/breakdown" not in description("/")["paths"]
+    without = description("/")["paths"]
+    assert "/breakdown" not in without
+    names = [parameter["name"] for parameter in without["/top"]["get"]["parameters"]]
+    assert "dimension" not in names  # which no value could be given
     settings.READTRACK = {"DIMENSIONS": ["country"]}
     [parameter, *_] = description("/")["paths"]["/breakdown"]["get"]["parameters"]
     assert parameter["schema"]["enum"] == ["country"]
