@@ -91,7 +91,8 @@ def settings() -> str:
     """Every setting with its type, default and meaning, under the headings of conf.py."""
     lines = []
     for line in inspect.getsource(conf.Conf).splitlines():
-        if heading := re.fullmatch(r"    # (.+)", line):
+        # Not what the formatter reads, nor a whole sentence.
+        if heading := re.fullmatch(r"    # (?!fmt:)(.+[^.])", line):
             lines += [f"## {heading[1]}", ""]
         elif setting := re.fullmatch(r"    ([A-Z_]+): (.+?) = .*?  # (.+)", line):
             name, kind, meaning = setting.groups()

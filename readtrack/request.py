@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.views.generic.detail import BaseDetailView, DetailView
 from django.views.generic.edit import DeletionMixin
 
+from readtrack.conf import cached_setting, logger
 from readtrack.hits.reading import Reading
 from readtrack.subjects import (
     check_stage,
@@ -20,6 +21,7 @@ from readtrack.subjects import (
     subject_of,
     why_no_read_state,
     why_not_counted,
+    why_not_saved,
 )
 
 
@@ -59,26 +61,42 @@ class Recorder:
         return bool(self.views or self.reads or self.steps) or has_reading
 
     def view(self, obj: Model) -> None:
-        """Adds a view of the object. Raises TypeError for an object whose views are not counted."""
-        problem = why_not_counted(obj.__class__)
+        """Adds a view of the object.
+
+        If its views cannot be counted, the log says once what to do, and the page goes on.
+        """
+        problem = why_not_counted(obj.__class__) or why_not_saved(obj)
         if problem:
-            raise TypeError(problem)
+            _log_mistake(f"view() counts nothing: {problem}")
+            return
         self.views[subject_of(obj)] = None
 
     def read(self, obj: Model) -> None:
-        """Marks the object read for the signed-in user. Raises TypeError for a model without read
-        state.
+        """Marks the object read for the signed-in user.
+
+        If it has no read state, the log says once what to do, and the page goes on.
         """
-        problem = why_no_read_state(obj.__class__)
+        problem = why_no_read_state(obj.__class__) or why_not_saved(obj)
         if problem:
-            raise TypeError(problem)
+            _log_mistake(f"read() marks nothing: {problem}")
+            return
         self.reads[subject_of(obj)] = None
 
     def step(self, obj: Model, stage: str) -> None:
-        """Adds a step to a stage of the object's funnel. Raises ValueError for a stage that FUNNEL
-        lacks.
+        """Adds a step to a stage of the object's funnel.
+
+        If FUNNEL lacks the stage, or the object cannot have one, the log says once what to do, and
+        the page goes on.
         """
-        check_stage(stage)
+        try:
+            check_stage(stage)
+        except ValueError as error:
+            _log_mistake(f"step() counts nothing: {error}")
+            return
+        problem = why_not_saved(obj) if isinstance(obj, Model) else why_not_counted(obj.__class__)
+        if problem:
+            _log_mistake(f"step() counts nothing: {problem}")
+            return
         self.steps[subject_of(obj), stage] = None
 
     def see(self, context: Any) -> None:
@@ -97,6 +115,12 @@ class Recorder:
         # The page of a board lists its threads, which nobody has read by that.
         if has_read_state(obj.__class__) and not is_board(obj.__class__):
             self.read(obj)
+
+
+@cached_setting()  # once in a process
+def _log_mistake(message: str) -> None:
+    """Logs a mistake of the site's code, with the lines that made it."""
+    logger.error("request.readtrack.%s", message, stack_info=True)
 
 
 def shows_an_object(view: type[Any]) -> bool:

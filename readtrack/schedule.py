@@ -1,4 +1,4 @@
-"""The schedule for Celery beat: `CELERY_BEAT_SCHEDULE = {**readtrack_schedule(READTRACK)}`.
+"""The schedule for Celery beat: `CELERY_BEAT_SCHEDULE |= readtrack_schedule(READTRACK)`.
 
 It is plain data, so that a settings module can import it. A task that was not started within its
 interval expires, because the next task does its work.
@@ -7,6 +7,8 @@ interval expires, because the next task does its work.
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
+
+from django.conf import settings
 
 from readtrack.conf import DEFAULTS
 
@@ -30,6 +32,12 @@ def readtrack_schedule(site_settings: Mapping[str, Any] = NOTHING) -> dict[str, 
     if site_settings.get("ALERTS"):
         entries["readtrack-send-alerts"] = _entry("readtrack.send_alerts", ALERTS)
     return entries
+
+
+def is_in_beat() -> bool:
+    """Returns True if CELERY_BEAT_SCHEDULE has the tasks of readtrack."""
+    entries = getattr(settings, "CELERY_BEAT_SCHEDULE", None) or {}
+    return any(entry.get("task") == "readtrack.flush_changed" for entry in entries.values())
 
 
 def _entry(task: str, seconds: float) -> dict[str, Any]:

@@ -45,6 +45,13 @@ def subject_of(obj: Model) -> str:
     return subject_of_row(obj.__class__, pk)  # type() of a SimpleLazyObject is no model
 
 
+def why_not_saved(obj: Model) -> str:
+    """Returns the reason why the object has no subject; "" for one that has a primary key."""
+    if obj.pk is not None:
+        return ""
+    return f"this {obj.__class__.__name__} has no primary key yet; save it before."
+
+
 def subject_of_row(model: type[Model], pk: Any) -> str:
     """Returns the subject of the row of the model with that primary key.
 

@@ -26,7 +26,6 @@ from readtrack.flush.run import flush
 from readtrack.hits import visitors
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page.shown import page_token
-from readtrack.request import Recorder
 from readtrack.store import clock, counting
 from readtrack.subjects import subject_of
 from readtrack.views.outbound import outbound_url
@@ -341,9 +340,41 @@ class Words(DetailView):
 urlpatterns = [path("words/", Words.as_view())]
 
 
-def test_viewing_something_that_is_not_tracked_is_an_error_of_the_sites_author() -> None:
-    with pytest.raises(TypeError, match="Category has no counts"):
-        Recorder().view(factories.category())
+def test_a_mistake_of_the_sites_code_is_logged_with_its_cure_and_the_page_goes_on(
+    redis: Redis, rf: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    post, category = factories.post(), factories.category()
+    counted = "let it extend readtrack.models.Tracked"
+    mistakes: list[tuple[Callable[[Any], None], str]] = [
+        (lambda recorder: recorder.view(category), counted),
+        (
+            lambda recorder: recorder.view(Post()),
+            "this Post has no primary key yet; save it before.",
+        ),
+        (lambda recorder: recorder.view({"title": "just words"}), "dict is no model"),
+        (lambda recorder: recorder.view(None), "NoneType is no model"),
+        (lambda recorder: recorder.read(Category()), "this Category has no primary key yet"),
+        (lambda recorder: recorder.step(post, "bought"), "has no stage 'bought'; it has: view"),
+        (lambda recorder: recorder.step(Post(), "click"), "this Post has no primary key yet"),
+        (lambda recorder: recorder.step("words", "click"), "str is no model"),
+    ]
+    for mistake, cure in mistakes:
+        for _ in range(2):  # it is logged once
+
+            def page(request: Any, mistake: Callable[[Any], None] = mistake) -> HttpResponse:
+                mistake(request.readtrack)
+                return HttpResponse("the page")
+
+            response = ReadTrackMiddleware(page)(
+                rf.get("/", headers={"User-Agent": factories.BROWSER})
+            )
+            assert response.content == b"the page"
+        [message] = [record.getMessage() for record in caplog.records]
+        assert message.startswith("request.readtrack."), message
+        assert cure in message
+        assert "test_middleware.py" in str(caplog.records[0].stack_info)
+        caplog.clear()
+    assert recorded(redis) == []
 
 
 def test_one_page_may_view_several_posts(redis: Redis, rf: Any) -> None:
@@ -670,12 +701,14 @@ def test_news_that_comes_while_the_page_is_built_stays_unread(rf: Any) -> None:
 
 @pytest.mark.parametrize("make", [factories.post, factories.user, lambda: None])
 @pytest.mark.usefixtures("new_redis")
-def test_reading_what_has_no_read_state_is_an_error_in_the_view(
-    make: Any, rf: Any, redis: Redis
+def test_reading_what_has_no_read_state_marks_nothing_and_is_logged(
+    make: Any, rf: Any, redis: Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
     obj = make()
-    with pytest.raises(TypeError, match=r"has no read state; set READTRACK\['MODELS'\]"):
-        ReadTrackMiddleware(lambda request: _reading(request, obj))(rf.get("/"))
+    response = ReadTrackMiddleware(lambda request: _reading(request, obj))(rf.get("/"))
+    assert response.status_code == 200
+    [message] = caplog.messages
+    assert "has no read state; set READTRACK['MODELS']" in message
     assert redis.keys() == []
 
 

@@ -357,6 +357,17 @@ def test_the_log_names_the_variable_and_the_template_of_a_misspelt_tag(
     ]
 
 
+def test_a_dot_of_an_object_that_is_not_saved_is_told_of_in_the_log_with_debug(
+    caplog: pytest.LogCaptureFixture, settings: Settings
+) -> None:
+    placeholders._explain.cache_clear()
+    settings.DEBUG = True
+    assert render("{% unread_dot o %}", o=Category()) == ""
+    assert caplog.messages == [
+        "{% unread_dot o %} in <unknown source>, line 1, shows nothing: this Category is not saved."
+    ]
+
+
 def test_an_object_that_never_has_a_dot_is_told_of_in_the_log_with_debug(
     caplog: pytest.LogCaptureFixture, settings: Settings
 ) -> None:

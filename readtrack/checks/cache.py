@@ -19,6 +19,8 @@ def check_cache() -> list[checks.CheckMessage]:
                 "Give readtrack an alias of its own: CACHES['readtrack'] ="
                 " {'BACKEND': 'django_redis.cache.RedisCache',"
                 " 'LOCATION': 'redis://127.0.0.1:6379/1'} and READTRACK = {'CACHE': 'readtrack'}."
+                " If one of your settings files has that line, then one that is read later, such as"
+                " local.py, has replaced the whole dict by CACHES = …, and needs the line, too."
                 " LOCATION is a URL such as 'redis://127.0.0.1:6379/0', 'rediss://…' with TLS, or"
                 " 'unix:///run/redis.sock'. One server, replicas beside it and Sentinel can be"
                 " used, and a Redis Cluster with READTRACK['PARTITIONS'] above 1. Caches of"

@@ -346,9 +346,14 @@ def of_flushes(flushes: Flushes) -> list[Finding]:
 
 
 def of_schedule(schedule: Schedule) -> list[Finding]:
-    """Says what runs flushes. Whether it does, `of_flushes` judges."""
+    """Says what has to run flushes. Whether it does, `of_flushes` judges by those that ran."""
     if schedule.is_in_beat:
-        return [_ok("Celery's beat runs the schedule, as CELERY_BEAT_SCHEDULE says.")]
+        return [
+            _ok(
+                "CELERY_BEAT_SCHEDULE has the tasks of readtrack, which Celery's beat and a worker"
+                " have to run."
+            )
+        ]
     return [
         _ok(
             "CELERY_BEAT_SCHEDULE has no tasks of readtrack, so manage.py readtrack schedule, cron"

@@ -14,12 +14,12 @@ from itertools import islice
 from time import time
 from typing import Any
 
-from django.conf import settings
 from django.db import models
 
 from readtrack import buckets, migrated
 from readtrack.hits.addresses import NOTICES, Notice
 from readtrack.models import FlushRun, PendingPublication
+from readtrack.schedule import is_in_beat
 from readtrack.sql import databases, read_states, row_counts, runs
 from readtrack.sql.faults import Faults
 from readtrack.store import connection, counters, flush_notes, keys, read_state, scripts, skips
@@ -354,9 +354,7 @@ def flushes() -> Flushes:
 
 def schedule() -> Schedule:
     """Looks for the tasks of readtrack in the settings of Celery's beat."""
-    entries = getattr(settings, "CELERY_BEAT_SCHEDULE", None) or {}
-    tasks = {entry.get("task") for entry in entries.values()}
-    return Schedule(is_in_beat="readtrack.flush_changed" in tasks)
+    return Schedule(is_in_beat=is_in_beat())
 
 
 def outbox() -> Outbox:

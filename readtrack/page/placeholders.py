@@ -86,7 +86,7 @@ class Placeholder(NamedTuple):
         is_saved = isinstance(obj, Model) and obj.pk is not None
         if not is_saved or not _can_have(obj, is_dot=is_dot):
             if settings.DEBUG:
-                _explain(_class_of(obj), is_dot, tag)
+                _explain(_class_of(obj), is_dot, is_saved, tag)
             return None
         subject = subjects.subject_of(obj)
         if is_dot:
@@ -143,14 +143,16 @@ def _class_of(obj: Any) -> Any:
 
 
 @cache  # once for each class and tag
-def _explain(model: type[Any], is_dot: bool, tag: str) -> None:  # noqa: FBT001 - a keyword would slow the cache
+def _explain(model: type[Any], is_dot: bool, is_saved: bool, tag: str) -> None:  # noqa: FBT001 - keywords would slow the cache
     """Logs why a tag shows nothing. The class is that of None if the variable is missing, too."""
     if model is type(None):
         problem = "its variable is missing, None or empty."
     elif is_dot:
         problem = subjects.why_no_read_state(model)
     else:
-        problem = subjects.why_not_counted(model) or f"this {model.__name__} is not saved."
+        problem = subjects.why_not_counted(model)
+    if not problem and not is_saved:
+        problem = f"this {model.__name__} is not saved."
     if problem:  # without a problem the object of a dot has nothing new
         tag = tag or ("unread_dot" if is_dot else "view_count")
         logger.warning("%s shows nothing: %s", tag, problem)

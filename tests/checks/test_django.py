@@ -90,6 +90,16 @@ def test_the_hint_for_a_missing_cache_gives_readtrack_one_of_its_own(settings: S
     assert found() == []
 
 
+def test_a_file_of_settings_that_replaces_the_caches_is_named_in_one_sentence(
+    settings: Settings,
+) -> None:
+    settings.CACHES = DUMMY
+    settings.READTRACK = {"CACHE": "readtrack"}
+    message = the_message("readtrack.E012")
+    assert message.msg == "The cache 'readtrack' cannot be used: CACHES has no alias 'readtrack'."
+    assert "local.py, has replaced the whole dict by CACHES = …" in str(message.hint)
+
+
 class Factory:
     """A connection factory of a site's own, for locations that are no URLs."""
 
