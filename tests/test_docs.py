@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from celery import Celery
 from django.conf import global_settings
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AnonymousUser
@@ -41,6 +42,7 @@ from readtrack.hits.hit import REASONS
 from readtrack.management.commands.readtrack import SUBCOMMANDS, Command
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.request import Recorder
+from readtrack.schedule import readtrack_schedule
 from readtrack.store import keys
 from readtrack.views import errors
 from tests.site.models import Article, Board, Category, Post, Reply, Thread
@@ -120,20 +122,55 @@ def test_the_readme_can_be_read_in_one_sitting() -> None:
 def test_adding_it_takes_fifteen_lines() -> None:
     added = read(README).partition("## Add it")[2].partition("\n## ")[0]
     code = "\n".join(re.findall(r"```\w+\n(.*?)```", added, re.DOTALL))
-    assert len([line for line in code.splitlines() if line.strip()]) <= 15
+    lines = [line for line in code.splitlines() if line.strip() and not line.startswith("#")]
+    assert len(lines) <= 15
+
+
+def settings_of_the_readme() -> str:
+    [code] = [code for _, code in fences(README, "python") if "# settings.py" in code]
+    return code.partition("# models.py")[0]
 
 
 def test_the_readmes_settings_are_enough() -> None:
-    [code] = [code for _, code in fences(README, "python") if "# settings.py" in code]
     site: dict[str, Any] = {"INSTALLED_APPS": [], "MIDDLEWARE": [AUTHENTICATION]}
-    exec(code.partition("# models.py")[0], site)
+    # A new project has neither dict. The lines that begin them are comments.
+    exec(re.sub(r"^# (?=[A-Z_]+ = \{)", "", settings_of_the_readme(), flags=re.MULTILINE), site)
     assert site["INSTALLED_APPS"] == ["readtrack"]
-    with override_settings(**{name: site[name] for name in ("MIDDLEWARE", "CACHES", "READTRACK")}):
+    assert site["CELERY_BEAT_SCHEDULE"].keys() == readtrack_schedule().keys()
+    Celery("site")
+    names = ("MIDDLEWARE", "CACHES", "READTRACK", "CELERY_BEAT_SCHEDULE")
+    with override_settings(**{name: site[name] for name in names}):
         assert [found.id for found in check_setup(None)] == []
 
 
-def test_the_readmes_settings_are_eight_of_the_codes() -> None:
-    table = read(README).partition("<!-- settings -->")[2].partition("<!-- /settings -->")[0]
+def test_the_readmes_settings_leave_whole_what_a_site_has() -> None:
+    caches = {
+        "default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "cache"},
+        "sessions": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": "redis://sessions/0"},
+    }
+    tasks = {"clear-sessions": {"task": "site.clear_sessions", "schedule": 3600.0}}
+    site: dict[str, Any] = {
+        "INSTALLED_APPS": ["news"],
+        "MIDDLEWARE": [AUTHENTICATION],
+        "CACHES": {**caches},
+        "CELERY_BEAT_SCHEDULE": {**tasks},
+    }
+    exec(settings_of_the_readme(), site)
+    assert site["INSTALLED_APPS"] == ["news", "readtrack"]
+    assert site["CACHES"].items() >= caches.items()
+    assert site["CACHES"].keys() == {*caches, "readtrack"}
+    assert site["CELERY_BEAT_SCHEDULE"] == {**tasks, **readtrack_schedule()}
+
+
+@each_block("python")
+def test_no_page_replaces_the_periodic_tasks_of_a_site(code: str) -> None:
+    replaced = re.findall(r"^CELERY_BEAT_SCHEDULE = \{(?!\}).*", code, re.MULTILINE)
+    assert replaced == []
+
+
+def test_the_settings_that_sites_change_first_are_eight_of_the_codes() -> None:
+    page = ROOT / "docs" / "reference" / "settings.md"
+    table = read(page).partition("<!-- settings -->")[2].partition("<!-- /settings -->")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| `(.*?)` \|", table, re.MULTILINE))
     assert len(rows) == 8
     assert rows == {name: repr(DEFAULTS[name]) for name in rows}
@@ -344,6 +381,12 @@ def test_the_reference_has_everything_that_the_code_has(
 ) -> None:
     found = re.findall(pattern, PARTS[part](), re.MULTILINE)
     assert {"".join(names) for names in found} == expected
+
+
+def test_each_heading_of_the_settings_has_a_setting() -> None:
+    headings = re.findall(r"^## (.+)\n\n(.*)", PARTS["settings"](), re.MULTILINE)
+    assert len(headings) > 10
+    assert [name for name, line in headings if not line.startswith("```{confval}")] == []
 
 
 def test_the_reference_has_every_name_of_the_package_that_a_page_uses() -> None:
