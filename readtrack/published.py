@@ -14,7 +14,7 @@ from django.utils.timezone import (  # type: ignore[attr-defined]
     template_localtime,
 )
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.subjects import published_field
 
 
@@ -32,13 +32,13 @@ def time_published(value: date | datetime | None) -> datetime | None:
     if value is None:
         return None
     # Days at both ends of the calendar have no time in all zones.
-    if value.year < buckets.FIRST_DAY.year:
-        value = buckets.FIRST_DAY
+    if value.year < local_time.FIRST_DAY.year:
+        value = local_time.FIRST_DAY
     if value.year > buckets.now().year + 1:
         return None
     if isinstance(value, datetime):
         return buckets.now(value)
-    return buckets.now(buckets.day_start(value))
+    return buckets.now(local_time.day_start(value))
 
 
 def value_of_time(field: Any, at: datetime) -> Any:

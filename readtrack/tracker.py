@@ -11,7 +11,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils.timezone import get_default_timezone
 
-from readtrack import buckets, renames, subjects
+from readtrack import buckets, local_time, renames, subjects
 from readtrack.conf import conf
 from readtrack.flush import resets
 from readtrack.hits import bots, readers, visitors
@@ -255,7 +255,7 @@ def note(text: str, *, at: date | None = None) -> bool:
     if not short_text:
         raise ValueError("A note needs a text.")
     if at is None or isinstance(at, datetime):
-        at = buckets.now(at).astimezone(get_default_timezone()).date()
+        at = local_time.day_of(buckets.now(at), zone=get_default_timezone())
     _, is_new = databases.rows(Note).get_or_create(day=at, text=short_text)
     return is_new
 

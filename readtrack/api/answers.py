@@ -86,8 +86,8 @@ def _period(question: Question, asked: Asked, data: DashboardData) -> dict[str, 
     since = _since(question, data.scope)
     return {
         "name": asked.scope.period,
-        "since": None if since is None else since.isoformat(),
-        "until": data.scope.span.until.isoformat(),
+        "since": None if since is None else timezone.localtime(since).isoformat(),
+        "until": timezone.localtime(data.scope.span.until).isoformat(),
         "compared_with": None if before is None else _ends_of(before),
     }
 
@@ -101,7 +101,7 @@ def _since(question: Question, scope: Scope) -> datetime | None:
     if not question.kept_hours:
         return None if scope.is_all_time else span.since
     first_hour = buckets.hour_index(buckets.now()) + 1 - question.kept_hours
-    kept_since = timezone.localtime(buckets.hour_start(first_hour))
+    kept_since = buckets.hour_start(first_hour)
     if scope.is_all_time:
         return kept_since
     if span.until <= kept_since:
@@ -110,7 +110,8 @@ def _since(question: Question, scope: Scope) -> datetime | None:
 
 
 def _ends_of(span: Span) -> dict[str, str]:
-    return {"since": span.since.isoformat(), "until": span.until.isoformat()}
+    since, until = map(timezone.localtime, span)
+    return {"since": since.isoformat(), "until": until.isoformat()}
 
 
 def _totals(data: DashboardData) -> dict[str, Any]:

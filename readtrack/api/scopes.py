@@ -11,9 +11,8 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.db.models import Model
-from django.utils import timezone
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.access import is_author, may_view_numbers, may_view_report_of
 from readtrack.api.errors import bad_parameter, not_allowed, not_found
 from readtrack.dashboard.objects import with_links
@@ -95,7 +94,7 @@ def _check_period(texts: Mapping[str, str]) -> None:
     last_day = date.fromisoformat(texts["to"])
     if first_day > last_day:
         raise bad_parameter("from", "from is later than to.")
-    if first_day > timezone.localtime(buckets.now()).date():
+    if first_day > local_time.day_of(buckets.now()):
         raise bad_parameter("from", "from lies in the future.")
 
 

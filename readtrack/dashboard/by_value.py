@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from readtrack import buckets
+from readtrack import local_time
 from readtrack.dashboard.data import ByValue, Hashes
 from readtrack.dashboard.objects import CANDIDATES, MOST, Objects
 from readtrack.dashboard.people import days_of
-from readtrack.dashboard.scope import MOMENT, Scope
+from readtrack.dashboard.scope import Scope
 from readtrack.sql import archive, breakdown_history, day_breakdowns
 from readtrack.sql.day_breakdowns import Days, Value
 from readtrack.sql.period_steps import Steps
@@ -71,7 +71,7 @@ def are_days_compared(scope: Scope) -> bool:
 def periods_of(scope: Scope) -> list[Days]:
     """Returns the days of the period, and those of the one before if days are compared."""
     if scope.is_all_time:
-        return [Days(buckets.FIRST_DAY, days_of(scope.span).last)]
+        return [Days(local_time.FIRST_DAY, days_of(scope.span).last)]
     periods = [Days(*days_of(scope.span))]
     if scope.before is not None and are_days_compared(scope):
         periods.append(Days(*days_of(scope.before)))
@@ -184,7 +184,7 @@ def points_of_objects(compared: Compared, *, length: int) -> Points:
 
 def _index_of_day(day: date, first_hours: Sequence[int]) -> int:
     """Returns the index of the point in which the day begins."""
-    hour = buckets.hour_index(buckets.day_start(day) + buckets.HOUR - MOMENT)
+    hour = local_time.first_hour_from(local_time.day_start(day))
     # A period that begins at a publication has a part of its first day.
     return max(0, bisect_right(first_hours, hour) - 1)
 

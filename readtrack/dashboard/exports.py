@@ -11,6 +11,7 @@ from typing import Any
 from django.http import Http404, StreamingHttpResponse
 from django.utils.translation import gettext_lazy
 
+from readtrack import local_time
 from readtrack.dashboard import tables
 from readtrack.dashboard.details import details_of
 from readtrack.dashboard.loading import load
@@ -58,9 +59,9 @@ def export(
     if file_format == "json":
         lines = _json_lines(table, is_complete=data.is_whole)
         return StreamingHttpResponse(lines, headers=headers, content_type="application/json")
-    return StreamingHttpResponse(
-        _csv_lines(table), headers=headers, content_type="text/csv; charset=utf-8"
-    )
+    is_daily = all(start == local_time.day_start(local_time.day_of(start)) for start in data.starts)
+    lines = _csv_lines(table, is_daily=is_daily)
+    return StreamingHttpResponse(lines, headers=headers, content_type="text/csv; charset=utf-8")
 
 
 def with_details(table: tables.Table) -> tables.Table:
@@ -109,7 +110,7 @@ def _json_lines(table: tables.Table, *, is_complete: bool) -> Iterator[str]:
     yield "]}"
 
 
-def _csv_lines(table: tables.Table) -> Iterator[str]:
+def _csv_lines(table: tables.Table, *, is_daily: bool) -> Iterator[str]:
     """Yields the headings and each row as lines of CSV."""
     yield BOM
     # `writerow` returns what the file's `write` returns, which is here the line itself.
@@ -117,20 +118,19 @@ def _csv_lines(table: tables.Table) -> Iterator[str]:
     # Numbers have no quotes, so that they stay numbers.
     writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC)
     yield writer.writerow([_cell(heading) for heading in _headings(table)])
-    for row in _rounded_rows(_with_local_times(table)):
+    for row in _rounded_rows(_with_local_times(table, is_daily=is_daily)):
         yield writer.writerow([_cell(value) for value in row])
 
 
-def _with_local_times(table: tables.Table) -> tables.Table:
+def _with_local_times(table: tables.Table, *, is_daily: bool) -> tables.Table:
     """Returns the table of the chart's values with its times as spreadsheets understand them.
 
-    They are local times without a zone, or days if each one is the beginning of a day. Other tables
-    have no times.
+    They are local times without a zone, or days if each one is the beginning of a day, which is not
+    midnight where clocks skip it. Other tables have no times.
     """
     if table.columns[0].value_kind != "time":
         return table
     times = [datetime.fromisoformat(row.values[0]) for row in table.rows]
-    is_daily = all(f"{time:%H:%M}" == "00:00" for time in times)
     time_format = "%Y-%m-%d" if is_daily else "%Y-%m-%d %H:%M"
     rows = []
     for time, row in zip(times, table.rows, strict=True):

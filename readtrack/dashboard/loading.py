@@ -12,9 +12,8 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.db.models import Model
-from django.utils import timezone
 
-from readtrack import buckets, subjects
+from readtrack import buckets, local_time, subjects
 from readtrack.conf import conf
 from readtrack.dashboard import by_value, groups, publications
 from readtrack.dashboard.data import (
@@ -561,8 +560,8 @@ def _with_first_day(scope: Scope, objects: Objects) -> Scope:
     first_hour = _first_hour(scope, objects)
     if not first_hour:
         return scope
-    day = timezone.localtime(buckets.hour_start(first_hour)).date()
-    since = min(buckets.day_start(day), scope.span.since)
+    day = local_time.day_of(buckets.hour_start(first_hour))
+    since = min(local_time.day_start(day), scope.span.since)
     return replace(scope, span=scope.span._replace(since=since))
 
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
@@ -21,7 +20,7 @@ from django.utils.translation import (
     pgettext_lazy,
 )
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.access import numbers_url
 from readtrack.conf import conf
 from readtrack.dashboard import charts, groups, tables
@@ -33,7 +32,6 @@ from readtrack.dashboard.scope import (
     DEFAULT_COMPARISON,
     DEFAULT_PERIOD,
     INTERVALS,
-    MOMENT,
     PERIODS,
     Scope,
     Span,
@@ -359,7 +357,8 @@ def _navigation(
         "interval": INTERVALS[scope.interval],
         "is_future": scope.is_future,
         "tabs": tab_choices,
-        "last_day": scope.span.until - MOMENT,
+        "first_day": scope.span.first_day,
+        "last_day": scope.span.last_day,
         "kept": parse_qsl(address_without_period.removeprefix("?")),  # for the form of two days
     }
     if own_tab == "refused":
@@ -637,19 +636,15 @@ def _time_or_day(until: int) -> str:
     """Returns a time of Redis's clock (µs) as text, with its day unless that is today; "" for 0."""
     if not until:
         return ""
-    local = timezone.localtime(buckets.time_of(until))
-    is_today = local.date() == timezone.localtime(buckets.now()).date()
-    return date_format(local, "TIME_FORMAT" if is_today else "DATETIME_FORMAT")
-
-
-def _day(moment: datetime) -> str:
-    return date_format(timezone.localtime(moment), "DATE_FORMAT")
+    at = buckets.time_of(until)
+    is_today = local_time.day_of(at) == local_time.day_of(buckets.now())
+    return date_format(timezone.localtime(at), "TIME_FORMAT" if is_today else "DATETIME_FORMAT")
 
 
 def _span_text(span: Span) -> str:
     """Returns the first and the last day of the period as text."""
-    first = _day(span.since)
-    last = _day(span.until - MOMENT)
+    first = date_format(span.first_day, "DATE_FORMAT")
+    last = date_format(span.last_day, "DATE_FORMAT")
     if first == last:
         return first
     return pgettext("period", "%(first)s to %(last)s") % {"first": first, "last": last}

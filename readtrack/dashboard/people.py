@@ -7,12 +7,10 @@ from datetime import date
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from django.utils import timezone
-
 from readtrack import buckets
 from readtrack.dashboard.data import People
 from readtrack.dashboard.objects import Objects
-from readtrack.dashboard.scope import MOMENT, Scope, Span
+from readtrack.dashboard.scope import Scope, Span
 from readtrack.reports.people import Days
 from readtrack.sql.day_visitors import AskedDays, StoredDay
 from readtrack.store import keys, scripts, uniques
@@ -28,11 +26,15 @@ LIMIT = MOST_DAYS + 1  # rows that are read, by which a scope with more is known
 Sketches = Mapping[str, Sequence[StoredDay]]
 
 
+#: Days of which nobody has numbers.
+NO_DAYS = Days(date(1970, 1, 1), date(1970, 1, 1))
+
+
 def days_of(span: Span) -> Days:
     """Returns the local days of a period. Days of visitors are those of TIME_ZONE."""
-    first = timezone.localtime(span.since).date()
-    last = timezone.localtime(span.until - MOMENT).date()
-    return Days(first, max(first, last))
+    if span.since == span.until:  # a day that a zone has skipped
+        return NO_DAYS
+    return Days(span.first_day, span.last_day)
 
 
 class Compared(NamedTuple):

@@ -9,11 +9,10 @@ from itertools import chain
 from typing import Any
 
 from django.db.models import Model
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.dashboard.data import DayNote
 from readtrack.dashboard.scope import Scope
 from readtrack.published import time_published, value_of_time
@@ -33,7 +32,7 @@ def notes_of(scope: Scope) -> Mapping[date, list[DayNote]]:
     notes: defaultdict[date, list[DayNote]] = defaultdict(list)
     if "object" in scope.chosen:
         if scope.published and scope.span.since <= scope.published < scope.span.until:
-            day = timezone.localtime(scope.published).date()
+            day = local_time.day_of(scope.published)
             notes[day].append(DayNote(pgettext("a note on a chart", "Published")))
         return notes
     if scope.is_all_time or len(scope.span.hours) > MOST_DAYS * 24:
@@ -94,7 +93,7 @@ def _by_day(pks_and_values: Iterable[tuple[Any, Any]]) -> dict[date, list[Any]]:
     for pk, value in pks_and_values:
         at = time_published(value)
         if at is not None and at <= buckets.now():
-            pks_by_day[timezone.localtime(at).date()].append(pk)
+            pks_by_day[local_time.day_of(at)].append(pk)
     return pks_by_day
 
 

@@ -5,25 +5,23 @@ All tables, charts and exports are made for a scope.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
-from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from readtrack import buckets, subjects
+from readtrack import buckets, local_time, subjects
 from readtrack.conf import conf
 from readtrack.hits import dimensions
 from readtrack.sql import databases
 
 LONGEST = 4_000  # characters of a value in the address; an object's key may be percent-encoded text
-MOMENT = timedelta(microseconds=1)
 LONGEST_DAY = 25  # hours
 DEFAULT_PERIOD = "7"
 
@@ -58,7 +56,7 @@ INTERVALS: Mapping[str, Any] = {
     "month": pgettext_lazy("interval", "Month"),
 }
 #: The average hours of an interval.
-HOURS: Mapping[buckets.Period, int] = {"hour": 1, "day": 24, "week": 7 * 24, "month": 730}
+HOURS: Mapping[local_time.Period, int] = {"hour": 1, "day": 24, "week": 7 * 24, "month": 730}
 MOST_POINTS = 400  # of an interval that the address chooses: a year of days, 16 days of hours
 # Each of a category's or of an author's objects, up to MOST of them, has its own points.
 MOST_POINTS_OF_MANY = 110
@@ -78,7 +76,7 @@ OTHER_PARAMETERS = (
 
 
 class Span(NamedTuple):
-    """A period: its start, and its end (both aware, the end exclusive)."""
+    """A period: its start, and its end (both aware UTC, the end exclusive)."""
 
     since: datetime
     until: datetime
@@ -87,33 +85,37 @@ class Span(NamedTuple):
     def hours(self) -> range:
         """Returns the hours (since 1970) of the period, from its first whole hour on.
 
-        The last hour begins before the end of the period. An hour in two days (half-hour zones) is
-        in the earlier day.
+        The last hour begins before the end of the period. Where days begin within an hour, the hour
+        is in the earlier day.
         """
-        first = buckets.hour_index(self.since + buckets.HOUR - MOMENT)
-        if self.since >= self.until:
-            return range(first, first)
-        last = buckets.hour_index(self.until - MOMENT)
-        return range(first, max(first, last) + 1)
+        hours = local_time.hours_between(self.since, self.until)
+        if not hours and self.since < self.until:
+            return range(hours.start, hours.start + 1)  # the first minutes of today
+        return hours
 
-    def starts(self, by: buckets.Period) -> list[datetime]:
-        """Returns the local starts of the hours, days, weeks or months that make up the period."""
+    @property
+    def first_day(self) -> date:
+        """Returns the first local day of the period."""
+        return local_time.day_of(self.since)
+
+    @property
+    def last_day(self) -> date:
+        """Returns the last local day of the period."""
+        return local_time.last_day_of(self.since, self.until)
+
+    def starts(self, by: local_time.Period) -> list[datetime]:
+        """Returns the starts of the hours, days, weeks or months that make up the period."""
         if not self.hours:
             return []
         first = self.since
         if by == "hour":
             first = max(first, buckets.hour_start(self.hours.start))
-        starts = buckets.period_starts(first, max(self.until, first + MOMENT), by=by)
+        starts = local_time.period_starts(first, max(self.until, first + local_time.MOMENT), by=by)
         return [max(start, self.since) for start in starts]
 
-    def first_hours(self, by: buckets.Period) -> list[int]:
-        """Returns the first hour (since 1970) of each of the `starts`.
-
-        An hour that belongs to two of them (half-hour zones) is in the earlier one.
-        """
-        # A start within an hour, such as 10:30 UTC, has the next hour as its first one.
-        late_in_hour = buckets.HOUR - buckets.MINUTE
-        hours = [buckets.hour_index(start + late_in_hour) for start in self.starts(by)[1:]]
+    def first_hours(self, by: local_time.Period) -> list[int]:
+        """Returns the first hour (since 1970) of each of the `starts`."""
+        hours = [local_time.first_hour_from(start) for start in self.starts(by)[1:]]
         return [self.hours.start, *hours]
 
 
@@ -159,8 +161,8 @@ class Scope:
         parameters = (*FILTERS, *dimension_names(), *OTHER_PARAMETERS)
         texts = {parameter: _text(given, parameter) for parameter in parameters}
         chosen = _chosen(texts, fixed)
-        now = timezone.localtime(buckets.now(at))
-        today = now.date()
+        now = buckets.now(at)
+        today = local_time.day_of(now)
         asked_days = _days(texts)
         if published and published > now:
             published = None
@@ -170,7 +172,7 @@ class Scope:
         span = _span(period, now, days or [today])
         if published and period == PUBLISHED:
             hour_of_publication = buckets.hour_start(buckets.hour_index(published))
-            span = span._replace(since=timezone.localtime(hour_of_publication))
+            span = span._replace(since=hour_of_publication)
         compare = _choice(texts["compare"], COMPARISONS, default=DEFAULT_COMPARISON)
         return cls(
             period=period,
@@ -209,7 +211,7 @@ class Scope:
         return _comparison(self.period, self.span, compare=self.compare)
 
     @property
-    def intervals(self) -> list[buckets.Period]:
+    def intervals(self) -> list[local_time.Period]:
         """Returns the lengths of a point that can be chosen, because they make a fit chart.
 
         It has two points at least. There is a limit to the points because each object of a table
@@ -234,7 +236,7 @@ class Scope:
         return self.asked_by if self.asked_by in self.intervals else ""
 
     @property
-    def by(self) -> buckets.Period:
+    def by(self) -> local_time.Period:
         """Returns the length of one point of the chart.
 
         If the address does not choose one, it is the longer, the longer the period is.
@@ -417,8 +419,7 @@ class Scope:
             return {"period": PUBLISHED, "back": self._period_of_many()}
         if self.period != "range":
             return {"period": self.period}
-        last_day = self.span.until - MOMENT
-        return {"from": f"{self.span.since:%Y-%m-%d}", "to": f"{last_day:%Y-%m-%d}"}
+        return {"from": self.span.first_day.isoformat(), "to": self.span.last_day.isoformat()}
 
 
 def dimension_names() -> list[str]:
@@ -507,14 +508,14 @@ def _may_be_key(model: Any, pk: Any) -> bool:
 
 
 def _day(text: str) -> date | None:
-    """Returns the day of a text, buckets.FIRST_DAY or a later one; None for another text."""
+    """Returns the day of a text, local_time.FIRST_DAY or a later one; None for another text."""
     try:
         day = parse_date(text)
     except ValueError:  # the 31st of a shorter month
         return None
     if day is None:
         return None
-    return max(day, buckets.FIRST_DAY)
+    return max(day, local_time.FIRST_DAY)
 
 
 def _span(period: str, now: datetime, days: Sequence[date]) -> Span:
@@ -522,7 +523,7 @@ def _span(period: str, now: datetime, days: Sequence[date]) -> Span:
 
     `days` are the first and the last day of a range. Other periods do not look at them.
     """
-    today = now.date()
+    today = local_time.day_of(now)
     last_days = {"yesterday": today - buckets.DAY, "range": days[-1]}
     last_day = last_days.get(period, today)
     length = int(period) if period.isdigit() else 1  # days
@@ -532,20 +533,20 @@ def _span(period: str, now: datetime, days: Sequence[date]) -> Span:
         "range": days[0],
     }
     first_day = first_days.get(period, last_day - (length - 1) * buckets.DAY)
-    end_of_last_day = buckets.day_start(last_day + buckets.DAY)
-    return Span(buckets.day_start(first_day), min(end_of_last_day, now))
+    end_of_last_day = local_time.day_start(last_day + buckets.DAY)
+    return Span(local_time.day_start(first_day), min(end_of_last_day, now))
 
 
 def _comparisons(period: str, span: Span) -> list[str]:
     """Returns the keys of COMPARISONS that a period can have, without those that overlap it."""
     if period in ("all", PUBLISHED):
         return []
-    first_day = span.since.date()
-    last_day = (span.until - MOMENT).date()
+    first_day = span.first_day
+    last_day = span.last_day
     comparisons = ["before"]
     if last_day - first_day < buckets.WEEK:
         comparisons.append("week")
-    if _year_before(last_day) < first_day:
+    if local_time.year_before(last_day) < first_day:
         comparisons.append("year")
     return [*comparisons, "none"]
 
@@ -560,37 +561,26 @@ def _span_before(period: str, span: Span, *, compare: str) -> Span | None:
     comparison = _comparison(period, span, compare=compare)
     if period in ("all", PUBLISHED) or comparison == "none":
         return None
-    first_day = span.since.date()
-    last_day = (span.until - MOMENT).date()
+    first_day = span.first_day
+    last_day = span.last_day
     if comparison == "week":
         first_day_before = first_day - buckets.WEEK
     elif comparison == "year" or period == "year":
-        first_day_before = _year_before(first_day)
+        first_day_before = local_time.year_before(first_day)
     elif period == "month":
-        first_day_before = (first_day - buckets.DAY).replace(day=1)
+        first_day_before = local_time.month_before(first_day)
     else:  # periods of a number of days follow one another without a gap
         first_day_before = first_day - (last_day - first_day + buckets.DAY)
     return _cut_at_now(span, first_day_before=first_day_before)
 
 
-def _year_before(day: date) -> date:
-    """Returns the same day a year ago; the 28th of February for the 29th."""
-    if (day.month, day.day) == (2, 29):
-        day -= buckets.DAY
-    return day.replace(year=day.year - 1)
-
-
 def _cut_at_now(span: Span, *, first_day_before: date) -> Span:
     """Returns the period that begins on that day and has lasted as long as the span until now."""
-    # Whole days and a time of day, because days on which the clock changes have an hour more or
-    # less.
-    last_day = span.until.date()
-    whole_days = last_day - span.since.date()
-    time_of_day = span.until - buckets.day_start(last_day)
-    until = buckets.day_start(first_day_before + whole_days) + time_of_day
+    end_day = local_time.day_of(span.until)
+    day_before = first_day_before + (end_day - span.first_day)
+    until = local_time.same_clock(span.until, day=day_before)
     # To the nearest hour: numbers are kept by the hour, and a whole hour would be compared with the
     # first minutes of the running one.
-    nearest = buckets.hour_start(buckets.hour_index(until + buckets.HOUR / 2))
-    until = nearest.astimezone(span.since.tzinfo)
-    since = buckets.day_start(first_day_before)
+    until = buckets.hour_start(buckets.hour_index(until + buckets.HOUR / 2))
+    since = local_time.day_start(first_day_before)
     return Span(since, max(since, min(until, span.since)))

@@ -14,7 +14,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.conf import conf
 from readtrack.dashboard import groups
 from readtrack.dashboard.data import Counts, DashboardData, Entry, GroupRow, Hashes
@@ -251,7 +251,8 @@ def over_time(data: DashboardData) -> Table:
         if data.chart.usual:
             usual = _ends_of_band(data.chart.usual[index])
         note = "; ".join(notes[index])
-        rows.append(Row((start.isoformat(), *counts, views_before[index], *usual, note)))
+        since = timezone.localtime(start).isoformat()
+        rows.append(Row((since, *counts, views_before[index], *usual, note)))
     heading_before = f"{COLUMNS['views'].heading} ({COMPARISONS[data.asked.comparison]})"
     columns = [
         *_columns("since", "views", "visitors", "reads"),
@@ -293,7 +294,7 @@ def _reads_of(point: Counts, data: DashboardData) -> int | None:
 def _notes_by_point(data: DashboardData) -> list[list[str]]:
     """Returns the notes of each point: those of a day are at the point in which the day begins."""
     assert data.chart is not None  # noqa: S101
-    days = [timezone.localtime(start).date() for start in data.starts]
+    days = [*map(local_time.day_of, data.starts)]
     notes: list[list[str]] = [[] for _ in days]
     for day, notes_of_day in data.chart.notes.items():
         index = bisect_left(days, day)  # of the first hour of the day, if points are hours

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import pairwise
 
-from django.utils import timezone
-
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.conf import conf
 from readtrack.dashboard.objects import Objects
 from readtrack.dashboard.scope import Scope
@@ -24,7 +22,7 @@ from readtrack.sql.usual import (
 from readtrack.sql.usual_week import WEEKS, slot_of, slot_of_day
 from readtrack.subjects import label_in, label_of, model_with_label, published_field
 
-WEEKLY: Sequence[buckets.Period] = ("hour", "day")  # intervals with bands of the whole site
+WEEKLY: Sequence[local_time.Period] = ("hour", "day")  # intervals with bands of the whole site
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +100,7 @@ def _gained(bands: Bands, one: Rated, start: datetime, end: datetime) -> Band | 
     return Band(min(gained), gained[1], max(gained))
 
 
-def _of_week(week: Bands, start: datetime, *, by: buckets.Period, now: datetime) -> Band | None:
+def _of_week(week: Bands, start: datetime, *, by: local_time.Period, now: datetime) -> Band | None:
     """Returns what is usual in an hour or on a day, as far as it is over; None if not known.
 
     What is usual is that of the last weeks, so it says nothing of an earlier time.
@@ -112,7 +110,7 @@ def _of_week(week: Bands, start: datetime, *, by: buckets.Period, now: datetime)
     if by == "hour":
         hour = buckets.hour_index(start)
         return _part(week.get(slot_of(hour)), _share_of_hour(hour, now))
-    day = timezone.localtime(start).date()
+    day = local_time.day_of(start)
     return _part(week.get(slot_of_day(day)), _share_of_day(week, day, now))
 
 
@@ -132,7 +130,7 @@ def _share_of_day(week: Bands, day: date, now: datetime) -> float:
     """Returns the usual share of a day's views that have come by now."""
     views_of_day = 0.0
     views_until_now = 0.0
-    for hour in range(buckets.first_hour_of(day), buckets.first_hour_of(day + buckets.DAY)):
+    for hour in range(local_time.first_hour_of(day), local_time.first_hour_of(day + buckets.DAY)):
         views = week.get(slot_of(hour), NOTHING).usual
         views_of_day += views
         views_until_now += views * _share_of_hour(hour, now)

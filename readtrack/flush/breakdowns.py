@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from readtrack import buckets
+from readtrack import local_time
 from readtrack.conf import conf
 from readtrack.models import Breakdown
 from readtrack.sql import (
@@ -177,7 +177,7 @@ def _store_with_gains(live: Hashes, stored_before: Hashes, *, hour: int) -> bool
         raised = archive.breakdowns(live)
         gains = _gains(raised, stored)
         breakdown_history.add_gains(_gains_of_models(gains), hour=hour)
-        day_breakdowns.add_gains(gains, day=buckets.local_day(hour))
+        day_breakdowns.add_gains(gains, day=local_time.local_day(hour))
     return True
 
 

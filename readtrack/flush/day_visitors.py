@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta
 
 from django.db.models import Q
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.sql import day_visitors
 from readtrack.sql.day_visitors import LENGTHS, AskedDays, Day, StoredDay
 from readtrack.store import keys, scripts
@@ -32,7 +32,7 @@ DAYS_KEPT: int = keys.day_visitors.ttl // keys.DAY  # days for which Redis has s
 
 def all_days(at: datetime) -> list[date]:
     """Returns the days of which Redis may have visitors that no flush has stored."""
-    return buckets.local_days(at - (DAYS_KEPT - 1) * buckets.DAY, at)
+    return local_time.local_days(at - (DAYS_KEPT - 1) * buckets.DAY, at)
 
 
 def last_days(at: datetime) -> list[date]:
@@ -41,7 +41,7 @@ def last_days(at: datetime) -> list[date]:
     A web server's clock may be off by some minutes.
     """
     minutes = timedelta(seconds=keys.trending_bucket.ttl)
-    return buckets.local_days(at - minutes, at + 5 * buckets.MINUTE)
+    return local_time.local_days(at - minutes, at + 5 * buckets.MINUTE)
 
 
 def store(subjects: Iterable[str], *, days: Sequence[date]) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from django.db.models import Min, Model
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.flush import day_visitors
 from readtrack.models import History
 from readtrack.sql import databases, group_sums, memberships, period_gains
@@ -160,7 +160,7 @@ def _store_visitors(label: str, gained: Gained, members: Mapping[str, Membership
     """Unites the visitors that objects had on the days of these views, by category and by author."""
     if not counts_days(label) or not gained:
         return
-    days = sorted({buckets.local_day(hour) for _subject, hour in gained})
+    days = sorted({local_time.local_day(hour) for _subject, hour in gained})
     viewed = sorted({subject for subject, _hour in gained if subject in members})
     for portion in scripts.sliced(viewed):
         asked = AskedDays(portion, days[0], days[-1], has_blocks=False)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from readtrack import buckets
 from readtrack.flush.settling import settle
 from readtrack.models import FlushRun, History
 from readtrack.sql import databases, epochs, history
@@ -15,8 +16,6 @@ from readtrack.sql.faults import Faults
 from readtrack.store import counters, keys, scripts
 from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
 from readtrack.subjects import counted_models, label_of
-
-HOUR = 3_600_000_000  # µs
 
 
 class Merged(NamedTuple):
@@ -28,7 +27,7 @@ class Merged(NamedTuple):
 
 def hour_at(redis_time: int) -> int:
     """Returns the hour (since 1970) of a time of Redis's clock (µs)."""
-    return redis_time // HOUR
+    return buckets.hour_index(buckets.time_of(redis_time))
 
 
 def write_hours(run: FlushRun, epoch: epochs.SqlEpoch, faults: Faults) -> None:

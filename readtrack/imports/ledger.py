@@ -13,7 +13,7 @@ from datetime import date, datetime
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.conf import conf
 from readtrack.flush import day_visitors, run, settling
 from readtrack.models import Import, ImportedLines
@@ -107,7 +107,7 @@ class Batch:
     def add_visitor(self, subject: str, *, visitor: str, at: datetime) -> None:
         """Adds a visitor, who may have come before."""
         self.visitors[subject].add(visitor)
-        self.day_visitors[subject, buckets.local_day(self._hour(at))].add(visitor)
+        self.day_visitors[subject, local_time.local_day(self._hour(at))].add(visitor)
 
     def _hour(self, at: datetime) -> int:
         """Returns the hour (since 1970) to which a view of that time is added."""
@@ -280,6 +280,11 @@ def apply(source: str, part: str, *, before: int, after: int) -> list[scripts.Ca
     return calls
 
 
+def _start(hour: int) -> int:
+    """Returns when the hour (since 1970) began (s since 1970)."""
+    return int(buckets.hour_start(hour).timestamp())
+
+
 def _subject_increments(hours: Iterable[SubjectHour], *, present_hour: int) -> list[_Increment]:
     """Returns the increments for the hours of subjects that have not expired in the present hour.
 
@@ -287,8 +292,8 @@ def _subject_increments(hours: Iterable[SubjectHour], *, present_hour: int) -> l
     """
     increments = []
     for subject, hour, views in hours:
-        end = hour * keys.HOUR + keys.hour.ttl
-        if end > present_hour * keys.HOUR:
+        end = _start(hour) + keys.hour.ttl
+        if end > _start(present_hour):
             bucket = buckets.hour_bucket(buckets.hour_start(hour))
             increments.append(_Increment(keys.hour(bucket, subject), "", views, end))
     return increments
@@ -308,7 +313,7 @@ def _model_increments(
     increments = []
     for (label, hour), views in views_by_model.items():
         name = keys.hour_name(label + tag, hour)
-        end = hour * keys.HOUR + keys.model_hour.ttl
+        end = _start(hour) + keys.model_hour.ttl
         increments.append(_Increment(keys.prefix() + name, name, views, end))
     return increments
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Model
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.hits import exclusions, readers
 from readtrack.hits.hit import Hit, refusal
 from readtrack.hits.visitors import signed_in, user_id, visitor
@@ -182,8 +182,8 @@ def has_seen(user: Any, obj: Model, *, at: datetime | None = None) -> bool:
     strategy = uniques.strategy_of(subject)
     now = buckets.now()
     first_day = now - (strategy.covers_days - 1) * buckets.DAY
-    day = buckets.local_day_bucket(buckets.now(at))
-    if at is not None and day not in map(buckets.day_bucket, buckets.local_days(first_day, now)):
+    day = local_time.local_day_bucket(buckets.now(at))
+    if at is not None and day not in map(buckets.day_bucket, local_time.local_days(first_day, now)):
         raise uniques.UniquesError(
             f"The strategy {strategy.name!r} does not know who viewed what on {day}."
         )

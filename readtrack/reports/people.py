@@ -5,12 +5,12 @@ Each is the union of a sketch for each day: those that SQL has, and for the last
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
-from django.utils.timezone import get_default_timezone, make_aware
+from django.utils.timezone import get_default_timezone
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.sql import day_visitors
 from readtrack.sql.day_visitors import AskedDays, StoredDay
 from readtrack.store import keys, scripts, uniques
@@ -21,7 +21,6 @@ from readtrack.store.uniques import Union, UniquesError
 from readtrack.subjects import label_in, subject_column
 
 SUBJECTS_AT_ONCE = 100  # whose sketches are in memory at the same time
-MOMENT = timedelta(microseconds=1)
 
 
 class Days(NamedTuple):
@@ -33,26 +32,32 @@ class Days(NamedTuple):
     @classmethod
     def between(cls, since: datetime, until: datetime) -> "Days":
         """Returns the days that the period touches. `until` is exclusive."""
-        first = buckets.local_day(buckets.hour_index(since))
-        last = buckets.local_day(buckets.hour_index(until - MOMENT))
-        return cls(first, max(first, last))
+        zone = get_default_timezone()
+        first = local_time.day_of(since, zone=zone)
+        return cls(first, local_time.last_day_of(since, until, zone=zone))
+
+    @classmethod
+    def of_hours(cls, hours: range) -> "Days":
+        """Returns the days to which the hours (since 1970) are counted."""
+        first = local_time.local_day(hours.start)
+        return cls(first, max(first, local_time.local_day(hours.stop - 1)))
 
     @property
     def hours(self) -> range:
         """Returns the hours (since 1970) that begin in the period."""
-        first_hour = buckets.first_hour_of(self.first)
-        return range(first_hour, buckets.first_hour_of(self.last + buckets.DAY))
+        first_hour = local_time.first_hour_of(self.first)
+        return range(first_hour, local_time.first_hour_of(self.last + buckets.DAY))
 
     @property
     def has_today(self) -> bool:
         """Returns True if today is one of the days."""
-        return self.first <= buckets.local_day(buckets.hour_index(buckets.now())) <= self.last
+        return self.first <= local_time.today() <= self.last
 
     @property
     def in_redis(self) -> list[date]:
         """Returns the days of which Redis has sketches."""
         now = buckets.now()
-        days = buckets.local_days(now - keys.day_visitors.ttl * timedelta(seconds=1), now)
+        days = local_time.local_days(now - keys.day_visitors.ttl * timedelta(seconds=1), now)
         return [day for day in days if self.first <= day <= self.last]
 
     def keys_of(self, subject: str) -> list[str]:
@@ -68,18 +73,12 @@ def days_of(*, days: int | None, since: date | None, until: date | None) -> Days
     """
     now = buckets.now()
     if since is not None and days is None:
-        return Days.between(moment(since), now if until is None else moment(until))
+        end = now if until is None else local_time.moment(until)
+        return Days.between(local_time.moment(since), end)
     if days is not None and since is None and until is None and days >= 1:
-        today = buckets.local_day(buckets.hour_index(now))
+        today = local_time.today()
         return Days(today - (days - 1) * buckets.DAY, today)
     raise ValueError("A period is days=7 (1 or more), or since=… with or without until=….")
-
-
-def moment(day_or_time: date) -> datetime:
-    """Returns the time (aware UTC), or the start of the day in TIME_ZONE."""
-    if isinstance(day_or_time, datetime):
-        return buckets.now(day_or_time)
-    return buckets.now(make_aware(datetime.combine(day_or_time, time()), get_default_timezone()))
 
 
 def check(labels: Collection[str]) -> None:

@@ -3,13 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from heapq import nlargest
 from typing import Any, NamedTuple, get_args
 
 from django.db.models import BigIntegerField, Case, Model, QuerySet, Value, When
 
-from readtrack import buckets, subjects
+from readtrack import buckets, local_time, subjects
 from readtrack.conf import conf
 from readtrack.hits.reading import SEEN
 from readtrack.models import Tracked
@@ -162,12 +162,12 @@ def _hours(days: int | None, since: date | None, until: date | None) -> range:
     Raises ValueError unless the period is given by `days`, or by `since` and perhaps `until`.
     """
     # `until` is exclusive: if it is 10:00, the hour from 9:00 is the last one.
-    end = buckets.now() if until is None else people.moment(until)
-    last = buckets.hour_index(end - timedelta(microseconds=1))
+    end = buckets.now() if until is None else local_time.moment(until)
+    stop = local_time.first_hour_from(end)
     if since is not None and days is None:
-        return range(buckets.hour_index(people.moment(since)), last + 1)
+        return range(local_time.first_hour_since(since), stop)
     if days is not None and since is None and until is None and days >= 1:
-        return range(last + 1 - 24 * days, last + 1)
+        return range(stop - 24 * days, stop)
     raise ValueError("A period is days=7 (1 or more), or since=… with or without until=….")
 
 
@@ -360,8 +360,7 @@ def _numbers(
     of lists by subject. `stored` has SQL's counts, if the caller has read them already.
     """
     if by == "visitors":
-        days = people.Days.between(buckets.hour_start(hours.start), buckets.hour_start(hours.stop))
-        return people.visitors_in(subject_names, days)
+        return people.visitors_in(subject_names, people.Days.of_hours(hours))
     numbers = _numbers_of_history(subject_names, hours, by=by, listed=listed)
     ends_now = hours.stop > buckets.hour_index(buckets.now())
     if by == "views" and ends_now:

@@ -8,8 +8,9 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from django.db.models import Model
+from django.utils import timezone
 
-from readtrack import buckets, subjects
+from readtrack import buckets, local_time, subjects
 from readtrack.models import History, ReaderHistory
 from readtrack.reports.counts import views
 from readtrack.reports.page_state import is_sound
@@ -45,7 +46,7 @@ def series(
     *,
     since: datetime | None = None,
     until: datetime | None = None,
-    by: buckets.Period = "hour",
+    by: local_time.Period = "hour",
     hours: int = 24,
     count: Count = "views",
 ) -> list[Point]:
@@ -55,7 +56,8 @@ def series(
     With `count="seen"`, `"engaged"` or `"reads"` it returns those of an object's views that reached
     this stage (see `Reading`), in place of its views.
 
-    Periods are hours, days, weeks or months of the current time zone. The first and the last one
+    Periods are hours, days, weeks or months of the current time zone. An hour of history belongs to
+    the period in which it begins. The first and the last one
     are whole, or go up to now. `until` is exclusive and defaults to now, `since` defaults to
     `hours` hours before it; naive times are of TIME_ZONE. Views that are older than the days of
     HISTORY are all in the last hour of their day. While Redis is down, views that are not flushed
@@ -75,7 +77,8 @@ def series(
     sums = [0] * len(periods.starts)
     for hour, number in numbers.items():
         sums[_period_of(hour, periods.starts)] += number
-    return [Point(start, number) for start, number in zip(periods.starts, sums, strict=True)]
+    starts = map(timezone.localtime, periods.starts)
+    return [Point(start, number) for start, number in zip(starts, sums, strict=True)]
 
 
 def reader_series(
@@ -83,7 +86,7 @@ def reader_series(
     *,
     since: datetime | None = None,
     until: datetime | None = None,
-    by: buckets.Period = "hour",
+    by: local_time.Period = "hour",
     hours: int = 24,
 ) -> list[ReaderPoint]:
     """Returns the number of readers of the category at the end of each period, as full flushes
@@ -116,7 +119,7 @@ def reader_series(
     points = []
     for index, start in enumerate(starts):
         readers = changes.get(index, readers)
-        points.append(ReaderPoint(start, readers))
+        points.append(ReaderPoint(timezone.localtime(start), readers))
     return points
 
 
@@ -147,8 +150,8 @@ def merged(stored: Mapping[str, history.Sums], live: Sequence[Any]) -> Counter[i
 class _Periods(NamedTuple):
     """Periods without a gap between them."""
 
-    starts: list[datetime]
-    hours: range  # since 1970, from the start of the first period up to the end of the last one
+    starts: list[datetime]  # in UTC
+    hours: range  # since 1970, those that begin in the periods
 
 
 def _end(until: datetime | None) -> datetime:
@@ -157,26 +160,23 @@ def _end(until: datetime | None) -> datetime:
     """
     if until is not None:
         return buckets.now(until)
-    return buckets.now() + timedelta(microseconds=1)
+    return buckets.now() + local_time.MOMENT
 
 
-def _periods(since: datetime | None, end: datetime, *, by: buckets.Period, hours: int) -> _Periods:
+def _periods(
+    since: datetime | None, end: datetime, *, by: local_time.Period, hours: int
+) -> _Periods:
     """Returns the periods from `since` up to the end, by default those of the last `hours` hours.
 
     Raises ValueError for an unknown period.
     """
     begin = buckets.now(since) if since else end - timedelta(hours=hours - 1)
-    starts = buckets.period_starts(begin, end, by=by)
-    last = buckets.hour_index(end - timedelta(microseconds=1))
-    first = buckets.hour_index(starts[0]) if starts else last
-    return _Periods(starts, range(first, last + 1))
+    starts = local_time.period_starts(begin, end, by=by)
+    return _Periods(starts, local_time.hours_between(starts[0] if starts else end, end))
 
 
 def _period_of(hour: int, starts: Sequence[datetime]) -> int:
-    """Returns the index of the period in which the hour (since 1970) begins.
-
-    In a time zone with half hours an hour may be in two periods; then it is in the earlier one.
-    """
+    """Returns the index of the period in which the hour (since 1970) begins."""
     return max(0, bisect_right(starts, buckets.hour_start(hour)) - 1)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from django.db.models import IntegerField, QuerySet, Sum, Value
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.models import BreakdownHistory
 from readtrack.sql import databases
 from readtrack.sql.breakdown_history import MOST_GROUPS
@@ -92,26 +92,21 @@ def _replace(label: str, sums: Mapping[HourName, int], *, hours: range, newest: 
         rows = databases.rows(BreakdownHistory).filter(subject=label)
         rows.filter(kind__in=KINDS, hour__gte=hours.start, hour__lt=hours.stop).delete()
         _insert(label, _with_others(sums))
-        days = buckets.local_days(
+        days = local_time.local_days(
             buckets.hour_start(hours.start), buckets.hour_start(hours.stop - 1)
         )
         for day in days:
             hours_of_day = _hours_between(day, day + buckets.DAY)
             _add_up(label, hours_of_day, of=KINDS, kinds=KINDS_OF_DAYS)
         for month in sorted({day.replace(day=1) for day in days}):
-            hours_of_month = _hours_between(month, _next_month(month))
+            hours_of_month = _hours_between(month, local_time.month_after(month))
             _add_up(label, hours_of_month, of=KINDS_OF_DAYS, kinds=KINDS_OF_MONTHS)
     return True
 
 
 def _hours_between(first: date, until: date) -> range:
     """Returns the hours of the days of TIME_ZONE from the first one on; `until` is exclusive."""
-    return range(buckets.first_hour_of(first), buckets.first_hour_of(until))
-
-
-def _next_month(day: date) -> date:
-    """Returns the first day of the month after that of the day."""
-    return (day.replace(day=1) + 31 * buckets.DAY).replace(day=1)
+    return range(local_time.first_hour_of(first), local_time.first_hour_of(until))
 
 
 def _add_up(label: str, hours: range, *, of: Sequence[str], kinds: Sequence[str]) -> None:
@@ -156,11 +151,11 @@ def forget(labels: Collection[str], *, since: int) -> None:
 
     The next full flush adds them up again. The caller has to lock the epoch.
     """
-    day = buckets.local_day(since)
+    day = local_time.local_day(since)
     rows = databases.rows(BreakdownHistory).filter(subject__in=labels)
-    first_hour = buckets.first_hour_of(day)
+    first_hour = local_time.first_hour_of(day)
     rows.filter(kind__in=[*KINDS, *KINDS_OF_DAYS], hour__gte=first_hour).delete()
-    first_hour_of_month = buckets.first_hour_of(day.replace(day=1))
+    first_hour_of_month = local_time.first_hour_of(day.replace(day=1))
     rows.filter(kind__in=KINDS_OF_MONTHS, hour__gte=first_hour_of_month).delete()
 
 
@@ -218,16 +213,16 @@ def _whole_days(span: range) -> range:
     """Returns the hours of the whole days in a range of hours; an empty range without a whole day."""
     if not span:
         return range(span.start, span.start)
-    first_day = buckets.local_day(span.start)
-    first_hour = buckets.first_hour_of(first_day)
+    first_day = local_time.local_day(span.start)
+    first_hour = local_time.first_hour_of(first_day)
     if first_hour < span.start:
-        first_hour = buckets.first_hour_of(first_day + buckets.DAY)
+        first_hour = local_time.first_hour_of(first_day + buckets.DAY)
     # The day of the hour after the range is the first one that is not whole, unless that hour is in
     # the future: then the day has no more than the range.
-    end_day = buckets.local_day(span.stop)
+    end_day = local_time.local_day(span.stop)
     if span.stop > buckets.hour_index(buckets.now()):
         end_day += buckets.DAY
-    end_hour = buckets.first_hour_of(end_day)
+    end_hour = local_time.first_hour_of(end_day)
     if first_hour >= end_hour:
         return range(span.start, span.start)
     return range(first_hour, end_hour)
@@ -237,11 +232,11 @@ def _whole_months(days: range) -> range:
     """Returns the hours of the whole months in a range of whole days, as `_whole_days` does it."""
     if not days:
         return range(days.start, days.start)
-    first_day = buckets.local_day(days.start)
-    first_month = first_day if first_day.day == 1 else _next_month(first_day)
-    end_month = buckets.local_day(days.stop).replace(day=1)
+    first_day = local_time.local_day(days.start)
+    first_month = first_day if first_day.day == 1 else local_time.month_after(first_day)
+    end_month = local_time.local_day(days.stop).replace(day=1)
     if days.stop > buckets.hour_index(buckets.now()):
-        end_month = _next_month(end_month)
+        end_month = local_time.month_after(end_month)
     if first_month >= end_month:
         return range(days.start, days.start)
     return _hours_between(first_month, end_month)

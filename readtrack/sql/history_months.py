@@ -8,7 +8,7 @@ partition is a part of Redis.
 import re
 import sys
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -86,7 +86,8 @@ def add_months(*, at: datetime) -> None:
 def _add_month(cursor: Any, start: int) -> None:
     """Adds the table of the month that begins with this hour (since 1970)."""
     table = History._meta.db_table
-    month = buckets.hour_start(start)
+    bucket = buckets.hour_bucket(buckets.hour_start(start))
+    month = datetime.strptime(bucket, "%Y%m%d%H")
     name = f"{table}_{month:%Y_%m}"
     bounds = f"FROM ({start}) TO ({_month_start(month, 1)})"
     cursor.execute(f"CREATE TABLE {name} (LIKE {table} INCLUDING ALL)")
@@ -147,7 +148,7 @@ def _first_hour_without_month(cursor: Any) -> int:
 
 
 def _month_start(at: datetime, later: int) -> int:
-    """Returns the first hour (since 1970, UTC) of the month `later` months after that of `at`."""
+    """Returns the first hour (since 1970) of the month `later` months after that of `at`."""
     months = at.year * 12 + at.month - 1 + later  # since the year 0
     year, month_index = divmod(months, 12)
-    return buckets.hour_index(datetime(year, month_index + 1, 1, tzinfo=timezone.utc))
+    return buckets.bucket_index(f"{year}{month_index + 1:02}0100")

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db.models import DateTimeField, ForeignKey, Model
 from django.utils import timezone
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.published import time_published
 from readtrack.sql import databases, thinning
 from readtrack.sql.usual import AGES, Band, Bands, absolute_views, band_of, name_of
@@ -194,9 +194,9 @@ def _weights(hour: int, *, age: int, kept_since: int) -> Mapping[int, float]:
         return {hour: 1.0}
     if age < 24:
         return {}
-    day = buckets.local_day(hour)
-    first = buckets.first_hour_of(day)
-    end = buckets.first_hour_of(day + buckets.DAY)
+    day = local_time.local_day(hour)
+    first = local_time.first_hour_of(day)
+    end = local_time.first_hour_of(day + buckets.DAY)
     share = (hour - first) / (end - first)
     return {first: 1 - share, end: share}
 

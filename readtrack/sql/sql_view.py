@@ -21,7 +21,7 @@ def create_view(connection: BaseDatabaseWrapper) -> None:
     vendor = vendors.vendor_of(connection)
     quote = connection.ops.quote_name
     if vendor.knows_zones:
-        day = vendor.day.format(zone=get_default_timezone())
+        day = vendor.day.format(zone=get_default_timezone(), shift=buckets.hour_shift())
     else:
         # SQLite knows no zones, and MySQL only those that somebody has loaded.
         day = vendor.day.format(seconds=_local_seconds())
@@ -76,7 +76,7 @@ def _local_seconds() -> str:
     _, first_offset = changes[0]
     # The latest change comes first, because CASE takes the first condition that holds.
     whens = "".join(f" WHEN hour >= {hour} THEN {offset}" for hour, offset in reversed(changes))
-    return f"hour * 3600 + CASE{whens} ELSE {first_offset} END"
+    return f"hour * 3600 - {buckets.hour_shift()} + CASE{whens} ELSE {first_offset} END"
 
 
 def _utc_offset(hour: int) -> int:

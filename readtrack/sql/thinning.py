@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import QuerySet, Sum
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.conf import DEFAULTS, conf
 from readtrack.models import BreakdownHistory, History, ReaderHistory
 from readtrack.sql import databases, day_breakdowns, day_visitors, history_months, vendors
@@ -32,12 +32,12 @@ def thin(*, at: datetime) -> int:
     if kept["years"]:
         oldest = at - timedelta(days=365.25 * kept["years"])
         deleted += _forget(before=buckets.hour_index(oldest))
-        oldest_day = buckets.local_day(buckets.hour_index(oldest))
+        oldest_day = local_time.local_day(buckets.hour_index(oldest))
         deleted += day_visitors.delete_before(oldest_day)
         deleted += day_breakdowns.delete_before(oldest_day)
     end = at - timedelta(days=_whole_days())
-    starts = buckets.period_starts(end - DAYS_AGAIN, end, by="day")
-    days = [buckets.hour_index(start) for start in starts]  # the first hour of each day
+    # The first hour of each day.
+    days = [local_time.first_hour_of(day) for day in local_time.local_days(end - DAYS_AGAIN, end)]
     for model in (History, ReaderHistory, BreakdownHistory):
         rows = databases.rows(model)
         if not rows.filter(hour__gte=days[0], hour__lt=days[-1]).exists():
@@ -54,7 +54,7 @@ def thin(*, at: datetime) -> int:
 def first_whole_hour(*, at: datetime) -> int:
     """Returns the first hour (since 1970) of the days that are not thinned."""
     end = at - timedelta(days=_whole_days())
-    return buckets.first_hour_of(buckets.local_day(buckets.hour_index(end)))
+    return local_time.first_hour_of(local_time.local_day(buckets.hour_index(end)))
 
 
 def _kept() -> dict[str, int]:

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from django.db.models import Min
 from django.utils.timezone import get_default_timezone
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.models import History
 from readtrack.sql import databases, thinning
 from readtrack.sql.history import BASELINE
@@ -49,10 +49,10 @@ def bands_by_slot(first_hour_of: Mapping[str, int], *, at: datetime) -> dict[str
     """
     if not first_hour_of:
         return {}
-    today = buckets.local_day(buckets.hour_index(at))
-    until = buckets.first_hour_of(today)  # because today is not compared with itself
+    today = local_time.local_day(buckets.hour_index(at))
+    until = local_time.first_hour_of(today)  # because today is not compared with itself
     earliest = max(
-        buckets.first_hour_of(today - WEEKS * buckets.WEEK), thinning.first_whole_hour(at=at)
+        local_time.first_hour_of(today - WEEKS * buckets.WEEK), thinning.first_whole_hour(at=at)
     )
     bands: dict[str, Bands] = {}
     views_of_site = Counter[int]()
@@ -71,15 +71,15 @@ def bands_by_slot(first_hour_of: Mapping[str, int], *, at: datetime) -> dict[str
 
 def _hours(first_hour: int, earliest: int, until: int) -> range:
     """Returns the hours to look at, from the first whole day of a history on."""
-    day_after_first = buckets.local_day(first_hour) + buckets.DAY
-    return range(max(earliest, buckets.first_hour_of(day_after_first)), until)
+    day_after_first = local_time.local_day(first_hour) + buckets.DAY
+    return range(max(earliest, local_time.first_hour_of(day_after_first)), until)
 
 
 def _is_enough(hours: range) -> bool:
     """Returns True if the hours, which begin and end with a day, make up FEWEST weeks."""
     if not hours:
         return False
-    days = buckets.local_day(hours[-1]) - buckets.local_day(hours[0])
+    days = local_time.local_day(hours[-1]) - local_time.local_day(hours[0])
     return days + buckets.DAY >= FEWEST * buckets.WEEK
 
 
@@ -96,7 +96,7 @@ def _bands(views: Mapping[int, int], hours: range) -> Bands:
     views_of_days = Counter[date]()
     for hour in hours:
         numbers[slot_of(hour)].append(views.get(hour, 0))
-        views_of_days[buckets.local_day(hour)] += views.get(hour, 0)
+        views_of_days[local_time.local_day(hour)] += views.get(hour, 0)
     for day, views_of_day in views_of_days.items():
         numbers[slot_of_day(day)].append(views_of_day)
     return {slot: band_of(numbers_of_slot) for slot, numbers_of_slot in numbers.items()}

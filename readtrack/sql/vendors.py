@@ -100,7 +100,7 @@ class PostgreSQL(Vendor):
     knows_zones = True
     shows_locks = True
     position = "STRPOS"
-    day = "CAST(TO_TIMESTAMP(hour * 3600.0) AT TIME ZONE '{zone}' AS date)"
+    day = "CAST(TO_TIMESTAMP(hour * 3600.0 - {shift}) AT TIME ZONE '{zone}' AS date)"
 
     @contextmanager
     def transaction(

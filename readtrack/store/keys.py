@@ -24,7 +24,7 @@ from zlib import crc32
 
 from django.utils.module_loading import import_string
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.conf import cached_setting, conf
 from readtrack.hits import dimensions
 
@@ -327,7 +327,7 @@ def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
         "tag": tag,
         "hour": buckets.hour_bucket(at),
         "minute": buckets.minute_bucket(at),
-        "date": buckets.local_day_bucket(at),
+        "date": local_time.local_day_bucket(at),
         "model": label,
         "subject": "",
         "visitor": "",

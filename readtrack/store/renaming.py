@@ -8,7 +8,7 @@ from itertools import chain
 from secrets import token_hex
 from typing import Any, NamedTuple
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.conf import conf
 from readtrack.store import keys, read_state, scanning, scripts
 from readtrack.store.read_state import carrying, copies
@@ -151,7 +151,7 @@ def _keys_of(subject: str, *, at: datetime) -> list[str]:
     names += [keys.prefix() + keys.member(kind, subject) for kind in keys.hash_kinds()]
     hours = [buckets.hour_bucket(at - number * buckets.HOUR) for number in range(25)]
     names += [keys.hour(hour, subject) for hour in hours]
-    for day in buckets.local_days(at - 3 * buckets.DAY, at):
+    for day in local_time.local_days(at - 3 * buckets.DAY, at):
         date = buckets.day_bucket(day)
         names += [keys.day_visitors(date, subject), keys.unique_day(date, subject)]
     return names

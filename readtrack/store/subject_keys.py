@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.store import keys
 from readtrack.store.scripts import Call
 
@@ -30,7 +30,7 @@ def call(
     prefix = keys.prefix()
     tag = keys.tag(next(iter(rows)))
     now = buckets.now()
-    days = buckets.local_days(now - DAYS_OF_VISITORS * buckets.DAY, now)
+    days = local_time.local_days(now - DAYS_OF_VISITORS * buckets.DAY, now)
     key_names = [row(tag) for row in shared]
     entries: list[dict[str, Any]] = []
     for subject, details in rows.items():

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.conf import cached_setting, conf
 from readtrack.hits import readers
 from readtrack.hits.hit import Hit
@@ -153,7 +153,7 @@ class DailySets(Strategy):
     answers = "exact for a day, who has seen what on it; two days at most"
 
     def effect(self, subject: str, hit: Hit) -> Effect | None:
-        members = keys.unique_day(buckets.local_day_bucket(hit.at), subject)
+        members = keys.unique_day(local_time.local_day_bucket(hit.at), subject)
         return Effect(self.name, (members, self.key(subject)), keys.unique_day.ttl)
 
 
@@ -353,7 +353,7 @@ def visitors_of_sets(
     strategy = strategies.pop()
     now = buckets.now()
     first, last = first_and_last
-    days = buckets.local_days(now - (strategy.covers_days - 1) * buckets.DAY, now)
+    days = local_time.local_days(now - (strategy.covers_days - 1) * buckets.DAY, now)
     if not strategy.covers_days or first < days[0]:
         return None
     days = [day for day in days if first <= day <= last]

@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connection
 from redis import Redis
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun, History
 from readtrack.reports import series
@@ -311,7 +311,7 @@ def raise_totals(posts: int) -> None:
 
 def add_visitors(ids: Iterable[int]) -> None:
     """Three more visitors today of each post."""
-    day = buckets.day_bucket(buckets.local_day(buckets.hour_index(buckets.now())))
+    day = buckets.day_bucket(local_time.local_day(buckets.hour_index(buckets.now())))
     first = next(_views)
     with redis().pipeline(transaction=False) as pipeline:
         for number in ids:

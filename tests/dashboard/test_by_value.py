@@ -19,7 +19,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from readtrack import buckets, tracker
+from readtrack import buckets, local_time, tracker
 from readtrack.access import numbers_url
 from readtrack.dashboard import by_value, loading, tables
 from readtrack.dashboard.page import TABS
@@ -74,7 +74,7 @@ class Past:
         totals: Counter[str] = Counter()
         for (day, number, source), count in sorted(self.views.items()):
             obj = self.objects[number]
-            hour = buckets.hour_index(buckets.day_start(day))
+            hour = buckets.hour_index(local_time.day_start(day))
             by_hour[label_of(type(obj)), hour, source] += count
             subject = subject_of(obj)
             totals[subject] += count

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 from django.test import Client
-from django.utils.timezone import get_current_timezone, override
+from django.utils.timezone import get_current_timezone, localtime, override
 from hypothesis import given
 from hypothesis import settings as drawing
 from hypothesis import strategies as st
@@ -26,9 +26,8 @@ FRIDAY = datetime(2026, 11, 20, 9, 30, tzinfo=timezone.utc)
 def span(period: str, at: datetime = FRIDAY, first: str = "", last: str = "") -> list[str]:
     """Returns the ends of the period and of the one before, and the length of a point."""
     scope = Scope.parse({"period": period, "from": first, "to": last}, at=at)
-    return [f"{end:%Y-%m-%d %H:%M}" for one in (scope.span, scope.before) if one for end in one] + [
-        scope.by
-    ]
+    ends = [localtime(end) for one in (scope.span, scope.before) if one for end in one]
+    return [f"{end:%Y-%m-%d %H:%M}" for end in ends] + [scope.by]
 
 
 @each_row(

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from readtrack import buckets, tracker
+from readtrack import buckets, local_time, tracker
 from readtrack.dashboard import objects
 from readtrack.dashboard import usual as dashboard_usual
 from readtrack.dashboard.page import TABS
@@ -215,8 +215,8 @@ def test_behind_the_chart_is_what_the_site_has_at_that_hour_or_on_that_day(
         if by == "hour":
             slots = [slot_of(buckets.hour_index(start))]
         else:
-            first = buckets.first_hour_of(start.date())
-            end = buckets.first_hour_of(start.date() + buckets.DAY)
+            first = local_time.first_hour_of(start.date())
+            end = local_time.first_hour_of(start.date() + buckets.DAY)
             slots = [slot_of(hour) for hour in range(first, end)]
         low = sum(10 + slot for slot in slots)
         # Days on which clocks change are among the eight of a weekday.
@@ -238,7 +238,7 @@ def test_behind_the_chart_is_what_the_site_has_at_that_hour_or_on_that_day(
 def test_the_part_of_today_is_what_has_usually_come_by_now() -> None:
     bands = {slot: Band(5, 10, 20) for slot in range(168)}
     bands.update({168 + day: Band(120, 240, 480) for day in range(7)})
-    noon = buckets.first_hour_of(buckets.local_day(500_000)) + 12
+    noon = local_time.first_hour_of(local_time.local_day(500_000)) + 12
     start = buckets.hour_start(noon - 12)
     end = buckets.hour_start(noon) + timedelta(minutes=30)
     part = dashboard_usual._of_week(bands, start, by="day", now=end)

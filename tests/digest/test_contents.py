@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.digest.contents import Contents, Story, contents_of
 from readtrack.digest.periods import last_period
 from readtrack.flush.run import flush
@@ -102,7 +102,7 @@ def test_its_numbers_are_those_of_the_dashboards_files(
 
 def test_the_stories_that_did_best_are_those_published_in_the_period() -> None:
     period = digests.week()
-    middle = buckets.day_start(period.first_day) + timedelta(days=3)
+    middle = local_time.day_start(period.first_day) + timedelta(days=3)
     age = buckets.now() - middle
     section = factories.category()
     for number in range(12):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from readtrack import buckets, tracker
+from readtrack import buckets, local_time, tracker
 from readtrack.flush import groups
 from readtrack.flush.run import flush
 from readtrack.models import BreakdownHistory, DayVisitors, History
@@ -113,8 +113,8 @@ def brute_force(gained: Rows, articles: list[Article], span: range) -> dict[Any,
 def age(article: Article, hour: int) -> str:
     if article.published_at is None:
         return ""
-    published = buckets.local_day(buckets.hour_index(article.published_at))
-    days = (buckets.local_day(hour) - published).days
+    published = local_time.local_day(buckets.hour_index(article.published_at))
+    days = (local_time.local_day(hour) - published).days
     if days >= 90:
         return "older"
     if days >= 30:

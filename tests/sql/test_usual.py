@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils.timezone import get_default_timezone
 from pytest_django import Settings
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.flush.run import flush
 from readtrack.models import History, Note, Usual
 from readtrack.sql import databases, peers, thinning, usual, usual_renewal
@@ -125,14 +125,14 @@ def before_publication(story: Story, *, kept_since: int) -> int:
     first_hour = buckets.hour_index(published)
     if first_hour >= kept_since:
         return story.absolute(first_hour)
-    day = buckets.local_day(first_hour)
+    day = local_time.local_day(first_hour)
     viewed_later = [
-        hour for hour in story.views if hour >= first_hour and buckets.local_day(hour) == day
+        hour for hour in story.views if hour >= first_hour and local_time.local_day(hour) == day
     ]
     if not viewed_later:
         return story.absolute(first_hour)
     # The one row of that day has its last views.
-    return sum(views for hour, views in story.views.items() if buckets.local_day(hour) < day)
+    return sum(views for hour, views in story.views.items() if local_time.local_day(hour) < day)
 
 
 def on_the_line(story: Story, hour: int) -> float:

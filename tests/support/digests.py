@@ -10,7 +10,7 @@ import django
 from django.contrib.auth.models import Permission, User
 from pytest_django import Settings
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.digest.periods import DigestPeriod, last_period
 from readtrack.digest.readers import Reader, reader_of
 from readtrack.models import FlushRun
@@ -44,7 +44,7 @@ def week() -> DigestPeriod:
 
 def monday_morning(hours: float = 8) -> datetime:
     """Returns that time (UTC) on the Monday after the last week."""
-    return buckets.day_start(week().last_day + buckets.DAY) + timedelta(hours=hours)
+    return local_time.day_start(week().last_day + buckets.DAY) + timedelta(hours=hours)
 
 
 def article(views: int, *, before: int = 0, reads: int = 0, **values: Any) -> Article:
@@ -56,7 +56,7 @@ def articles(*all_values: dict[str, Any]) -> list[Article]:
     """Returns articles with such numbers, and stores the history that they make. Call it once."""
     made: list[Article] = []
     gained: Gains = {}
-    hour = buckets.first_hour_of(week().first_day) + 30
+    hour = local_time.first_hour_of(week().first_day) + 30
     reads_of_all = 0
     for values in all_values:
         numbers = {name: values.pop(name, 0) for name in ("views", "before", "reads")}

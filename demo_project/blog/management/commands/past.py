@@ -29,7 +29,7 @@ from demo_project.blog.past import (
 from demo_project.blog.past_visitors import add_visitors
 from demo_project.traffic.agents import robot
 from demo_project.traffic.visitor import READERS
-from readtrack import buckets, tracker
+from readtrack import buckets, local_time, tracker
 from readtrack.models import Breakdown, BreakdownHistory, DayBreakdown, History
 from readtrack.sql import databases
 from readtrack.sql.history import of_reads, of_stage
@@ -138,7 +138,7 @@ def _add_breakdowns(gained: Sequence[Gain], *, now: datetime) -> None:
         for gain in gains_of_story:
             fields_of_hour = breakdowns([gain], rng)
             by_hour_of_all[gain.hour].update(fields_of_hour)
-            fields_by_day[buckets.local_day(gain.hour)].update(fields_of_hour)
+            fields_by_day[local_time.local_day(gain.hour)].update(fields_of_hour)
         for day, fields_of_day in fields_by_day.items():
             fields.update(fields_of_day)
             if day < first_day:
