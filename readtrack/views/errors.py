@@ -28,6 +28,11 @@ def not_signed_in() -> RefusalError:
     return RefusalError("not_signed_in", gettext("Sign in first."), status=401)
 
 
+def foreign() -> RefusalError:
+    message = gettext("This request comes from a page of another site.")
+    return RefusalError("foreign", message, status=403)
+
+
 def unavailable() -> RefusalError:
     return RefusalError("unavailable", gettext("Try again later."), status=503)
 

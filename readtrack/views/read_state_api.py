@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 
 from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.decorators import login_not_required
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.module_loading import import_string
@@ -98,7 +98,8 @@ def read(request: HttpRequest) -> HttpResponse:
     # Also without those cookies: a site may sign users in by a cookie of its own, which the browser
     # sends with another site's form.
     if origins.is_foreign(request.META):
-        raise PermissionDenied
+        # Not PermissionDenied, of which Django logs a traceback each time.
+        return errors.foreign().response
     is_anonymous = conf.ANONYMOUS_READERS and visitors.signed_in(request) is None
     is_by_cookie = is_anonymous or SESSION_KEY in getattr(request, "session", ())
     if is_by_cookie:

@@ -317,6 +317,25 @@ def test_an_anonymous_reader_needs_the_csrf_token(settings: Any) -> None:
     assert post(client, {"categories": [name(category)]}).status_code == 403
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null", "Sec-Fetch-Site": "same-site"},
+    ],
+    ids=str,
+)
+def test_a_page_of_another_site_gets_a_plain_403(
+    client: Client, headers: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    body = json.dumps({"categories": [name(factories.category())]})
+    answer = client.post(READ, body, content_type="application/json", headers=headers)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "foreign")
+    assert [record.exc_info for record in caplog.records] == [None]
+    assert caplog.text.count("\n") == 1
+
+
 def test_a_sites_own_view_may_sign_in_and_call_ours(user: User) -> None:
     category = factories.category()
     request = RequestFactory(enforce_csrf_checks=True).post(READ, {"category": name(category)})
