@@ -7,11 +7,14 @@ from contextlib import suppress
 from functools import partial
 from ipaddress import ip_address
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.urls import Resolver404, resolve
+from django.utils import translation
 from django.utils.module_loading import import_string
+from django.utils.translation import get_language, get_language_from_path
 
 from readtrack.conf import cached_setting, conf, function_problem, says_true
 from readtrack.hits import addresses
@@ -78,10 +81,21 @@ def is_excluded(request: HttpRequest, user: Any | None) -> bool:
 
 def _comes_from_admin(request: HttpRequest) -> bool:
     """Returns True if the referrer is a page of Django's admin."""
-    with suppress(ValueError, Resolver404):
-        path = urlsplit(request.META.get("HTTP_REFERER", "")).path
-        match = resolve(_path_of_urlconf(path, request))
-        return "admin" in match.app_names
+    try:
+        address = urlsplit(request.META.get("HTTP_REFERER", ""))
+    except ValueError:
+        return False
+    path = _path_of_urlconf(unquote(address.path), request)
+    # The address of the link is in the language of its page, which may be another than the present
+    # one. Without a language in it, it may be in that of the site.
+    languages = [get_language_from_path(path) or get_language(), settings.LANGUAGE_CODE]
+    return any(_is_of_admin(path, language) for language in dict.fromkeys(languages))
+
+
+def _is_of_admin(path: str, language: str | None) -> bool:
+    """Returns True if the path, as the URLconf has it in that language, is one of Django's admin."""
+    with translation.override(language), suppress(Resolver404):
+        return "admin" in resolve(path).app_names
     return False
 
 

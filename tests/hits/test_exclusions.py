@@ -180,6 +180,32 @@ def test_a_link_of_the_admin_is_no_view(settings: Settings, referer: str, counts
     assert views(post) == counts
 
 
+@pytest.mark.parametrize(
+    ("referer", "counts"),
+    [
+        ("http://testserver/de/admin/", False),
+        ("http://testserver/admin/", False),
+        ("http://testserver/fr/admin/readtrack/dashboard/?period=7#x", False),
+        ("http://testserver/de/verwaltung-%C3%BC/", False),
+        ("http://testserver/de/nothing/", True),
+        ("http://testserver/xx/admin/", True),
+    ],
+)
+@pytest.mark.parametrize("language", ["en", "de", "fr"])
+@pytest.mark.urls("tests.hits.urls_in_languages")
+def test_a_link_of_the_admin_is_known_in_every_language(
+    settings: Settings, referer: str, counts: bool, language: str
+) -> None:
+    order = settings.MIDDLEWARE
+    settings.MIDDLEWARE = [*order[:1], "django.middleware.locale.LocaleMiddleware", *order[1:]]
+    settings.READTRACK = {"DEBUG_HEADER": True}
+    post = factories.post()
+    staff = factories.browser(factories.user(is_staff=True))
+    prefix = "" if language == "en" else f"/{language}"
+    response = staff.get(f"{prefix}/posts/{post.pk}/", headers={"Referer": referer})
+    assert response["X-Readtrack"] == ("counted" if counts else "skipped; reason=excluded")
+
+
 def test_a_link_of_the_admin_is_known_below_a_script_name() -> None:
     post, staff = factories.post(), factories.browser(factories.user(is_staff=True))
     referer = ADMIN.replace("/admin", "/app/admin")
