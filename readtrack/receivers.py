@@ -182,13 +182,15 @@ def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any
 
 
 def on_user_gone(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:
-    """Receives post_delete of a user, and deletes the user's tokens on commit: a later user may get
-    the same primary key.
+    """Receives post_delete of a user, and deletes the user's tokens, and what is kept of the user's
+    digests, on commit: a later user may get the same primary key.
     """
-    from readtrack.sql import databases
+    from readtrack.sql import databases, digest_readers
 
     tokens = databases.rows(ApiToken).filter(user_id=instance.pk)
     transaction.on_commit(tokens.delete, using=using, robust=True)
+    forget = partial(digest_readers.forget, str(instance.pk))
+    transaction.on_commit(forget, using=using, robust=True)
 
 
 def before_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:

@@ -6,10 +6,13 @@ and can stop and start that digest, and nothing else.
 
 from typing import Any
 
+from django.contrib.auth import get_user_model
 from django.core.signing import BadSignature, Signer
 from django.urls import NoReverseMatch, reverse
 
+from readtrack.sql import databases
 from readtrack.store import keys
+from readtrack.subjects import NO_VALUE
 
 
 def stop_path(user: Any) -> str:
@@ -21,11 +24,23 @@ def stop_path(user: Any) -> str:
 
 
 def user_of(signed: str) -> str:
-    """Returns the primary key, as text, of the user whose link it is; "" for no link of ours."""
+    """Returns the primary key, as text, of the user whose link it is; "" for no link of ours, and
+    for a user who is gone.
+    """
     try:
-        return str(_signer().unsign_object(signed))
+        pk = str(_signer().unsign_object(signed))
     except BadSignature:
         return ""
+    return pk if _exists(pk) else ""
+
+
+def _exists(pk: str) -> bool:
+    """Returns True if there is a user with that primary key, active or not."""
+    model = get_user_model()
+    try:
+        return model._base_manager.using(databases.of(model).alias).filter(pk=pk).exists()
+    except NO_VALUE:  # the site has another model of users since
+        return False
 
 
 def _signer() -> Signer:

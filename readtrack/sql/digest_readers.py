@@ -44,6 +44,11 @@ def set_stopped(user: str, *, is_stopped: bool) -> None:
     databases.rows(DigestReader).update_or_create(user=user, defaults={"is_stopped": is_stopped})
 
 
+def forget(user: str) -> None:
+    """Deletes the row of a user who is gone, also that the user has stopped the digests."""
+    databases.rows(DigestReader).filter(user=user).delete()
+
+
 def erase(user: str, *, is_dry_run: bool = False) -> int:
     """Erases when the user got the last digest. Returns the number of rows, 0 or 1.
 

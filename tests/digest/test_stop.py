@@ -55,7 +55,10 @@ def test_the_link_of_a_mail_shows_a_button_and_changes_nothing(client: Client) -
 
 
 @pytest.mark.parametrize("pk", ["a/b", "../x", "é?#", "1:2"])
-def test_a_link_is_made_for_each_primary_key(client: Client, pk: str) -> None:
+def test_a_link_is_made_for_each_primary_key(
+    client: Client, pk: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "_exists", bool)
     client.post(path_of(User(username="x", pk=pk)))
     assert digest_readers.has_stopped(pk)
 
@@ -163,3 +166,33 @@ def test_it_is_in_the_language_of_the_page(client: Client) -> None:
         page = client.get(path_of(digests.editor())).content.decode()
     assert '<html lang="ar" dir="rtl">' in page
     assert "Stop these mails" not in page
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_kept_of_a_digest_goes_with_its_user(client: Client) -> None:
+    editor, other = digests.editor(), digests.editor()
+    paths = [path_of(editor), path_of(other)]
+    for path in paths:
+        assert client.post(path).status_code == 200
+    pk = editor.pk
+    editor.delete()
+    assert [row.user for row in DigestReader.objects.all()] == [str(other.pk)]
+    for method in (client.get, client.post):
+        answer: Any = method(paths[0])
+        assert answer.status_code == 404
+    assert [row.user for row in DigestReader.objects.all()] == [str(other.pk)]
+    # Who gets that primary key later gets the digests as everybody does.
+    assert not digest_readers.has_stopped(str(digests.editor(pk=pk).pk))
+    User.objects.all().delete()
+    assert not DigestReader.objects.exists()
+
+
+def test_the_link_of_an_inactive_user_still_works(client: Client) -> None:
+    editor = digests.editor(is_active=False)
+    assert client.post(path_of(editor)).status_code == 200
+    assert digest_readers.has_stopped(str(editor.pk))
+
+
+def test_a_link_to_a_key_that_no_user_can_have_is_refused(client: Client) -> None:
+    assert client.get(path_of(User(username="x", pk="a/b"))).status_code == 404
+    assert client.get(path_of(User(username="x", pk=2**70))).status_code == 404
