@@ -1,31 +1,14 @@
 """How the objects of a site are shown: their titles, and links to them. No function here raises."""
 
-import re
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.db.models import Model
 
 from readtrack.conf import log_failure
+from readtrack.lines import CONTROL, one_line, plain
 
 LONGEST_URL = 2_048  # characters; Django redirects to no longer URL
-# Characters that are replaced in texts. Browsers leave some of them out, so that `java\nscript:`
-# would be `javascript:`. XML and HTML cannot hold all of them, and in files some of them divide
-# lines and cells.
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
-
-
-def plain(text: str) -> str:
-    """Returns the text with spaces for control characters, line breaks and lone surrogates."""
-    return CONTROL.sub(" ", text)
-
-
-def one_line(text: str) -> str:
-    """Returns the text as one line for terminals and logs, with spaces for unprintable characters.
-
-    Those are control characters, line breaks and bidirectional characters.
-    """
-    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def is_web(url: str) -> bool:
@@ -66,6 +49,11 @@ def title_of(obj: Any) -> str:
         log_failure(f"{obj.__class__.__name__}.__str__", "its key is shown", type(error))
         title = Model.__str__(obj)
     return plain(title)
+
+
+def line_of(obj: Any) -> str:
+    """Returns the title of the object as `one_line` has it."""
+    return one_line(title_of(obj))
 
 
 def name_of(user: Any) -> str:

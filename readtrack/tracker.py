@@ -16,6 +16,7 @@ from readtrack.conf import conf
 from readtrack.flush import resets
 from readtrack.hits import bots, readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
+from readtrack.lines import plain
 from readtrack.models import Note
 from readtrack.models.tracked import StoredCount, Tracked
 from readtrack.sql import databases, digest_readers, read_states
@@ -25,7 +26,6 @@ from readtrack.store.erasure import Erased
 from readtrack.store.recording import record as record
 from readtrack.store.skips import NAMED, NAMED_REASONS, key_of, skip_buffer
 from readtrack.store.trending import refresh_trending as refresh_trending
-from readtrack.texts import plain
 from readtrack.unread.outbox import resend as resend
 from readtrack.unread.publishing import mark_unread as mark_unread
 from readtrack.unread.publishing import publish as publish

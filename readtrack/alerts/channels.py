@@ -16,9 +16,9 @@ from django.utils import translation
 from readtrack import __version__, signals
 from readtrack.alert_settings import alert_settings
 from readtrack.alerts.wording import payload_of, subject_of, text_of
+from readtrack.lines import one_line
 from readtrack.mailing import mail_connection
 from readtrack.models import Alert, AlertDelivery
-from readtrack.texts import one_line
 
 TIMEOUT = 5.0  # seconds that the webhook may take to connect, and to answer
 

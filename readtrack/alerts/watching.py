@@ -17,6 +17,7 @@ from readtrack.alerts.records import Sighting
 from readtrack.conf import logger
 from readtrack.doctor import findings, measurements
 from readtrack.doctor.wording import duration
+from readtrack.lines import one_line
 from readtrack.models import Alert
 from readtrack.published import published_at
 from readtrack.reports.time_series import merged
@@ -26,7 +27,7 @@ from readtrack.sql.usual import NOTHING, AskedUsual, Bands, at_age, name_of_week
 from readtrack.sql.usual_week import slot_of
 from readtrack.store import connection, counters, keys, minutes, scripts
 from readtrack.subjects import counted_models, label_of, rows_by_model, subject_of
-from readtrack.texts import one_line, title_of
+from readtrack.texts import line_of
 
 TRIES = 3  # after which Redis is gone
 PAUSE = 5.0  # seconds between two tries
@@ -192,7 +193,7 @@ def _sighting(obj: Model, excess: conditions.Excess) -> Sighting:
     return Sighting(
         Kind.STORY,
         subject=subject_of(obj),
-        title=title_of(obj),
+        title=line_of(obj),
         url=_with_site(numbers_url(obj)),
         **excess._asdict(),
     )

@@ -5,9 +5,9 @@ from typing import Any
 from django.utils.translation import gettext
 
 from readtrack import buckets
+from readtrack.lines import one_line
 from readtrack.models import Alert
 from readtrack.numerals import exact, multiple, whole
-from readtrack.texts import one_line
 
 LONGEST_SUBJECT = 200  # characters of a mail's subject
 

@@ -18,8 +18,9 @@ from readtrack.dashboard.exports import rounded, with_details
 from readtrack.dashboard.loading import load
 from readtrack.dashboard.page import tables_by_tab, totals
 from readtrack.dashboard.scope import FILTERS, Scope, Span
+from readtrack.lines import one_line
 from readtrack.sql import vendors
-from readtrack.texts import title_of
+from readtrack.texts import line_of
 
 
 def answer(name: str, user: Any, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def _answer(question: Question, user: Any, texts: Mapping[str, str]) -> dict[str
     if question.has_period:
         content["period"] = _period(question, asked, data)
     content["is_complete"] = data.is_whole
-    content["remark"] = table.caption if table.rows else table.empty
+    content["remark"] = one_line(str(table.caption if table.rows else table.empty))
     if question.has_totals:
         content["interval"] = data.scope.by
         content["totals"] = _totals(data)
@@ -168,7 +169,7 @@ def _plain(value: Any) -> Any:
     """Returns a value of a table as JSON has it: a number, a text or None."""
     if value is None or isinstance(value, (int, float)):
         return rounded(value)
-    return title_of(value)
+    return line_of(value)
 
 
 def _filters(filters: Mapping[str, str]) -> dict[str, str]:

@@ -19,8 +19,8 @@ from readtrack.dashboard.scope import (
     PUBLISHED,
     dimension_names,
 )
+from readtrack.lines import CONTROL
 from readtrack.subjects import counted_models, label_of
-from readtrack.texts import CONTROL
 
 MOST_ROWS = 1_000
 DEFAULT_ROWS = 10

@@ -12,8 +12,8 @@ from unicodedata import east_asian_width
 
 from django.utils.safestring import SafeString
 
+from readtrack.lines import plain
 from readtrack.numerals import exact
-from readtrack.texts import plain
 
 
 def load_pygal() -> Any:

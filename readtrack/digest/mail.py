@@ -3,7 +3,6 @@
 There are no pictures, no scripts, and nothing that tells whether the mail was read.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -29,13 +28,12 @@ from readtrack.digest.contents import Contents, Number, Story
 from readtrack.digest.periods import DigestPeriod
 from readtrack.digest.readers import Reader
 from readtrack.digest_options import digest_options
+from readtrack.lines import one_line
 from readtrack.numerals import exact, multiple
-from readtrack.texts import address_of, name_of, title_of
+from readtrack.texts import address_of, line_of, name_of
 
 LONGEST_TITLE = 200  # characters
 LONGEST_HEADER = 900  # characters of a line; RFC 5322 allows 998
-# Characters that turn the direction of what comes after them.
-BIDI = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +123,7 @@ def _context(contents: Contents, reader: Reader) -> dict[str, Any]:
     return {
         "language": translation.get_language(),
         "direction": "rtl" if translation.get_language_bidi() else "ltr",
-        "title": _("Numbers of %(author)s") % {"author": _clean(name)},
+        "title": _("Numbers of %(author)s") % {"author": _shortened(one_line(name))},
         "period": _period_text(contents.period),
         "is_empty": contents.is_empty,
         "headings": [pgettext("the number of the period before", "Before"), _change_heading()],
@@ -233,7 +231,7 @@ def _line(story: Story, contents: Contents, reader: Reader, *, number: str) -> L
         url = numbers_url(story.obj)
     if url:
         url = f"{url}?{urlencode(contents.period.parameters)}"
-    return Line(_clean(title_of(story.obj)), _absolute(url or address_of(story.obj)), number)
+    return Line(_shortened(line_of(story.obj)), _absolute(url or address_of(story.obj)), number)
 
 
 def _dashboard_url(contents: Contents, reader: Reader) -> str:
@@ -258,9 +256,6 @@ def _absolute(address: str) -> str:
     return iri_to_uri(urljoin(f"{digest_options().site}/", address)) if address else ""
 
 
-def _clean(text: str) -> str:
-    """Returns a text of the site's users as part of one line that runs in one direction."""
-    one_line = " ".join(BIDI.sub("", text).split())
-    if len(one_line) <= LONGEST_TITLE:
-        return one_line
-    return f"{one_line[:LONGEST_TITLE]}…"
+def _shortened(text: str) -> str:
+    """Returns the beginning of a line."""
+    return text if len(text) <= LONGEST_TITLE else f"{text[:LONGEST_TITLE]}…"

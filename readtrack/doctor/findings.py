@@ -32,10 +32,10 @@ from readtrack.doctor.measurements import (
 )
 from readtrack.doctor.wording import counted, duration, size
 from readtrack.hits.addresses import NOTICES
+from readtrack.lines import one_line
 from readtrack.sql import runs
 from readtrack.store import connection
 from readtrack.store.flush_notes import LayoutError, NewerLayoutError
-from readtrack.texts import one_line
 
 SLOW = 0.005  # seconds for a PING; above it a view costs more than the queries of most pages
 CLOCKS_APART = timedelta(seconds=5)  # of two machines; NTP keeps them within a fraction of one

@@ -13,6 +13,7 @@ from django.utils.module_loading import import_string
 from readtrack.conf import conf, function_problem, log_failure
 from readtrack.hits import addresses, networks, sources
 from readtrack.hits.bots import user_agent_of
+from readtrack.lines import one_line
 
 LENGTH = 64  # characters of a value that are stored
 # Systems that `ua_parser` reports for computers.
@@ -57,7 +58,7 @@ def _printable_line(value: Any) -> str:
     if value is None:
         return ""
     text = str(value)[: LENGTH * 4]  # a visitor may have chosen a very long one
-    printable = "".join(char if char.isprintable() else " " for char in text)
+    printable = "".join(char if char.isprintable() else " " for char in one_line(text))
     return " ".join(printable.split())[:LENGTH].rstrip()
 
 

@@ -7,11 +7,11 @@ from typing import TypeVar
 
 from django.db import Error
 
+from readtrack.lines import one_line
 from readtrack.models import FlushRun
 from readtrack.sql import databases, vendors
 from readtrack.store.connection import RedisError
 from readtrack.subjects import NO_VALUE, label_in, model_with_label
-from readtrack.texts import one_line
 
 Result = TypeVar("Result")
 Subjects = Sequence[str]

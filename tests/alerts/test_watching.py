@@ -68,7 +68,7 @@ def spike(redis: Redis, post: Post, *, at: datetime) -> None:
 
 
 def test_a_story_at_five_times_its_usual_is_told_once(redis: Redis, at: datetime) -> None:
-    post = factories.post(title="Of all")
+    post = factories.post(title="Of\u200b all\U000e0061\u202e")
     spike(redis, post, at=at)
     [alert] = send_alerts(at=at)
     assert (alert.kind, alert.title, alert.views) == ("story", "Of all", 240)

@@ -11,6 +11,7 @@ from readtrack import buckets, reports
 from readtrack.conf import conf
 from readtrack.doctor.wording import counted
 from readtrack.hits.reading import ENGAGED, READ, SEEN
+from readtrack.lines import one_line
 from readtrack.management.subcommands.base import Subcommand
 from readtrack.reports.page_state import loaded
 from readtrack.sql import archive, databases, history, row_counts, vendors
@@ -26,7 +27,6 @@ from readtrack.subjects import (
     subject_column,
     subject_of,
 )
-from readtrack.texts import one_line
 
 
 class Line(NamedTuple):
