@@ -17,6 +17,7 @@ from wagtail.admin.ui.tables import Column, LocaleColumn, TitleColumn
 from wagtail.admin.views.reports import ReportView
 from wagtail.coreutils import get_content_type_label
 from wagtail.models import Locale, Site
+from wagtail.permission_policies.pages import PagePermissionPolicy
 
 from readtrack import numerals, reports
 from readtrack.contrib.wagtail.access import may_view_numbers, numbers_url
@@ -36,14 +37,25 @@ def counted_types() -> "QuerySet[ContentType]":
     return ContentType.objects.filter(pk__in=[content_type.pk for content_type in types])
 
 
-def sections() -> "QuerySet[Any]":
-    """Returns the pages right below the sites' home pages that have pages below them."""
+def explorable(pages: "QuerySet[Any]", user: Any) -> "QuerySet[Any]":
+    """Returns those of the pages that the user finds in Wagtail's explorer.
+
+    Titles of drafts and of private pages are for these users only.
+    """
+    found = PagePermissionPolicy().explorable_instances(user)
+    return pages.filter(pk__in=found.order_by().values("pk"))
+
+
+def sections(user: Any) -> "QuerySet[Any]":
+    """Returns the pages right below the sites' home pages that have pages below them, and that the
+    user may explore.
+    """
     home_pages = [site.root_page for site in Site.objects.select_related("root_page")]
     children = base_model().objects.none()
     for home_page in home_pages:
         children |= base_model().objects.child_of(home_page)
     with_pages_below: QuerySet[Any] = children.filter(numchild__gt=0)
-    return with_pages_below.order_by("title")
+    return explorable(with_pages_below, user).order_by("title")
 
 
 class SectionFilter(ModelChoiceFilter):  # type: ignore[misc]  # the package has no types
@@ -57,7 +69,7 @@ class PageViewsFilterSet(WagtailFilterSet):  # type: ignore[misc]  # Wagtail has
     """The filters of the report."""
 
     content_type = ContentTypeFilter(label=_("Type"), queryset=lambda request: counted_types())
-    section = SectionFilter(label=_("Section"), queryset=lambda request: sections())
+    section = SectionFilter(label=_("Section"), queryset=lambda request: sections(request.user))
     locale = ModelChoiceFilter(label=_("Language"), queryset=lambda request: Locale.objects.all())
 
     class Meta:
@@ -204,6 +216,7 @@ class PageViewsView(ReportView):  # type: ignore[misc]
     def get_base_queryset(self) -> Any:
         types = ContentType.objects.get_for_models(*counted_page_models()).values()
         pages = base_model().objects.filter(content_type__in=types, depth__gt=1)
+        pages = explorable(pages, self.request.user)
         return pages.select_related("locale").annotate(
             stored_views=stored_count("view_count"), stored_visitors=stored_count("visitor_count")
         )

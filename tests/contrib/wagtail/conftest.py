@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
 from readtrack.flush.run import flush
@@ -17,7 +17,7 @@ IS_WAGTAIL = "wagtail" in settings.INSTALLED_APPS
 collect_ignore_glob = [] if IS_WAGTAIL else ["test_*.py", "site/*"]
 
 if IS_WAGTAIL:
-    from wagtail.models import Locale, Page, Site
+    from wagtail.models import GroupPagePermission, Locale, Page, Site
 
     from tests.contrib.wagtail.site.models import IndexPage, StoryPage
 
@@ -61,13 +61,25 @@ def publish(draft: Publish) -> Publish:
     return publish
 
 
-@pytest.fixture
-def editor(db: None) -> User:
-    """Returns an editor who is no staff, and may see numbers."""
+def editor_of(*pages: Any) -> User:
+    """Returns an editor of the pages and those below them, who is no staff, and may see numbers."""
     user = factories.user()
     codenames = ["access_admin", "view_numbers"]
     user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    group = Group.objects.create(name=f"Editors {user.pk}")
+    for page in pages:
+        permission = Permission.objects.get(
+            codename="change_page", content_type__app_label="wagtailcore"
+        )
+        GroupPagePermission.objects.create(group=group, page=page, permission=permission)
+    user.groups.add(group)
     return user
+
+
+@pytest.fixture
+def editor(index: "IndexPage") -> User:
+    """Returns an editor of all pages."""
+    return editor_of(index.get_root())
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from django.contrib.auth.models import Group, Permission, User
 from django.urls import reverse
 from openpyxl import load_workbook
 from pytest_django import DjangoAssertNumQueries, Settings
-from wagtail.models import GroupPagePermission, Locale, Page
+from wagtail.models import GroupPagePermission, Locale, Page, PageViewRestriction
 
 from readtrack.access import numbers_url
 from readtrack.contrib.wagtail import report
 from readtrack.contrib.wagtail.panel import DAYS, ReadTrackPanel, line
 from readtrack.models import SubjectCount
-from tests.contrib.wagtail.conftest import Publish, viewed
+from tests.contrib.wagtail.conftest import Publish, editor_of, viewed
 from tests.contrib.wagtail.site.models import (
     EventPage,
     FormPage,
@@ -175,6 +175,43 @@ def test_nobody_else_sees_the_report(index: IndexPage, codenames: list[str]) -> 
     for url in (REPORT, f"{REPORT}results/", f"{REPORT}?export=csv"):
         assert browser.get(url).status_code == 302  # to the home page, or to sign in
     assert "page-views" not in browser.get("/admin/").content.decode()
+
+
+def test_the_report_has_only_pages_that_its_reader_may_explore(
+    publish: Publish, draft: Publish, index: IndexPage
+) -> None:
+    other = index.get_parent().add_child(instance=IndexPage(title="Board", slug="board"))
+    publish(title="News of all", slug="news")
+    draft(title="Draft of ours", slug="ours")
+    publish(title="Theirs", slug="theirs", parent=other)
+    draft(title="Secret merger", slug="merger", parent=other)
+    private = publish(title="Salaries", slug="salaries", parent=other)
+    PageViewRestriction.objects.create(page=private, restriction_type="login")
+    readers = {
+        editor_of(index): {"News of all", "Draft of ours"},
+        editor_of(other): {"Theirs", "Secret merger", "Salaries"},
+        editor_of(index, other): {
+            "News of all",
+            "Draft of ours",
+            "Theirs",
+            "Secret merger",
+            "Salaries",
+        },
+        editor_of(private): {"Salaries"},
+        editor_of(): set(),
+    }
+    for reader, titles in readers.items():
+        browser = factories.browser(reader)
+        response = browser.get(REPORT)
+        assert {row[0] for row in rows(response)} == titles
+        file = b"".join(browser.get(REPORT, {"export": "csv"}).streaming_content).decode()  # type: ignore[attr-defined]
+        for title in ("Secret merger", "Salaries", "Theirs", "Draft of ours"):
+            assert (title in file) is (title in titles)
+        # Nor among the sections of the filter, nor by a section or by a search.
+        assert ("Board" in text_of(response)) is bool(titles & {"Theirs", "Salaries"})
+        for question in ({"section": other.pk}, {"q": "merger"}):
+            found = browser.get(REPORT, question)
+            assert {row[0] for row in rows(found)} <= titles
 
 
 def test_the_menu_has_the_report(editor: User, index: IndexPage) -> None:
