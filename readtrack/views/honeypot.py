@@ -3,6 +3,7 @@
 from urllib.parse import urlsplit
 
 from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
@@ -50,7 +51,7 @@ def _followed_our_link(request: HttpRequest) -> bool:
     # Without these headers it is an old browser, any browser on plain http, or a program.
     try:
         return urlsplit(headers.get("Referer", "")).netloc == request.get_host()
-    except ValueError:
+    except (ValueError, DisallowedHost):
         return False
 
 

@@ -165,6 +165,15 @@ def test_a_robot_in_a_real_browser_falls_into_the_honeypot(
     assert len(redis.keys("rate:*")) == 1
 
 
+def test_a_host_that_django_refuses_marks_nobody_and_is_no_error(
+    client: Client, caplog: pytest.LogCaptureFixture, redis: Redis
+) -> None:
+    host = {"Host": "other.example", "Referer": "http://other.example/"}
+    assert follow(client, **host).status_code == 204
+    assert caplog.records == []
+    assert not redis.keys("robots*")
+
+
 def test_the_honeypot_takes_no_forms(client: Client) -> None:
     assert client.post(factories.honeypot()).status_code == 405
 
