@@ -176,10 +176,18 @@ def _prefix_of_tenant(tenant: str) -> str:
     return f"{name}:"
 
 
-def matching(pattern: str) -> str:
-    """Returns the pattern for SCAN that finds the pattern behind our prefix."""
+def prefix_of(tenant: str) -> str:
+    """Returns the beginning of every key of the tenant for which PREFIX returns that name."""
+    return test_prefix() + _prefix_of_tenant(tenant)
+
+
+def matching(pattern: str, *, beginning: str | None = None) -> str:
+    """Returns the pattern for SCAN that finds the pattern behind our prefix, or behind another
+    beginning.
+    """
+    beginning = prefix() if beginning is None else beginning
     # The prefix itself is no pattern.
-    escaped_prefix = re.sub(r"[*?\[\]\\]", r"\\\g<0>", prefix())
+    escaped_prefix = re.sub(r"[*?\[\]\\]", r"\\\g<0>", beginning)
     return escaped_prefix + pattern
 
 
@@ -405,12 +413,13 @@ def parse_hour(name: str) -> tuple[str, int]:
     return label + hash_tag, buckets.bucket_index(bucket)
 
 
-def parse(key: str) -> tuple[Key | None, dict[str, str]]:
+def parse(key: str, *, beginning: str | None = None) -> tuple[Key | None, dict[str, str]]:
     """Returns the row of a key, and the parts of its name by their names, the tag among them.
 
-    Returns None and no parts for a key that is not ours.
+    `beginning` is the prefix of the key, by default ours. Returns None and no parts for a key that
+    is not ours.
     """
-    beginning = prefix()
+    beginning = prefix() if beginning is None else beginning
     if not key.startswith(beginning):
         return None, {}
     word, _, _ = key[len(beginning) :].partition(":")

@@ -13,16 +13,20 @@ SCAN_COUNT = 1000  # keys looked at in one SCAN step, which scripts then work th
 
 
 def key_batches(
-    pattern: str, progress: Callable[[int], object] = int, *, tag: str = ""
+    pattern: str,
+    progress: Callable[[int], object] = int,
+    *,
+    tag: str = "",
+    beginning: str | None = None,
 ) -> Iterator[list[str]]:
     """Yields the names of the keys that match the pattern behind the prefix, one list a SCAN step.
 
     A name may come twice. `progress` is called with the number of keys looked at since the last
-    call. With the tag of a partition, only the server of the partition is asked. Raises
-    redis.RedisError.
+    call. With the tag of a partition, only the server of the partition is asked. `beginning` is
+    another prefix than ours. Raises redis.RedisError.
     """
     client: Any = connect(patient=True)
-    match = keys.matching(pattern)
+    match = keys.matching(pattern, beginning=beginning)
     cursor: Any = (
         None  # that of a cluster is a value of its own kind, but the last cursor is always 0
     )
@@ -54,6 +58,20 @@ def unlink(key_names: Sequence[str]) -> int:
     # One command a key, because the keys of a cluster may be in different slots.
     calls = [Call[int]("UNLINK", [name]) for name in key_names]
     return sum(scripts.run_all(*calls, patient=True))
+
+
+def keys_of_tenant(tenant: str, progress: Callable[[int], object] = int) -> Iterator[list[str]]:
+    """Yields the names of readtrack's keys of that tenant, as `key_batches` does. Other keys that
+    begin with the tenant's name, such as those of its cache, are left out.
+    """
+    beginning = keys.prefix_of(tenant)
+    for key_names in key_batches("*", progress, beginning=beginning):
+        yield [name for name in key_names if keys.parse(name, beginning=beginning)[0]]
+
+
+def forget_tenant(tenant: str, progress: Callable[[int], object] = int) -> int:
+    """Removes every key of that tenant. Returns how many there were. Raises redis.RedisError."""
+    return sum(unlink(key_names) for key_names in keys_of_tenant(tenant, progress))
 
 
 def clear() -> None:
