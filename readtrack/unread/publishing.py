@@ -8,6 +8,7 @@ from django.db.models import ManyToManyField, Model
 
 from readtrack import subjects
 from readtrack.models import PendingPublication
+from readtrack.models.tracked import every_row
 from readtrack.store import read_state
 from readtrack.unread import outbox
 from readtrack.unread.boards import loaded_boards
@@ -162,8 +163,8 @@ def categories_of(
         if links is not None and field.name not in links:
             continue
         if isinstance(field, ManyToManyField):
-            categories = getattr(post, field.name).using(using).only("pk")
-            yield from map(subjects.subject_of, categories)
+            for pk in _linked(post, field, using=using):
+                yield subjects.subject_of_row(field.related_model, pk)
             continue
         pk = getattr(post, field.attname)
         if pk is None:
@@ -171,3 +172,15 @@ def categories_of(
         if not field.target_field.primary_key:  # the foreign key has a `to_field`
             pk = getattr(post, field.name).pk
         yield subjects.subject_of_row(field.related_model, pk)
+
+
+def _linked(post: Model, field: "ManyToManyField[Any, Any]", *, using: str | None) -> list[Any]:
+    """Returns the primary keys of the rows that the field links to the post.
+
+    The post's own manager is not asked: that of django-modelcluster answers with what is still to be
+    linked, and a further signal tells of that.
+    """
+    links: Any = field.remote_field.through
+    rows = every_row(links, using=using).filter(**{field.m2m_field_name(): post})
+    # Of the categories, because a link may refer to another field of theirs.
+    return [*rows.values_list(f"{field.m2m_reverse_field_name()}__pk", flat=True)]

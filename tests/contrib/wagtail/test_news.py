@@ -20,6 +20,7 @@ from tests.contrib.wagtail.conftest import Publish
 from tests.contrib.wagtail.site.models import (
     EventPage,
     IndexPage,
+    Notice,
     PlainPage,
     StoryPage,
     Topic,
@@ -333,3 +334,22 @@ def test_a_page_that_is_moved_within_its_section_is_no_news(
 def test_a_draft_that_is_moved_is_no_news(draft: Publish, index: IndexPage, news: News) -> None:
     other = index.add_sibling(instance=IndexPage(title="Other", slug="other"))
     assert news.of(lambda: draft().move(other, pos="last-child")) == []
+
+
+def test_a_snippet_that_is_saved_in_its_form_is_news_for_its_new_topics(
+    chief: User, news: News, index: IndexPage
+) -> None:
+    locale = Locale.objects.get()
+    old, new = (Topic.objects.create(name=name, locale=locale) for name in ("Old", "New"))
+    editor = factories.browser(chief)
+
+    def save(url: str, *topics: Topic) -> None:
+        answer = editor.post(url, {"title": "A", "topics": [topic.pk for topic in topics]})
+        assert answer.status_code == 302
+
+    url_names = Notice.snippet_viewset.get_url_name
+    assert news.of(lambda: save(reverse(url_names("add")), old)) == [subject_of(old)]
+    notice = Notice.objects.get()
+    edit = reverse(url_names("edit"), args=[notice.pk])
+    assert news.of(lambda: save(edit, old, new)) == [subject_of(new)]
+    assert news.of(lambda: save(edit, old)) == []

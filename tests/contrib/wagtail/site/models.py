@@ -3,9 +3,11 @@
 from django.db import models
 from django.http import HttpRequest, HttpResponse
 from modelcluster.fields import ParentalManyToManyField
+from modelcluster.models import ClusterableModel
 from wagtail.admin.panels import FieldPanel, ObjectList
 from wagtail.contrib.routable_page.models import RoutablePageMixin, path
 from wagtail.models import Page, TranslatableMixin
+from wagtail.snippets.models import register_snippet
 
 from readtrack.models import Tracked
 
@@ -58,3 +60,15 @@ class FormPage(Tracked, Page):
     """Has a form of its own, without the panel."""
 
     edit_handler = ObjectList(Page.content_panels)
+
+
+@register_snippet
+class Notice(Tracked, ClusterableModel):
+    """A snippet, whose form keeps its links until the row is saved."""
+
+    news_for = ["topics"]
+
+    title = models.CharField(max_length=50)
+    topics = ParentalManyToManyField(Topic, blank=True)
+
+    panels = [FieldPanel("title"), FieldPanel("topics")]
