@@ -5,7 +5,6 @@ import importlib
 import inspect
 import re
 import shlex
-import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +17,6 @@ from django.conf import global_settings
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AnonymousUser
 from django.core import mail
-from django.core.management import call_command
 from django.db.models import Case, Value, When
 from django.http import HttpResponse
 from django.template import Engine, engines
@@ -436,43 +434,6 @@ def test_a_task_publishes_what_is_due() -> None:
     tracker.mark_read(user, categories)
     snippet["publish_due"]()
     assert reports.unread(user, categories) == set()
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.usefixtures("redis")
-def test_totals_of_another_counter_are_added_to_what_was_counted_live(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    codes = [code for _, code in fences(ROOT / "docs" / "howto" / "moving.md", "python")]
-    monkeypatch.setitem(sys.modules, "news", SimpleNamespace())
-    monkeypatch.setitem(sys.modules, "news.models", SimpleNamespace(Post=Post))
-    snippet: dict[str, Any] = {}
-    exec(codes[0], snippet)
-    viewed, flushed, unviewed = factories.post(), factories.post(), factories.post()
-    factories.browser(factories.user()).get(flushed.get_absolute_url())
-    call_command("readtrack", "flush")
-    for post in (viewed, flushed):
-        factories.browser(factories.user()).get(post.get_absolute_url())
-    lines = ["path,views", *(f"{post.get_absolute_url()},100" for post in (viewed, flushed))]
-    lines += [f"{unviewed.get_absolute_url()},7", "/posts/999999/,5", "/nowhere/,5", "/list/,5"]
-    snippet["take_over"](lines)
-    posts = (
-        Post.objects.all()
-    )  # read again, because a post that nobody viewed has its count in SQL only
-    assert reports.views(posts) == {viewed: 101, flushed: 102, unviewed: 7}
-    factories.browser(factories.user()).get(viewed.get_absolute_url())
-    call_command("readtrack", "flush")
-    assert dict(Post.objects.values_list("pk", "view_count")) == {
-        viewed.pk: 102,
-        flushed.pk: 102,
-        unviewed.pk: 7,
-    }
-    printed = capsys.readouterr().out
-    assert [path for path in ("/posts/999999/", "/nowhere/", "/list/") if path in printed] == [
-        "/posts/999999/",
-        "/nowhere/",
-        "/list/",
-    ]
 
 
 @pytest.mark.django_db(transaction=True)

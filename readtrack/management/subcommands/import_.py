@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from readtrack.doctor.wording import counted
-from readtrack.imports import ledger, lines, reads, tables, weblog
+from readtrack.imports import ledger, lines, reads, tables, totals, weblog
 from readtrack.management.subcommands.base import Subcommand, progress_bar
 
 REASONS = 20  # the most frequent reasons for lines that did not count, which are printed
@@ -43,11 +43,13 @@ class Import(Subcommand):
 
     name = "import"
     help = """\
-Takes over views from a web server's logs or from django-hitcount, and what users have read from any table.
+Takes over views from a web server's logs, from django-hitcount or from a list of totals, and what users have read
+from any table.
 
   manage.py readtrack import access.log access.log.*.gz --dry-run  # says what would count, and why not
   manage.py readtrack import access.log access.log.*.gz --until 2026-11-01
   manage.py readtrack import --from hitcount
+  manage.py readtrack import --totals views.csv --dry-run
   manage.py readtrack import --reads forum.ReadMark --user user --category forum
   manage.py readtrack import --reads forum.TopicRead --category topic --read-until read_on --published last_post_on
   manage.py readtrack import --reads auth.User --user id --all forum.Topic --read-until date_joined
@@ -62,6 +64,8 @@ because counts only rise. If too much counted, set the model to zero by `readtra
 what was counted live, and import with --again.
 Standard input is not read. Give --until the moment when readtrack went live, because what came after it is counted
 already. --field is for JSON other than that of nginx, Caddy and Traefik.
+A list of totals is a CSV file with a column `views`, and a column `path` (an address) or `object` (such as
+news.post:1). Each list counts once. If a row of it has no number of views, nothing is imported.
 A table of reads with times (--read-until) is for models with positions. --category may then be a generic foreign key;
 a row without an object stands for everything of its model. Each import of a table may be repeated.
 """
@@ -70,6 +74,9 @@ a row without an object stands for everything of its model. Each import of a tab
         parser.add_argument("files", nargs="*", metavar="FILE", help="plain or gzip")
         parser.add_argument(
             "--from", dest="app", choices=["hitcount"], help="take over an app's tables instead"
+        )
+        parser.add_argument(
+            "--totals", metavar="CSV", help="take over a list of old totals instead"
         )
         parser.add_argument(
             "--reads",
@@ -159,16 +166,18 @@ a row without an object stands for everything of its model. Each import of a tab
         parser.add_argument("--dry-run", action="store_true", help="only report")
 
     def handle(self, *, command: BaseCommand, dry_run: bool, verbosity: int, **options: Any) -> str:
-        sources = [options["app"], options["files"], options["reads"]]
+        sources = [options["app"], options["files"], options["totals"], options["reads"]]
         given_sources = [source for source in sources if source]
         if len(given_sources) != 1:
-            raise CommandError("Name log files, or --from hitcount, or a table by --reads.")
+            raise CommandError(
+                "Name log files, or --from hitcount, or a list by --totals, or a table by --reads."
+            )
         try:
             report = _report(dry_run=dry_run, verbosity=verbosity, options=options)
         except ledger.ImportRefusedError as error:
             raise CommandError(str(error)) from error
         except OSError as error:
-            log = error.filename or "A log"
+            log = error.filename or "A file"
             reason = error.strerror or error
             raise CommandError(f"{log} cannot be read: {reason}") from error
         notes = [command.style.WARNING(note) for note in report.notes]
@@ -203,6 +212,8 @@ def _report(*, dry_run: bool, verbosity: int, options: dict[str, Any]) -> ledger
             return tables.take_hitcount(
                 using=options["database"], dry_run=dry_run, progress=bar.update
             )
+        if options["totals"]:
+            return totals.take_totals(options["totals"], dry_run=dry_run, progress=bar.update)
         if options["reads"]:
             return reads.take_reads(
                 options["reads"],
