@@ -1,12 +1,13 @@
-"""Sources: the host of the page that links here, its channel, and the campaign of the link."""
+"""Sources: the site of the page that links here, its channel, and the campaign of the link."""
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from configparser import ConfigParser
 from functools import lru_cache
 from importlib.resources import files
 from typing import NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest
@@ -26,6 +27,10 @@ MOST_LABELS = 6  # labels at the end of a host that are looked at
 # The end of a host's name that differs by country.
 ENDING = re.compile(r"\.(?:(?:com?|org|net)\.)?[a-z]{2,6}$")
 
+# Hosts of one site: for all people, for phones, and those by which social networks send people on.
+PART_OF_SITE = re.compile(r"^(?:www|m|mobile)\.(?=[^.]+\.[^.]+)")
+PART_OF_NETWORK = re.compile(r"^(?:l|lm|out|away|web)\.(?=[^.]+\.[^.]+)")
+
 # Providers and companies name the pages of their mail so.
 MAIL_HOST = re.compile(r"(?:web|e|ex)?mail[0-9]*\.[^.]+\.[^.]+")
 
@@ -35,7 +40,7 @@ LONGEST_SOURCE = 20
 LONGEST_MEDIUM = 12
 SEPARATOR = " / "  # between the parts of a campaign
 # Values of utm_medium, and of utm_source.
-MEANS_MAIL = re.compile(r"e?-?mail|newsletter|mailing|digest")
+MEANS_MAIL = re.compile(r"(?:e[-_ ]?)?mail|newsletter|mailing|digest")
 MEANS_SOCIAL = re.compile(r"(?:organic[-_ ]|paid[-_ ])?social(?:[-_ ]?(?:media|network))?|sm")
 
 
@@ -66,7 +71,7 @@ CHANNELS_BY_HOST: Mapping[str, str] = _channels_by_host()
 
 
 def referrer(request: HttpRequest) -> str:
-    """Returns the host of the page that links here: `news.example`.
+    """Returns the site of the page that links here, by the name of its host: `news.example`.
 
     Returns `internal` for a page of this site, `direct` without a referrer, and "" for a referrer
     without a host.
@@ -79,10 +84,26 @@ def referrer(request: HttpRequest) -> str:
         own_host = urlsplit(f"//{request.get_host()}").hostname or ""
     except (ValueError, DisallowedHost):
         return ""
-    host = host[:LONGEST_HOST]
+    host = host.removesuffix(".")[:LONGEST_HOST]
     if host and _is_own(host, own_host):
         return INTERNAL
-    return host
+    return site_of(host)
+
+
+@lru_cache(maxsize=4096)
+def site_of(host: str) -> str:
+    """Returns the name under which the hosts of one site are one: `facebook.com` for
+    `lm.facebook.com`, and `münchen.example` for `www.xn--mnchen-3ya.example`.
+    """
+    site = PART_OF_SITE.sub("", host)
+    if channel_of_host(host) == SOCIAL:
+        site = PART_OF_NETWORK.sub("", site)
+    if "xn--" not in site:
+        return site
+    try:
+        return site.encode("ascii").decode("idna")
+    except UnicodeError:
+        return site
 
 
 @cached_setting(maxsize=1024)
@@ -156,10 +177,18 @@ def tags_of(request: HttpRequest) -> Tags:
     query: str = request.META.get("QUERY_STRING", "")[:LONGEST_QUERY]
     if "utm_" not in query and "ref=" not in query:
         return NO_TAGS
-    parameters = dict(parse_qsl(query))
+    # Programs that make mails escape addresses once too often: `&amp;utm_medium=email`.
+    parameters = dict(parse_qsl(query.replace("&amp;", "&")))
     source = parameters.get("utm_source") or parameters.get("ref", "")
     return Tags(
-        source.lower().strip()[:LONGEST_SOURCE],
-        parameters.get("utm_medium", "").lower().strip()[:LONGEST_MEDIUM],
-        parameters.get("utm_campaign", "").lower().strip(),
+        _tag(source)[:LONGEST_SOURCE],
+        _tag(parameters.get("utm_medium", ""))[:LONGEST_MEDIUM],
+        _tag(parameters.get("utm_campaign", "")),
     )
+
+
+def _tag(value: str) -> str:
+    """Returns the value of a parameter as one text, however it was typed and escaped."""
+    if "%" in value:  # escaped twice: `spring%2520sale`
+        value = unquote(value)
+    return unicodedata.normalize("NFC", value).lower().strip()

@@ -79,14 +79,24 @@ def test_a_user_agent_says_device_browser_and_system(
     ("referer", "host"),
     [
         (None, "direct"),
-        ("https://www.Example.com:8443/a?b=c", "www.example.com"),
+        ("https://www.Example.com:8443/a?b=c", "example.com"),
+        ("https://m.example.com./", "example.com"),
+        ("https://shop.example.com/", "shop.example.com"),
+        ("https://l.example.com/", "l.example.com"),  # of no social network
+        ("https://lm.facebook.com/", "facebook.com"),
+        ("https://out.reddit.com/", "reddit.com"),
+        ("https://m.com/", "m.com"),
+        ("https://www.xn--mnchen-3ya.example/", "münchen.example"),
+        ("https://xn--a.example/", "xn--a.example"),  # which is no text
         ("android-app://com.example/", "com.example"),
         ("nonsense", None),
         ("http://[", None),
         ("https://testserver:8443/other/", "internal"),  # a page of this host
     ],
 )
-def test_the_referrer_is_a_host(settings: Settings, referer: str | None, host: str | None) -> None:
+def test_the_referrer_is_the_site_of_a_host(
+    settings: Settings, referer: str | None, host: str | None
+) -> None:
     assert (
         values(settings, "referrer", **({"Referer": referer} if referer else {})).get("referrer")
         == host

@@ -188,6 +188,10 @@ def test_a_check_refuses_what_is_no_host(settings: Settings, host: str, *, is_wr
         ("ref=other&utm_source=newsletter", "newsletter"),
         ("utm_campaign=a%20b%0d%0ac", "a b c"),
         ("utm_campaign=%C3%BCber", "über"),
+        ("utm_campaign=u%CC%88ber", "über"),  # as two characters
+        ("utm_campaign=spring%2520sale", "spring sale"),  # escaped twice
+        ("utm_campaign=50%25", "50%"),
+        ("utm_source=letter&amp;utm_medium=email&amp;utm_campaign=may", "letter / email / may"),
         ("utm_campaign=%ff%00%e2%80%ae", "\N{REPLACEMENT CHARACTER}"),
         (
             "utm_source=linkedin_company_page_de&utm_medium=organic_social_x&utm_campaign="
@@ -215,6 +219,9 @@ def test_a_campaign_is_named_by_the_pages_address(
         ("utm_source=newsletter&utm_campaign=1", "", "mail"),
         ("utm_source=weekly&utm_medium=E-Mail", "", "mail"),
         ("utm_medium=email", "https://intranet.example/", "mail"),
+        ("utm_medium=e_mail", "", "mail"),
+        ("utm_medium=e%20mail", "", "mail"),
+        ("utm_source=letter&amp;utm_medium=email", "", "mail"),
         ("utm_source=chatgpt.com", "", "assistants"),
         ("utm_source=Facebook&utm_medium=cpc", "", "social"),
         ("utm_source=google&utm_medium=cpc", "", "search"),
@@ -259,7 +266,7 @@ def test_views_are_broken_down_by_channel_and_campaign(settings: Settings) -> No
     assert reports.breakdown(post, "campaign") == {"newsletter / email": 1}
     assert reports.breakdown(post, "referrer") == {
         "direct": 1,
-        "www.perplexity.ai": 1,
+        "perplexity.ai": 1,
         "news.example": 1,
     }
 
