@@ -33,6 +33,12 @@ pytestmark = [
 ]
 
 
+WITH_HIDDEN_THREADS = {
+    **forum.MODELS,
+    "site.Thread": {**forum.MODELS["site.Thread"], "is_public": f"{__name__}.is_shown"},
+}
+
+
 @pytest.fixture
 def board() -> Board:
     return Board.objects.create(forum=Forum.objects.create(name="Help"), name="Django")
@@ -156,6 +162,70 @@ def test_a_thread_that_is_moved_takes_its_dot_along(ann: User, board: Board) -> 
     assert is_unread(ann, topic) == [True]
 
 
+@pytest.mark.parametrize("has_board", [True, False])
+def test_a_thread_that_nobody_has_read_stays_unread_in_a_board_that_was_marked_before(
+    ann: User, bob: User, board: Board, *, has_board: bool
+) -> None:
+    old_board = Board.objects.create(name="Python")
+    topic = thread(old_board if has_board else None, replies=1)
+    tracker.mark_all_read(ann, Thread, within=board)
+    move(topic, board)
+    assert is_unread(ann, topic, board, board.forum) == [True] * 3
+    tracker.mark_all_read(ann, Thread, within=board)
+    assert is_unread(ann, topic, board, board.forum) == [False] * 3
+    assert is_unread(bob, topic, board, board.forum) == [True] * 3
+
+
+@pytest.mark.parametrize("moves", [1, 2, 3])
+def test_a_thread_that_was_read_by_the_mark_of_its_board_stays_read_wherever_it_is_moved(
+    ann: User, bob: User, board: Board, moves: int
+) -> None:
+    topic = thread(board, replies=1)
+    tracker.mark_all_read(ann, Thread, within=board)
+    for number in range(moves):
+        new_board = Board.objects.create(name=f"Python {number}")
+        move(topic, new_board)
+        assert is_unread(ann, topic, board, new_board) == [False] * 3
+        assert is_unread(bob, topic, board, new_board) == [True, False, True]
+    for _ in range(3):
+        tracker.mark_all_read(ann, Thread, within=board)  # the topic is there no more
+        assert is_unread(ann, topic, new_board) == [False, False]
+    move(topic, board)
+    assert is_unread(ann, topic, board) == [False, False]
+    Reply.objects.create(thread=topic)
+    assert is_unread(ann, topic, board) == [True, True]
+
+
+def test_a_mark_of_the_board_that_a_thread_has_left_says_nothing_of_what_came_before(
+    ann: User, board: Board
+) -> None:
+    topic, other = thread(board, replies=1), thread(board, replies=1)
+    tracker.mark_all_read(ann, Thread, within=board)
+    Reply.objects.create(thread=topic)
+    new_board = Board.objects.create(name="Python")
+    move(topic, new_board)
+    Reply.objects.create(thread=other)
+    tracker.mark_all_read(ann, Thread, within=board)
+    assert reports.unread_counts(ann, [topic, other]) == {topic: 1, other: 0}
+    assert is_unread(ann, board, new_board) == [False, True]
+
+
+def test_a_hidden_thread_that_is_shown_later_is_news_in_a_board_that_was_marked(
+    ann: User, board: Board, settings: Settings
+) -> None:
+    settings.READTRACK = {**settings.READTRACK, "MODELS": WITH_HIDDEN_THREADS}
+    topic = thread(board, is_hidden=True, replies=1)
+    tracker.mark_all_read(ann, Thread, within=board)
+    topic.is_hidden = False
+    topic.save()
+    assert is_unread(ann, topic, board) == [True, True]
+
+
+def move(topic: Thread, board: Board) -> None:
+    topic.board = board
+    topic.save()
+
+
 def test_a_thread_that_is_saved_without_its_board_asks_redis_nothing(
     board: Board, django_capture_on_commit_callbacks: Any
 ) -> None:
@@ -173,11 +243,7 @@ def is_shown(row: Thread) -> bool:
 def test_a_thread_that_only_some_may_see_gives_its_board_no_dot(
     ann: User, board: Board, settings: Settings
 ) -> None:
-    models = {
-        **forum.MODELS,
-        "site.Thread": {**forum.MODELS["site.Thread"], "is_public": f"{__name__}.is_shown"},
-    }
-    settings.READTRACK = {**settings.READTRACK, "MODELS": models}
+    settings.READTRACK = {**settings.READTRACK, "MODELS": WITH_HIDDEN_THREADS}
     topic = thread(board, is_hidden=True, replies=1)
     assert is_unread(ann, topic, board) == [True, False]
     shown = thread(board, replies=1)

@@ -45,7 +45,8 @@ class Model:
     def __init__(self) -> None:
         self.step = 0  # the time of the model
         self.news: dict[int, dict[str, int]] = {thread: {} for thread in range(THREADS)}
-        self.board_of: dict[int, int] = {}
+        # The moves of each thread: from which step it is in which board, the first one first.
+        self.moves: dict[int, list[tuple[int, int]]] = {}
         self.positions: dict[Any, int] = {}
 
     def tick(self) -> int:
@@ -55,10 +56,20 @@ class Model:
     def mark(self, *name: Any, step: int) -> None:
         self.positions[name] = max(step, self.positions.get(name, 0))
 
+    def board_of(self, thread: int, *, step: int | None = None) -> int:
+        """Returns the board of the thread now, or at an earlier step."""
+        boards = [board for since, board in self.moves[thread] if step is None or since <= step]
+        return boards[-1]
+
+    def mark_board(self, reader: int, board: int, *, step: int) -> None:
+        """Marks the threads read that were in the board at that step."""
+        for thread in self.moves:
+            if self.board_of(thread, step=step) == board:
+                self.mark(reader, "thread", thread, step=step)
+
     def read_until(self, reader: int, thread: int) -> int:
         names = [
             (reader, "thread", thread),
-            (reader, "board", self.board_of[thread]),
             (reader, "forum"),
             (reader, "all"),
             ("everybody",),
@@ -93,7 +104,7 @@ class ForumMachine(RuleBasedStateMachine):
         self.forum = Forum.objects.create(name="Help")
         self.boards = [Board.objects.create(forum=self.forum) for _ in range(BOARDS)]
         self.threads = [Thread.objects.create(board=self.boards[0]) for _ in range(THREADS)]
-        self.model.board_of = dict.fromkeys(range(THREADS), 0)
+        self.model.moves = {thread: [(0, 0)] for thread in range(THREADS)}
         self.written = 0
         self.waiting: list[tuple[Reply, int]] = []  # rows that are committed, and not yet published
         self.published: list[Reply] = []
@@ -178,13 +189,21 @@ class ForumMachine(RuleBasedStateMachine):
         user = self.users[reader]
         if board is not None:
             tracker.mark_all_read(user, Thread, within=self.boards[board])
-            self.model.mark(reader, "board", board, step=self.model.tick())
+            self.model.mark_board(reader, board, step=self.model.tick())
         elif is_all:
             tracker.mark_all_read(user, Thread)
             self.model.mark(reader, "all", step=self.model.tick())
         else:
             tracker.mark_all_read(user, Thread, within=self.forum)
             self.model.mark(reader, "forum", step=self.model.tick())
+
+    @precondition(lambda self: self.pages)
+    @rule(number=NUMBER, board=BOARD)
+    def mark_board_of_page(self, number: int, board: int) -> None:
+        """Marks what a page showed of a board, perhaps long after the page began."""
+        reader, _, as_of, step = self.pages[number % len(self.pages)]
+        tracker.mark_all_read(self.users[reader], Thread, within=self.boards[board], as_of=as_of)
+        self.model.mark_board(reader, board, step=step)
 
     @precondition(lambda self: self.pages)
     @rule(number=NUMBER, reader=st.none() | READER)
@@ -234,7 +253,7 @@ class ForumMachine(RuleBasedStateMachine):
         Thread.objects.filter(pk=topic.pk).update(board=self.boards[board])
         subject = subject_of(topic)
         scripts.run(forum.positions().place(subject, boards_of([subject])[subject]))
-        self.model.board_of[thread] = board
+        self.model.moves[thread].append((self.model.tick(), board))
 
     @invariant()
     def equals_the_model(self) -> None:
@@ -244,7 +263,7 @@ class ForumMachine(RuleBasedStateMachine):
             new = {thread: self.model.new(reader, thread) for thread in range(THREADS)}
             expected = [len(new[thread]) for thread in range(THREADS)]
             for board in range(BOARDS):
-                threads = [each for each in new if self.model.board_of[each] == board]
+                threads = [each for each in new if self.model.board_of(each) == board]
                 expected.append(int(any(new[thread] for thread in threads)))
             expected.append(int(any(new.values())))
             assert [counts[obj] for obj in objs] == expected

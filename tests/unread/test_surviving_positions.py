@@ -298,6 +298,33 @@ def test_the_dots_and_marks_of_a_renamed_board_follow(
     assert list(redis.scan_iter(f"*{old_board}")) == []
 
 
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_what_moved_threads_have_is_the_same_after_a_loss(
+    ann: User,
+    boards: list[Board],
+    threads: list[Thread],
+    redis: Redis,
+    *,
+    is_renamed: bool,
+) -> None:
+    """The first thread was read by the mark of its board, the last one never."""
+    tracker.mark_all_read(ann, Thread, within=boards[0])
+    for thread, board in ((threads[0], boards[1]), (threads[2], boards[0])):
+        thread.board = board
+        thread.save()
+    flush()
+    if is_renamed:
+        new = Board.objects.create(forum=boards[0].forum)
+        Thread.objects.filter(board=boards[0]).update(board=new)
+        renames.rename_subject(subject_of(boards[0]), subject_of(new), using=None)
+        boards[0] = new
+    lose(redis)
+    tasks.flush_views()
+    assert unread(ann, *threads, *boards) == [False, False, True, True, False]
+    tracker.mark_all_read(ann, Thread, within=boards[0])
+    assert unread(ann, *threads, *boards) == [False] * 5
+
+
 def test_the_copies_of_a_renamed_model_follow() -> None:
     name = f"positions{keys.tag('old.topic:1')}:old.topic:7"
     read_times.store([times.TimesCopy(name, {"1": 200, "@old.topic:1": 300})])

@@ -70,7 +70,7 @@ local function publish(thread, boards)
   if sent_before then return sent_before end
   local last = last_of(thread.news)
   local published_at = math.max(now, last + 1)
-  set_boards(thread.news, boards)
+  move_to(thread.news, boards)
   local author = thread.author
   if author and (thread.is_own or has_read(author, thread.news, thread.key, last)) then
     raise(author, {thread.key, published_at + 1})

@@ -6,17 +6,20 @@
 local call = redis.call
 local changed = KEYS[1]
 local before, after = ARGV[1], ARGV[2]
-local BOARD = '@'
 
 local time = call('TIME')
 local now = string.format('%.0f', time[1] * 1000000 + time[2])
 
 -- Returns nil for a member that keeps its name.
 local function renamed(member)
-  if member == BOARD .. before then return BOARD .. after end
-  local beginning = BOARD .. before .. ':'
-  if string.sub(member, 1, #beginning) ~= beginning then return nil end
-  return BOARD .. after .. ':' .. string.sub(member, #beginning + 1)
+  local times, board = string.match(member, '^(@%d+%-?%d* )(.*)$')
+  if not times then
+    times, board = string.match(member, '^(@)(.*)$')
+  end
+  if board == before then return times .. after end
+  local beginning = before .. ':'
+  if not board or string.sub(board, 1, #beginning) ~= beginning then return nil end
+  return times .. after .. ':' .. string.sub(board, #beginning + 1)
 end
 
 local function rename_position(positions, board, new_board, time)

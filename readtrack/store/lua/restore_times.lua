@@ -49,7 +49,7 @@ local function restore_news(news)
     end
   end
   -- The thread may have moved since the earlier of the two.
-  if last_before <= last_stored then set_boards(news, boards) end
+  if last_before <= last_stored then set_stays(news, boards) end
   trim(news)
   place(news, thread, last_of(news))
 end

@@ -16,15 +16,16 @@ local now = time[1] * 1000000 + time[2]
 -- positions.lua
 
 local function is_in(board, news)
-  for _, name in ipairs(boards_of(news)) do
-    if name == board then return true end
+  for _, stay in ipairs(stays_of(news)) do
+    if stay.board == board and not stay.left then return true end
   end
   return false
 end
 
 local function is_unread(board, list, floor, latest_board)
-  floor = math.max(floor, tonumber(call('HGET', positions, board) or 0))
-  local threads = call('ZREVRANGEBYSCORE', list, '+inf', text_of(floor))
+  -- A thread that was moved here later is in the list by that time.
+  local marked = math.max(floor, tonumber(call('HGET', positions, board) or 0))
+  local threads = call('ZREVRANGEBYSCORE', list, '(' .. text_of(LEFT), text_of(marked))
   if #threads == 0 then return false end
   local times = call('HMGET', positions, unpack(threads))
   for index, thread in ipairs(threads) do

@@ -5,15 +5,18 @@ has may belong to several partitions after their number or the name of the threa
 Two of a name become one by the later time, so that anything may be carried a second time.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from readtrack.store import keys, scripts
 from readtrack.store.read_state import copies
-from readtrack.store.read_state.positions import BOARD, lifetime, raised, tags_of
+from readtrack.store.read_state.positions import lifetime, raised, tags_of
 from readtrack.store.scripts import Call
 
 ROWS = (keys.positions, keys.thread_news, keys.board_news)
+# A board among the positions of a reader, or in a thread: see positions.lua.
+BOARD_WITH_TIMES = re.compile(r"(?P<times>@(?:\d+(?:-\d*)? )?)(?P<name>.*)", re.DOTALL)
 
 
 def carry(
@@ -99,8 +102,9 @@ def renamed_times(times: Mapping[str, int], renamed: Callable[[str], str]) -> di
 
 def renamed_member(member: str, renamed: Callable[[str], str]) -> str:
     """Returns the member with the new name of the board or the post in it. Keys of threads stay."""
-    if member.startswith(BOARD):
-        return BOARD + renamed(member.removeprefix(BOARD))
+    board = BOARD_WITH_TIMES.fullmatch(member)
+    if board:
+        return board["times"] + renamed(board["name"])
     return renamed(member) if ":" in member else member
 
 

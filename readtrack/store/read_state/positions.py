@@ -28,13 +28,14 @@ from readtrack.store.read_state.forms import (
     times_of,
 )
 from readtrack.store.scripts import Call
-from readtrack.subjects import key_in
+from readtrack.subjects import board_paths, key_in, model_with_label
 
 MOST_PUBLICATIONS = 100  # of a thread; "99+" is the highest number that pages show
 # Of a reader in a partition. A hash with more than 512 fields takes ten times as much memory.
 MOST_POSITIONS = 500
 MOST_THREADS = 100  # in the list of a board
 LAST_BOARD = 100  # the highest number of a board, which stands in the place of a time
+NOWHERE = "@-"  # the name of no board, so that it is known when a thread comes into one
 ALL = "*"  # the position for all threads
 UNKNOWN = "at "  # begins a publication that names no post
 BOARD = (
@@ -129,6 +130,7 @@ class Positions(Strategy):
         for publication in publications:
             subject = publication.subject
             author = publication.author
+            boards = self._names_of(publication.boards)
             key_names += [keys.thread_news(subject), keys.sent(subject)]
             key_names.append(self.positions_key("" if author is None else author, tag))
             # Read state of an earlier form would be out of date if the site went back to that form.
@@ -141,8 +143,8 @@ class Positions(Strategy):
                 publication.token,
                 int(author is not None),
                 int(publication.is_own),
-                len(publication.boards),
-                *map(board_name, publication.boards),
+                len(boards),
+                *boards,
             ]
         return Call("publish_positions", key_names, arguments, int)
 
@@ -173,7 +175,7 @@ class Positions(Strategy):
         if not _can_have(reader):
             return []
         field = board_name(board) if board else ALL
-        arguments = (page.age, page.began, lifetime(), MOST_POSITIONS, field)
+        arguments = (kept_for(), page.age, page.began, lifetime(), MOST_POSITIONS, field)
         calls = []
         for tag in keys.tags():
             key_names = [
@@ -181,6 +183,8 @@ class Positions(Strategy):
                 keys.reads_changed(tag),
                 self.positions_key(reader, tag),
             ]
+            if board:
+                key_names.append(keys.board_news(tag, self.label, board))
             calls.append(Call("mark_all_positions", key_names, arguments, int, absent))
         return calls
 
@@ -225,12 +229,13 @@ class Positions(Strategy):
     def place(self, subject: str, boards: Sequence[str]) -> Call[int]:
         """Places a thread in its boards, by their subjects, after it was moved to another one."""
         arguments: list[str | int] = [
+            kept_for(),
             lifetime(),
             self.board_prefix(keys.tag(subject)),
             MOST_THREADS,
             key_in(subject),
+            *self._names_of(boards),
         ]
-        arguments += map(board_name, boards)
         key_names = [keys.reads_changed(keys.tag(subject)), keys.thread_news(subject)]
         return Call("place_thread", key_names, arguments, int)
 
@@ -247,6 +252,16 @@ class Positions(Strategy):
     def positions_key(self, reader: Reader, tag: str) -> str:
         """Returns the key of the reader's positions in the partition with that tag."""
         return keys.positions(tag, self.label, ordinals.field(reader))
+
+    def _names_of(self, boards: Sequence[str]) -> list[str]:
+        """Returns the names of the boards that a thread is in, by their subjects; NOWHERE for a
+        thread that is in none, of a model whose rows can be in boards.
+        """
+        names = [*map(board_name, boards)]
+        model = None if names else model_with_label(self.label)
+        if model is not None and board_paths(model):
+            return [NOWHERE]
+        return names
 
     def board_prefix(self, tag: str) -> str:
         """Returns what the keys of the lists of boards begin with."""
