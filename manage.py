@@ -7,7 +7,7 @@ import sys
 
 USAGE = """\
   python3 manage.py demo           the example site, with servers and traffic of its own
-  python3 manage.py test           the test suite; words are passed on: test -k flush -x
+  python3 manage.py test           the tests without the slow ones; all: test --all; words are passed on: test -k flush -x
   python3 manage.py lint           format, rules, types, imports, migrations: lint --fix
   python3 manage.py docs           the reference pages, and the site in docs/_build/html
   python3 manage.py benchmark      how fast it is: benchmark record page flush

@@ -115,7 +115,6 @@ print(json.dumps([code, post.view_count, tasks]))
 """
 
 
-@pytest.mark.long
 @pytest.mark.one_server("starts a site of its own")
 def test_a_worker_of_the_database_runs_what_the_schedule_sends(
     tmp_path: Path, redis_url: str

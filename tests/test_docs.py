@@ -724,13 +724,11 @@ def newcomer(tmp_path: Path, eight: str, bare_forks: Forks) -> Newcomer:
     return Newcomer(tmp_path, forks=bare_forks, redis_url=eight)
 
 
-@pytest.mark.long
 def test_the_tutorial_works(newcomer: Newcomer) -> None:
     newcomer.follow(read(TUTORIAL), clicks=CLICKS + NEWS_CLICKS + FIRST)
     newcomer.run(CLICKS + NEWS_CLICKS + LAST)
 
 
-@pytest.mark.long
 def test_the_tutorial_for_a_forum_works(newcomer: Newcomer) -> None:
     first_steps, _, _ = read(TUTORIAL).partition("\n## 3. ")
     newcomer.follow(first_steps)

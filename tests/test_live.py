@@ -345,7 +345,6 @@ SERVERS = {
 }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("program", "number"),
     [("uvicorn", signal.SIGTERM), ("uvicorn", signal.SIGINT), ("granian", signal.SIGTERM)],

@@ -66,14 +66,12 @@ def build(kind: str, *, source: Path, to: Path) -> Path:
     return to / result.stderr.splitlines()[-1]
 
 
-@pytest.mark.long
 def test_the_sdist_has_every_file_that_git_knows_and_no_other(copied: Path, tmp_path: Path) -> None:
     with tarfile.open(build("sdist", source=copied, to=tmp_path)) as archive:
         names = {member.name.partition("/")[2] for member in archive if member.isfile()}
     assert names - ADDED == tracked()
 
 
-@pytest.mark.long
 def test_the_wheel_has_every_file_of_the_package_and_no_other(copied: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(build("wheel", source=copied, to=tmp_path)) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}

@@ -51,7 +51,6 @@ def skipped(redis: Redis) -> list[dict[str | bytes, str | bytes]]:
     return [redis.hgetall(key) for key in redis.scan_iter("views:skips:*")]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("program", SERVERS)
 @pytest.mark.parametrize(("variant", "options"), [("tracked", TWO_CONNECTIONS), (BUFFERED, "")])
 def test_each_of_many_requests_at_once_counts_once(

@@ -298,7 +298,6 @@ class Migration(migrations.Migration):
             ],
             options={
                 'default_permissions': (),
-                'indexes': [models.Index(fields=['tag', 'number'], name='readtrack_reader_number')],
             },
         ),
         migrations.CreateModel(

@@ -313,8 +313,6 @@ class ReaderNumber(models.Model):
 
     class Meta:
         default_permissions = ()
-        # Not unique: of two readers with one number the flush has to see both.
-        indexes = (models.Index(fields=["tag", "number"], name="readtrack_reader_number"),)
 
     def __str__(self) -> str:
         return str(self.number)

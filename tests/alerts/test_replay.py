@@ -21,7 +21,7 @@ from tests.support import replay
 from tests.support.depth import DEEP, examples
 from tests.support.replay import TICK, Known, Past, Story, poisson
 
-pytestmark = [pytest.mark.long, pytest.mark.django_db]
+pytestmark = [pytest.mark.django_db]
 
 TIMES = DEFAULTS["story"]
 LEAST = DEFAULTS["least"]

@@ -27,7 +27,6 @@ from tests.support.addresses import database_url
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.long,
     pytest.mark.one_server("starts a process with a single Redis"),
 ]
 

@@ -24,7 +24,6 @@ from tests.support.waiting import comes_true
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.urls("tests.browser.urls"),
-    pytest.mark.long,
 ]
 
 # What the script asks of the window and of the document.

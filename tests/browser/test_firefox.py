@@ -25,7 +25,6 @@ from tests.support.waiting import comes_true
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.urls("tests.browser.urls"),
-    pytest.mark.long,
     pytest.mark.skipif(not DEEP, reason="starts another browser: READTRACK_DEEP=1"),
 ]
 

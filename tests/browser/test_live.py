@@ -30,7 +30,6 @@ from tests.support.waiting import comes_true
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.urls("tests.browser.urls"),
-    pytest.mark.long,
 ]
 
 SECONDS = 1_000  # milliseconds

@@ -26,7 +26,6 @@ from tests.support.waiting import comes_true
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.urls("tests.browser.urls"),
-    pytest.mark.long,
 ]
 
 ENGLISH = (

@@ -14,7 +14,6 @@ from tests.support.depth import DEEP
 from tests.support.rows import each_row
 
 
-@pytest.mark.long
 @pytest.mark.skipif(not DEEP, reason="takes ten seconds on an idle machine: READTRACK_DEEP=1")
 @pytest.mark.parametrize("options", [["--lose-redis"], []])
 def test_every_promise_holds_among_kills_and_crashes(options: list[str]) -> None:
@@ -35,7 +34,6 @@ def test_every_promise_holds_among_kills_and_crashes(options: list[str]) -> None
     assert "every promise held" in run.stdout
 
 
-@pytest.mark.long
 @pytest.mark.skipif(not DEEP, reason="takes half a minute on an idle machine: READTRACK_DEEP=1")
 def test_every_promise_holds_while_servers_of_a_cluster_fail_and_slots_move() -> None:
     command = [sys.executable, "-m", "tests.chaos.cluster"]

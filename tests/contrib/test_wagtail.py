@@ -10,7 +10,6 @@ pytest.importorskip("wagtail")
 SETTINGS = "tests.contrib.wagtail.settings"
 
 
-@pytest.mark.long
 @pytest.mark.one_server("has a Redis without a cluster")
 def test_the_app_for_wagtail_passes_its_tests_in_a_site_of_wagtail(redis_url: str) -> None:
     workers = {name for name in os.environ if name.startswith("PYTEST_XDIST")}

@@ -233,7 +233,6 @@ def colour(request: Any) -> str:
     raise NotImplementedError
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("options", some([{}], deep=[ALL_ELSE]), ids=str)
 def test_the_estimate_is_within_a_fifth_of_what_the_server_takes(
     start_redis: Start, settings: Settings, options: dict[str, Any]

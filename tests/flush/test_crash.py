@@ -133,7 +133,6 @@ def check_all_is_well(crowd: Crowd, redis: Redis) -> None:
     assert live == crowd.acknowledged
 
 
-@pytest.mark.long
 def test_a_flush_is_killed_at_each_message_to_and_from_each_server(
     flusher: Flusher, wires: dict[str, Wire], crowd: Crowd, redis: Redis
 ) -> None:

@@ -407,7 +407,6 @@ class FlushMachine(FlusherMachine):
             self.redis.unlink(name)
 
 
-@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 @needs_threads
 def test_flushes_keep_their_promises_however_they_interleave_and_whatever_is_lost(

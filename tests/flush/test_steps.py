@@ -22,7 +22,6 @@ from tests.support.factories import hit, post
 from tests.support.stepping import SteppedConnection, Stepper
 
 pytestmark = [
-    pytest.mark.long,
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif(
         connection.vendor != "postgresql", reason="threads need a database that they share"

@@ -260,7 +260,6 @@ def test_a_log_and_its_copy_count_once_in_one_import(write: Write) -> None:
     assert views() == {1: 5}
 
 
-@pytest.mark.long
 def test_an_import_again_that_is_killed_at_every_step_counts_every_line_once(
     victim: Victim, tmp_path: Path
 ) -> None:

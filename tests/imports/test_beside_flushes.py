@@ -214,7 +214,6 @@ class ImportMachine(RuleBasedStateMachine):
         self.importers = [one for one in self.importers if not one.is_over]
 
 
-@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif(
     connection.vendor != "postgresql", reason="threads need a database that they share"

@@ -225,7 +225,6 @@ def test_a_part_announced_to_another_redis_is_refused(
     assert redis.keys() == ["import:test"]
 
 
-@pytest.mark.long
 def test_an_import_that_is_killed_at_every_step_counts_every_line_once(
     victim: Victim, tmp_path: Path
 ) -> None:

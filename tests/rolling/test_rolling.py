@@ -8,8 +8,6 @@ from tests.rolling.run import NEW, OLD, Plan, Result, Rolling
 from tests.rolling.wheels import NoHistoryError
 from tests.support.depth import DEEP
 
-pytestmark = pytest.mark.long
-
 ACTS = ("view", "report", "read", "publish")
 
 

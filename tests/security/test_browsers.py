@@ -33,7 +33,6 @@ from tests.support.waiting import comes_true
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.urls(__name__),
-    pytest.mark.long,
     # Beside other tests of the same process, connections to SQL were found closed after these.
     pytest.mark.skipif(
         not DEEP, reason="runs alone: READTRACK_DEEP=1 test -n 0 tests/security/test_browsers.py"

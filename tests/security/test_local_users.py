@@ -283,7 +283,6 @@ def test_a_stranger_learns_no_password_of_a_test_run() -> None:
 
 
 @needs_root
-@pytest.mark.long
 def test_a_stranger_gets_nothing_out_of_a_running_demo() -> None:
     with running() as demo:
         urls = {name: urlsplit(demo.servers[name]) for name in ("REDIS_URL", "DATABASE_URL")}

@@ -25,7 +25,6 @@ from tests.support.pgbouncer import SERVER_CONNECTIONS, pooled
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif(connection.vendor != "postgresql", reason="PgBouncer is for PostgreSQL"),
-    pytest.mark.long,
 ]
 
 

@@ -87,7 +87,6 @@ def url_of(redis: Redis) -> str:
     return redis_url_of(redis, database=redis.connection_pool.connection_kwargs["db"])
 
 
-@pytest.mark.long
 def test_of_views_that_were_acknowledged_sigterm_loses_none(databases: list[Redis]) -> None:
     for _ in range(ROUNDS):
         with ExitStack() as stack:
@@ -110,7 +109,6 @@ def test_of_views_that_were_acknowledged_sigterm_loses_none(databases: list[Redi
             redis.flushdb()
 
 
-@pytest.mark.long
 def test_sigkill_loses_no_more_than_the_views_of_the_time_that_they_wait(
     databases: list[Redis],
 ) -> None:

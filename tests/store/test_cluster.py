@@ -61,7 +61,7 @@ from tests.support.cluster import SHARDS, ValkeyCluster
 from tests.support.counts import view
 from tests.support.waiting import comes_true
 
-pytestmark = [pytest.mark.django_db, pytest.mark.long]
+pytestmark = [pytest.mark.django_db]
 
 COUNT = 16
 NOBODY = ("127.0.0.1", 1)

@@ -73,7 +73,6 @@ def stored() -> list[int]:
     return [*Post.objects.order_by("pk").values_list("view_count", flat=True)]
 
 
-@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_with_writers_of_both_numbers_each_view_is_stored_once(
     posts: list[Post], settings: Settings, redis: Redis, redis_url: str

@@ -73,13 +73,3 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadScopeSc
             return TOGETHER.get(nodeid.partition("::")[0], nodeid)
 
     return Scheduling(config, log)
-
-
-# Last, because pytest-django has an order of its own.
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Puts long tests first where workers share the tests, so that at the end none waits for
-    another one's.
-    """
-    if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: item.get_closest_marker("long") is None)

@@ -62,7 +62,6 @@ def save(victim: Any, *, step: int, category: Any, count: int) -> int:
     return int(victim.stdout.readline())
 
 
-@pytest.mark.long
 def test_a_process_that_is_killed_at_every_step_of_a_save_loses_no_news(victim: Any) -> None:
     user = factories.user()
     for count in (1, 3):

@@ -245,7 +245,6 @@ class ReadStateMachine(FlusherMachine):
         return str(number) if self.options.get("READERS") else number
 
 
-@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 @needs_threads
 @pytest.mark.parametrize(

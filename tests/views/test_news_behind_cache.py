@@ -19,7 +19,7 @@ from tests.support import factories
 from tests.support.depth import DEEP
 from tests.support.nginx import nginx
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
+pytestmark = [pytest.mark.django_db(transaction=True)]
 
 TABS = 10_000
 EVERY = 17.0  # seconds between two polls of a tab, on average

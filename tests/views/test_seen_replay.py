@@ -24,7 +24,6 @@ from tests.support import factories
 from tests.support.depth import DEEP
 
 pytestmark = [
-    pytest.mark.long,
     pytest.mark.django_db,
     pytest.mark.urls(__name__),
 ]
