@@ -42,7 +42,7 @@ from readtrack.subjects import subject_of
 from tests.conftest import Start, use_redis
 from tests.support import factories
 from tests.support.forks import Forks
-from tests.support.waiting import comes_true
+from tests.support.waiting import comes_true, is_ever_below
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
@@ -395,13 +395,16 @@ def test_visitors_by_a_hash_of_the_day_do_not_wait_for_a_redis_that_hangs(
     with create_server(("127.0.0.1", 0)) as listener:
         use_redis(settings, f"redis://127.0.0.1:{listener.getsockname()[1]}/0")
         day_keys._known.clear()
-        for most in (10, 10, 0.5):
+
+        def look_at_a_page() -> float:
             post, began = factories.post(), monotonic()
-            assert (
-                factories.browser().get(f"/posts/{post.pk}/")["X-Readtrack"]
-                == "skipped; reason=error"
-            )
-            assert monotonic() - began < most
+            page = factories.browser().get(f"/posts/{post.pk}/")
+            assert page["X-Readtrack"] == "skipped; reason=error"
+            return monotonic() - began
+
+        assert look_at_a_page() >= 1
+        look_at_a_page()
+        assert is_ever_below(0.5, look_at_a_page)
     skip_buffer.clear()
 
 

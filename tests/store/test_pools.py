@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import count
 from threading import Timer
 from typing import Any
 
@@ -25,7 +26,7 @@ from readtrack.store.skips import skip_buffer
 from tests.conftest import Start, use_redis
 from tests.support import factories
 from tests.support.caches import use_pool
-from tests.support.waiting import comes_true
+from tests.support.waiting import comes_true, is_ever_below
 from tests.support.wire import Wire
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_server("has a pool of few connections")]
@@ -34,6 +35,7 @@ POOLS = ["ConnectionPool", "BlockingConnectionPool"]
 TIMEOUT = 0.8
 THREADS = 16
 PAGES = 160
+visitors = count(PAGES)
 
 
 def limit(settings: Settings, connections: int, pool: str = POOLS[0]) -> None:
@@ -68,6 +70,17 @@ def view(number: int) -> str:
     request: Any = RequestFactory().get("/", REMOTE_ADDR=address, headers=headers)
     response: Any = ReadTrackMiddleware(page)(request)
     return str(response["X-Readtrack"])
+
+
+def view_while_taken(seconds: float) -> str:
+    """Views a subject by a new visitor, while the only connection is taken for so many seconds."""
+    ours = connections()
+    taken = ours._take()
+    other = Timer(seconds, ours._release, [taken])
+    other.start()
+    became = view(next(visitors))
+    other.join()
+    return became
 
 
 def views_by_threads() -> list[str]:
@@ -105,17 +118,24 @@ def test_a_page_that_finds_no_connection_in_time_is_busy_and_the_next_one_counts
     settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0, "DEBUG_HEADER": True}
     limit(settings, 1, pool)
     post, browser = factories.post(view_count=7), factories.browser()
+    times: list[float] = []
+
+    def look_at_the_page() -> float:
+        began = time.perf_counter()
+        page = browser.get(f"/posts/{post.pk}/")
+        times.append(time.perf_counter() - began)
+        assert ">7<" in page.text
+        assert page["X-Readtrack"] == "skipped; reason=busy"
+        return times[-1]
+
     with all_taken():
-        for _ in range(2):
-            began = time.perf_counter()
-            page = browser.get(f"/posts/{post.pk}/")
-            assert TIMEOUT <= time.perf_counter() - began < 2 * TIMEOUT
-            assert ">7<" in page.text
-            assert page["X-Readtrack"] == "skipped; reason=busy"
+        look_at_the_page()
+        assert is_ever_below(2 * TIMEOUT, look_at_the_page)
+    assert min(times) >= TIMEOUT
     assert circuit.opened is None
     assert ">8<" in browser.get(f"/posts/{post.pk}/").text
     skip_buffer.send_rest()
-    assert reports.skips()["busy"] == 2
+    assert reports.skips()["busy"] == len(times)
     [record] = caplog.records  # not one for each page
     assert "This process has 1, and gets no more" in record.getMessage()
 
@@ -136,22 +156,17 @@ def test_time_spent_on_waiting_for_a_connection_is_no_fault_of_redis(
 ) -> None:
     settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0, "DEBUG_HEADER": True}
     limit(settings, 1)
-    ours = connections()
-    taken = ours._take()
-    Timer(0.8 * TIMEOUT, ours._release, [taken]).start()
     wire.hook = lambda moment, trip: time.sleep(0.4 * TIMEOUT) if moment == "answer" else None
-    assert view(1) == "skipped; reason=error"
+    # Where the machine is busy, the connection may be free too late.
+    assert comes_true(lambda: view_while_taken(0.8 * TIMEOUT) == "skipped; reason=error")
     assert (circuit.opened, circuit.slow_since) == (None, None)
 
 
 def test_pages_that_wait_for_connections_only_do_not_make_redis_slow(settings: Settings) -> None:
     settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0, "DEBUG_HEADER": True}
     limit(settings, 1)
-    ours = connections()
-    for number in range(4):
-        taken = ours._take()
-        Timer(0.7 * TIMEOUT, ours._release, [taken]).start()
-        assert view(number) == "counted"
+    for _ in range(4):
+        assert comes_true(lambda: view_while_taken(0.7 * TIMEOUT) == "counted")
     assert (circuit.opened, circuit.slow_since) == (None, None)
 
 

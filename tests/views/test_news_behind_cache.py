@@ -25,6 +25,7 @@ TABS = 10_000
 EVERY = 17.0  # seconds between two polls of a tab, on average
 SECONDS = EVERY if DEEP else 6.0
 CONNECTIONS = 8
+FEWEST = int(TABS / EVERY / CONNECTIONS * SECONDS * 0.8)  # of a connection on a busy machine
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def poll(url: str, path: str, statuses: list[int]) -> None:
     pause = EVERY / TABS * CONNECTIONS
     began = monotonic()
     number = 0
-    while (now := monotonic()) < began + SECONDS:
+    while (now := monotonic()) < began + SECONDS or number < FEWEST:
         sleep(max(0.0, began + number * pause - now))
         connection.request("GET", path, headers={"Cookie": f"sessionid=of-tab-{number}"})
         response = connection.getresponse()
@@ -62,6 +63,7 @@ def test_the_tabs_of_a_list_ask_django_less_than_every_second_second(
     placeholders = [Placeholder(DOT, subject_of(factories.category())) for _ in range(30)]
     path = f"/readtrack/news/?{live.name_of(live.dots_of(placeholders))}"
     statuses: list[int] = []
+    began = monotonic()
     with nginx(live_server.url) as url:
         threads = [Thread(target=poll, args=(url, path, statuses)) for _ in range(CONNECTIONS)]
         for thread in threads:
@@ -69,7 +71,7 @@ def test_the_tabs_of_a_list_ask_django_less_than_every_second_second(
         for thread in threads:
             thread.join()
     assert set(statuses) == {200}
-    assert len(statuses) > TABS / EVERY * SECONDS * 0.8  # the machine was fast enough
+    took = monotonic() - began
     # The first request, and one each time that the answer is too old.
-    assert 1 <= len(requests) <= 1 + SECONDS / 5, len(requests)
-    assert (len(requests) - 1) / SECONDS <= 0.5
+    assert 1 <= len(requests) <= 1 + took / 5, len(requests)
+    assert len(requests) < len(statuses) / 10
