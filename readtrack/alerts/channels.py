@@ -5,9 +5,7 @@ import hmac
 import json
 from collections.abc import Callable
 from time import time
-from typing import Any
-from urllib.error import HTTPError
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import Request
 
 from django.conf import settings
 from django.core.mail import EmailMessage
@@ -15,12 +13,13 @@ from django.utils import translation
 
 from readtrack import __version__, signals
 from readtrack.alert_settings import alert_settings
+from readtrack.alerts.posting import post
 from readtrack.alerts.wording import payload_of, subject_of, text_of
 from readtrack.lines import one_line
 from readtrack.mailing import mail_connection
 from readtrack.models import Alert, AlertDelivery
 
-TIMEOUT = 5.0  # seconds that the webhook may take to connect, and to answer
+TIMEOUT = 5.0  # seconds that the webhook may take in all
 
 Channel = AlertDelivery.Channel
 
@@ -90,13 +89,7 @@ def _post(alert: Alert) -> str:
             "webhook-signature": signature(body, message_id=message_id, timestamp=timestamp),
         },
     )
-    try:
-        # The body of the answer is not read.
-        with OPENER.open(request, timeout=TIMEOUT):
-            return ""
-    except HTTPError as error:
-        with error:
-            return f"HTTP {error.code}"
+    return post(request, seconds=TIMEOUT)
 
 
 def signature(body: bytes, *, message_id: str, timestamp: str) -> str:
@@ -106,14 +99,6 @@ def signature(body: bytes, *, message_id: str, timestamp: str) -> str:
     return f"v1,{base64.b64encode(digest).decode()}"
 
 
-class _NoRedirects(HTTPRedirectHandler):
-    """Makes an error of each redirect: another address was not chosen by the site."""
-
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        return None
-
-
-OPENER = build_opener(_NoRedirects)
 TELLERS: dict[AlertDelivery.Channel, Callable[[Alert], str]] = {
     Channel.SIGNAL: _send_signal,
     Channel.MAIL: _send_mail,

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
+from threading import enumerate as threads
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from readtrack.models import Alert, AlertDelivery
 from tests.alerts.conftest import use_alerts
 from tests.alerts.receiver import SECRET, Receiver
 from tests.support import digests
+from tests.support.waiting import comes_true
 
 pytestmark = pytest.mark.django_db
 STORY = Sighting(
@@ -186,7 +188,7 @@ def test_a_receiver_that_is_silent_is_left_after_some_seconds(
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         use_alerts(settings, webhook={"url": url, "secret": SECRET})
-        assert "timed out" in channels.tell(begin(), "webhook")
+        assert "no whole answer" in channels.tell(begin(), "webhook")
 
 
 def test_a_webhook_that_is_taken_away_gets_nothing(webhook: Receiver, settings: Settings) -> None:
@@ -281,3 +283,63 @@ def test_many_processes_that_see_the_same_tell_it_once(webhook: Receiver) -> Non
     assert len([alert for alert in begun if alert is not None]) == 1
     assert Alert.objects.count() == 1
     assert len(webhook.received) == len(mail.outbox) == 1
+
+
+def answer_slowly(server: socket.socket, begins: bytes, gone: Event) -> None:
+    """Answers one request byte by byte: each byte comes in time, and the whole answer too late."""
+    connection, _ = server.accept()
+    with connection:
+        try:
+            connection.sendall(begins)
+            for _ in range(40):
+                gone.wait(0.05)
+                connection.sendall(b"a")
+            connection.sendall(b"\r\n\r\n")
+        except OSError:  # the one who asked has gone
+            gone.set()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "begins"),
+    [
+        ("http", b"HTTP/1.1 200 OK\r\nX-Long: "),
+        ("http", b"HTTP/1.1 200 O"),
+        ("http", b"HTTP/1.1 500 No\r\nX-Long: "),
+        ("https", b"\x16\x03\x03\x40\x00"),  # a record of TLS that never ends
+    ],
+)
+def test_a_webhook_that_answers_byte_by_byte_is_waited_for_once(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, scheme: str, begins: bytes
+) -> None:
+    monkeypatch.setattr(channels, "TIMEOUT", 0.3)
+    gone = Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"{scheme}://127.0.0.1:{server.getsockname()[1]}/"
+        use_alerts(settings, mail=[], webhook={"url": url, "secret": SECRET})
+        slow = Thread(target=answer_slowly, args=[server, begins, gone])
+        slow.start()
+        alert = Alert(pk=1, kind=Alert.Kind.REDIS, started=buckets.now())
+        problem = channels.tell(alert, AlertDelivery.Channel.WEBHOOK)
+        slow.join()
+    assert problem == "TimeoutError: no whole answer within 0.3 seconds"
+    assert gone.is_set()  # nothing goes on reading
+    assert comes_true(lambda: all(one.name != "readtrack-webhook" for one in threads()))
+
+
+def test_a_name_that_takes_long_to_be_found_is_waited_for_once(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Event()
+
+    def find(*args: Any, **options: Any) -> Any:
+        found.wait(60)
+        raise OSError("no such host")
+
+    monkeypatch.setattr(channels, "TIMEOUT", 0.1)
+    monkeypatch.setattr(socket, "getaddrinfo", find)
+    use_alerts(settings, mail=[], webhook={"url": "https://hook.example/", "secret": SECRET})
+    alert = Alert(pk=1, kind=Alert.Kind.REDIS, started=buckets.now())
+    problem = channels.tell(alert, AlertDelivery.Channel.WEBHOOK)
+    found.set()
+    assert problem == "TimeoutError: no whole answer within 0.1 seconds"
+    assert comes_true(lambda: all(one.name != "readtrack-webhook" for one in threads()))
