@@ -1,19 +1,18 @@
 """The setting ALERTS: whom alerts are sent to, and from which numbers on."""
 
-import re
 from base64 import b64decode
 from binascii import Error
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from math import inf
 from typing import Any, NamedTuple
-from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from readtrack.conf import cached_setting, conf
+from readtrack.site_address import HOST, is_site, parts_of
 
 DEFAULTS: Mapping[str, Any] = {
     "site": "",
@@ -26,8 +25,6 @@ DEFAULTS: Mapping[str, Any] = {
 SECRET = "whsec_"  # noqa: S105 - begins the secrets of Standard Webhooks
 FEWEST_BYTES = 24  # of a secret, as Standard Webhooks wants it
 MOST_BYTES = 64
-# A host of a URL, without user, password and blanks.
-HOST = re.compile(r"[^\s@]+")
 
 
 class AlertSettings(NamedTuple):
@@ -69,7 +66,7 @@ def _problems(given: Mapping[Any, Any]) -> Iterator[str]:
         if key not in DEFAULTS:
             yield f"{key!r} is none of {', '.join(map(repr, DEFAULTS))}"
     values = {**DEFAULTS, **given}
-    if not _is_site(values["site"]):
+    if not is_site(values["site"]):
         yield "'site' is no address such as 'https://example.com'"
     if not _is_mail(values["mail"]):
         yield "'mail' is no list of mail addresses"
@@ -86,14 +83,6 @@ def _problems_of_numbers(values: Mapping[str, Any]) -> Iterator[str]:
     least = values["least"]
     if type(least) is not int or least < 1:
         yield "'least' is no whole number from 1 up"
-
-
-def _is_site(value: Any) -> bool:
-    """Returns True for an address with a scheme and a host, and perhaps a path."""
-    parts = _split(value)
-    if parts is None or parts.scheme not in {"http", "https"}:
-        return False
-    return HOST.fullmatch(parts.netloc) is not None and not (parts.query or parts.fragment)
 
 
 def _is_mail(value: Any) -> bool:
@@ -128,7 +117,7 @@ def _problems_of_webhook(value: Any) -> Iterator[str]:
 
 def _is_safe(url: Any) -> bool:
     """Returns True for an address by https; by http only with DEBUG, or on this machine."""
-    parts = _split(url)
+    parts = parts_of(url)
     if parts is None or not HOST.fullmatch(parts.netloc):
         return False
     if parts.scheme == "https":
@@ -142,18 +131,6 @@ def _is_this_machine(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _split(url: Any) -> SplitResult | None:
-    """Returns the parts of the address; None for a value that is none."""
-    if not isinstance(url, str) or not url.isascii() or not url.isprintable() or " " in url:
-        return None
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # raises for a port that is no number
-    except ValueError:
-        return None
-    return parts
 
 
 def _is_secret(value: Any) -> bool:

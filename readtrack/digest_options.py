@@ -10,12 +10,11 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from readtrack.conf import cached_setting, conf, function_problem
+from readtrack.site_address import is_site
 
 Every = Literal["day", "week"]
 
 EVERY: Sequence[Every] = ("day", "week")
-# A scheme and a host, perhaps with a port. Paths come from the URLconf.
-SITE = re.compile(r"https?://[^\s/?#@<>]+", re.IGNORECASE)
 LINE_BREAK = re.compile(r"[\r\n]")
 
 
@@ -79,9 +78,9 @@ def digest_problems() -> list[str]:
     every = conf.DIGEST.get("every", "week")
     if every not in EVERY:
         problems.append(f"'every' is {every!r}, which is neither 'week' nor 'day'")
-    site = str(conf.DIGEST.get("site", ""))
-    if not SITE.fullmatch(site.rstrip("/")):
-        problems.append(f"'site' is {site!r}, which is no scheme and host")
+    site = conf.DIGEST.get("site", "")
+    if not is_site(site):
+        problems.append(f"'site' is {site!r}, which is no address such as 'https://example.com'")
     if not isinstance(conf.DIGEST.get("authors", False), bool):
         problems.append("'authors' is neither True nor False")
     sender = conf.DIGEST.get("from", "")

@@ -22,6 +22,7 @@ from readtrack.models import Alert
 from readtrack.published import published_at
 from readtrack.reports.time_series import merged
 from readtrack.reports.usual_views import rated
+from readtrack.site_address import absolute
 from readtrack.sql import history, runs, usual
 from readtrack.sql.usual import NOTHING, AskedUsual, Bands, at_age, name_of_week
 from readtrack.sql.usual_week import slot_of
@@ -264,4 +265,4 @@ def _address(view_name: str) -> str:
 
 def _with_site(path: str) -> str:
     """Returns the address of a path of the site."""
-    return f"{alert_settings().site}{path}"
+    return absolute(alert_settings().site, path)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from email.policy import default as default_policy
 from typing import Any
-from urllib.parse import urlencode, urljoin
+from urllib.parse import urlencode
 
 import django
 from django.core.mail import EmailMultiAlternatives
@@ -30,6 +30,7 @@ from readtrack.digest.readers import Reader
 from readtrack.digest_options import digest_options
 from readtrack.lines import one_line
 from readtrack.numerals import exact, multiple
+from readtrack.site_address import absolute
 from readtrack.texts import address_of, line_of, name_of
 
 LONGEST_TITLE = 200  # characters
@@ -253,7 +254,7 @@ def _uses_admin(reader: Reader) -> bool:
 
 def _absolute(address: str) -> str:
     """Returns the address with the host of the site, without spaces and line breaks; "" for ""."""
-    return iri_to_uri(urljoin(f"{digest_options().site}/", address)) if address else ""
+    return iri_to_uri(absolute(digest_options().site, address)) if address else ""
 
 
 def _shortened(text: str) -> str:
