@@ -24,6 +24,23 @@ def check_setting() -> list[checks.CheckMessage]:
     ]
 
 
+def check_private_networks() -> list[checks.CheckMessage]:
+    """Checks that private networks, in which the site's own proxies may be, are no key by themselves."""
+    if "token" in conf.METRICS:
+        return []
+    private = [str(network) for network in scrapers.rules().networks if network.is_private]
+    if not private:
+        return []
+    return [
+        checks.Warning(
+            f"READTRACK['METRICS'] has the private network {', '.join(private)} and no 'token', so"
+            " everybody may read the metrics who comes through a proxy in it that names no client.",
+            hint="Add 'token': a secret of 16 or more characters; or name addresses of no proxy.",
+            id="readtrack.W074",
+        )
+    ]
+
+
 def check_package() -> list[checks.CheckMessage]:
     """Checks that the package is installed that writes the metrics."""
     if not conf.METRICS or find_spec("prometheus_client"):

@@ -88,6 +88,7 @@ CHECKS: tuple[Check, ...] = (
     schedule.check_celery,
     alerts.check_setting,
     metrics.check_setting,
+    metrics.check_private_networks,
     metrics.check_package,
     digest.check_setting,
     digest.check_history,

@@ -33,7 +33,8 @@ def test_a_setting_that_lets_nobody_scrape_is_found(
     settings: Settings, setting: dict[str, Any], part: str
 ) -> None:
     settings.READTRACK = {"METRICS": setting}
-    assert found() == (["readtrack.E072"] if part else [])
+    expected = ["readtrack.E072"] if part else []
+    assert [check_id for check_id in found() if check_id != "readtrack.W074"] == expected
     if part:
         message = the_message("readtrack.E072").msg
         assert part in message
@@ -46,3 +47,23 @@ def test_a_missing_package_is_found(settings: Settings, monkeypatch: pytest.Monk
     settings.READTRACK = {"METRICS": {"token": TOKEN}}
     assert found() == ["readtrack.E073"]
     assert "readtrack[metrics]" in str(the_message("readtrack.E073").hint)
+
+
+@pytest.mark.parametrize(
+    ("setting", "is_open"),
+    [
+        ({"networks": ["10.0.0.0/8"]}, True),
+        ({"networks": ["203.0.113.9", "127.0.0.1"]}, True),
+        ({"networks": ["fd00::/8"]}, True),
+        ({"networks": ["8.8.8.8", "2a00::/16"]}, False),
+        ({"networks": ["10.0.0.0/8"], "token": TOKEN}, False),
+        ({"token": TOKEN}, False),
+        ({}, False),
+    ],
+    ids=str,
+)
+def test_a_private_network_without_a_token_is_warned_of(
+    settings: Settings, setting: dict[str, Any], is_open: bool
+) -> None:
+    settings.READTRACK = {"METRICS": setting}
+    assert found() == (["readtrack.W074"] if is_open else [])
