@@ -16,6 +16,7 @@ from readtrack.models.alerts import AlertDelivery as AlertDelivery
 from readtrack.models.api_tokens import ApiToken as ApiToken
 from readtrack.models.digest import DigestReader as DigestReader
 from readtrack.models.fields import ExactCharField
+from readtrack.models.rows import OwnRow
 from readtrack.models.tracked import CountField as CountField
 from readtrack.models.tracked import Tracked as Tracked
 from readtrack.models.tracked import TrackedQuerySet as TrackedQuerySet
@@ -29,7 +30,7 @@ SUBJECT_LENGTH = 200  # characters; see `subjects.subject_column`
 KIND_LENGTH = 40  # characters of the kind of a hash, such as `views:country`
 
 
-class SubjectRow(models.Model):
+class SubjectRow(OwnRow):
     """The base of the app's own tables: a row about one subject."""
 
     subject = ExactCharField(max_length=SUBJECT_LENGTH)
@@ -64,7 +65,7 @@ class PendingPublication(SubjectRow):
     boards: Sequence[str] | None = None
 
 
-class Rename(models.Model):
+class Rename(OwnRow):
     """The new name of a model (`blog.post`) or of an object (`blog.post:42`).
 
     SQL has followed it when the row is written; Redis has, once it `is_done`.
@@ -82,7 +83,7 @@ class Rename(models.Model):
         return f"{self.before} > {self.after}"
 
 
-class FlushRun(models.Model):
+class FlushRun(OwnRow):
     """The record of one flush."""
 
     class Kind(models.TextChoices):
@@ -285,7 +286,7 @@ class ReadState(SubjectRow):
     state = models.BinaryField()  # compressed by zlib
 
 
-class ReadTimes(models.Model):
+class ReadTimes(OwnRow):
     """A copy of a key of positions, in case that Redis loses it: a thread's publications, or the
     times up to which a reader has read.
     """
@@ -303,7 +304,7 @@ class ReadTimes(models.Model):
         return self.name
 
 
-class ReaderNumber(models.Model):
+class ReaderNumber(OwnRow):
     """The ordinal of a reader in a partition, which is the reader's position in read state."""
 
     pk = models.CompositePrimaryKey("tag", "name")
@@ -330,7 +331,7 @@ class Reset(SubjectRow):
     is_deletion = models.BooleanField(default=False)
 
 
-class KnownEpoch(models.Model):
+class KnownEpoch(OwnRow):
     """The newest epoch that SQL knows of a list of unsettled counters in Redis (see sql/epochs.py).
 
     There is a row for each list that Redis ever began, and one that writers of history lock.
@@ -365,7 +366,7 @@ class Dashboard(FlushRun):
         ]
 
 
-class Note(models.Model):
+class Note(OwnRow):
     """A note on the charts, such as "newsletter sent"."""
 
     # The default is today in TIME_ZONE, which Django makes the time zone of the process.
@@ -385,7 +386,7 @@ class Note(models.Model):
         return self.text
 
 
-class Import(models.Model):
+class Import(OwnRow):
     """The progress of the import of one log or table."""
 
     # The name by which Redis knows the import. Not the primary key, because a restored database
@@ -413,7 +414,7 @@ class Import(models.Model):
         return str(self.name)
 
 
-class ImportedLines(models.Model):
+class ImportedLines(OwnRow):
     """The lines of a batch that counted, so that a log that is judged again counts no line twice."""
 
     record = models.ForeignKey(Import, on_delete=models.CASCADE)

@@ -5,11 +5,12 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from readtrack.models.fields import ExactCharField
+from readtrack.models.rows import OwnRow
 
 NAME_LENGTH = 220  # characters: a kind, a colon, and a subject as columns have it
 
 
-class Alert(models.Model):
+class Alert(OwnRow):
     """One alert: what happened, when it began, and when it was over.
 
     No two open alerts are about the same thing, so that two processes that see it tell it once.
@@ -50,7 +51,7 @@ class Alert(models.Model):
         return self.title or self.get_kind_display()
 
 
-class AlertDelivery(models.Model):
+class AlertDelivery(OwnRow):
     """What became of an alert in one channel. A row is there from the moment the alert is, so that
     a killed process leaves nothing untold.
     """

@@ -11,6 +11,8 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
+from readtrack.models.rows import OwnRow
+
 SIGN = "rt_"  # every token begins so, which programs that look for leaked secrets can find
 PREFIX_LENGTH = 8
 USE_NOTED_EVERY = timedelta(hours=1)
@@ -23,7 +25,7 @@ class NewToken(NamedTuple):
     row: "ApiToken"
 
 
-class ApiToken(models.Model):
+class ApiToken(OwnRow):
     """A token of a user for the JSON API. Only its hash is stored.
 
     The text has 256 random bits, so nobody finds it by trying, and a fast hash is as safe as a slow

@@ -3,9 +3,10 @@
 from django.db import models
 
 from readtrack.models.fields import ExactCharField
+from readtrack.models.rows import OwnRow
 
 
-class DigestReader(models.Model):
+class DigestReader(OwnRow):
     """A user who has got a digest, or has stopped it.
 
     A row is about a user by primary key, and not a foreign key, because users may be in another

@@ -15,6 +15,8 @@ from django.db.models import F, Model
 from django.dispatch import Signal
 from django.utils.translation import gettext_lazy as _
 
+from readtrack.models.rows import past_caches
+
 COUNTS = ("view_count", "visitor_count")
 
 # Sent before the row of a model's own table is written. A receiver may return a function, which is
@@ -55,7 +57,7 @@ def every_row(model: type[Model], *, using: str | None) -> models.QuerySet[Any]:
 
     No manager is asked, because it may hide rows, even the one that `base_manager_name` names.
     """
-    return models.QuerySet(model, using=using)
+    return past_caches(models.QuerySet(model, using=using))
 
 
 def stored_values(

@@ -22,8 +22,13 @@ from readtrack.store import scripts
 
 Result = TypeVar("Result")
 
+TRIES = 100  # of work that has to begin again when others have changed rows meanwhile
 LOCK_WAIT = 5  # seconds that a flush waits for the lock of a table
 PAUSES = (0.05, 0.25, 1.0)  # seconds before each further try
+
+
+class ContendedError(OperationalError):
+    """Others have changed the rows in each of many tries."""
 
 
 class PreparedKeys(NamedTuple):
@@ -39,6 +44,19 @@ class OldestLock(NamedTuple):
     session: int  # its number in the database
     age: timedelta
     statement: str  # the last statement of the session, "" if the database does not know it
+
+
+def attempts(what: str) -> Iterator[int]:
+    """Yields the number of each try of some work, which is named for an error message.
+
+    Raises ContendedError after TRIES. Nobody is disturbed so often by other flushes, so what is read
+    does not change any more: it may come from a cache.
+    """
+    yield from range(TRIES)
+    raise ContendedError(
+        f"{what}: gave up after {TRIES} tries, because the rows were different from what was read "
+        "each time. Is there a cache between Django and the database?"
+    )
 
 
 def of(model: type[models.Model]) -> BaseDatabaseWrapper:

@@ -12,6 +12,7 @@ from django.db.models.functions import Cast
 
 from readtrack import row_security
 from readtrack.models import SubjectCount, Tracked
+from readtrack.models.rows import past_caches
 from readtrack.models.tracked import COUNTS
 from readtrack.sql import databases, vendors
 from readtrack.store import scripts
@@ -35,7 +36,7 @@ def rows_with_counts(model: type[Model], rows: "QuerySet[Any] | None" = None) ->
     """
     if not issubclass(model, Tracked):
         return SubjectCount.objects.filter(subject__startswith=f"{label_of(model)}:")
-    return model._default_manager.all() if rows is None else rows
+    return past_caches(model._default_manager.all() if rows is None else rows)
 
 
 def table_of(model: type[Model]) -> type[Model]:
