@@ -53,7 +53,7 @@ def _archive(
     subjects: Sequence[str], live: Mapping[str, RowCounts], epoch: epochs.SqlEpoch, *, hour: int
 ) -> None:
     """Stores the hashes, the counts and the sketches of the subjects in SQL's archive."""
-    breakdowns.store(subjects, epoch, hour=hour)
+    breakdowns.store(subjects, epoch, hour=hour, most_seen=live)
     calls = [counters.sketches(portion) for portion in scripts.parted(subjects)]
     sketches = ChainMap(*scripts.run_all(*calls, patient=True))
     rows = []

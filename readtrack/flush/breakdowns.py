@@ -4,12 +4,15 @@ A hash has a name, which is its kind and its subject, and a count for each of it
 the hashes in Redis, `stored` are those in SQL (the model Breakdown).
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from readtrack import local_time
 from readtrack.conf import conf
+from readtrack.flush import late_views
+from readtrack.flush.late_views import NOTHING_LATE, LateViews
 from readtrack.models import Breakdown
 from readtrack.sql import (
     archive,
@@ -30,38 +33,99 @@ Hashes = Mapping[Name, Mapping[str, int]]  # counts by the name of the hash, the
 OTHER = "other"  # the field for all values that a hash has no field of their own for
 
 
-def store(subjects: Sequence[str], epoch: epochs.SqlEpoch, *, hour: int) -> Hashes:
+class Hours(NamedTuple):
+    """The hours (since 1970) under which gains are stored."""
+
+    present: int
+    # The gains of objects with views of earlier hours are divided among the hours of these views,
+    # because Redis does not know when it gained them.
+    late: Mapping[str, LateViews]
+
+
+def store(
+    subjects: Sequence[str],
+    epoch: epochs.SqlEpoch,
+    *,
+    hour: int,
+    late: Mapping[str, LateViews] = NOTHING_LATE,
+    most_seen: Mapping[str, RowCounts] | None = None,
+) -> Hashes:
     """Stores the counts of the subjects' hashes in SQL, and how much they gained by that.
 
     The gains of each model are stored under the given hour (since 1970), and those of each object
-    under the day of TIME_ZONE in which that hour begins. Where SQL has higher counts, it raises
-    the counts in Redis. Returns the settled hashes in Redis; a hash that Redis lacks is empty. If
-    Redis has to be settled first, nothing is stored, and the next flush stores the hashes.
+    under the day of TIME_ZONE in which that hour begins; those of objects with `late` views under
+    the hours and days of these views. `most_seen` has the views that SQL stores, if they were read
+    before the hashes: the next flush stores what was seen since then. Where SQL has higher counts,
+    it raises the counts in Redis. Returns the settled hashes in Redis; a hash that Redis lacks is
+    empty. If Redis has to be settled first, nothing is stored, and the next flush stores the
+    hashes.
     """
+    hours = Hours(hour, late)
     hashes: dict[Name, Mapping[str, int]] = {}
     for portion in scripts.sliced(subjects):
-        hashes.update(_store_portion(portion, epoch, hour=hour))
+        hashes.update(_store_portion(portion, epoch, hours=hours, most_seen=most_seen or {}))
     return hashes
 
 
-def _store_portion(subjects: Sequence[str], epoch: epochs.SqlEpoch, *, hour: int) -> Hashes:
-    """Does what `store` does, for as many subjects as one call takes."""
+def _store_portion(
+    subjects: Sequence[str],
+    epoch: epochs.SqlEpoch,
+    *,
+    hours: Hours,
+    most_seen: Mapping[str, RowCounts],
+) -> Hashes:
+    """Does what `store` does, for as many subjects as one call takes. Raises ContendedError."""
+    attempts = databases.attempts("breakdowns")
+    live: Hashes = {}
+    is_stored = False
+    while not is_stored:
+        next(attempts)
+        live_now, is_stored = _store_once(subjects, epoch, hours=hours, most_seen=most_seen)
+        live = {**live, **live_now}
+    return live
+
+
+def _store_once(
+    subjects: Sequence[str],
+    epoch: epochs.SqlEpoch,
+    *,
+    hours: Hours,
+    most_seen: Mapping[str, RowCounts],
+) -> tuple[Hashes, bool]:
+    """Does what `_store_portion` does. Returns the hashes in Redis, and False if another flush has
+    changed the rows meanwhile, so that it has to begin again with the rows as they are now.
+    """
     hash_names = [(kind, subject) for subject in subjects for kind in keys.hash_kinds()]
     # SQL is read before Redis, so that _store_with_gains sees whether rows changed since then.
     stored = archive.breakdowns(hash_names)
     live, redis_epochs = _live_hashes(subjects)
     if not epoch.advance(redis_epochs):
-        return live
+        return live, True
+    to_store = _not_above(live, most_seen)
     if conf.HISTORY and _gains(live, stored):
-        store_with_gains = partial(_store_with_gains, live, stored, hour=hour)
+        store_with_gains = partial(_store_with_gains, to_store, stored, hours=hours)
         is_stored = databases.retried(databases.of(Breakdown), store_with_gains)
-        if not is_stored:  # begins again, with the rows as they are now
-            return {**live, **_store_portion(subjects, epoch, hour=hour)}
+        if not is_stored:
+            return live, False
     else:
-        store_without_gains = partial(_store_without_gains, live, stored, hour=hour)
+        store_without_gains = partial(_store_without_gains, to_store, stored, hours=hours)
         databases.retried(databases.of(Breakdown), store_without_gains)
     _lift(live, stored)
-    return live
+    return live, True
+
+
+def _not_above(live: Hashes, most_seen: Mapping[str, RowCounts]) -> Hashes:
+    """Returns the hashes with no stage of more views than its object has in `most_seen`."""
+    bounded = dict(live)
+    for name, counts in live.items():
+        hash_kind, subject = name
+        if hash_kind == archive.READING and subject in most_seen:
+            most = most_seen[subject].views
+            stages = {
+                field: min(counts[field], most) for field in history.STAGES if field in counts
+            }
+            bounded[name] = {**counts, **stages}
+    return bounded
 
 
 def _live_hashes(subjects: Sequence[str]) -> tuple[Hashes, Sequence[Epoch]]:
@@ -160,7 +224,30 @@ def _replaced(counts: Mapping[str, int], stored: Mapping[str, int]) -> list[str]
     return [field for field, count in stored.items() if field not in counts and count <= floor]
 
 
-def _store_with_gains(live: Hashes, stored_before: Hashes, *, hour: int) -> bool:
+def _gains_by_hour(
+    gains: Mapping[day_breakdowns.Gain, int], live: Hashes, hours: Hours
+) -> dict[int, Counter[day_breakdowns.Gain]]:
+    """Returns the gains by the hour (since 1970) under which they are stored."""
+    if not hours.late:
+        return {hours.present: Counter(gains)}
+    views_by_column = {
+        subject_column(subject): hours.late[subject].by_hour
+        for _hash_kind, subject in live
+        if subject in hours.late
+    }
+    gains_of_hashes: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for (column, hash_kind, field), gain in gains.items():
+        gains_of_hashes[column, hash_kind][field] = gain
+    by_hour: defaultdict[int, Counter[day_breakdowns.Gain]] = defaultdict(Counter)
+    for (column, hash_kind), gains_of_hash in gains_of_hashes.items():
+        views = views_by_column.get(column, {hours.present: 1})
+        for hour, fields in late_views.divided_by_field(gains_of_hash, views).items():
+            for field, gain in fields.items():
+                by_hour[hour][column, hash_kind, field] = gain
+    return dict(by_hour)
+
+
+def _store_with_gains(live: Hashes, stored_before: Hashes, *, hours: Hours) -> bool:
     """Stores the live counts and their gains in one transaction.
 
     `stored_before` is what SQL had stored before Redis was read. If that has changed, nothing is
@@ -172,16 +259,17 @@ def _store_with_gains(live: Hashes, stored_before: Hashes, *, hour: int) -> bool
         # Another flush, a reset or a deletion may have changed rows after Redis was read.
         if any(stored[name] != stored_before[name] for name in live):
             return False
-        _raise(live, stored, hour=hour)
+        _raise(live, stored, hours=hours)
         # The new counts are read from SQL, because the database may lack characters of a value.
         raised = archive.breakdowns(live)
         gains = _gains(raised, stored)
-        breakdown_history.add_gains(_gains_of_models(gains), hour=hour)
-        day_breakdowns.add_gains(gains, day=local_time.local_day(hour))
+        for hour, gains_of_hour in _gains_by_hour(gains, live, hours).items():
+            breakdown_history.add_gains(_gains_of_models(gains_of_hour), hour=hour)
+            day_breakdowns.add_gains(gains_of_hour, day=local_time.local_day(hour))
     return True
 
 
-def _store_without_gains(live: Hashes, stored: Hashes, *, hour: int) -> None:
+def _store_without_gains(live: Hashes, stored: Hashes, *, hours: Hours) -> None:
     """Stores the live counts and the history of stages in one transaction.
 
     A kill between the two would leave history above the counts. If Redis was lost then, the next
@@ -190,17 +278,17 @@ def _store_without_gains(live: Hashes, stored: Hashes, *, hour: int) -> None:
     between them.)
     """
     with databases.own_transaction(databases.of(Breakdown)):
-        _raise(live, stored, hour=hour)
+        _raise(live, stored, hours=hours)
 
 
-def _raise(live: Hashes, stored: Hashes, *, hour: int) -> None:
+def _raise(live: Hashes, stored: Hashes, *, hours: Hours) -> None:
     """Stores the counts that rose, and deletes the rows of values that were replaced.
 
     The caller has to open a transaction.
     """
     live = _without_deleted(live, stored)
     if conf.HISTORY:
-        _store_stages(live, stored, hour=hour)
+        _store_stages(live, stored, hours=hours)
     databases.upsert(Breakdown, ("subject", "kind", "field"), ("count",), rows=_rows(live, stored))
     for name, counts in live.items():
         replaced_fields = _replaced(counts, stored[name])
@@ -223,20 +311,32 @@ def _without_deleted(live: Hashes, stored: Hashes) -> Hashes:
     return {name: counts for name, counts in live.items() if name not in deleted}
 
 
-def _store_stages(live: Hashes, stored: Hashes, *, hour: int) -> None:
+def _store_stages(live: Hashes, stored: Hashes, *, hours: Hours) -> None:
     """Stores how many views were seen, engaged and read, where that rose, in the history of their
     objects.
     """
-    risen: dict[str, RowCounts] = {}
+    rows: list[tuple[str, int, RowCounts]] = []
     for (hash_kind, subject), counts in live.items():
         if hash_kind != archive.READING:
             continue
         stored_counts = stored[hash_kind, subject]
+        views_by_hour = hours.late[subject].by_hour if subject in hours.late else {}
         for field, stage in history.STAGES.items():
             count = counts.get(field, 0)
-            if count > stored_counts.get(field, 0):
-                risen[history.of_stage(stage, subject)] = RowCounts(count, 0)
-    history.store(risen, hour=hour)
+            stored_count = stored_counts.get(field, 0)
+            if count <= stored_count:
+                continue
+            name = history.of_stage(stage, subject)
+            sum_before = stored_count
+            if views_by_hour:
+                # A stage is divided like the one before it, so no hour has more of it.
+                views_by_hour = late_views.divided(count - stored_count, views_by_hour)
+                for hour, number in late_views.sums_before(hours.present, views_by_hour):
+                    sum_before = stored_count + number
+                    rows.append((name, hour, RowCounts(sum_before, 0)))
+            if sum_before < count:
+                rows.append((name, hours.present, RowCounts(count, 0)))
+    history.store_hours(rows)
 
 
 def _rows(live: Hashes, stored: Hashes) -> list[tuple[str, str, str, int]]:

@@ -13,7 +13,7 @@ from datetime import date, datetime, timedelta
 from django.db.models import Q
 
 from readtrack import buckets, local_time
-from readtrack.sql import day_visitors
+from readtrack.sql import databases, day_visitors
 from readtrack.sql.day_visitors import LENGTHS, AskedDays, Day, StoredDay
 from readtrack.store import keys, scripts
 from readtrack.store.effects import counts_days
@@ -27,12 +27,12 @@ Sketches = Mapping[Day, Sequence[bytes]]
 # are quickly united.
 MANY = 300
 BLOCKS_AT_ONCE = 100
-DAYS_KEPT: int = keys.day_visitors.ttl // keys.DAY  # days for which Redis has sketches at least
+DAYS_KEPT: int = keys.day_visitors.ttl // keys.DAY  # whole days for which Redis has sketches
 
 
 def all_days(at: datetime) -> list[date]:
     """Returns the days of which Redis may have visitors that no flush has stored."""
-    return local_time.local_days(at - (DAYS_KEPT - 1) * buckets.DAY, at)
+    return local_time.local_days(at - DAYS_KEPT * buckets.DAY, at)
 
 
 def last_days(at: datetime) -> list[date]:
@@ -53,9 +53,11 @@ def store(subjects: Iterable[str], *, days: Sequence[date]) -> None:
 
 def store_unions(sketches: Sketches, *, tag: str) -> None:
     """Stores the visitors of these sketches beside those that SQL has. The tag's partition unites
-    them.
+    them. Raises ContendedError.
     """
+    attempts = databases.attempts("visitors of days")
     while sketches:
+        next(attempts)
         sketches = _unite(sketches, tag=tag)
 
 

@@ -17,6 +17,8 @@ from readtrack.store import counters, keys, scripts
 from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
 from readtrack.subjects import counted_models, label_of
 
+HOURS_KEPT: int = keys.model_hour.ttl // keys.HOUR + 1  # hours of models that Redis may have
+
 
 class Merged(NamedTuple):
     """The last hours of one model, merged. Both mappings are by hour (since 1970)."""
@@ -30,27 +32,40 @@ def hour_at(redis_time: int) -> int:
     return buckets.hour_index(buckets.time_of(redis_time))
 
 
-def write_hours(run: FlushRun, epoch: epochs.SqlEpoch, faults: Faults) -> None:
+def write_hours(
+    run: FlushRun, epoch: epochs.SqlEpoch, faults: Faults, *, is_late: bool = False
+) -> None:
     """Writes the last hours of all models to SQL, and raises those in Redis that have fewer views.
 
-    Adds the numbers of settled and of lifted counters to the run.
+    If the flush is late, it writes all hours that Redis has. Adds the numbers of settled and of
+    lifted counters to the run.
     """
-    present_hour = hour_at(run.flushed_until)
-    behind = store_hours(present_hour, tags=epoch.tags)
+    store = partial(
+        store_hours,
+        hour_at(run.flushed_until),
+        number=HOURS_KEPT if is_late else MODEL_HOURS,
+        tags=epoch.tags,
+    )
+    attempts = databases.attempts("hours of models")
+    behind = store()
     while behind is None:
+        next(attempts)
         run.settled += settle(epoch, faults)
-        behind = store_hours(present_hour, tags=epoch.tags)
+        behind = store()
     run.lifted += sum(scripts.run_all(*counters.lift(behind), patient=True))
 
 
-def store_hours(present: int, *, tags: Sequence[str] = ()) -> dict[str, Stored] | None:
+def store_hours(
+    present: int, *, number: int = MODEL_HOURS, tags: Sequence[str] = ()
+) -> dict[str, Stored] | None:
     """Raises the last hours of all models in SQL, up to the present hour, to Redis's views.
 
-    `present` is the present hour (since 1970). Without `tags` it does so for all partitions.
+    `present` is the present hour (since 1970), `number` is that of the hours. Without `tags` it
+    does so for all partitions.
     Returns SQL's views of the hours of which Redis has fewer, by the names of the counters in
     Redis. Returns None if Redis has to be settled first; then nothing is stored.
     """
-    first = present - MODEL_HOURS + 1
+    first = present - number + 1
     tags = tags or keys.tags()
     labels = [label_of(model) for model in counted_models()]
     hour_calls = counters.model_hours(labels, range(first, present + 1), tags=tags)

@@ -18,10 +18,19 @@ from django.utils import timezone as django_timezone
 
 from readtrack import buckets
 from readtrack.conf import conf, logger
-from readtrack.flush import breakdowns, day_visitors, groups, read_state, readers, resets
+from readtrack.flush import (
+    breakdowns,
+    day_visitors,
+    groups,
+    late_views,
+    read_state,
+    readers,
+    resets,
+)
 from readtrack.flush.hours import hour_at, write_hours
+from readtrack.flush.late_views import NOTHING_LATE, LateViews
 from readtrack.flush.settling import settle
-from readtrack.flush.totals import write_chunk
+from readtrack.flush.totals import Extent, write_chunk
 from readtrack.models import FlushRun, History, ReadTimes, Reset
 from readtrack.signals import flushed
 from readtrack.sql import (
@@ -31,6 +40,7 @@ from readtrack.sql import (
     history_months,
     layouts,
     model_sums,
+    past_hours,
     popular,
     read_times,
     runs,
@@ -62,10 +72,12 @@ RUNS_KEPT = 10_000  # records of past flushes: a week of one a minute
 ARCHIVE_INTERVAL = timedelta(days=1)
 
 
-class Extent(NamedTuple):
-    """What a flush has to look at."""
+class Changes(NamedTuple):
+    """How a flush finds out what changed since the last good flush."""
 
-    is_restored: bool  # Redis was restored from a snapshot, so all hashes have to be compared, too
+    # The minute buckets do not say it: the last good flush is too long ago, or Redis was restored
+    # from a snapshot. So everything is compared with SQL, not only the totals.
+    is_late: bool
     minutes: Sequence[str]  # names of the minute buckets with the subjects that changed
 
 
@@ -171,7 +183,7 @@ def write_subjects(subjects: Iterable[str]) -> None:
     with databases.retrying():
         settle(epoch, faults)
         for chunk in _chunks(subjects):
-            write_chunk(chunk, run, epoch=epoch, faults=faults, changed={})
+            write_chunk(chunk, run, epoch=epoch, faults=faults, extent=Extent())
         if conf.HISTORY:
             write_hours(run, epoch, faults)
     _leave(run, faults, changed=frozenset(subjects))
@@ -188,29 +200,102 @@ def _flush(
     """Does what `flush` does, and sets the numbers of the run, which `flush` saves."""
     epoch = epochs.SqlEpoch(run.part)
     sent = outbox.sent_publications(epoch.tags)  # before the flush notes itself in Redis
-    is_restored, minutes = _begin(run, epoch, only_changed=only_changed, must_archive=must_archive)
+    is_late, minutes = _begin(run, epoch, only_changed=only_changed, must_archive=must_archive)
     run.faults = _silent_partitions(epoch)
     if run.faults:
         logger.warning("Not flushed: %s", run.faults)
     store_breakdowns = partial(breakdowns.store, epoch=epoch, hour=hour_at(run.flushed_until))
     run.settled += settle(epoch, faults)
     changed = dict.fromkeys(_changed(minutes, epoch))
-    for chunk in _chunks(changed):
-        if counters.have_hashes(chunk):
-            faults.store(chunk, store_breakdowns)
-    to_archive = _recently_viewed(run, epoch)
-    subjects: Iterable[str] = changed
-    if run.kind != run.Kind.CHANGED:
-        subjects = _every_subject(run, epoch)
-    for chunk in _chunks(subjects):
-        write_chunk(chunk, run, epoch=epoch, faults=faults, changed=changed, to_archive=to_archive)
-        if is_restored:
-            faults.store(chunk, store_breakdowns)
-        progress(len(chunk))
-    _finish(run, epoch, faults, has_changes=bool(changed))
+    if is_late:
+        _write_late(run, epoch, faults, changed=changed, progress=progress)
+    else:
+        # The stages of views come before the views, so that no more are stored as seen than as
+        # viewed.
+        for chunk in _chunks(changed):
+            if counters.have_hashes(chunk):
+                faults.store(chunk, store_breakdowns)
+        _write(run, epoch, faults, changed=changed, progress=progress)
+    _finish(run, epoch, faults, has_changes=bool(changed), is_late=is_late)
     faults.attempt("read state", partial(_keep_read_state, run, epoch, sent), None)
     _leave(run, faults, changed=changed)
     _note_end(run, epoch)
+
+
+def _write(
+    run: FlushRun,
+    epoch: epochs.SqlEpoch,
+    faults: Faults,
+    *,
+    changed: Mapping[str, None],
+    progress: Callable[[int], object],
+) -> None:
+    """Writes the totals of this flush, and what comes with those that changed."""
+    at = buckets.time_of(run.flushed_until)
+    extent = Extent(
+        changed=changed,
+        archived=_recently_viewed(run, epoch),
+        days=day_visitors.last_days(at),
+        with_visitors=changed,
+    )
+    is_archive = run.kind == run.Kind.ARCHIVE
+    subjects = changed if run.kind == run.Kind.CHANGED else _every_subject(run, epoch)
+    for chunk in _chunks(subjects):
+        if is_archive:
+            extent = extent._replace(
+                archived=chunk, days=day_visitors.all_days(at), with_visitors=chunk
+            )
+        write_chunk(chunk, run, epoch=epoch, faults=faults, extent=extent)
+        progress(len(chunk))
+
+
+def _write_late(
+    run: FlushRun,
+    epoch: epochs.SqlEpoch,
+    faults: Faults,
+    *,
+    changed: dict[str, None],
+    progress: Callable[[int], object],
+) -> None:
+    """Compares everything with SQL, and writes what SQL lacks under the hours in which it came.
+
+    Adds to `changed` what could not be written. Subjects of a batch that an import has begun and
+    not finished are left out, except those that were viewed lately: the import stores their hours.
+    """
+    days = day_visitors.all_days(buckets.time_of(run.flushed_until))
+    imported = past_hours.subjects_of_unfinished_imports()
+    for chunk in _chunks(changed):  # some may have hashes without a total
+        _write_late_hashes(chunk, run, epoch, faults, imported=imported)
+    for chunk in _chunks(_every_subject(run, epoch)):
+        late = _write_late_hashes(chunk, run, epoch, faults, imported=imported)
+        subjects = frozenset(chunk)
+        extent = Extent(
+            changed=subjects - (imported - changed.keys()),
+            archived=subjects,
+            days=days,
+            with_visitors=subjects,
+            late=late,
+        )
+        write_chunk(chunk, run, epoch=epoch, faults=faults, extent=extent)
+        changed.update(dict.fromkeys(faults.failed & subjects))
+        progress(len(chunk))
+
+
+def _write_late_hashes(
+    subjects: Sequence[str],
+    run: FlushRun,
+    epoch: epochs.SqlEpoch,
+    faults: Faults,
+    *,
+    imported: frozenset[str],
+) -> Mapping[str, LateViews]:
+    """Writes what the hashes of the subjects gained. Returns the views that SQL lacks of them."""
+    present = hour_at(run.flushed_until)
+    late: Mapping[str, LateViews] = NOTHING_LATE
+    if conf.HISTORY:
+        late = late_views.find(subjects, present=present, faults=faults, without=imported)
+    faults.store(subjects, partial(breakdowns.store, epoch=epoch, hour=present, late=late))
+    return late
 
 
 def _keep_read_state(
@@ -277,7 +362,7 @@ def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
 
 def _begin(
     run: FlushRun, epoch: epochs.SqlEpoch, *, only_changed: bool, must_archive: bool
-) -> Extent:
+) -> Changes:
     """Notes the run in Redis and in SQL, decides its kind, and returns what it has to look at.
 
     If Redis does not know the newest flush that SQL knows, Redis was restored from an older
@@ -304,12 +389,18 @@ def _begin(
     run.save()
     if run.kind != run.Kind.CHANGED and conf.HISTORY:
         history_months.add_months(at=now)
-    if not is_in_reach:
+    is_late = is_restored or not is_in_reach
+    return Changes(is_late, _minutes_since(since, now=now))
+
+
+def _minutes_since(since: datetime, *, now: datetime) -> Sequence[str]:
+    """Returns the minute buckets with what was viewed since then, as far as they reach back."""
+    if not now - REACH <= since <= now:
         since = now - REACH
     until = now + AHEAD
     # Two more, because the division leaves out parts of a minute at both ends.
     count = (until - since + OVERLAP) // buckets.MINUTE + 2
-    return Extent(is_restored, buckets.minute_buckets(count, until=until))
+    return buckets.minute_buckets(count, until=until)
 
 
 def _is_archive_due(run: FlushRun, past_times: "QuerySet[FlushRun, Any]") -> bool:
@@ -335,7 +426,9 @@ def _note_in_redis(run: FlushRun, epoch: epochs.SqlEpoch) -> bool:
     Partitions whose server of a cluster is silent are left out. As SQL then knows of a later flush
     than they do, the first flush that finds them again writes everything.
     """
+    attempts = databases.attempts("times of flushes")
     while True:
+        next(attempts)
         newest_in_sql = _newest_flushes([*epoch.tags, *epoch.silent])
         last_in_redis, is_restored, silent = flush_notes.last_flushes(epoch.tags)
         epoch.leave_out(silent)
@@ -383,7 +476,9 @@ def _purge(tags: Sequence[str], *, since: int) -> None:
     scripts.run_all(*calls, patient=True)
 
 
-def _finish(run: FlushRun, epoch: epochs.SqlEpoch, faults: Faults, *, has_changes: bool) -> None:
+def _finish(
+    run: FlushRun, epoch: epochs.SqlEpoch, faults: Faults, *, has_changes: bool, is_late: bool
+) -> None:
     """Does what comes after the totals.
 
     It lowers rows that were reset, and writes the hours of models. After a full flush it also
@@ -393,7 +488,7 @@ def _finish(run: FlushRun, epoch: epochs.SqlEpoch, faults: Faults, *, has_change
     at = buckets.time_of(run.flushed_until)
     resets.finish(resetting.recent_resets(epoch.tags), epoch, faults, now=run.redis_time)
     if conf.HISTORY and (is_full or has_changes or run.settled):
-        write_hours(run, epoch, faults)
+        write_hours(run, epoch, faults, is_late=is_late)
     if is_full:
         if epoch.has_first:
             _renew_lists(at, faults)

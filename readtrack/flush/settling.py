@@ -30,6 +30,7 @@ def settle(epoch: epochs.SqlEpoch, faults: Faults) -> int:
     # How many counters stay unsettled, by the tag of the partition. They stay at the start of the
     # list, and are passed over.
     unreadable: Counter[str] = Counter()
+    attempts = databases.attempts("unsettled counters")
     while True:
         # Of each partition the next names in `views:unsettled`, and its epoch.
         lists = counters.unsettled(until=until, tags=epoch.tags, after=unreadable)
@@ -42,18 +43,23 @@ def settle(epoch: epochs.SqlEpoch, faults: Faults) -> int:
         sql_epochs = epoch.known([redis_epoch for _, redis_epoch in lists])
         # A partition without unsettled counters is called, too, because it may have been restored.
         calls = []
+        to_settle = 0
         for unsettled_names, redis_epoch in lists:
             known_epoch = sql_epochs.get(redis_epoch.tag)
             to_add = _to_add(
                 unsettled_names, stored, redis_epoch=redis_epoch, sql_epoch=known_epoch
             )
+            to_settle += len(to_add)
             unreadable[redis_epoch.tag] += len(unsettled_names) - len(to_add)
             calls.append(counters.settle(to_add, epoch=redis_epoch, sql_epoch=known_epoch))
         answers: list[tuple[int, Epoch]] = scripts.run_all(*calls, patient=True)
         epoch.advance([new_epoch for _, new_epoch in answers])
-        settled += sum(count for count, _ in answers)
+        settled_now = sum(count for count, _ in answers)
+        settled += settled_now
         if not counter_names:
             return settled
+        if to_settle and not settled_now:  # another flush may have settled them
+            next(attempts)
 
 
 def _to_add(

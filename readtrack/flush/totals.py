@@ -1,16 +1,18 @@
 """Writing settled totals to SQL, and lifting totals in Redis of which SQL holds more."""
 
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from datetime import date
 from functools import partial
 from typing import Any, NamedTuple
 
 from django.db.models import Model
 
-from readtrack import buckets, row_security
+from readtrack import row_security
 from readtrack.conf import conf, logger
-from readtrack.flush import day_visitors
+from readtrack.flush import day_visitors, late_views
 from readtrack.flush.archiving import archive_changed
 from readtrack.flush.hours import hour_at
+from readtrack.flush.late_views import NOTHING_LATE, LateViews
 from readtrack.flush.settling import settle, stored_counters
 from readtrack.models import FlushRun
 from readtrack.sql import archive, databases, epochs, history, raising, row_counts
@@ -25,6 +27,18 @@ from readtrack.subjects import rows_by_model
 ROWS_LOCKED = 2_000
 # Seconds for which the row of a subject has to be missing until a flush removes the subject's keys.
 ORPHAN_PATIENCE = keys.DAY
+
+
+class Extent(NamedTuple):
+    """What a flush stores of subjects beside their totals."""
+
+    # Those that may have been viewed since the last good flush. Only their history is stored,
+    # because the views of an import, which the others may have, are of other hours.
+    changed: Container[str] = ()
+    archived: Container[str] = ()
+    days: Sequence[date] = ()  # of which visitors are stored
+    with_visitors: Container[str] = ()  # subjects of which they are stored
+    late: Mapping[str, LateViews] = NOTHING_LATE  # views of earlier hours, by subject
 
 
 class Portion(NamedTuple):
@@ -53,14 +67,12 @@ def write_chunk(
     *,
     epoch: epochs.SqlEpoch,
     faults: Faults,
-    changed: Container[str],
-    to_archive: Container[str] = (),
+    extent: Extent,
 ) -> None:
     """Writes one chunk of totals to SQL, raises totals in Redis where SQL has more, and adds the
     numbers to the run.
 
-    Stores history for the subjects in `changed` only: when other subjects changed is not known.
-    Archives the subjects in `to_archive`; a flush of the kind "archive" archives all subjects.
+    `extent` is what it stores beside the totals.
     """
     live = _live(subjects, run, epoch, faults)
     # At first all subjects are taken for orphans. Each portion takes off the subjects that have a
@@ -68,27 +80,24 @@ def write_chunk(
     # Their keys stay, too, because an app may come back.
     run.orphans += len(live)
     for portion in _portions(live):
-        stale = _write_portion(portion, run, faults, changed=changed)
+        stale = _write_portion(portion, run, faults, extent)
         due_for_archive = {}
         for subject in portion.rows.values():
-            is_due = run.kind == run.Kind.ARCHIVE or subject in to_archive
-            if is_due and subject not in stale:
+            if subject in extent.archived and subject not in stale:
                 due_for_archive[subject] = live[subject]
         if due_for_archive:
             write = partial(_archive, due_for_archive, run, epoch)
             faults.store([*due_for_archive], write)
 
 
-def _write_portion(
-    portion: Portion, run: FlushRun, faults: Faults, *, changed: Container[str]
-) -> set[str]:
+def _write_portion(portion: Portion, run: FlushRun, faults: Faults, extent: Extent) -> set[str]:
     """Writes the portion, and adds the numbers to the run.
 
     Returns the subjects whose rows do not store what was read from Redis, so that their archive
     would be stale.
     """
     written = Written([], [], [], [])
-    write = partial(_write, portion, written, changed=changed, hour=hour_at(run.flushed_until))
+    write = partial(_write, portion, written, extent, hour=hour_at(run.flushed_until))
     failed = faults.store([*portion.rows.values()], write)
     missing = set(portion.subjects(written.missing))
     ahead = set(portion.subjects(written.ahead))
@@ -100,7 +109,7 @@ def _write_portion(
     run.written += len(written.raised)
     run.lifted += _lift([*ahead], faults)
     if conf.HISTORY:
-        _store_visitors(portion, run, faults, changed=changed, without=failed | missing)
+        _store_visitors(portion, faults, extent, without=failed | missing)
     run.orphans -= len(portion.rows) - len(missing)
     _remove_ripe_orphans([*missing])
     if locked:
@@ -121,24 +130,16 @@ def _hidden(model: type[Model], subjects: Collection[str], faults: Faults) -> se
 
 
 def _store_visitors(
-    portion: Portion,
-    run: FlushRun,
-    faults: Faults,
-    *,
-    changed: Container[str],
-    without: Container[str],
+    portion: Portion, faults: Faults, extent: Extent, *, without: Container[str]
 ) -> None:
-    """Stores the visitors of the last days: of the objects that changed, or in an archive of all."""
-    at = buckets.time_of(run.flushed_until)
-    is_archive = run.kind == run.Kind.ARCHIVE
-    days = day_visitors.all_days(at) if is_archive else day_visitors.last_days(at)
+    """Stores the visitors of the days of the extent."""
     subjects = [
         subject
         for subject in portion.rows.values()
-        if (is_archive or subject in changed) and subject not in without
+        if subject in extent.with_visitors and subject not in without
     ]
     if subjects:
-        faults.store(subjects, partial(day_visitors.store, days=days))
+        faults.store(subjects, partial(day_visitors.store, days=extent.days))
 
 
 def _archive(
@@ -175,7 +176,9 @@ def _live(
     scripts.run_all(*calls, patient=True)
     # SQL has to know the epoch of the counts before it stores them. Otherwise it would not notice
     # if Redis is restored later from a snapshot that is older than these counts.
+    attempts = databases.attempts("epochs")
     while not epoch.advance([call.result for call in epoch_calls]):
+        next(attempts)
         run.settled += settle(epoch, faults)
         scripts.run_all(*calls, patient=True)
     totals: dict[str, bytes | None] = {}
@@ -209,23 +212,18 @@ def _numbers(totals: Mapping[str, bytes | None]) -> dict[str, int]:
 
 
 def _write(
-    portion: Portion,
-    written: Written,
-    subjects: Sequence[str],
-    *,
-    changed: Container[str],
-    hour: int,
+    portion: Portion, written: Written, extent: Extent, subjects: Sequence[str], *, hour: int
 ) -> None:
     """Writes some subjects of the portion, and adds their rows to those that are written."""
     connection = databases.of(row_counts.table_of(portion.model))
-    write = partial(_write_rows, portion.of(subjects), changed=changed, hour=hour)
+    write = partial(_write_rows, portion.of(subjects), extent, hour=hour)
     written_now = databases.retried(connection, write)
     for pks, new_pks in zip(written, written_now, strict=True):
         pks += new_pks
 
 
-def _write_rows(portion: Portion, *, changed: Container[str], hour: int) -> Written:
-    """Raises the rows, and stores the history of those raised rows that are in `changed`."""
+def _write_rows(portion: Portion, extent: Extent, *, hour: int) -> Written:
+    """Raises the rows, and stores the history of those raised rows that changed."""
     model, rows, live = portion
     # In one transaction, so that a kill cannot come between count and history. (If they are in
     # different databases, it can: then this transaction is that of the count.)
@@ -234,8 +232,11 @@ def _write_rows(portion: Portion, *, changed: Container[str], hour: int) -> Writ
         written = raising.write(model, {pk: live[subject] for pk, subject in rows.items()})
         if conf.HISTORY:
             raised = portion.subjects(written.raised)
-            raised_counts = {subject: live[subject] for subject in raised if subject in changed}
-            history.store(raised_counts, hour=hour)
+            changed = [subject for subject in raised if subject in extent.changed]
+            late = {subject: extent.late[subject] for subject in changed if subject in extent.late}
+            history.store_hours(late_views.rows_of_history(late, live, present=hour))
+            in_time = {subject: live[subject] for subject in changed if subject not in late}
+            history.store(in_time, hour=hour)
     return written
 
 

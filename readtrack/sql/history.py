@@ -4,7 +4,7 @@ The views of a range of hours are the difference of two absolute counts, so they
 total. Hours are numbers since 1970 (`buckets.hour_index`).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.db.models import F, Max, QuerySet, Window
@@ -72,8 +72,13 @@ def subject_of(name: str) -> str:
 
 def store(live: Mapping[str, RowCounts], *, hour: int) -> None:
     """Stores the present absolute counts of the subjects as those at the end of the hour."""
+    store_hours((subject, hour, counts) for subject, counts in live.items())
+
+
+def store_hours(hours: Iterable[tuple[str, int, RowCounts]]) -> None:
+    """Stores absolute counts of subjects, each as those at the end of its hour."""
     rows = []
-    for subject, counts in live.items():
+    for subject, hour, counts in hours:
         rows.append((subject_column(subject), hour, counts.views, counts.visitors))
     databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
 

@@ -20,7 +20,7 @@ from readtrack.store.scripts import Call
 Name = tuple[str, str]  # of a hash: its kind ("funnel", "reading", "views:device"), and the subject
 Hours = dict[tuple[str, int], "Total"]  # by model and hour since 1970
 
-MODEL_HOURS: int = keys.model_hour.ttl // keys.HOUR  # hours that Redis keeps
+MODEL_HOURS = 48  # the last hours of models, which pages and each flush take from Redis
 SCAN_COUNT = 5000  # keys looked at in one SCAN step, 2 ms; redis-py's default of 10 is far slower
 is_number = re.compile(rb"[0-9]{1,18}").fullmatch  # a count that all databases can store
 VALUES = 50  # values of a dimension that a subject keeps, beside "other"

@@ -15,7 +15,7 @@ from readtrack.store.scripts import Call
 MINUTES = 60  # that are read; Redis keeps them a little longer
 NEWEST = 3  # minutes in which a subject has to be viewed, to be looked at
 MOST = 500  # subjects that are looked at in each of these minutes and partitions, at most
-HOURS: int = keys.hour.ttl // keys.HOUR - 1  # whole hours that Redis has of a subject
+HOURS = 23  # whole hours that are read
 
 
 def watched_since(*, at: datetime) -> datetime:

@@ -149,7 +149,8 @@ def _keys_of(subject: str, *, at: datetime) -> list[str]:
     rows = (keys.total, keys.hll, *VISITOR_KEYS, *OF_CATEGORY, keys.thread_news)
     names = [row(subject) for row in rows]
     names += [keys.prefix() + keys.member(kind, subject) for kind in keys.hash_kinds()]
-    hours = [buckets.hour_bucket(at - number * buckets.HOUR) for number in range(25)]
+    last_hours = range(keys.hour.ttl // keys.HOUR + 1)
+    hours = [buckets.hour_bucket(at - number * buckets.HOUR) for number in last_hours]
     names += [keys.hour(hour, subject) for hour in hours]
     for day in local_time.local_days(at - 3 * buckets.DAY, at):
         date = buckets.day_bucket(day)

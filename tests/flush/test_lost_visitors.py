@@ -169,6 +169,7 @@ def test_a_reset_begins_at_nothing_again(
 def test_a_full_flush_stores_the_sketches_of_what_was_viewed_in_the_last_hour(
     post: Post, redis: Redis
 ) -> None:
+    flush()
     other = factories.post()
     come(post, range(3))
     redis.delete(*redis.keys("trending:*"))

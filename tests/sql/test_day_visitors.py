@@ -89,4 +89,4 @@ def test_the_flush_takes_the_days_that_its_buckets_reach() -> None:
     assert len(days_of_flush.last_days(noon)) == 1
     assert len(days_of_flush.last_days(midnight)) == 2
     assert days_of_flush.all_days(noon)[-1] == noon.date()
-    assert len(days_of_flush.all_days(noon)) == 3
+    assert len(days_of_flush.all_days(noon)) == 4  # a key of the first one may be left

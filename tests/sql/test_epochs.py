@@ -170,7 +170,9 @@ def test_a_redis_that_went_back_between_settling_and_reading_is_settled_again_be
     restore(redis, settled)
     now = server_time(patient=True)
     run = FlushRun(redis_time=now, flushed_until=now)
-    totals.write_chunk([subject_of(second)], run, epoch=epoch, faults=Faults(), changed={})
+    totals.write_chunk(
+        [subject_of(second)], run, epoch=epoch, faults=Faults(), extent=totals.Extent()
+    )
     assert stored() == [1, 1]
     restore(redis, unsettled)
     flush()
@@ -187,7 +189,7 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
     snapshot: Dump = {}
     keep = breakdowns.store
 
-    def be_late_and_die(subjects: Any, epoch: SqlEpoch, *, hour: int) -> None:
+    def be_late_and_die(subjects: Any, epoch: SqlEpoch, *, hour: int, **options: Any) -> None:
         redis.delete(f"funnel:{subject_of(post)}")
         click(post, "b")
         snapshot.update(dump(redis))
