@@ -703,7 +703,7 @@ def _of_groups(group: Group, data: DashboardData) -> Table:
     for row in data.groups.get(group, ()):  # without rows for a filter by a value
         numbers = {
             group: _title_of_group(group, row.name, data),
-            "visitors": data.people.by_group.get((group, row.name)),
+            "visitors": _visitors_of_group(group, row, data),
             **_numbers_of_group(row, data),
         }
         is_known = (group, row.name) in data.group_titles
@@ -726,6 +726,17 @@ def _of_groups(group: Group, data: DashboardData) -> Table:
         empty=_("No views in this period."),
         row_limit=groups.SHOWN,
     )
+
+
+def _visitors_of_group(group: Group, row: GroupRow, data: DashboardData) -> int | None:
+    """Returns the visitors of a category or an author; None if they are not known.
+
+    They are never more than the views. An object that moved, or was deleted, left some views to one
+    group and some to another, or to none. Its visitors of that day are not known by the hour, so
+    the sketches of both groups have all of them.
+    """
+    visitors = data.people.by_group.get((group, row.name))
+    return None if visitors is None else min(visitors, row.now.views)
 
 
 def _compared_keys_of_groups(data: DashboardData) -> Sequence[str]:

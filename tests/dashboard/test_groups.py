@@ -184,6 +184,31 @@ def test_a_row_leads_to_the_page_of_its_category_or_author(admin_client: Client)
     assert page.context["chips"][0].value == "Sport"
 
 
+@pytest.mark.parametrize("deed", ["move", "delete"])
+def test_no_group_has_more_visitors_than_views_after_an_object_has_left_it(
+    admin_client: Client, deed: str
+) -> None:
+    sport, travel = factories.category(name="Sport"), factories.category(name="Travel")
+    author = factories.user(username="ann")
+    article, other = (Article.objects.create(category=sport, author=author) for _ in range(2))
+    view(article, *"abcdefgh")
+    view(other, "a")
+    flush()
+    if deed == "move":
+        article.category = travel
+        article.author = factories.user(username="bob")
+        article.save()
+        view(article, "z")
+    else:
+        article.delete()
+    flush()
+    tables = opened(admin_client)
+    for name in ("views-by-section", "views-by-author"):
+        rows = numbers(tables[name], "views", "visitors")
+        assert rows
+        assert all(1 <= visitors <= views for views, visitors in rows.values())
+
+
 def test_visitors_of_a_group_are_its_objects_people_together(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
