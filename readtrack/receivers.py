@@ -166,11 +166,17 @@ def _was_signed_in(request: Any) -> bool:
 
 
 def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:
-    """Receives post_delete of a row, and deletes its counts and its read state on commit."""
+    """Receives post_delete of a row, and deletes its counts and its read state on commit.
+
+    Does nothing if a trigger of the database has kept the row. It is asked now and not on commit,
+    because the same transaction may insert a new row with the key of a deleted one.
+    """
     from readtrack.sql import archive, deletions, read_states
     from readtrack.store import read_state
     from readtrack.store.circuit import fail_open
 
+    if tracked.every_row(sender, using=using).filter(pk=instance.pk).exists():
+        return
     subject = subject_of(instance)
 
     def delete() -> None:

@@ -70,6 +70,59 @@ def test_a_deletion_that_is_rolled_back_takes_nothing(redis: Redis) -> None:
     assert redis.get(f"views:total:{subject_of_row(Post, Post.objects.get().pk)}") == "1"
 
 
+@pytest.fixture
+def kept_rows() -> Iterator[None]:
+    """Lets a trigger of the database keep each post that is deleted."""
+    if connection.vendor == "postgresql":
+        made = (
+            "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+            "CREATE TRIGGER keep BEFORE DELETE ON site_post FOR EACH ROW EXECUTE FUNCTION keep()",
+        )
+        dropped = ("DROP TRIGGER keep ON site_post", "DROP FUNCTION keep()")
+    elif connection.vendor == "sqlite":
+        action = "BEGIN SELECT RAISE(IGNORE); END"
+        made = (f"CREATE TRIGGER keep BEFORE DELETE ON site_post {action}",)
+        dropped = ("DROP TRIGGER keep",)
+    else:
+        pytest.skip("its triggers cannot keep a row")
+    for statement in made:
+        connection.cursor().execute(statement)
+    yield
+    for statement in dropped:
+        connection.cursor().execute(statement)
+
+
+@pytest.mark.usefixtures("kept_rows")
+@pytest.mark.parametrize("is_many", [False, True])
+def test_a_row_that_a_trigger_keeps_keeps_its_counts(redis: Redis, is_many: bool) -> None:
+    post = factories.post()
+    view(post, 3)
+    flush()
+    if is_many:
+        Post.objects.all().delete()
+    else:
+        Post.objects.get().delete()
+    assert not Reset.objects.exists()
+    view(post, 2)
+    flush()
+    row: Any = Post.objects.get()
+    assert (row.view_count, row.visitor_count, live(redis, post)) == (5, 5, 5)
+    assert sum(point.views for point in reports.series(row)) == 5
+
+
+def test_a_new_row_with_the_key_of_one_that_was_deleted_in_the_same_transaction_begins_at_nothing(
+    redis: Redis,
+) -> None:
+    post = factories.post()
+    view(post, 3)
+    flush()
+    with transaction.atomic():
+        pk = post.pk
+        post.delete()
+        Post.objects.create(pk=pk, title="B")
+    assert live(redis, Post.objects.get()) == 0
+
+
 @pytest.mark.parametrize("model", [Category, Topic])
 def test_a_deleted_category_leaves_nothing(
     model: Any, redis: Redis, noon: datetime, settings: Any
