@@ -320,6 +320,8 @@ def _amount(row: keys.Key, size: SiteSize) -> Amount:
 
 def _lifetime(row: keys.Key) -> int:
     """Returns the lifetime of the row's keys (seconds), 0 for keys that stay."""
+    if row is keys.hour:  # full flushes shorten it
+        return keys.DAY
     if isinstance(row.ttl, int):
         return row.ttl
     if row is keys.rate:

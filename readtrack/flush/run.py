@@ -232,9 +232,11 @@ def _write(
 ) -> None:
     """Writes the totals of this flush, and what comes with those that changed."""
     at = buckets.time_of(run.flushed_until)
+    recently_viewed = _recently_viewed(run, epoch)
     extent = Extent(
         changed=changed,
-        archived=_recently_viewed(run, epoch),
+        # An archiving flush archives all subjects, a full one the sketches of those viewed lately.
+        archived={each for each in recently_viewed if uniques.strategy_of(each).has_sketch},
         days=day_visitors.last_days(at),
         with_visitors=changed,
     )
@@ -247,6 +249,9 @@ def _write(
             )
         write_chunk(chunk, run, epoch=epoch, faults=faults, extent=extent)
         progress(len(chunk))
+    if run.kind == run.Kind.FULL:
+        first_hour = buckets.hour_index(at - REACH)
+        counters.shorten_hours(recently_viewed, range(first_hour, buckets.hour_index(at)))
 
 
 def _write_late(
@@ -265,7 +270,8 @@ def _write_late(
     days = day_visitors.all_days(buckets.time_of(run.flushed_until))
     imported = past_hours.subjects_of_unfinished_imports()
     for chunk in _chunks(changed):  # some may have hashes without a total
-        _write_late_hashes(chunk, run, epoch, faults, imported=imported)
+        if counters.have_hashes(chunk):
+            _write_late_hashes(chunk, run, epoch, faults, imported=imported)
     for chunk in _chunks(_every_subject(run, epoch)):
         late = _write_late_hashes(chunk, run, epoch, faults, imported=imported)
         subjects = frozenset(chunk)
@@ -339,18 +345,16 @@ def _every_subject(run: FlushRun, epoch: epochs.SqlEpoch) -> Iterator[str]:
 
 
 def _recently_viewed(run: FlushRun, epoch: epochs.SqlEpoch) -> frozenset[str]:
-    """Returns the subjects of which a full flush archives the sketches: those viewed recently.
+    """Returns the subjects that were viewed recently, for a full flush: as far as the minute buckets
+    reach back, about an hour.
 
-    Recently is as far as the minute buckets reach back, about an hour. For flushes of another kind
-    it returns no subjects: an archiving flush archives all of them, any other flush none.
+    For flushes of another kind it returns no subjects.
     """
     if run.kind != run.Kind.FULL:
         return frozenset()
     until = buckets.time_of(run.flushed_until) + AHEAD
     minutes = buckets.minute_buckets(REACH // buckets.MINUTE, until=until)
-    return frozenset(
-        subject for subject in _changed(minutes, epoch) if uniques.strategy_of(subject).has_sketch
-    )
+    return frozenset(_changed(minutes, epoch))
 
 
 def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:

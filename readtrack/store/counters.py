@@ -208,6 +208,18 @@ def subject_hours(hours: Sequence[int], *, subject: str) -> list[int]:
     return scripts.run(Call("MGET", hour_keys, (), decode))
 
 
+def shorten_hours(subjects: Iterable[str], hours: Iterable[int]) -> None:
+    """Lets hours (since 1970) of the subjects expire in a day, because SQL has their views.
+
+    Until then a flush after a pause needs them. Raises redis.RedisError.
+    """
+    names = [buckets.hour_bucket(buckets.hour_start(hour)) for hour in hours]
+    for portion in scripts.sliced([*subjects]):
+        hour_keys = [keys.hour(name, subject) for subject in portion for name in names]
+        calls = [Call("EXPIRE", [key], (keys.DAY,), int) for key in hour_keys]
+        scripts.run_all(*calls, patient=True)
+
+
 def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
     """Yields the subjects of all totals in no order. SCAN may return a subject twice."""
     client: Any = connect(patient=True)

@@ -232,7 +232,7 @@ def by_tag(
 # One line for each key.
 # fmt: off
 total = Key("views:total:{subject}", "string", 0, "views, absolute and live")
-hour = Key("views:hour:{hour}:{subject}", "string", 3 * DAY, "views of one subject in an hour, also for flushes after a pause")
+hour = Key("views:hour:{hour}:{subject}", "string", 3 * DAY, "views of one subject in an hour; once a full flush has stored them, for a day more")
 model_hour = Key("views:hour:{hour}:{model}", "string", 3 * DAY, "views of a model in an hour; their sum is the site's")
 minute_visitors = Key("visitors:minute:{minute}:{model}", "HyperLogLog", 6 * MINUTE, "visitors of a model in a minute")
 hll = Key("views:hll:{subject}", "HyperLogLog", 0, "unique visitors: strategy hll")

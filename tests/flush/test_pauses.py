@@ -267,6 +267,21 @@ def test_what_was_read_in_a_pause_without_a_view_is_stored(redis: Redis) -> None
     assert hours_of(of_stage("seen", subject_of(post))).total() == 1
 
 
+def test_redis_keeps_an_hour_for_a_pause_until_a_full_flush_has_stored_it(redis: Redis) -> None:
+    now, post = buckets.now(), factories.post()
+    flush()
+    names = []
+    for age in (0, 1):
+        view(post, at=now - age * HOUR)
+        names.append(keys.hour(buckets.hour_bucket(now - age * HOUR), subject_of(post)))
+    assert all(redis.ttl(name) > 2 * keys.DAY for name in names)
+    flush(only_changed=True)
+    assert all(redis.ttl(name) > 2 * keys.DAY for name in names)
+    flush()
+    assert redis.ttl(names[0]) > 2 * keys.DAY
+    assert redis.ttl(names[1]) <= keys.DAY
+
+
 def test_hours_that_redis_has_lost_are_stored_under_the_present_one(redis: Redis) -> None:
     now, post = buckets.now(), factories.post()
     flush_at(now - 30 * HOUR)
