@@ -1,0 +1,22 @@
+"""An audit log has the editors' changes, and no views."""
+
+import pytest
+from auditlog.models import LogEntry
+
+from readtrack.flush.run import flush
+from tests.beside.django_auditlog.models import Story
+from tests.support.counts import stored, view_times
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_neither_a_flush_nor_a_stale_save_is_a_change_of_counts() -> None:
+    story = Story.objects.create(title="A")
+    loaded = Story.objects.get()
+    view_times(story, 3)
+    flush()
+    assert LogEntry.objects.count() == 1
+    loaded.title = "B"
+    loaded.save()
+    assert stored(story) == 3
+    assert LogEntry.objects.latest("pk").changes == {"title": ["A", "B"]}
