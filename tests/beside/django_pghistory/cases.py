@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.core.checks import run_checks
 from django.db import Error
 
 from readtrack.flush.run import flush
@@ -38,3 +39,9 @@ def test_a_protected_row_lets_its_counts_be_raised() -> None:
     assert stored(story) == 2
     with pytest.raises(Error, match="Cannot update"):
         LockedStory.objects.update(title="B")
+
+
+def test_the_check_finds_a_history_that_has_the_counts() -> None:
+    [message] = [message for message in run_checks() if message.id == "readtrack.W087"]
+    assert "LoudStory" in message.msg
+    assert "exclude" in message.hint
