@@ -16,6 +16,7 @@ EVERY = 60.0  # seconds after which a process asks for Redis's time again
 # Seconds in which the two clocks drift apart by less than DRIFT: NTP changes clocks half as fast.
 FRESH = 1.0
 DRIFT = 1_000  # µs
+STEP = 100_000  # µs; of an answer that is later than others by that, the clock was set
 
 # By cache alias: Redis's clock less `perf_counter` (µs).
 _offsets: dict[str, int] = {}
@@ -63,7 +64,7 @@ def at(began: float) -> int:
         # A site's tests may freeze `perf_counter`, so that what was learnt before is of no use.
         age = perf_counter() - began
         return server_time() - int(age * 1_000_000)
-    # Without partitions, each call that marks something read learns the time, too.
+    # Without partitions, each call that marks something read or publishes learns the time, too.
     if conf.CACHE not in _offsets or (
         conf.PARTITIONS > 1 and perf_counter() - _learnt[conf.CACHE] >= EVERY
     ):
@@ -110,12 +111,27 @@ def _microseconds(answer: Sequence[Any]) -> int:
 def learn(redis_time: int, *, is_late: bool = False) -> None:
     """Learns Redis's time (µs) from an answer that arrived just now.
 
-    A late answer only sets the skew. In a site's tests there is none: if they freeze the time, hits
-    have that time.
+    Of the answers of one second that is kept which took the shortest way, because the offset is too
+    early by the time that an answer takes. An answer that is known to be late only sets the skew.
+    In a site's tests there is none: if they freeze the time, hits have that time.
     """
     global skew, due
     skew = 0.0 if keys.test_prefix() else redis_time / 1_000_000 - time()
     due = perf_counter() + EVERY
-    if not is_late:
-        _learnt[conf.CACHE] = perf_counter()
-        _offsets[conf.CACHE] = redis_time - ceil(_learnt[conf.CACHE] * 1_000_000)
+    if is_late:
+        return
+    arrived = perf_counter()
+    offset = redis_time - ceil(arrived * 1_000_000)
+    is_fresh = arrived - _learnt.get(conf.CACHE, -FRESH) < FRESH
+    if is_fresh and 0 <= _offsets.get(conf.CACHE, offset - 1) - offset < STEP:
+        return
+    _learnt[conf.CACHE] = arrived
+    _offsets[conf.CACHE] = offset
+
+
+def learn_from_server(redis_time: int) -> None:
+    """Learns the time (µs) that a script has answered with, unless Redis is several servers, whose
+    clocks differ.
+    """
+    if not isinstance(connect(), Cluster):
+        learn(redis_time)

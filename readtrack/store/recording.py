@@ -17,6 +17,7 @@ from readtrack.store.skips import key_of, skip_buffer
 
 # Robots that the honeypot marks in an hour. A limit, because a robot can make up user agents.
 ROBOTS = 5_000
+MOST_TRIES = 3  # of marking a page's reads again
 VISITS_OF_ADDRESS = 20  # visits of an address to the honeypot in an hour; further ones mark nobody
 
 Step = tuple[str, str]  # a subject, and a stage of its funnel or of reading its text
@@ -34,6 +35,7 @@ def record(hit: Hit, *extra_calls: Call[Any]) -> Outcome:
     hits = _count_rate(hit)
     # Views come before steps, because a step on the viewed page follows its view.
     views = [count_views(portion, hits=hits) for portion in by_partition(hit)]
+    page_began = _reckoned_beginning(hit)
     reads = _marks(hit)
     step_calls = [] if hits >= keys.ROBOT else steps(hit)
     _run(*views, *reads, *step_calls, *_upkeep(hit), *extra_calls)
@@ -42,7 +44,7 @@ def record(hit: Hit, *extra_calls: Call[Any]) -> Outcome:
     _count_skips(hit, outcome)
     if not (reads or step_calls):
         return outcome
-    read = [subject for call in reads for subject in call.result]
+    read = _read(hit, reads, page_began=page_began)
     new_steps = [step for call in step_calls for step in call.result]
     return outcome._replace(read=tuple(read), steps=tuple(new_steps))
 
@@ -93,6 +95,46 @@ def _marks(hit: Hit) -> list[Call[tuple[str, ...]]]:
         return []
     reader = cast(Any, hit.reader)
     return read_state.marks(reader, hit.reads, began=hit.began, as_of=hit.as_of, absent=())
+
+
+def _reckoned_beginning(hit: Hit) -> int:
+    """Returns when the page began by what is known of Redis's clock (µs); 0 if it has no reads, or if
+    that is not reckoned.
+    """
+    if not hit.reads or hit.began is None or keys.test_prefix():
+        return 0
+    return clock.at(hit.began)
+
+
+def _read(hit: Hit, marks: Sequence[Call[tuple[str, ...]]], *, page_began: int) -> list[str]:
+    """Returns those of the hit's categories that are read after the calls which mark them.
+
+    `page_began` is when the page began as it was reckoned before the calls (µs), 0 if it was not.
+    """
+    read = [subject for call in marks for subject in call.result]
+    if page_began and len(read) < len(hit.reads):
+        read += _marked_again(hit, read, page_began=page_began)
+    return read
+
+
+def _marked_again(hit: Hit, read: Sequence[str], *, page_began: int) -> list[str]:
+    """Marks those of the hit's categories again that seemed to be published to after the page began,
+    if that may be so only because its beginning was reckoned too early.
+
+    It was if this process has learnt Redis's time better since: `page_began` (µs) is how it was
+    reckoned before. That is rare, so that few pages pay for a further round trip. If the difference
+    is large, Redis's clock was set. Returns the categories that are read now.
+    """
+    newly_read: list[str] = []
+    for _ in range(MOST_TRIES):
+        page_began_before, page_began = page_began, _reckoned_beginning(hit)
+        left = [subject for subject in hit.reads if subject not in {*read, *newly_read}]
+        if not left or not 0 < page_began - page_began_before < clock.STEP:
+            break
+        calls = _marks(hit._replace(reads=tuple(left)))
+        _run(*calls)
+        newly_read += [subject for call in calls for subject in call.result]
+    return newly_read
 
 
 def _upkeep(hit: Hit) -> list[Call[Any]]:

@@ -190,6 +190,63 @@ def test_the_clock_of_redis_set_back_keeps_the_dot_for_one_visit_only(redis: Red
     assert page.is_read_soon()
 
 
+def slow_answer() -> None:
+    """Lets this process learn Redis's time from an answer that took some milliseconds."""
+    clock._offsets.clear()
+    clock.at(0)
+    clock._offsets["default"] -= 20_000
+    clock._learnt["default"] -= clock.FRESH
+
+
+@every_strategy
+@pytest.mark.one_server("the clocks of several servers differ")
+def test_a_page_right_after_a_publication_of_its_process_marks_it(
+    options: dict[str, Any], settings: Any
+) -> None:
+    settings.READTRACK = options
+    page = Page(factories.category(), reader_of(options))
+    left = []
+    for number in range(100):
+        slow_answer()
+        tracker.mark_unread([page.category])
+        if not page.visit():
+            left.append(number)
+    assert left == []
+
+
+@every_strategy
+@pytest.mark.one_server("the clocks of several servers differ")
+def test_a_page_right_after_a_publication_of_another_process_marks_it(
+    options: dict[str, Any], settings: Any, redis: Redis
+) -> None:
+    settings.READTRACK = options
+    page = Page(factories.category(), reader_of(options))
+    left = []
+    for number in range(100):
+        tracker.mark_unread([page.category])
+        for _ in range(20):
+            redis.ping()  # the way to a browser and back
+        slow_answer()
+        if not page.visit():
+            left.append(number)
+    assert left == []
+
+
+@every_strategy
+@pytest.mark.one_server("the clocks of several servers differ")
+def test_a_page_that_is_marked_again_hides_no_later_news(
+    options: dict[str, Any], settings: Any
+) -> None:
+    settings.READTRACK = options
+    page = Page(factories.category(), reader_of(options))
+    for _ in range(100):
+        slow_answer()
+        page.begin()
+        tracker.mark_unread([page.category])
+        assert not page.record()
+        assert is_unread(page)
+
+
 @pytest.mark.one_server("of several servers no mark teaches a clock")
 def test_the_clock_of_redis_set_forward_while_a_page_is_built_hides_no_news(redis: Redis) -> None:
     page = Page(factories.category(), 7)

@@ -10,7 +10,7 @@
 --       lists begin with, most threads of a list, channel of events or '';
 --       per thread: its key, its name in events, what is published (a post, or '' if that is not known), number of items, token or '',
 --       1 with an author, 1 if the thread is the author's own text, number of boards; these boards
--- Returns: our time (µs); if all of it was sent before, that of the last one; 0 if this Redis has not begun
+-- Returns: our time (µs), or if all of it was sent before, that of the last one; then our time. 0 if this Redis has not begun
 local call = redis.call
 local began_key, changed, started_key = KEYS[1], KEYS[2], KEYS[3]
 local kept_for, threads, keys_per_thread = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -27,7 +27,7 @@ local now = time[1] * 1000000 + time[2]
 -- place.lua
 -- trim.lua
 
-if call('EXISTS', began_key) == 0 then return '0' end
+if call('EXISTS', began_key) == 0 then return {'0', '0'} end
 
 -- Returns when the publication was sent before; nil if it is new.
 local function first_sent(sent, token)
@@ -104,4 +104,4 @@ for _ = 1, threads do
   first_key = last_key + 1
   argument = last_argument + 1
 end
-return text_of(last_sent)
+return {text_of(last_sent), text_of(now)}

@@ -179,7 +179,7 @@ class Strategy:
             ]
         if any(isinstance(publication.author, str) for publication in publications):
             key_names.append(keys.readers(tag))
-        return Call(f"publish_{self.name}", key_names, arguments, int)
+        return Call(f"publish_{self.name}", key_names, arguments, published_at)
 
     def last_published(self, subjects: Sequence[str]) -> Call[dict[str, int]]:
         """Reads the times of the last publications (µs by Redis's clock), by subject.
@@ -338,6 +338,19 @@ def counted(subjects: Sequence[str], answer: Sequence[int] | None) -> dict[str, 
     return {} if answer is None else scripts.by_subject(subjects, answer)
 
 
+def published_at(answer: Any) -> int:
+    """Returns when something was published by the answer of a script (µs), 0 for a Redis that has not
+    begun.
+
+    This process learns the time from it. So the page to which an author is sent begins later than
+    the publication by whatever is known of Redis's clock.
+    """
+    time = int(answer)
+    if time:
+        clock.learn_from_server(time)
+    return time
+
+
 def marked(subjects: Sequence[str], answer: Sequence[Any] | None) -> tuple[str, ...]:
     """Returns the subjects that the script marked read.
 
@@ -347,7 +360,6 @@ def marked(subjects: Sequence[str], answer: Sequence[Any] | None) -> tuple[str, 
     if answer is None:
         return ()
     *outcomes, redis_time = answer
-    if conf.PARTITIONS == 1:  # the clocks of several servers differ
-        clock.learn(int(redis_time))
+    clock.learn_from_server(int(redis_time))
     marked = [subject for subject, outcome in zip(subjects, outcomes, strict=True) if outcome]
     return tuple(marked)

@@ -25,6 +25,7 @@ from readtrack.store.read_state.forms import (
     Strategy,
     counted,
     marked,
+    published_at,
     times_of,
 )
 from readtrack.store.scripts import Call
@@ -146,7 +147,7 @@ class Positions(Strategy):
                 len(boards),
                 *boards,
             ]
-        return Call("publish_positions", key_names, arguments, int)
+        return Call("publish_positions", key_names, arguments, _published_at)
 
     def last_published(self, subjects: Sequence[str]) -> Call[dict[str, int]]:
         key_names = [keys.thread_news(subject) for subject in subjects]
@@ -400,6 +401,13 @@ def _can_have(reader: Reader) -> int:
 def _marked_board(subject: str, answer: Any) -> tuple[str, ...]:
     """Returns the board in a tuple if the script marked it; none for the subject ""."""
     return (subject,) if subject and int(answer) else ()
+
+
+def _published_at(answer: Sequence[Any]) -> int:
+    """Returns when something was published, like `published_at`. It may be long ago."""
+    last_sent, redis_time = answer
+    published_at(redis_time)
+    return int(last_sent)
 
 
 def _news(answer: Sequence[Any] | None) -> NewsOfReader:
