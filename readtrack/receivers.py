@@ -289,7 +289,7 @@ def before_save(
         """Publishes the row if it is news. If only its categories changed, in the new ones."""
         from readtrack.unread import publishing
 
-        changed = set() if created else tracked.changed_fields(instance, stored or {})
+        changed = set() if created else _changed(instance, stored or {}, using=using)
         links = news_links(sender)
         for field in links:
             if field.name in changed:
@@ -302,6 +302,12 @@ def before_save(
         publishing.publish([instance], using=using, links=changed if has_moved else None)
 
     return on_save
+
+
+def _changed(instance: Tracked, stored: Mapping[str, Any], *, using: str) -> set[str]:
+    """Returns the names of the fields that a save has changed."""
+    generated = tracked.generated_values(instance, stored, using=using)
+    return tracked.changed_fields(instance, stored, generated=generated)
 
 
 def _category_at(field: Any, key: Any, *, using: str) -> list[str]:
@@ -333,9 +339,9 @@ def _is_unchanged(instance: Tracked, stored: Mapping[str, Any]) -> bool:
     # A site's own is_news() may be based on other fields.
     if instance._state.adding or model.is_news is not Tracked.is_news:
         return False
-    # A field with auto_now changes only when the row is written.
-    fields = [model._meta.get_field(name) for name in stored]
-    sets_itself = any(getattr(field, "auto_now", False) for field in fields)
+    # A field with auto_now, or a generated one, changes only when the row is written.
+    fields: list[Any] = [model._meta.get_field(name) for name in stored]
+    sets_itself = any(getattr(field, "auto_now", False) or field.generated for field in fields)
     return not sets_itself and not tracked.changed_fields(instance, stored)
 
 

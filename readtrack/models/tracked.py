@@ -4,7 +4,7 @@ manager.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from contextlib import nullcontext, suppress
 from functools import cache
 from typing import Any, ClassVar
@@ -70,7 +70,7 @@ def stored_values(
     columns = []
     for column, name in news_columns(type(instance)).items():
         is_saved = only is None or name in only or column in only
-        if is_saved and column in instance.__dict__:
+        if is_generated(instance, column) or (is_saved and column in instance.__dict__):
             columns.append(column)
     if not columns:
         return {}
@@ -78,15 +78,36 @@ def stored_values(
     return dict(row) if row else None
 
 
-def changed_fields(instance: Model, stored: Mapping[str, Any]) -> set[str]:
-    """Returns the names of the fields whose stored value differs from that of the instance."""
+def is_generated(instance: Model, column: str) -> bool:
+    """Returns True for the column of a GeneratedField, whose value the database computes."""
+    field: Any = type(instance)._meta.get_field(column)
+    return bool(field.generated)
+
+
+def generated_values(
+    instance: Model, columns: Iterable[str], *, using: str | None
+) -> dict[str, Any]:
+    """Returns the values of those of the columns that the database has computed for a row that was
+    just written, by column.
+
+    They are read, because Django before 6.0 and some databases do not return them.
+    """
+    generated = [column for column in columns if is_generated(instance, column)]
+    if not generated:
+        return {}
+    rows = every_row(type(instance), using=using).filter(pk=instance.pk)
+    return dict(rows.values(*generated).first() or {})
+
+
+def changed_fields(
+    instance: Model, stored: Mapping[str, Any], *, generated: Mapping[str, Any] = {}
+) -> set[str]:
+    """Returns the names of the fields whose stored value differs from that of the instance, or from
+    the one that the database has `generated`.
+    """
     names = news_columns(type(instance))
-    changed = set()
-    for column, old in stored.items():
-        new = instance.__dict__.get(column)
-        if _differ(old, new):
-            changed.add(names[column])
-    return changed
+    values = {**instance.__dict__, **generated}
+    return {names[column] for column, old in stored.items() if _differ(old, values.get(column))}
 
 
 def _differ(old: Any, new: Any) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from django.db.models import ManyToManyField, Model
-from wagtail.models import TranslatableMixin, get_page_models
+from wagtail.models import PageLogEntry, TranslatableMixin, get_page_models
 from wagtail.signals import page_published, page_unpublished, post_page_move
 
 from readtrack import receivers
@@ -31,9 +31,21 @@ def connect() -> None:
 def on_published(sender: Any, instance: Any, **kwargs: Any) -> None:
     """Receives page_published. The first publication of a page is news."""
     page = instance.specific
-    is_first = page.first_published_at == page.last_published_at
+    is_first = _is_first_publication(page, kwargs.get("revision"))
     if _is_news(page, created=is_first, changed=frozenset()):
         publishing.publish_to([*_sections(page), *_linked_categories(page)], [page])
+
+
+def _is_first_publication(page: Any, revision: Any) -> bool:
+    """Returns True if the page was never published before, also if an editor has dated it."""
+    if page.first_published_at == page.last_published_at:
+        return True
+    # An editor may have set the first date. The revision has the page as it was when it was saved.
+    if revision is None or revision.content.get("last_published_at"):
+        return False
+    # An older draft may be published after a newer one. Wagtail logs a publication after the signal.
+    published_before = PageLogEntry.objects.filter(page=page.pk, action="wagtail.publish")
+    return not published_before.exists()
 
 
 def on_unpublished(sender: Any, instance: Any, **kwargs: Any) -> None:

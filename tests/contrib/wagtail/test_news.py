@@ -116,6 +116,18 @@ def test_a_scheduled_page_is_news_when_its_time_has_come(
     assert StoryPage.objects.get().live
 
 
+def test_a_page_that_its_editor_has_dated_is_news_once(
+    draft: Publish, index: IndexPage, news: News
+) -> None:
+    page = draft()
+    page.first_published_at = timezone.now() - timedelta(days=1)
+    older, newer = page.save_revision(), page.save_revision()
+    assert news.of(newer.publish) == [subject_of(index)]
+    page.refresh_from_db()
+    assert news.of(published(page)) == []
+    assert news.of(older.publish) == []
+
+
 def test_an_edited_page_that_is_published_by_the_schedule_is_no_news(
     publish: Publish, news: News
 ) -> None:
