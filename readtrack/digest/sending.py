@@ -2,14 +2,16 @@
 
 A digest is claimed in SQL before it is sent, by an UPDATE that succeeds for one process only. So
 it is never sent twice. A process that is killed between the two leaves out the digest, and so does
-a mail server that refuses it: a digest that is missing is in the dashboard as well, and one that
-comes every hour would be stopped.
+a mail server that refuses it for good: a digest that is missing is in the dashboard as well, and
+one that comes every hour would be stopped. A server that refuses it for now, with a code from 400
+to 499, has not taken it, so that the next run sends it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
+from smtplib import SMTPRecipientsRefused, SMTPResponseException
 from typing import Any
 
 from readtrack import buckets
@@ -165,6 +167,41 @@ def _is_waiting(state: DigestReader | None, period: DigestPeriod) -> bool:
     return not (state.is_stopped or has_it)
 
 
+def _is_refused_for_now(error: Exception) -> bool:
+    """Returns True if the mail server has not taken the mail, and may take it later (RFC 5321)."""
+    if isinstance(error, SMTPRecipientsRefused):
+        codes = [code for code, _message in error.recipients.values()]
+    elif isinstance(error, SMTPResponseException):
+        codes = [error.smtp_code]
+    else:
+        return False
+    return bool(codes) and all(400 <= code < 500 for code in codes)
+
+
+def _after_failure(
+    error: Exception,
+    reader: Reader,
+    period: DigestPeriod,
+    state: DigestReader | None,
+    *,
+    is_again: bool,
+) -> None:
+    """Logs that a digest was not sent. Takes its claim back if the next run can send it."""
+    if is_again or not _is_refused_for_now(error):
+        logger.exception(
+            "The digest of the user %s was not sent. Send it by: readtrack digest --again --user",
+            reader.key,
+        )
+        return
+    logger.warning("The digest of the user %s waits for the next run: %s", reader.key, error)
+    digest_readers.release(
+        reader.key,
+        period.last_day,
+        before=None if state is None else state.sent_until,
+        was_empty=state is not None and state.was_empty,
+    )
+
+
 def _send_one(
     reader: Reader,
     contents: _Contents,
@@ -189,12 +226,9 @@ def _send_one(
             if not is_claimed or is_second_empty:
                 return
         connection.send_messages([message])
-    except Exception:
+    except Exception as error:
         result.failed += 1
-        logger.exception(
-            "The digest of the user %s was not sent. Send it by: readtrack digest --again --user",
-            reader.key,
-        )
+        _after_failure(error, reader, contents.period, state, is_again=is_again)
         connection.close()  # the server may have closed it
     else:
         result.sent += 1

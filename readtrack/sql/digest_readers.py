@@ -34,6 +34,15 @@ def claim(user: str, last_day: date, *, is_empty: bool) -> bool:
     return claimed.update(sent_until=last_day, was_empty=is_empty) == 1
 
 
+def release(user: str, last_day: date, *, before: date | None, was_empty: bool) -> None:
+    """Takes a claim back, so that the next run sends the digest.
+
+    `before` and `was_empty` are what was stored of the user before the claim.
+    """
+    claimed = databases.rows(DigestReader).filter(user=user, sent_until=last_day)
+    claimed.update(sent_until=before, was_empty=was_empty)
+
+
 def has_stopped(user: str) -> bool:
     """Returns True if the user with that primary key (as text) has stopped the digests."""
     return databases.rows(DigestReader).filter(user=user, is_stopped=True).exists()

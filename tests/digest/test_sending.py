@@ -487,6 +487,37 @@ def test_a_mail_server_that_takes_twenty_by_one_connection_gets_all(settings: Se
     assert inbox.sessions == 3
 
 
+class Greylist(Inbox):
+    """Answers the address of a recipient with a code, once or always."""
+
+    def __init__(self, answers: dict[str, list[str]]) -> None:
+        super().__init__()
+        self._answers = answers  # by address, one for each try
+
+    async def handle_RCPT(  # noqa: N802
+        self, server: Any, session: Any, envelope: Any, address: str, options: list[str]
+    ) -> str:
+        answers = self._answers.get(address)
+        if answers:
+            return answers.pop(0)
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:aiosmtpd")
+def test_a_digest_that_is_refused_for_now_is_sent_by_the_next_run(settings: Settings) -> None:
+    now, ever, well = (digests.editor() for _ in range(3))
+    digests.article(5)
+    inbox = Greylist({now.email: ["451 Try later"], ever.email: ["550 No such user"]})
+    with mail_server(settings, inbox):
+        sent = send_due(at=digests.monday_morning())
+        assert (sent.sent, sent.failed) == (1, 2)
+        sent = send_due(at=digests.monday_morning(9))
+        assert (sent.sent, sent.failed) == (1, 0)
+        assert send_due(at=digests.monday_morning(10)).sent == 0
+    assert [envelope.rcpt_tos for envelope in inbox.mails] == [[well.email], [now.email]]
+
+
 def test_readers_are_found_in_the_order_of_their_keys() -> None:
     editors = [digests.editor() for _ in range(3)]
     assert [reader.user for reader in readers.readers_of(digests.week())] == editors
