@@ -37,4 +37,6 @@ def one_line(text: str) -> str:
     Control characters and line breaks become spaces, and characters that nobody sees, or that turn
     the direction, are left out.
     """
-    return " ".join(HIDDEN.sub("", plain(text)).split())
+    if not (text.isascii() and text.isprintable()):  # the fastest way to see that nothing is to do
+        text = HIDDEN.sub("", plain(text))
+    return " ".join(text.split())

@@ -106,7 +106,7 @@ class _Plain(HTTPHandler):
         self._calls = calls
 
     def http_open(self, req: Request) -> Any:
-        return self.do_open(partial(self._calls.connection, HTTPConnection), req)  # type: ignore[arg-type]
+        return self.do_open(partial(self._calls.connection, HTTPConnection), req)
 
 
 class _Secure(HTTPSHandler):
@@ -117,4 +117,4 @@ class _Secure(HTTPSHandler):
         self._calls = calls
 
     def https_open(self, req: Request) -> Any:
-        return self.do_open(partial(self._calls.connection, HTTPSConnection), req)  # type: ignore[arg-type]
+        return self.do_open(partial(self._calls.connection, HTTPSConnection), req)

@@ -58,8 +58,11 @@ def _printable_line(value: Any) -> str:
     if value is None:
         return ""
     text = str(value)[: LENGTH * 4]  # a visitor may have chosen a very long one
-    printable = "".join(char if char.isprintable() else " " for char in one_line(text))
-    return " ".join(printable.split())[:LENGTH].rstrip()
+    line = one_line(text)
+    if not line.isprintable():
+        printable = "".join(char if char.isprintable() else " " for char in line)
+        line = " ".join(printable.split())
+    return line[:LENGTH].rstrip()
 
 
 def name_of(path: str) -> str:

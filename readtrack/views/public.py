@@ -17,7 +17,7 @@ class PublicResponse(HttpResponse):
 
     # A property, because middlewares around the view set cookies after it, and whoever sends the
     # response then asks for its headers.
-    @property  # type: ignore[override]
+    @property
     def headers(self) -> Any:
         """The headers, as they fit the cookies that the response has now."""
         headers = self._headers

@@ -167,7 +167,8 @@ def streamed(chunks: list[bytes], *, encoding: str = "gzip", is_async: bool = Fa
 
     tracemalloc.start()
     try:
-        response: Any = ReadTrackMiddleware(page)(RequestFactory().get("/"))
+        request: Any = RequestFactory().get("/")
+        response: Any = ReadTrackMiddleware(page)(request)
         sent = async_to_sync(collected)(response) if is_async else [*response]
         _, peak = tracemalloc.get_traced_memory()
     finally:

@@ -204,7 +204,7 @@ def test_the_report_has_only_pages_that_its_reader_may_explore(
         browser = factories.browser(reader)
         response = browser.get(REPORT)
         assert {row[0] for row in rows(response)} == titles
-        file = b"".join(browser.get(REPORT, {"export": "csv"}).streaming_content).decode()  # type: ignore[attr-defined]
+        file = b"".join(browser.get(REPORT, {"export": "csv"}).streaming_content).decode()
         for title in ("Secret merger", "Salaries", "Theirs", "Draft of ours"):
             assert (title in file) is (title in titles)
         # Nor among the sections of the filter, nor by a section or by a search.
