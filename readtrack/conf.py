@@ -56,7 +56,7 @@ class Conf:
     # Funnels and breakdowns
     FUNNEL: Sequence[str] = ("view", "click", "convert")  # stages in their order; the first stage is a view
     FUNNELS: bool = False  # every view enters its subject's funnel; a model's has_funnel comes first
-    DIMENSIONS: Sequence[str] = ()  # device, browser, os, country, referrer, channel, campaign, or dotted paths of callables
+    DIMENSIONS: Sequence[str] = ("channel", "referrer", "campaign")  # what views are divided by: these, device, browser, os, country, or dotted paths of callables; (): nothing
     OWN_HOSTS: Sequence[str] = ()  # more hosts whose pages are "internal" sources: "shop.example.com", or ".example.com" with all below
     COUNTRY_HEADER: str = ""  # header in which a trusted proxy names the visitor's country, e.g. "CF-IPCountry"
 

@@ -91,4 +91,5 @@ TASKS = {
 }
 READTRACK: dict[str, object] = {"TIMEOUT": 10.0}
 # For these processes and all that they start; tests/support/partitions.py says what it is for.
+Conf.DIMENSIONS = ()  # tests name the dimensions that they are about
 Conf.PARTITIONS = int(os.environ.get("READTRACK_TEST_PARTITIONS", "1"))

@@ -138,8 +138,8 @@ DEFINITIONS: Sequence[tuple[Any, Any]] = (
     (
         gettext_lazy("Views"),
         gettext_lazy(
-            "How often an object was viewed. Reloads within a short time, robots and the site's own "
-            "people do not count."
+            "How often an object was viewed. Robots do not count, and neither do reloads within a "
+            "short time."
         ),
     ),
     (
@@ -147,8 +147,7 @@ DEFINITIONS: Sequence[tuple[Any, Any]] = (
         gettext_lazy(
             "The different people in the period: somebody who views six objects on three days is "
             "one visitor. Whole days are counted, and periods are compared without today, because "
-            "it is not over. The number is right within about one per cent. To protect their "
-            "privacy, people without a cookie are known for one day only, so they count once a day."
+            "it is not over. The number is right within about one per cent."
         ),
     ),
     (
@@ -183,6 +182,25 @@ DEFINITIONS: Sequence[tuple[Any, Any]] = (
     ),
     (gettext_lazy("People now"), gettext_lazy("The different visitors of the last five minutes.")),
 )
+#: What the site's settings make of the first two, by the names of the numbers.
+EXCLUDES_NOBODY = gettext_lazy(
+    "The site's own people count like everybody else, because the setting EXCLUDE names none."
+)
+EXCLUDES = gettext_lazy("Whom the setting EXCLUDE names does not count: %(rules)s.")
+KNOWN_FOR_A_DAY = gettext_lazy(
+    "To protect their privacy, people without a cookie are known for one day only, so they count "
+    "once a day."
+)
+NO_COOKIES = gettext_lazy(
+    "This site sets no cookie: people who are not signed in are known for one day only, so they "
+    "count once a day."
+)
+SIGNED_IN_ONLY = gettext_lazy("This site counts people who are signed in, and nobody else.")
+OF_ANONYMOUS = {"cookie": KNOWN_FOR_A_DAY, "hash": NO_COOKIES, "none": SIGNED_IN_ONLY}
+NO_READS = gettext_lazy(
+    "No text was read. Templates mark a text by the tag readtrack_text, beside readtrack_script."
+)
+MORE_DIMENSIONS = gettext_lazy("More can be told: %(names)s. In the settings, write %(line)s.")
 
 
 def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
@@ -275,6 +293,7 @@ def page_context(
         "usual": _usual_card(data),
         "has_period": tab != "sections",  # readers are those of now
         "notices": _notices(data),
+        "more_dimensions": _more_dimensions() if tab == "sources" and not scope.fixed else "",
     }
 
 
@@ -422,7 +441,27 @@ def _navigation_of_refused(scope: Scope, here: Mapping[str, str]) -> dict[str, A
 def _definitions(data: DashboardData) -> list[tuple[Any, Any]]:
     """Returns those of DEFINITIONS whose numbers the page may show."""
     has_seen = data.chart is not None and bool(data.chart.total.seen)
-    return [definition for definition in DEFINITIONS if has_seen or definition[0] != SEEN]
+    definitions = [one for one in DEFINITIONS if has_seen or one[0] != SEEN]
+    (views, of_views), (visitors, of_visitors), *others = definitions
+    excluded = ", ".join(sorted(key for key, value in conf.EXCLUDE.items() if value))
+    own_people = EXCLUDES % {"rules": excluded} if excluded else EXCLUDES_NOBODY
+    anonymous = OF_ANONYMOUS.get(conf.ANONYMOUS, "")  # a check names an unknown value
+    return [
+        (views, f"{of_views} {own_people}"),
+        (visitors, f"{of_visitors} {anonymous}".rstrip()),
+        *others,
+    ]
+
+
+def _more_dimensions() -> str:
+    """Returns which dimensions the site could have, too, and the line to write; "" for none."""
+    names = [str(path) for path in conf.DIMENSIONS]
+    missing = [name for name in tables.DIMENSIONS if name not in names]
+    if not missing:
+        return ""
+    listed = ", ".join(str(tables.labels_of(name).title) for name in missing)
+    quoted = ", ".join(f'"{name}"' for name in [*names, *missing])
+    return MORE_DIMENSIONS % {"names": listed, "line": f'READTRACK["DIMENSIONS"] = [{quoted}]'}
 
 
 def _notices(data: DashboardData) -> list[str]:
@@ -475,6 +514,7 @@ def _figures(data: DashboardData, chart: ChartData, *, series: str) -> list[Figu
             continue
         if total.now is None and not total.remark:
             continue
+        value, remark = _value_and_remark(total)
         address = ""
         if total.name in _shown_series(data, chart):
             address = data.asked.address(series="" if total.name == "views" else total.name)
@@ -483,9 +523,9 @@ def _figures(data: DashboardData, chart: ChartData, *, series: str) -> list[Figu
             label=str(tables.COLUMNS[total.name].heading),
             address=address,
             is_chosen=total.name == series,
-            value=tables.text(total.now, "number"),
+            value=value,
             as_of=total.as_of,
-            remark=total.remark,
+            remark=remark,
             **_comparison(total.compared, total.before, is_whole=chart.is_before_whole),
         )
         figures.append(figure)
@@ -528,6 +568,16 @@ class Total(NamedTuple):
     before: int | None
     as_of: str = ""
     remark: str = ""
+
+
+def _value_and_remark(total: Total) -> tuple[str, str]:
+    """Returns how a total is shown, and the sentence below it.
+
+    Without any read most likely no template marks its texts, and then 0 would be wrong.
+    """
+    if total.name == "reads" and not total.now and not total.before:
+        return tables.NOT_KNOWN, str(NO_READS)
+    return tables.text(total.now, "number"), total.remark
 
 
 def _is_compared_without_today(data: DashboardData, chart: ChartData) -> bool:

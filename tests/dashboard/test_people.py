@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import buckets, tracker
+from readtrack import buckets, reports, tracker
+from readtrack.conf import DEFAULTS
 from readtrack.dashboard import page as dashboard_page
 from readtrack.dashboard import people
 from readtrack.dashboard.scope import Scope
+from readtrack.dashboard.tables import NOT_KNOWN
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import History
@@ -293,6 +295,60 @@ def test_each_number_has_a_definition_in_each_language(language: str) -> None:
             translated = (str(name), str(definition))
         assert translated[0] != english[0]
         assert translated[1] != english[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "views", "visitors"),
+    [
+        ({}, "because the setting EXCLUDE names none", "people without a cookie are known for one"),
+        ({"EXCLUDE": {"staff": True}}, "does not count: staff", "people without a cookie"),
+        ({"ANONYMOUS": "hash"}, "EXCLUDE names none", "sets no cookie"),
+        ({"ANONYMOUS": "none"}, "EXCLUDE names none", "counts people who are signed in"),
+    ],
+)
+def test_a_definition_says_what_the_settings_of_this_site_do(
+    admin_client: Client,
+    settings: Settings,
+    options: dict[str, Any],
+    views: str,
+    visitors: str,
+) -> None:
+    settings.READTRACK = options
+    definitions = dict(admin_client.get(DASHBOARD).context_data["definitions"])
+    assert views in definitions["Views"]
+    assert visitors in definitions["Visitors"]
+
+
+def test_a_site_without_marked_texts_is_told_how_to_mark_them_in_place_of_no_reads(
+    admin_client: Client,
+) -> None:
+    figure = figures(admin_client)["Reads"]
+    assert figure.value == NOT_KNOWN
+    assert "readtrack_text" in figure.remark
+
+
+def test_sources_are_told_by_default_and_what_else_can_be(
+    client: Client, admin_client: Client, settings: Settings
+) -> None:
+    settings.READTRACK = {"DIMENSIONS": DEFAULTS["DIMENSIONS"]}
+    post = factories.post()
+    client.get(
+        f"/posts/{post.pk}/?utm_source=letter&utm_medium=email",
+        headers={"User-Agent": factories.BROWSER, "Referer": "https://www.google.com/"},
+    )
+    found = {name: reports.breakdown(post, name) for name in DEFAULTS["DIMENSIONS"]}
+    assert found == {
+        "channel": {"search": 1},
+        "referrer": {"www.google.com": 1},
+        "campaign": {"letter / email": 1},
+    }
+    page = admin_client.get(DASHBOARD, {"tab": "sources"})
+    assert page.context_data["more_dimensions"] == (
+        "More can be told: Countries, Devices, Browsers, Systems. In the settings, write"
+        ' READTRACK["DIMENSIONS"] = ["channel", "referrer", "campaign", "country", "device",'
+        ' "browser", "os"].'
+    )
+    assert "More can be told" in page.text
 
 
 def test_definitions_are_one_click_away_on_every_tab(admin_client: Client) -> None:
