@@ -6,6 +6,7 @@ Nothing here writes.
 
 from asgiref.sync import sync_to_async
 
+from readtrack.reports.audience import readers_of, unread_by
 from readtrack.reports.breakdowns import breakdown
 from readtrack.reports.counts import has_seen, views, visitors, visitors_together
 from readtrack.reports.dots import (
@@ -42,6 +43,7 @@ __all__ = ["Point", "ReaderPoint", "Reading", "Stage", "Trend", "UniquesError"]
 __all__ += ["Band", "Usual", "times_usual", "usual", "usual_hours"]
 __all__ += ["as_of", "reader_counts", "skips", "unread", "unread_counts", "unread_total", "views"]
 __all__ += ["afirst_unread", "aread_until", "first_unread", "read_until"]
+__all__ += ["readers_of", "unread_by"]
 __all__ += ["has_seen", "visitors", "visitors_together"]
 __all__ += ["breakdown", "funnel", "reading"]
 __all__ += ["most_viewed", "reader_series", "series", "trending", "views_in"]

@@ -339,7 +339,7 @@ def test_sources_are_told_by_default_and_what_else_can_be(
     found = {name: reports.breakdown(post, name) for name in DEFAULTS["DIMENSIONS"]}
     assert found == {
         "channel": {"search": 1},
-        "referrer": {"www.google.com": 1},
+        "referrer": {"google.com": 1},
         "campaign": {"letter / email": 1},
     }
     page = admin_client.get(DASHBOARD, {"tab": "sources"})
