@@ -20,7 +20,7 @@ def check_celery() -> list[checks.CheckMessage]:
                     "Install it: pip install 'readtrack[celery]'. Without Celery, leave"
                     " readtrack_schedule out, and run `manage.py readtrack schedule`."
                 ),
-                id="readtrack.W087",
+                id="readtrack.W089",
             )
         ]
     # Without an application of the site, Celery makes one by itself, which is not set as current.

@@ -26,5 +26,5 @@ def test_a_schedule_of_celery_where_it_is_not_installed_is_found(
 ) -> None:
     settings.CELERY_BEAT_SCHEDULE = {**readtrack_schedule()}
     monkeypatch.setattr("readtrack.checks.schedule.find_spec", lambda name: None)
-    assert found() == ["readtrack.W087"]
-    assert "pip install 'readtrack[celery]'" in str(the_message("readtrack.W087").hint)
+    assert found() == ["readtrack.W089"]
+    assert "pip install 'readtrack[celery]'" in str(the_message("readtrack.W089").hint)
