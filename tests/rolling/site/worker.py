@@ -141,7 +141,7 @@ class Writer:
             headers={"Sec-Fetch-Site": "same-origin"},
         )
         self.check(answer)
-        if not answer.json()["html"]:
+        if not answer.json()["elements"]:
             raise AssertionError("The answer to a script has no counts.")
         return self.does_count(answer)
 
