@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 from demo_project import bootstrap
+from demo_project.environment import python
 
 
 def main() -> int:
@@ -34,7 +35,7 @@ def main() -> int:
 
 def run(name: str, words: list[str]) -> int:
     """Runs the cases of one package, and passes the words on to pytest. Returns its exit status."""
-    from tests.beside.environments import FOLDER, environment, python, versions
+    from tests.beside.environments import FOLDER, environment, versions
 
     home = environment(name)
     listed = ", ".join(f"{package} {version}" for package, version in versions(name).items())

@@ -5,8 +5,9 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from django.apps import apps
 
-from readtrack.checks.histories import apps, check_counts
+from readtrack.checks.histories import check_counts
 from tests.site.models import Post
 
 
