@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.db import connection, models
-from django.db.models import Q
+from django.db.models import ExpressionWrapper, Q
 from django.test.utils import isolate_apps
 
 from readtrack import receivers
@@ -20,7 +20,9 @@ def release(transactional_db: None) -> Iterator[Any]:
         class Release(Tracked):
             state = models.CharField(max_length=10, default="draft")
             is_live = models.GeneratedField(
-                expression=Q(state="live"), output_field=models.BooleanField(), db_persist=True
+                expression=ExpressionWrapper(Q(state="live"), models.BooleanField()),
+                output_field=models.BooleanField(),
+                db_persist=True,
             )
             news_fields = ("is_live",)
 
