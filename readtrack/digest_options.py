@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -40,7 +41,7 @@ class DigestOptions:
         return import_string(self.users) if self.users else None
 
     @property
-    def find_locale(self) -> Callable[[Any], tuple[str, str]] | None:
+    def find_locale(self) -> Callable[[Any], tuple[str, str | tzinfo]] | None:
         """Returns the site's function that knows a user's language and time zone, or None."""
         return import_string(self.locale) if self.locale else None
 

@@ -5,7 +5,7 @@ from datetime import date, datetime, time, timedelta, timezone, tzinfo
 
 from django.utils.timezone import get_default_timezone
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.digest_options import Every
 
 DUE_AT = time(7)  # on the morning after the last day, where the reader is
@@ -38,7 +38,7 @@ class DigestPeriod:
     @property
     def end(self) -> datetime:
         """Returns when the last day is over."""
-        return datetime.combine(self._morning, time(), get_default_timezone())
+        return local_time.day_start(self._morning, zone=get_default_timezone())
 
     @property
     def _morning(self) -> date:
@@ -47,7 +47,7 @@ class DigestPeriod:
     def due(self, zone: tzinfo) -> datetime:
         """Returns when the digest is due in the time zone of a reader."""
         # Where the sun rises earlier than on the site, the days are not over at seven o'clock.
-        return max(self.end, datetime.combine(self._morning, DUE_AT, zone))
+        return max(self.end, local_time.at_clock(self._morning, DUE_AT, zone=zone))
 
     def is_due(self, zone: tzinfo, *, at: datetime) -> bool:
         """Returns True if the digest is to be sent now to a reader in the time zone."""
@@ -73,9 +73,9 @@ def periods_of(every: Every, *, at: datetime) -> list[DigestPeriod]:
 
 def last_period(every: Every, *, at: datetime) -> DigestPeriod:
     """Returns the last day that is over at that time, or the last week from Monday to Sunday."""
-    today = at.astimezone(get_default_timezone()).date()
+    today = local_time.day_of(at, zone=get_default_timezone())
     if every == "day":
         yesterday = today - buckets.DAY
         return DigestPeriod(yesterday, yesterday)
-    monday = today - today.weekday() * buckets.DAY
+    monday = local_time.first_day(today, by="week")
     return DigestPeriod(monday - buckets.WEEK, monday - buckets.DAY)

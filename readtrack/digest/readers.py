@@ -126,7 +126,8 @@ def _locale_of(user: Any) -> tuple[str, tzinfo]:
     try:
         language, zone = find_locale(user)
         is_language = check_for_language(language)
-        time_zone = zoneinfo.ZoneInfo(zone)
+        # A field of a profile may hold a time zone itself, and not its name.
+        time_zone = zone if isinstance(zone, tzinfo) else zoneinfo.ZoneInfo(zone)
     except Exception:  # the site's function fails for this user, or knows no such time zone
         logger.exception("%s failed; the digest has the site's locale.", digest_options().locale)
         return settings.LANGUAGE_CODE, get_default_timezone()

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from aiosmtpd.controller import Controller
@@ -18,6 +19,7 @@ from demo_project.engines.process import free_port
 from readtrack import mailing, scheduled
 from readtrack.digest import readers, sending
 from readtrack.digest.mail import letter
+from readtrack.digest.readers import reader_of
 from readtrack.digest.sending import send, send_due
 from readtrack.models import DigestReader, FlushRun
 from readtrack.sql import digest_readers
@@ -160,6 +162,22 @@ def test_it_is_due_and_written_as_the_sites_function_says(
     assert f"{SHANGHAI} failed" in caplog.text
     send_due(at=digests.monday_morning(7))
     assert receivers() == [broken.email]
+
+
+def zone_as_object(user: Any) -> tuple[str, ZoneInfo]:
+    """Stands for a site's function that returns what a field of time zones holds."""
+    return "de", ZoneInfo("Asia/Shanghai")
+
+
+def test_the_sites_function_may_return_a_time_zone_itself(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = "tests.digest.test_sending.zone_as_object"
+    settings.READTRACK = {"DIGEST": {**digests.DIGEST, "locale": path}}
+    reader = reader_of(digests.editor())
+    assert reader
+    assert (reader.language, str(reader.zone)) == ("de", "Asia/Shanghai")
+    assert not caplog.records
 
 
 def honolulu(user: Any) -> tuple[str, str]:
