@@ -77,6 +77,12 @@ def same_clock(at: datetime, *, day: date, zone: tzinfo | None = None) -> dateti
     return at_clock(day, local.time(), zone=zone, fold=1 if local.fold else 0)
 
 
+def is_same_clock(one: datetime, other: datetime, *, zone: tzinfo | None = None) -> bool:
+    """Returns True if the clocks of the zone show the same time at both moments."""
+    zone = zone or get_current_timezone()
+    return one.astimezone(zone).time() == other.astimezone(zone).time()
+
+
 def _change_of_clocks(since: datetime, until: datetime, zone: tzinfo) -> datetime:
     """Returns the moment between the two at which the zone changes its clocks.
 

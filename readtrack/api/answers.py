@@ -84,11 +84,15 @@ def _period(question: Question, asked: Asked, data: DashboardData) -> dict[str, 
     """Returns the period of the answer and the one that it is compared with."""
     is_compared = data.is_compared and "compare" in question.common
     before = data.scope.before if is_compared else None
+    compared_until = None
+    if before is not None and data.scope.compared is not None:
+        compared_until = timezone.localtime(data.scope.compared.until).isoformat()
     since = _since(question, data.scope)
     return {
         "name": asked.scope.period,
         "since": None if since is None else timezone.localtime(since).isoformat(),
         "until": timezone.localtime(data.scope.span.until).isoformat(),
+        "compared_until": compared_until,
         "compared_with": None if before is None else _ends_of(before),
     }
 

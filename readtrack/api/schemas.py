@@ -45,6 +45,12 @@ PERIOD = _object(
         "name": {"type": "string"},
         "since": {**_TIME, "type": ["string", "null"], "description": "None for all time."},
         "until": _TIME,
+        "compared_until": {
+            **_TIME,
+            "type": ["string", "null"],
+            "description": "The end of the part that is compared: that of the last whole hour, or of"
+            " yesterday. None if nothing is compared.",
+        },
         "compared_with": {"anyOf": [_ENDS, {"type": "null"}]},
     }
 )

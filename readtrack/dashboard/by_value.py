@@ -57,25 +57,24 @@ def values_of(scope: Scope) -> list[Value]:
     ]
 
 
-def are_days_compared(scope: Scope) -> bool:
-    """Returns True if the days of objects are compared with those of the period before.
-
-    A day that is not over yet is not compared by itself, because a day cannot be cut at the time of
-    day.
-    """
-    if scope.before is None or not scope.before.hours:
-        return False
-    return not (scope.is_present and scope.is_of_a_day)
-
-
 def periods_of(scope: Scope) -> list[Days]:
     """Returns the days of the period, and those of the one before if days are compared."""
     if scope.is_all_time:
         return [Days(local_time.FIRST_DAY, days_of(scope.span).last)]
     periods = [Days(*days_of(scope.span))]
-    if scope.before is not None and are_days_compared(scope):
+    if scope.compares_days and scope.before is not None:
         periods.append(Days(*days_of(scope.before)))
     return periods
+
+
+def compared_periods_of(scope: Scope) -> list[Days]:
+    """Returns the days of the period; if days are compared, also those that are, and those of the
+    period before.
+    """
+    now, *before = periods_of(scope)
+    if not before or scope.compared is None:
+        return [now]
+    return [now, Days(*days_of(scope.compared)), *before]
 
 
 def compared(
@@ -96,7 +95,7 @@ def compared(
         most = _most_candidates(scope)
         subjects = objects.candidates(trending, limit=most)
         is_cut = len(subjects) >= most
-    comparison = ByValue(len(subjects), is_cut, are_days_compared(scope))
+    comparison = ByValue(len(subjects), is_cut, scope.compares_days)
     hashes: Hashes = {}
     steps: Mapping[str, Steps] = {subject_column(subject): {} for subject in subjects}
     if scope.is_joint:

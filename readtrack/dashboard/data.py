@@ -54,8 +54,9 @@ class Entry(NamedTuple):
 
     subject: str
     now: Counts
+    compared: Counts  # what `before` is compared with: up to now without the running hour
     before: Counts
-    growth: int  # how many views more there were than in the period before
+    growth: int  # how many views more the compared part has than the period before
     gained: GainedByPoint
 
 
@@ -71,6 +72,7 @@ class GroupRow(NamedTuple):
 
     name: str  # see `readtrack.sql.memberships`
     now: Counts
+    compared: Counts  # what `before` is compared with
     before: Counts
     visitors_of: Sequence[str]  # the subjects under which its visitors are stored, one for a model
 
@@ -79,11 +81,13 @@ class GroupRow(NamedTuple):
 class ChartData:
     """The numbers of the whole scope by point, and what the page says beside them."""
 
-    points_before: Sequence[Counts]  # empty if the periods are not compared
+    # Beside each point; None where there is nothing to compare. Empty if the periods are not compared.
+    points_before: Sequence[Counts | None]
     points: Sequence[Counts]
     total_before: Counts | None  # None if the periods are not compared
     is_before_whole: bool  # False if history began later than the period before
     total: Counts
+    compared: Counts  # what `total_before` is compared with: up to now without the running hour
     is_summed: bool  # False until a full flush has added up the reads and the seen views
     known_until: datetime  # later points are not known while Redis does not answer
     # Editors' notes in the period, and those about publications, first day first.
@@ -94,16 +98,22 @@ class ChartData:
 
 
 class PeriodHashes(NamedTuple):
-    """Hashes of the period, and of the one before; None if the two are not compared."""
+    """Hashes of the period, of the part that is compared, and of the period before; None for this one
+    if they are not compared.
+    """
 
     now: Hashes
+    compared: Hashes
     before: Hashes | None
 
 
 class PeriodStages(NamedTuple):
-    """Stages of the period, and of the one before; None if the two are not compared."""
+    """Stages of the period, of the part that is compared, and of the period before; None for this one
+    if they are not compared.
+    """
 
     now: Sequence[Stage]
+    compared: Sequence[Stage]
     before: Sequence[Stage] | None
 
 
@@ -135,7 +145,6 @@ class DashboardData:
     by_value: ByValue | None  # None unless values of dimensions are chosen
     is_before_known: bool  # False if history does not go back to the period before
     has_gains: bool  # True if breakdowns are of the period, False if they are of all time
-    are_days_compared: bool  # True if whole days of objects are compared, today as one of them
     starts: Sequence[datetime]  # of the chart's points
     gap_index: int  # see `Bounds`
     is_live: bool  # False if Redis does not answer

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from django.contrib.auth import get_user_model
 
@@ -55,16 +55,15 @@ def rows_of_models(scope: Scope, labels: Sequence[str], groups: Sequence[Group])
     hours = scope.span.hours
     if scope.is_all_time:
         hours = range(buckets.hour_index(scope.span.until) + 1)
-    hours_before = range(0)
-    if scope.before and not scope.is_all_time:
-        hours_before = scope.before.hours
-    now, before = group_sums.gains(labels, groups, [hours, hours_before])
+    spans = [hours, range(0), range(0)]
+    if scope.is_compared and scope.compared is not None and scope.before is not None:
+        spans = [hours, scope.compared.hours, scope.before.hours]
+    gains = group_sums.gains(labels, groups, spans)
     counted = _Counted()
-    for label in labels:
-        for name, count in now[label].items():
-            counted.add(name, count, label=label)
-        for name, count in before[label].items():
-            counted.add(name, count, label=label, is_before=True)
+    for part, gains_of_part in zip(PARTS, gains, strict=True):
+        for label in labels:
+            for name, count in gains_of_part[label].items():
+                counted.add(name, count, label=label, part=part)
     return counted.rows(groups)
 
 
@@ -91,25 +90,29 @@ def rows_of_entries(scope: Scope, entries: Sequence[Entry], groups: Sequence[Gro
     return counted.rows(groups)
 
 
+Part = Literal["now", "compared", "before"]  # fields of Entry and of GroupRow
+PARTS: Sequence[Part] = ("now", "compared", "before")
+
+
 class _Counted:
     """The numbers of groups while they are added up."""
 
     def __init__(self) -> None:
-        self._now: defaultdict[tuple[str, str], Counts] = defaultdict(Counts)
-        self._before: defaultdict[tuple[str, str], Counts] = defaultdict(Counts)
+        # By the kind and the name of a group; each has the counts by part.
+        self._counts: defaultdict[tuple[str, str], dict[Part, Counts]] = defaultdict(dict)
         self._labels: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
 
     def add(
-        self, name: group_sums.Name, count: int, *, label: str = "", is_before: bool = False
+        self, name: group_sums.Name, count: int, *, label: str = "", part: Part = "now"
     ) -> None:
         """Adds a number of a group. `label` is that of its model."""
         if not count:
             return
         group, number, group_name = name
-        counts = self._before if is_before else self._now
-        old = counts[group, group_name]
+        counts = self._counts[group, group_name]
+        old = counts.get(part, Counts())
         raised = {number: getattr(old, number) + count}
-        counts[group, group_name] = old._replace(**raised)
+        counts[part] = old._replace(**raised)
         labels = self._labels[group, group_name]
         if label and label not in labels:
             labels.append(label)
@@ -117,21 +120,24 @@ class _Counted:
     def add_entry(self, group: Group, name: str, entry: Entry) -> None:
         """Adds the numbers of an object to its group of that name, in both periods."""
         for number in group_sums.NUMBERS:
-            now: int = getattr(entry.now, number)
-            before: int = getattr(entry.before, number)
-            self.add((group, number, name), now)
-            self.add((group, number, name), before, is_before=True)
+            for part in PARTS:
+                count: int = getattr(getattr(entry, part), number)
+                self.add((group, number, name), count, part=part)
 
     def rows(self, groups: Sequence[Group]) -> Rows:
         """Returns the rows of each kind of groups, most views first."""
         rows: dict[Group, list[GroupRow]] = {group: [] for group in groups}
         for group in groups:
-            names = {name for kind, name in (*self._now, *self._before) if kind == group}
+            names = {name for kind, name in self._counts if kind == group}
             for name in names:
+                now, compared, before = (
+                    self._counts[group, name].get(part, Counts()) for part in PARTS
+                )
                 row = GroupRow(
                     name=name,
-                    now=self._now[group, name],
-                    before=self._before[group, name],
+                    now=now,
+                    compared=compared,
+                    before=before,
                     visitors_of=tuple(
                         group_sums.visitors_of(label, group, name)
                         for label in self._labels[group, name]

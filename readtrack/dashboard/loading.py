@@ -1,6 +1,6 @@
 """Loads the numbers of the dashboard: SQL's, and Redis's where it answers, in two round trips."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -219,61 +219,68 @@ def _breakdown_kinds(tables: Sequence[str]) -> list[str]:
 class Bounds:
     """The points of time among which numbers are divided.
 
-    A point has an index: the points of the period before come first, then one point for the hours
+    A point has an index: the parts of the period before come first, then one point for the hours
     between the two periods (the gap), then the points of the period. Without a period before there
     are only the points of the period. The gap is one point however long it is, such as the eleven
-    months between this month and that of a year ago.
+    months between this month and that of a year ago. If the last point is compared up to the last
+    whole hour, a further point has the rest of it.
     """
 
     first_hours: list[int]  # the first hour (since 1970) of each point
     until: int  # the hour in which the period ends, exclusive
     starts: list[datetime]  # the starts of the period's points, for the chart
+    gap_index: int  # the index of the gap; -1 if there is no period before
+    indexes_before: range  # the indexes of the parts of the period before
+    indexes_beside: list[range]  # those of the parts beside each point; empty for sums
+    compared_indexes: range  # the indexes of the points that are compared
 
     @classmethod
     def of(cls, scope: Scope) -> "Bounds":
         """Returns the bounds of the two periods of a scope."""
-        hours_before: list[int] = []
-        if scope.before:
-            hours_before = scope.before.first_hours(scope.by)
         hours = scope.span.first_hours(scope.by)
-        return cls._joined(scope, hours_before, hours, starts=scope.span.starts(scope.by))
+        starts = scope.span.starts(scope.by)
+        return cls._joined(scope, scope.hours_beside(), hours, starts=starts)
 
     @classmethod
     def of_sums(cls, scope: Scope) -> "Bounds":
         """Returns the bounds of the two periods of a scope, each of which is a single point."""
-        hours_before: list[int] = []
-        if scope.before:
-            hours_before = [scope.before.hours.start]
         first_start = scope.span.starts(scope.by)[:1]  # none in a period without hours
-        return cls._joined(scope, hours_before, [scope.span.hours.start], starts=first_start)
+        return cls._joined(scope, [], [scope.span.hours.start], starts=first_start)
 
     @classmethod
     def _joined(
-        cls, scope: Scope, hours_before: list[int], hours: list[int], *, starts: list[datetime]
+        cls, scope: Scope, beside: list[range], hours: list[int], *, starts: list[datetime]
     ) -> "Bounds":
-        """Returns the bounds of points that begin with these hours: of both periods and the gap."""
-        first_hours: list[int] = []
-        end_of_before = 0
+        """Returns the bounds of the points that begin with these hours, and of what is beside them."""
+        bounds_before: list[int] = []  # those of the parts, the last of which is that of the gap
+        hours_before = range(0)
         if scope.before:
-            end_of_before = scope.before.hours.stop
-            first_hours = [*hours_before, end_of_before]
-        first_hours += [max(end_of_before, hour) for hour in hours]
-        return cls(first_hours, scope.span.hours.stop, starts)
-
-    @property
-    def gap_index(self) -> int:
-        """Returns the index of the gap; -1 if there is no period before."""
-        return len(self.first_hours) - len(self.starts) - 1
+            hours_before = scope.before.hours
+            parts = [hours_before, *filter(None, beside)]
+            bounds_before = sorted({hour for part in parts for hour in (part.start, part.stop)})
+            hours = [max(bounds_before[-1], hour) for hour in hours]
+        first_index = len(bounds_before)
+        first_hours = [*bounds_before, *hours]
+        end_of_compared = len(first_hours)
+        rest = scope.first_hour_not_compared
+        if rest is not None:
+            if hours[-1] < rest < scope.span.hours.stop:
+                first_hours.append(rest)
+            end_of_compared = bisect_left(first_hours, rest, first_index)
+        return cls(
+            first_hours=first_hours,
+            until=scope.span.hours.stop,
+            starts=starts,
+            gap_index=first_index - 1,
+            indexes_before=_indexes(bounds_before, hours_before),
+            indexes_beside=[_indexes(bounds_before, part) for part in beside],
+            compared_indexes=range(first_index, end_of_compared),
+        )
 
     @property
     def last_index(self) -> int:
         """Returns the index of the last point."""
         return len(self.first_hours) - 1
-
-    @property
-    def indexes_before(self) -> range:
-        """Returns the indexes of the points of the period before."""
-        return range(self.gap_index)
 
     @property
     def indexes(self) -> range:
@@ -282,9 +289,26 @@ class Bounds:
 
     @property
     def closing_indexes(self) -> list[int]:
-        """Returns the indexes of the gap, of the point before it and of the last point."""
-        closing = (self.gap_index - 1, self.gap_index, self.last_index)
-        return [index for index in closing if index >= 0]
+        """Returns the indexes of the points that end a sum, and of those right before a sum."""
+        ends = (self.indexes_before.start, self.indexes_before.stop, self.gap_index + 1)
+        closing = {end - 1 for end in (*ends, self.compared_indexes.stop)}
+        return sorted(index for index in {*closing, self.last_index} if index >= 0)
+
+    def of_starts(self, points: Sequence[Counts]) -> list[Counts]:
+        """Returns the points of the period, one for each of its starts, out of all points."""
+        *earlier, last = self.indexes
+        count = max(1, len(self.starts))
+        if len(earlier) < count:
+            return [points[index] for index in self.indexes]
+        *whole, begun = earlier
+        return [*(points[index] for index in whole), _total([points[begun], points[last]])]
+
+
+def _indexes(bounds: Sequence[int], hours: range) -> range:
+    """Returns the indexes of the parts between these bounds that make up the hours."""
+    if not hours:
+        return range(0)
+    return range(bisect_left(bounds, hours.start), bisect_left(bounds, hours.stop))
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +391,8 @@ def load(
     SQL's counts are read before Redis's, because what is settled and written in between would
     count twice.
     """
+    if _has_tables_of_days(scope, tables):
+        scope = scope.without_today()  # so that all numbers of a page are compared alike
     needs = Needs(scope, tables)
     objects = Objects(scope, needs.order_of_candidates, obj)
     if scope.is_listed:
@@ -431,13 +457,12 @@ def load(
         scope=scope_with_start,
         objects=objects,
         row_limit=row_limit or None,
-        is_compared=_is_compared(scope),
+        is_compared=scope.is_compared,
         is_before_known=_is_before_known(
             scope, entries=entries, gains=gains, group_rows=group_rows
         ),
         by_value=_comparison(with_value),
         has_gains=needs.has_gains,
-        are_days_compared=scope.is_listed and by_value.are_days_compared(scope),
         starts=bounds.starts,
         gap_index=bounds.gap_index,
         is_live=answers.is_live,
@@ -459,6 +484,11 @@ def load(
         groups=group_rows,
         group_titles=groups.titles(group_rows, row_limit=row_limit),
     )
+
+
+def _has_tables_of_days(scope: Scope, tables: Sequence[str]) -> bool:
+    """Returns True if some of the tables have numbers of objects that are known by the day only."""
+    return bool(scope.values) or (scope.is_listed and bool(_breakdown_kinds(tables)))
 
 
 def _choose_by_tables(
@@ -483,13 +513,6 @@ def _groups_of_entries(needs: Needs, entries: Sequence[Entry]) -> groups.Rows:
     if not needs.scope.is_listed:
         return {}
     return groups.rows_of_entries(needs.scope, entries, needs.groups)
-
-
-def _is_compared(scope: Scope) -> bool:
-    """Returns True if the period is compared with another one that has hours."""
-    if scope.has_days_only:
-        return by_value.are_days_compared(scope)
-    return scope.before is not None and len(scope.before.hours) > 0
 
 
 def _with_value(
@@ -776,25 +799,29 @@ def _gains(needs: Needs, objects: Objects, *, hashes: Hashes) -> PeriodHashes:
     If no gains are stored, they are the hashes of all time.
     """
     if not needs.has_gains:
-        return PeriodHashes(hashes, None)
+        return PeriodHashes(hashes, hashes, None)
     if not needs.gained_kinds:
-        return PeriodHashes({}, None)
+        return PeriodHashes({}, {}, None)
     gains = _gains_of_periods(needs.scope, objects, kinds=needs.gained_kinds)
     if needs.scope.values:
         gains = [by_value.only_chosen(needs.scope, hashes) for hashes in gains]
-    now, *before = gains
-    return PeriodHashes(now, before[0] if before else None)
+    now, *compared_and_before = gains
+    if not compared_and_before:
+        return PeriodHashes(now, now, None)
+    return PeriodHashes(now, *compared_and_before)
 
 
 def _gains_of_periods(scope: Scope, objects: Objects, *, kinds: Sequence[str]) -> Sequence[Hashes]:
-    """Returns the breakdowns and funnels of the period, and of the one before if it is compared."""
+    """Returns the breakdowns and funnels of the period; if it is compared, also those of the part
+    that is, and of the period before.
+    """
     if scope.is_listed:
-        return by_value.gains_of_objects(objects, kinds, by_value.periods_of(scope))
+        return by_value.gains_of_objects(objects, kinds, by_value.compared_periods_of(scope))
     if scope.is_all_time:
         return breakdown_history.gains(objects.labels, kinds, [range(scope.span.hours.stop)])
     periods = [scope.span.hours]
-    if scope.before is not None and _is_compared(scope):
-        periods.append(scope.before.hours)
+    if scope.is_compared and scope.compared is not None and scope.before is not None:
+        periods += [scope.compared.hours, scope.before.hours]
     return breakdown_history.gains(objects.labels, kinds, periods)
 
 
@@ -812,10 +839,10 @@ def _stages(
     For models whose views do not enter the funnel, their views are the first stage.
     """
     if "funnel" not in needs.tables:
-        return PeriodStages([], None)
+        return PeriodStages([], [], None)
     labels_outside = [label_of(model) for model in needs.scope.models if not enters_funnel(model)]
     if needs.scope.values:
-        views_outside = PeriodViews({}, {})
+        views_outside = PeriodViews({}, {}, {})
     elif needs.has_gains:
         columns = _columns_outside(needs.scope, objects, labels=labels_outside)
         views_outside = _views_in_periods(columns, bounds=bounds, steps=steps)
@@ -826,12 +853,13 @@ def _stages(
             label, _, _ = subject.partition(":")
             if label in labels_outside:
                 views_of_objects[subject] = live_views[subject]
-        views_outside = PeriodViews(views_of_objects, {})
+        views_outside = PeriodViews(views_of_objects, {}, {})
     stages = funnels.stages(_funnels(gains.now), views_outside.now)
     if gains.before is None:
-        return PeriodStages(stages, None)
+        return PeriodStages(stages, stages, None)
+    compared = funnels.stages(_funnels(gains.compared), views_outside.compared)
     stages_before = funnels.stages(_funnels(gains.before), views_outside.before)
-    return PeriodStages(stages, stages_before)
+    return PeriodStages(stages, compared, stages_before)
 
 
 def _funnels(hashes: Hashes) -> dict[tuple[str, str], Counter[str]]:
@@ -869,16 +897,13 @@ def _views_in_periods(
     `label_by_column` are the names in history whose views are added up.
     """
     now = Counter[str]()
+    compared = Counter[str]()
     before = Counter[str]()
     for column, label in label_by_column.items():
-        for index, views in steps[column].items():
-            if index < bounds.gap_index:
-                before[label] += views
-            elif index > bounds.gap_index:
-                now[label] += views
-            else:
-                now[label] += 0  # views of the gap are in neither period
-    return PeriodViews(now, before)
+        now[label] += _sum_at(bounds.indexes, steps[column])
+        compared[label] += _sum_at(bounds.compared_indexes, steps[column])
+        before[label] += _sum_at(bounds.indexes_before, steps[column])
+    return PeriodViews(now, before, compared)
 
 
 def _entries(
@@ -926,6 +951,7 @@ def _entry(
     seen = steps.get(subject_column(history.of_stage("seen", subject)), {})
     gained = GainedByPoint(views=views, reads=reads, seen=seen)
     now = _counts_at(bounds.indexes, gained)
+    compared = _counts_at(bounds.compared_indexes, gained)
     before = _counts_at(bounds.indexes_before, gained)
     if counts and scope.is_all_time:
         # All time includes views from before history began, which are in no point.
@@ -933,8 +959,9 @@ def _entry(
     return Entry(
         subject=subject,
         now=now,
+        compared=compared,
         before=before,
-        growth=now.views - before.views,
+        growth=compared.views - before.views,
         gained=gained,
     )
 
@@ -1020,13 +1047,16 @@ def _chart(
     flush.
     """
     all_points = _points(numbers)
-    gap_index = numbers.bounds.gap_index  # of the point that belongs to neither period
-    points = all_points[gap_index + 1 :]
-    points_before: list[Counts] = []
+    bounds = numbers.bounds
+    points = bounds.of_starts(all_points)
+    points_before: list[Counts | None] = []
     total_before = None
-    if _is_compared(numbers.asked):
-        points_before = all_points[:gap_index]
-        total_before = _total(points_before)
+    if numbers.asked.is_compared:
+        for indexes in bounds.indexes_beside:
+            parts = [all_points[index] for index in indexes]
+            points_before.append(_total(parts) if parts else None)
+        total_before = _total([all_points[index] for index in bounds.indexes_before])
+    compared = _total([all_points[index] for index in bounds.compared_indexes])
     total = _total(points)
     if numbers.asked.is_all_time and not numbers.points_of_value:
         total = _with_views_before_history(total, numbers)
@@ -1036,6 +1066,7 @@ def _chart(
         total_before=total_before,
         is_before_whole=_is_before_whole(numbers, total_before),
         total=total,
+        compared=compared,
         is_summed=_is_summed(total, numbers, saved),
         known_until=_known_until(is_live=numbers.answers.is_live),
         notes=_notes_by_day(saved.notes if has_notes else [], numbers.scope),

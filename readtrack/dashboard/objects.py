@@ -43,10 +43,13 @@ class Ranked(NamedTuple):
 
 
 class PeriodViews(NamedTuple):
-    """Views by subject or label: of the period, and of the one before (empty if not compared)."""
+    """Views by subject or label: of the period, of the one before, and of the part of the period that
+    is compared with it (both empty if they are not compared).
+    """
 
     now: dict[str, int]
     before: dict[str, int]
+    compared: Mapping[str, int] = {}
 
 
 class Objects:

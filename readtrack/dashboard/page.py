@@ -371,7 +371,9 @@ def _navigation(
         "has_dates": True,
         "comparisons": _comparison_choices(scope, here),
         "comparison": COMPARISONS[scope.comparison],
-        "span_before": _span_text(scope.before) if scope.before and data.is_compared else "",
+        "span_before": _span_text(data.asked.before)
+        if data.asked.before and data.is_compared
+        else "",
         "intervals": _interval_choices(scope, here),
         "interval": INTERVALS[scope.interval],
         "is_future": scope.is_future,
@@ -602,7 +604,7 @@ def _total(data: DashboardData, chart: ChartData, name: str) -> Total:
         return _visitors_total(data, chart)
     before = getattr(chart.total_before, name) if chart.total_before else None
     if name == "views":
-        return Total(name, chart.total.views, chart.total.views, before)
+        return Total(name, chart.total.views, chart.compared.views, before)
     if not chart.is_summed or (name == "seen" and not chart.total.seen):
         return Total(name, None, None, None)
     as_of = ""
@@ -614,7 +616,7 @@ def _total(data: DashboardData, chart: ChartData, name: str) -> Total:
             # comparison.
             before = None
     now = getattr(chart.total, name)
-    return Total(name, now, now, before, as_of)
+    return Total(name, now, getattr(chart.compared, name), before, as_of)
 
 
 def totals(data: DashboardData, chart: ChartData) -> list[Total]:
@@ -703,14 +705,22 @@ def _span_text(span: Span) -> str:
 def _compared_text(data: DashboardData, chart: ChartData) -> str:
     """Returns a sentence about what the period is compared with; "" if it is not compared."""
     before = data.scope.before
-    if before is None or not data.is_compared:
+    compared = data.scope.compared
+    if before is None or compared is None:
         return ""
+    if not data.is_compared:
+        if data.asked.has_days_only:
+            return _("Whole days are compared, so not before today is over.")
+        return _("It is compared from the first whole hour on.")
     span = {"span": _span_text(before)}
     if not chart.is_before_whole:
         return _("It is not compared with %(span)s: the history does not go back that far.") % span
-    if data.scope.is_present:
-        return _("Compared with %(span)s, up to the same time of day.") % span
-    return _("Compared with %(span)s.") % span
+    if compared == data.scope.span:
+        return _("Compared with %(span)s.") % span
+    if data.scope.compares_days:
+        return _("Compared with %(span)s, without today.") % span
+    time = date_format(timezone.localtime(compared.until), "TIME_FORMAT")
+    return _("Compared with %(span)s, both up to %(time)s.") % {**span, "time": time}
 
 
 def _summary(data: DashboardData, chart: ChartData) -> str:
@@ -767,9 +777,9 @@ def _chart_context(
         summary += f" {filters}"
     figures = _figures(data, chart, series=series)
     label = str(tables.COLUMNS[series].heading)
-    before = []
+    before: list[int | None] = []
     if series != "visitors":  # those of the period before are not known by day
-        before = [getattr(point, series) for point in chart.points_before]
+        before = [point and getattr(point, series) for point in chart.points_before]
     if not (chart.is_before_whole and any(before)):
         before = []  # there is nothing to compare with
     usual = _ends_of_bands(chart, over_time, series=series)
@@ -905,7 +915,7 @@ def _drawings(
     title: str,
     summary: str,
     series: str,
-    before: Sequence[int],
+    before: Sequence[int | None],
     usual: Sequence[tuple[int, int] | None],
     is_unfinished: bool,
 ) -> list[str]:

@@ -50,7 +50,7 @@ class Compared(NamedTuple):
         A period up to now is compared without today, because a day of visitors cannot be cut at the
         time of day. So today alone is not compared.
         """
-        if scope.before is None or not scope.before.hours:
+        if scope.before is None or not scope.is_compared:
             return None
         before = days_of(scope.before)
         if not scope.is_present:
@@ -58,7 +58,7 @@ class Compared(NamedTuple):
         if days.first == days.last:
             return None
         yesterday = days.last - buckets.DAY
-        last_before = min(before.first + (yesterday - days.first), days.first - buckets.DAY)
+        last_before = min(scope.day_before(yesterday), days.first - buckets.DAY)
         return cls(Days(days.first, yesterday), Days(before.first, last_before))
 
 

@@ -3,9 +3,10 @@
 All tables, charts and exports are made for a scope.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from itertools import pairwise
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -22,7 +23,7 @@ from readtrack.hits import dimensions
 from readtrack.sql import databases
 
 LONGEST = 4_000  # characters of a value in the address; an object's key may be percent-encoded text
-LONGEST_DAY = 25  # hours
+LONGEST_DAY = 26  # hours, where clocks go back by two
 DEFAULT_PERIOD = "7"
 
 #: The periods by their names in the address. A number is the number of days up to today.
@@ -73,6 +74,9 @@ OTHER_PARAMETERS = (
     "table",
     "format",
 )
+
+
+DayBefore = Callable[[date], date]
 
 
 class Span(NamedTuple):
@@ -128,12 +132,14 @@ class Scope:
 
     period: str  # a key of `periods`, or "range" for two days of the address
     span: Span
-    # The period that it is compared with, as long as the period has lasted until now. None for all
-    # time and since publication, and where the address wants no comparison.
+    # The period that `compared` is compared with. None for all time and since publication, and where
+    # the address wants no comparison.
     before: Span | None
     chosen: Mapping[str, str]  # the values of filters by name: FILTERS and dimensions
     # Those of the filters that the page sets by itself. Addresses do not contain them.
     fixed: Mapping[str, str] = field(default_factory=dict)
+    # The part of the period that is compared. One up to now is compared up to the last whole hour.
+    compared: Span | None = None
     is_future: bool = False  # the address gives days in the future, and today is taken instead
     # A key of COMPARISONS, as the address has it; see `comparison`.
     compare: str = DEFAULT_COMPARISON
@@ -174,10 +180,10 @@ class Scope:
             hour_of_publication = buckets.hour_start(buckets.hour_index(published))
             span = span._replace(since=hour_of_publication)
         compare = _choice(texts["compare"], COMPARISONS, default=DEFAULT_COMPARISON)
-        return cls(
+        scope = cls(
             period=period,
             span=span,
-            before=_span_before(period, span, compare=compare),
+            before=None,
             chosen={**chosen, **fixed},
             fixed=fixed,
             is_future=period == "range" and asked_days[0] > today,
@@ -186,6 +192,75 @@ class Scope:
             published=published,
             period_before=_choice(texts["back"], PERIODS, default=""),
         )
+        if period in ("all", PUBLISHED) or scope.comparison == "none":
+            return scope
+        return scope._comparing(_compared_part(span, now=now))
+
+    def _comparing(self, compared: Span) -> "Scope":
+        """Returns the scope that compares this part of its period."""
+        before = _span_before(self.span, compared, self.day_before)
+        return replace(self, compared=compared, before=before)
+
+    def without_today(self) -> "Scope":
+        """Returns the scope that compares whole days only, so not today, which is not over.
+
+        Of today alone it stays the same.
+        """
+        is_of_today = self.span.first_day == self.span.last_day
+        if self.compared is None or self.compared == self.span or is_of_today:
+            return self
+        today = local_time.day_start(self.span.last_day)
+        return self._comparing(self.span._replace(until=today))
+
+    @property
+    def day_before(self) -> "DayBefore":
+        """Returns the function that returns the day that a day of the period is compared with."""
+        return _day_before(self.period, self.span, comparison=self.comparison)
+
+    @property
+    def is_compared(self) -> bool:
+        """Returns True if numbers of the period are compared with those of another one."""
+        if self.before is None or not self.before.hours:
+            return False
+        return self.compares_days or not self.has_days_only
+
+    @property
+    def compares_days(self) -> bool:
+        """Returns True if the compared part of the period consists of whole days."""
+        if self.compared is None or self.compared.since == self.compared.until:
+            return False
+        end = self.compared.until
+        return end == local_time.day_start(local_time.day_of(end))
+
+    @property
+    def first_hour_not_compared(self) -> int | None:
+        """Returns the first hour (since 1970) of the period that is not compared; None without one."""
+        if self.compared is None or self.compared.until == self.span.until:
+            return None
+        return self.compared.hours.stop
+
+    def hours_beside(self) -> list[range]:
+        """Returns the hours of the period before that stand beside each point of the period.
+
+        They are empty beside a point that is not compared, and beside an hour that clocks skipped
+        then. Weeks stand beside weeks also a year ago.
+        """
+        if self.before is None or self.compared is None:
+            return []
+        day_before = self.day_before
+        limit = self.before.until
+        if self.by == "week" and self.comparison == "year":
+            day_before = _same_weekday
+            limit = self.span.since
+        starts = self.span.starts(self.by)
+        beside = []
+        for start, end in pairwise([*starts, self.span.until]):
+            part = Span(start, min(end, self.compared.until))
+            hours = range(0)
+            if part.since < part.until:
+                hours = _beside(part, day_before, by=self.by, limit=limit)
+            beside.append(hours)
+        return beside
 
     @property
     def periods(self) -> Mapping[str, Any]:
@@ -248,10 +323,10 @@ class Scope:
             return "day"
         if self._has_hours_of_news:
             return "hour"
-        # An hour less, because a day of 25 hours is one day.
-        days = (self.span.until - self.span.since - buckets.HOUR) / buckets.DAY
-        if days <= 1:
+        if self.is_of_a_day:
             return "hour"
+        # An hour less, because days on which clocks go back have one more.
+        days = (self.span.until - self.span.since - buckets.HOUR) / buckets.DAY
         if days < 100:
             return "day"
         if days < 750:
@@ -556,31 +631,63 @@ def _comparison(period: str, span: Span, *, compare: str) -> str:
     return compare if compare in _comparisons(period, span) else DEFAULT_COMPARISON
 
 
-def _span_before(period: str, span: Span, *, compare: str) -> Span | None:
-    """Returns the period that a period is compared with; None if it is compared with nothing."""
-    comparison = _comparison(period, span, compare=compare)
-    if period in ("all", PUBLISHED) or comparison == "none":
-        return None
-    first_day = span.first_day
-    last_day = span.last_day
+def _compared_part(span: Span, *, now: datetime) -> Span:
+    """Returns the part of a period that is compared: up to now, without the running hour.
+
+    Numbers are kept by the hour, so the period before can be cut at a whole hour only.
+    """
+    if span.until < now:
+        return span
+    running_hour = buckets.hour_start(buckets.hour_index(now))
+    return span._replace(until=max(span.since, running_hour))
+
+
+def _day_before(period: str, span: Span, *, comparison: str) -> DayBefore:
+    """Returns the function that returns the day beside a day of the period."""
     if comparison == "week":
-        first_day_before = first_day - buckets.WEEK
-    elif comparison == "year" or period == "year":
-        first_day_before = local_time.year_before(first_day)
-    elif period == "month":
+        return lambda day: day - buckets.WEEK
+    if comparison == "year" or period == "year":
+        return local_time.year_before
+    first_day = span.first_day
+    if period == "month":
         first_day_before = local_time.month_before(first_day)
     else:  # periods of a number of days follow one another without a gap
-        first_day_before = first_day - (last_day - first_day + buckets.DAY)
-    return _cut_at_now(span, first_day_before=first_day_before)
+        first_day_before = first_day - (span.last_day - first_day + buckets.DAY)
+    return lambda day: first_day_before + (day - first_day)
 
 
-def _cut_at_now(span: Span, *, first_day_before: date) -> Span:
-    """Returns the period that begins on that day and has lasted as long as the span until now."""
-    end_day = local_time.day_of(span.until)
-    day_before = first_day_before + (end_day - span.first_day)
-    until = local_time.same_clock(span.until, day=day_before)
-    # To the nearest hour: numbers are kept by the hour, and a whole hour would be compared with the
-    # first minutes of the running one.
-    until = buckets.hour_start(buckets.hour_index(until + buckets.HOUR / 2))
-    since = local_time.day_start(first_day_before)
+def _same_weekday(day: date) -> date:
+    return day - local_time.YEAR_OF_WEEKS
+
+
+def _beside(part: Span, day_before: DayBefore, *, by: local_time.Period, limit: datetime) -> range:
+    """Returns the hours of the period before, none after the limit, beside a part of a point."""
+    since = local_time.same_clock(part.since, day=day_before(local_time.day_of(part.since)))
+    until = _end_before(part.until, day_before)
+    if by == "month" and local_time.day_of(part.until).day == 1:
+        # Of a month of 28 days the whole month of 29 days a year ago.
+        until = local_time.day_start(day_before(local_time.day_of(part.until)))
+    if by == "hour":
+        until = since + buckets.HOUR
+        if not local_time.is_same_clock(since, part.since):
+            until = since
+    return local_time.hours_between(since, max(since, min(until, limit)))
+
+
+def _span_before(span: Span, compared: Span, day_before: DayBefore) -> Span:
+    """Returns what that part of a period is compared with: it ends at the same time of day."""
+    since = local_time.day_start(day_before(span.first_day))
+    until = _end_before(compared.until, day_before)
     return Span(since, max(since, min(until, span.since)))
+
+
+def _end_before(end: datetime, day_before: DayBefore) -> datetime:
+    """Returns the end, beside this one, of a part of the period before.
+
+    The end of a day is that of the day before; within a day it is at the same time.
+    """
+    day = local_time.day_of(end)
+    if end != local_time.day_start(day):
+        return local_time.same_clock(end, day=day_before(day))
+    last_day = local_time.day_of(end - local_time.MOMENT)
+    return local_time.day_start(day_before(last_day) + buckets.DAY)

@@ -55,7 +55,7 @@ REASONS: Mapping[Reason, Any] = {
     "busy": gettext_lazy("no connection to Redis was free"),
     "error": gettext_lazy("an error: it could not be counted"),
 }
-WHOLE_DAYS = gettext_lazy("Whole days are compared, so today, which is not over, counts as one.")
+WITHOUT_TODAY = gettext_lazy("Whole days are compared, without today, which is not over.")
 OF_THE_SITE = gettext_lazy("Of the whole site, whatever the filters.")
 
 #: The names of groups by age, for people; see `readtrack.sql.memberships`.
@@ -234,9 +234,8 @@ def _small_line(values: Sequence[int]) -> str:
 def over_time(data: DashboardData) -> Table:
     """Returns the numbers of the chart by point, with the views of the period before."""
     assert data.chart is not None  # noqa: S101 - it is loaded for this table
-    views_before: list[int | None] = [point.views for point in data.chart.points_before]
-    # The period before may have fewer points, such as the days of a shorter month.
-    views_before += [None] * len(data.starts)
+    views_before = [point and point.views for point in data.chart.points_before]
+    views_before += [None] * len(data.starts)  # where nothing is compared
     notes = _notes_by_point(data)
     has_seen = bool(data.chart.total.seen)  # none on a site without the page's script
     rows = []
@@ -331,14 +330,13 @@ def _numbers_of(entry: Entry, data: DashboardData, *, compared: str) -> dict[str
 
     With a chosen value of a dimension its reads are None, because they have no values.
     """
-    now = getattr(entry.now, compared)
-    before, change_since = _compared(data, now, getattr(entry.before, compared))
+    before, change_since = _compared(
+        data, getattr(entry.compared, compared), getattr(entry.before, compared)
+    )
     reading = data.hashes.get(("reading", entry.subject), Counter())
     if data.by_value and not data.by_value.is_compared_by_day:
         before = None
         change_since = None
-    first_index = data.gap_index + 1
-    indexes = range(first_index, first_index + len(data.starts))
     return {
         "views": entry.now.views,
         "reads": None if data.by_value else entry.now.reads,
@@ -347,10 +345,21 @@ def _numbers_of(entry: Entry, data: DashboardData, *, compared: str) -> dict[str
         "growth": entry.growth,
         "before": before,
         "change": change_since,
-        "trend": [entry.gained.views.get(index, 0) for index in indexes],
+        "trend": _trend(entry, data),
         "ratio": _percent(min(entry.now.reads, entry.now.views), entry.now.views),
         "median": median(reading) if reading[ENGAGED] else None,
     }
+
+
+def _trend(entry: Entry, data: DashboardData) -> list[int]:
+    """Returns the views of an object at each point of the chart."""
+    last_index = data.gap_index + len(data.starts)
+    trend = [0] * len(data.starts)
+    for index, views in entry.gained.views.items():
+        if index > data.gap_index:
+            # The rest of the last point, which is not compared, has an index of its own.
+            trend[min(index, last_index) - data.gap_index - 1] += views
+    return trend
 
 
 def _times_usual(data: DashboardData, entry: Entry) -> float | None:
@@ -360,14 +369,14 @@ def _times_usual(data: DashboardData, entry: Entry) -> float | None:
     return round(data.usual[entry.subject].times, 2)
 
 
-def _compared(data: DashboardData, now: int, before: int) -> tuple[int | None, int | None]:
+def _compared(data: DashboardData, compared: int, before: int) -> tuple[int | None, int | None]:
     """Returns the number before and the change in per cent, the values of the columns COMPARED.
 
-    Both are None if history does not cover the period before.
+    `compared` is what the number before is compared with. Both are None if history does not cover the period before.
     """
     if not data.is_before_known:
         return None, None
-    return before, change(now, before)
+    return before, change(compared, before)
 
 
 def most_viewed(data: DashboardData) -> Table:
@@ -439,7 +448,7 @@ def _captions_by_value(data: DashboardData) -> list[str]:
         )
         captions.append(caption % {"count": exact(count)})
     if data.by_value.is_compared_by_day and data.asked.is_present:
-        captions.append(str(WHOLE_DAYS))
+        captions.append(str(WITHOUT_TODAY))
     return captions
 
 
@@ -503,6 +512,7 @@ def by_dimension(dimension: str, data: DashboardData) -> Table:
     if data.gains.before is not None:
         compared_columns = COMPARED
         views_before = _views_by_value(data.gains.before, dimension)
+    views_compared = _views_by_value(data.gains.compared, dimension)
     labels = labels_of(dimension)
     columns = [
         Column(dimension, labels.heading, "text"),
@@ -512,7 +522,7 @@ def by_dimension(dimension: str, data: DashboardData) -> Table:
     for value, count in views.most_common():
         compared: Sequence[int | None] = ()
         if views_before is not None:
-            compared = _compared(data, count, views_before[value])
+            compared = _compared(data, views_compared[value], views_before[value])
         values = (value, count, *compared, _percent(count, total))
         rows.append(Row(values, {dimension: value}))
     return _described(data, Table(f"by-{dimension}", labels.title, "", columns, rows))
@@ -565,7 +575,7 @@ def _caption_of_days(data: DashboardData) -> str:
             count,
         ) % {"count": exact(count)}
     if data.gains.before is not None and data.asked.is_present:
-        caption = f"{caption} {WHOLE_DAYS}"
+        caption = f"{caption} {WITHOUT_TODAY}"
     return caption
 
 
@@ -617,7 +627,8 @@ def funnel(data: DashboardData) -> Table:
     for index, stage in enumerate(stages):
         compared: Sequence[int | None] = ()
         if stages_before is not None:
-            compared = _compared(data, stage.count, stages_before[index].count)
+            count = data.stages.compared[index].count
+            compared = _compared(data, count, stages_before[index].count)
         rates = (100 * stage.rate, 100 * stage.step_rate)
         rows.append(Row((stage.name, stage.count, *compared, *rates)))
     columns = _columns("stage", "count", *compared_columns, "rate", "step_rate")
@@ -751,7 +762,7 @@ def _compared_keys_of_groups(data: DashboardData) -> Sequence[str]:
 
 def _numbers_of_group(row: GroupRow, data: DashboardData) -> dict[str, int | None]:
     """Returns the numbers of a group by the keys of their columns."""
-    before, change_since = _compared(data, row.now.views, row.before.views)
+    before, change_since = _compared(data, row.compared.views, row.before.views)
     return {**row.now._asdict(), "before": before, "change": change_since}
 
 

@@ -39,7 +39,7 @@ def span(period: str, at: datetime = FRIDAY, first: str = "", last: str = "") ->
                 "2026-11-20 00:00",
                 "2026-11-20 10:30",
                 "2026-11-19 00:00",
-                "2026-11-19 11:00",
+                "2026-11-19 10:00",
                 "hour",
             ],
         ),
@@ -55,19 +55,19 @@ def span(period: str, at: datetime = FRIDAY, first: str = "", last: str = "") ->
         ),
         (
             "7",
-            ["2026-11-14 00:00", "2026-11-20 10:30", "2026-11-07 00:00", "2026-11-13 11:00", "day"],
+            ["2026-11-14 00:00", "2026-11-20 10:30", "2026-11-07 00:00", "2026-11-13 10:00", "day"],
         ),
         (
             "28",
-            ["2026-10-24 00:00", "2026-11-20 10:30", "2026-09-26 00:00", "2026-10-23 11:00", "day"],
+            ["2026-10-24 00:00", "2026-11-20 10:30", "2026-09-26 00:00", "2026-10-23 10:00", "day"],
         ),
         (
             "90",
-            ["2026-08-23 00:00", "2026-11-20 10:30", "2026-05-25 00:00", "2026-08-22 11:00", "day"],
+            ["2026-08-23 00:00", "2026-11-20 10:30", "2026-05-25 00:00", "2026-08-22 10:00", "day"],
         ),
         (
             "month",
-            ["2026-11-01 00:00", "2026-11-20 10:30", "2026-10-01 00:00", "2026-10-20 11:00", "day"],
+            ["2026-11-01 00:00", "2026-11-20 10:30", "2026-10-01 00:00", "2026-10-20 10:00", "day"],
         ),
         (
             "year",
@@ -75,7 +75,7 @@ def span(period: str, at: datetime = FRIDAY, first: str = "", last: str = "") ->
                 "2026-01-01 00:00",
                 "2026-11-20 10:30",
                 "2025-01-01 00:00",
-                "2025-11-20 11:00",
+                "2025-11-20 10:00",
                 "week",
             ],
         ),
@@ -105,12 +105,12 @@ def test_a_period_is_of_the_sites_time_zone_and_the_one_before_lasted_as_long(
         (
             "2026-11-19",
             "2026-12-24",
-            ["2026-11-19 00:00", "2026-11-20 09:30", "2026-11-17 00:00", "2026-11-18 10:00"],
+            ["2026-11-19 00:00", "2026-11-20 09:30", "2026-11-17 00:00", "2026-11-18 09:00"],
         ),
         (
             "2030-01-01",
             "2040-01-01",
-            ["2026-11-20 00:00", "2026-11-20 09:30", "2026-11-19 00:00", "2026-11-19 10:00"],
+            ["2026-11-20 00:00", "2026-11-20 09:30", "2026-11-19 00:00", "2026-11-19 09:00"],
         ),
         (
             "0001-01-01",
@@ -226,16 +226,15 @@ def test_a_long_key_of_text_is_whole() -> None:
 
 @pytest.mark.parametrize(
     ("zone", "minutes", "hours"),
-    [("UTC", 5, 0), ("UTC", 45, 1), ("UTC", 85, 1), ("Asia/Kathmandu", 5, 0)],
+    [("UTC", 5, 0), ("UTC", 45, 0), ("UTC", 65, 1), ("UTC", 125, 2), ("Asia/Kathmandu", 5, 0)],
 )
-def test_the_running_hour_is_compared_with_a_whole_one_only_if_most_of_it_is_over(
-    zone: str, minutes: int, hours: int
-) -> None:
+def test_the_running_hour_is_compared_with_nothing(zone: str, minutes: int, hours: int) -> None:
     with override(zone):
         midnight = datetime(2026, 11, 20, tzinfo=get_current_timezone())
         scope = Scope.parse({"period": "today"}, at=midnight + timedelta(minutes=minutes))
         assert scope.before
-        assert len(scope.before.hours) == hours
+        assert scope.compared
+        assert (len(scope.compared.hours), len(scope.before.hours)) == (hours, hours)
         assert scope.span.starts("hour")
 
 

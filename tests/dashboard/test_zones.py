@@ -97,3 +97,33 @@ def test_a_file_by_the_day_has_days_also_where_one_has_no_midnight(
     lines = b"".join(answer.streaming_content).decode().splitlines()[1:]  # type: ignore[attr-defined]
     rows = [line.split(",")[:2] for line in lines]
     assert rows == [['"2025-09-06"', "24"], ['"2025-09-07"', "23"], ['"2025-09-08"', "24"]]
+
+
+#: Views by the day of the month, at the end of February and the beginning of March.
+VIEWS = {27: 2, 28: 3, 29: 5, 1: 7, 2: 11, 3: 13}
+
+
+def test_the_days_of_a_year_ago_stand_beside_the_same_days_over_the_29th_of_february(
+    settings: Settings, tmp_path: Path
+) -> None:
+    settings.TIME_ZONE = "Europe/Berlin"
+    days = [
+        date(year, 2, 27) + number * buckets.DAY
+        for year in (2023, 2024, 2025)
+        for number in range(6)
+    ]
+    noon = [datetime(day.year, day.month, day.day, 12, tzinfo=timezone.utc) for day in days]
+    Journal(
+        tmp_path, [at + timedelta(minutes=n) for at in noon for n in range(VIEWS.get(at.day, 0))]
+    )
+    for year, expected in (
+        (2024, {"02-27": 2, "02-28": 3, "02-29": 3, "03-01": 7, "03-02": 11, "03-03": 13}),
+        (2025, {"02-27": 2, "02-28": 3, "03-01": 7, "03-02": 11, "03-03": 13}),
+    ):
+        period = {"from_": f"{year}-02-27", "to": f"{year}-03-03", "compare": "year"}
+        answer = numbers(**period, interval="day")
+        assert {row["since"][5:10]: row["before"] for row in answer["rows"]} == expected
+        assert answer["period"]["compared_with"]["until"][:10] == f"{year - 1}-03-04"
+        # All days in between, so also the 29th of February of 2024.
+        before = sum(VIEWS[day] for day in VIEWS if day != 29 or year == 2025)
+        assert answer["totals"]["views"]["before"] == before
