@@ -113,9 +113,9 @@ def test_the_days_of_a_year_ago_stand_beside_the_same_days_over_the_29th_of_febr
         for number in range(6)
     ]
     noon = [datetime(day.year, day.month, day.day, 12, tzinfo=timezone.utc) for day in days]
-    Journal(
-        tmp_path, [at + timedelta(minutes=n) for at in noon for n in range(VIEWS.get(at.day, 0))]
-    )
+    times = [at + timedelta(minutes=n) for at in noon for n in range(VIEWS.get(at.day, 0))]
+    earlier = datetime(2023, 2, 1, tzinfo=timezone.utc)  # so that the history has all of these days
+    Journal(tmp_path, [earlier, *times])
     for year, expected in (
         (2024, {"02-27": 2, "02-28": 3, "02-29": 3, "03-01": 7, "03-02": 11, "03-03": 13}),
         (2025, {"02-27": 2, "02-28": 3, "03-01": 7, "03-02": 11, "03-03": 13}),
