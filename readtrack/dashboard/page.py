@@ -779,7 +779,7 @@ def _chart_context(
     label = str(tables.COLUMNS[series].heading)
     before: list[int | None] = []
     if series != "visitors":  # those of the period before are not known by day
-        before = [point and getattr(point, series) for point in chart.points_before]
+        before = tables.numbers_beside(chart, series)
     if not (chart.is_before_whole and any(before)):
         before = []  # there is nothing to compare with
     usual = _ends_of_bands(chart, over_time, series=series)

@@ -192,9 +192,13 @@ class Scope:
             published=published,
             period_before=_choice(texts["back"], PERIODS, default=""),
         )
-        if period in ("all", PUBLISHED) or scope.comparison == "none":
-            return scope
-        return scope._comparing(_compared_part(span, now=now))
+        return scope._comparing_until(now)
+
+    def _comparing_until(self, now: datetime) -> "Scope":
+        """Returns the scope that compares its period, as far as that can be compared now."""
+        if self.period in ("all", PUBLISHED) or self.comparison == "none":
+            return self
+        return self._comparing(_compared_part(self.span, now=now))
 
     def _comparing(self, compared: Span) -> "Scope":
         """Returns the scope that compares this part of its period."""

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 from readtrack import buckets, local_time
 from readtrack.conf import conf
 from readtrack.dashboard import groups
-from readtrack.dashboard.data import Counts, DashboardData, Entry, GroupRow, Hashes
+from readtrack.dashboard.data import ChartData, Counts, DashboardData, Entry, GroupRow, Hashes
 from readtrack.dashboard.objects import MOST, STILL_READ_DAYS
 from readtrack.dashboard.scope import COMPARISONS, Scope
 from readtrack.hits import sources
@@ -231,10 +231,15 @@ def _small_line(values: Sequence[int]) -> str:
     return " ".join(points)
 
 
+def numbers_beside(chart: ChartData, name: str) -> list[int | None]:
+    """Returns one of the numbers of the period before, beside each point of the chart."""
+    return [None if point is None else getattr(point, name) for point in chart.points_before]
+
+
 def over_time(data: DashboardData) -> Table:
     """Returns the numbers of the chart by point, with the views of the period before."""
     assert data.chart is not None  # noqa: S101 - it is loaded for this table
-    views_before = [point and point.views for point in data.chart.points_before]
+    views_before = numbers_beside(data.chart, "views")
     views_before += [None] * len(data.starts)  # where nothing is compared
     notes = _notes_by_point(data)
     has_seen = bool(data.chart.total.seen)  # none on a site without the page's script
