@@ -849,7 +849,7 @@ def _usual_in_words(usual: Sequence[Any]) -> str:
     """Returns a sentence about the band of the chart, for the end of a text; "" without a band."""
     if not usual:
         return ""
-    return f" {_('The pale band behind the line is what is usual.')}"
+    return " " + _("The pale band behind the line is what is usual.")
 
 
 def _ends_of_bands(

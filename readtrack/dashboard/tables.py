@@ -668,7 +668,8 @@ def sections(data: DashboardData) -> Table:
 def views_by_section(data: DashboardData) -> Table:
     """Returns the categories with the numbers of their objects in the period."""
     table = _of_groups("section", data)
-    caption = f"{table.caption} {_('An object in two categories counts for both.')}"
+    of_two = _("An object in two categories counts for both.")
+    caption = f"{table.caption} {of_two}"
     return table._replace(
         name="views-by-section", title=_("Views by category"), caption=caption.strip()
     )
