@@ -6,8 +6,8 @@ from typing import Any
 
 from readtrack.conf import conf
 from readtrack.flush import breakdowns
-from readtrack.models import Archive
-from readtrack.sql import archive, databases, epochs
+from readtrack.models import Archive, Breakdown
+from readtrack.sql import absent, archive, databases, epochs
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, removal, scripts, uniques
 from readtrack.store.counters import Stored
@@ -77,6 +77,8 @@ def _remove_idle(
     with an exact strategy for unique visitors stay, because SQL does not store who their visitors
     were.
     """
+    if absent.is_absent(Breakdown):  # it is not known what SQL has
+        return
     last_idle_hour = hour - conf.IDLE_DAYS * 24
     idle_subjects = [
         subject

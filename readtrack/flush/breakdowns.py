@@ -15,6 +15,7 @@ from readtrack.flush import late_views
 from readtrack.flush.late_views import NOTHING_LATE, LateViews
 from readtrack.models import Breakdown
 from readtrack.sql import (
+    absent,
     archive,
     breakdown_history,
     databases,
@@ -58,8 +59,10 @@ def store(
     before the hashes: the next flush stores what was seen since then. Where SQL has higher counts,
     it raises the counts in Redis. Returns the settled hashes in Redis; a hash that Redis lacks is
     empty. If Redis has to be settled first, nothing is stored, and the next flush stores the
-    hashes.
+    hashes. Without its table nothing is stored, either.
     """
+    if absent.is_absent(Breakdown):
+        return {}
     hours = Hours(hour, late)
     hashes: dict[Name, Mapping[str, int]] = {}
     for portion in scripts.sliced(subjects):

@@ -6,7 +6,7 @@
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, islice
@@ -17,7 +17,7 @@ from django.db.models import Max, QuerySet
 from django.utils import timezone as django_timezone
 
 from readtrack import buckets
-from readtrack.conf import conf, logger
+from readtrack.conf import logger
 from readtrack.flush import (
     breakdowns,
     day_visitors,
@@ -31,12 +31,14 @@ from readtrack.flush.hours import hour_at, write_hours
 from readtrack.flush.late_views import NOTHING_LATE, LateViews
 from readtrack.flush.settling import settle
 from readtrack.flush.totals import Extent, write_chunk
-from readtrack.models import FlushRun, History, ReadTimes, Reset
+from readtrack.models import FlushRun, History, KnownEpoch, ReadTimes, Reset
 from readtrack.signals import flushed
 from readtrack.sql import (
+    absent,
     databases,
     deletions,
     epochs,
+    history,
     history_months,
     layouts,
     model_sums,
@@ -102,25 +104,49 @@ def flush(
     layouts.check_tables()  # before the record, whose table may have changed, too
     run = FlushRun(started=django_timezone.now(), part=part)
     faults = Faults()
-    try:
-        with databases.retrying():
-            _flush(
-                run,
-                faults,
-                only_changed=only_changed,
-                must_archive=must_archive,
-                progress=progress,
-            )
-    except Exception as error:
-        run.error = f"{type(error).__name__}: {error}"
-        raise
-    finally:
-        run.ended = django_timezone.now()
-        run.failed = len(faults.failed)
-        run.faults = "\n".join(filter(None, [run.faults, str(faults)]))
-        _save(run)
+    work = partial(
+        _flush,
+        run,
+        faults,
+        only_changed=only_changed,
+        must_archive=must_archive,
+        progress=progress,
+    )
+    with ExitStack() as tables_left_out:
+        try:
+            with databases.retrying():
+                _without_absent_tables(work, run, faults, tables_left_out)
+        except Exception as error:
+            run.error = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            run.ended = django_timezone.now()
+            run.failed = len(faults.failed)
+            run.faults = "\n".join(filter(None, [run.faults, str(faults)]))
+            _save(run)
     flushed.send_robust(sender=None, run=run)
     return run
+
+
+def _without_absent_tables(
+    work: Callable[[], None], run: FlushRun, faults: Faults, left_out: ExitStack
+) -> None:
+    """Does the work of the flush. If the database lacks tables of the app, it begins again without
+    these tables, and notes them as faults. They stay left out until the stack is closed.
+    """
+    while True:
+        try:
+            return work()
+        except Error as error:
+            # Without KnownEpoch a flush would not notice that Redis has lost its data.
+            if not absent.is_newly_absent(error) or KnownEpoch in absent.absent_tables():
+                raise
+        tables = absent.absent_tables()
+        left_out.enter_context(absent.leaving_out(tables))
+        for model in tables:
+            faults.refuse([model._meta.db_table], absent.AbsentTableError(absent.ADVICE))
+        run.read = 0
+        run.orphans = 0
 
 
 def _save(run: FlushRun) -> None:
@@ -141,6 +167,8 @@ def _save(run: FlushRun) -> None:
 
 def _write_record(run: FlushRun, *, is_update: bool = False) -> bool:
     """Inserts the record, or updates its row. Returns False if it has no row any more."""
+    if absent.is_absent(FlushRun):
+        return True
     write = _update if is_update else _insert
     try:
         return write(run)
@@ -184,7 +212,7 @@ def write_subjects(subjects: Iterable[str]) -> None:
         settle(epoch, faults)
         for chunk in _chunks(subjects):
             write_chunk(chunk, run, epoch=epoch, faults=faults, extent=Extent())
-        if conf.HISTORY:
+        if history.is_kept():
             write_hours(run, epoch, faults)
     _leave(run, faults, changed=frozenset(subjects))
 
@@ -298,7 +326,7 @@ def _write_late_hashes(
     """Writes what the hashes of the subjects gained. Returns the views that SQL lacks of them."""
     present = hour_at(run.flushed_until)
     late: Mapping[str, LateViews] = NOTHING_LATE
-    if conf.HISTORY:
+    if history.is_kept():
         late = late_views.find(subjects, present=present, faults=faults, without=imported)
     faults.store(subjects, partial(breakdowns.store, epoch=epoch, hour=present, late=late))
     return late
@@ -390,8 +418,8 @@ def _begin(
         run.kind = run.Kind.ARCHIVE
     else:
         run.kind = run.Kind.FULL
-    run.save()
-    if run.kind != run.Kind.CHANGED and conf.HISTORY:
+    _write_record(run)
+    if run.kind != run.Kind.CHANGED and history.is_kept():
         history_months.add_months(at=now)
     is_late = is_restored or not is_in_reach
     return Changes(is_late, _minutes_since(since, now=now))
@@ -491,7 +519,7 @@ def _finish(
     is_full = run.kind != run.Kind.CHANGED
     at = buckets.time_of(run.flushed_until)
     resets.finish(resetting.recent_resets(epoch.tags), epoch, faults, now=run.redis_time)
-    if conf.HISTORY and (is_full or has_changes or run.settled):
+    if history.is_kept() and (is_full or has_changes or run.settled):
         write_hours(run, epoch, faults, is_late=is_late)
     if is_full:
         if epoch.has_first:
@@ -507,7 +535,8 @@ def _finish_archive(run: FlushRun, epoch: epochs.SqlEpoch, at: datetime) -> None
     for tag in epoch.tags:
         copies.mark_all_changed(tag)  # in case that Redis has lost the notes of what changed
     if epoch.has_first:
-        databases.retried(databases.of(History), partial(thinning.thin, at=at))
+        if not absent.is_absent(History):
+            databases.retried(databases.of(History), partial(thinning.thin, at=at))
         day_visitors.roll_up(at=at)
         deletions.forget_old(now=run.redis_time)
         databases.retried(databases.of(ReadTimes), read_times.delete_old)
@@ -528,7 +557,7 @@ def _renew_lists(at: datetime, faults: Faults) -> None:
     """Stores the numbers of readers, and renews the lists of the most viewed, the sums of models,
     categories and authors, and what is usual.
     """
-    if not conf.HISTORY:
+    if not history.is_kept():
         return
     # While a server of a cluster is silent, the numbers of readers stay as they were.
     with suppress(SilentError):
@@ -546,6 +575,8 @@ def _delete_old_runs(run: FlushRun) -> None:
 
     Keeps the last RUNS_KEPT records, and the last good one of each kind and part.
     """
+    if absent.is_absent(FlushRun):
+        return
     by_kind = runs.ended_well().order_by().values_list("kind", "part").annotate(newest=Max("pk"))
     newest_pks = [pk for _kind, _part, pk in by_kind]
     old = databases.rows(FlushRun).filter(pk__lte=run.pk - RUNS_KEPT)

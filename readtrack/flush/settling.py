@@ -9,7 +9,8 @@ from django.db.models import Model
 
 from readtrack import row_security
 from readtrack.conf import conf
-from readtrack.sql import archive, databases, epochs, history, row_counts
+from readtrack.models import Breakdown, History
+from readtrack.sql import absent, archive, databases, epochs, history, row_counts
 from readtrack.sql.faults import Faults
 from readtrack.store import counters, keys, scripts
 from readtrack.store.connection import server_time
@@ -86,7 +87,7 @@ def stored_counters(counter_names: Sequence[str], faults: Faults) -> dict[str, S
 
     Such a name is the subject for a total (`blog.post:42`), the kind and the subject for a hash
     (`funnel:blog.post:42`), and the key without the prefix for an hour of a model. Totals whose row
-    cannot be read are left out.
+    cannot be read are left out, and so are counters whose table the database lacks.
     """
     hours: list[str] = []
     hashes: list[Name] = []
@@ -99,10 +100,10 @@ def stored_counters(counter_names: Sequence[str], faults: Faults) -> dict[str, S
             hashes.append((family, subject))
         else:
             totals.append(name)
-    stored = dict.fromkeys(counter_names, NOTHING)
-    if hours:
+    stored = dict.fromkeys(totals, NOTHING)
+    if hours and not absent.is_absent(History):
         stored.update(_stored_hours(hours))
-    if hashes:
+    if hashes and not absent.is_absent(Breakdown):
         stored.update(_stored_hashes(hashes))
     for model, rows in rows_by_model(totals).items():
         read = partial(_read_totals, model, rows, stored)

@@ -14,8 +14,8 @@ from readtrack.flush.archiving import archive_changed
 from readtrack.flush.hours import hour_at
 from readtrack.flush.late_views import NOTHING_LATE, LateViews
 from readtrack.flush.settling import settle, stored_counters
-from readtrack.models import FlushRun
-from readtrack.sql import archive, databases, epochs, history, raising, row_counts
+from readtrack.models import Archive, FlushRun
+from readtrack.sql import absent, archive, databases, epochs, history, raising, row_counts
 from readtrack.sql.faults import Faults
 from readtrack.sql.raising import Written
 from readtrack.sql.row_counts import RowCounts
@@ -146,6 +146,8 @@ def _archive(
     live: Mapping[str, RowCounts], run: FlushRun, epoch: epochs.SqlEpoch, subjects: Sequence[str]
 ) -> None:
     """Archives some of the subjects in `live`, and adds the number of lifted ones to the run."""
+    if absent.is_absent(Archive):
+        return
     live_of_some = {subject: live[subject] for subject in subjects}
     run.lifted += archive_changed(live_of_some, epoch, hour=hour_at(run.flushed_until))
 

@@ -17,7 +17,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.constants import OnConflict
 
 from readtrack.models.tracked import every_row
-from readtrack.sql import vendors
+from readtrack.sql import absent, vendors
 from readtrack.store import scripts
 
 Result = TypeVar("Result")
@@ -65,8 +65,12 @@ def of(model: type[models.Model]) -> BaseDatabaseWrapper:
 
 
 def rows(model: type[models.Model]) -> "models.QuerySet[Any]":
-    """Returns all rows of the model, from the database that it is written to: a replica may lag."""
-    return every_row(model, using=router.db_for_write(model))
+    """Returns all rows of the model, from the database that it is written to: a replica may lag.
+
+    There are none of a table that is left out because the database lacks it.
+    """
+    all_rows = every_row(model, using=router.db_for_write(model))
+    return all_rows.none() if absent.is_absent(model) else all_rows
 
 
 def with_keys(model: type[models.Model], keys: Sequence[Any]) -> "Iterator[models.QuerySet[Any]]":
@@ -261,7 +265,7 @@ def upsert(
     # Sorted, so that two flushers lock rows in the same order and cannot deadlock.
     row_by_keys = {keys_of_row(row): row for row in sorted(rows, key=keys_of_row)}
     ordered = list(row_by_keys.values())
-    if not ordered:
+    if not ordered or absent.is_absent(model):
         return
     connection = of(model)
     vendor = vendors.vendor_of(connection)
@@ -289,6 +293,8 @@ def replace(
 
     `keys` and `values` are the names of fields, `rows` are instances of the model.
     """
+    if absent.is_absent(model):
+        return
     connection = of(model)
     # MySQL knows by itself which columns are unique, and Django refuses to be given them.
     has_target = connection.features.supports_update_conflicts_with_target
@@ -334,7 +340,7 @@ def in_portions(all_rows: "models.QuerySet[Any]", column: str, size: int) -> Ite
 
 def execute_many(model: type[models.Model], sql: str, parameters: Sequence[Sequence[Any]]) -> None:
     """Executes a statement on the model's table for each of the parameters, in one transaction."""
-    if parameters:
+    if parameters and not absent.is_absent(model):
         connection = of(model)
         retried(connection, partial(_execute_many, connection, sql, parameters))
 

@@ -9,7 +9,7 @@ from django.db import Error
 
 from readtrack.lines import one_line
 from readtrack.models import FlushRun
-from readtrack.sql import databases, vendors
+from readtrack.sql import absent, databases, vendors
 from readtrack.store.connection import RedisError
 from readtrack.subjects import NO_VALUE, label_in, model_with_label
 
@@ -152,8 +152,12 @@ def _error_of(write: Write, subjects: Subjects) -> Exception | None:
 
 
 def _raise_while_down(error: Exception) -> None:
-    """Raises an error of Redis, and any error while the database of the app's own tables is down."""
+    """Raises an error of Redis, any error while the database of the app's own tables is down, and
+    that of a table of the app which the database lacks.
+    """
     if isinstance(error, RedisError) or databases.is_down(databases.of(FlushRun)):
+        raise error
+    if absent.is_newly_absent(error):
         raise error
 
 

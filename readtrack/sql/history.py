@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from django.db.models import F, Max, QuerySet, Window
 from django.db.models.functions import RowNumber
 
+from readtrack.conf import conf
 from readtrack.hits.reading import ENGAGED, READ, SEEN
 from readtrack.models import History, ReaderHistory
-from readtrack.sql import databases, vendors
+from readtrack.sql import absent, databases, vendors
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_column
 
@@ -23,6 +24,11 @@ BASELINE = 0
 # the stage in the hash `reading:…`.
 STAGES = {SEEN: "seen", ENGAGED: "engaged", READ: "reads"}
 FOREVER = 2**31 - 1  # an hour that no row reaches
+
+
+def is_kept() -> bool:
+    """Returns True if flushes store history: the site wants it, and its table is there."""
+    return bool(conf.HISTORY) and not absent.is_absent(History)
 
 
 class Sums(NamedTuple):

@@ -26,7 +26,7 @@ from django.db.models.functions import Cast, Coalesce, Concat
 
 from readtrack import buckets
 from readtrack.models import History, Popular
-from readtrack.sql import databases, row_counts, vendors
+from readtrack.sql import absent, databases, row_counts, vendors
 from readtrack.sql.epochs import lock_epoch
 from readtrack.sql.faults import Faults
 from readtrack.sql.history import BASELINE, of_reads, of_stage
@@ -75,7 +75,7 @@ def renew(*, at: datetime, faults: Faults) -> None:
 
     Makes one query for each list, and for the list of all time one for each model.
     """
-    if not counted_models():
+    if not counted_models() or absent.is_absent(Popular):
         return
     until = buckets.hour_index(at)
     lists = databases.rows(Popular).values("days").annotate(end=Max("until"))

@@ -23,6 +23,8 @@ LOCK_TIMEOUTS: frozenset[Any] = frozenset({"55P03", 1205})
 # Texts that the character set of a column lacks, in a comparison and in an INSERT of MySQL.
 LACKING_CHARACTERS: frozenset[Any] = frozenset({1267, 1270, 1271, 1366, 3854, 3988})
 
+MISSING_TABLES: frozenset[Any] = frozenset({"42P01", 1146})
+
 
 class Vendor:
     """A database that has no more than what the portable statements use."""
@@ -259,6 +261,11 @@ def is_lock_timeout(error: Exception) -> bool:
 def _is_locked_in_sqlite(error: Exception) -> bool:
     """Returns True if another connection to an SQLite database writes, and does not end."""
     return "database is locked" in str(error)
+
+
+def is_missing_table(error: Exception) -> bool:
+    """Returns True if the statement names a table that the database lacks."""
+    return "no such table" in str(error) or not MISSING_TABLES.isdisjoint(_codes(error))
 
 
 def is_impossible_value(error: Exception) -> bool:

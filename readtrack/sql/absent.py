@@ -1,0 +1,60 @@
+"""Tables of the app that the database lacks, because it was not migrated.
+
+A flush that meets one begins again without it, so that the table costs what it would store, and
+nothing else.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from django.apps import apps
+from django.db import Error, connections, router
+from django.db.models import Model
+
+from readtrack.sql import vendors
+
+Tables = frozenset[type[Model]]
+
+ADVICE = "the table is missing, so nothing of it was stored. Run: manage.py migrate"
+
+_left_out: ContextVar[Tables] = ContextVar("left_out", default=frozenset())
+
+
+class AbsentTableError(Error):
+    """The database lacks a table of the app."""
+
+
+def is_absent(model: type[Model]) -> bool:
+    """Returns True if the present work goes on without the model's table."""
+    return model in _left_out.get()
+
+
+@contextmanager
+def leaving_out(tables: Tables) -> Iterator[None]:
+    """While it is open, these tables are taken for empty ones, and nothing is written to them."""
+    token = _left_out.set(tables)
+    try:
+        yield
+    finally:
+        _left_out.reset(token)
+
+
+def is_newly_absent(error: Exception) -> bool:
+    """Returns True if the error is that of a table of the app which is absent, and which the present
+    work does not leave out.
+    """
+    return vendors.is_missing_table(error) and bool(absent_tables() - _left_out.get())
+
+
+def absent_tables() -> Tables:
+    """Returns the tables of the app that the databases lack. Makes a query for each database."""
+    models_by_alias: defaultdict[str, list[type[Model]]] = defaultdict(list)
+    for model in apps.get_app_config("readtrack").get_models():
+        models_by_alias[router.db_for_write(model)].append(model)
+    absent: set[type[Model]] = set()
+    for alias, models in models_by_alias.items():
+        present = {*connections[alias].introspection.table_names()}
+        absent.update(model for model in models if model._meta.db_table not in present)
+    return frozenset(absent)
