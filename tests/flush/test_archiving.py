@@ -10,9 +10,11 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import buckets, reports, tracker
+from readtrack.flush import totals
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor, user_id
-from readtrack.models import Archive, Breakdown, FlushRun
+from readtrack.models import Archive, Breakdown, FlushRun, History
+from readtrack.sql.history import of_stage
 from readtrack.store import scripts
 from readtrack.subjects import subject_of
 from tests.site.models import Post
@@ -38,6 +40,38 @@ def test_a_settled_subject_gets_its_base_and_its_sketch_back(post: Post, redis: 
     assert run.settled == 2  # the total and the model's hour
     assert stored(post) == 5
     assert Post.objects.get(pk=post.pk).visitor_count == 5
+
+
+@pytest.mark.parametrize("kind", ["full", "archive", "late"])
+def test_no_more_views_are_stored_as_seen_than_as_viewed_while_the_site_is_visited(
+    post: Post, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    if kind != "late":
+        flush()
+    read = totals._live
+
+    def visit_then(*args: Any) -> Any:
+        found = read(*args)
+        view(post, 3, is_seen=True)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(totals, "_live", visit_then)
+        for _ in range(2):
+            view(post, 5, is_seen=True)
+            flush(must_archive=kind == "archive")
+            assert sum_of("seen") <= sum_of("views") == stored(post)
+            seen = Breakdown.objects.get(kind="reading", field="seen").count
+            assert seen <= stored(post)
+    flush()
+    assert sum_of("seen") == sum_of("views") == stored(post) == 16
+
+
+def sum_of(stage: str) -> int:
+    """Returns what history has of the only post."""
+    subject = subject_of(Post.objects.get())
+    name = subject if stage == "views" else of_stage(stage, subject)
+    return max(History.objects.filter(subject=name).values_list("views", flat=True), default=0)
 
 
 def test_a_lifted_subject_gets_its_sketch_back(post: Post, redis: Redis) -> None:
