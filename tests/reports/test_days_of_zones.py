@@ -66,8 +66,8 @@ def numbers_of_days(post: Post, zone: str) -> dict[str, list[int]]:
     """Returns what each report has of each of DAYS, by the name of the report."""
     by_report: dict[str, list[int]] = {}
     for day in DAYS:
-        days = {"since": day, "until": day + buckets.DAY}
-        ranked = [row.in_period for row in reports.most_viewed(Post, **days)]  # type: ignore[attr-defined,arg-type]
+        days: dict[str, Any] = {"since": day, "until": day + buckets.DAY}
+        ranked = [row.in_period for row in reports.most_viewed(Post, **days)]  # type: ignore[attr-defined]
         answers = {
             "views_in": reports.views_in([post], **days)[post],
             "most_viewed": sum(ranked),
