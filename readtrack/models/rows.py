@@ -4,12 +4,14 @@ The flush writes by SQL of its own, of which such a cache learns nothing. So it 
 counts, and the flush would take them for those of the database.
 """
 
-from typing import Any
+from typing import TypeVar
 
 from django.db import models
 
+_Row = TypeVar("_Row", bound=models.Model, covariant=True)
 
-def past_caches(rows: "models.QuerySet[Any]") -> "models.QuerySet[Any]":
+
+def past_caches(rows: "models.QuerySet[_Row]") -> "models.QuerySet[_Row]":
     """Returns the queryset, which no cache answers. It may be the same object."""
     # django-cacheops adds this method to all querysets. django-cachalot sees what is written by
     # other SQL, so it needs nothing.
@@ -17,10 +19,10 @@ def past_caches(rows: "models.QuerySet[Any]") -> "models.QuerySet[Any]":
     return rows if without_cache is None else without_cache()
 
 
-class OwnRows(models.Manager["models.Model"]):
+class OwnRows(models.Manager[_Row]):
     """The manager of the app's own tables."""
 
-    def get_queryset(self) -> "models.QuerySet[Any]":
+    def get_queryset(self) -> "models.QuerySet[_Row]":
         """Returns all rows."""
         return past_caches(super().get_queryset())
 
