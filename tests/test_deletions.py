@@ -73,6 +73,8 @@ def test_a_deletion_that_is_rolled_back_takes_nothing(redis: Redis) -> None:
 @pytest.fixture
 def kept_rows() -> Iterator[None]:
     """Lets a trigger of the database keep each post that is deleted."""
+    made: tuple[str, ...]
+    dropped: tuple[str, ...]
     if connection.vendor == "postgresql":
         made = (
             "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",

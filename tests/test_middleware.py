@@ -365,7 +365,7 @@ def test_a_mistake_of_the_sites_code_is_logged_with_its_cure_and_the_page_goes_o
                 mistake(request.readtrack)
                 return HttpResponse("the page")
 
-            response = ReadTrackMiddleware(page)(
+            response: Any = ReadTrackMiddleware(page)(
                 rf.get("/", headers={"User-Agent": factories.BROWSER})
             )
             assert response.content == b"the page"
@@ -705,7 +705,7 @@ def test_reading_what_has_no_read_state_marks_nothing_and_is_logged(
     make: Any, rf: Any, redis: Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
     obj = make()
-    response = ReadTrackMiddleware(lambda request: _reading(request, obj))(rf.get("/"))
+    response: Any = ReadTrackMiddleware(lambda request: _reading(request, obj))(rf.get("/"))
     assert response.status_code == 200
     [message] = caplog.messages
     assert "has no read state; set READTRACK['MODELS']" in message

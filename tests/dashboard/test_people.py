@@ -315,7 +315,8 @@ def test_a_definition_says_what_the_settings_of_this_site_do(
     visitors: str,
 ) -> None:
     settings.READTRACK = options
-    definitions = dict(admin_client.get(DASHBOARD).context_data["definitions"])
+    page: Any = admin_client.get(DASHBOARD)
+    definitions = dict(page.context_data["definitions"])
     assert views in definitions["Views"]
     assert visitors in definitions["Visitors"]
 
@@ -343,7 +344,7 @@ def test_sources_are_told_by_default_and_what_else_can_be(
         "referrer": {"google.com": 1},
         "campaign": {"letter / email": 1},
     }
-    page = admin_client.get(DASHBOARD, {"tab": "sources"})
+    page: Any = admin_client.get(DASHBOARD, {"tab": "sources"})
     assert page.context_data["more_dimensions"] == (
         "More can be told: Countries, Devices, Browsers, Systems. In the settings, write"
         ' READTRACK["DIMENSIONS"] = ["channel", "referrer", "campaign", "country", "device",'

@@ -59,7 +59,7 @@ def flush_at(at: datetime, **options: Any) -> FlushRun:
 def expire_buckets(redis: Redis, *, at: datetime) -> None:
     """Removes the minute buckets that would have expired by that time."""
     kept = {*buckets.minute_buckets(keys.trending_bucket.ttl // keys.MINUTE, until=at)}
-    for key in redis.keys("trending:bucket:*"):
+    for key in redis.scan_iter("trending:bucket:*"):
         if key.rpartition(":")[2] not in kept:
             redis.delete(key)
 
@@ -304,7 +304,7 @@ def test_the_batch_of_an_import_that_a_late_flush_meets_is_in_history_once(redis
     for number, age in enumerate((2, 30, 200)):
         batch.add(subject_of(post), visitor=str(number), at=now - age * HOUR)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ledger.run, "write_subjects", _die)
+        patched.setattr(run, "write_subjects", _die)
         with pytest.raises(RuntimeError, match="killed here"):
             ledger.add(record, batch, position=100)
     expire_buckets(redis, at=now)
