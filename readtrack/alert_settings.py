@@ -5,7 +5,7 @@ from binascii import Error
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -22,6 +22,9 @@ DEFAULTS: Mapping[str, Any] = {
     "least": 30,
     "site_fall": 3,
 }
+Form = Literal["signed", "text"]
+
+FORMS: Sequence[Form] = ("signed", "text")
 SECRET = "whsec_"  # noqa: S105 - begins the secrets of Standard Webhooks
 FEWEST_BYTES = 24  # of a secret, as Standard Webhooks wants it
 MOST_BYTES = 64
@@ -33,7 +36,8 @@ class AlertSettings(NamedTuple):
     site: str  # the beginning of addresses, such as https://example.com
     mail: Sequence[str] | None  # addresses; None for MANAGERS
     webhook: str  # its address; "" for none
-    key: bytes  # signs what the webhook gets
+    form: Form  # of what the webhook gets: that of Standard Webhooks, or a text for a chat
+    key: bytes  # signs what the webhook gets; b"" for the form "text"
     story: float  # times its usual at which a story is told
     least: int  # views of a story below which it is not told
     site_fall: float  # the site is told at its usual views divided by this
@@ -43,12 +47,13 @@ class AlertSettings(NamedTuple):
 def alert_settings() -> AlertSettings:
     """Returns the values of ALERTS. Raises ValueError or TypeError if `problems` has any."""
     values = {**DEFAULTS, **conf.ALERTS}
-    webhook = values["webhook"] or {"url": "", "secret": SECRET}
+    webhook = values["webhook"] or {"url": ""}
     return AlertSettings(
         site=values["site"].rstrip("/"),
         mail=values["mail"],
         webhook=webhook["url"],
-        key=b64decode(webhook["secret"].removeprefix(SECRET)),
+        form=webhook.get("form", "signed"),
+        key=b64decode(webhook.get("secret", SECRET).removeprefix(SECRET)),
         story=values["story"],
         least=values["least"],
         site_fall=values["site_fall"],
@@ -103,12 +108,18 @@ def _problems_of_webhook(value: Any) -> Iterator[str]:
     """Yields what is wrong with the webhook. The secret itself is left out, because messages end up
     in logs.
     """
-    if not isinstance(value, Mapping) or value.keys() != {"url", "secret"}:
-        yield "'webhook' is no dict with 'url' and 'secret'"
+    if not isinstance(value, Mapping) or not {"url"} <= value.keys() <= {"url", "form", "secret"}:
+        yield "'webhook' is no dict with 'url', and with 'secret' or 'form'"
         return
     if not _is_safe(value["url"]):
         yield "the 'url' of 'webhook' is no address that begins with https://"
-    if not _is_secret(value["secret"]):
+    form = value.get("form", "signed")
+    if form not in FORMS:
+        yield f"the 'form' of 'webhook' is none of {', '.join(map(repr, FORMS))}"
+    elif form == "text":
+        if "secret" in value:
+            yield "the 'form' of 'webhook' is 'text', which has no 'secret', as nothing is signed"
+    elif not _is_secret(value.get("secret")):
         yield (
             f"the 'secret' of 'webhook' is not {SECRET!r} followed by"
             f" {FEWEST_BYTES} to {MOST_BYTES} bytes in base64"

@@ -14,7 +14,7 @@ from django.utils import translation
 from readtrack import __version__, signals
 from readtrack.alert_settings import alert_settings
 from readtrack.alerts.posting import post
-from readtrack.alerts.wording import payload_of, subject_of, text_of
+from readtrack.alerts.wording import chat_text_of, payload_of, subject_of, text_of
 from readtrack.lines import one_line
 from readtrack.mailing import mail_connection
 from readtrack.models import Alert, AlertDelivery
@@ -68,25 +68,39 @@ def _managers() -> list[str]:
 
 
 def _post(alert: Alert) -> str:
-    """Sends the alert to the webhook, signed as Standard Webhooks says.
+    """Sends the alert to the webhook in the form that ALERTS asks for."""
+    if not alert_settings().webhook:
+        return "ALERTS has no webhook any more"
+    if alert_settings().form == "text":
+        body = json.dumps({"text": chat_text_of(alert)}).encode()
+        return _post_body(body, headers={})
+    body = json.dumps(payload_of(alert)).encode()
+    return _post_body(body, headers=_signed_headers(alert, body))
+
+
+def _signed_headers(alert: Alert, body: bytes) -> dict[str, str]:
+    """Returns the headers of Standard Webhooks.
 
     The id is the same in each try, so that a receiver can tell that it has the alert already.
     """
-    address = alert_settings().webhook
-    if not address:
-        return "ALERTS has no webhook any more"
-    body = json.dumps(payload_of(alert)).encode()
     message_id = f"readtrack_alert_{alert.pk}_{int(alert.started.timestamp())}"
     timestamp = str(int(time()))
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": timestamp,
+        "webhook-signature": signature(body, message_id=message_id, timestamp=timestamp),
+    }
+
+
+def _post_body(body: bytes, *, headers: dict[str, str]) -> str:
+    """Posts JSON to the webhook. Returns why that failed; "" if it did not."""
     request = Request(  # noqa: S310 - alert_settings lets only http and https pass
-        address,
+        alert_settings().webhook,
         data=body,
         headers={
             "Content-Type": "application/json",
             "User-Agent": f"readtrack/{__version__}",
-            "webhook-id": message_id,
-            "webhook-timestamp": timestamp,
-            "webhook-signature": signature(body, message_id=message_id, timestamp=timestamp),
+            **headers,
         },
     )
     return post(request, seconds=TIMEOUT)

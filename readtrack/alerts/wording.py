@@ -9,6 +9,9 @@ from readtrack.lines import one_line
 from readtrack.models import Alert
 from readtrack.numerals import exact, multiple, whole
 
+# What chat services take for a mention or a link, such as "<!channel>" and "@all", and what looks
+# like it. A title is not to call a whole channel.
+PLAIN_IN_CHAT = str.maketrans({"<": "\u2039", ">": "\u203a", "@": "\uff20"})
 LONGEST_SUBJECT = 200  # characters of a mail's subject
 
 
@@ -54,6 +57,12 @@ def text_of(alert: Alert) -> str:
     if alert.url:
         lines += ["", alert.url]
     return "\n".join(lines)
+
+
+def chat_text_of(alert: Alert) -> str:
+    """Returns the text of the alert for a chat, where nobody is mentioned by it."""
+    words = text_of(alert).removesuffix(alert.url)
+    return words.translate(PLAIN_IN_CHAT) + alert.url
 
 
 def payload_of(alert: Alert) -> dict[str, Any]:

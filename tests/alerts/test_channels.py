@@ -1,5 +1,6 @@
 """Alerts reach a signal, mailboxes and a signed webhook: each once, and later where one failed."""
 
+import json
 import re
 import socket
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from readtrack.alerts import channels, records, run
 from readtrack.alerts.records import PAUSES, Sighting
 from readtrack.models import Alert, AlertDelivery
 from tests.alerts.conftest import use_alerts
-from tests.alerts.receiver import SECRET, Receiver
+from tests.alerts.receiver import SECRET, Receiver, receiver
 from tests.support import digests
 from tests.support.waiting import comes_true
 
@@ -73,6 +74,21 @@ def test_the_webhook_gets_what_a_library_of_standard_webhooks_takes(webhook: Rec
         Webhook(SECRET).verify(body.replace(b"1234", b"9999"), headers)
     run.tell_due(at=buckets.now() + 100 * MINUTE)
     assert len(webhook.received) == 1
+
+
+def test_a_chat_gets_a_text_that_mentions_nobody(settings: Settings) -> None:
+    with receiver() as chat:
+        use_alerts(settings, webhook={"url": chat.url, "form": "text"})
+        begin(STORY._replace(title="<!channel> @all\nA & B", url=f"{STORY.url}/a@b/"))
+        run.tell_due(at=buckets.now())
+    [(_, headers, body)] = chat.received
+    assert headers["Content-Type"] == "application/json"
+    assert not [name for name in headers if name.lower().startswith("webhook-")]
+    assert json.loads(body) == {
+        "text": "6.2 × the usual views: \u2039!channel\u203a \uff20all A & B\n\n"
+        "1,234 views in the last 3 minutes, where 200 are usual.\n\n"
+        "https://www.example.com/admin/1/a@b/"
+    }
 
 
 def test_a_mail_does_not_say_that_no_views_are_usual(settings: Settings) -> None:

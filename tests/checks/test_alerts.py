@@ -11,6 +11,7 @@ from tests.support.rows import each_row
 
 SITE = "https://example.com"
 HOOK = {"url": "https://hooks.example.com/x", "secret": SECRET}
+CHAT = {"url": "https://chat.example.com/x", "form": "text"}
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,8 @@ HOOK = {"url": "https://hooks.example.com/x", "secret": SECRET}
         {"site": SITE, "mail": ["a@example.com"], "webhook": HOOK},
         {"site": SITE, "webhook": {**HOOK, "url": "http://127.0.0.1:9/"}},
         {"site": SITE, "webhook": {**HOOK, "url": "http://[::1]:9/"}},
+        {"site": SITE, "webhook": {**HOOK, "form": "signed"}},
+        {"site": SITE, "webhook": CHAT},
         {"site": SITE, "story": 2.5, "least": 1, "site_fall": 10},
     ],
     ids=str,
@@ -49,7 +52,7 @@ def test_a_setting_that_can_be_used_is_right(settings: Settings, setting: dict[s
         ({"site": SITE, "least": 0}, "'least'"),
         ({"site": SITE, "least": 2.5}, "'least'"),
         ({"site": SITE, "webhook": "https://example.com"}, "'webhook'"),
-        ({"site": SITE, "webhook": {"url": "https://example.com"}}, "'webhook'"),
+        ({"site": SITE, "webhook": {"url": "https://example.com"}}, "'secret'"),
         ({"site": SITE, "webhook": {**HOOK, "url": "http://example.com/"}}, "'url'"),
         ({"site": SITE, "webhook": {**HOOK, "url": "http://127.0.0.1.example.com/"}}, "'url'"),
         ({"site": SITE, "webhook": {**HOOK, "url": "file:///etc/passwd"}}, "'url'"),
@@ -60,6 +63,12 @@ def test_a_setting_that_can_be_used_is_right(settings: Settings, setting: dict[s
         ({"site": SITE, "webhook": {**HOOK, "secret": "MfKQ9r8GKYqrTwjUPD8I"}}, "'secret'"),
         ({"site": SITE, "webhook": {**HOOK, "secret": "whsec_é"}}, "'secret'"),
         ({"site": SITE, "webhook": {**HOOK, "secret": None}}, "'secret'"),
+        ({"site": SITE, "webhook": {**HOOK, "form": "text"}}, "has no 'secret'"),
+        ({"site": SITE, "webhook": {**CHAT, "form": "signed"}}, "'secret'"),
+        ({"site": SITE, "webhook": {**CHAT, "form": "slack"}}, "none of 'signed', 'text'"),
+        ({"site": SITE, "webhook": {**CHAT, "form": ["text"]}}, "none of 'signed', 'text'"),
+        ({"site": SITE, "webhook": {"form": "text"}}, "'url'"),
+        ({"site": SITE, "webhook": {**CHAT, "channel": "news"}}, "'webhook' is no dict"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_found(
