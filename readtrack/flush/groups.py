@@ -5,7 +5,7 @@ is in when the view is added up, at most a few hours later.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import pairwise
@@ -43,6 +43,8 @@ HOURS_AGAIN = 2
 # Older hours are not added up once more, because thinning may have added up their days.
 FEW_HOURS = 3 * 24
 HOURS_AT_ONCE = 24
+# Hours of a model with few views that are added up at once: a year of days would take many queries.
+MOST_HOURS_AT_ONCE = 16 * 24
 # Rows of history that are in memory together, because an hour may have a million.
 ROWS_AT_ONCE = 20_000
 
@@ -62,11 +64,17 @@ def _renew_model(model: type[Model], *, until: int) -> None:
     label = label_of(model)
     newest = group_sums.newest_hour(label)
     hour = _next_hour(label, since=_first_hour(newest, until=until))
+    hours_at_once = HOURS_AT_ONCE
     while hour is not None and hour < until:
-        hours = range(hour, min(hour + HOURS_AT_ONCE, until))
-        is_stored = _add_hours(model, hours, newest=newest)
+        hours = range(hour, min(hour + hours_at_once, until))
+        portions = _portions(label, hours)
+        is_stored = _add_hours(model, hours, portions, newest=newest)
         if not is_stored:
             return  # another flush, or an import, came in between; the next flush goes on
+        if len(portions) == 1:
+            hours_at_once = min(2 * hours_at_once, MOST_HOURS_AT_ONCE)
+        else:
+            hours_at_once = HOURS_AT_ONCE
         newest = group_sums.newest_hour(label)
         hour = _next_hour(label, since=hours.stop)
 
@@ -94,14 +102,16 @@ def _next_hour(label: str, *, since: int) -> int | None:
     return None if first_viewed is None else max(first_viewed, since)
 
 
-def _add_hours(model: type[Model], hours: range, *, newest: int | None) -> bool:
-    """Adds up some hours of a model. Returns False if it has to be done again.
+def _add_hours(
+    model: type[Model], hours: range, portions: Sequence[Portion], *, newest: int | None
+) -> bool:
+    """Adds up some hours of a model's objects. Returns False if it has to be done again.
 
     The visitors come first, because the sums say how far all this has come.
     """
     label = label_of(model)
     sums: Counter[HourName] = Counter()
-    for portion in _portions(label, hours):
+    for portion in portions:
         gained = {number: _gained(label, number, hours, portion) for number in NUMBERS}
         subjects = {subject for of_number in gained.values() for subject, _hour in of_number}
         members = memberships.of_subjects(subjects)
@@ -162,7 +172,7 @@ def _store_visitors(label: str, gained: Gained, members: Mapping[str, Membership
         return
     days = sorted({local_time.local_day(hour) for _subject, hour in gained})
     viewed = sorted({subject for subject, _hour in gained if subject in members})
-    for portion in scripts.sliced(viewed):
+    for portion in scripts.sliced(viewed, max(1, scripts.SLICE // len(days))):
         asked = AskedDays(portion, days[0], days[-1], has_blocks=False)
         sketches: defaultdict[Day, list[bytes]] = defaultdict(list)
         for row in stored(asked):

@@ -168,6 +168,25 @@ def test_few_rows_are_in_memory_together_and_each_view_is_added_once(
         assert max(sizes) <= rows_at_once + 1
 
 
+def test_a_year_with_few_views_is_added_up_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = Random(8)
+    articles = newsroom(rng)
+    gained = random_gains(rng, articles, days=365)
+    store_history(gained)
+    steps: list[range] = []
+
+    def replace(label: str, sums: Any, *, hours: range, newest: int | None) -> bool:
+        steps.append(hours)
+        return real_replace(label, sums, hours=hours, newest=newest)
+
+    real_replace = group_sums.replace
+    monkeypatch.setattr(group_sums, "replace", replace)
+    renew()
+    whole = range(END + 1)
+    assert gains(whole) == [brute_force(gained, articles, whole)]
+    assert len(steps) < 40
+
+
 def test_an_underscore_in_a_label_stands_for_no_other_letter() -> None:
     hour = END - 1
     History.objects.bulk_create(
