@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,6 +58,7 @@ def make(extra: str) -> None:
         if is_stamped(HOME, extra):  # another process was faster
             return
         print(f"Making the environment .venv/{HOME.name} (once, about 20 s) …", file=sys.stderr)
+        start = time.monotonic()
         stamps = list(HOME.glob("*.stamp"))
         extras = {extra, *(path.stem for path in stamps if path.stem in CONTAINED)}
         if not stamps or not python(HOME).exists():
@@ -67,6 +69,7 @@ def make(extra: str) -> None:
         for name in extras:
             for contained in CONTAINED[name]:
                 (HOME / f"{contained}.stamp").write_text(stamp(contained))
+        print(f"Made the environment in {time.monotonic() - start:.1f} s.", file=sys.stderr)
 
 
 @contextmanager

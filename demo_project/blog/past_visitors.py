@@ -3,8 +3,10 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
+from operator import attrgetter
 from random import Random
 
+from demo_project.blog import bulk
 from demo_project.blog.models import Post
 from demo_project.blog.past import DAYS, Gain, Story
 from readtrack import buckets
@@ -35,7 +37,9 @@ def add_visitors(gained: Sequence[Gain], *, now: datetime) -> None:
     rows_of_groups = _rows_of_groups(rows)
     rows += _rows_of_all(gained, rows, groups, rng, now=now)
     rows += rows_of_groups
-    DayVisitors.objects.bulk_create([row for row in rows if row.visitors])
+    fields = ("subject", "day", "length", "visitors", "sketch", "part_of")
+    values = attrgetter(*fields)
+    bulk.insert(DayVisitors, fields, [values(row) for row in rows if row.visitors])
     for days_ago in range(DAYS, -1, -4):
         roll_up(at=now - timedelta(days=days_ago))
 

@@ -7,7 +7,8 @@ import re
 import signal
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
@@ -51,26 +52,41 @@ def start(options: Options, ends: ExitStack) -> Services:
     if not is_free(options.port):
         raise ChildError(f"Port {options.port} is in use; choose another with --port.")
     name = TemporaryDirectory(prefix="readtrack-demo-", ignore_cleanup_errors=True)
-    say("Starting the servers …")
-    services = Services(options, folder=Path(ends.enter_context(name)), ends=ends)
-    say("Preparing the database …")
-    services.finish("migrate")
-    services.finish("seed")
+    with step("Starting the servers"):
+        services = Services(options, folder=Path(ends.enter_context(name)), ends=ends)
+    with step("Making the tables, readers and posts"):
+        services.finish("migrate")
+        services.finish("seed")
     if options.has_past:
-        services.finish("past")
-    say("Starting the site, the Celery worker and beat …")
-    services.start(
-        "site", command=[*WEB, "--port", str(options.port), "demo_project.wsgi:application"]
-    )
-    services.start("worker", command=[*WORKER, *ALONE])
-    services.start("beat", command=services.beat())
-    wait_for_site(services, port=options.port)
+        with step("Making a year of views"):
+            services.finish("past")
+    with step("Starting the site, the Celery worker and beat"):
+        services.start(
+            "site", command=[*WEB, "--port", str(options.port), "demo_project.wsgi:application"]
+        )
+        services.start("worker", command=[*WORKER, *ALONE])
+        services.start("beat", command=services.beat())
+        wait_for_site(services, port=options.port)
     if options.has_traffic:
-        url = f"http://127.0.0.1:{options.port}"
-        services.start("traffic", command=["demo_project.traffic", "--url", url])
+        with step("Sending the simulated visitors"):
+            url = f"http://127.0.0.1:{options.port}"
+            services.start("traffic", command=["demo_project.traffic", "--url", url])
     is_told = ends.enter_context(told(services.own))
     introduce(services, port=options.port, is_told=is_told)
     return services
+
+
+@contextmanager
+def step(words: str) -> Iterator[None]:
+    """Tell what is being done, and in the same line how long it took."""
+    print(f"{words} … ", end="", flush=True)
+    start = time.monotonic()
+    try:
+        yield
+    except BaseException:
+        print(flush=True)  # or the reason would stand in the middle of a line
+        raise
+    say(f"{time.monotonic() - start:.1f} s")
 
 
 def wait_for_site(services: Services, *, port: int) -> None:

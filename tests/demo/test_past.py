@@ -6,6 +6,9 @@ from datetime import datetime, timedelta, timezone
 from functools import cache
 from random import Random
 
+import pytest
+
+from demo_project.blog import bulk
 from demo_project.blog.past import (
     COMPARED,
     DAYS,
@@ -21,6 +24,7 @@ from demo_project.blog.past import (
 )
 from demo_project.traffic.__main__ import _options
 from readtrack import buckets
+from readtrack.models import BreakdownHistory, DayVisitors
 
 NOW = datetime(2026, 6, 1, 15, 30, tzinfo=timezone.utc)
 STORIES = [Story(pk, pk % 8 + 1, NOW - timedelta(days=3 * pk)) for pk in range(120)]
@@ -128,3 +132,19 @@ def test_robots_and_repeats_of_two_days_are_refused() -> None:
     assert yesterday.most_common(1)[0][0] == "bot"
     assert all(NOW - timedelta(hours=47) <= at <= NOW for _, at in found)
     assert yesterday["bot"] * REFUSED_AT_ONCE > 1000
+
+
+@pytest.mark.django_db(databases=["default", "lite"])
+@pytest.mark.usefixtures("database")
+def test_rows_in_bulk_are_stored_as_they_are_given() -> None:
+    fields = ("subject", "day", "length", "visitors", "sketch", "part_of")
+    days = [("a.b:1", NOW.date(), 1, 5, bytes(range(256)), 0), ("a.b:2", NOW.date(), 4, 6, b"", 16)]
+    bulk.insert(DayVisitors, fields, days)
+    stored = DayVisitors.objects.order_by("subject").values_list(*fields)
+    assert [(*row[:4], bytes(row[4]), row[5]) for row in stored] == days
+    names = ["", "\\N", "\\.", "tab\there", "line\nbreak\r", "back\\slash", "'quoted\"", "ü 日本"]
+    fields = ("subject", "kind", "hour", "field", "count")
+    hours = [("a.b", "views:referrer", 7, name, 2**40) for name in names]
+    bulk.insert(BreakdownHistory, fields, hours)
+    bulk.insert(BreakdownHistory, fields, [])
+    assert sorted(BreakdownHistory.objects.values_list(*fields)) == sorted(hours)

@@ -20,6 +20,7 @@ from redis import Redis
 
 from demo_project.engines.valkey import Valkey
 from demo_project.run.options import PREFIX, parse
+from demo_project.run.supervisor import step
 from demo_project.traffic.browser import Browser
 from tests.demo.conftest import AGENT, ROOT
 from tests.demo.running import Demo, command, environment, processes, running
@@ -269,6 +270,17 @@ def test_the_demo_leaves_other_keys_in_a_redis_that_the_user_named_and_ends_ever
             check_that_a_signal_ends_everything(demo, signal.SIGTERM, least=7)
         assert {key: redis.get(key) for key in redis.scan_iter()} == own
         assert redis.info("keyspace").keys() == {"db0"}
+
+
+def test_each_step_of_the_start_is_a_line_with_its_seconds(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with step("Making a year of views"):
+        assert capsys.readouterr().out == "Making a year of views … "
+    assert re.fullmatch(r"\d+\.\d s\n", capsys.readouterr().out)
+    with pytest.raises(KeyboardInterrupt), step("Starting the servers"):
+        raise KeyboardInterrupt
+    assert capsys.readouterr().out == "Starting the servers … \n"
 
 
 @pytest.mark.parametrize("port", ["0", "-1", "65536", "80000000", "http"])

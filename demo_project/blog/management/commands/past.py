@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 from django.utils import timezone
 
+from demo_project.blog import bulk
 from demo_project.blog.models import Category, Post
 from demo_project.blog.past import (
     CAMPAIGN,
@@ -31,11 +32,12 @@ from demo_project.traffic.agents import robot
 from demo_project.traffic.visitor import READERS
 from readtrack import buckets, local_time, tracker
 from readtrack.models import Breakdown, BreakdownHistory, DayBreakdown, History
-from readtrack.sql import databases
 from readtrack.sql.history import of_reads, of_stage
 from readtrack.store import keys
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import label_of, subject_column, subject_of_row
+
+HistoryRow = tuple[str, int, int, int]  # subject, hour, views and visitors
 
 NOTES = {
     CAMPAIGN[-1]: "Newsletter: two weeks of this section",
@@ -97,11 +99,11 @@ def _add_history(gained: Sequence[Gain], *, now: datetime) -> None:
                 rows.append(_row(of_reads(subject), gain.hour, reads))
         posts.append(Post(pk=story.pk, view_count=views, visitor_count=visitors))
     rows += _rows_of_all(gained, now=now)
-    History.objects.bulk_create(rows)
+    bulk.insert(History, ("subject", "hour", "views", "visitors"), rows)
     Post.objects.bulk_update(posts, ["view_count", "visitor_count"])
 
 
-def _rows_of_all(gained: Iterable[Gain], *, now: datetime) -> list[History]:
+def _rows_of_all(gained: Iterable[Gain], *, now: datetime) -> list[HistoryRow]:
     """Returns the history of all posts together."""
     label = label_of(Post)
     totals = Counter[str]()
@@ -114,8 +116,8 @@ def _rows_of_all(gained: Iterable[Gain], *, now: datetime) -> list[History]:
     return rows
 
 
-def _row(subject: str, hour: int, views: int, visitors: int = 0) -> History:
-    return History(subject=subject_column(subject), hour=hour, views=views, visitors=visitors)
+def _row(subject: str, hour: int, views: int, visitors: int = 0) -> HistoryRow:
+    return subject_column(subject), hour, views, visitors
 
 
 def _add_breakdowns(gained: Sequence[Gain], *, now: datetime) -> None:
@@ -148,10 +150,9 @@ def _add_breakdowns(gained: Sequence[Gain], *, now: datetime) -> None:
         for field, count in reading(story, seen=seen, engaged=engaged, reads=reads).items():
             fields["reading", field] = count
         for (kind, field), count in fields.items():
-            totals.append(Breakdown(subject=subject, kind=kind, field=field, count=count))
-    Breakdown.objects.bulk_create(totals)
-    databases.upsert(DayBreakdown, ("subject", "kind", "day", "field"), ("count",), rows=days)
-
+            totals.append((subject, kind, field, count))
+    bulk.insert(Breakdown, ("subject", "kind", "field", "count"), totals)
+    bulk.insert(DayBreakdown, ("subject", "kind", "day", "field", "count"), days)
     _add_hours(by_hour_of_all)
 
 
@@ -160,12 +161,8 @@ def _add_hours(fields_by_hour: Mapping[int, Counter[tuple[str, str]]]) -> None:
     rows = []
     for hour, fields_of_hour in fields_by_hour.items():
         for (kind, field), count in fields_of_hour.items():
-            rows.append(
-                BreakdownHistory(
-                    subject=label_of(Post), kind=kind, hour=hour, field=field, count=count
-                )
-            )
-    BreakdownHistory.objects.bulk_create(rows)
+            rows.append((label_of(Post), kind, hour, field, count))
+    bulk.insert(BreakdownHistory, ("subject", "kind", "hour", "field", "count"), rows)
 
 
 def _add_refusals_and_readers(now: datetime) -> None:
