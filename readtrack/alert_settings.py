@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from readtrack.conf import cached_setting, conf
-from readtrack.site_address import HOST, is_site, parts_of
+from readtrack.site_address import HOST, parts_of, site_problem
 
 DEFAULTS: Mapping[str, Any] = {
     "site": "",
@@ -33,7 +33,9 @@ MOST_BYTES = 64
 class AlertSettings(NamedTuple):
     """The values of ALERTS."""
 
-    site: str  # the beginning of addresses, such as https://example.com
+    # The beginning of addresses, such as https://example.com, or the path of a function that
+    # returns it.
+    site: str
     mail: Sequence[str] | None  # addresses; None for MANAGERS
     webhook: str  # its address; "" for none
     form: Form  # of what the webhook gets: that of Standard Webhooks, or a text for a chat
@@ -49,7 +51,7 @@ def alert_settings() -> AlertSettings:
     values = {**DEFAULTS, **conf.ALERTS}
     webhook = values["webhook"] or {"url": ""}
     return AlertSettings(
-        site=values["site"].rstrip("/"),
+        site=values["site"],
         mail=values["mail"],
         webhook=webhook["url"],
         form=webhook.get("form", "signed"),
@@ -71,8 +73,9 @@ def _problems(given: Mapping[Any, Any]) -> Iterator[str]:
         if key not in DEFAULTS:
             yield f"{key!r} is none of {', '.join(map(repr, DEFAULTS))}"
     values = {**DEFAULTS, **given}
-    if not is_site(values["site"]):
-        yield "'site' is no address such as 'https://example.com'"
+    problem = site_problem(values["site"])
+    if problem:
+        yield problem
     if not _is_mail(values["mail"]):
         yield "'mail' is no list of mail addresses"
     if values["webhook"] is not None:

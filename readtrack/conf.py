@@ -98,11 +98,11 @@ class Conf:
     # Numbers for editors and authors
     VIEW_NUMBERS: str = ""  # path of a function (user, object, or None for the site) -> bool: may they see its numbers?
 
-    DIGEST: Mapping[str, Any] = {}  # the numbers by mail: "site" (such as "https://example.com", for links), "every" ("week" or "day"), "authors" (True: theirs to each), "from", "users" (path of a function () -> who may get the site's numbers), "locale" (path of a function (user) -> language and time zone); {}: no mail
+    DIGEST: Mapping[str, Any] = {}  # the numbers by mail: "site" (such as "https://example.com", for links; or path of a function () -> that of the present tenant), "every" ("week" or "day"), "authors" (True: theirs to each), "from", "users" (path of a function () -> who may get the site's numbers), "locale" (path of a function (user) -> language and time zone); {}: no mail
 
     # Monitoring
     METRICS: Mapping[str, Any] = {}  # who may read `metrics` below `readtrack.urls`: "token", "networks", or both, which then both have to fit; {}: nobody
-    ALERTS: Mapping[str, Any] = {}  # who is told what is unusual: {"site": "https://example.com", "mail": [addresses] (by default MANAGERS), "webhook": {"url": …, "secret": …}, "story": 5, "least": 30, "site_fall": 3}, or some of these with "site"; {}: nobody
+    ALERTS: Mapping[str, Any] = {}  # who is told what is unusual: {"site": "https://example.com" (or path of a function, as in DIGEST), "mail": [addresses] (by default MANAGERS), "webhook": {"url": …, "secret": …}, "story": 5, "least": 30, "site_fall": 3}, or some of these with "site"; {}: nobody
 
     # Flush
     FLUSH_INTERVAL: int = 60  # seconds between two flushes, in readtrack_schedule, too; after three of them a flush is late

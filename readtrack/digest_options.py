@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from readtrack.conf import cached_setting, conf, function_problem
-from readtrack.site_address import is_site
+from readtrack.site_address import present_site, site_problem
 
 Every = Literal["day", "week"]
 
@@ -24,7 +24,7 @@ class DigestOptions:
     """The values of DIGEST, with defaults for those that the site leaves out."""
 
     every: Every = "week"
-    site: str = ""  # such as "https://example.com", without a slash at its end
+    site: str = ""  # such as "https://example.com"; or the path of a function () -> such an address
     sender: str = ""  # the key "from"
     authors: bool = False  # authors get the numbers of their own objects
     users: str = ""  # path of a function () -> users who may get the numbers of the site
@@ -33,7 +33,7 @@ class DigestOptions:
     @property
     def host(self) -> str:
         """Returns the host of the site, perhaps with a port."""
-        return urlsplit(self.site).netloc
+        return urlsplit(present_site(self.site)).netloc
 
     @property
     def find_users(self) -> Callable[[], Iterable[Any]] | None:
@@ -63,7 +63,7 @@ def digest_options() -> DigestOptions:
     options = DigestOptions(**values)
     return DigestOptions(
         every=options.every if options.every in EVERY else "week",
-        site=str(options.site).rstrip("/"),
+        site=options.site,
         sender=options.sender or settings.DEFAULT_FROM_EMAIL,
         authors=options.authors is True,
         users=options.users,
@@ -79,9 +79,9 @@ def digest_problems() -> list[str]:
     every = conf.DIGEST.get("every", "week")
     if every not in EVERY:
         problems.append(f"'every' is {every!r}, which is neither 'week' nor 'day'")
-    site = conf.DIGEST.get("site", "")
-    if not is_site(site):
-        problems.append(f"'site' is {site!r}, which is no address such as 'https://example.com'")
+    problem = site_problem(conf.DIGEST.get("site", ""))
+    if problem:
+        problems.append(problem)
     if not isinstance(conf.DIGEST.get("authors", False), bool):
         problems.append("'authors' is neither True nor False")
     sender = conf.DIGEST.get("from", "")

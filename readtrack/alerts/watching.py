@@ -264,5 +264,9 @@ def _address(view_name: str) -> str:
 
 
 def _with_site(path: str) -> str:
-    """Returns the address of a path of the site."""
-    return absolute(alert_settings().site, path)
+    """Returns the address of a path of the site; "" if the site's own function fails."""
+    try:
+        return absolute(alert_settings().site, path)
+    except Exception:
+        logger.exception("The function of ALERTS['site'] failed; the alert has no link.")
+        return ""

@@ -11,7 +11,8 @@ def check_setting() -> list[checks.CheckMessage]:
         checks.Error(
             f"READTRACK['ALERTS'] cannot be used: {problem}.",
             hint=(
-                "Give it 'site', such as 'https://example.com'; and if you want, 'mail': a list of"
+                "Give it 'site', such as 'https://example.com', or the path of a function that"
+                " returns it; and if you want, 'mail': a list of"
                 " addresses; 'webhook': {'url': 'https://…', 'secret': 'whsec_…'}, or for a chat"
                 " {'url': 'https://…', 'form': 'text'}; and the numbers 'story', 'least' and"
                 " 'site_fall'. Until then there are no alerts."

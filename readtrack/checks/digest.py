@@ -16,7 +16,8 @@ def check_setting() -> list[checks.CheckMessage]:
         checks.Error(
             f"READTRACK['DIGEST'] cannot be used: {problem}.",
             hint=(
-                "Give it 'site', such as 'https://example.com';"
+                "Give it 'site', such as 'https://example.com', or the path of a function that"
+                " returns it;"
                 " and if you like 'every': 'week' or 'day'; 'authors': True; 'from': a sender;"
                 " 'users': the path of a function that returns the users who may get the site's"
                 " numbers; 'locale': the path of a function that takes a user and returns a language"
