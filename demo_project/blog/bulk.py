@@ -22,7 +22,8 @@ def insert(model: type[models.Model], fields: Sequence[str], rows: Iterable[Sequ
     connection = databases.of(model)
     quote = connection.ops.quote_name
     table = quote(model._meta.db_table)
-    columns = [quote(model._meta.get_field(name).column) for name in fields]
+    found: list[Any] = [model._meta.get_field(name) for name in fields]
+    columns = [quote(field.column) for field in found]
     if connection.vendor == "postgresql":
         _copy(connection, f"COPY {table} ({', '.join(columns)}) FROM STDIN", rows)
         return

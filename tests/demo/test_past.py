@@ -137,7 +137,7 @@ def test_robots_and_repeats_of_two_days_are_refused() -> None:
 @pytest.mark.django_db(databases=["default", "lite"])
 @pytest.mark.usefixtures("database")
 def test_rows_in_bulk_are_stored_as_they_are_given() -> None:
-    fields = ("subject", "day", "length", "visitors", "sketch", "part_of")
+    fields: tuple[str, ...] = ("subject", "day", "length", "visitors", "sketch", "part_of")
     days = [("a.b:1", NOW.date(), 1, 5, bytes(range(256)), 0), ("a.b:2", NOW.date(), 4, 6, b"", 16)]
     bulk.insert(DayVisitors, fields, days)
     stored = DayVisitors.objects.order_by("subject").values_list(*fields)
