@@ -8,3 +8,9 @@ class BlogConfig(AppConfig):
 
     name = "demo_project.blog"
     verbose_name = "Newsroom"
+
+    def ready(self) -> None:
+        """Makes the Celery app, by which tasks are sent. The package itself imports nothing that has
+        to be installed.
+        """
+        from demo_project import celery as celery

@@ -92,7 +92,9 @@ def test_each_point_has_the_views_of_its_interval(
         assert point.views == views.between(span, subject)
     if data.scope.before:
         [before] = [one.before for one in context["figures"] if one.label == "Views"]
-        assert before == f"{sum(point.views for point in data.chart.points_before):,}"
+        # There is no point for what is left out because today has not come to it yet.
+        compared = [point.views for point in data.chart.points_before if point is not None]
+        assert before == f"{sum(compared):,}"
     if by == "month":
         assert all(timezone.localtime(start).day == 1 for start in data.starts[1:])
 

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
 from importlib.resources import files
 from itertools import count, product
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -15,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, Request,
 
 from demo_project import chromium
 from demo_project.traffic.browser import Browser as Visitor
-from tests.demo.conftest import Manage
+from tests.demo.conftest import AGENT, Manage
 from tests.support.depth import DEEP
 from tests.support.waiting import ENOUGH
 
@@ -541,11 +543,17 @@ def test_the_number_of_people_is_renewed_while_the_page_is_looked_at(
 
 
 def test_two_clicks_tell_where_the_readers_of_the_story_came_from_that_grew_most(
-    tab: Callable[[str], Page], manage: Manage
+    tab: Callable[[str], Page], manage: Manage, tmp_path: Path
 ) -> None:
     page = tab("admin")
     page.set_viewport_size({"width": 1280, "height": 900})
-    page.goto("/post/2/")
+    # Hours of today that are not over are compared with nothing.
+    earlier = datetime.now(tz=timezone.utc) - timedelta(hours=3)
+    log = tmp_path / "access.log"
+    log.write_text(
+        f'192.0.2.1 - - [{earlier:%d/%b/%Y:%H:%M:%S} +0000] "GET /post/2/ HTTP/1.1" 200 9 "-" "{AGENT}"\n'
+    )
+    manage("readtrack", "import", str(log))
     manage("readtrack", "flush")
     page.goto(DASHBOARD)
     page.get_by_role("link", name="Grew most").click()
