@@ -78,6 +78,11 @@ def test_of(node_id: str) -> str:
     return node_id.partition("[")[0]
 
 
+def seconds_of(item: pytest.Item) -> float:
+    """Returns how long all cases of the item's test take; 0 if it is not slow."""
+    return slow_tests().get(test_of(item.nodeid), 0.0)
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Does not even import a file whose tests are all left out."""
     under = config.option.under
@@ -90,13 +95,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if all(slow_tests().get(test, 0.0) >= under for test in tests) else None
 
 
-# Last, because pytest-django has an order of its own.
-@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what the run does not take, and puts the slowest first, so that at the end no worker
-    waits for another one.
-    """
-    took = {item: slow_tests().get(test_of(item.nodeid), 0.0) for item in items}
+    """Leaves out what the run does not take."""
+    took = {item: seconds_of(item) for item in items}
     left = []
     if config.option.rest:
         left = [item for item in items if took[item] < SLOW]
@@ -106,8 +107,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left)
         gone = set(left)
         items[:] = [item for item in items if item not in gone]
-    if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: -took[item])
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.selection import seconds_of
+
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
@@ -73,3 +75,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadScopeSc
             return TOGETHER.get(nodeid.partition("::")[0], nodeid)
 
     return Scheduling(config, log)
+
+
+# Last, because pytest-django has an order of its own.
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Puts the slowest tests first where workers share them, so that at the end none waits for
+    another one's. Those that stay together keep their order.
+    """
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: 0.0 if is_together(item) else -seconds_of(item))
+
+
+def is_together(item: pytest.Item) -> bool:
+    return item.nodeid.partition("::")[0] in TOGETHER
