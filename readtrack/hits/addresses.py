@@ -200,14 +200,29 @@ def _address_in(hop: str) -> IPv4Address | IPv6Address | None:
 
 
 def _public_candidates(forwarded: str, direct: str) -> list[str]:
-    """Returns the public networks in the header, if the request comes from a private address."""
+    """Returns the public networks in the header, if the request comes from a private address.
+
+    Returns one "" where the last hop that is not private is no address: then nobody knows the client.
+    """
     public = _public_hops(forwarded)
     peer = _public_peer(direct)
     if not peer:
-        return public  # a client behind a proxy can only put addresses before its own
+        # A client behind a proxy can only put addresses before its own hop, whatever that is.
+        return public if _names_client(forwarded) else [""]
     # A public peer is no proxy, so it may have made up the header. But if uvicorn or a middleware
     # has put the client into REMOTE_ADDR already, the header names the peer.
     return [*public, peer] if peer in public else []
+
+
+def _names_client(forwarded: str) -> bool:
+    """Returns False if a hop behind which all are private is no address, such as "unix:"."""
+    if not forwarded.strip(", "):
+        return True  # no proxy has named anybody
+    for hop in reversed(forwarded.split(",")):
+        network = _network_in(hop)
+        if not network or not PRIVATE.match(network):
+            return network != ""
+    return True
 
 
 def _public_hops(forwarded: str) -> list[str]:
