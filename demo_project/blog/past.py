@@ -60,7 +60,7 @@ REFUSED: Mapping[Reason, int] = {
     "embed": 180,
     "rate": 120,
 }
-REFUSED_AT_ONCE = 30
+REFUSED_AT_ONCE = 30  # on average
 
 
 class Story(NamedTuple):
@@ -69,6 +69,12 @@ class Story(NamedTuple):
     pk: int
     section: int
     published: datetime
+
+    @property
+    def weights_of_sources(self) -> Mapping[str, float]:
+        """The weights of the sources that its views come from. Each source likes other stories."""
+        rng = Random(f"sources {self.pk}")
+        return {source: weight * rng.paretovariate(1.5) for source, weight in SOURCES.items()}
 
     @property
     def share_of_readers(self) -> float:
@@ -96,7 +102,10 @@ class Gain(NamedTuple):
     @property
     def weights_of_sources(self) -> Mapping[str, float]:
         """The weights of the sources that the views come from."""
-        return {**SOURCES, NEWSLETTER: 400} if self.is_campaign else SOURCES
+        of_story = self.story.weights_of_sources
+        if not self.is_campaign:
+            return of_story
+        return {**of_story, NEWSLETTER: 4 * sum(of_story.values())}
 
 
 def gains(stories: Sequence[Story], *, now: datetime) -> Iterator[Gain]:
@@ -269,7 +278,8 @@ def _divide(
     views_left = views
     weight_left = sum(weights.values())
     for field, weight in weights.items():
-        count = _drawn(views_left, weight / weight_left, rng)
+        share = min(1.0, weight / weight_left)  # floats do not add up exactly
+        count = _drawn(views_left, share, rng)
         fields[kind, field] += count
         views_left -= count
         weight_left -= weight
@@ -286,9 +296,12 @@ def reading(story: Story, *, seen: int, engaged: int, reads: int) -> dict[str, i
     return fields
 
 
-def refusals(now: datetime) -> Iterator[tuple[Reason, datetime]]:
-    """Yields the hits of the last two days that did not count. Each one stands for REFUSED_AT_ONCE."""
+def refusals(now: datetime) -> Iterator[tuple[Reason, datetime, int]]:
+    """Yields the reasons and times of hits in the last two days that did not count, and how many
+    there were at that time.
+    """
     rng = Random(2028)
     for reason, number in REFUSED.items():
         for _ in range(2 * number // REFUSED_AT_ONCE):
-            yield reason, now - timedelta(hours=rng.uniform(0, 47))
+            at = now - timedelta(hours=rng.uniform(0, 47))
+            yield reason, at, rng.randrange(1, 2 * REFUSED_AT_ONCE)

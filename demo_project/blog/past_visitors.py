@@ -29,11 +29,15 @@ AT_ONCE = 500  # unions in one round trip
 Sketches = dict[int, list[bytes]]
 
 
-def add_visitors(gained: Sequence[Gain], *, now: datetime) -> None:
-    """Stores the visitors of the days of each story, and of all stories together."""
+def add_visitors(gained: Sequence[Gain], *, now: datetime) -> dict[Story, int]:
+    """Stores the visitors of the days of each story, and of all stories together.
+
+    Returns how many different visitors each story has had.
+    """
     rng = Random(2030)
     groups = _groups()
     rows = _rows_of_stories(gained, groups, rng, now=now)
+    visitors = _visitors_by_story(gained, rows)
     rows_of_groups = _rows_of_groups(rows)
     rows += _rows_of_all(gained, rows, groups, rng, now=now)
     rows += rows_of_groups
@@ -42,6 +46,23 @@ def add_visitors(gained: Sequence[Gain], *, now: datetime) -> None:
     bulk.insert(DayVisitors, fields, [values(row) for row in rows if row.visitors])
     for days_ago in range(DAYS, -1, -4):
         roll_up(at=now - timedelta(days=days_ago))
+    return visitors
+
+
+def _visitors_by_story(
+    gained: Iterable[Gain], rows_of_stories: Iterable[DayVisitors]
+) -> dict[Story, int]:
+    """Returns the different visitors that each story has in all its rows together."""
+    sketches = defaultdict[str, list[bytes]](list)
+    for row in rows_of_stories:
+        sketches[row.subject].append(bytes(row.sketch))
+    unions = dict(zip(sketches, _unions([*sketches.values()]), strict=True))
+    visitors = {}
+    for story in {gain.story for gain in gained}:
+        subject = subject_column(subject_of_row(Post, story.pk))
+        if subject in unions:
+            visitors[story] = unions[subject].visitors
+    return visitors
 
 
 def _rows_of_stories(

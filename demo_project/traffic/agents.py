@@ -17,11 +17,23 @@ ANDROIDS = (
 )
 APPLE = "AppleWebKit/605.1.15 (KHTML, like Gecko)"
 BLINK = "AppleWebKit/537.36 (KHTML, like Gecko)"
-ROBOTS = (
-    "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
-    "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)",
-    "python-requests/2.32.5",
-)
+#: The user agents of crawlers, with how often they come.
+ROBOTS = {
+    "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)": 34,
+    "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)": 19,
+    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)": 15,
+    "Mozilla/5.0 (compatible; AhrefsBot/7.0; +http://ahrefs.com/robot/)": 11,
+    "Mozilla/5.0 (compatible; ClaudeBot/1.0; +claudebot@anthropic.com)": 8,
+    "Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)": 5,
+    "python-requests/2.32.5": 3,
+    "curl/8.14.1": 1,
+}
+#: Those of assistants that open a page because a person asks for it.
+ASSISTANTS = {
+    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; ChatGPT-User/1.0; +https://openai.com/bot": 7,
+    "Mozilla/5.0 (compatible; Claude-User/1.0; +Claude-User@anthropic.com)": 3,
+    "Mozilla/5.0 (compatible; Perplexity-User/1.0; +https://perplexity.ai/perplexity-user)": 2,
+}
 
 
 def person(rng: Random) -> str:
@@ -32,7 +44,12 @@ def person(rng: Random) -> str:
 
 def robot(rng: Random) -> str:
     """A crawler's; readtrack does not count it."""
-    return rng.choice(ROBOTS)
+    return rng.choices([*ROBOTS], weights=[*ROBOTS.values()])[0]
+
+
+def assistant(rng: Random) -> str:
+    """An assistant's, which readtrack counts apart from views."""
+    return rng.choices([*ASSISTANTS], weights=[*ASSISTANTS.values()])[0]
 
 
 def _build(rng: Random) -> str:

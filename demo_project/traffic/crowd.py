@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-PUBLISH_EVERY = 20.0  # seconds
-REPLY_EVERY = 10.0  # seconds
+PUBLISH_EVERY = 1_200.0  # seconds: three stories an hour
+REPLY_EVERY = 120.0  # seconds
+FIRST_AFTER = 45.0  # seconds until the first of each, so that whoever watches sees a dot come
 PATIENCE = (1, 2, 3, 5, 8)  # seconds between attempts to reach a server that is gone
 
 
@@ -27,9 +28,9 @@ class Crowd:
     )  # by time and number
     _put_off: int = 0
     _next_request: float = 0.0
-    _next_post: float = field(default_factory=lambda: time.monotonic() + PUBLISH_EVERY / 2)
+    _next_post: float = field(default_factory=lambda: time.monotonic() + FIRST_AFTER)
 
-    _next_reply: float = field(default_factory=lambda: time.monotonic() + REPLY_EVERY / 2)
+    _next_reply: float = field(default_factory=lambda: time.monotonic() + FIRST_AFTER)
 
     def __str__(self) -> str:
         with self._lock:

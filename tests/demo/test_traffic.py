@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from contextlib import ExitStack
 from functools import partial
 from random import Random
@@ -15,9 +16,10 @@ from redis import Redis
 
 from demo_project.engines.process import free_port
 from demo_project.traffic import agents, browser, visitor
+from demo_project.traffic import crowd as crowd_module
 from demo_project.traffic.browser import Browser, site
 from demo_project.traffic.crowd import Crowd
-from readtrack.hits.bots import reason_of
+from readtrack.hits.bots import name_of, reason_of
 from tests.demo.conftest import ROOT
 from tests.support.waiting import ENOUGH, comes_true
 
@@ -52,7 +54,18 @@ def test_simulated_people_differ_and_simulated_robots_are_recognised() -> None:
     people = {agents.person(rng) for _ in range(500)}
     assert len(people) > 350
     assert not any(map(reason_of, people))
-    assert all(map(reason_of, agents.ROBOTS))
+    assert {reason_of(agent) for agent in agents.ROBOTS} == {"bot"}
+    assert {reason_of(agent) for agent in agents.ASSISTANTS} == {"agent"}
+    for table, draw in ((agents.ROBOTS, agents.robot), (agents.ASSISTANTS, agents.assistant)):
+        assert len(set(map(name_of, table))) == len(table)
+        numbers = Counter(draw(rng) for _ in range(1_000)).values()
+        assert max(numbers) > 2 * min(numbers)
+
+
+def test_three_stories_an_hour_are_published_and_the_first_one_soon() -> None:
+    assert 3600 / crowd_module.PUBLISH_EVERY == 3
+    soon = Crowd(visitors=1, rate=50)._next_post - time.monotonic()
+    assert 30 < soon < 60
 
 
 def test_few_posts_attract_most() -> None:

@@ -17,7 +17,6 @@ from demo_project.blog.models import Category, Post
 from demo_project.blog.past import (
     CAMPAIGN,
     DAYS_OF_VALUES,
-    REFUSED_AT_ONCE,
     VIRAL,
     Gain,
     Story,
@@ -28,7 +27,7 @@ from demo_project.blog.past import (
     refusals,
 )
 from demo_project.blog.past_visitors import add_visitors
-from demo_project.traffic.agents import robot
+from demo_project.traffic.agents import assistant, robot
 from demo_project.traffic.visitor import READERS
 from readtrack import buckets, local_time, tracker
 from readtrack.models import Breakdown, BreakdownHistory, DayBreakdown, History
@@ -59,10 +58,10 @@ class Command(BaseCommand):
             Story(*row) for row in Post.objects.values_list("pk", "category", "published_at")
         ]
         gained = list(gains(stories, now=now))
+        visitors = add_visitors(gained, now=now)
         with transaction.atomic():
-            _add_history(gained, now=now)
+            _add_history(gained, visitors, now=now)
             _add_breakdowns(gained, now=now)
-        add_visitors(gained, now=now)
         _add_refusals_and_readers(now)
         for days_ago, text in NOTES.items():
             tracker.note(text, at=now - timedelta(days=days_ago))
@@ -81,16 +80,24 @@ def _by_story(gained: Iterable[Gain]) -> dict[Story, list[Gain]]:
     return by_story
 
 
-def _add_history(gained: Sequence[Gain], *, now: datetime) -> None:
-    """Stores the views, visitors and reads of posts and of all posts together, with their history."""
+def _add_history(
+    gained: Sequence[Gain], visitors_by_story: Mapping[Story, int], *, now: datetime
+) -> None:
+    """Stores the views, visitors and reads of posts and of all posts together, with their history.
+
+    A story has the visitors that its days have together, so that all pages show the same number.
+    """
     rows = []
     posts = []
     for story, gains_of_story in _by_story(gained).items():
         subject = subject_of_row(Post, story.pk)
-        views, visitors, seen, reads = 0, 0, 0, 0
+        all_visitors = visitors_by_story.get(story, 0)
+        first_visits = sum(gain.visitors for gain in gains_of_story)
+        views, visits, visitors, seen, reads = 0, 0, 0, 0, 0
         for gain in gains_of_story:
             views += gain.views
-            visitors += gain.visitors
+            visits += gain.visitors
+            visitors = all_visitors * visits // max(1, first_visits)
             rows.append(_row(subject, gain.hour, views, visitors))
             seen += gain.seen
             rows.append(_row(of_stage("seen", subject), gain.hour, seen))
@@ -167,9 +174,10 @@ def _add_hours(fields_by_hour: Mapping[int, Counter[tuple[str, str]]]) -> None:
 
 def _add_refusals_and_readers(now: datetime) -> None:
     rng, sections = Random(2029), Category.objects.all()
-    refused_views = [str(number) for number in range(REFUSED_AT_ONCE)]
-    for reason, at in refusals(now):
-        tracker.skip(refused_views, reason, is_alone=False, at=at, agent=robot(rng))
+    for reason, at, number in refusals(now):
+        refused_views = map(str, range(number))
+        agent = assistant(rng) if reason == "agent" else robot(rng)
+        tracker.skip(refused_views, reason, is_alone=False, at=at, agent=agent)
         skip_buffer.send_rest()  # at once, because few names wait at a time
     for user in User.objects.filter(
         username__in=[f"reader{number}" for number in READERS]
