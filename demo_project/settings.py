@@ -108,7 +108,12 @@ READTRACK: dict[str, object] = {
         "forum.Thread": {"read_state": "positions", "boards": ["board"]},
         "forum.Reply": {"news_for": ["thread"], "news_author": "author"},
     },
-    "DIGEST": {"site": SITE_URL, "authors": True, "from": "Newsroom <numbers@example.com>"},
+    "DIGEST": {
+        "site": SITE_URL,
+        "name": "The Daily Reader",
+        "authors": True,
+        "from": "The Daily Reader <numbers@example.com>",
+    },
     "ALERTS": {"site": SITE_URL, "mail": []},  # they are in the admin
 }
 

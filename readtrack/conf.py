@@ -98,7 +98,7 @@ class Conf:
     # Numbers for editors and authors
     VIEW_NUMBERS: str = ""  # path of a function (user, object, or None for the site) -> bool: may they see its numbers?
 
-    DIGEST: Mapping[str, Any] = {}  # the numbers by mail: "site" (such as "https://example.com", for links; or path of a function () -> that of the present tenant), "every" ("week" or "day"), "authors" (True: theirs to each), "from", "users" (path of a function () -> who may get the site's numbers), "locale" (path of a function (user) -> language and time zone); {}: no mail
+    DIGEST: Mapping[str, Any] = {}  # the numbers by mail: "site" (such as "https://example.com", for links; or path of a function () -> that of the present tenant), "name" (of the site, as mails say it; by default its host), "every" ("week" or "day"), "authors" (True: theirs to each), "from", "users" (path of a function () -> who may get the site's numbers), "locale" (path of a function (user) -> language and time zone); {}: no mail
 
     # Monitoring
     METRICS: Mapping[str, Any] = {}  # who may read `metrics` below `readtrack.urls`: "token", "networks", or both, which then both have to fit; {}: nobody

@@ -25,15 +25,16 @@ class DigestOptions:
 
     every: Every = "week"
     site: str = ""  # such as "https://example.com"; or the path of a function () -> such an address
+    name: str = ""  # of the site, such as "The Example"
     sender: str = ""  # the key "from"
     authors: bool = False  # authors get the numbers of their own objects
     users: str = ""  # path of a function () -> users who may get the numbers of the site
     locale: str = ""  # path of a function (user) -> (language, time zone)
 
     @property
-    def host(self) -> str:
-        """Returns the host of the site, perhaps with a port."""
-        return urlsplit(present_site(self.site)).netloc
+    def title(self) -> str:
+        """Returns what mails call the site: its name, or its host, perhaps with a port."""
+        return self.name or urlsplit(present_site(self.site)).netloc
 
     @property
     def find_users(self) -> Callable[[], Iterable[Any]] | None:
@@ -49,6 +50,7 @@ class DigestOptions:
 FIELDS: Mapping[str, str] = {
     "every": "every",
     "site": "site",
+    "name": "name",
     "from": "sender",
     "authors": "authors",
     "users": "users",
@@ -64,6 +66,7 @@ def digest_options() -> DigestOptions:
     return DigestOptions(
         every=options.every if options.every in EVERY else "week",
         site=options.site,
+        name=options.name,
         sender=options.sender or settings.DEFAULT_FROM_EMAIL,
         authors=options.authors is True,
         users=options.users,
@@ -87,6 +90,9 @@ def digest_problems() -> list[str]:
     sender = conf.DIGEST.get("from", "")
     if not isinstance(sender, str) or LINE_BREAK.search(sender):
         problems.append(f"'from' is {sender!r}, which is no sender")
+    name = conf.DIGEST.get("name", "")
+    if not isinstance(name, str) or LINE_BREAK.search(name):
+        problems.append(f"'name' is {name!r}, which is no name of a site in one line")
     return [*problems, *_problems_of_functions()]
 
 

@@ -115,12 +115,12 @@ def _subject(contents: Contents) -> str:
         "%(site)s: %(count)s view, %(period)s", "%(site)s: %(count)s views, %(period)s", count
     )
     period = _period_text(contents.period)
-    return subject % {"site": digest_options().host, "count": exact(count), "period": period}
+    return subject % {"site": digest_options().title, "count": exact(count), "period": period}
 
 
 def _context(contents: Contents, reader: Reader) -> dict[str, Any]:
     """Returns the context of both templates."""
-    name = name_of(reader.user) if contents.author else digest_options().host
+    name = name_of(reader.user) if contents.author else digest_options().title
     return {
         "language": translation.get_language(),
         "direction": "rtl" if translation.get_language_bidi() else "ltr",

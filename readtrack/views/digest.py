@@ -43,7 +43,7 @@ def stop(request: HttpRequest, signed: str) -> HttpResponse:
     context: dict[str, Any] = {
         "language": translation.get_language(),
         "direction": "rtl" if translation.get_language_bidi() else "ltr",
-        "title": _("Numbers of %(author)s") % {"author": digest_options().host},
+        "title": _("Numbers of %(author)s") % {"author": digest_options().title},
         "sentence": _sentence(is_stopped=is_stopped, is_post=is_post),
         "is_stopped": is_stopped,
     }

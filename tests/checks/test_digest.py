@@ -31,6 +31,8 @@ HERE = "tests.digest.test_sending"
         ({"authors": "yes"}, "'authors' is neither"),
         ({"from": "a@example.com\nBcc: b@example.com"}, "'from' is"),
         ({"from": 5}, "'from' is 5"),
+        ({"name": 5}, "'name' is 5"),
+        ({"name": "Two\nlines"}, "'name' is"),
         ({"users": "nowhere.users"}, "'users' names 'nowhere.users'"),
         ({"locale": 5}, "'locale' names 5"),
         ({"evry": "week"}, "no key 'evry'"),

@@ -213,6 +213,17 @@ def test_mail_programs_can_stop_it_with_one_click() -> None:
     )
 
 
+def test_the_site_is_called_by_its_name_or_by_its_host(settings: Settings) -> None:
+    digests.article(5)
+    editor = digests.editor()
+    assert mail_to(editor).subject.startswith("news.example.com: ")
+    settings.READTRACK = {"DIGEST": {**digests.DIGEST, "name": "The <Example>"}}
+    mail = mail_to(editor)
+    assert mail.subject.startswith("The <Example>: 5 views")
+    assert mail.body.startswith("Numbers of The <Example>")
+    assert "Numbers of The &lt;Example&gt;" in html_of(mail)
+
+
 def test_a_long_address_to_stop_stays_in_one_word(settings: Settings) -> None:
     host = f"https://{'long-name.' * 20}example.com"
     settings.READTRACK = {"DIGEST": {"site": host, "from": "a@example.com"}}
