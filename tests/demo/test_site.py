@@ -127,6 +127,19 @@ def test_djangos_own_options_stand_behind_the_word(manage: Callable[..., str]) -
     assert manage("readtrack", "flush", *words) == ""
 
 
+def test_a_story_that_many_open_at_once_is_an_alert_in_the_admin(
+    demo_url: str, manage: Callable[..., str]
+) -> None:
+    manage("burst")
+    admin = Browser(demo_url, AGENT)
+    address = "/admin/readtrack/alert/"
+    login = admin.get(f"/admin/login/?next={address}")
+    page = admin.submit(login, {"username": "admin", "password": "admin", "next": address})
+    assert page.path == address
+    assert "180" in page.html
+    assert "1 alert" in page.html
+
+
 def test_sections_have_pages(browser: Browser) -> None:
     page = browser.get("/category/2/?page=2")
     assert page.status == 200

@@ -68,6 +68,7 @@ class Command(BaseCommand):
         # Redis gets from SQL what it counts. The lists of the most viewed are made, and views are
         # added up by category, author and age.
         call_command("readtrack", "flush", verbosity=0)
+        call_command("burst", verbosity=0, stdout=self.stdout)
         views = sum(gain.views for gain in gained)
         self.stdout.write(f"Added {views} views of a year.")
 
