@@ -87,12 +87,10 @@ def digest_problems() -> list[str]:
         problems.append(problem)
     if not isinstance(conf.DIGEST.get("authors", False), bool):
         problems.append("'authors' is neither True nor False")
-    sender = conf.DIGEST.get("from", "")
-    if not isinstance(sender, str) or LINE_BREAK.search(sender):
-        problems.append(f"'from' is {sender!r}, which is no sender")
-    name = conf.DIGEST.get("name", "")
-    if not isinstance(name, str) or LINE_BREAK.search(name):
-        problems.append(f"'name' is {name!r}, which is no name of a site in one line")
+    for key, noun in (("from", "sender"), ("name", "name of a site")):
+        text = conf.DIGEST.get(key, "")
+        if not isinstance(text, str) or LINE_BREAK.search(text):
+            problems.append(f"'{key}' is {text!r}, which is no {noun}")
     return [*problems, *_problems_of_functions()]
 
 
