@@ -39,18 +39,29 @@ def values(request: HttpRequest) -> tuple[tuple[str, str], ...]:
     and logged.
     """
     pairs = []
+    source = None  # has three of the dimensions
     for path in conf.DIMENSIONS:
         # A function of the site may fail, or a package may be missing. The page must not suffer,
         # because it is made already.
         try:
-            function = BUILT_IN.get(path) or import_string(path)
-            line = _printable_line(function(request))
+            if path in SOURCES:
+                source = source or _lines_of(sources.source_of(request))
+                line = getattr(source, path)
+            else:
+                function = BUILT_IN.get(path) or import_string(path)
+                line = _printable_line(function(request))
         except Exception as error:
             log_failure(f"The dimension {path}", "it is left out", type(error))
             continue
         if line:
             pairs.append((name_of(path), line))
     return tuple(pairs)
+
+
+@lru_cache(maxsize=1024)
+def _lines_of(source: sources.Source) -> sources.Source:
+    """Returns the source with its values as they are stored."""
+    return sources.Source(*map(_printable_line, source))
 
 
 def _printable_line(value: Any) -> str:
@@ -77,7 +88,7 @@ def problem(path: str) -> str:
     if path in NEEDED:
         error = function_problem(NEEDED[path])
         return f"{error}; pip install readtrack[dimensions]" if error else ""
-    return "" if path in BUILT_IN else function_problem(path)
+    return "" if path in BUILT_IN or path in SOURCES else function_problem(path)
 
 
 def country(request: HttpRequest) -> str:
@@ -143,10 +154,9 @@ BUILT_IN: Mapping[str, Callable[[HttpRequest], Any]] = {
     "browser": browser,
     "os": operating_system,
     "country": country,
-    "referrer": sources.referrer,
-    "channel": sources.channel,
-    "campaign": sources.campaign,
 }
+# Dimensions of the site that links here, and of the link.
+SOURCES = frozenset(sources.Source._fields)
 # Functions of packages that are not installed with readtrack itself.
 NEEDED = {
     **dict.fromkeys(("device", "browser", "os"), "ua_parser.parse"),

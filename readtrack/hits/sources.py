@@ -23,6 +23,9 @@ OTHER_SITES = "sites"
 CHANNELS = (DIRECT, INTERNAL, "search", SOCIAL, MAIL, "assistants", OTHER_SITES)
 
 LONGEST_HOST = 253  # characters, by the rules of DNS; a visitor may send any number
+# Characters of what the caches have as a key. What is longer is computed each time.
+LONGEST_ORIGIN = 300
+LONGEST_TAGS = 300
 MOST_LABELS = 6  # labels at the end of a host that are looked at
 # The end of a host's name that differs by country.
 ENDING = re.compile(r"\.(?:(?:com?|org|net)\.)?[a-z]{2,6}$")
@@ -38,7 +41,10 @@ LONGEST_QUERY = 2_048  # characters of an address's parameters that are looked a
 # Characters of the parts of a campaign. The name of the campaign gets what is left of a value.
 LONGEST_SOURCE = 20
 LONGEST_MEDIUM = 12
+LONGEST_CAMPAIGN = 256  # of which a stored value has the beginning
 SEPARATOR = " / "  # between the parts of a campaign
+# The parameters that are tags.
+TAGS = ("utm_source=", "utm_medium=", "utm_campaign=", "ref=")
 # Values of utm_medium, and of utm_source.
 MEANS_MAIL = re.compile(r"(?:e[-_ ]?)?mail|newsletter|mailing|digest")
 MEANS_SOCIAL = re.compile(r"(?:organic[-_ ]|paid[-_ ])?social(?:[-_ ]?(?:media|network))?|sm")
@@ -53,6 +59,24 @@ class Tags(NamedTuple):
 
 
 NO_TAGS = Tags()
+
+
+class Source(NamedTuple):
+    """Where a visitor came from, as the dimensions of these names have it.
+
+    `referrer` is the site of the page that links here, by the name of its host (`news.example`):
+    `internal` for a page of this site, `direct` without a referrer, and "" for one without a host.
+    `channel` is one of CHANNELS, or "" where the referrer is "". `campaign` is that of the link,
+    `newsletter / email / spring`, or "": it is made of `utm_source`, or else `ref`, of `utm_medium`
+    and of `utm_campaign`.
+    """
+
+    referrer: str
+    channel: str
+    campaign: str = ""
+
+
+DIRECT_SOURCE = Source(DIRECT, DIRECT)
 
 
 def _channels_by_host() -> dict[str, str]:
@@ -70,24 +94,61 @@ def _channels_by_host() -> dict[str, str]:
 CHANNELS_BY_HOST: Mapping[str, str] = _channels_by_host()
 
 
-def referrer(request: HttpRequest) -> str:
-    """Returns the site of the page that links here, by the name of its host: `news.example`.
+def source_of(request: HttpRequest) -> Source:
+    """Returns where the visitor came from.
 
-    Returns `internal` for a page of this site, `direct` without a referrer, and "" for a referrer
-    without a host.
+    A request without a referrer and without parameters, as most are, is not parsed at all. What is
+    pure is cached: by the beginning of the referrer, and by the parameters that are tags.
     """
     header: str = request.META.get("HTTP_REFERER", "")
+    query: str = request.META.get("QUERY_STRING", "")
+    tags = _tags_of(query) if query else NO_TAGS
     if not header:
-        return DIRECT
+        return DIRECT_SOURCE if tags is NO_TAGS else _with_tags(DIRECT, tags)
     try:
-        host = urlsplit(header).hostname or ""
-        own_host = urlsplit(f"//{request.get_host()}").hostname or ""
-    except (ValueError, DisallowedHost):
+        own_host = request.get_host()
+    except DisallowedHost:
+        return _with_tags("", tags)
+    origin = _origin_of(header)
+    if len(origin) > LONGEST_ORIGIN or len(own_host) > LONGEST_ORIGIN:
+        return _with_tags(_referrer(origin, own_host), tags)
+    return _with_tags(_cached_referrer(origin, own_host), tags)
+
+
+def _origin_of(header: str) -> str:
+    """Returns the referrer without what cannot matter to its host: all from its path on."""
+    begin_of_host = header.find("://")
+    if begin_of_host < 0:
+        return header
+    end_of_host = header.find("/", begin_of_host + 3)
+    return header if end_of_host < 0 else header[:end_of_host]
+
+
+def _referrer(origin: str, own_host: str) -> str:
+    """Returns the site of the page that links here, by the name of its host: `news.example`.
+
+    Returns `internal` for a page of this site, whose host is `own_host`, and "" for a referrer
+    without a host.
+    """
+    try:
+        host = urlsplit(origin).hostname or ""
+        own_name = urlsplit(f"//{own_host}").hostname or ""
+    except ValueError:
         return ""
     host = host.removesuffix(".")[:LONGEST_HOST]
-    if host and _is_own(host, own_host):
+    if host and _is_own(host, own_name):
         return INTERNAL
     return site_of(host)
+
+
+_cached_referrer = cached_setting(maxsize=1024)(_referrer)
+
+
+def _with_tags(site: str, tags: Tags) -> Source:
+    """Returns the source of a visitor whom the site sent with the tags of a campaign."""
+    if tags is NO_TAGS:
+        return Source(site, _channel(site, tags))
+    return Source(site, _channel(site, tags), SEPARATOR.join(filter(None, tags)))
 
 
 @lru_cache(maxsize=4096)
@@ -106,7 +167,6 @@ def site_of(host: str) -> str:
         return site
 
 
-@cached_setting(maxsize=1024)
 def _is_own(host: str, own_host: str) -> bool:
     """Returns True for a host of this site: the request's own, with or without `www.`, one of
     OWN_HOSTS, or one to which browsers send the visitor's cookie by COOKIE_DOMAIN.
@@ -119,18 +179,18 @@ def _is_own(host: str, own_host: str) -> bool:
     return any(is_same_domain(host, own.lower()) for own in own_hosts)
 
 
-def channel(request: HttpRequest) -> str:
+@lru_cache(maxsize=1024)
+def _channel(site: str, tags: Tags) -> str:
     """Returns the channel by which the visitor came: one of CHANNELS.
 
     Returns "" for a referrer without a host. Mail programs and apps send no referrer, so the tags
     of a campaign decide where the referrer says nothing.
     """
-    host = referrer(request)
-    if host in {INTERNAL, ""}:
-        return host
-    by_referrer = DIRECT if host == DIRECT else channel_of_host(host)
+    if site in {INTERNAL, ""}:
+        return site
+    by_referrer = DIRECT if site == DIRECT else channel_of_host(site)
     if by_referrer in {DIRECT, OTHER_SITES}:
-        return _channel_of_tags(tags_of(request)) or by_referrer
+        return _channel_of_tags(tags) or by_referrer
     return by_referrer
 
 
@@ -164,27 +224,38 @@ def _channel_of_tags(tags: Tags) -> str:
     return SOCIAL if MEANS_SOCIAL.fullmatch(tags.medium) else ""
 
 
-def campaign(request: HttpRequest) -> str:
-    """Returns the campaign of the link: `newsletter / email / spring`; "" for a link without one.
-
-    It is made of `utm_source`, or else `ref`, of `utm_medium` and of `utm_campaign`.
-    """
-    return SEPARATOR.join(filter(None, tags_of(request)))
-
-
-def tags_of(request: HttpRequest) -> Tags:
-    """Returns the tags of a campaign in the address of the page, in small letters."""
-    query: str = request.META.get("QUERY_STRING", "")[:LONGEST_QUERY]
+def _tags_of(query: str) -> Tags:
+    """Returns the tags of a campaign in the parameters of an address, in small letters."""
+    query = query[:LONGEST_QUERY]
     if "utm_" not in query and "ref=" not in query:
         return NO_TAGS
     # Programs that make mails escape addresses once too often: `&amp;utm_medium=email`.
-    parameters = dict(parse_qsl(query.replace("&amp;", "&")))
+    parameters = query.replace("&amp;", "&").split("&")
+    # Others are left out before the cache, because they are often new: `fbclid=…`. An escaped name
+    # may be that of a tag.
+    tagged = "&".join(
+        [
+            parameter
+            for parameter in parameters
+            if parameter.startswith(TAGS) or "%" in parameter.partition("=")[0]
+        ]
+    )
+    return _parsed_tags(tagged) if len(tagged) > LONGEST_TAGS else _cached_tags(tagged)
+
+
+def _parsed_tags(query: str) -> Tags:
+    """Returns the tags in the parameters of an address."""
+    parameters = dict(parse_qsl(query))
     source = parameters.get("utm_source") or parameters.get("ref", "")
-    return Tags(
+    tags = Tags(
         _tag(source)[:LONGEST_SOURCE],
         _tag(parameters.get("utm_medium", ""))[:LONGEST_MEDIUM],
-        _tag(parameters.get("utm_campaign", "")),
+        _tag(parameters.get("utm_campaign", ""))[:LONGEST_CAMPAIGN],
     )
+    return tags if any(tags) else NO_TAGS
+
+
+_cached_tags = lru_cache(maxsize=1024)(_parsed_tags)
 
 
 def _tag(value: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import connection
 
 from readtrack import buckets, tracker
-from readtrack.hits.dimensions import BUILT_IN
+from readtrack.hits.dimensions import BUILT_IN, SOURCES
 from readtrack.store import keys
 from readtrack.store.connection import connect
 from tests.benchmarks import people
@@ -133,7 +133,7 @@ def _fill_redis(words: dict[str, Any], *, at: datetime) -> None:
         subject, weight = f"{LABEL}:{number}", 1 + 100_000 // (number + 100)
         pipeline.set(keys.total(subject), size * weight + number % 3)
         for kind in (
-            (*(f"views:{name}" for name in BUILT_IN), "funnel", "reading")
+            (*(f"views:{name}" for name in (*BUILT_IN, *SOURCES)), "funnel", "reading")
             if number <= words["hourly"]
             else ()
         ):

@@ -1,14 +1,15 @@
 """Sources: hosts, channels and campaigns out of a request, whatever the request sends."""
 
+import unicodedata
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import pytest
 from django.core import checks
 from django.http import HttpRequest
-from django.test import RequestFactory
-from hypothesis import given
+from django.test import RequestFactory, override_settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pytest_django import Settings
 
@@ -18,6 +19,9 @@ from tests.support import factories
 from tests.support.rows import each_row
 
 DIMENSIONS = ["referrer", "channel", "campaign"]
+
+# The caches whose keys visitors choose.
+CACHES: list[Any] = [sources._cached_referrer, sources._cached_tags]
 
 HOSTS = {
     "search": [
@@ -101,12 +105,20 @@ def request(path: str = "/", *, host: str = "testserver", referrer: str = "") ->
     return RequestFactory(headers=headers).get(path)
 
 
+def referrer_of(page: HttpRequest) -> str:
+    return sources.source_of(page).referrer
+
+
+def channel_of(page: HttpRequest) -> str:
+    return sources.source_of(page).channel
+
+
 @each_row(
     ("channel", "host"), [(channel, host) for channel, hosts in HOSTS.items() for host in hosts]
 )
 def test_a_host_has_a_channel(channel: str, host: str) -> None:
     assert sources.channel_of_host(host) == channel
-    assert sources.channel(request(referrer=f"https://{host}/a?b=c")) == channel
+    assert channel_of(request(referrer=f"https://{host}/a?b=c")) == channel
 
 
 def test_every_channel_of_the_list_is_known_and_no_host_is_in_two() -> None:
@@ -151,8 +163,8 @@ def test_pages_of_own_hosts_are_internal(
     settings.ALLOWED_HOSTS = [".example.com"]
     settings.READTRACK = options
     page = request(host=host, referrer=referrer)
-    assert sources.referrer(page) == expected
-    assert (sources.channel(page) == "internal") is (expected == "internal")
+    assert referrer_of(page) == expected
+    assert (channel_of(page) == "internal") is (expected == "internal")
 
 
 @pytest.mark.parametrize(
@@ -240,7 +252,7 @@ def test_a_campaign_is_named_by_the_pages_address(
 def test_a_campaign_tells_the_channel_where_the_referrer_does_not(
     query: str, referrer: str, channel: str
 ) -> None:
-    assert sources.channel(request(f"/?{query}", referrer=referrer)) == channel
+    assert channel_of(request(f"/?{query}", referrer=referrer)) == channel
 
 
 @given(query=st.text(max_size=300), referrer=st.text(max_size=300))
@@ -248,9 +260,150 @@ def test_any_address_and_referrer_become_short_values(query: str, referrer: str)
     page = request()
     page.META["QUERY_STRING"] = f"utm_source={query}&utm_campaign={quote(query, errors='replace')}"
     page.META["HTTP_REFERER"] = f"https://{referrer}"
-    assert sources.channel(page) in {*sources.CHANNELS, ""}
-    assert len(sources.referrer(page)) <= 253
-    assert len(sources.tags_of(page).source) <= 20
+    assert channel_of(page) in {*sources.CHANNELS, ""}
+    assert len(referrer_of(page)) <= 253
+    assert len(sources.source_of(page).campaign) <= 20 + 3 + 256
+
+
+def plain_referrer(header: str) -> str:
+    """Returns the referrer as it is computed without caches, from the whole header."""
+    if not header:
+        return "direct"
+    try:
+        host = urlsplit(header).hostname or ""
+    except ValueError:
+        return ""
+    host = host.removesuffix(".")[:253]
+    return "internal" if host in {"testserver", "www.testserver"} else sources.site_of(host)
+
+
+def plain_campaign(query: str) -> str:
+    """Returns the campaign as it is computed without caches, from the whole query."""
+    query = query[:2_048]
+    if "utm_" not in query and "ref=" not in query:
+        return ""
+    found = dict(parse_qsl(query.replace("&amp;", "&")))
+    values = [
+        (found.get("utm_source") or found.get("ref", ""), 20),
+        (found.get("utm_medium", ""), 12),
+        (found.get("utm_campaign", ""), 256),
+    ]
+    parts = []
+    for value, length in values:
+        text = unquote(value) if "%" in value else value
+        parts.append(unicodedata.normalize("NFC", text).lower().strip()[:length])
+    return " / ".join(filter(None, parts))
+
+
+# Pieces of which addresses are made, good and bad ones.
+ADDRESSES = st.lists(
+    st.one_of(
+        st.sampled_from(
+            [
+                "https://",
+                "http:",
+                "//",
+                "://",
+                "/",
+                "?",
+                "#",
+                "@",
+                ":",
+                "[",
+                "]",
+                "[::1]",
+                "\t",
+                ".",
+                "www.",
+                "m.",
+                "lm.",
+                "facebook.com",
+                "testserver",
+                "xn--a",
+                "news.example",
+                "mailto:",
+            ]
+        ),
+        st.text(max_size=3),
+        st.just("a" * 300),
+    ),
+    max_size=8,
+).map("".join)
+QUERIES = st.lists(
+    st.one_of(
+        st.sampled_from(
+            [
+                "utm_source",
+                "utm_medium",
+                "utm_campaign",
+                "ref",
+                "utm%5Fsource",
+                "utm_source+",
+                "utm_id",
+                "=",
+                "=",
+                "=",
+                "&",
+                "&",
+                "&amp;",
+                ";",
+                "%",
+                "%25",
+                "%2520",
+                "mail",
+                "Spring",
+                "fbclid=1",
+                "u%CC%88",
+            ]
+        ),
+        st.text(max_size=3),
+        st.just("b" * 300),
+        st.just("c" * 2_000),
+    ),
+    max_size=14,
+).map("".join)
+
+
+@settings(max_examples=300)
+@given(header=ADDRESSES, query=QUERIES)
+@example(header="a:/\t/host.example/b://c/", query="utm_=&utm%5Fsource=x&ref=y")
+@example(header="//host.example/?u=https://testserver/a", query="utm_source=a&utm_source=")
+@example(header="https://host.example?u=https://testserver/a", query="&amp;ref=a&amp;utm_medium=b")
+@example(header="https://me:secret@" + "a" * 300 + ".example/", query="ref=" + "x" * 400)
+def test_sources_are_those_of_the_plain_computation(header: str, query: str) -> None:
+    page = request()
+    page.META |= {"HTTP_REFERER": header, "QUERY_STRING": query}
+    for _ in ("computed", "out of the caches"):
+        found = sources.source_of(page)
+        assert (found.referrer, found.campaign) == (plain_referrer(header), plain_campaign(query))
+
+
+@pytest.mark.parametrize("part", ["header", "host", "query"])
+def test_what_a_visitor_made_long_is_not_kept(part: str) -> None:
+    page = request(referrer="https://news.example/")
+    sources.source_of(page)
+    sizes_before = [cache.cache_info().currsize for cache in CACHES]
+    page.META |= {
+        "header": {"HTTP_REFERER": "https://" + "x" * 400},
+        "host": {"HTTP_HOST": "x" * 400 + ".example.com"},
+        "query": {"QUERY_STRING": "ref=a&utm_campaign=" + "x" * 400},
+    }[part]
+    with override_settings(ALLOWED_HOSTS=["testserver", ".example.com"]):
+        sources.source_of(page)
+    assert [cache.cache_info().currsize for cache in CACHES] == sizes_before
+
+
+@pytest.mark.parametrize("header", ["", "https://news.example/"])
+def test_a_source_seen_before_is_not_parsed_again(
+    monkeypatch: pytest.MonkeyPatch, header: str
+) -> None:
+    pages = [request(f"/?fbclid={number}&utm_source=letter", referrer=header) for number in (1, 2)]
+    if header:
+        pages[1].META["HTTP_REFERER"] = f"{header}another/page/"
+    first = dimensions.values(pages[0])
+    for name in ("urlsplit", "parse_qsl", "site_of", "channel_of_host"):
+        monkeypatch.delattr(sources, name)
+    assert dimensions.values(pages[1]) == first
 
 
 @pytest.mark.django_db
