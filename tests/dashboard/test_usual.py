@@ -171,7 +171,7 @@ def test_what_grew_most_in_a_large_category_costs_no_query_more(
     with CaptureQueriesContext(connection) as queries:
         page = admin_client.get(DASHBOARD, given)
     [one] = page.context["tables"]
-    assert one["rows"]
+    assert one["rows"] or period == "today"  # the hour that goes on is compared with nothing
     # Before: 6, because the growth of all candidates was read beside that of the shown ones.
     assert len(queries) - OF_THE_ADMIN <= 5, [query["sql"][:200] for query in queries]
 
@@ -215,8 +215,9 @@ def test_behind_the_chart_is_what_the_site_has_at_that_hour_or_on_that_day(
         if by == "hour":
             slots = [slot_of(buckets.hour_index(start))]
         else:
-            first = local_time.first_hour_of(start.date())
-            end = local_time.first_hour_of(start.date() + buckets.DAY)
+            day = local_time.day_of(start)
+            first = local_time.first_hour_of(day)
+            end = local_time.first_hour_of(day + buckets.DAY)
             slots = [slot_of(hour) for hour in range(first, end)]
         low = sum(10 + slot for slot in slots)
         # Days on which clocks change are among the eight of a weekday.

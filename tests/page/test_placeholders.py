@@ -103,8 +103,8 @@ def test_a_count_that_is_an_expression_shows_what_is_live() -> None:
 def count(views: int, *, kind: str) -> str:
     """Returns the HTML of a count."""
     return rendering.rendered(
-        {b"": Placeholder(kind, "site.post:1")}, PageState({"site.post:1": views}, {}, [])
-    )[b""]
+        {b"count": Placeholder(kind, "site.post:1")}, PageState({"site.post:1": views}, {}, [])
+    )[b"count"]
 
 
 def test_a_count_in_words_is_one_view_or_many() -> None:

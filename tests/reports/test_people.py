@@ -176,14 +176,12 @@ def test_a_flush_without_new_visitors_writes_no_day(
         day_visitors.store([subject_of(post)], days=[today()])
 
 
-def test_an_archive_stores_what_earlier_flushes_missed(redis: Redis) -> None:
+def test_a_flush_stores_what_earlier_flushes_missed(redis: Redis) -> None:
     post = factories.post()
     view(post, "a", day=today() - 2 * buckets.DAY)
     redis.delete(*redis.keys("trending:*"))
     flush()
-    assert not DayVisitors.objects.exists()
-    flush(must_archive=True)
-    assert {row.subject for row in DayVisitors.objects.all()} == {"site.post", subject_of(post)}
+    assert {row.subject for row in DayVisitors.objects.all()} >= {"site.post", subject_of(post)}
 
 
 def test_days_go_with_the_years_of_history(settings: Settings) -> None:

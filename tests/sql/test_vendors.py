@@ -14,8 +14,9 @@ from tests.support import factories
 from tests.support.rows import each_row
 
 PACKAGE = Path(readtrack.__file__).parent
-# Operations for migrations of PostgreSQL, which their names say, and a field's collation.
-ELSEWHERE = {"sql/vendors.py", "operations.py", "models/fields.py"}
+# Operations for migrations of PostgreSQL, which their names say, a field's collation, and what only
+# PostgreSQL has.
+ELSEWHERE = {"sql/vendors.py", "operations.py", "models/fields.py", "row_security.py"}
 FIRST_WORDS = r"(SELECT|WITH|UPDATE|DELETE|INSERT|SET LOCAL|\{insert\}|\{create\})\s"
 
 

@@ -224,8 +224,8 @@ def test_the_script_asks_for_dots_and_counts_nothing(
     page = browser.get("/live/").text
     tracker.mark_unread([category, other])
     answer = tell(browser, page, state="live").json()
-    assert list(answer["html"]) == [key_of(category), key_of(other)]
-    assert all("readtrack-dot" in html for html in answer["html"].values())
+    assert list(answer["elements"]) == [key_of(category), key_of(other)]
+    assert all("readtrack-dot" in html for html in answer["elements"].values())
     assert json.loads(answer["news"]) == {
         "dots": {key_of(each): published(redis, each) for each in (category, other)},
         "numbers": {},
@@ -243,7 +243,7 @@ def test_a_tab_that_is_open_for_days_asks_for_dots_and_counts_no_more(
     in_days = time.time() + 3 * DAY
     monkeypatch.setattr("django.core.signing.time.time", lambda: in_days)
     assert tell(browser, page).status_code == 403
-    assert list(tell(browser, page, state="live").json()["html"]) == [key_of(category)]
+    assert list(tell(browser, page, state="live").json()["elements"]) == [key_of(category)]
 
 
 def test_the_first_answer_says_what_the_page_has_put_out(
@@ -289,7 +289,7 @@ def test_a_page_without_live_dots_pays_nothing_for_them(post: Post, has_text: bo
     browser = factories.browser(factories.user())
     page = browser.get("/plain/").text
     assert re.search(rf'src="/readtrack/page.js\?{shown.version()}" data-page="[^"]+" defer', page)
-    assert set(tell(browser, page).json()) == {"html", "page", "again"}
+    assert set(tell(browser, page).json()) == {"elements", "page", "again"}
     without_live = shown.SCRIPTS[shown.version(has_text=has_text)]
     with_live = shown.SCRIPTS[shown.version(has_text=has_text, is_live=True)]
     assert with_live == without_live + shown.LIVE
