@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-# The commit that stands for the last version until there is a tag: the first one with layouts. A
+# The commit that stands for the last version until there is a tag. A
 # later one takes its place if 0001_initial.py changes so that its code cannot use the tables.
-FIRST = "70da09bac1f7729b98a0483e4a574c235c0eeaa2"
+FIRST = "670758dbd4310f7307afb8952cdcaf01c393337d"
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 
 
