@@ -80,7 +80,7 @@ def test_each_tenant_has_an_address_of_its_own(settings: Settings) -> None:
         address = f"https://{name}.example.com/{ADMIN}"
         assert watching._address("readtrack_dashboard_changelist") == address
         assert mail._absolute(f"/{ADMIN}") == address
-        assert digest_options().host == f"{name}.example.com"
+        assert digest_options().title == f"{name}.example.com"
 
 
 @pytest.mark.django_db
