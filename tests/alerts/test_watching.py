@@ -67,8 +67,12 @@ def spike(redis: Redis, post: Post, *, at: datetime) -> None:
     view(redis, post, each=80, since=3, at=at)
 
 
-def test_a_story_at_five_times_its_usual_is_told_once(redis: Redis, at: datetime) -> None:
-    post = factories.post(title="Of\u200b all\U000e0061\u202e")
+def test_a_story_at_five_times_its_usual_is_told_once(
+    redis: Redis, at: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Not of the row, because not every database stores these characters.
+    monkeypatch.setattr(Post, "__str__", lambda post: "Of\u200b all\U000e0061\u202e")
+    post = factories.post()
     spike(redis, post, at=at)
     [alert] = send_alerts(at=at)
     assert (alert.kind, alert.title, alert.views) == ("story", "Of all", 240)

@@ -27,6 +27,8 @@ FILES = [
     "tests/reports/test_usual_views.py",
     "tests/sql/test_backfill.py",
     "tests/flush/test_archiving.py",
+    "tests/flush/test_pauses.py",
+    "tests/flush/test_absent_tables.py",
     "tests/flush/test_faults.py",
     "tests/flush/test_isolation.py",
     "tests/flush/test_gains.py",
