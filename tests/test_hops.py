@@ -11,7 +11,7 @@ from tests.support import factories
 pytestmark = pytest.mark.one_server("a cluster takes more functions")
 
 MOST_OF_PAGE = 27
-MOST_OF_FLUSH = 38
+MOST_OF_FLUSH = 39
 
 
 @pytest.mark.django_db

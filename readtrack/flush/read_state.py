@@ -15,12 +15,14 @@ the outbox until its own category is copied. If Redis is lost before, reads are 
 copied: dots come on once too often.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
 from time import monotonic
 
 from readtrack.conf import logger
-from readtrack.sql import read_states, read_times
-from readtrack.store import keys, read_state
+from readtrack.hits import readers
+from readtrack.sql import read_states, read_times, reader_numbers
+from readtrack.store import keys, read_state, scripts
 from readtrack.store.connection import server_time
 from readtrack.store.read_state import copies, times
 from readtrack.subjects import label_in
@@ -38,19 +40,22 @@ COPYING_SECONDS = 30
 def restore(tags: Sequence[str]) -> None:
     """Gives SQL's copies to those of the partitions whose Redis has not begun, and lets it begin.
 
-    Raises redis.RedisError or django.db.Error.
+    Publications that it lacks after that are sent again. Raises redis.RedisError or
+    django.db.Error.
     """
     not_begun = read_state.not_begun(tags)
     for tag in not_begun:
-        categories = read_states.restore(tag)
-        of_positions = read_times.restore(tag) if categories is not None else None
-        if of_positions is None:
+        token = copies.begin_restoring(tag)
+        if token is None:
             continue  # another flush was first
-        copies.mark_all_changed(tag)  # an older snapshot may have what SQL lacks
-        sent = outbox.sent_publications([tag])
-        outbox.send_again([publication for group in sent.values() for publication in group])
-        read_state.begin(server_time(patient=True), [tag])
-        if categories or of_positions:
+        categories = read_states.restore(tag, token=token)
+        of_positions = None if categories is None else read_times.restore(tag, token=token)
+        if of_positions is None:
+            continue  # another flush has begun the same, or the next one will
+        copies.mark_states_changed(tag)  # an older snapshot may have what SQL lacks
+        outbox.send_again(_lost(outbox.sent_publications([tag])))
+        has_begun = copies.end_restoring(tag, token, at=server_time(patient=True))
+        if has_begun and (categories or of_positions):
             name = f" in partition {tag[1:]}" if tag else ""
             logger.warning(
                 "Restored the read state of %d categories and %d keys of positions%s from SQL.",
@@ -62,13 +67,30 @@ def restore(tags: Sequence[str]) -> None:
         outbox.resend()
 
 
+def part_readers(tags: Sequence[str]) -> None:
+    """Takes ordinals away that several readers have in SQL. A flush stores none of that kind, but an
+    earlier version did.
+
+    Raises redis.RedisError or django.db.Error.
+    """
+    if readers.has_ordinals():
+        for tag in tags:
+            reader_numbers.heal(tag)
+
+
 def store(tags: Sequence[str], sent: Mapping[str, Sequence[Pending]], *, is_full: bool) -> int:
     """Stores copies of the read state that changed. Returns their number.
 
     `sent` are publications that Redis had before the flush noted itself there, by the subjects of
-    their categories. Without `is_full`, large states are left to the next full flush. Raises
-    redis.RedisError or django.db.Error.
+    their categories. Those that it has lost since are sent again. Without `is_full`, large states
+    are left to the next full flush. Raises redis.RedisError or django.db.Error.
     """
+    lost = _lost(sent)
+    if lost:
+        # A snapshot knows of the last flush, or a replica became the primary before it had got them.
+        outbox.send_again(lost)
+        outbox.resend()
+        sent = _without(sent, lost)
     most_bytes = MOST_BYTES if is_full else MOST_BYTES_EACH_TIME
     number = 0
     for tag in tags:
@@ -80,6 +102,38 @@ def store(tags: Sequence[str], sent: Mapping[str, Sequence[Pending]], *, is_full
         share = (end - monotonic()) / (len(tags) - index)
         number += _store_changes(tag, most_bytes=most_bytes, until=monotonic() + share)
     return number
+
+
+def _lost(sent: Mapping[str, Sequence[Pending]]) -> list[Pending]:
+    """Returns those of the publications that Redis lacks. `sent` has them by category.
+
+    A category that was published to since then is as unread as if Redis had all of them: whoever
+    has read it since has seen what was published before.
+    """
+    subjects = [subject for subject in sent if _has_read_state(subject)]
+    answers = scripts.run_all(*read_state.last_published(subjects), patient=True)
+    last = ChainMap(*answers)
+    lost = []
+    for subject in subjects:
+        lost += [one for one in sent[subject] if one.sent > last.get(subject, 0)]
+    return lost
+
+
+def _without(
+    sent: Mapping[str, Sequence[Pending]], publications: Sequence[Pending]
+) -> dict[str, list[Pending]]:
+    """Returns the publications by category, without some of them."""
+    tokens = {publication.token for publication in publications}
+    return {
+        subject: [one for one in group if one.token not in tokens]
+        for subject, group in sent.items()
+    }
+
+
+def _has_read_state(subject: str) -> bool:
+    """Returns True for a category with read state of its own, which a board has not."""
+    is_thread = read_state.positions_of(label_in(subject)) is not None
+    return is_thread or read_state.knows_readers(subject)
 
 
 def _store_news(tag: str, sent: Mapping[str, Sequence[Pending]], *, most_bytes: int) -> int:
@@ -106,9 +160,9 @@ def _store_changes(tag: str, *, most_bytes: int, until: float) -> int:
     Stops at a time (s, of a monotonic clock), but not before the first portion is stored. Returns
     the number of copies.
     """
-    has_more_readers = True
-    while has_more_readers:
-        has_more_readers = read_states.store_readers(tag) > 0 and monotonic() < until
+    while read_states.store_readers(tag) > 0:
+        if monotonic() >= until:
+            return 0
     number = 0
     passed_over = 0  # changes that stay noted, such as those of large states
     while True:
@@ -129,7 +183,9 @@ def _store_categories(
     `sent` are publications in these categories, by subject.
     """
     number = 0
-    for portion in copies.copies(subjects, most_bytes=most_bytes):
+    for portion, new_readers in copies.copies(subjects, most_bytes=most_bytes):
+        # First, so that no copy has the reads of somebody whose number is another one's in SQL.
+        reader_numbers.store(keys.tag(subjects[0]), new_readers)
         # Redis has nothing of a category that was deleted.
         deleted = [copy for copy in portion if copy.is_empty]
         accepted = read_states.store([copy for copy in portion if not copy.is_empty])
@@ -158,22 +214,15 @@ def _store_times(tag: str, key_names: Sequence[str], sent: Mapping[str, Sequence
 
 
 def _settle_news(
-    sent: Mapping[str, Sequence[Pending]], published: Mapping[str, int], *, in_sql: Container[str]
+    sent: Mapping[str, Sequence[Pending]], published: Mapping[str, int], *, in_sql: Iterable[str]
 ) -> None:
-    """Deletes those publications from the outbox that SQL's copies have. Those that Redis has lost
-    are sent again.
+    """Deletes those publications from the outbox that SQL's copies have.
 
     `published` has the times of the last publications in Redis (µs), by the same names as `sent`.
     `in_sql` are the names of which SQL has that copy.
     """
     copied: list[Pending] = []
-    lost: list[Pending] = []
-    for name, time in published.items():
-        for publication in sent.get(name, ()):
-            if publication.sent > time:
-                # A replica became the primary before it had got the publication.
-                lost.append(publication)
-            elif name in in_sql:
-                copied.append(publication)
+    for name in in_sql:
+        time = published[name]
+        copied += [publication for publication in sent.get(name, ()) if publication.sent <= time]
     outbox.delete(copied)
-    outbox.send_again(lost)

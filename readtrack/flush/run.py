@@ -339,8 +339,11 @@ def _keep_read_state(
 
     `sent` are publications that Redis had before the flush noted itself there.
     """
+    is_full = run.kind != run.Kind.CHANGED
+    if is_full:
+        read_state.part_readers(epoch.tags)
     read_state.restore(epoch.tags)
-    read_state.store(epoch.tags, sent, is_full=run.kind != run.Kind.CHANGED)
+    read_state.store(epoch.tags, sent, is_full=is_full)
 
 
 def _leave(run: FlushRun, faults: Faults, *, changed: Container[str]) -> None:

@@ -298,6 +298,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'default_permissions': (),
+                'indexes': [models.Index(fields=['tag', 'number'], name='readtrack_reader_number')],
             },
         ),
         migrations.CreateModel(

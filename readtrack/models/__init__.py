@@ -314,6 +314,8 @@ class ReaderNumber(OwnRow):
 
     class Meta:
         default_permissions = ()
+        # Not unique: of two readers with one number the flush has to see both.
+        indexes = (models.Index(fields=["tag", "number"], name="readtrack_reader_number"),)
 
     def __str__(self) -> str:
         return str(self.number)

@@ -8,9 +8,9 @@ from functools import partial
 from django.core.exceptions import SynchronousOnlyOperation
 from django.db import Error
 
-from readtrack.models import ReaderNumber, ReadState
-from readtrack.sql import databases, read_times
-from readtrack.store import connection, keys, read_state, scripts
+from readtrack.models import ReadState
+from readtrack.sql import databases, read_times, reader_numbers
+from readtrack.store import connection, keys, read_state
 from readtrack.store.circuit import fail_open
 from readtrack.store.read_state import copies
 from readtrack.store.read_state.copies import Copy
@@ -127,7 +127,7 @@ def _begin_new_site() -> bool:
 
 def has_copies() -> bool:
     """Returns True if SQL has copies of read state. Raises django.db.Error."""
-    return databases.rows(ReadState).exists() or read_times.exist()
+    return databases.rows(ReadState).exists() or read_times.exist() or reader_numbers.exist()
 
 
 def is_lost(*, has_begun: bool) -> bool:
@@ -152,29 +152,26 @@ def delete(subjects: Sequence[str]) -> None:
     read_times.delete(subjects)
 
 
-def restore(tag: str) -> int | None:
+def restore(tag: str, *, token: str) -> int | None:
     """Gives the Redis of a partition the read state that SQL has, and the ordinals of readers.
 
-    Returns the number of categories; None if it has begun meanwhile, because another process was
-    first. Raises redis.RedisError or django.db.Error.
+    `token` is that of `copies.begin_restoring`. Returns the number of categories; None if Redis has
+    another token. Raises redis.RedisError or django.db.Error.
     """
-    copies.forget_ordinals(tag)
+    copies.forget_ordinals(tag, token=token)
     number_of_categories = 0
-    following = 0  # no ordinal that SQL's copies have is given to a new reader
+    # No ordinal that SQL knows, or that its copies have, is given to a new reader.
+    following = reader_numbers.following(tag)
     for rows in _in_portions(tag):
         number_of_categories += len(rows)
         for family, group in keys.by_tag(rows, lambda row: row.family).items():
             form = read_state.strategy_of(group[0].subject)
             if family in copies.FAMILIES_BY_ORDINAL:
                 following = max(following, *(form.capacity(copy.state) for copy in group))
-            if not copies.restore(group):
+            if not copies.restore(group, token=token):
                 return None
-    if not copies.restore_readers(tag, [], following=following):
-        return None
-    readers = databases.rows(ReaderNumber).filter(tag=tag)
-    for portion in databases.in_portions(readers, "name", scripts.SLICE):
-        numbers = [(row.name, row.number) for row in portion]
-        if not copies.restore_readers(tag, numbers, following=following):
+    for numbers in reader_numbers.portions(tag):
+        if not copies.restore_readers(tag, numbers, following=following, token=token):
             return None
     return number_of_categories
 
@@ -203,12 +200,7 @@ def store_readers(tag: str) -> int:
     Raises redis.RedisError or django.db.Error.
     """
     numbers = copies.new_readers(tag)
-    if not numbers:
-        return 0
-    rows = [ReaderNumber(tag=tag, name=name, number=numbers[name]) for name in numbers]
-    write = partial(databases.rows(ReaderNumber).bulk_create, rows, ignore_conflicts=True)
-    databases.retried(databases.of(ReaderNumber), write)
-    copies.forget_new_readers(tag, [*numbers])
+    reader_numbers.store(tag, numbers)
     return len(numbers)
 
 
@@ -226,8 +218,7 @@ def erase(
     `ordinals` are those that Redis knows, by the tags of the partitions. With `is_dry_run` nothing
     is changed. `progress` is called with numbers of copies. Raises django.db.Error.
     """
-    numbers = databases.rows(ReaderNumber).filter(name=name)
-    ordinal_by_tag = {**dict(numbers.values_list("tag", "number")), **ordinals}
+    ordinal_by_tag = {**reader_numbers.of(name), **ordinals}
     cleared = 0
     subjects = databases.rows(ReadState).only("subject")
     for some_rows in databases.in_portions(subjects, "subject", ROWS_AT_ONCE):
@@ -246,7 +237,7 @@ def erase(
                     rows.filter(pk=row.pk).update(state=zlib.compress(without, COMPRESSION))
         progress(len(portion))
     if not is_dry_run:
-        numbers.delete()
+        reader_numbers.retire_reader(name, ordinals)
     return cleared + read_times.erase([position, name], is_dry_run=is_dry_run)
 
 

@@ -69,18 +69,19 @@ def _times(row: ReadTimes) -> dict[str, int]:
     return content
 
 
-def restore(tag: str) -> int | None:
-    """Gives the Redis of a partition what SQL has of it.
+def restore(tag: str, *, token: str) -> int | None:
+    """Gives the Redis of a partition what SQL has of it. `token` is that of `begin_restoring`.
 
-    Returns the number of keys; None if it has begun meanwhile, because another process was first.
-    Raises redis.RedisError or django.db.Error.
+    Returns the number of keys; None if Redis has another token. Raises redis.RedisError or
+    django.db.Error.
     """
     if not read_state.has_positions():
         return 0
     restored = 0
     rows = databases.rows(ReadTimes).filter(tag=tag)
     for portion in databases.in_portions(rows, "key", ROWS_AT_ONCE):
-        if not times.restore(tag, [TimesCopy(row.name, _times(row)) for row in portion]):
+        copies_of_portion = [TimesCopy(row.name, _times(row)) for row in portion]
+        if not times.restore(tag, copies_of_portion, token=token):
             return None
         restored += len(portion)
     return restored

@@ -275,6 +275,7 @@ positions_start = Key("positions:start:{model}", "string", "READ_DAYS", "positio
 thread_news = Key("positions:news:{subject}", "set of times", "READ_DAYS", "positions: the last 100 publications of a thread by time (µs); its boards, numbered, since when, and until when")
 board_news = Key("positions:board:{model}:{board}", "set of times", "READ_DAYS", "positions: the 100 threads of a board that were published to or moved there last, by time (µs); @ and when a thread last left it")
 reads_began = Key("reads:began", "string", 0, "since when Redis knows publications (µs); earlier pages mark nothing, and without it there are no dots")
+reads_restoring = Key("reads:restoring", "string", DAY, "the flush that gives Redis its read state back, by a random number")
 reads_changed = Key("reads:changed", "sorted set", 0, "keys of read state that changed since SQL got a copy, by when (µs)")
 readers = Key("readers", "hash of readers", 0, "the ordinal of each reader without a small number, by a keyed hash")
 anonymous_readers = Key("readers:anonymous:{generation}", "hash of readers", "COOKIE_AGE", "the same by cookies, by when they were numbered; kept for up to two COOKIE_AGE")

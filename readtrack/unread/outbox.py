@@ -255,10 +255,12 @@ def sent_publications(tags: Sequence[str]) -> dict[str, list[Pending]]:
 
 
 def delete(publications: Sequence[Pending]) -> None:
-    """Deletes publications from their outboxes."""
+    """Deletes publications from their outboxes, but not those that were sent again since."""
     for alias, group in _by_outbox(publications).items():
-        for portion in scripts.sliced([publication.token for publication in group]):
-            rows = PendingPublication.objects.filter(pk__in=portion)
+        for portion in scripts.sliced(group):
+            tokens = [publication.token for publication in portion]
+            latest = max(publication.sent for publication in portion)
+            rows = PendingPublication.objects.filter(pk__in=tokens, sent__lte=latest)
             # Not by delete(): if the site has receivers of its signals, it reads each row first.
             rows._raw_delete(alias)
 

@@ -33,6 +33,7 @@ INCLUDED = (
     "place.lua",
     "positions.lua",
     "raise.lua",
+    "restoring.lua",
     "seen.lua",
     "since.lua",
     "trim.lua",

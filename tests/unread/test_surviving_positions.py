@@ -187,7 +187,6 @@ def test_news_that_a_replica_never_got_is_sent_again(
     restore(redis, snapshot)  # it knows of the last flush, so nothing else shows the loss
     assert unread(ann, threads[0]) == [False]
     tasks.flush_changed()
-    tasks.flush_changed()
     assert unread(ann, threads[0]) == [True]
 
 
@@ -453,12 +452,33 @@ def test_a_redis_that_has_begun_takes_no_copies_and_one_that_has_not_gives_none(
     key_name = keys.thread_news(subject)
     [[copy]] = times.copies(tag, [key_name])
     redis.delete(key_name)
-    assert not times.restore(tag, [copy])
+    assert copies.begin_restoring(tag) is None
+    assert not times.restore(tag, [copy], token="any")
     assert not redis.exists(key_name)
     redis.flushdb()
     assert list(times.copies(tag, [key_name])) == []
-    assert times.restore(tag, [copy])
+    token = copies.begin_restoring(tag)
+    assert token is not None
+    assert times.restore(tag, [copy], token=token)
     assert redis.zcard(key_name) == len(copy.times)
+
+
+def test_a_redis_that_somebody_else_restores_takes_nothing(
+    threads: list[Thread], redis: Redis
+) -> None:
+    subject = subject_of(threads[0])
+    tag = keys.tag(subject)
+    [[copy]] = times.copies(tag, [keys.thread_news(subject)])
+    redis.flushdb()
+    first, second = (copies.begin_restoring(tag) for _ in range(2))
+    assert first is not None
+    assert second is not None
+    assert not times.restore(tag, [copy], token=first)
+    assert not copies.restore_readers(tag, [], following=3, token=first)
+    assert not copies.end_restoring(tag, first, at=1)
+    assert times.restore(tag, [copy], token=second)
+    assert copies.end_restoring(tag, second, at=1)
+    assert read_state.not_begun([tag]) == []
 
 
 def test_the_copy_of_a_thread_has_a_bounded_number_of_publications() -> None:

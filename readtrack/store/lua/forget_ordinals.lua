@@ -1,9 +1,13 @@
 -- Removes keys that depend on the numbers of readers, from a Redis that lost its read state.
--- Guarantees: changes nothing in a Redis that has begun.
--- KEYS: when this Redis began to know publications, any. ARGV: none. Returns: number of keys removed
+-- Guarantees: changes nothing in a Redis that has begun, or that somebody else restores.
+-- KEYS: when this Redis began to know publications, who restores it, any. ARGV: the token
+-- Returns: number of keys removed; -1 if nothing was changed
 local call = redis.call
-if call('EXISTS', KEYS[1]) == 1 then return 0 end
+
+-- restoring.lua
+
+if not is_restored_by(KEYS[1], KEYS[2], ARGV[1]) then return -1 end
 
 local removed = 0
-for key = 2, #KEYS do removed = removed + call('UNLINK', KEYS[key]) end
+for key = 3, #KEYS do removed = removed + call('UNLINK', KEYS[key]) end
 return removed

@@ -1,29 +1,30 @@
 -- Gives a Redis that lost its read state, or was restored from an older snapshot, what SQL has of a key of positions.
--- Guarantees: changes nothing in a Redis that has begun. Of two times the later one stays.
--- KEYS: when this Redis began to know publications; the key
--- ARGV: what the key is: 'positions' of a reader, 'start' for when everybody has read all, or the 'news' of a thread;
+-- Guarantees: changes nothing in a Redis that has begun, or that somebody else restores. Of two times the later one stays.
+-- KEYS: when this Redis began to know publications, who restores it; the key
+-- ARGV: the token; what the key is: 'positions' of a reader, 'start' for when everybody has read all, or the 'news' of a thread;
 --       its lifetime (s), how long a publication can be unread (µs), most positions of a reader, most publications of a
 --       thread, what the keys of boards' lists begin with, most threads of a list, the thread's key;
 --       names and times (µs) in turn
--- Returns: 1; -1 for a Redis that has begun
+-- Returns: 1; -1 if nothing was changed
 local call = redis.call
-local began_key, key = KEYS[1], KEYS[2]
-local kind, life, kept_for = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local most_positions, most_publications = tonumber(ARGV[4]), tonumber(ARGV[5])
-local board_prefix, most_threads, thread = ARGV[6], tonumber(ARGV[7]), ARGV[8]
-local content = {unpack(ARGV, 9)}
+local began_key, restoring_key, key = KEYS[1], KEYS[2], KEYS[3]
+local token, kind, life, kept_for = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local most_positions, most_publications = tonumber(ARGV[5]), tonumber(ARGV[6])
+local board_prefix, most_threads, thread = ARGV[7], tonumber(ARGV[8]), ARGV[9]
+local content = {unpack(ARGV, 10)}
 local positions_life, news_life = life, life
 local changed = nil -- SQL has it
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 
+-- restoring.lua
 -- positions.lua
 -- raise.lua
 -- place.lua
 -- trim.lua
 
-if call('EXISTS', began_key) == 1 then return -1 end
+if not is_restored_by(began_key, restoring_key, token) then return -1 end
 
 local function restore_start(stored)
   local started = math.max(tonumber(stored), tonumber(call('GET', key) or 0))

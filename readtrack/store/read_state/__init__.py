@@ -144,13 +144,19 @@ def fill(subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
 def number(readers_in_order: Sequence[Reader]) -> list[Call[int]]:
     """Returns calls that give ordinals to readers who have none, in this order.
 
-    There is one call for each partition. Each answers with the highest ordinal that is given.
+    There is one call for each partition. Each answers with the highest ordinal that is given; with
+    -1, and without giving any, if the Redis of its partition has not begun.
     """
     arguments = (readers.highest(), *map(ordinals.field, readers_in_order))
     return [
         Call(
             "number",
-            [keys.readers_new(tag), keys.readers_next(tag), *ordinals.all_hashes(tag)],
+            [
+                keys.reads_began(tag),
+                keys.readers_new(tag),
+                keys.readers_next(tag),
+                *ordinals.all_hashes(tag),
+            ],
             arguments,
             int,
         )

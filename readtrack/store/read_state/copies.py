@@ -8,8 +8,10 @@ copies may overlap, repeat, be late and be lost.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
+from secrets import token_hex
 from typing import Any, NamedTuple
 
+from readtrack.hits import readers
 from readtrack.store import clock, keys, scanning, scripts
 from readtrack.store.connection import OutOfMemoryError, connect
 from readtrack.store.read_state import ordinals, times
@@ -44,6 +46,16 @@ def family_of(row: keys.Key) -> str:
 ROW_BY_FAMILY = {family_of(row): row for row in ROWS}
 FORM_BY_FAMILY = {family_of(row): form for form in STRATEGIES.values() for row in form.rows}
 FAMILIES_BY_ORDINAL = frozenset(family_of(form.by_ordinal) for form in STRATEGIES.values())
+
+
+class Portion(NamedTuple):
+    """Copies of one moment, and the ordinals by name that SQL did not know at that moment.
+
+    SQL has to know them before it has the copies, or it might learn that they are somebody else's.
+    """
+
+    copies: list[Copy]
+    new_readers: dict[str, int]
 
 
 class Changed(NamedTuple):
@@ -109,25 +121,30 @@ def changes(tag: str) -> Changes:
     return Changes(number, first[0][1] if first else 0)
 
 
-def copies(subjects: Sequence[str], *, most_bytes: int) -> Iterator[list[Copy]]:
-    """Yields copies of the categories' read state, in lists of some megabytes.
+def copies(subjects: Sequence[str], *, most_bytes: int) -> Iterator[Portion]:
+    """Yields copies of the categories' read state, in portions of some megabytes.
 
-    The categories are of one partition. Leaves out a state of more than `most_bytes`. Raises
-    redis.RedisError.
+    The categories are of one partition. Leaves out a state of more than `most_bytes`. The new
+    readers of a portion have to be forgotten before the next one: if there are too many of them, it
+    has nothing else. Raises redis.RedisError.
     """
+    most_readers = scripts.SLICE if readers.has_ordinals() else 0
     start = 0
     while start < len(subjects):
         portion = subjects[start : start + scripts.SLICE]
-        key_names = [keys.reads_changed(keys.tag(portion[0]))]
+        tag = keys.tag(portion[0])
+        key_names = [keys.reads_changed(tag), keys.readers_new(tag)]
         for subject in portion:
             key_names += [strategy_of(subject).key()(subject), keys.published(subject)]
-        arguments = (most_bytes, BYTES_AT_ONCE)
-        answers = scripts.run(Call[Any]("copy_read_state", key_names, arguments), patient=True)
-        yield [
+        arguments = (most_bytes, BYTES_AT_ONCE, most_readers)
+        call = Call[Any]("copy_read_state", key_names, arguments)
+        new_readers, *answers = scripts.run(call, patient=True)
+        copies_of_portion = [
             _copy(subject, answer)
             for subject, answer in zip(portion, answers, strict=False)
             if answer[0] is not None
         ]
+        yield Portion(copies_of_portion, dict(scripts.pairs(new_readers)))
         start += len(answers)
 
 
@@ -190,7 +207,20 @@ def mark_all_changed(tag: str) -> None:
 
     Raises redis.RedisError.
     """
+    # First, because SQL has to know whose a number is before it has a copy with it.
     client: Any = connect(patient=True)
+    numbers = client.hscan_iter(keys.readers(tag), count=scripts.SLICE)
+    while portion := dict(islice(numbers, scripts.SLICE)):
+        with suppress(OutOfMemoryError):
+            client.zadd(keys.readers_new(tag), {name: int(portion[name]) for name in portion})
+    mark_states_changed(tag)
+
+
+def mark_states_changed(tag: str) -> None:
+    """Notes that the state of each category and all keys of positions of a partition changed.
+
+    Raises redis.RedisError.
+    """
     for key_names in scanning.key_batches(f"{keys.published.family}{tag}:*", tag=tag):
         subjects: dict[str, None] = {}
         for name in key_names:
@@ -199,10 +229,6 @@ def mark_all_changed(tag: str) -> None:
                 subjects[parts["subject"]] = None
         mark_changed(subjects)
     mark_all_times_changed(tag)
-    numbers = client.hscan_iter(keys.readers(tag), count=scripts.SLICE)
-    while portion := dict(islice(numbers, scripts.SLICE)):
-        with suppress(OutOfMemoryError):
-            client.zadd(keys.readers_new(tag), {name: int(portion[name]) for name in portion})
 
 
 def mark_all_times_changed(tag: str) -> None:
@@ -216,17 +242,43 @@ def mark_all_times_changed(tag: str) -> None:
         mark_keys_changed(of_tag)
 
 
-def restore(rows: Sequence[Copy]) -> bool:
+def begin_restoring(tag: str) -> str | None:
+    """Begins to restore the read state of a partition. Returns the token that the steps need.
+
+    Returns None for a Redis that has begun. No step changes anything in a Redis that has another
+    token: somebody else restores it, or a snapshot has replaced it, which lacks the steps before.
+    Raises redis.RedisError.
+    """
+    token = token_hex(16)
+    arguments = (token, keys.reads_restoring.ttl)
+    call = Call("begin_restoring", restoring_keys(tag), arguments, bool)
+    return token if scripts.run(call, patient=True) else None
+
+
+def end_restoring(tag: str, token: str, *, at: int) -> bool:
+    """Lets the Redis of a partition begin at that time (µs), because it has all its read state.
+
+    Returns False if it has another token. Raises redis.RedisError.
+    """
+    call = Call("end_restoring", restoring_keys(tag), (token, at), bool)
+    return scripts.run(call, patient=True)
+
+
+def restoring_keys(tag: str) -> list[str]:
+    """Returns the keys that tell each step of restoring a partition if it may go on."""
+    return [keys.reads_began(tag), keys.reads_restoring(tag)]
+
+
+def restore(rows: Sequence[Copy], *, token: str) -> bool:
     """Gives Redis the read state of categories of one partition and one family.
 
-    Returns False if the Redis of the partition has begun, so that nothing was changed. Raises
-    redis.RedisError.
+    Returns False if Redis has another token, so that nothing was changed. Raises redis.RedisError.
     """
     row = ROW_BY_FAMILY[rows[0].family]
-    key_names = [keys.reads_began(keys.tag(rows[0].subject))]
+    key_names = restoring_keys(keys.tag(rows[0].subject))
     # A bit by ordinal may be that of another reader, to whom an older snapshot gave the number.
     is_joined = row is keys.read_bits
-    arguments: list[str | int | bytes] = ["or" if is_joined else ""]
+    arguments: list[str | int | bytes] = [token, "or" if is_joined else ""]
     for copy in rows:
         subject = copy.subject
         key_names += [row(subject), keys.published(subject), keys.read_scratch(subject)]
@@ -235,26 +287,28 @@ def restore(rows: Sequence[Copy]) -> bool:
     return scripts.run(call, patient=True) >= 0
 
 
-def forget_ordinals(tag: str) -> None:
-    """Removes the ordinals of all readers of a partition whose Redis has not begun, and their read
-    state.
+def forget_ordinals(tag: str, *, token: str) -> None:
+    """Removes the ordinals of all readers of a partition, and their read state.
 
-    A snapshot may have given numbers to readers that belong to others. Raises redis.RedisError.
+    A snapshot may have given numbers to readers that belong to others. Changes nothing if Redis has
+    another token. Raises redis.RedisError.
     """
-    _remove_unless_begun(tag, ordinals.all_hashes(tag))
+    # SQL gets no number that these readers had, either.
+    _remove(tag, [keys.readers_new(tag), *ordinals.all_hashes(tag)], token=token)
     for key_names in scanning.key_batches(f"{keys.ordinal_read_bits.family}{tag}:*", tag=tag):
         by_ordinal = []
         for name in key_names:
             row, parts = keys.parse(name)
             if row is not None and parts["tag"] == tag and family_of(row) in FAMILIES_BY_ORDINAL:
                 by_ordinal.append(name)
-        _remove_unless_begun(tag, by_ordinal)
+        _remove(tag, by_ordinal, token=token)
 
 
-def _remove_unless_begun(tag: str, key_names: Sequence[str]) -> None:
+def _remove(tag: str, key_names: Sequence[str], *, token: str) -> None:
+    """Removes keys that depend on ordinals, unless Redis has another token."""
     for portion in scripts.sliced(key_names):
-        names = [keys.reads_began(tag), *portion]
-        scripts.run(Call("forget_ordinals", names, (), int), patient=True)
+        names = [*restoring_keys(tag), *portion]
+        scripts.run(Call("forget_ordinals", names, (token,), int), patient=True)
 
 
 def new_readers(tag: str) -> dict[str, int]:
@@ -267,21 +321,37 @@ def new_readers(tag: str) -> dict[str, int]:
     return dict(scripts.run(call, patient=True))
 
 
-def forget_new_readers(tag: str, names: Sequence[str]) -> None:
-    """Forgets that SQL does not know these readers. Raises redis.RedisError."""
-    for portion in scripts.sliced(names):
-        scripts.run(Call("ZREM", [keys.readers_new(tag)], portion, int), patient=True)
+def forget_new_readers(tag: str, numbers: Mapping[str, int]) -> None:
+    """Forgets that SQL does not know these ordinals, by name. A reader who has another one by now
+    stays noted. Raises redis.RedisError.
+    """
+    arguments: list[str | int] = []
+    for name, number in numbers.items():
+        arguments += [name, number]
+    call = Call("forget_changes", [keys.readers_new(tag)], arguments, int)
+    scripts.run(call, patient=True)
 
 
-def restore_readers(tag: str, numbers: Sequence[tuple[str, int]], *, following: int) -> bool:
+def retire(tag: str, numbers: Collection[tuple[str, int]]) -> None:
+    """Takes ordinals away from readers, by name. Nobody gets them again. Raises redis.RedisError."""
+    for portion in scripts.sliced([*numbers]):
+        arguments: list[str | int] = []
+        for name, number in portion:
+            arguments += [name, number]
+        key_names = [keys.readers(tag), keys.readers_new(tag)]
+        scripts.run(Call("retire_readers", key_names, arguments, int), patient=True)
+
+
+def restore_readers(
+    tag: str, numbers: Sequence[tuple[str, int]], *, following: int, token: str
+) -> bool:
     """Gives Redis the ordinals of up to SLICE readers, by name. The next new reader gets
     `following` at least.
 
-    Returns False if the Redis of the partition has begun, so that nothing was changed. Raises
-    redis.RedisError.
+    Returns False if Redis has another token, so that nothing was changed. Raises redis.RedisError.
     """
-    key_names = [keys.reads_began(tag), keys.readers_next(tag), keys.readers(tag)]
-    arguments: list[str | int] = [following]
+    key_names = [*restoring_keys(tag), keys.readers_next(tag), keys.readers(tag)]
+    arguments: list[str | int] = [token, following]
     for name, number in numbers:
         arguments += [name, number]
     return scripts.run(Call("restore_readers", key_names, arguments, int), patient=True) >= 0

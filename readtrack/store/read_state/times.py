@@ -119,17 +119,16 @@ def _merged_news(stored: Mapping[str, int], copy: Mapping[str, int]) -> dict[str
     return {**boards, **{name: time for time, name in last_publications}}
 
 
-def restore(tag: str, rows: Sequence[TimesCopy]) -> bool:
-    """Gives Redis what SQL has of keys of a partition.
+def restore(tag: str, rows: Sequence[TimesCopy], *, token: str) -> bool:
+    """Gives Redis what SQL has of keys of a partition. `token` is that of `copies.begin_restoring`.
 
-    Returns False if the Redis of the partition has begun, so that nothing was changed. Raises
-    redis.RedisError.
+    Returns False if Redis has another token, so that nothing was changed. Raises redis.RedisError.
     """
-    calls = [call for copy in rows for call in _restoring(tag, copy)]
+    calls = [call for copy in rows for call in _restoring(tag, copy, token=token)]
     return all(answer > 0 for answer in scripts.run_all(*calls, patient=True))
 
 
-def _restoring(tag: str, copy: TimesCopy) -> list[Call[int]]:
+def _restoring(tag: str, copy: TimesCopy, *, token: str) -> list[Call[int]]:
     """Returns the call that restores a key; none for a key that belongs elsewhere by now."""
     row, parts = parse(copy.name)
     if row is None or not is_used(row, parts):
@@ -145,6 +144,7 @@ def _restoring(tag: str, copy: TimesCopy) -> list[Call[int]]:
         names = tags_of(label, times).get(tag, [])  # the others are of earlier partitions
         times = {name: times[name] for name in names}
     arguments: list[str | int] = [
+        token,
         KINDS[row],
         lifetime(),
         kept_for(),
@@ -156,5 +156,5 @@ def _restoring(tag: str, copy: TimesCopy) -> list[Call[int]]:
     ]
     for name, time in times.items():
         arguments += [name, time]
-    key_names = [keys.reads_began(tag), keys.prefix() + copy.name]
+    key_names = [keys.reads_began(tag), keys.reads_restoring(tag), keys.prefix() + copy.name]
     return [Call("restore_times", key_names, arguments, int)]
