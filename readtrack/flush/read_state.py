@@ -85,7 +85,8 @@ def store(tags: Sequence[str], sent: Mapping[str, Sequence[Pending]], *, is_full
     their categories. Those that it has lost since are sent again. Without `is_full`, large states
     are left to the next full flush. Raises redis.RedisError or django.db.Error.
     """
-    lost = _lost(sent)
+    # Before a move, processes of the other number of partitions publish where this one does not look.
+    lost = [] if keys.is_other_layout.get() else _lost(sent)
     if lost:
         # A snapshot knows of the last flush, or a replica became the primary before it had got them.
         outbox.send_again(lost)

@@ -15,6 +15,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from datetime import datetime, timezone
 from functools import cached_property, lru_cache
 from hashlib import blake2b
@@ -198,6 +199,10 @@ def tag(name: str) -> str:
     With one partition it is "".
     """
     return tags()[crc32(name.encode()) % len(tags())]
+
+
+# True while this process names keys by an earlier number of partitions, before it moves them.
+is_other_layout: ContextVar[bool] = ContextVar("is_other_layout", default=False)
 
 
 @cached_setting()

@@ -64,12 +64,14 @@ class Plan:
 @contextmanager
 def layout(partitions: int) -> Iterator[None]:
     """Makes this process use another number of partitions within the block."""
+    token = keys.is_other_layout.set(True)
     vars(conf).update(PARTITIONS=partitions)
     keys.tag.cache_clear()  # type: ignore[attr-defined]
     keys.tags.cache_clear()  # type: ignore[attr-defined]
     try:
         yield
     finally:
+        keys.is_other_layout.reset(token)
         setting_changed.send(None, setting="READTRACK", value=None, enter=False)
 
 
