@@ -164,7 +164,9 @@ def has_shared_ordinals(redis: Redis) -> bool:
     return any(len({*one}) < len(one) for one in in_redis) or len({*in_sql}) < len(in_sql)
 
 
-@pytest.mark.parametrize("partitions", [1, 16])
+@pytest.mark.parametrize(
+    "partitions", [pytest.param(1, marks=pytest.mark.one_server("has one partition")), 16]
+)
 def test_readers_who_come_after_a_snapshot_was_restored_share_no_ordinals(
     partitions: int, categories: list[Category], redis: Redis, settings: Settings
 ) -> None:
@@ -189,6 +191,7 @@ def test_readers_who_come_after_a_snapshot_was_restored_share_no_ordinals(
         assert not has_shared_ordinals(redis)
 
 
+@pytest.mark.one_server("in one of several partitions only one of the two readers has a number")
 def test_an_ordinal_that_two_snapshots_gave_is_nobodys_any_more(
     categories: list[Category], redis: Redis, settings: Settings
 ) -> None:
