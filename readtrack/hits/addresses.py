@@ -204,22 +204,25 @@ def _public_candidates(forwarded: str, direct: str) -> list[str]:
 
     Returns one "" where the last hop that is not private is no address: then nobody knows the client.
     """
-    public = _public_hops(forwarded)
+    networks = _networks_in(forwarded)
+    public = _public_among(networks)
     peer = _public_peer(direct)
     if not peer:
         # A client behind a proxy can only put addresses before its own hop, whatever that is.
-        return public if _names_client(forwarded) else [""]
+        return public if _names_client(forwarded, networks) else [""]
     # A public peer is no proxy, so it may have made up the header. But if uvicorn or a middleware
     # has put the client into REMOTE_ADDR already, the header names the peer.
     return [*public, peer] if peer in public else []
 
 
-def _names_client(forwarded: str) -> bool:
-    """Returns False if a hop behind which all are private is no address, such as "unix:"."""
+def _names_client(forwarded: str, networks: Sequence[str]) -> bool:
+    """Returns False if a hop behind which all are private is no address, such as "unix:".
+
+    `networks` are those of the hops.
+    """
     if not forwarded.strip(", "):
         return True  # no proxy has named anybody
-    for hop in reversed(forwarded.split(",")):
-        network = _network_in(hop)
+    for network in reversed(networks):
         if not network or not PRIVATE.match(network):
             return network != ""
     return True
@@ -227,7 +230,17 @@ def _names_client(forwarded: str) -> bool:
 
 def _public_hops(forwarded: str) -> list[str]:
     """Returns the public networks in the header, in their order."""
-    return [network for network in map(_public, forwarded.split(",")) if network]
+    return _public_among(_networks_in(forwarded))
+
+
+def _networks_in(forwarded: str) -> list[str]:
+    """Returns the network of each hop in the header; "" for a hop that is no address."""
+    return [_network_in(hop) for hop in forwarded.split(",")]
+
+
+def _public_among(networks: Sequence[str]) -> list[str]:
+    """Returns those of the networks that are public, in their order."""
+    return [network for network in networks if network and not PRIVATE.match(network)]
 
 
 def _public(text: str) -> str:
