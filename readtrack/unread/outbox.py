@@ -97,23 +97,30 @@ def withdraw_on_commit(categories: Mapping[str, Sequence[str]], *, using: str | 
     """
     calls: list[scripts.Call[int]] = []
     for post, subject_names in categories.items():
-        start = _token_start(post)
-        calls += read_state.unpublish(subject_names, post=post, token_start=start)
-        for alias in outboxes():
-            rows = PendingPublication.objects.using(alias).filter(
-                subject__in=subject_names, items=1
-            )
-            # Not by a range of tokens, because MariaDB sorts them by their ends.
-            tokens = [token for token in rows.values_list("token", flat=True) if token]
-            tokens_of_post = [token for token in tokens if token.hex.startswith(start)]
-            if tokens_of_post:
-                rows.filter(token__in=tokens_of_post).delete()
+        calls += read_state.unpublish(subject_names, post=post, token_start=_token_start(post))
+    for alias in outboxes():
+        _delete_of_posts(categories, alias)
 
     def withdraw() -> None:
         fail_open(scripts.run_all, [], *calls)
 
     if calls:
         transaction.on_commit(withdraw, using=using or DEFAULT_DB_ALIAS, robust=True)
+
+
+def _delete_of_posts(categories: Mapping[str, Sequence[str]], alias: str) -> None:
+    """Deletes what is in the outbox of that database of each post alone, in the post's categories."""
+    names_by_start = {_token_start(post): names for post, names in categories.items()}
+    all_names = {name for names in categories.values() for name in names}
+    rows = PendingPublication.objects.using(alias).filter(subject__in=all_names, items=1)
+    # Not by ranges of tokens, because MariaDB sorts them by their ends.
+    tokens = [
+        token
+        for token, name in rows.values_list("token", "subject")
+        if token and name in names_by_start.get(token.hex[: 2 * DIGEST], ())
+    ]
+    for portion in scripts.sliced(tokens):
+        rows.filter(token__in=portion).delete()
 
 
 def send_now(publications: Sequence[PendingPublication]) -> None:

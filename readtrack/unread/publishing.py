@@ -68,6 +68,15 @@ def publish_to(objs: Iterable[Model], posts: Sequence[Model], *, using: str | No
     outbox.send_on_commit(_publications(posts_by_category), using=using)
 
 
+def publish_each_to(objs: Iterable[Model], posts: Sequence[Model]) -> None:
+    """Does what `publish_to` does, by one publication for each post, so that each one can be taken
+    back.
+    """
+    subject_names = subjects.category_subjects(objs)
+    publications = [_publication(name, [post]) for post in posts for name in subject_names]
+    outbox.send_on_commit(publications, using=None)
+
+
 def _publications(posts_by_category: Mapping[str, Sequence[Model]]) -> list[PendingPublication]:
     """Returns one publication for each category; for a form that knows each post, one for each post.
 

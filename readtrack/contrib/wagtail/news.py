@@ -7,17 +7,24 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from django.db.models import ManyToManyField, Model
-from wagtail.models import PageLogEntry, TranslatableMixin, get_page_models
+from wagtail.models import (
+    PageLogEntry,
+    PageViewRestriction,
+    TranslatableMixin,
+    get_page_models,
+)
 from wagtail.signals import page_published, page_unpublished, post_page_move
 
 from readtrack import receivers
 from readtrack.contrib.wagtail.models_of_site import base_model
 from readtrack.models import Tracked
+from readtrack.store import scripts
 from readtrack.subjects import has_read_state, is_board, is_news_by_registry, news_links
 from readtrack.unread import publishing
 
-#: What `is_news` gets as the changed field if a page was moved.
+#: What `is_news` gets as the changed field if a page, or one above it, was moved.
 PARENT = "parent"
+PAGES_AT_ONCE = 300  # of a section that is moved
 
 
 def connect() -> None:
@@ -58,21 +65,46 @@ def on_unpublished(sender: Any, instance: Any, **kwargs: Any) -> None:
 def on_moved(
     sender: Any, instance: Any, *, parent_page_before: Any, parent_page_after: Any, **kwargs: Any
 ) -> None:
-    """Receives post_page_move. The page is news in the sections that it comes to, and no longer in
-    those that it leaves.
+    """Receives post_page_move. The page and the live pages below it are news in the sections that
+    they come to, and no longer in those that they leave.
     """
+    if parent_page_before.pk == parent_page_after.pk:
+        return
     # A move may change the paths of pages beside it, too.
     parent_before = base_model().objects.get(pk=parent_page_before.pk)
     sections_before = _with_read_state(parent_before.get_ancestors(inclusive=True))
-    page = instance.specific
-    sections = _sections(page)
+    sections = [section for section in _sections(instance) if section.pk != instance.pk]
     left = [section for section in sections_before if section not in sections]
-    publishing.unpublish_from(left, [page])
-    entered = [
-        section for section in sections if section not in sections_before and section != page
-    ]
-    if entered and _is_news(page, created=False, changed={PARENT}):
-        publishing.publish_to(entered, [page])
+    entered = [section for section in sections if section not in sections_before]
+    if left or entered:
+        _move_news(instance, left=left, entered=entered)
+
+
+def _move_news(moved_page: Any, *, left: list[Model], entered: list[Model]) -> None:
+    """Takes the news of the page, and of the live pages below it, back in the sections that they
+    leave, and publishes it in those that they enter.
+    """
+    # Those below, too, because each of them was published to all sections above it.
+    pages = base_model().objects.descendant_of(moved_page, inclusive=True)
+    pages = pages.live().filter(alias_of=None)
+    pks = [*pages.order_by("path").values_list("pk", flat=True)]
+    paths_of_private = _paths_of_private(moved_page)
+    for portion in scripts.sliced(pks, PAGES_AT_ONCE):
+        posts = [*pages.filter(pk__in=portion).specific()]
+        publishing.unpublish_from(left, posts)
+        news = [
+            post
+            for post in posts
+            if not post.path.startswith(paths_of_private)
+            and _is_news(post, created=False, changed={PARENT})
+        ]
+        publishing.publish_each_to(entered, news)
+
+
+def _paths_of_private(page: Any) -> tuple[str, ...]:
+    """Returns the paths of those pages, from the page downwards, that have a restriction."""
+    restrictions = PageViewRestriction.objects.filter(page__path__startswith=page.path)
+    return tuple(restrictions.values_list("page__path", flat=True))
 
 
 def _is_news(page: Any, *, created: bool, changed: Collection[str]) -> bool:

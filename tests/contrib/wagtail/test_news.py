@@ -6,13 +6,16 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.management import call_command
+from django.db import connection
 from django.test import RequestFactory
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 from wagtail.models import Locale, Page, PageViewRestriction
 
 from readtrack import reports, tracker
+from readtrack.contrib.wagtail import news as wagtail_news
 from readtrack.contrib.wagtail import visibility
 from readtrack.models import PendingPublication
 from readtrack.subjects import subject_of
@@ -333,6 +336,131 @@ class TestTakenBack:
         with news.capture(execute=True):
             Page.objects.get(pk=story.pk).move(other, pos="last-child")
         assert reports.unread_counts(reader, [index, other]) == {index: 0, other: 1}
+
+
+@pytest.mark.usefixtures("counted_news")
+class TestSectionMoved:
+    """The pages of a section that is moved are news where the section comes to."""
+
+    @pytest.fixture
+    def other(self, index: IndexPage) -> IndexPage:
+        other: IndexPage = index.add_sibling(instance=IndexPage(title="Other", slug="other"))
+        return other
+
+    @pytest.fixture
+    def reader(self, index: IndexPage, other: IndexPage) -> User:
+        user = factories.user()
+        tracker.mark_read(user, [index, other])
+        return user
+
+    @pytest.fixture
+    def section(self, publish: Publish, news: News, reader: User) -> Any:
+        """Returns a section with three pages, which the reader has not seen in the index."""
+        with news.capture(execute=True):
+            section = publish(IndexPage, slug="section")
+            for slug in ("first", "second", "third"):
+                publish(slug=slug, parent=section)
+        return section
+
+    def move(self, page: Any, target: Any, news: News) -> None:
+        with news.capture(execute=True):
+            Page.objects.get(pk=page.pk).move(Page.objects.get(pk=target.pk), pos="last-child")
+
+    def test_all_its_pages_are_news_in_the_new_place_alone(
+        self, section: Any, news: News, reader: User, index: IndexPage, other: IndexPage
+    ) -> None:
+        assert reports.unread_counts(reader, [index, other]) == {index: 4, other: 0}
+        self.move(section, other, news)
+        assert reports.unread_counts(reader, [index, other]) == {index: 0, other: 4}
+        self.move(section, index, news)
+        assert reports.unread_counts(reader, [index, other]) == {index: 4, other: 0}
+
+    def test_pages_are_taken_a_portion_at_a_time(
+        self,
+        section: Any,
+        news: News,
+        reader: User,
+        index: IndexPage,
+        other: IndexPage,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(wagtail_news, "PAGES_AT_ONCE", 3)
+        self.move(section, other, news)
+        assert reports.unread_counts(reader, [index, other]) == {index: 0, other: 4}
+
+    def test_its_own_dot_stays_as_it_is(
+        self, section: Any, news: News, reader: User, other: IndexPage
+    ) -> None:
+        tracker.mark_read(reader, [section])
+        self.move(section, other, news)
+        assert not reports.unread(reader, [section])
+
+    def test_a_read_page_with_a_dot_of_its_own_stays_read(
+        self, publish: Publish, section: Any, news: News, reader: User, other: IndexPage
+    ) -> None:
+        with news.capture(execute=True):
+            inner = publish(IndexPage, slug="inner", parent=section)
+        tracker.mark_read(reader, [inner])
+        self.move(inner, other, news)
+        assert not reports.unread(reader, [inner])
+        assert reports.unread_counts(reader, [other]) == {other: 1}
+
+    def test_within_its_parent_changes_nothing(
+        self, publish: Publish, section: Any, news: News, reader: User, index: IndexPage
+    ) -> None:
+        with news.capture(execute=True):
+            publish(slug="last")
+        self.move(section, index, news)
+        assert [page.slug for page in index.get_children()] == ["last", "section"]
+        assert reports.unread_counts(reader, [index]) == {index: 5}
+        tracker.mark_read(reader, [index])
+        self.move(section, index, news)
+        assert not reports.unread(reader, [index])
+
+    def test_below_a_section_that_it_stays_in_that_one_is_not_made_unread(
+        self, publish: Publish, section: Any, news: News, reader: User, index: IndexPage
+    ) -> None:
+        inner = publish(IndexPage, slug="inner")
+        tracker.mark_read(reader, [index, inner])
+        self.move(section, inner, news)
+        assert reports.unread_counts(reader, [index, inner]) == {index: 0, inner: 4}
+
+    def test_drafts_aliases_and_private_pages_in_it_are_no_news(
+        self,
+        draft: Publish,
+        publish: Publish,
+        section: Any,
+        news: News,
+        reader: User,
+        other: IndexPage,
+    ) -> None:
+        draft(slug="draft", parent=section)
+        publish(slug="source").create_alias(parent=section, update_slug="alias")
+        private = publish(PlainPage, slug="private", parent=section)
+        publish(slug="below", parent=private)
+        restrict(private)
+        self.move(section, other, news)
+        assert reports.unread_counts(reader, [other]) == {other: 4}
+
+    def test_into_a_private_section_it_is_news_there_alone(
+        self, publish: Publish, section: Any, news: News, reader: User, index: IndexPage
+    ) -> None:
+        members = publish(IndexPage, slug="members")
+        restrict(members)
+        tracker.mark_read(reader, [index, members])
+        self.move(section, members, news)
+        assert reports.unread_counts(reader, [index, members]) == {index: 0, members: 4}
+
+    def test_more_pages_take_no_more_queries(
+        self, publish: Publish, section: Any, news: News, index: IndexPage, other: IndexPage
+    ) -> None:
+        with CaptureQueriesContext(connection) as few:
+            self.move(section, other, news)
+        for number in range(20):
+            publish(slug=f"more-{number}", parent=Page.objects.get(pk=section.pk))
+        with CaptureQueriesContext(connection) as many:
+            self.move(section, index, news)
+        assert len(many) <= len(few)
 
 
 def test_a_page_that_is_moved_within_its_section_is_no_news(
