@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+import readtrack
 from readtrack.schedule import readtrack_schedule
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -57,7 +58,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.humanize",
-    "readtrack",
+    *readtrack.EVERYTHING,
     "demo_project.blog",
     "demo_project.forum",
 ]

@@ -13,6 +13,8 @@ from pathlib import Path
 import django
 from django.conf import settings
 
+import readtrack
+
 # What the reference reads needs apps that are set up, but no database and no Redis.
 settings.configure(
     INSTALLED_APPS=[
@@ -21,7 +23,7 @@ settings.configure(
         "django.contrib.contenttypes",
         "django.contrib.messages",
         "django.contrib.sessions",
-        "readtrack",
+        *readtrack.EVERYTHING,
     ]
 )
 django.setup()

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import readtrack
 from docs.python_api import section
 from readtrack import (
     admin,
@@ -19,13 +20,13 @@ from readtrack import (
     live,
     models,
     operations,
+    parts,
     reports,
     request,
     signals,
     testing,
     tracker,
 )
-from readtrack.checks import setup as system_checks
 from readtrack.contrib import health_check, rest_framework
 from readtrack.hits import visitors
 from readtrack.management.commands.readtrack import Command
@@ -103,6 +104,11 @@ def settings() -> str:
                 f"{meaning[0].upper()}{meaning[1:]}.",
             ]
             lines += ["```", ""]
+    for part in parts.installed():
+        if part.setting:
+            lines += [f"## {part.name}", "", f"```{{confval}} {part.setting}"]
+            lines += [":type: 'a dict'", ":default: '`{}`'", ""]
+            lines += [f"{part.setting_about[0].upper()}{part.setting_about[1:]}.", "```", ""]
     return "\n".join(lines)
 
 
@@ -190,8 +196,8 @@ def _argument(action: Action) -> str:
 def checks() -> str:
     """Every system check: its message and what to do."""
     rows = []
-    folder = Path(system_checks.__file__).parent
-    for path in folder.glob("*.py"):
+    package = Path(readtrack.__file__).parent
+    for path in [*package.glob("checks/*.py"), *package.glob("*/checks.py")]:
         for call in _calls(path.read_text(encoding="utf-8"), ("Error", "Warning")):
             [message] = map(_words, call.args)
             options = {keyword.arg: _words(keyword.value) for keyword in call.keywords}

@@ -6,3 +6,7 @@ writes, `reports` reads, `flush` moves Redis to SQL, and only `store` names Redi
 """
 
 __version__ = "0.1.0"
+
+# `INSTALLED_APPS += readtrack.EVERYTHING` is the core with all its parts, except those that need
+# another package: `readtrack.contrib`.
+EVERYTHING = ["readtrack", "readtrack.digest"]

@@ -13,7 +13,7 @@ from django.contrib.admin import helpers, utils
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.template.loader import select_template
 from django.template.response import TemplateResponse
@@ -25,8 +25,8 @@ from django.utils.timezone import template_localtime  # type: ignore[attr-define
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
+from readtrack import parts
 from readtrack.access import may_view_numbers, may_view_report_of, numbers_url
-from readtrack.conf import conf
 from readtrack.models import Alert, ApiToken, Dashboard, FlushRun, Note, Tracked
 from readtrack.numerals import exact, whole
 from readtrack.published import published_at
@@ -410,11 +410,14 @@ class DashboardAdmin(ReadOnlyAdmin):
     def get_urls(self) -> list[Any]:
         object_view = self.admin_site.admin_view(self.object_view)
         author_view = self.admin_site.admin_view(self.author_view)
-        digest_view = self.admin_site.admin_view(self.digest_view)
         return [
             path("object/<str:subject>/", object_view, name="readtrack_object"),
             path("author/", author_view, name="readtrack_author"),
-            path("digest/", digest_view, name="readtrack_digest"),
+            *(
+                pattern
+                for part in parts.installed()
+                for pattern in part.admin_urls(self.admin_site)
+            ),
             *super().get_urls(),
         ]
 
@@ -431,7 +434,7 @@ class DashboardAdmin(ReadOnlyAdmin):
             return redirect(f"{self._url('readtrack_object', subject)}?{parameters.urlencode()}")
         context = {
             "title": gettext("Dashboard"),
-            "links": self._digest_links(),
+            "links": self._links_of_parts(),
             **(extra_context or {}),
         }
         return self._page(request, {}, may_see=False, **context)
@@ -500,30 +503,13 @@ class DashboardAdmin(ReadOnlyAdmin):
             {"author": author},
             may_see=may_see,
             title=title,
-            links=self._digest_links(),
+            links=self._links_of_parts(),
         )
 
-    def digest_view(self, request: HttpRequest) -> HttpResponse:
-        """Returns the digest of the last period for the user, as the mail shows it.
-
-        Raises Http404 on a site without digests, and PermissionDenied for a user who gets none.
-        """
-        if not conf.DIGEST:
-            raise Http404
-        from readtrack.digest.sending import preview
-
-        html = preview(request.user)
-        if html is None:
-            raise PermissionDenied
-        # The mail has inline styles, which the site's own policy may forbid.
-        policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
-        return HttpResponse(html, headers={"Content-Security-Policy": policy})
-
-    def _digest_links(self) -> list[tuple[str, str]]:
-        """Returns the link to the user's digest; none on a site without digests."""
-        if not conf.DIGEST:
-            return []
-        return [(gettext("The last mail"), self._url("readtrack_digest"))]
+    def _links_of_parts(self) -> list[tuple[str, str]]:
+        """Returns the links that parts add: their labels and addresses."""
+        links = [link for part in parts.installed() for link in part.admin_links()]
+        return [(str(link.label), self._url(link.url_name)) for link in links]
 
     def _page(
         self,

@@ -98,8 +98,6 @@ class Conf:
     # Numbers for editors and authors
     VIEW_NUMBERS: str = ""  # path of a function (user, object, or None for the site) -> bool: may they see its numbers?
 
-    DIGEST: Mapping[str, Any] = {}  # the numbers by mail: "site" (such as "https://example.com", for links; or path of a function () -> that of the present tenant), "name" (of the site, as mails say it; by default its host), "every" ("week" or "day"), "authors" (True: theirs to each), "from", "users" (path of a function () -> who may get the site's numbers), "locale" (path of a function (user) -> language and time zone); {}: no mail
-
     # Monitoring
     METRICS: Mapping[str, Any] = {}  # who may read `metrics` below `readtrack.urls`: "token", "networks", or both, which then both have to fit; {}: nobody
     ALERTS: Mapping[str, Any] = {}  # who is told what is unusual: {"site": "https://example.com" (or path of a function, as in DIGEST), "mail": [addresses] (by default MANAGERS), "webhook": {"url": …, "secret": …}, "story": 5, "least": 30, "site_fall": 3}, or some of these with "site"; {}: nobody
@@ -115,6 +113,14 @@ class Conf:
     # Moving in
     IMPORT_VIEWS: Mapping[str, Any] = {}  # a view's name -> "app.Model" and URL argument, or a function (path, …)
     # fmt: on
+
+    def of_part(self, name: str) -> Mapping[str, Any]:
+        """Returns the dict of that name in READTRACK, which has the settings of a part.
+
+        It is empty where the site gives none.
+        """
+        options: Mapping[str, Any] = self.__dict__.get(name) or {}
+        return options
 
     def load(self) -> None:
         """Loads the site's settings. Must run again after each change of READTRACK."""

@@ -40,9 +40,9 @@ def refresh_trending() -> None:
 
 
 @task
-def digest() -> None:
-    """Sends the digests that are due."""
-    scheduled.digest()
+def run_job(name: str) -> None:
+    """Runs a job of an installed part, such as "digest"."""
+    scheduled.run_job(name)
 
 
 @task

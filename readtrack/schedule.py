@@ -13,7 +13,6 @@ from django.conf import settings
 from readtrack.conf import DEFAULTS
 
 FULL_FLUSH = 3600.0  # seconds between two flushes of everything
-DIGEST = 3600.0  # seconds between two looks for digests that are due
 ALERTS = 60.0  # seconds between two looks for what is unusual
 TRENDING = 30.0  # seconds between two refreshes of the trending lists
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -27,8 +26,6 @@ def readtrack_schedule(site_settings: Mapping[str, Any] = NOTHING) -> dict[str, 
         "readtrack-flush-views": _entry("readtrack.flush_views", FULL_FLUSH),
         "readtrack-refresh-trending": _entry("readtrack.refresh_trending", TRENDING),
     }
-    if site_settings.get("DIGEST"):
-        entries["readtrack-digest"] = _entry("readtrack.digest", DIGEST)
     if site_settings.get("ALERTS"):
         entries["readtrack-send-alerts"] = _entry("readtrack.send_alerts", ALERTS)
     return entries

@@ -6,11 +6,13 @@ It holds no lock, because a flush needs none.
 
 from collections.abc import Callable
 
-from readtrack import renames, tracker
+from readtrack import parts, renames, tracker
 from readtrack.alerts import run
 from readtrack.conf import conf
-from readtrack.digest import sending
 from readtrack.flush.run import flush
+from readtrack.store import keys, scripts
+from readtrack.store.circuit import ask_anyway
+from readtrack.store.scripts import Call
 
 
 def flush_views(
@@ -32,9 +34,20 @@ def flush_views(
                 send_part(f"{number}/{conf.FLUSH_TASKS}")
 
 
-def flush_changed() -> None:
-    """Sends the publications in the outbox, and writes the counts that changed to SQL."""
-    flush_views(only_changed=True)
+def flush_changed(
+    *,
+    send_part: Callable[[str], object] | None = None,
+    send_job: Callable[[parts.Job], object] | None = None,
+) -> None:
+    """Sends the publications in the outbox, and writes the counts that changed to SQL.
+
+    This is the task that the schedule runs most often. So before the flush, which may take long,
+    `send_job` starts each job of a part that is due. `send_part` is as in `flush_views`.
+    """
+    if send_job is not None:
+        for job in due_jobs():
+            send_job(job)
+    flush_views(only_changed=True, send_part=send_part)
 
 
 def flush_part(part: str, *, only_changed: bool) -> None:
@@ -47,9 +60,32 @@ def refresh_trending() -> None:
     tracker.refresh_trending()
 
 
-def digest() -> None:
-    """Sends the digests that are due."""
-    sending.send_due()
+def due_jobs() -> list[parts.Job]:
+    """Returns the jobs of parts whose interval has passed since they were returned last, by any
+    process.
+
+    Without Redis each job is due, because one of them may have to tell that.
+    """
+    return [job for job in parts.jobs() if ask_anyway(_claim, True, job)]  # noqa: FBT003 - the default result
+
+
+def _claim(job: parts.Job) -> bool:
+    """Returns True for one process in each interval of the job. Raises redis.RedisError."""
+    # Half a tick less than the interval, because a tick of the schedule may be early.
+    seconds = min(job.interval, keys.DAY) - conf.FLUSH_INTERVAL / 2
+    arguments = ("1", "NX", "PX", max(1, int(seconds * 1000)))
+    return scripts.run(
+        Call("SET", [keys.job(keys.tags()[0], job.name)], arguments, bool), patient=True
+    )
+
+
+def run_job(name: str) -> None:
+    """Runs the job of an installed part with that name. Raises LookupError for an unknown one."""
+    for job in parts.jobs():
+        if job.name == name:
+            job.run()
+            return
+    raise LookupError(f"No installed part of readtrack has a job {name!r}.")
 
 
 def send_alerts() -> None:

@@ -1,9 +1,12 @@
 """Celery tasks, which `readtrack.schedule` runs."""
 
+from functools import partial
+
 from celery import shared_task
 
 from readtrack import scheduled
 from readtrack.conf import conf
+from readtrack.parts import Job
 from readtrack.store import keys
 
 
@@ -13,18 +16,26 @@ def flush_views(only_changed: bool = False) -> None:  # noqa: FBT001, FBT002 - a
 
     With FLUSH_TASKS above 1 it starts so many tasks, each of which flushes some of the partitions.
     """
-    expires = conf.FLUSH_INTERVAL if only_changed else keys.HOUR  # seconds, until the next tick
-
-    def send_part(part: str) -> None:
-        flush_part.apply_async((part, only_changed), expires=expires)
-
+    send_part = partial(_send_part, only_changed=only_changed)
     scheduled.flush_views(only_changed=only_changed, send_part=send_part)
+
+
+def _send_part(part: str, *, only_changed: bool) -> None:
+    """Starts the task that flushes some of the partitions."""
+    expires = conf.FLUSH_INTERVAL if only_changed else keys.HOUR  # seconds, until the next tick
+    flush_part.apply_async((part, only_changed), expires=expires)
 
 
 @shared_task(name="readtrack.flush_changed", ignore_result=True)
 def flush_changed() -> None:
-    """Sends the publications in the outbox, and writes the counts that changed to SQL."""
-    flush_views(only_changed=True)
+    """Starts the jobs of parts that are due, sends the publications in the outbox, and writes the
+    counts that changed to SQL.
+    """
+
+    def send_job(job: Job) -> None:
+        run_job.apply_async((job.name,), expires=job.interval)
+
+    scheduled.flush_changed(send_part=partial(_send_part, only_changed=True), send_job=send_job)
 
 
 @shared_task(name="readtrack.flush_part", ignore_result=True)
@@ -39,10 +50,10 @@ def refresh_trending() -> None:
     scheduled.refresh_trending()
 
 
-@shared_task(name="readtrack.digest", ignore_result=True)
-def digest() -> None:
-    """Sends the digests that are due."""
-    scheduled.digest()
+@shared_task(name="readtrack.run_job", ignore_result=True)
+def run_job(name: str) -> None:
+    """Runs a job of an installed part, such as "digest"."""
+    scheduled.run_job(name)
 
 
 @shared_task(name="readtrack.send_alerts", ignore_result=True)

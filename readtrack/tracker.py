@@ -11,7 +11,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils.timezone import get_default_timezone
 
-from readtrack import buckets, local_time, renames, subjects
+from readtrack import buckets, local_time, parts, renames, subjects
 from readtrack.conf import conf
 from readtrack.flush import resets
 from readtrack.hits import bots, readers, visitors
@@ -19,7 +19,7 @@ from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.lines import plain
 from readtrack.models import Note
 from readtrack.models.tracked import StoredCount, Tracked
-from readtrack.sql import databases, digest_readers, read_states
+from readtrack.sql import databases, read_states
 from readtrack.store import clock, day_keys, erasure, keys, read_state, scripts
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.erasure import Erased
@@ -233,7 +233,8 @@ def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object
         is_dry_run=is_dry_run,
         progress=progress,
     )
-    copies += digest_readers.erase(str(pk), is_dry_run=is_dry_run)
+    for part in parts.installed():
+        copies += part.erase_user(pk, is_dry_run=is_dry_run)
     return erased._replace(copies=copies)
 
 

@@ -2,9 +2,9 @@
 
 from django.urls import path
 
+from readtrack import parts
 from readtrack.conf import conf
 from readtrack.views import (
-    digest,
     honeypot,
     metrics,
     news,
@@ -22,7 +22,6 @@ urlpatterns = [
     path("archive/<str:name>/", honeypot.honeypot, name="honeypot"),
     path("out/<str:signed>", outbound.follow, name="outbound"),
     path(conf.SCRIPT, script.page, name="page"),
-    path("digest/<str:signed>/", digest.stop, name="digest"),
     path("news/", news.news, name="news"),
     path("metrics", metrics.metrics, name="metrics"),
     path("api/", reports_api.index, name="api"),
@@ -30,4 +29,5 @@ urlpatterns = [
     path("api/<str:name>", reports_api.answer, name="api_question"),
     path("unread/", read_state_api.unread, name="unread"),
     path("read/", read_state_api.read, name="read"),
+    *(pattern for part in parts.installed() for pattern in part.urls()),
 ]

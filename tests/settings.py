@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import django
 
+import readtrack
 from readtrack.conf import Conf
 from tests.support import caches
 
@@ -44,7 +45,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.sessions",
     "django.contrib.staticfiles",
-    "readtrack",
+    *readtrack.EVERYTHING,
     "tests.site",
 ]
 MIDDLEWARE = [

@@ -55,7 +55,14 @@ LOADED = """
 import sys
 import django
 django.setup()
-parts = lambda: {name.split(".")[1] for name in sys.modules if name.startswith("readtrack.")}
+OF_EACH_PART = ("apps", "models", "admin")  # which Django loads
+parts = lambda: {
+    name.split(".")[1]
+    for name, module in sys.modules.items()
+    if name.startswith("readtrack.")
+    and not hasattr(module, "__path__")  # a package has nothing but its docstring
+    and not (name.count(".") == 2 and name.split(".")[-1] in OF_EACH_PART)
+}
 at_setup = parts()
 from django.core.wsgi import get_wsgi_application
 get_wsgi_application()

@@ -11,9 +11,10 @@ import pytest
 from docs import public_names
 from docs.python_api import section
 from docs.reference import API, PARTS
+from readtrack import parts
 from readtrack.conf import DEFAULTS
 from readtrack.hits import hit
-from readtrack.management.commands.readtrack import SUBCOMMANDS
+from readtrack.management.commands.readtrack import subcommands
 from readtrack.store import keys
 from readtrack.templatetags.readtrack import register
 
@@ -38,8 +39,8 @@ def test_the_list_has_every_kind_of_name() -> None:
     for line in public_names.lines():
         kind, _, name = line.partition(" ")
         found.setdefault(kind, set()).add(name)
-    assert {name.partition(":")[0] for name in found["setting"]} == set(DEFAULTS)
-    assert {name.partition(" ")[0] for name in found["command"]} == set(SUBCOMMANDS)
+    assert {name.partition(":")[0] for name in found["setting"]} == {*DEFAULTS, *parts.settings()}
+    assert {name.partition(" ")[0] for name in found["command"]} == set(subcommands())
     assert {name.partition(", ")[0] for name in found["key"]} == {key.pattern for key in keys.KEYS}
     assert {name.partition(",")[0].partition("(")[0] for name in found["tag"]} == set(register.tags)
     assert found["reason"] == set(hit.REASONS)

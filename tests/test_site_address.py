@@ -13,8 +13,8 @@ from pytest_django import Settings
 from readtrack.alerts import watching
 from readtrack.checks.setup import check_setup
 from readtrack.digest import mail
+from readtrack.digest.options import digest_options
 from readtrack.digest.sending import letters
-from readtrack.digest_options import digest_options
 from readtrack.site_address import absolute
 from tests.support import digests
 from tests.support.rows import each_row

@@ -14,12 +14,12 @@ from pytest_django import Settings
 
 from readtrack import buckets, reports, tracker
 from readtrack.schedule import readtrack_schedule
-from readtrack.tasks import digest, flush_changed, flush_views, refresh_trending
+from readtrack.tasks import flush_changed, flush_views, refresh_trending, run_job
 from tests.support import digests, factories
 from tests.support.celery_site import celery_site, celery_worker
 from tests.support.waiting import ENOUGH
 
-SETTINGS = {"DIGEST": {"site": "https://example.com"}}
+SETTINGS = {"ALERTS": {"site": "https://example.com"}}
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_the_task_sends_the_digests_that_are_due(
     monday = digests.monday_morning()
     monkeypatch.setattr(buckets, "now", lambda at=None: at or monday)
     for _ in range(2):
-        assert digest.apply(throw=True).successful()
+        assert run_job.apply(["digest"], throw=True).successful()
     assert [message.to for message in mail.outbox] == [[editor.email]]
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 from django.conf import settings
 from django.core import checks
 
+from readtrack import parts, shipped
 from readtrack.conf import DEFAULTS, TYPES, conf
 from readtrack.hits import networks
 from readtrack.renamed import REMOVED, RENAMED, replacement
@@ -121,6 +122,8 @@ def _expected(name: str) -> Expected:
     """Returns what the value of the setting has to be."""
     if name in EXPECTED_OF:
         return EXPECTED_OF[name]
+    if name in parts.settings():
+        return EXPECTED[Mapping]
     annotation = TYPES[name]
     origin = get_origin(annotation) or annotation
     if origin is Literal:
@@ -133,7 +136,7 @@ def wrong_types() -> list[WrongType]:
     """Returns the settings whose values do not fit their types."""
     wrong = []
     for name, value in vars(conf).items():
-        if name not in TYPES:
+        if name not in TYPES and name not in parts.settings():
             continue
         expected = _expected(name)
         if not expected.fits(value):
@@ -200,13 +203,30 @@ def _site_settings() -> Mapping[Any, Any]:
     return given if isinstance(given, dict) else {}
 
 
+def check_parts() -> list[checks.CheckMessage]:
+    """Checks that the parts are installed to which the settings belong."""
+    messages: list[checks.CheckMessage] = []
+    for name in vars(conf):
+        part = shipped.part_of_setting(str(name))
+        if part and name not in parts.settings():
+            messages.append(
+                checks.Warning(
+                    f"READTRACK['{name}'] has no effect: {part} is not installed.",
+                    hint=f"Add '{part}' to INSTALLED_APPS, or leave the setting out.",
+                    id="readtrack.W090",
+                )
+            )
+    return messages
+
+
 def check_names() -> list[checks.CheckMessage]:
     """Checks that READTRACK has no setting that does not exist."""
     messages: list[checks.CheckMessage] = []
+    known = [*TYPES, *parts.settings()]
     for name in vars(conf):
-        if name in TYPES or name in REMOVED:
+        if name in known or name in REMOVED or shipped.part_of_setting(name):
             continue
-        suggestions = get_close_matches(str(name).upper(), TYPES) or TYPES
+        suggestions = get_close_matches(str(name).upper(), known) or known
         messages.append(
             checks.Warning(
                 f"READTRACK has no setting '{name}'.",

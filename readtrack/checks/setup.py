@@ -2,16 +2,16 @@
 of the database, which only `migrate` and `check --database` run.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django.apps import AppConfig
 from django.core.checks import CheckMessage
 
+from readtrack import parts
 from readtrack.checks import (
     alerts,
     cache,
-    digest,
     histories,
     layouts,
     metrics,
@@ -28,8 +28,7 @@ from readtrack.checks import (
     urls,
     users,
 )
-
-Check = Callable[[], list[CheckMessage]]
+from readtrack.parts import Check
 
 TYPE_CHECKS: tuple[Check, ...] = (
     setting_types.check_dict,
@@ -37,6 +36,7 @@ TYPE_CHECKS: tuple[Check, ...] = (
     setting_types.check_removed,
     setting_types.check_types,
     setting_types.check_names,
+    setting_types.check_parts,
 )
 CHECKS: tuple[Check, ...] = (
     *TYPE_CHECKS,
@@ -92,11 +92,6 @@ CHECKS: tuple[Check, ...] = (
     metrics.check_setting,
     metrics.check_private_networks,
     metrics.check_package,
-    digest.check_setting,
-    digest.check_history,
-    digest.check_address,
-    digest.check_sender,
-    digest.check_authors,
 )
 DATABASE_CHECKS = (layouts.check_tables, row_security.check_policies)
 
@@ -107,8 +102,14 @@ def check_setup(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[
     While a setting has a value of a wrong type, only the types are checked, because the other
     checks rely on them.
     """
-    checks = TYPE_CHECKS if setting_types.wrong_types() else CHECKS
-    messages = []
-    for check in checks:
-        messages += check()
+    if setting_types.wrong_types():
+        return _messages_of(TYPE_CHECKS)
+    messages = _messages_of(CHECKS)
+    for part in parts.installed():
+        messages += _messages_of(part.checks())
     return messages
+
+
+def _messages_of(checks: Sequence[Check]) -> list[CheckMessage]:
+    """Returns the messages of these checks, in their order."""
+    return [message for check in checks for message in check()]

@@ -25,9 +25,9 @@ from readtrack.dashboard import tables
 from readtrack.dashboard.objects import STILL_READ_DAYS
 from readtrack.digest import links
 from readtrack.digest.contents import Contents, Number, Story
+from readtrack.digest.options import digest_options
 from readtrack.digest.periods import DigestPeriod
 from readtrack.digest.readers import Reader
-from readtrack.digest_options import digest_options
 from readtrack.lines import one_line
 from readtrack.numerals import exact, multiple
 from readtrack.site_address import absolute

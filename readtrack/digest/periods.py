@@ -6,7 +6,7 @@ from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from django.utils.timezone import get_default_timezone
 
 from readtrack import buckets, local_time
-from readtrack.digest_options import Every
+from readtrack.digest.options import Every
 
 DUE_AT = time(7)  # on the morning after the last day, where the reader is
 # A digest that could not be sent in this time after it was due is left out. So a site that turns

@@ -16,8 +16,8 @@ from readtrack.access import may_view_numbers, may_view_report_of
 from readtrack.conf import logger
 from readtrack.dashboard import groups
 from readtrack.dashboard.scope import Scope
+from readtrack.digest.options import digest_options
 from readtrack.digest.periods import DigestPeriod
-from readtrack.digest_options import digest_options
 from readtrack.store import scripts
 from readtrack.subjects import NO_VALUE, label_of
 

@@ -16,15 +16,15 @@ from typing import Any
 
 from readtrack import buckets
 from readtrack.conf import conf, logger
-from readtrack.digest import readers
+from readtrack.digest import readers, records
 from readtrack.digest.contents import Contents, contents_of
 from readtrack.digest.mail import letter
+from readtrack.digest.models import DigestReader
+from readtrack.digest.options import Every, digest_options
 from readtrack.digest.periods import DigestPeriod, last_period, periods_of
 from readtrack.digest.readers import Reader
-from readtrack.digest_options import Every, digest_options
 from readtrack.mailing import mail_connection
-from readtrack.models.digest import DigestReader
-from readtrack.sql import digest_readers, runs
+from readtrack.sql import runs
 from readtrack.store import scripts
 
 # Servers take a limited number of mails by one connection, and the first one above is lost: it is
@@ -63,7 +63,7 @@ def send_due(*, at: datetime | None = None) -> Sent:
     """
     now = buckets.now(at)
     result = Sent()
-    if not conf.DIGEST:
+    if not conf.of_part("DIGEST"):
         return result
     for period in periods_of(digest_options().every, at=now):
         if not _is_stored(period):
@@ -140,7 +140,7 @@ def period_of(every: Every | None, *, at: datetime | None) -> DigestPeriod:
 
 def _stored(listed: Sequence[Reader]) -> dict[str, DigestReader]:
     """Returns what is stored of the readers, by their keys."""
-    return digest_readers.states_of([reader.key for reader in listed])
+    return records.states_of([reader.key for reader in listed])
 
 
 def _waiting(
@@ -194,7 +194,7 @@ def _after_failure(
         )
         return
     logger.warning("The digest of the user %s waits for the next run: %s", reader.key, error)
-    digest_readers.release(
+    records.release(
         reader.key,
         period.last_day,
         before=None if state is None else state.sent_until,
@@ -219,9 +219,7 @@ def _send_one(
         message = letter(of_reader, reader)
         is_empty = of_reader.is_empty
         if not is_again:
-            is_claimed = digest_readers.claim(
-                reader.key, of_reader.period.last_day, is_empty=is_empty
-            )
+            is_claimed = records.claim(reader.key, of_reader.period.last_day, is_empty=is_empty)
             is_second_empty = is_empty and state is not None and state.was_empty
             if not is_claimed or is_second_empty:
                 return

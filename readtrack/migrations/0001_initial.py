@@ -331,18 +331,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='DigestReader',
-            fields=[
-                ('user', ExactCharField(max_length=200, primary_key=True, serialize=False)),
-                ('is_stopped', models.BooleanField(default=False)),
-                ('sent_until', models.DateField(null=True)),
-                ('was_empty', models.BooleanField(default=False)),
-            ],
-            options={
-                'default_permissions': (),
-            },
-        ),
-        migrations.CreateModel(
             name='Alert',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

@@ -1,4 +1,4 @@
-"""Tables of the app that the database lacks, because it was not migrated.
+"""Tables of readtrack that the database lacks, because it was not migrated.
 
 A flush that meets one begins again without it, so that the table costs what it would store, and
 nothing else.
@@ -13,6 +13,7 @@ from django.apps import apps
 from django.db import Error, connections, router
 from django.db.models import Model
 
+from readtrack import parts
 from readtrack.sql import vendors
 
 Tables = frozenset[type[Model]]
@@ -51,8 +52,9 @@ def is_newly_absent(error: Exception) -> bool:
 def absent_tables() -> Tables:
     """Returns the tables of the app that the databases lack. Makes a query for each database."""
     models_by_alias: defaultdict[str, list[type[Model]]] = defaultdict(list)
-    for model in apps.get_app_config("readtrack").get_models():
-        models_by_alias[router.db_for_write(model)].append(model)
+    for app in (apps.get_app_config("readtrack"), *parts.installed()):
+        for model in app.get_models():
+            models_by_alias[router.db_for_write(model)].append(model)
     absent: set[type[Model]] = set()
     for alias, models in models_by_alias.items():
         present = {*connections[alias].introspection.table_names()}

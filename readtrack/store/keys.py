@@ -294,6 +294,7 @@ flush_layout = Key("flush:layout", "hash", 0, "PARTITIONS and layout of the keys
 importing = Key("import:{source}", "hash", 30 * DAY, "position of an import, for as long after a batch")
 renaming = Key("renaming", "string", MINUTE, "the process that moves keys of a renamed model to their new names")
 moving = Key("moving:{state}:{token}:{name}", "any", 0, "a key of a renamed model on its way to another partition")
+job = Key("job:{name}", "string", DAY, "1: a job of a part was started, for the interval of the job")
 budget = Key("budget:{nonce}:{kind}", "any", MINUTE, "written, weighed and removed by `readtrack budget`")
 # fmt: on
 

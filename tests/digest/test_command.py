@@ -9,10 +9,9 @@ from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from readtrack import buckets
-from readtrack.digest import sending
+from readtrack.digest import records, sending
+from readtrack.digest.models import DigestReader
 from readtrack.digest.periods import DigestPeriod
-from readtrack.models import DigestReader
-from readtrack.sql import digest_readers
 from tests.support import digests, factories
 from tests.support.wire import Wire
 
@@ -34,7 +33,7 @@ def test_a_dry_run_prints_the_mails_and_sends_and_notes_nothing() -> None:
     ann = digests.author(first_name="Ann")
     editor = digests.editor()
     stopped = digests.editor()
-    digest_readers.set_stopped(str(stopped.pk), is_stopped=True)
+    records.set_stopped(str(stopped.pk), is_stopped=True)
     digests.article(7, author=ann)
     output = run("--dry-run")
     assert f"To: {editor.email}\nSubject: news.example.com: 7 views, " in output
@@ -52,7 +51,7 @@ def test_a_dry_run_says_if_nobody_gets_one() -> None:
     output = run("--dry-run")
     assert output.startswith("Nobody gets a digest. It is for active users with an e-mail address")
     editor = digests.editor()
-    digest_readers.set_stopped(str(editor.pk), is_stopped=True)
+    records.set_stopped(str(editor.pk), is_stopped=True)
     assert run("--dry-run", "--user", editor.username) == output
 
 
@@ -73,7 +72,7 @@ def test_one_user_gets_it_at_once_and_once() -> None:
     assert run("--user", editor.username) == "Sent 1 mail.\n"
     assert run("--user", editor.username) == "Sent 0 mails.\n"
     assert [message.to for message in mail.outbox] == [[editor.email]]
-    digest_readers.set_stopped(str(editor.pk), is_stopped=True)
+    records.set_stopped(str(editor.pk), is_stopped=True)
     assert run("--user", editor.username, "--again") == "Sent 1 mail.\n"
 
 

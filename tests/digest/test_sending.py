@@ -17,12 +17,12 @@ from pytest_django import Settings
 
 from demo_project.engines.process import free_port
 from readtrack import mailing, scheduled
-from readtrack.digest import readers, sending
+from readtrack.digest import readers, records, sending
 from readtrack.digest.mail import letter
+from readtrack.digest.models import DigestReader
 from readtrack.digest.readers import reader_of
 from readtrack.digest.sending import send, send_due
-from readtrack.models import DigestReader, FlushRun
-from readtrack.sql import digest_readers
+from readtrack.models import FlushRun
 from readtrack.store import scripts
 from tests.support import digests
 from tests.support.wire import Wire
@@ -96,7 +96,7 @@ def test_without_the_setting_nothing_is_sent(settings: Settings) -> None:
     settings.READTRACK = {}
     digests.article(5)
     digests.editor()
-    scheduled.digest()
+    scheduled.run_job("digest")
     send_due(at=digests.monday_morning())
     assert receivers() == []
 
@@ -243,10 +243,10 @@ def test_after_an_empty_week_a_week_with_views_is_told_again() -> None:
 def test_who_has_stopped_it_gets_none_until_that_is_taken_back() -> None:
     editor = digests.editor()
     digests.article(5)
-    digest_readers.set_stopped(str(editor.pk), is_stopped=True)
+    records.set_stopped(str(editor.pk), is_stopped=True)
     send_due(at=digests.monday_morning())
     assert receivers() == []
-    digest_readers.set_stopped(str(editor.pk), is_stopped=False)
+    records.set_stopped(str(editor.pk), is_stopped=False)
     send_due(at=digests.monday_morning())
     assert receivers() == [editor.email]
 
@@ -257,7 +257,7 @@ def test_who_stops_it_during_a_run_gets_none(monkeypatch: pytest.MonkeyPatch) ->
     whole_letter = letter
 
     def letter_and_stop(*args: Any) -> Any:
-        digest_readers.set_stopped(str(editor.pk), is_stopped=True)
+        records.set_stopped(str(editor.pk), is_stopped=True)
         return whole_letter(*args)
 
     monkeypatch.setattr(sending, "letter", letter_and_stop)

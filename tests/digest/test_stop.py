@@ -11,10 +11,9 @@ from django.test.utils import override_settings
 from django.utils.translation import override
 from pytest_django import Settings
 
-from readtrack.digest import links
+from readtrack.digest import links, records
+from readtrack.digest.models import DigestReader
 from readtrack.digest.sending import send_due
-from readtrack.models import DigestReader
-from readtrack.sql import digest_readers
 from tests.support import digests, factories
 
 pytestmark = pytest.mark.django_db
@@ -46,7 +45,7 @@ def test_the_link_of_a_mail_shows_a_button_and_changes_nothing(client: Client) -
     for method in (client.get, client.head):
         answer: Any = method(found[1])
         assert answer.status_code == 200
-        assert not digest_readers.has_stopped(str(editor.pk))
+        assert not records.has_stopped(str(editor.pk))
     page = client.get(found[1]).content.decode()
     assert "Do you want no more mails with these numbers?" in page
     assert "Stop these mails" in page
@@ -60,7 +59,7 @@ def test_a_link_is_made_for_each_primary_key(
 ) -> None:
     monkeypatch.setattr(links, "_exists", bool)
     client.post(path_of(User(username="x", pk=pk)))
-    assert digest_readers.has_stopped(pk)
+    assert records.has_stopped(pk)
 
 
 def test_the_page_is_dark_where_the_reader_wants_it(client: Client) -> None:
@@ -72,12 +71,12 @@ def test_the_button_stops_it_and_another_takes_that_back(client: Client) -> None
     editor = digests.editor()
     page = client.post(path_of(editor)).content.decode()
     assert "You get no more mails with these numbers." in page
-    assert digest_readers.has_stopped(str(editor.pk))
+    assert records.has_stopped(str(editor.pk))
     assert 'name="start"' in page
     assert 'name="start"' in client.get(path_of(editor)).content.decode()
     page = client.post(path_of(editor), {"start": "yes"}).content.decode()
     assert "You get the mails with these numbers again." in page
-    assert not digest_readers.has_stopped(str(editor.pk))
+    assert not records.has_stopped(str(editor.pk))
     assert 'name="start"' not in page
 
 
@@ -86,8 +85,8 @@ def test_a_mail_program_stops_it_with_one_click(client: Client) -> None:
     body = {"List-Unsubscribe": "One-Click"}
     for _ in range(2):
         assert client.post(path_of(editor), body).status_code == 200
-    assert digest_readers.has_stopped(str(editor.pk))
-    assert not digest_readers.has_stopped(str(other.pk))
+    assert records.has_stopped(str(editor.pk))
+    assert not records.has_stopped(str(other.pk))
 
 
 def test_a_stop_keeps_when_the_last_digest_was(client: Client) -> None:
@@ -158,7 +157,7 @@ def test_it_works_on_a_site_where_everything_else_needs_signing_in(client: Clien
     editor = digests.editor()
     assert client.get(path_of(editor)).status_code == 200
     assert client.post(path_of(editor)).status_code == 200
-    assert digest_readers.has_stopped(str(editor.pk))
+    assert records.has_stopped(str(editor.pk))
 
 
 def test_it_is_in_the_language_of_the_page(client: Client) -> None:
@@ -182,7 +181,7 @@ def test_what_is_kept_of_a_digest_goes_with_its_user(client: Client) -> None:
         assert answer.status_code == 404
     assert [row.user for row in DigestReader.objects.all()] == [str(other.pk)]
     # Who gets that primary key later gets the digests as everybody does.
-    assert not digest_readers.has_stopped(str(digests.editor(pk=pk).pk))
+    assert not records.has_stopped(str(digests.editor(pk=pk).pk))
     User.objects.all().delete()
     assert not DigestReader.objects.exists()
 
@@ -190,7 +189,7 @@ def test_what_is_kept_of_a_digest_goes_with_its_user(client: Client) -> None:
 def test_the_link_of_an_inactive_user_still_works(client: Client) -> None:
     editor = digests.editor(is_active=False)
     assert client.post(path_of(editor)).status_code == 200
-    assert digest_readers.has_stopped(str(editor.pk))
+    assert records.has_stopped(str(editor.pk))
 
 
 def test_a_link_to_a_key_that_no_user_can_have_is_refused(client: Client) -> None:

@@ -10,8 +10,8 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import tracker
+from readtrack.digest.models import DigestReader
 from readtrack.hits import visitors
-from readtrack.models import DigestReader
 from readtrack.store import keys, read_state
 from tests.support import factories
 from tests.support.factories import BROWSER

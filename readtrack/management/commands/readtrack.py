@@ -1,6 +1,6 @@
 """`manage.py readtrack`: the work that is done outside of requests, by subcommands."""
 
-from argparse import SUPPRESS, Action, RawDescriptionHelpFormatter
+from argparse import REMAINDER, SUPPRESS, Action, RawDescriptionHelpFormatter
 from collections.abc import Mapping
 from copy import copy
 from typing import Any
@@ -8,12 +8,12 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error
 
+from readtrack import parts, shipped
 from readtrack.doctor.findings import failure
 from readtrack.management.subcommands import (
     alerts,
     budget,
     daily_view,
-    digest,
     doctor,
     erase,
     flush,
@@ -27,12 +27,12 @@ from readtrack.management.subcommands import (
     show,
     start_as_read,
 )
-from readtrack.management.subcommands.base import Subcommand
+from readtrack.management.subcommands.base import Missing, Subcommand
 from readtrack.sql import layouts
 from readtrack.store import connection
 from readtrack.store.flush_notes import NewerLayoutError
 
-# In the order of --help.
+# In the order of --help. Those of parts follow.
 SUBCOMMANDS: Mapping[str, Subcommand] = {
     subcommand.name: subcommand
     for subcommand in (
@@ -50,7 +50,6 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         forget_tenant.ForgetTenant(),
         daily_view.DailyView(),
         note.Note(),
-        digest.Digest(),
         mcp.Mcp(),
     )
 }
@@ -67,7 +66,12 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         common_options = _common_options(parser)
         subparsers = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
-        for name, subcommand in SUBCOMMANDS.items():
+        for name, subcommand in subcommands().items():
+            if isinstance(subcommand, Missing):
+                # Without `help` it is not in --help; without prefixes it takes any arguments.
+                missing = subparsers.add_parser(name, add_help=False, prefix_chars="\0")
+                missing.add_argument("ignored", nargs=REMAINDER)
+                continue
             first_sentence, _, _ = subcommand.help.partition(".")
             subparser = subparsers.add_parser(
                 name,
@@ -80,7 +84,7 @@ class Command(BaseCommand):
                 subparser._add_action(option)
 
     def handle(self, *args: Any, subcommand: str, verbosity: int, **options: Any) -> str | None:
-        chosen = SUBCOMMANDS[subcommand]
+        chosen = subcommands()[subcommand]
         try:
             if chosen.needs_redis:
                 _check_redis(needs_known_layout=chosen.needs_known_layout)
@@ -95,6 +99,20 @@ class Command(BaseCommand):
             ) from error
         is_quiet = verbosity == 0 and not options.get("as_json")
         return None if is_quiet else text
+
+
+def subcommands() -> dict[str, Subcommand]:
+    """Returns the subcommands of the core and of the installed parts, by name.
+
+    That of a part which comes with readtrack and is not installed says so.
+    """
+    found = dict(SUBCOMMANDS)
+    for part in parts.installed():
+        found.update({subcommand.name: subcommand for subcommand in part.subcommands()})
+    for part_name, names in shipped.PARTS.items():
+        for name in names.subcommands:
+            found.setdefault(name, Missing(name, part_name))
+    return found
 
 
 def _check_redis(*, needs_known_layout: bool) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 
 class Subcommand:
@@ -27,6 +27,19 @@ class Subcommand:
         `options` are those of the command line, and `command`, which has the output and its style.
         """
         raise NotImplementedError
+
+
+class Missing(Subcommand):
+    """The subcommand of a part that is not installed, which only says so."""
+
+    needs_redis = False
+
+    def __init__(self, name: str, part: str) -> None:
+        self.name = name
+        self.help = f"`{name}` needs {part!r} in INSTALLED_APPS."
+
+    def handle(self, *args: Any, **options: Any) -> str | None:
+        raise CommandError(self.help)
 
 
 def progress_bar(description: str, *, verbosity: int, **options: Any) -> Any:

@@ -10,14 +10,14 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.db import close_old_connections
 
-from readtrack import scheduled
+from readtrack import parts, scheduled
 from readtrack.conf import conf, logger
 from readtrack.management.subcommands.base import Subcommand
 from readtrack.schedule import readtrack_schedule
 
 
 @dataclass(slots=True)
-class Job:
+class Tick:
     """One entry of the schedule."""
 
     task: str  # such as "readtrack.flush_changed"
@@ -32,14 +32,15 @@ class Enqueued:
     Django's tasks do not expire. Without a worker they would become ever more.
     """
 
-    def __init__(self, task: Any) -> None:
+    def __init__(self, task: Any, *arguments: Any) -> None:
         self._task = task
+        self._arguments = arguments
         self._sent: Any = None  # the result of the task that was sent last
 
     def __call__(self) -> None:
         """Sends the task. Raises what the task's backend raises."""
         if not self._is_waiting():
-            self._sent = self._task.enqueue()
+            self._sent = self._task.enqueue(*self._arguments)
 
     def _is_waiting(self) -> bool:
         from django.tasks import TaskResultStatus
@@ -59,7 +60,7 @@ class Schedule(Subcommand):
 
     name = "schedule"
     help = """\
-Runs the schedule: flushes, refreshes of the trending lists, digests, and alerts. For a site without Celery's beat and without
+Runs the schedule: flushes, refreshes of the trending lists, and the jobs of all installed parts. For a site without Celery's beat and without
 cron.
 
 It runs until SIGTERM or Ctrl-C, which let the work that is under way end first. Let systemd, supervisor or a container
@@ -80,33 +81,35 @@ An error is logged, and the next tick tries again.
         )
 
     def handle(self, *, enqueue: bool, **options: Any) -> None:
-        jobs = _jobs(enqueue=enqueue)
+        ticks = _ticks(enqueue=enqueue)
         stop = Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
         while not stop.is_set():
-            for job in jobs:
-                if job.due <= monotonic() and not stop.is_set():
-                    _run(job)
-            seconds = min(job.due for job in jobs) - monotonic()
+            for tick in ticks:
+                if tick.due <= monotonic() and not stop.is_set():
+                    _run(tick)
+            seconds = min(tick.due for tick in ticks) - monotonic()
             stop.wait(max(0.0, seconds))
 
 
-def _jobs(*, enqueue: bool) -> list[Job]:
-    """Returns the jobs, all of which are due. Raises CommandError without Django's tasks."""
+def _ticks(*, enqueue: bool) -> list[Tick]:
+    """Returns the entries, all of which are due. Raises CommandError without Django's tasks."""
     schedule = readtrack_schedule(
         {
             "FLUSH_INTERVAL": conf.FLUSH_INTERVAL,
-            "DIGEST": conf.DIGEST,
             "ALERTS": conf.ALERTS,
         }
     )
-    jobs = []
+    ticks = []
     for entry in schedule.values():
         name = entry["task"].removeprefix("readtrack.")
         run = Enqueued(_django_task(name)) if enqueue else getattr(scheduled, name)
-        jobs.append(Job(entry["task"], entry["schedule"], run))
-    return jobs
+        ticks.append(Tick(entry["task"], entry["schedule"], run))
+    for job in parts.jobs():
+        run_job = Enqueued(_django_task("run_job"), job.name) if enqueue else job.run
+        ticks.append(Tick(f"readtrack.{job.name}", job.interval, run_job))
+    return ticks
 
 
 def _django_task(name: str) -> Any:
@@ -118,13 +121,13 @@ def _django_task(name: str) -> Any:
     return getattr(django_tasks, name)
 
 
-def _run(job: Job) -> None:
-    """Runs the job, and logs its error. It is due again one interval after it began."""
-    job.due = monotonic() + job.interval
+def _run(tick: Tick) -> None:
+    """Runs the entry, and logs its error. It is due again one interval after it began."""
+    tick.due = monotonic() + tick.interval
     close_old_connections()  # as between requests: the database may have restarted
     try:
-        job.run()
+        tick.run()
     except Exception:
-        logger.exception("The scheduled %s failed.", job.task)
+        logger.exception("The scheduled %s failed.", tick.task)
     finally:
         close_old_connections()

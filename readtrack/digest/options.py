@@ -61,7 +61,7 @@ FIELDS: Mapping[str, str] = {
 @cached_setting("DEFAULT_FROM_EMAIL")
 def digest_options() -> DigestOptions:
     """Returns the options of DIGEST. A check names values that cannot be used."""
-    values = {FIELDS[key]: value for key, value in conf.DIGEST.items() if key in FIELDS}
+    values = {FIELDS[key]: value for key, value in conf.of_part("DIGEST").items() if key in FIELDS}
     options = DigestOptions(**values)
     return DigestOptions(
         every=options.every if options.every in EVERY else "week",
@@ -76,19 +76,19 @@ def digest_options() -> DigestOptions:
 
 def digest_problems() -> list[str]:
     """Returns what is wrong with DIGEST, a sentence for each problem."""
-    if not conf.DIGEST:
+    if not conf.of_part("DIGEST"):
         return []
-    problems = [f"it has no key {key!r}" for key in conf.DIGEST if key not in FIELDS]
-    every = conf.DIGEST.get("every", "week")
+    problems = [f"it has no key {key!r}" for key in conf.of_part("DIGEST") if key not in FIELDS]
+    every = conf.of_part("DIGEST").get("every", "week")
     if every not in EVERY:
         problems.append(f"'every' is {every!r}, which is neither 'week' nor 'day'")
-    problem = site_problem(conf.DIGEST.get("site", ""))
+    problem = site_problem(conf.of_part("DIGEST").get("site", ""))
     if problem:
         problems.append(problem)
-    if not isinstance(conf.DIGEST.get("authors", False), bool):
+    if not isinstance(conf.of_part("DIGEST").get("authors", False), bool):
         problems.append("'authors' is neither True nor False")
     for key, noun in (("from", "sender"), ("name", "name of a site")):
-        text = conf.DIGEST.get(key, "")
+        text = conf.of_part("DIGEST").get(key, "")
         if not isinstance(text, str) or LINE_BREAK.search(text):
             problems.append(f"'{key}' is {text!r}, which is no {noun}")
     return [*problems, *_problems_of_functions()]
@@ -98,7 +98,7 @@ def _problems_of_functions() -> list[str]:
     """Returns what is wrong with the paths of functions, a sentence for each problem."""
     problems = []
     for key in ("users", "locale"):
-        path = conf.DIGEST.get(key, "")
+        path = conf.of_part("DIGEST").get(key, "")
         problem = function_problem(path) if path else ""
         if problem:
             problems.append(f"'{key}' names {path!r}, which is no function: {problem}")

@@ -1,9 +1,10 @@
-"""The page with which a reader stops the digest, and takes that back."""
+"""The page with which a reader stops the digest and takes that back, and its preview in the admin."""
 
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import translation
 from django.utils.translation import gettext as _
@@ -11,9 +12,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
-from readtrack.digest import links
-from readtrack.digest_options import digest_options
-from readtrack.sql import digest_readers
+from readtrack.conf import conf
+from readtrack.digest import links, records
+from readtrack.digest.options import digest_options
 from readtrack.views import errors
 
 HEADERS = {
@@ -38,8 +39,8 @@ def stop(request: HttpRequest, signed: str) -> HttpResponse:
         return errors.not_our_link()
     is_post = request.method == "POST"
     if is_post:
-        digest_readers.set_stopped(user, is_stopped="start" not in request.POST)
-    is_stopped = digest_readers.has_stopped(user)
+        records.set_stopped(user, is_stopped="start" not in request.POST)
+    is_stopped = records.has_stopped(user)
     context: dict[str, Any] = {
         "language": translation.get_language(),
         "direction": "rtl" if translation.get_language_bidi() else "ltr",
@@ -60,3 +61,21 @@ def _sentence(*, is_stopped: bool, is_post: bool) -> str:
     if is_post:
         return _("You get the mails with these numbers again.")
     return _("Do you want no more mails with these numbers?")
+
+
+def preview(request: HttpRequest) -> HttpResponse:
+    """Returns the digest of the last period for the user, as the mail shows it.
+
+    It is for the admin, which has signed the user in. Raises Http404 on a site without digests, and
+    PermissionDenied for a user who gets none.
+    """
+    if not conf.of_part("DIGEST"):
+        raise Http404
+    from readtrack.digest import sending  # which only this view needs of what web workers load
+
+    html = sending.preview(request.user)
+    if html is None:
+        raise PermissionDenied
+    # The mail has inline styles, which the site's own policy may forbid.
+    policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+    return HttpResponse(html, headers={"Content-Security-Policy": policy})

@@ -4,7 +4,7 @@ from django.core import checks
 from django.urls import NoReverseMatch, reverse
 
 from readtrack.conf import conf
-from readtrack.digest_options import digest_options, digest_problems
+from readtrack.digest.options import digest_options, digest_problems
 
 #: What Django sends from where a site does not say it. Mail servers refuse it.
 DEFAULT_SENDER = "webmaster@localhost"
@@ -31,7 +31,7 @@ def check_setting() -> list[checks.CheckMessage]:
 
 def check_history() -> list[checks.CheckMessage]:
     """Checks that the numbers of a week or a day are stored."""
-    if not conf.DIGEST or conf.HISTORY:
+    if not conf.of_part("DIGEST") or conf.HISTORY:
         return []
     return [
         checks.Error(
@@ -44,7 +44,7 @@ def check_history() -> list[checks.CheckMessage]:
 
 def check_address() -> list[checks.CheckMessage]:
     """Checks that the URLconf has the address with which readers stop the digest."""
-    if not conf.DIGEST:
+    if not conf.of_part("DIGEST"):
         return []
     try:
         reverse("readtrack:digest", args=["x"])
@@ -62,7 +62,7 @@ def check_address() -> list[checks.CheckMessage]:
 
 def check_sender() -> list[checks.CheckMessage]:
     """Checks that the mails have a sender."""
-    if not conf.DIGEST or digest_options().sender != DEFAULT_SENDER:
+    if not conf.of_part("DIGEST") or digest_options().sender != DEFAULT_SENDER:
         return []
     return [
         checks.Warning(

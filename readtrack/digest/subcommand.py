@@ -12,9 +12,9 @@ from django.utils.timezone import get_default_timezone
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.digest import readers, sending
+from readtrack.digest.options import EVERY, Every, digest_problems
 from readtrack.digest.periods import DigestPeriod
 from readtrack.digest.readers import Reader
-from readtrack.digest_options import EVERY, Every, digest_problems
 from readtrack.doctor.wording import counted
 from readtrack.management.subcommands.base import Subcommand
 
@@ -65,7 +65,7 @@ Nobody gets a digest twice, unless --again is given. With --dry-run nothing is s
     ) -> str:
         if again and not user:
             raise CommandError("--again needs --user.")
-        problems = digest_problems() if conf.DIGEST else [NOT_SET]
+        problems = digest_problems() if conf.of_part("DIGEST") else [NOT_SET]
         if problems:
             raise CommandError(f"READTRACK['DIGEST'] cannot be used: {problems[0]}.")
         noon = datetime.combine(at, time(12), get_default_timezone()) if at else None

@@ -8,7 +8,7 @@ from datetime import date
 
 from django.db.models import Q
 
-from readtrack.models.digest import DigestReader
+from readtrack.digest.models import DigestReader
 from readtrack.sql import databases
 from readtrack.store import scripts
 

@@ -1,0 +1,112 @@
+"""Parts: apps beside the core, of which a site adds those that it wants to INSTALLED_APPS.
+
+A part is an app whose configuration extends `PartConfig`. The core asks each installed part for
+what it adds, and names none of them, so a part that is not installed costs nothing. Models,
+migrations, templates and pages of the admin come by INSTALLED_APPS, as those of any app.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.apps import AppConfig, apps
+from django.core.checks import CheckMessage
+
+from readtrack.conf import cached_setting
+
+if TYPE_CHECKING:
+    from django.contrib.admin import AdminSite
+    from django.urls import URLPattern
+
+    from readtrack.management.subcommands.base import Subcommand
+
+Check = Callable[[], Sequence[CheckMessage]]
+
+
+class Job(NamedTuple):
+    """Work that has to run by a schedule."""
+
+    name: str  # such as "digest"; unique among all jobs
+    interval: float  # seconds between two runs
+    run: Callable[[], object]
+
+
+class AdminLink(NamedTuple):
+    """A link on the dashboard to a page of a part."""
+
+    label: Any  # a text, which may be a lazy translation
+    url_name: str  # of a pattern of `PartConfig.admin_urls`
+
+
+class PartConfig(AppConfig):
+    """The configuration of a part. Each method returns what the part adds to the core.
+
+    What a method needs beyond that is imported within it, because every web worker loads the
+    configuration.
+    """
+
+    default_auto_field = "django.db.models.BigAutoField"
+    # So that Django takes for the app's configuration the class that extends this one, and not this
+    # one, which the module of that class imports.
+    default = False
+    # The name in READTRACK of the dict with the settings of the part; "" for a part without any.
+    setting = ""
+    setting_about = ""  # a sentence for the reference: its keys, and what they mean
+
+    def __init_subclass__(cls) -> None:
+        cls.default = cls.__dict__.get("default", True)
+
+    def checks(self) -> Sequence[Check]:
+        """Returns the system checks of the part. They touch no network."""
+        return ()
+
+    def subcommands(self) -> "Sequence[Subcommand]":
+        """Returns the subcommands that the part adds to `manage.py readtrack`."""
+        return ()
+
+    def jobs(self) -> Sequence[Job]:
+        """Returns what of the part has to run by the schedule."""
+        return ()
+
+    def urls(self) -> "Sequence[URLPattern]":
+        """Returns the patterns that the part adds to `readtrack.urls`. Their namespace is
+        `readtrack`.
+        """
+        return ()
+
+    def admin_urls(self, admin_site: "AdminSite") -> "Sequence[URLPattern]":
+        """Returns the patterns of pages that the part adds to the admin, below the dashboard's
+        address. Their views are wrapped by `admin_site.admin_view`.
+        """
+        return ()
+
+    def admin_links(self) -> Sequence[AdminLink]:
+        """Returns the links that the part adds to the head of the dashboard."""
+        return ()
+
+    def forget_user(self, pk: Any) -> None:
+        """Deletes what the part keeps of a user whose row is gone. A later user may get the same
+        primary key.
+        """
+
+    def erase_user(self, pk: Any, *, is_dry_run: bool) -> int:
+        """Deletes what the part keeps of the user, who may go on using the site.
+
+        Returns the number of rows and keys. With `is_dry_run` it changes nothing.
+        """
+        return 0
+
+
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def installed() -> tuple[PartConfig, ...]:
+    """Returns the installed parts, in the order of INSTALLED_APPS."""
+    return tuple(config for config in apps.get_app_configs() if isinstance(config, PartConfig))
+
+
+def jobs() -> list[Job]:
+    """Returns the jobs of all installed parts."""
+    return [job for part in installed() for job in part.jobs()]
+
+
+def settings() -> dict[str, PartConfig]:
+    """Returns the installed parts that have settings, by the name of their dict in READTRACK."""
+    return {part.setting: part for part in installed() if part.setting}

@@ -1,0 +1,37 @@
+"""The parts that come with readtrack, by name: for `readtrack.EVERYTHING`, and for hints that tell
+which part is missing.
+
+These are only names. Nothing is imported by them, and no installed part is known by them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+
+class Shipped(NamedTuple):
+    """What belongs to one part."""
+
+    setting: str = ""
+    subcommands: Sequence[str] = ()
+    tags: Sequence[str] = ()
+
+
+PARTS: Mapping[str, Shipped] = {
+    "readtrack.digest": Shipped(setting="DIGEST", subcommands=["digest"]),
+}
+
+
+def part_of_setting(name: str) -> str:
+    """Returns the part that the setting belongs to; "" if no part has such a setting."""
+    for part, names in PARTS.items():
+        if name and names.setting == name:
+            return part
+    return ""
+
+
+def part_of_subcommand(name: str) -> str:
+    """Returns the part that the subcommand belongs to; "" if no part has such a subcommand."""
+    for part, names in PARTS.items():
+        if name in names.subcommands:
+            return part
+    return ""

@@ -1,0 +1,60 @@
+"""Parts, and what a site is told of those that it has not installed."""
+
+import json
+from pathlib import Path
+
+import readtrack
+from readtrack import parts, shipped
+from tests.support.forks import Forks
+
+WITHOUT = """
+import json
+import django
+from django.conf import settings
+
+settings.INSTALLED_APPS = [
+    name for name in settings.INSTALLED_APPS if not name.startswith("readtrack.")
+]
+settings.READTRACK = {"DIGEST": {"site": "https://example.com"}}
+django.setup()
+from django.core.checks import run_checks
+from django.core.management import CommandError, call_command
+from readtrack.management.commands.readtrack import Command
+
+try:
+    call_command("readtrack", "digest", "--dry-run")
+except CommandError as error:
+    refusal = str(error)
+help = Command().create_parser("manage.py", "readtrack").format_help()
+messages = [[message.id, message.msg, message.hint] for message in run_checks()]
+print(json.dumps([refusal, "digest" in help, messages]))
+"""
+
+
+def test_everything_is_the_core_and_each_part_that_comes_with_it() -> None:
+    assert ["readtrack", *shipped.PARTS] == readtrack.EVERYTHING
+    folder = Path(readtrack.__file__).parent
+    apps = {path.parent.name for path in folder.glob("*/apps.py")}
+    assert {name.removeprefix("readtrack.") for name in shipped.PARTS} == apps
+
+
+def test_the_names_by_which_hints_know_a_part_are_its_own() -> None:
+    for part in parts.installed():
+        names = shipped.PARTS[part.name]
+        assert names.setting == part.setting
+        assert list(names.subcommands) == [each.name for each in part.subcommands()]
+
+
+def test_a_site_is_told_which_part_a_setting_or_a_subcommand_needs(bare_forks: Forks) -> None:
+    done = bare_forks.run(
+        WITHOUT, DJANGO_SETTINGS_MODULE="tests.settings", DATABASE_URL="sqlite:///:memory:"
+    )
+    assert done.code == 0, done.output
+    refusal, is_in_help, messages = json.loads(done.output)
+    assert refusal == "`digest` needs 'readtrack.digest' in INSTALLED_APPS."
+    assert not is_in_help
+    assert [
+        "readtrack.W090",
+        "READTRACK['DIGEST'] has no effect: readtrack.digest is not installed.",
+        "Add 'readtrack.digest' to INSTALLED_APPS, or leave the setting out.",
+    ] in messages
