@@ -24,7 +24,7 @@ after.
   has added, on a site with the settings of README, the admin, and one model that is tracked. The
   processor time of `django.setup()` is divided by that of the same site without readtrack.
   Processes with and without it take turns, and these figures are medians of ROUNDS such pairs. On a
-  busy machine the ratios of two runs differ by up to 0.05.
+  busy machine the ratios of two runs differ by up to 0.1.
 - after …: modules that are imported in a new process that has served a page with a count and a dot,
   or has flushed what changed: by Celery's task, or by `manage.py readtrack flush`.
 - tables and indexes: what `migrate` makes for that site. Primary keys and unique constraints are
