@@ -20,7 +20,7 @@ from django.db.models.signals import m2m_changed, post_delete, post_save, pre_de
 from readtrack import parts
 from readtrack.conf import conf, logger
 from readtrack.hits import readers
-from readtrack.models import ApiToken, PendingPublication, ReaderHistory, Tracked, tracked
+from readtrack.models import PendingPublication, ReaderHistory, Tracked, tracked
 from readtrack.subjects import (
     board_paths,
     has_read_state,
@@ -194,13 +194,9 @@ def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any
 
 
 def on_user_gone(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:
-    """Receives post_delete of a user, and deletes the user's tokens, and what parts keep of the
-    user, on commit: a later user may get the same primary key.
+    """Receives post_delete of a user, and deletes what parts keep of the user, on commit: a later
+    user may get the same primary key.
     """
-    from readtrack.sql import databases
-
-    tokens = databases.rows(ApiToken).filter(user_id=instance.pk)
-    transaction.on_commit(tokens.delete, using=using, robust=True)
     for part in parts.installed():
         forget = partial(part.forget_user, instance.pk)
         transaction.on_commit(forget, using=using, robust=True)

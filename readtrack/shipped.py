@@ -18,6 +18,7 @@ class Shipped(NamedTuple):
 
 PARTS: Mapping[str, Shipped] = {
     "readtrack.digest": Shipped(setting="DIGEST", subcommands=["digest"]),
+    "readtrack.api": Shipped(subcommands=["mcp"]),
 }
 
 

@@ -10,7 +10,6 @@ from readtrack.views import (
     news,
     outbound,
     read_state_api,
-    reports_api,
     script,
 )
 
@@ -24,9 +23,6 @@ urlpatterns = [
     path(conf.SCRIPT, script.page, name="page"),
     path("news/", news.news, name="news"),
     path("metrics", metrics.metrics, name="metrics"),
-    path("api/", reports_api.index, name="api"),
-    path("api/openapi.json", reports_api.description, name="api_openapi"),
-    path("api/<str:name>", reports_api.answer, name="api_question"),
     path("unread/", read_state_api.unread, name="unread"),
     path("read/", read_state_api.read, name="read"),
     *(pattern for part in parts.installed() for pattern in part.urls()),

@@ -11,10 +11,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from readtrack import buckets, tracker
+from readtrack.api.models import make_token
 from readtrack.dashboard import loading
 from readtrack.flush.run import flush
 from readtrack.models import Note
-from readtrack.models.api_tokens import make_token
 from readtrack.store import skips
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import subject_of

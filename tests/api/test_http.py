@@ -10,8 +10,7 @@ from django.test import AsyncClient, Client
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack.models import ApiToken
-from readtrack.models.api_tokens import make_token
+from readtrack.api.models import ApiToken, make_token
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import subject_of
 from tests.api.conftest import API, Site, answered, asked, editor, token_of

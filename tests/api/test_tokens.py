@@ -15,15 +15,14 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks, Settings
 
 from readtrack.api import users
-from readtrack.models import ApiToken
-from readtrack.models.api_tokens import USE_NOTED_EVERY, digest_of, make_token
+from readtrack.api.models import USE_NOTED_EVERY, ApiToken, digest_of, make_token
 from tests.api.conftest import API, editor
 from tests.site.models import Category
 from tests.support import factories
 
 pytestmark = pytest.mark.django_db
 
-TOKENS = "/admin/readtrack/apitoken/"
+TOKENS = "/admin/readtrack_api/apitoken/"
 
 
 def maker(**values: Any) -> User:
@@ -175,7 +174,7 @@ def test_users_may_be_in_another_database(
     ):
         user.delete()
     # That database may lack the table.
-    assert not any("readtrack_apitoken" in query["sql"] for query in queries)
+    assert not any("readtrack_api_apitoken" in query["sql"] for query in queries)
     assert ApiToken.objects.count() == 0
     assert status(text) == 401
 

@@ -19,7 +19,6 @@ from readtrack.management.subcommands import (
     flush,
     forget_tenant,
     import_,
-    mcp,
     note,
     repartition,
     reset,
@@ -50,7 +49,6 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         forget_tenant.ForgetTenant(),
         daily_view.DailyView(),
         note.Note(),
-        mcp.Mcp(),
     )
 }
 

@@ -1,5 +1,3 @@
-"""Apart from the first migration, on which the app of the users may depend."""
-
 import django.db.models.deletion
 import django.utils.timezone
 from django.conf import settings
@@ -8,8 +6,9 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
 
+    initial = True
+
     dependencies = [
-        ('readtrack', '0001_initial'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

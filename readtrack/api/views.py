@@ -17,10 +17,9 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
 from readtrack.api.errors import QuestionError, bad_parameter
+from readtrack.api.models import USE_NOTED_EVERY, ApiToken, digest_of
 from readtrack.api.users import active_user
 from readtrack.conf import logger
-from readtrack.models import ApiToken
-from readtrack.models.api_tokens import USE_NOTED_EVERY, digest_of
 from readtrack.sql import databases
 
 if TYPE_CHECKING:
