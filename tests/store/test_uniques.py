@@ -237,6 +237,24 @@ def test_a_union_passes_over_what_is_no_sketch(redis: Redis) -> None:
     assert redis.get("broken") == "no sketch"
 
 
+@pytest.mark.one_server("its keys are of no partition")
+@pytest.mark.parametrize(("people", "is_small"), [(200, True), (5_000, False)])
+def test_a_union_is_what_redis_makes_of_the_sketches(
+    redis: Redis, people: int, *, is_small: bool
+) -> None:
+    redis.pfadd("one", *range(people))
+    redis.pfadd("two", *range(people // 2, people + people // 2))
+    sketches = [sketch_of("one"), sketch_of("two")]
+    redis.pfmerge("both", "one", "two")
+    number = redis.pfcount("both")  # and keeps it in the sketch, as the union does
+    assert scripts.run(uniques.union(sketches, tag="")) == (number, b"")
+    assert scripts.run(uniques.union(sketches, tag="", wants_sketch=True)) == (
+        number,
+        sketch_of("both"),
+    )
+    assert (len(sketch_of("both")) < 3_000) is is_small
+
+
 @pytest.mark.one_server("it starts its own")
 def test_a_union_writes_nothing_into_the_append_only_file(start_redis: Any) -> None:
     client = start_redis(appendonly="yes").client()
