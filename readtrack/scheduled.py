@@ -10,6 +10,7 @@ from readtrack import parts, renames, tracker
 from readtrack.alerts import run
 from readtrack.conf import conf
 from readtrack.flush.run import flush
+from readtrack.sql.epochs import SqlEpoch
 from readtrack.store import keys, scripts
 from readtrack.store.circuit import ask_anyway
 from readtrack.store.scripts import Call
@@ -51,7 +52,13 @@ def flush_changed(
 
 
 def flush_part(part: str, *, only_changed: bool) -> None:
-    """Writes the counts of some partitions to SQL: "2/8" is every eighth from the second one on."""
+    """Writes the counts of some partitions to SQL: "2/8" is every eighth from the second one on.
+
+    Does nothing for a part without partitions, which a check warns of: FLUSH_TASKS is above
+    PARTITIONS.
+    """
+    if not SqlEpoch(part).tags:
+        return
     flush(only_changed=only_changed, part=part)
 
 

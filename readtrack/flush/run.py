@@ -17,7 +17,7 @@ from django.db.models import Max, QuerySet
 from django.utils import timezone as django_timezone
 
 from readtrack import buckets
-from readtrack.conf import logger
+from readtrack.conf import conf, logger
 from readtrack.flush import (
     breakdowns,
     day_visitors,
@@ -99,8 +99,12 @@ def flush(
 
     Returns the saved record of the flush, whose `faults` name the partitions of a cluster that did
     not answer. Raises redis.RedisError or django.db.Error; the next flush then writes what is
-    missing.
+    missing. Raises ValueError for a part without partitions.
     """
+    if not epochs.SqlEpoch(part).tags:
+        raise ValueError(
+            f"READTRACK['PARTITIONS'] is {conf.PARTITIONS}, so part {part} has no partitions."
+        )
     layouts.check_tables()  # before the record, whose table may have changed, too
     run = FlushRun(started=django_timezone.now(), part=part)
     faults = Faults()

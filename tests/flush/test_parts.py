@@ -9,7 +9,7 @@ from django.db import connections
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import reports, tracker
+from readtrack import reports, scheduled, tracker
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun, ReaderHistory
 from readtrack.sql import runs
@@ -219,6 +219,22 @@ def test_the_command_flushes_some_partitions(posts: list[Post]) -> None:
 def test_a_part_that_there_is_not_is_refused(part: str) -> None:
     with pytest.raises(CommandError, match="invalid 'part' value"):
         call_command("readtrack", "flush", "--partition", part)
+
+
+def test_more_tasks_than_partitions_write_everything_and_the_others_do_nothing(
+    posts: list[Post], settings: Settings
+) -> None:
+    settings.READTRACK = {"PARTITIONS": 2, "FLUSH_TASKS": 4}
+    view(*posts)
+    sent: list[str] = []
+    scheduled.flush_views(send_part=sent.append)
+    assert sent == ["1/4", "2/4", "3/4", "4/4"]
+    for part in sent:
+        scheduled.flush_part(part, only_changed=False)
+    assert [stored(post) for post in posts] == [1] * 8
+    assert {*FlushRun.objects.values_list("part", "error")} == {("1/4", ""), ("2/4", "")}
+    with pytest.raises(ValueError, match="part 4/4 has no partitions"):
+        flush(part="4/4")
 
 
 def test_there_are_no_more_parts_than_partitions() -> None:
