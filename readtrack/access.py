@@ -7,7 +7,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.module_loading import import_string
 
 from readtrack.conf import conf, says_true
-from readtrack.subjects import author_of, subject_of
+from readtrack.subjects import author_of, has_read_state, subject_of
 
 
 def may_view_numbers(user: Any, obj: Model | None = None) -> bool:
@@ -48,10 +48,19 @@ def is_author(user: Any, author: str) -> bool:
     return bool(author and user is not None and user.is_authenticated and str(user.pk) == author)
 
 
-def _has_permission(user: Any) -> bool:
-    """Returns True for staff with the permission to see the numbers of the whole site."""
+def may_view_readers(user: Any) -> bool:
+    """Returns True if the user may see which users have read an object: staff with the permission
+    `readtrack.view_readers`.
+
+    It is not for authors, and VIEW_NUMBERS does not decide, because it is about people.
+    """
+    return _has_permission(user, "readtrack.view_readers")
+
+
+def _has_permission(user: Any, permission: str = "readtrack.view_numbers") -> bool:
+    """Returns True for staff with the permission, by default that to see all numbers."""
     # `is_staff` first, because has_perm() makes a query.
-    return bool(getattr(user, "is_staff", False) and user.has_perm("readtrack.view_numbers"))
+    return bool(getattr(user, "is_staff", False) and user.has_perm(permission))
 
 
 def _is_allowed_by_site(user: Any, obj: Model | None) -> bool:
@@ -78,5 +87,18 @@ def numbers_url(obj: Model, *, site: str | None = None) -> str:
     """
     try:
         return reverse("admin:readtrack_object", args=[subject_of(obj)], current_app=site)
+    except NoReverseMatch:
+        return ""
+
+
+def readers_url(obj: Model, *, site: str | None = None) -> str:
+    """Returns the URL of the page that says who has read the object, in the admin site of that name.
+
+    Returns "" for an object without read state, and if there is no such admin site.
+    """
+    if not has_read_state(obj.__class__):
+        return ""
+    try:
+        return reverse("admin:readtrack_readers", args=[subject_of(obj)], current_app=site)
     except NoReverseMatch:
         return ""

@@ -25,11 +25,23 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import parts
-from readtrack.access import may_view_numbers, may_view_report_of, numbers_url
+from readtrack.access import (
+    may_view_numbers,
+    may_view_readers,
+    may_view_report_of,
+    numbers_url,
+    readers_url,
+)
 from readtrack.models import Alert, Dashboard, FlushRun, Note, Tracked
 from readtrack.numerals import exact, whole
 from readtrack.published import published_at
-from readtrack.subjects import author_of, counted_subject_of, has_read_state, news_links
+from readtrack.subjects import (
+    author_of,
+    counted_subject_of,
+    has_read_state,
+    is_counted,
+    news_links,
+)
 from readtrack.texts import address_of, is_web, name_of, title_of
 
 if TYPE_CHECKING:
@@ -185,7 +197,9 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
     def _actions_of_model(self) -> list[Any]:
         """Returns the actions of readtrack that apply to the model."""
-        actions = [reset_counts]
+        actions = []
+        if is_counted(self.model):
+            actions.append(reset_counts)
         if has_read_state(self.model):
             actions.append(mark_unread)
         if news_links(self.model):
@@ -229,9 +243,10 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        """Adds the link to the object's numbers, which `numbers_form.html` shows.
+        """Adds the links to the object's numbers and to who has read it.
 
-        That template extends the one that Django would take for the model.
+        `numbers_form.html` shows them. That template extends the one that Django would take for the
+        model.
         """
         app_label = self.opts.app_label
         folders = (f"{app_label}/{self.opts.model_name}/", f"{app_label}/", "")
@@ -240,8 +255,11 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
         )
         obj = kwargs.get("obj")
         context["numbers_url"] = ""
-        if obj is not None and may_view_numbers(request.user, obj):
+        if obj is not None and is_counted(self.model) and may_view_numbers(request.user, obj):
             context["numbers_url"] = numbers_url(obj, site=self.admin_site.name)
+        context["readers_url"] = ""
+        if obj is not None and has_read_state(self.model) and may_view_readers(request.user):
+            context["readers_url"] = readers_url(obj, site=self.admin_site.name)
         return super().render_change_form(request, context, *args, **kwargs)
 
 
@@ -329,7 +347,9 @@ class DashboardAdmin(ReadOnlyAdmin):
     def get_urls(self) -> list[Any]:
         object_view = self.admin_site.admin_view(self.object_view)
         author_view = self.admin_site.admin_view(self.author_view)
+        readers_view = self.admin_site.admin_view(self.readers_view)
         return [
+            path("readers/<str:subject>/", readers_view, name="readtrack_readers"),
             path("object/<str:subject>/", object_view, name="readtrack_object"),
             path("author/", author_view, name="readtrack_author"),
             *(
@@ -424,6 +444,42 @@ class DashboardAdmin(ReadOnlyAdmin):
             title=title,
             links=self._links_of_parts(),
         )
+
+    def readers_view(self, request: HttpRequest, subject: str) -> HttpResponseBase:
+        """Returns the page that says which users have read an object.
+
+        `subject` comes from the address, so it may be invalid. Raises Http404 then, and for an
+        object without read state; PermissionDenied for a user without the permission.
+        """
+        from readtrack.dashboard import audience
+
+        if not may_view_readers(request.user):
+            raise PermissionDenied  # not Http404, which would tell whether the object exists
+        category = audience.category_with(subject)
+        if category is None:
+            raise Http404
+        request.current_app = self.admin_site.name  # for the template's addresses, too
+        context = {
+            **self.admin_site.each_context(request),
+            "has_breadcrumb_list": django.VERSION >= (6, 1),
+            "title": gettext("Who has read it"),
+            "subtitle": title_of(category),
+            "form_url": self._form_url(request, category),
+            **audience.page_context(category, request.GET),
+        }
+        return TemplateResponse(request, "admin/readtrack/readers.html", context)
+
+    def _form_url(self, request: HttpRequest, obj: Model) -> str:
+        """Returns the address of the object's form; "" for a user who may not see the form, and for
+        an object that has none in this admin site.
+        """
+        if not self.admin_site.is_registered(obj.__class__):
+            return ""
+        model_admin = self.admin_site.get_model_admin(obj.__class__)
+        if not model_admin.has_view_or_change_permission(request, obj):
+            return ""
+        view_name = f"admin:{obj._meta.app_label}_{obj._meta.model_name}_change"
+        return reverse(view_name, args=[utils.quote(obj.pk)], current_app=self.admin_site.name)
 
     def _links_of_parts(self) -> list[tuple[str, str]]:
         """Returns the links that parts add: their labels and addresses."""

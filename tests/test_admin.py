@@ -202,7 +202,10 @@ def test_counts_in_fieldsets_cannot_be_edited() -> None:
     assert "view_count" in InFieldsets(Post, admin.AdminSite()).readonly_fields
 
 
-def test_a_model_without_the_columns_has_no_column_of_views(rf: RequestFactory) -> None:
+def test_a_model_without_the_columns_has_no_column_of_views(
+    rf: RequestFactory, settings: Settings
+) -> None:
+    settings.READTRACK = {"MODELS": {"auth.User": {"counted": True}}}
     request = rf.get("/")
     request.user = AnonymousUser()
     model_admin: Any = TrackedAdmin(User, admin.AdminSite())

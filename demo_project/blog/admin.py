@@ -6,15 +6,14 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from demo_project.blog.models import Category, Post
-from readtrack.admin import TrackedAdmin, mark_unread
+from readtrack.admin import TrackedAdmin
 
 
 @admin.register(Category)
-class CategoryAdmin(admin.ModelAdmin):
-    """Sections are few; the list is enough."""
+class CategoryAdmin(TrackedAdmin):
+    """Its base adds the action that makes sections unread, and the link to who has read one."""
 
     list_display = ("name", "description")
-    actions = (mark_unread,)
 
 
 @admin.register(Post)

@@ -561,7 +561,7 @@ def _is_valid(filter_name: str, value: str) -> bool:
     if filter_name not in FILTERS:  # a dimension, which may have any value
         return True
     if filter_name == "author":
-        return _may_be_key(get_user_model(), value)
+        return may_be_key(get_user_model(), value)
     parsed = subjects.parse_subject(value)
     if parsed is None:
         return False
@@ -569,10 +569,10 @@ def _is_valid(filter_name: str, value: str) -> bool:
     can_be_chosen = subjects.has_read_state
     if filter_name == "object":
         can_be_chosen = subjects.is_counted
-    return can_be_chosen(model) and _may_be_key(model, pk)
+    return can_be_chosen(model) and may_be_key(model, pk)
 
 
-def _may_be_key(model: Any, pk: Any) -> bool:
+def may_be_key(model: Any, pk: Any) -> bool:
     """Returns True if the value may be a primary key of the model.
 
     Whole numbers of more than 64 bits may not, because databases fail at them.

@@ -378,7 +378,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'dashboard',
                 'verbose_name_plural': 'dashboard',
-                'permissions': [('view_numbers', 'Can view the numbers of the site and of every object'), ('reset_counts', 'Can reset the counts of objects that they may change')],
+                'permissions': [('view_numbers', 'Can view the numbers of the site and of every object'), ('reset_counts', 'Can reset the counts of objects that they may change'), ('view_readers', 'Can view which users have read what')],
                 'proxy': True,
                 'default_permissions': (),
                 'indexes': [],

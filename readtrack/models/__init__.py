@@ -363,6 +363,7 @@ class Dashboard(FlushRun):
         permissions = [
             ("view_numbers", "Can view the numbers of the site and of every object"),
             ("reset_counts", "Can reset the counts of objects that they may change"),
+            ("view_readers", "Can view which users have read what"),
         ]
 
 
