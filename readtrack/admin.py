@@ -45,7 +45,7 @@ from readtrack.subjects import (
 from readtrack.texts import address_of, is_web, name_of, title_of
 
 if TYPE_CHECKING:
-    from readtrack.dashboard.scope import Scope
+    from readtrack.numbers.scope import Scope
 
 SLICE = 500  # rows that an action changes at a time, because there may be millions
 
@@ -364,7 +364,7 @@ class DashboardAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> Any:
         """Returns the dashboard of the whole site, or redirects to the page of a chosen object."""
-        from readtrack.dashboard.scope import Scope
+        from readtrack.numbers.scope import Scope
 
         subject = Scope.parse(request.GET).chosen.get("object", "")
         if subject and self.has_view_permission(request):
@@ -384,8 +384,8 @@ class DashboardAdmin(ReadOnlyAdmin):
         `subject` comes from the address, so it may be invalid. Raises Http404 then, or
         PermissionDenied for a user who may not see all numbers.
         """
-        from readtrack.dashboard.objects import with_links
-        from readtrack.dashboard.scope import Scope
+        from readtrack.numbers.objects import with_links
+        from readtrack.numbers.scope import Scope
 
         scope = Scope.parse({"object": subject})
         valid_subject = scope.chosen.get("object", "")
@@ -503,7 +503,7 @@ class DashboardAdmin(ReadOnlyAdmin):
         """
         from readtrack.dashboard.exports import export
         from readtrack.dashboard.page import FILES, page_context
-        from readtrack.dashboard.scope import Scope
+        from readtrack.numbers.scope import Scope
 
         sees_all = self.has_view_permission(request)
         if not (sees_all or may_see):

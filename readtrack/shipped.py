@@ -17,6 +17,7 @@ class Shipped(NamedTuple):
 
 
 PARTS: Mapping[str, Shipped] = {
+    "readtrack.numbers": Shipped(),
     "readtrack.digest": Shipped(setting="DIGEST", subcommands=["digest"]),
     "readtrack.api": Shipped(subcommands=["mcp"]),
 }

@@ -12,9 +12,9 @@ from pytest_django import Settings
 
 from readtrack import buckets, reports, tracker
 from readtrack.dashboard.page import page_context
-from readtrack.dashboard.scope import Scope
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun, Import
+from readtrack.numbers.scope import Scope
 from tests.imports import weblogs
 from tests.support import factories
 from tests.support.depth import some

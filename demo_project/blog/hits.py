@@ -11,8 +11,8 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
-from readtrack.dashboard.tables import REASONS
 from readtrack.hits.visitors import cookie_name
+from readtrack.numbers.tables import REASONS
 
 SHOWN = 6
 LEFT = "left to the script"

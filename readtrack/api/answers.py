@@ -12,13 +12,14 @@ from readtrack.api.errors import bad_parameter, not_allowed, not_known, unknown_
 from readtrack.api.parameters import DEFAULT_ROWS, texts_of
 from readtrack.api.questions import Question, questions
 from readtrack.api.scopes import Asked, asked_by, check_interval
-from readtrack.dashboard import tables
-from readtrack.dashboard.data import ChartData, DashboardData
-from readtrack.dashboard.exports import rounded, with_details
-from readtrack.dashboard.loading import load
-from readtrack.dashboard.page import tables_by_tab, totals
-from readtrack.dashboard.scope import FILTERS, Scope, Span
 from readtrack.lines import one_line
+from readtrack.numbers import tables
+from readtrack.numbers.data import ChartData, ScopeData
+from readtrack.numbers.detailed import rounded, with_details
+from readtrack.numbers.loading import load
+from readtrack.numbers.offered import tables_by_tab
+from readtrack.numbers.scope import FILTERS, Scope, Span
+from readtrack.numbers.totals import totals
 from readtrack.sql import vendors
 from readtrack.texts import line_of
 
@@ -80,7 +81,7 @@ def _check_value(question: Question, texts: Mapping[str, str]) -> None:
         raise bad_parameter("value", "Say which value of the dimension you mean.")
 
 
-def _period(question: Question, asked: Asked, data: DashboardData) -> dict[str, Any]:
+def _period(question: Question, asked: Asked, data: ScopeData) -> dict[str, Any]:
     """Returns the period of the answer and the one that it is compared with."""
     is_compared = data.is_compared and "compare" in question.common
     before = data.scope.before if is_compared else None
@@ -119,7 +120,7 @@ def _ends_of(span: Span) -> dict[str, str]:
     return {"since": since.isoformat(), "until": until.isoformat()}
 
 
-def _totals(data: DashboardData) -> dict[str, Any]:
+def _totals(data: ScopeData) -> dict[str, Any]:
     """Returns the totals of the period by name; None for one that is not known.
 
     `compared` is the part of the count that `before` is compared with.
@@ -142,7 +143,7 @@ def _total(total: Any, chart: ChartData) -> dict[str, Any]:
     }
 
 
-def _times_usual(data: DashboardData) -> float | None:
+def _times_usual(data: ScopeData) -> float | None:
     """Returns how many times the usual views the only object of the scope has."""
     subject = data.asked.chosen.get("object", "")
     if subject not in data.usual:
@@ -150,7 +151,7 @@ def _times_usual(data: DashboardData) -> float | None:
     return round(data.usual[subject].times, 2)
 
 
-def _rows(question: Question, table: tables.Table, data: DashboardData) -> list[dict[str, Any]]:
+def _rows(question: Question, table: tables.Table, data: ScopeData) -> list[dict[str, Any]]:
     """Returns the rows, each with a value for every column of the question.
 
     A value is None if it is not known, and if the table lacks the column. `filters` are the

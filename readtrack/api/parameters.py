@@ -11,7 +11,8 @@ from datetime import date
 from typing import Any, Literal
 
 from readtrack.api.errors import bad_parameter
-from readtrack.dashboard.scope import (
+from readtrack.lines import CONTROL
+from readtrack.numbers.scope import (
     COMPARISONS,
     INTERVALS,
     LONGEST,
@@ -19,7 +20,6 @@ from readtrack.dashboard.scope import (
     PUBLISHED,
     dimension_names,
 )
-from readtrack.lines import CONTROL
 from readtrack.subjects import counted_models, label_of
 
 MOST_ROWS = 1_000

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from readtrack.api.parameters import COMMON, Parameter
 from readtrack.conf import conf
-from readtrack.dashboard.loading import SKIP_HOURS
-from readtrack.dashboard.scope import dimension_names
+from readtrack.numbers.loading import SKIP_HOURS
+from readtrack.numbers.scope import dimension_names
 from readtrack.subjects import read_state_models
 
 DAYS = ("period", "from", "to")

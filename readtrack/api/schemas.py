@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from readtrack.api.questions import Question
-from readtrack.dashboard.tables import COLUMNS, ValueKind
+from readtrack.numbers.tables import COLUMNS, ValueKind
 
 #: The types of the values of columns. A value of None is not known.
 TYPES: Mapping[ValueKind, list[str]] = {

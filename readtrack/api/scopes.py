@@ -15,8 +15,8 @@ from django.db.models import Model
 from readtrack import buckets, local_time
 from readtrack.access import is_author, may_view_numbers, may_view_report_of
 from readtrack.api.errors import bad_parameter, not_allowed, not_found
-from readtrack.dashboard.objects import with_links
-from readtrack.dashboard.scope import DEFAULT_PERIOD, Scope
+from readtrack.numbers.objects import with_links
+from readtrack.numbers.scope import DEFAULT_PERIOD, Scope
 from readtrack.published import published_at
 from readtrack.sql import databases
 from readtrack.subjects import (

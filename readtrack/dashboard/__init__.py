@@ -1,1 +1,1 @@
-"""The dashboard in the admin: its numbers and its charts."""
+"""The dashboard in the admin: pages, charts and files of what `readtrack.numbers` knows."""

@@ -2,36 +2,24 @@
 
 import csv
 import json
-import re
 from collections.abc import Iterator
 from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
 from django.http import Http404, StreamingHttpResponse
-from django.utils.translation import gettext_lazy
 
 from readtrack import local_time
-from readtrack.dashboard import tables
-from readtrack.dashboard.details import details_of
-from readtrack.dashboard.loading import load
-from readtrack.dashboard.page import tables_by_tab
-from readtrack.dashboard.scope import Scope
-from readtrack.texts import address_of, title_of
+from readtrack.lines import no_formula
+from readtrack.numbers import tables
+from readtrack.numbers.detailed import rounded, with_details
+from readtrack.numbers.loading import load
+from readtrack.numbers.offered import tables_by_tab
+from readtrack.numbers.scope import Scope
+from readtrack.texts import title_of
 
 #: Without it, spreadsheets take the file for one in the machine's old character set.
 BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
-#: The columns about objects that files have and the page has not.
-DETAILS = (
-    tables.Column("url", gettext_lazy("Address"), "text"),
-    tables.Column("category", gettext_lazy("Category"), "text"),
-    tables.Column("author", gettext_lazy("Author"), "text"),
-    tables.Column("published", gettext_lazy("Published"), "text"),
-)
-# The beginning of a cell that a spreadsheet may take for a formula. Spreadsheets that do not take
-# the file's separator begin a cell after each `;`. The last four characters are the full-width
-# forms of the first four.
-FORMULA = re.compile(r"""(^|;)([\s"]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])""")
 
 
 def export(
@@ -42,7 +30,8 @@ def export(
     Shares and changes are in per cent, times in seconds. Columns have the headings of the page, and
     in JSON also names that are the same in all languages. Objects also have their address, category,
     author and day of publication, as far as these are known. In CSV, times are local ones that
-    spreadsheets understand, and a text cannot be a formula. If Redis does not answer, the file says in its name, in a header and in JSON that it is incomplete.
+    spreadsheets understand, and a text cannot be a formula. If Redis does not answer, the file says
+    in its name, in a header and in JSON that it is incomplete.
     Rows are sent one by one. `options` are those of `load`. Raises Http404 for a table that the
     page lacks.
     """
@@ -64,20 +53,6 @@ def export(
     return StreamingHttpResponse(lines, headers=headers, content_type="text/csv; charset=utf-8")
 
 
-def with_details(table: tables.Table) -> tables.Table:
-    """Returns the table with four columns more about its objects, if it has objects."""
-    if not any("object" in row.filters for row in table.rows):
-        return table
-    rows = []
-    for row in table.rows:
-        obj = row.values[0]
-        details = details_of(obj)
-        published = details.published.isoformat() if details.published else None
-        more = (address_of(obj), details.category, details.author, published)
-        rows.append(row._replace(values=(*row.values, *more)))
-    return table._replace(columns=[*table.columns, *DETAILS], rows=rows)
-
-
 def _headings(table: tables.Table) -> list[str]:
     return [str(column.heading) for column in table.columns]
 
@@ -86,13 +61,6 @@ def _rounded_rows(table: tables.Table) -> Iterator[list[Any]]:
     """Yields the values of each row, with numbers rounded to two decimal places."""
     for row in table.rows:
         yield [rounded(value) for value in row.values]
-
-
-def rounded(value: Any) -> Any:
-    """Returns a number rounded to two decimal places, and any other value as it is."""
-    if isinstance(value, float):
-        return round(value, 2)
-    return value
 
 
 def _json_lines(table: tables.Table, *, is_complete: bool) -> Iterator[str]:
@@ -144,5 +112,4 @@ def _cell(value: Any) -> str | int | float | None:
         return value
     if isinstance(value, (list, tuple)):
         return " ".join(map(str, value))
-    # The apostrophe comes right before the character that would begin a formula.
-    return FORMULA.sub(r"\1\2'", title_of(value))
+    return no_formula(title_of(value))

@@ -20,14 +20,17 @@ from django.utils.translation import (
     pgettext_lazy,
 )
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.access import numbers_url
 from readtrack.conf import conf
-from readtrack.dashboard import charts, groups, tables
-from readtrack.dashboard.data import ChartData, DashboardData
-from readtrack.dashboard.details import details_of
-from readtrack.dashboard.loading import SKIP_HOURS, load
-from readtrack.dashboard.scope import (
+from readtrack.dashboard import charts
+from readtrack.hits.addresses import NOTICES
+from readtrack.numbers import tables
+from readtrack.numbers.data import ChartData, ScopeData
+from readtrack.numbers.details import details_of
+from readtrack.numbers.loading import SKIP_HOURS, load
+from readtrack.numbers.offered import tables_by_tab
+from readtrack.numbers.scope import (
     COMPARISONS,
     DEFAULT_COMPARISON,
     DEFAULT_PERIOD,
@@ -37,7 +40,7 @@ from readtrack.dashboard.scope import (
     Span,
     dimension_names,
 )
-from readtrack.hits.addresses import NOTICES
+from readtrack.numbers.totals import SERIES, Total, totals
 from readtrack.numerals import exact, multiple
 from readtrack.published import published_at
 from readtrack.sql import runs
@@ -46,8 +49,6 @@ from readtrack.subjects import (
     enters_funnel,
     label_of,
     parse_subject,
-    published_field,
-    read_state_models,
 )
 from readtrack.texts import address_of, name_of
 
@@ -125,11 +126,6 @@ TABS: Mapping[str, Any] = {
     "sections": pgettext_lazy("what readers have not read", "Unread"),
     "refused": gettext_lazy("Not counted"),
 }
-#: The numbers that the chart can show, by their names in the address. They are fields of Counts,
-#: columns of the table "over-time" and keys of COLUMNS.
-SERIES = ("views", "visitors", "seen", "reads")
-
-
 TODAY_AND_A_WEEK_EARLIER = gettext_lazy("Today and a week earlier")
 ALL_KEPT_HOURS = gettext_lazy("The last 48 hours")
 SEEN = gettext_lazy("Seen")
@@ -203,44 +199,6 @@ NO_READS = gettext_lazy(
 MORE_DIMENSIONS = gettext_lazy("More can be told: %(names)s. In the settings, write %(line)s.")
 
 
-def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
-    """Returns the names of the tables by tab, without tabs that would have no table.
-
-    The page of one object has a single tab.
-    """
-    dimensions = [f"by-{name}" for name in dimension_names()]
-    reading = ["really-read", "funnel"] if conf.FUNNEL else ["really-read"]
-    if "object" in scope.chosen:
-        return {"numbers": ["over-time", *dimensions, *reading, "now"]}
-    by_tab: dict[str, Sequence[str]] = {
-        "numbers": ["over-time", "most-viewed", "trending", "now"],
-        "growth": ["grew-most"] if scope.before else [],
-        "sources": dimensions,
-        "reading": reading,
-        **_tables_of_groups(scope),
-    }
-    if not scope.fixed:  # a page with fixed filters may be for users who may not see the whole site
-        by_tab["sections"] = ["sections"] if read_state_models() else []
-        by_tab["refused"] = ["not-counted", "robots"]
-    return {tab: names for tab, names in by_tab.items() if names}
-
-
-def _tables_of_groups(scope: Scope) -> dict[str, Sequence[str]]:
-    """Returns the names of the tables of categories, authors and ages, by tab."""
-    if not conf.HISTORY:
-        return {}
-    kinds = groups.groups_of(scope)
-    of_groups = [name for name, group in groups.TABLES.items() if group in kinds]
-    of_ages = []
-    if "age" in kinds:
-        of_groups.remove("views-by-age")
-        of_ages.append("views-by-age")
-    has_publications = any(published_field(model) for model in scope.models)
-    if has_publications and not scope.is_all_time:
-        of_ages.append("still-read")
-    return {"groups": of_groups, "age": of_ages}
-
-
 def page_context(
     scope: Scope,
     tab: str = "numbers",
@@ -297,15 +255,13 @@ def page_context(
     }
 
 
-def _valid_series(data: DashboardData, series: str) -> str:
+def _valid_series(data: ScopeData, series: str) -> str:
     """Returns the number that the chart shows, of which the address asks for `series`."""
     shown = SERIES if data.chart is None else _shown_series(data, data.chart)
     return series if series in shown else "views"
 
 
-def _tables_by_name(
-    names: Iterable[str], scope: Scope, data: DashboardData
-) -> dict[str, tables.Table]:
+def _tables_by_name(names: Iterable[str], scope: Scope, data: ScopeData) -> dict[str, tables.Table]:
     """Returns the tables with these names. The funnel is left out if the site does not use it."""
     tables_by_name = {name: tables.table_named(name, data) for name in names}
     data.objects.load(_linked_objects(tables_by_name.values()))
@@ -352,7 +308,7 @@ def _parameters(tab: str, *, series: str) -> dict[str, str]:
 
 
 def _navigation(
-    data: DashboardData, scope: Scope, *, here: Mapping[str, str], tabs: Sequence[str]
+    data: ScopeData, scope: Scope, *, here: Mapping[str, str], tabs: Sequence[str]
 ) -> dict[str, Any]:
     """Returns the links to other periods, comparisons, intervals and tabs.
 
@@ -440,7 +396,7 @@ def _navigation_of_refused(scope: Scope, here: Mapping[str, str]) -> dict[str, A
     return navigation
 
 
-def _definitions(data: DashboardData) -> list[tuple[Any, Any]]:
+def _definitions(data: ScopeData) -> list[tuple[Any, Any]]:
     """Returns those of DEFINITIONS whose numbers the page may show."""
     has_seen = data.chart is not None and bool(data.chart.total.seen)
     definitions = [one for one in DEFINITIONS if has_seen or one[0] != SEEN]
@@ -466,7 +422,7 @@ def _more_dimensions() -> str:
     return MORE_DIMENSIONS % {"names": listed, "line": f'READTRACK["DIMENSIONS"] = [{quoted}]'}
 
 
-def _notices(data: DashboardData) -> list[str]:
+def _notices(data: ScopeData) -> list[str]:
     """Returns what web processes noticed about visitors' addresses in the last hours, as texts."""
     recent = data.skips[:NOTICED_HOURS]
     notices = []
@@ -491,7 +447,7 @@ class Figure(NamedTuple):
     remark: str = ""  # how visitors are compared, or why a number is not known
 
 
-def _shown_series(data: DashboardData, chart: ChartData) -> list[str]:
+def _shown_series(data: ScopeData, chart: ChartData) -> list[str]:
     """Returns those of SERIES that the chart can show, or say why it cannot.
 
     Visitors have no number for a point that is an hour.
@@ -506,7 +462,7 @@ def _shown_series(data: DashboardData, chart: ChartData) -> list[str]:
     return names
 
 
-def _figures(data: DashboardData, chart: ChartData, *, series: str) -> list[Figure]:
+def _figures(data: ScopeData, chart: ChartData, *, series: str) -> list[Figure]:
     """Returns the totals of the period. The chart shows the `series`."""
     figures = []
     for total in totals(data, chart):
@@ -534,7 +490,7 @@ def _figures(data: DashboardData, chart: ChartData, *, series: str) -> list[Figu
     return figures
 
 
-def _unknown_context(data: DashboardData, now: tables.Table | None) -> dict[str, Any]:
+def _unknown_context(data: ScopeData, now: tables.Table | None) -> dict[str, Any]:
     """Returns the context for the figures of a scope with several values, of which none is known.
 
     It is empty for any other scope.
@@ -561,17 +517,6 @@ def _unknown_figure(name: str) -> Figure:
     )
 
 
-class Total(NamedTuple):
-    """A total of the period, and that of the period before; None if it is not known."""
-
-    name: str
-    now: int | None
-    compared: int | None  # what `before` is compared with, which may be a part of `now`
-    before: int | None
-    as_of: str = ""
-    remark: str = ""
-
-
 def _value_and_remark(total: Total) -> tuple[str, str]:
     """Returns how a total is shown, and the sentence below it.
 
@@ -580,48 +525,6 @@ def _value_and_remark(total: Total) -> tuple[str, str]:
     if total.name == "reads" and not total.now and not total.before:
         return tables.NOT_KNOWN, str(NO_READS)
     return tables.text(total.now, "number"), total.remark
-
-
-def _is_compared_without_today(data: DashboardData, chart: ChartData) -> bool:
-    """Returns True if a number of visitors stands beside one that leaves out today."""
-    return data.scope.is_present and chart.is_before_whole and data.people.before is not None
-
-
-def _visitors_total(data: DashboardData, chart: ChartData) -> Total:
-    """Returns the visitors of the period."""
-    people = data.people
-    remark = ""
-    if people.is_cut:
-        remark = _("too many objects to add up")
-    elif _is_compared_without_today(data, chart) and people.compared is not None:
-        remark = _("without today: %(count)s") % {"count": exact(people.compared)}
-    return Total("visitors", people.total, people.compared, people.before, remark=remark)
-
-
-def _total(data: DashboardData, chart: ChartData, name: str) -> Total:
-    """Returns the total of one of SERIES."""
-    if name == "visitors":
-        return _visitors_total(data, chart)
-    before = getattr(chart.total_before, name) if chart.total_before else None
-    if name == "views":
-        return Total(name, chart.total.views, chart.compared.views, before)
-    if not chart.is_summed or (name == "seen" and not chart.total.seen):
-        return Total(name, None, None, None)
-    as_of = ""
-    # Reads and seen views of whole models are added up by full flushes only.
-    if data.scope.is_present and not data.scope.is_listed:
-        as_of = _time_or_day(chart.summed_until)
-        if data.scope.is_of_a_day:
-            # In a period of a day, the time since the last flush is too much to be missing from a
-            # comparison.
-            before = None
-    now = getattr(chart.total, name)
-    return Total(name, now, getattr(chart.compared, name), before, as_of)
-
-
-def totals(data: DashboardData, chart: ChartData) -> list[Total]:
-    """Returns the total of each of SERIES."""
-    return [_total(data, chart, name) for name in SERIES]
 
 
 def _comparison(total: int | None, before: int | None, *, is_whole: bool) -> dict[str, Any]:
@@ -654,7 +557,7 @@ class UsualCard(NamedTuple):
     sentence: str
 
 
-def _usual_card(data: DashboardData) -> UsualCard | None:
+def _usual_card(data: ScopeData) -> UsualCard | None:
     """Returns how the object of the page does; None on another page, or if nothing is usual."""
     subject = data.asked.chosen.get("object", "")
     comparison = data.usual.get(subject)
@@ -684,15 +587,6 @@ def _age_text(hours: float) -> str:
     return text % {"count": exact(count)}
 
 
-def _time_or_day(until: int) -> str:
-    """Returns a time of Redis's clock (µs) as text, with its day unless that is today; "" for 0."""
-    if not until:
-        return ""
-    at = buckets.time_of(until)
-    is_today = local_time.day_of(at) == local_time.day_of(buckets.now())
-    return date_format(timezone.localtime(at), "TIME_FORMAT" if is_today else "DATETIME_FORMAT")
-
-
 def _span_text(span: Span) -> str:
     """Returns the first and the last day of the period as text."""
     first = date_format(span.first_day, "DATE_FORMAT")
@@ -702,7 +596,7 @@ def _span_text(span: Span) -> str:
     return pgettext("period", "%(first)s to %(last)s") % {"first": first, "last": last}
 
 
-def _compared_text(data: DashboardData, chart: ChartData) -> str:
+def _compared_text(data: ScopeData, chart: ChartData) -> str:
     """Returns a sentence about what the period is compared with; "" if it is not compared."""
     before = data.scope.before
     compared = data.scope.compared
@@ -723,7 +617,7 @@ def _compared_text(data: DashboardData, chart: ChartData) -> str:
     return _("Compared with %(span)s, both up to %(time)s.") % {**span, "time": time}
 
 
-def _summary(data: DashboardData, chart: ChartData) -> str:
+def _summary(data: ScopeData, chart: ChartData) -> str:
     """Returns the totals and the period as a sentence.
 
     With a chosen value of a dimension it has the views only, because nothing else is known of it.
@@ -758,7 +652,7 @@ def _filters_in_words(chips: Sequence[Chip]) -> str:
 
 
 def _chart_context(
-    data: DashboardData,
+    data: ScopeData,
     chart: ChartData,
     *,
     series: str,
@@ -830,7 +724,7 @@ def _chart_context(
 
 
 def _page_notes(
-    data: DashboardData, chart: ChartData, *, site: str | None
+    data: ScopeData, chart: ChartData, *, site: str | None
 ) -> list[tuple[str, list[PageNote]]]:
     """Returns the notes below the chart by day, which is a text."""
     notes_by_day = []
@@ -868,12 +762,12 @@ def _ends_of_bands(
     return bands
 
 
-def _has_points(data: DashboardData, series: str) -> bool:
+def _has_points(data: ScopeData, series: str) -> bool:
     """Returns True if the number has a value for each point: visitors have none for an hour."""
     return series != "visitors" or bool(data.people.by_point)
 
 
-def _chart_by_day(data: DashboardData, *, series: str) -> Choice | None:
+def _chart_by_day(data: ScopeData, *, series: str) -> Choice | None:
     """Returns a link to a chart whose points are days, of the period or of the last seven days.
 
     It is None if the number has points already.
@@ -898,7 +792,7 @@ def _last_flush(chart: ChartData) -> dict[str, Any]:
     return {"last_flush": run, "last_flush_when": when, "is_late": is_late}
 
 
-def _starts(data: DashboardData, formats: Mapping[str, Any]) -> list[str]:
+def _starts(data: ScopeData, formats: Mapping[str, Any]) -> list[str]:
     """Returns the start of each point as text."""
     starts = [timezone.localtime(start) for start in data.starts]
     texts = [date_format(start, str(formats[data.scope.by])) for start in starts]
@@ -909,7 +803,7 @@ def _starts(data: DashboardData, formats: Mapping[str, Any]) -> list[str]:
 
 
 def _drawings(
-    data: DashboardData,
+    data: ScopeData,
     over_time: tables.Table,
     *,
     title: str,
@@ -943,7 +837,7 @@ def _drawings(
     return drawings
 
 
-def _values_table(data: DashboardData, over_time: tables.Table) -> dict[str, Any]:
+def _values_table(data: ScopeData, over_time: tables.Table) -> dict[str, Any]:
     """Returns the columns and the rows of the chart's values.
 
     A row is the start of its point and the texts of the other columns. Without a period before, the
@@ -1037,7 +931,7 @@ def _sources_file(obj: Any, scope: Scope, *, site: str | None) -> dict[str, str]
     return {"file": f"{link}&{parameters}", "file_title": tables.labels_of(dimensions[0]).title}
 
 
-def _chips(data: DashboardData, scope: Scope, here: Mapping[str, str]) -> list[Chip]:
+def _chips(data: ScopeData, scope: Scope, here: Mapping[str, str]) -> list[Chip]:
     """Returns the filters in force. `here` is the parameter of the page's own tab."""
     labels = {"model": _("Model"), "category": _("Category"), "author": _("Author")}
     chips = []
@@ -1054,7 +948,7 @@ def _chips(data: DashboardData, scope: Scope, here: Mapping[str, str]) -> list[C
     return chips
 
 
-def _value_text(data: DashboardData, filter_name: str, value: str) -> str:
+def _value_text(data: ScopeData, filter_name: str, value: str) -> str:
     """Returns the value of a filter as people know it."""
     if filter_name in ("category", "author"):
         return _name_of_chosen(data, filter_name, value)
@@ -1066,7 +960,7 @@ def _value_text(data: DashboardData, filter_name: str, value: str) -> str:
     return tables.name_of_value(filter_name, value)
 
 
-def _name_of_chosen(data: DashboardData, filter_name: str, value: str) -> str:
+def _name_of_chosen(data: ScopeData, filter_name: str, value: str) -> str:
     """Returns the name of a category or an author; the value if there is no such row."""
     row = data.objects.chosen(filter_name)
     if row is None:

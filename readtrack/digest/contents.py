@@ -9,12 +9,12 @@ from typing import Any
 
 from django.utils.timezone import get_default_timezone, override
 
-from readtrack.dashboard.data import ChartData, DashboardData, Entry
-from readtrack.dashboard.loading import load
-from readtrack.dashboard.objects import CANDIDATES
-from readtrack.dashboard.scope import Scope
 from readtrack.digest.periods import DigestPeriod
 from readtrack.hits.hit import Reason
+from readtrack.numbers.data import ChartData, Entry, ScopeData
+from readtrack.numbers.loading import load
+from readtrack.numbers.objects import CANDIDATES
+from readtrack.numbers.scope import Scope
 from readtrack.published import published_at
 from readtrack.reports.skipped import skips
 from readtrack.reports.usual_views import times_usual
@@ -100,26 +100,26 @@ def _usual_views(chart: ChartData) -> int | None:
     return round(sum(band.usual for band in bands))
 
 
-def _with_views(data: DashboardData) -> list[Story]:
+def _with_views(data: ScopeData) -> list[Story]:
     """Returns the objects with the most views of the period."""
     return _stories(data, [(entry, entry.now.views) for entry in data.entries if entry.now.views])
 
 
-def _grown(data: DashboardData) -> list[Story]:
+def _grown(data: ScopeData) -> list[Story]:
     """Returns the objects with the most views more than in the period before."""
     if not data.is_before_known:
         return []
     return _stories(data, [(entry, entry.growth) for entry in data.entries if entry.growth > 0])
 
 
-def _stories(data: DashboardData, numbers: Sequence[tuple[Entry, float]]) -> list[Story]:
+def _stories(data: ScopeData, numbers: Sequence[tuple[Entry, float]]) -> list[Story]:
     """Returns the first of the objects with their numbers. Rows are loaded together."""
     first = numbers[:STORIES]
     data.objects.load(entry.subject for entry, _ in first)
     return [Story(data.objects[entry.subject], number) for entry, number in first]
 
 
-def _best(*loaded: DashboardData) -> list[Story]:
+def _best(*loaded: ScopeData) -> list[Story]:
     """Returns the objects published in the period that have the most times their usual views.
 
     They are among those with the most views, and among those that grew most.

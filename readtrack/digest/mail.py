@@ -21,14 +21,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
 from readtrack.access import numbers_url
-from readtrack.dashboard import tables
-from readtrack.dashboard.objects import STILL_READ_DAYS
 from readtrack.digest import links
 from readtrack.digest.contents import Contents, Number, Story
 from readtrack.digest.options import digest_options
 from readtrack.digest.periods import DigestPeriod
 from readtrack.digest.readers import Reader
 from readtrack.lines import one_line
+from readtrack.numbers import tables
+from readtrack.numbers.objects import STILL_READ_DAYS
 from readtrack.numerals import exact, multiple
 from readtrack.site_address import absolute
 from readtrack.texts import address_of, line_of, name_of

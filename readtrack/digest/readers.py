@@ -14,10 +14,10 @@ from django.utils.translation import check_for_language
 
 from readtrack.access import may_view_numbers, may_view_report_of
 from readtrack.conf import logger
-from readtrack.dashboard import groups
-from readtrack.dashboard.scope import Scope
 from readtrack.digest.options import digest_options
 from readtrack.digest.periods import DigestPeriod
+from readtrack.numbers import groups
+from readtrack.numbers.scope import Scope
 from readtrack.store import scripts
 from readtrack.subjects import NO_VALUE, label_of
 

@@ -13,7 +13,7 @@ from readtrack.api.answers import answer
 from readtrack.api.errors import QuestionError
 from readtrack.api.parameters import COMMON, texts_of
 from readtrack.api.questions import QUESTIONS
-from readtrack.dashboard.scope import COMPARISONS, INTERVALS, LONGEST, PERIODS
+from readtrack.numbers.scope import COMPARISONS, INTERVALS, LONGEST, PERIODS
 from tests.api.conftest import API, editor, token_of
 from tests.api.test_openapi import assert_valid, described
 from tests.support import factories

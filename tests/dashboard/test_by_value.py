@@ -22,12 +22,12 @@ from pytest_django import Settings
 
 from readtrack import buckets, local_time, tracker
 from readtrack.access import numbers_url
-from readtrack.dashboard import by_value, loading, tables
 from readtrack.dashboard.page import TABS
-from readtrack.dashboard.scope import Scope
-from readtrack.dashboard.tables import NOT_KNOWN
 from readtrack.flush.run import flush
 from readtrack.models import BreakdownHistory, DayBreakdown, History, Popular
+from readtrack.numbers import by_value, loading, tables
+from readtrack.numbers.scope import Scope
+from readtrack.numbers.tables import NOT_KNOWN
 from readtrack.sql import popular
 from readtrack.sql.faults import Faults
 from readtrack.subjects import label_of, subject_of

@@ -15,12 +15,12 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from readtrack import buckets, tracker
-from readtrack.dashboard import groups, objects, people
-from readtrack.dashboard.scope import Scope
 from readtrack.flush.groups import renew
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import History
+from readtrack.numbers import groups, objects, people
+from readtrack.numbers.scope import Scope
 from readtrack.sql.faults import Faults
 from readtrack.subjects import label_in, subject_of
 from tests.dashboard.test_comparison import OF_THE_ADMIN

@@ -12,8 +12,8 @@ from django.utils.formats import date_format
 from django.utils.translation import override
 
 from readtrack import buckets
-from readtrack.dashboard.scope import INTERVALS, MOST_POINTS, MOST_POINTS_OF_MANY, Scope
 from readtrack.flush.run import flush
+from readtrack.numbers.scope import INTERVALS, MOST_POINTS, MOST_POINTS_OF_MANY, Scope
 from readtrack.subjects import subject_of
 from tests.dashboard.test_comparison import FRIDAY, OF_THE_ADMIN, Views
 from tests.support import counts

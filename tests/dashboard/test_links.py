@@ -12,8 +12,8 @@ from pytest_django import Settings
 
 from readtrack import buckets, tracker
 from readtrack.access import numbers_url
-from readtrack.dashboard.scope import PUBLISHED
 from readtrack.flush.run import flush
+from readtrack.numbers.scope import PUBLISHED
 from readtrack.subjects import subject_of
 from tests.dashboard.test_published import article
 from tests.site.models import Article

@@ -15,8 +15,8 @@ from pytest_django import Settings
 
 from readtrack import tracker
 from readtrack.access import numbers_url
-from readtrack.dashboard import publications
 from readtrack.models import Note
+from readtrack.numbers import publications
 from readtrack.subjects import subject_of
 from tests.dashboard.test_comparison import OF_THE_ADMIN
 from tests.site.models import Article

@@ -23,14 +23,15 @@ from redis import Redis
 from readtrack import buckets, reports, tracker
 from readtrack.access import numbers_url
 from readtrack.conf import conf
-from readtrack.dashboard import loading, objects, tables
-from readtrack.dashboard.page import FILES, FORMATS, SERIES, TABS, _comparison
-from readtrack.dashboard.scope import PERIODS, Scope
-from readtrack.dashboard.tables import NOT_KNOWN
+from readtrack.dashboard.page import FILES, FORMATS, TABS, _comparison
 from readtrack.flush.run import flush
 from readtrack.hits import sources
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun, History, Note, Popular
+from readtrack.numbers import loading, objects, tables
+from readtrack.numbers.scope import PERIODS, Scope
+from readtrack.numbers.tables import NOT_KNOWN
+from readtrack.numbers.totals import SERIES
 from readtrack.sql import breakdown_history, history, popular, raising, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import skips

@@ -19,12 +19,12 @@ from redis import Redis
 from readtrack import buckets, local_time, reports, tracker
 from readtrack.conf import DEFAULTS
 from readtrack.dashboard import page as dashboard_page
-from readtrack.dashboard import people
-from readtrack.dashboard.scope import Scope
-from readtrack.dashboard.tables import NOT_KNOWN
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import History
+from readtrack.numbers import people
+from readtrack.numbers.scope import Scope
+from readtrack.numbers.tables import NOT_KNOWN
 from readtrack.subjects import subject_of
 from tests.site.models import Product
 from tests.support import factories

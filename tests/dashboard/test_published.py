@@ -10,9 +10,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone as zones
 
 from readtrack import buckets
-from readtrack.dashboard.scope import PUBLISHED, Scope
 from readtrack.flush.run import flush
 from readtrack.models import History
+from readtrack.numbers.scope import PUBLISHED, Scope
 from readtrack.published import published_at
 from readtrack.subjects import subject_of
 from tests.dashboard.test_comparison import FRIDAY, OF_THE_ADMIN

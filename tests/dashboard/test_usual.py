@@ -13,12 +13,12 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from readtrack import buckets, local_time, tracker
-from readtrack.dashboard import objects
-from readtrack.dashboard import usual as dashboard_usual
 from readtrack.dashboard.page import TABS
-from readtrack.dashboard.tables import NOT_KNOWN
 from readtrack.flush.run import flush
 from readtrack.models import History
+from readtrack.numbers import objects
+from readtrack.numbers import usual as dashboard_usual
+from readtrack.numbers.tables import NOT_KNOWN
 from readtrack.sql.usual import Band
 from readtrack.sql.usual_week import slot_of
 from readtrack.subjects import subject_of

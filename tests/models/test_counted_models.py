@@ -16,10 +16,10 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
 from readtrack import receivers, reports, tracker
-from readtrack.dashboard.loading import load
-from readtrack.dashboard.scope import Scope
 from readtrack.flush.run import flush
 from readtrack.models import History, SubjectCount
+from readtrack.numbers.loading import load
+from readtrack.numbers.scope import Scope
 from readtrack.sql import raising, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import counted_models, is_counted, subject_of

@@ -26,13 +26,13 @@ from redis.exceptions import ResponseError
 
 from readtrack import buckets, reports, tracker
 from readtrack.checks.setup import check_setup
-from readtrack.dashboard.objects import CANDIDATES
 from readtrack.dashboard.page import TABS
-from readtrack.dashboard.tables import NOT_KNOWN
 from readtrack.doctor.memory import key_kinds
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
 from readtrack.models import PendingPublication
+from readtrack.numbers.objects import CANDIDATES
+from readtrack.numbers.tables import NOT_KNOWN
 from readtrack.page import panel
 from readtrack.store import (
     clock,

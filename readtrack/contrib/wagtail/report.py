@@ -22,7 +22,7 @@ from wagtail.permission_policies.pages import PagePermissionPolicy
 from readtrack import numerals, reports
 from readtrack.contrib.wagtail.access import may_view_numbers, numbers_url
 from readtrack.contrib.wagtail.models_of_site import base_model, counted_page_models
-from readtrack.dashboard.exports import FORMULA
+from readtrack.lines import no_formula
 from readtrack.models import SubjectCount, Tracked
 from readtrack.sql import databases
 from readtrack.store import scripts
@@ -123,11 +123,6 @@ def _edit_url(page: Any) -> str:
     return reverse("wagtailadmin_pages:edit", args=[page.pk])
 
 
-def _no_formula(title: str) -> str:
-    """Returns the title as a cell that no spreadsheet takes for a formula."""
-    return FORMULA.sub(r"\1\2'", title)
-
-
 class CountColumn(Column):  # type: ignore[misc]  # Wagtail has no types
     """A number, with the separators of the user's language."""
 
@@ -204,7 +199,7 @@ class PageViewsView(ReportView):  # type: ignore[misc]
         "content_type": dict.fromkeys(ReportView.FORMATS, get_content_type_label),
         "locale": dict.fromkeys(ReportView.FORMATS, str),
         "full_url": dict.fromkeys(ReportView.FORMATS, lambda url: url or ""),
-        "title": dict.fromkeys(ReportView.FORMATS, _no_formula),
+        "title": dict.fromkeys(ReportView.FORMATS, no_formula),
     }
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from readtrack.buckets import hour_index
-from readtrack.dashboard.scope import COMPARISONS, INTERVALS, PERIODS, Scope, Span
+from readtrack.numbers.scope import COMPARISONS, INTERVALS, PERIODS, Scope, Span
 from tests.support import factories
 from tests.support.depth import examples
 from tests.support.rows import each_row

@@ -1,4 +1,4 @@
-"""The scope of the dashboard: a period and filters, out of the address of the page.
+"""The scope: a period and filters, out of the address of a page or the parameters of a question.
 
 All tables, charts and exports are made for a scope.
 """

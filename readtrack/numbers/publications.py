@@ -13,8 +13,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
 from readtrack import buckets, local_time
-from readtrack.dashboard.data import DayNote
-from readtrack.dashboard.scope import Scope
+from readtrack.numbers.data import DayNote
+from readtrack.numbers.scope import Scope
 from readtrack.published import time_published, value_of_time
 from readtrack.subjects import publication_notes, published_field
 from readtrack.texts import title_of

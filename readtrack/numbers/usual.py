@@ -1,4 +1,4 @@
-"""What is usual, for the dashboard: what SQL is asked, and the bands of the chart's points."""
+"""What is usual in a scope: what SQL is asked, and the bands of the chart's points."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from readtrack import buckets, local_time
 from readtrack.conf import conf
-from readtrack.dashboard.objects import Objects
-from readtrack.dashboard.scope import Scope
+from readtrack.numbers.objects import Objects
+from readtrack.numbers.scope import Scope
 from readtrack.reports.usual_views import Rated, Usual, question, rated
 from readtrack.sql.usual import (
     NOTHING,

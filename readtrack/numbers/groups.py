@@ -1,4 +1,4 @@
-"""What the dashboard shows of categories, authors and ages: their numbers, visitors and names."""
+"""Categories, authors and ages of a scope: their numbers, visitors and names."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,8 +7,8 @@ from typing import Any, Literal
 from django.contrib.auth import get_user_model
 
 from readtrack import buckets
-from readtrack.dashboard.data import Counts, Entry, GroupRow
-from readtrack.dashboard.scope import Scope
+from readtrack.numbers.data import Counts, Entry, GroupRow
+from readtrack.numbers.scope import Scope
 from readtrack.sql import group_sums, memberships
 from readtrack.sql.memberships import NONE, OTHER, Group
 from readtrack.subjects import NO_VALUE, label_in, label_of, parse_subject

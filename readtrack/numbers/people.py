@@ -1,4 +1,4 @@
-"""The different visitors of the dashboard's periods: what SQL is asked, and what Redis unites."""
+"""The different visitors of periods: what SQL is asked, and what Redis unites."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from readtrack import buckets
-from readtrack.dashboard.data import People
-from readtrack.dashboard.objects import Objects
-from readtrack.dashboard.scope import Scope, Span
+from readtrack.numbers.data import People
+from readtrack.numbers.objects import Objects
+from readtrack.numbers.scope import Scope, Span
 from readtrack.reports.people import Days
 from readtrack.sql.day_visitors import AskedDays, StoredDay
 from readtrack.store import keys, scripts, uniques

@@ -11,9 +11,9 @@ from django.db.models import ForeignKey, Max, Model, QuerySet, Subquery
 from django.utils.functional import SimpleLazyObject
 
 from readtrack import buckets
-from readtrack.dashboard.details import linked_fields
-from readtrack.dashboard.scope import Scope
 from readtrack.models import Tracked
+from readtrack.numbers.details import linked_fields
+from readtrack.numbers.scope import Scope
 from readtrack.published import value_of_time
 from readtrack.reports.page_state import loaded
 from readtrack.sql import history, model_sums, period_gains, popular, row_counts

@@ -1,4 +1,4 @@
-"""Loads the numbers of the dashboard: SQL's, and Redis's where it answers, in two round trips."""
+"""Loads the numbers of a scope: SQL's, and Redis's where it answers, in two round trips."""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -15,12 +15,11 @@ from django.db.models import Model
 
 from readtrack import buckets, local_time, subjects
 from readtrack.conf import conf
-from readtrack.dashboard import by_value, groups, publications
-from readtrack.dashboard.data import (
+from readtrack.numbers import by_value, groups, publications
+from readtrack.numbers.data import (
     ByValue,
     ChartData,
     Counts,
-    DashboardData,
     DayNote,
     Entry,
     GainedByPoint,
@@ -28,12 +27,13 @@ from readtrack.dashboard.data import (
     People,
     PeriodHashes,
     PeriodStages,
+    ScopeData,
     SectionReaders,
 )
-from readtrack.dashboard.objects import CANDIDATES, MOST, Objects, Order, PeriodViews
-from readtrack.dashboard.people import PeopleCalls, PeopleQuestion, days_of
-from readtrack.dashboard.scope import DEFAULT_COMPARISON, Scope
-from readtrack.dashboard.usual import UsualQuestion
+from readtrack.numbers.objects import CANDIDATES, MOST, Objects, Order, PeriodViews
+from readtrack.numbers.people import PeopleCalls, PeopleQuestion, days_of
+from readtrack.numbers.scope import DEFAULT_COMPARISON, Scope
+from readtrack.numbers.usual import UsualQuestion
 from readtrack.reports import funnels
 from readtrack.reports.hashes import hashes as merged_hashes
 from readtrack.reports.page_state import page_state
@@ -381,7 +381,7 @@ def load(
     has_notes: bool = True,
     row_limit: int = 0,
     obj: Model | None = None,
-) -> DashboardData:
+) -> ScopeData:
     """Returns the numbers that the tables need, in at most two round trips to Redis.
 
     `row_limit` is the number of rows of objects that a table needs, 0 for all. `obj` is the only
@@ -452,7 +452,7 @@ def load(
         usual_points = usual_question.points(scope_with_start, saved.usual, comparisons=usual)
         chart = _chart(numbers, saved, usual_points, has_notes=has_notes)
     sections = _sections(needs, is_whole=answers.is_whole)
-    return DashboardData(
+    return ScopeData(
         asked=scope,
         scope=scope_with_start,
         objects=objects,

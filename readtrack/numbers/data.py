@@ -1,4 +1,4 @@
-"""The numbers that the dashboard shows, as values. Tables and charts are functions of them."""
+"""The numbers of a scope, as values. Tables and charts are functions of them."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from django.db.models import Model
 
-from readtrack.dashboard.objects import Objects
-from readtrack.dashboard.scope import Scope
 from readtrack.models import FlushRun
+from readtrack.numbers.objects import Objects
+from readtrack.numbers.scope import Scope
 from readtrack.reports.funnels import Stage
 from readtrack.reports.usual_views import Usual
 from readtrack.sql.memberships import Group
@@ -134,7 +134,7 @@ class ByValue(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class DashboardData:
+class ScopeData:
     """The numbers of a scope for some tables. A field that none of these tables needs is empty."""
 
     asked: Scope  # the scope as the address has it

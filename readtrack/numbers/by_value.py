@@ -12,10 +12,10 @@ from datetime import date
 from typing import NamedTuple
 
 from readtrack import local_time
-from readtrack.dashboard.data import ByValue, Hashes
-from readtrack.dashboard.objects import CANDIDATES, MOST, Objects
-from readtrack.dashboard.people import days_of
-from readtrack.dashboard.scope import Scope
+from readtrack.numbers.data import ByValue, Hashes
+from readtrack.numbers.objects import CANDIDATES, MOST, Objects
+from readtrack.numbers.people import days_of
+from readtrack.numbers.scope import Scope
 from readtrack.sql import archive, breakdown_history, day_breakdowns
 from readtrack.sql.day_breakdowns import Days, Value
 from readtrack.sql.period_steps import Steps

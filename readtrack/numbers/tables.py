@@ -1,4 +1,4 @@
-"""The tables of the dashboard: rows of plain values.
+"""The tables of a scope: rows of plain values.
 
 The page shows the values as text. Exports have them as they are.
 """
@@ -16,13 +16,13 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from readtrack import buckets, local_time
 from readtrack.conf import conf
-from readtrack.dashboard import groups
-from readtrack.dashboard.data import ChartData, Counts, DashboardData, Entry, GroupRow, Hashes
-from readtrack.dashboard.objects import MOST, STILL_READ_DAYS
-from readtrack.dashboard.scope import COMPARISONS, Scope
 from readtrack.hits import sources
 from readtrack.hits.hit import Reason
 from readtrack.hits.reading import ENGAGED
+from readtrack.numbers import groups
+from readtrack.numbers.data import ChartData, Counts, Entry, GroupRow, Hashes, ScopeData
+from readtrack.numbers.objects import MOST, STILL_READ_DAYS
+from readtrack.numbers.scope import COMPARISONS, Scope
 from readtrack.numerals import exact, multiple
 from readtrack.reports.reads import median
 from readtrack.sql import popular
@@ -236,7 +236,7 @@ def numbers_beside(chart: ChartData, name: str) -> list[int | None]:
     return [None if point is None else getattr(point, name) for point in chart.points_before]
 
 
-def over_time(data: DashboardData) -> Table:
+def over_time(data: ScopeData) -> Table:
     """Returns the numbers of the chart by point, with the views of the period before."""
     assert data.chart is not None  # noqa: S101 - it is loaded for this table
     views_before = numbers_beside(data.chart, "views")
@@ -275,7 +275,7 @@ def _ends_of_band(band: Band | None) -> tuple[int | None, int | None]:
     return round(band.low), round(band.high)
 
 
-def _unseen(data: DashboardData, index: int) -> int | None:
+def _unseen(data: ScopeData, index: int) -> int | None:
     """Returns how many views of a point were not seen; None while only the views are known.
 
     Seen views of whole models are added up by full flushes only.
@@ -290,12 +290,12 @@ def _unseen(data: DashboardData, index: int) -> int | None:
     return max(0, point.views - point.seen)
 
 
-def _reads_of(point: Counts, data: DashboardData) -> int | None:
+def _reads_of(point: Counts, data: ScopeData) -> int | None:
     """Returns the reads of a point; None with a chosen value, because reads have none."""
     return None if data.by_value else point.reads
 
 
-def _notes_by_point(data: DashboardData) -> list[list[str]]:
+def _notes_by_point(data: ScopeData) -> list[list[str]]:
     """Returns the notes of each point: those of a day are at the point in which the day begins."""
     assert data.chart is not None  # noqa: S101
     days = [*map(local_time.day_of, data.starts)]
@@ -309,7 +309,7 @@ def _notes_by_point(data: DashboardData) -> list[list[str]]:
 
 
 def _of_objects(
-    data: DashboardData, entries: Iterable[Entry], *column_keys: str, compared: str = "views"
+    data: ScopeData, entries: Iterable[Entry], *column_keys: str, compared: str = "views"
 ) -> ObjectRows:
     """Returns rows with an object and the values of these columns.
 
@@ -330,7 +330,7 @@ def _of_objects(
     return ObjectRows(_columns("title", *column_keys), rows, caption)
 
 
-def _numbers_of(entry: Entry, data: DashboardData, *, compared: str) -> dict[str, Any]:
+def _numbers_of(entry: Entry, data: ScopeData, *, compared: str) -> dict[str, Any]:
     """Returns the numbers of an object by the keys of their columns.
 
     With a chosen value of a dimension its reads are None, because they have no values.
@@ -356,7 +356,7 @@ def _numbers_of(entry: Entry, data: DashboardData, *, compared: str) -> dict[str
     }
 
 
-def _trend(entry: Entry, data: DashboardData) -> list[int]:
+def _trend(entry: Entry, data: ScopeData) -> list[int]:
     """Returns the views of an object at each point of the chart."""
     last_index = data.gap_index + len(data.starts)
     trend = [0] * len(data.starts)
@@ -367,14 +367,14 @@ def _trend(entry: Entry, data: DashboardData) -> list[int]:
     return trend
 
 
-def _times_usual(data: DashboardData, entry: Entry) -> float | None:
+def _times_usual(data: ScopeData, entry: Entry) -> float | None:
     """Returns how many times the usual views an object has; None if nothing is usual."""
     if entry.subject not in data.usual:
         return None
     return round(data.usual[entry.subject].times, 2)
 
 
-def _compared(data: DashboardData, compared: int, before: int) -> tuple[int | None, int | None]:
+def _compared(data: ScopeData, compared: int, before: int) -> tuple[int | None, int | None]:
     """Returns the number before and the change in per cent, the values of the columns COMPARED.
 
     `compared` is what the number before is compared with. Both are None if history does not cover the period before.
@@ -384,7 +384,7 @@ def _compared(data: DashboardData, compared: int, before: int) -> tuple[int | No
     return before, change(compared, before)
 
 
-def most_viewed(data: DashboardData) -> Table:
+def most_viewed(data: ScopeData) -> Table:
     """Returns the objects with the most views in the period, or with a chosen value in it."""
     if data.asked.is_joint:
         return _most_viewed_with_values(data)
@@ -400,7 +400,7 @@ def most_viewed(data: DashboardData) -> Table:
     )
 
 
-def _most_viewed_with_values(data: DashboardData) -> Table:
+def _most_viewed_with_values(data: ScopeData) -> Table:
     """Returns the objects that were viewed with each of several values of dimensions.
 
     There is a column of views for each value. The first of them sorts the rows.
@@ -425,7 +425,7 @@ def _most_viewed_with_values(data: DashboardData) -> Table:
     return Table("most-viewed", _("Most viewed"), caption, columns, rows, empty)
 
 
-def _columns_by_value(data: DashboardData, columns: Sequence[str]) -> list[str]:
+def _columns_by_value(data: ScopeData, columns: Sequence[str]) -> list[str]:
     """Returns the columns without those that are not known with the chosen value."""
     unknown = set()
     if data.by_value:
@@ -435,12 +435,12 @@ def _columns_by_value(data: DashboardData, columns: Sequence[str]) -> list[str]:
     return [column for column in columns if column not in unknown]
 
 
-def _has_trend(data: DashboardData) -> bool:
+def _has_trend(data: ScopeData) -> bool:
     """Returns True if the views of an object by value are known at each point of the chart."""
     return not data.asked.is_all_time and data.scope.by != "hour"
 
 
-def _captions_by_value(data: DashboardData) -> list[str]:
+def _captions_by_value(data: ScopeData) -> list[str]:
     """Returns sentences on which objects were compared by value, and how their days were."""
     assert data.by_value is not None  # noqa: S101 - for tables of a chosen value
     captions = []
@@ -457,7 +457,7 @@ def _captions_by_value(data: DashboardData) -> list[str]:
     return captions
 
 
-def _known_by_value(data: DashboardData) -> str:
+def _known_by_value(data: ScopeData) -> str:
     """Returns a sentence about what is known with the chosen values of dimensions: views only."""
     filters = []
     for dimension, value in data.asked.values.items():
@@ -475,7 +475,7 @@ def _first_count(row: Row) -> int:
     return count
 
 
-def grew_most(data: DashboardData) -> Table:
+def grew_most(data: ScopeData) -> Table:
     """Returns the objects with the most views more than in the period before."""
     grown = [entry for entry in data.entries if entry.growth > 0]
     columns = ["growth", "views", *COMPARED, "usual", "trend"]
@@ -491,7 +491,7 @@ def grew_most(data: DashboardData) -> Table:
     return Table("grew-most", _("Grew most"), caption, objects.columns, objects.rows, empty)
 
 
-def _caption_of_grown(data: DashboardData, caption: str) -> str:
+def _caption_of_grown(data: ScopeData, caption: str) -> str:
     """Returns which objects were compared, after the caption of their rows."""
     if data.by_value:
         return " ".join(filter(None, [caption, *_captions_by_value(data)]))
@@ -508,7 +508,7 @@ def _caption_of_grown(data: DashboardData, caption: str) -> str:
     return text % {"count": exact(MOST), "since": date_format(first_day, "DATE_FORMAT")}
 
 
-def by_dimension(dimension: str, data: DashboardData) -> Table:
+def by_dimension(dimension: str, data: ScopeData) -> Table:
     """Returns the table of a dimension: the views by its values."""
     views = _views_by_value(data.gains.now, dimension)
     total = views.total()
@@ -542,7 +542,7 @@ def _views_by_value(hashes: Hashes, dimension: str) -> Counter[str]:
     return views
 
 
-def _described(data: DashboardData, table: Table) -> Table:
+def _described(data: ScopeData, table: Table) -> Table:
     """Returns the table of a dimension or a funnel with words about what it counts.
 
     The title says if the counts are of all time. The caption says of which objects they are, and
@@ -567,7 +567,7 @@ def _described(data: DashboardData, table: Table) -> Table:
     return table._replace(title=title, caption=f"{caption} {table.caption}".rstrip(), empty=empty)
 
 
-def _caption_of_days(data: DashboardData) -> str:
+def _caption_of_days(data: ScopeData) -> str:
     """Returns the caption of a table whose numbers are those of the days of objects."""
     caption = _("Of all objects in the period; the last minutes may be missing.")
     if "object" in data.asked.chosen:
@@ -589,7 +589,7 @@ def of_all_time(title: str) -> str:
     return f"{title} ({_('All time')})"
 
 
-def really_read(data: DashboardData) -> Table:
+def really_read(data: ScopeData) -> Table:
     """Returns the objects with the most reads in the period.
 
     Objects that were only begun to be read come last.
@@ -609,7 +609,7 @@ def really_read(data: DashboardData) -> Table:
     )
 
 
-def _is_begun(entry: Entry, data: DashboardData) -> bool:
+def _is_begun(entry: Entry, data: ScopeData) -> bool:
     """Returns True if somebody began to read the object, and it was viewed in the period.
 
     On the page of a single object its reading time is worth a row in any period.
@@ -619,7 +619,7 @@ def _is_begun(entry: Entry, data: DashboardData) -> bool:
     return bool(is_of_period and reading[ENGAGED])
 
 
-def funnel(data: DashboardData) -> Table:
+def funnel(data: ScopeData) -> Table:
     """Returns the stages of the funnels of all objects together.
 
     A stage counts once in a visitor's pass. There are no rows if nobody has entered the funnel.
@@ -642,7 +642,7 @@ def funnel(data: DashboardData) -> Table:
     return _described(data, table)
 
 
-def sections(data: DashboardData) -> Table:
+def sections(data: ScopeData) -> Table:
     """Returns the categories, each with its readers and the accounts that it is unread for.
 
     The number of accounts is None where it is not known.
@@ -665,7 +665,7 @@ def sections(data: DashboardData) -> Table:
     return Table("sections", _("Categories"), caption, columns, rows, empty, row_limit=50)
 
 
-def views_by_section(data: DashboardData) -> Table:
+def views_by_section(data: ScopeData) -> Table:
     """Returns the categories with the numbers of their objects in the period."""
     table = _of_groups("section", data)
     of_two = _("An object in two categories counts for both.")
@@ -675,12 +675,12 @@ def views_by_section(data: DashboardData) -> Table:
     )
 
 
-def views_by_author(data: DashboardData) -> Table:
+def views_by_author(data: ScopeData) -> Table:
     """Returns the authors with the numbers of their objects in the period."""
     return _of_groups("author", data)._replace(name="views-by-author", title=_("Views by author"))
 
 
-def views_by_age(data: DashboardData) -> Table:
+def views_by_age(data: ScopeData) -> Table:
     """Returns the ages of objects with their numbers in the period, the youngest first."""
     group_rows = data.groups.get("age", ())
     rows_by_name = {row.name: row for row in group_rows}
@@ -710,7 +710,7 @@ def views_by_age(data: DashboardData) -> Table:
     )
 
 
-def _of_groups(group: Group, data: DashboardData) -> Table:
+def _of_groups(group: Group, data: ScopeData) -> Table:
     """Returns the table of the categories or of the authors, without its name and title."""
     column_keys: list[str] = [group, "views", *_compared_keys_of_groups(data)]
     if not data.asked.is_listed:
@@ -745,7 +745,7 @@ def _of_groups(group: Group, data: DashboardData) -> Table:
     )
 
 
-def _visitors_of_group(group: Group, row: GroupRow, data: DashboardData) -> int | None:
+def _visitors_of_group(group: Group, row: GroupRow, data: ScopeData) -> int | None:
     """Returns the visitors of a category or an author; None if they are not known.
 
     They are never more than the views. An object that moved, or was deleted, left some views to one
@@ -756,7 +756,7 @@ def _visitors_of_group(group: Group, row: GroupRow, data: DashboardData) -> int 
     return None if visitors is None else min(visitors, row.now.views)
 
 
-def _compared_keys_of_groups(data: DashboardData) -> Sequence[str]:
+def _compared_keys_of_groups(data: ScopeData) -> Sequence[str]:
     """Returns the keys of the columns that compare groups with the period before.
 
     In a period of a day up to now, the time since the last full flush is too much to be missing.
@@ -766,13 +766,13 @@ def _compared_keys_of_groups(data: DashboardData) -> Sequence[str]:
     return COMPARED if data.is_compared and not is_late else ()
 
 
-def _numbers_of_group(row: GroupRow, data: DashboardData) -> dict[str, int | None]:
+def _numbers_of_group(row: GroupRow, data: ScopeData) -> dict[str, int | None]:
     """Returns the numbers of a group by the keys of their columns."""
     before, change_since = _compared(data, row.compared.views, row.before.views)
     return {**row.now._asdict(), "before": before, "change": change_since}
 
 
-def _title_of_group(group: Group, name: str, data: DashboardData) -> Any:
+def _title_of_group(group: Group, name: str, data: ScopeData) -> Any:
     """Returns the row of a category, or the name of an author or of a group without either."""
     special_titles = {NONE: WITHOUT[group], OTHER_GROUPS: _("all others")}
     if name in special_titles:
@@ -780,7 +780,7 @@ def _title_of_group(group: Group, name: str, data: DashboardData) -> Any:
     return data.group_titles.get((group, name), name)
 
 
-def still_read(data: DashboardData) -> Table:
+def still_read(data: ScopeData) -> Table:
     """Returns the objects with the most views in the period that were published long before it."""
     viewed = [entry for entry in data.entries if entry.now.views]
     objects = _of_objects(data, viewed, "views", *COMPARED, "reads", "trend")
@@ -800,7 +800,7 @@ def still_read(data: DashboardData) -> Table:
     )
 
 
-def trending(data: DashboardData) -> Table:
+def trending(data: ScopeData) -> Table:
     """Returns the objects with the most views in the last hour."""
     rows = []
     for subject, views in data.trending:
@@ -813,7 +813,7 @@ def trending(data: DashboardData) -> Table:
     return Table("trending", _("Trending now"), caption, _columns("title", "views"), rows, empty)
 
 
-def now(data: DashboardData) -> Table:
+def now(data: ScopeData) -> Table:
     """Returns a table of a single number: the people of the last minutes.
 
     If filters name the objects, it is the number of their views.
@@ -826,7 +826,7 @@ def now(data: DashboardData) -> Table:
     return Table("now", title, caption, [Column("now", title)], [Row((data.recent,))])
 
 
-def not_counted(data: DashboardData) -> Table:
+def not_counted(data: ScopeData) -> Table:
     """Returns the hits of the period that did not count, by reason.
 
     Redis keeps them for SKIP_HOURS, so earlier ones are missing.
@@ -845,7 +845,7 @@ def not_counted(data: DashboardData) -> Table:
     )
 
 
-def robots(data: DashboardData) -> Table:
+def robots(data: ScopeData) -> Table:
     """Returns the hits of robots and assistants in the period, by the names in their user agents.
 
     Redis keeps them for SKIP_HOURS, so earlier ones are missing.
@@ -869,12 +869,12 @@ def robots(data: DashboardData) -> Table:
     )
 
 
-def _empty_refused(data: DashboardData, empty: str) -> str:
+def _empty_refused(data: ScopeData, empty: str) -> str:
     """Returns the text of a table without rows: `empty`, unless Redis does not answer."""
     return empty if data.skips else _("Not known at the moment.")
 
 
-def _skip_names(data: DashboardData) -> list[Any]:
+def _skip_names(data: ScopeData) -> list[Any]:
     """Returns the keys of the skips of the period: reasons, `bot:` names of robots, and notices."""
     skip_names: dict[Any, None] = {}
     for skips in _skips_of_period(data):
@@ -882,20 +882,20 @@ def _skip_names(data: DashboardData) -> list[Any]:
     return list(skip_names)
 
 
-def _skips_of_period(data: DashboardData) -> list[Counter[Any]]:
+def _skips_of_period(data: ScopeData) -> list[Counter[Any]]:
     """Returns the skips of each hour of the period that Redis keeps, the latest hour first."""
     this_hour = buckets.hour_index(buckets.now())
     hours = range(this_hour + 1) if data.asked.is_all_time else data.asked.span.hours
     return _skips_in(data, hours)
 
 
-def _skips_in(data: DashboardData, hours: range) -> list[Counter[Any]]:
+def _skips_in(data: ScopeData, hours: range) -> list[Counter[Any]]:
     """Returns the skips of each of these hours (since 1970), the latest hour first."""
     this_hour = buckets.hour_index(buckets.now())
     return [skips for age, skips in enumerate(data.skips) if this_hour - age in hours]
 
 
-def _refused(data: DashboardData, labels: Mapping[Any, str]) -> list[Row]:
+def _refused(data: ScopeData, labels: Mapping[Any, str]) -> list[Row]:
     """Returns a row for each skip that has a label, the most hits first.
 
     It has the label, the hits, their share, the hits of yesterday and the hits of each hour.
@@ -945,7 +945,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
 }
 
 #: The functions of the tables by the names of the tables in addresses.
-TABLES: Mapping[str, Callable[[DashboardData], Table]] = {
+TABLES: Mapping[str, Callable[[ScopeData], Table]] = {
     "over-time": over_time,
     "most-viewed": most_viewed,
     "grew-most": grew_most,
@@ -969,7 +969,7 @@ WITHOUT_VALUES = {"sections", "not-counted", "robots"}
 WITH_VALUE = {"over-time", "most-viewed", "grew-most"}
 
 
-def table_named(name: str, data: DashboardData) -> Table:
+def table_named(name: str, data: ScopeData) -> Table:
     """Returns the table of that name: one of TABLES, or `by-` and the name of a dimension.
 
     A table that is not known with the chosen values of dimensions has no rows, and says so.
@@ -979,7 +979,7 @@ def table_named(name: str, data: DashboardData) -> Table:
     return _known(name, data)
 
 
-def _known(name: str, data: DashboardData) -> Table:
+def _known(name: str, data: ScopeData) -> Table:
     if name in TABLES:
         return TABLES[name](data)
     return by_dimension(name.removeprefix("by-"), data)
@@ -994,7 +994,7 @@ def is_known(name: str, scope: Scope) -> bool:
     return name in WITH_VALUE or name.removeprefix("by-") in scope.values
 
 
-def _unknown(name: str, data: DashboardData) -> Table:
+def _unknown(name: str, data: ScopeData) -> Table:
     """Returns a table without rows that says that its numbers are not known with the filter."""
     empty = f"{_('Not known for this filter.')} {_known_by_value(data)}"
     if name == "now":

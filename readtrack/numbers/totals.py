@@ -1,0 +1,77 @@
+"""The totals of a period: what is beside the chart, and what programs get."""
+
+from typing import NamedTuple
+
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+
+from readtrack import buckets, local_time
+from readtrack.numbers.data import ChartData, ScopeData
+from readtrack.numerals import exact
+
+#: The numbers that the chart can show, by their names in the address. They are fields of Counts,
+#: columns of the table "over-time" and keys of COLUMNS.
+SERIES = ("views", "visitors", "seen", "reads")
+
+
+class Total(NamedTuple):
+    """A total of the period, and that of the period before; None if it is not known."""
+
+    name: str
+    now: int | None
+    compared: int | None  # what `before` is compared with, which may be a part of `now`
+    before: int | None
+    as_of: str = ""
+    remark: str = ""
+
+
+def totals(data: ScopeData, chart: ChartData) -> list[Total]:
+    """Returns the total of each of SERIES."""
+    return [_total(data, chart, name) for name in SERIES]
+
+
+def _total(data: ScopeData, chart: ChartData, name: str) -> Total:
+    """Returns the total of one of SERIES."""
+    if name == "visitors":
+        return _visitors_total(data, chart)
+    before = getattr(chart.total_before, name) if chart.total_before else None
+    if name == "views":
+        return Total(name, chart.total.views, chart.compared.views, before)
+    if not chart.is_summed or (name == "seen" and not chart.total.seen):
+        return Total(name, None, None, None)
+    as_of = ""
+    # Reads and seen views of whole models are added up by full flushes only.
+    if data.scope.is_present and not data.scope.is_listed:
+        as_of = _time_or_day(chart.summed_until)
+        if data.scope.is_of_a_day:
+            # In a period of a day, the time since the last flush is too much to be missing from a
+            # comparison.
+            before = None
+    now = getattr(chart.total, name)
+    return Total(name, now, getattr(chart.compared, name), before, as_of)
+
+
+def _visitors_total(data: ScopeData, chart: ChartData) -> Total:
+    """Returns the visitors of the period."""
+    people = data.people
+    remark = ""
+    if people.is_cut:
+        remark = _("too many objects to add up")
+    elif _is_compared_without_today(data, chart) and people.compared is not None:
+        remark = _("without today: %(count)s") % {"count": exact(people.compared)}
+    return Total("visitors", people.total, people.compared, people.before, remark=remark)
+
+
+def _is_compared_without_today(data: ScopeData, chart: ChartData) -> bool:
+    """Returns True if a number of visitors stands beside one that leaves out today."""
+    return data.scope.is_present and chart.is_before_whole and data.people.before is not None
+
+
+def _time_or_day(until: int) -> str:
+    """Returns a time of Redis's clock (µs) as text, with its day unless that is today; "" for 0."""
+    if not until:
+        return ""
+    at = buckets.time_of(until)
+    is_today = local_time.day_of(at) == local_time.day_of(buckets.now())
+    return date_format(timezone.localtime(at), "TIME_FORMAT" if is_today else "DATETIME_FORMAT")
