@@ -23,7 +23,6 @@ from readtrack import (
     parts,
     reports,
     request,
-    signals,
     testing,
     tracker,
 )
@@ -107,7 +106,7 @@ def settings() -> str:
     for part in parts.installed():
         if part.setting:
             lines += [f"## {part.name}", "", f"```{{confval}} {part.setting}"]
-            lines += [":type: 'a dict'", ":default: '`{}`'", ""]
+            lines += [f":type: {_code('Mapping[str, Any]')}", f":default: {_code('{}')}", ""]
             lines += [f"{part.setting_about[0].upper()}{part.setting_about[1:]}.", "```", ""]
     return "\n".join(lines)
 
@@ -230,12 +229,15 @@ def _words(text: ast.expr) -> str:
 
 def signal_list() -> str:
     """Every signal, by the comment above it."""
-    found = re.findall(
-        r"((?:^# .*\n)+)(\w+) = Signal\(\)", inspect.getsource(signals), re.MULTILINE
-    )
-    return _sections(
-        (f"`readtrack.signals.{name}`", comment.replace("# ", "")) for comment, name in found
-    )
+    package = Path(readtrack.__file__).parent
+    sections = []
+    for path in [package / "signals.py", *sorted(package.glob("*/signals.py"))]:
+        module = ".".join(path.relative_to(package.parent).with_suffix("").parts)
+        found = re.findall(
+            r"((?:^# .*\n)+)(\w+) = Signal\(\)", path.read_text(encoding="utf-8"), re.MULTILINE
+        )
+        sections += [(f"`{module}.{name}`", comment.replace("# ", "")) for comment, name in found]
+    return _sections(sections)
 
 
 def schedule() -> str:

@@ -9,4 +9,10 @@ __version__ = "0.1.0"
 
 # `INSTALLED_APPS += readtrack.EVERYTHING` is the core with all its parts, except those that need
 # another package: `readtrack.contrib`.
-EVERYTHING = ["readtrack", "readtrack.numbers", "readtrack.digest", "readtrack.api"]
+EVERYTHING = [
+    "readtrack",
+    "readtrack.numbers",
+    "readtrack.digest",
+    "readtrack.api",
+    "readtrack.alerts",
+]

@@ -32,8 +32,8 @@ from readtrack.access import (
     numbers_url,
     readers_url,
 )
-from readtrack.models import Alert, Dashboard, FlushRun, Note, Tracked
-from readtrack.numerals import exact, whole
+from readtrack.models import Dashboard, FlushRun, Note, Tracked
+from readtrack.numerals import exact
 from readtrack.published import published_at
 from readtrack.subjects import (
     author_of,
@@ -42,7 +42,7 @@ from readtrack.subjects import (
     is_counted,
     news_links,
 )
-from readtrack.texts import address_of, is_web, name_of, title_of
+from readtrack.texts import address_of, name_of, title_of
 
 if TYPE_CHECKING:
     from readtrack.numbers.scope import Scope
@@ -313,26 +313,6 @@ class FlushRunAdmin(ReadOnlyAdmin):
         seconds = number_format(round(run.took.total_seconds(), 2), decimal_pos=2)
         text = gettext("%(seconds)s s") % {"seconds": seconds}
         return text.replace(" ", "\N{NO-BREAK SPACE}")
-
-
-@admin.register(Alert)
-class AlertAdmin(ReadOnlyAdmin):
-    """The alerts, newest first."""
-
-    list_display = ("started", "ended", "kind", "page", "views", "usual_views", "details")
-    list_filter = ("kind",)
-
-    @admin.display(description=_("usual"))
-    def usual_views(self, alert: Alert) -> str | None:
-        """Returns the usual views as a whole number; None for an alert that has none."""
-        return None if alert.usual is None else whole(alert.usual)
-
-    @admin.display(description=_("title"))
-    def page(self, alert: Alert) -> str:
-        """Returns the title, or the kind of an alert without one, with a link to the page to look at."""
-        if not is_web(alert.url):
-            return str(alert)
-        return format_html('<a href="{}">{}</a>', alert.url, alert)
 
 
 @admin.register(Dashboard)

@@ -100,7 +100,6 @@ class Conf:
 
     # Monitoring
     METRICS: Mapping[str, Any] = {}  # who may read `metrics` below `readtrack.urls`: "token", "networks", or both, which then both have to fit; {}: nobody
-    ALERTS: Mapping[str, Any] = {}  # who is told what is unusual: {"site": "https://example.com" (or path of a function, as in DIGEST), "mail": [addresses] (by default MANAGERS), "webhook": {"url": …, "secret": …}, "story": 5, "least": 30, "site_fall": 3}, or some of these with "site"; {}: nobody
 
     # Flush
     FLUSH_INTERVAL: int = 60  # seconds between two flushes, in readtrack_schedule, too; after three of them a flush is late

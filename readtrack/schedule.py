@@ -13,7 +13,6 @@ from django.conf import settings
 from readtrack.conf import DEFAULTS
 
 FULL_FLUSH = 3600.0  # seconds between two flushes of everything
-ALERTS = 60.0  # seconds between two looks for what is unusual
 TRENDING = 30.0  # seconds between two refreshes of the trending lists
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -21,14 +20,11 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 def readtrack_schedule(site_settings: Mapping[str, Any] = NOTHING) -> dict[str, dict[str, Any]]:
     """Returns the entries of CELERY_BEAT_SCHEDULE, by name. `site_settings` is READTRACK."""
     flush_interval = site_settings.get("FLUSH_INTERVAL", DEFAULTS["FLUSH_INTERVAL"])
-    entries = {
+    return {
         "readtrack-flush-changed": _entry("readtrack.flush_changed", flush_interval),
         "readtrack-flush-views": _entry("readtrack.flush_views", FULL_FLUSH),
         "readtrack-refresh-trending": _entry("readtrack.refresh_trending", TRENDING),
     }
-    if site_settings.get("ALERTS"):
-        entries["readtrack-send-alerts"] = _entry("readtrack.send_alerts", ALERTS)
-    return entries
 
 
 def is_in_beat() -> bool:

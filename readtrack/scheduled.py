@@ -7,7 +7,6 @@ It holds no lock, because a flush needs none.
 from collections.abc import Callable
 
 from readtrack import parts, renames, tracker
-from readtrack.alerts import run
 from readtrack.conf import conf
 from readtrack.flush.run import flush
 from readtrack.sql.epochs import SqlEpoch
@@ -93,8 +92,3 @@ def run_job(name: str) -> None:
             job.run()
             return
     raise LookupError(f"No installed part of readtrack has a job {name!r}.")
-
-
-def send_alerts() -> None:
-    """Looks for what is unusual, and tells each alert once. Repeats what could not be sent."""
-    run.send_alerts()

@@ -20,6 +20,7 @@ PARTS: Mapping[str, Shipped] = {
     "readtrack.numbers": Shipped(),
     "readtrack.digest": Shipped(setting="DIGEST", subcommands=["digest"]),
     "readtrack.api": Shipped(subcommands=["mcp"]),
+    "readtrack.alerts": Shipped(setting="ALERTS", subcommands=["alerts"]),
 }
 
 

@@ -9,6 +9,3 @@ redis_failed = Signal()
 
 # Sent when a flush has ended well. Arguments: `sender` (None), `run` (the `FlushRun`, saved).
 flushed = Signal()
-
-# Sent once for each alert, by the process that runs the schedule. Arguments: `sender` (None), `alert` (the `Alert`, saved).
-alert = Signal()

@@ -1,4 +1,4 @@
-"""The address of the site, as ALERTS and DIGEST name it: a task has no request that tells it.
+"""The address of the site, as the settings of parts name it: a task has no request that tells it.
 
 Where each tenant has an address of its own, they name a function that returns the present one's.
 """

@@ -54,9 +54,3 @@ def refresh_trending() -> None:
 def run_job(name: str) -> None:
     """Runs a job of an installed part, such as "digest"."""
     scheduled.run_job(name)
-
-
-@shared_task(name="readtrack.send_alerts", ignore_result=True)
-def send_alerts() -> None:
-    """Looks for what is unusual, and tells each alert once. Repeats what could not be sent."""
-    scheduled.send_alerts()

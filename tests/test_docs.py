@@ -374,7 +374,11 @@ def test_every_part_of_the_reference_has_its_place() -> None:
         ("checks", r"`(readtrack\.\w+)`", CHECKS),
         ("commands", r"^## ([\w-]+)", set(subcommands())),
         ("reports", r"^`+\{py:\w+\} (\w+)|(?:loop: |, )`(a\w+)`", set(reports.__all__)),
-        ("signals", r"readtrack\.signals\.(\w+)", {"redis_failed", "flushed", "alert"}),
+        (
+            "signals",
+            r"readtrack\.(?:alerts\.)?signals\.(\w+)",
+            {"redis_failed", "flushed", "alert"},
+        ),
     ],
 )
 def test_the_reference_has_everything_that_the_code_has(

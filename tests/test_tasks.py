@@ -19,20 +19,18 @@ from tests.support import digests, factories
 from tests.support.celery_site import celery_site, celery_worker
 from tests.support.waiting import ENOUGH
 
-SETTINGS = {"ALERTS": {"site": "https://example.com"}}
-
 
 @pytest.fixture
 def app() -> Iterator[Celery]:
     """Returns a site's Celery with the schedule."""
     with celery_site() as app:
-        app.conf.beat_schedule = {**readtrack_schedule(SETTINGS)}
+        app.conf.beat_schedule = {**readtrack_schedule()}
         yield app
 
 
 def test_every_scheduled_task_exists_under_its_name(app: Celery) -> None:
     app.loader.import_task_module("readtrack.tasks")
-    assert {entry["task"] for entry in readtrack_schedule(SETTINGS).values()} <= set(app.tasks)
+    assert {entry["task"] for entry in readtrack_schedule().values()} <= set(app.tasks)
 
 
 @pytest.mark.django_db

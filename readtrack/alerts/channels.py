@@ -11,13 +11,14 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 from django.utils import translation
 
-from readtrack import __version__, signals
-from readtrack.alert_settings import alert_settings
+from readtrack import __version__
+from readtrack.alerts import signals
+from readtrack.alerts.models import Alert, AlertDelivery
+from readtrack.alerts.options import alert_settings
 from readtrack.alerts.posting import post
 from readtrack.alerts.wording import chat_text_of, payload_of, subject_of, text_of
 from readtrack.lines import one_line
 from readtrack.mailing import mail_connection
-from readtrack.models import Alert, AlertDelivery
 
 TIMEOUT = 5.0  # seconds that the webhook may take in all
 
@@ -94,7 +95,7 @@ def _signed_headers(alert: Alert, body: bytes) -> dict[str, str]:
 
 def _post_body(body: bytes, *, headers: dict[str, str]) -> str:
     """Posts JSON to the webhook. Returns why that failed; "" if it did not."""
-    request = Request(  # noqa: S310 - alert_settings lets only http and https pass
+    request = Request(  # noqa: S310 - options lets only http and https pass
         alert_settings().webhook,
         data=body,
         headers={

@@ -11,7 +11,7 @@ from django.db import IntegrityError
 from django.db.models import F
 
 from readtrack import buckets
-from readtrack.models import Alert, AlertDelivery
+from readtrack.alerts.models import Alert, AlertDelivery
 from readtrack.published import value_of_time
 from readtrack.sql import databases
 from readtrack.subjects import subject_column

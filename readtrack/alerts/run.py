@@ -5,13 +5,13 @@ from datetime import datetime
 from django.core.exceptions import ImproperlyConfigured
 
 from readtrack import buckets
-from readtrack.alert_settings import problems
 from readtrack.alerts import records
 from readtrack.alerts.channels import channels, tell
+from readtrack.alerts.models import Alert
+from readtrack.alerts.options import problems
 from readtrack.alerts.records import Sighting
 from readtrack.alerts.watching import look
 from readtrack.conf import conf, logger
-from readtrack.models import Alert
 
 
 def send_alerts(*, at: datetime | None = None) -> list[Alert]:
@@ -20,7 +20,7 @@ def send_alerts(*, at: datetime | None = None) -> list[Alert]:
     A try that fails is repeated by later runs. Does nothing without ALERTS. Raises
     ImproperlyConfigured for a setting that cannot be used.
     """
-    if not conf.ALERTS:
+    if not conf.of_part("ALERTS"):
         return []
     check()
     now = buckets.now(at)

@@ -11,14 +11,14 @@ from django.urls import NoReverseMatch, reverse
 
 from readtrack import buckets
 from readtrack.access import numbers_url
-from readtrack.alert_settings import alert_settings
-from readtrack.alerts import conditions, records
+from readtrack.alerts import conditions, minutes, records
+from readtrack.alerts.models import Alert
+from readtrack.alerts.options import alert_settings
 from readtrack.alerts.records import Sighting
 from readtrack.conf import logger
 from readtrack.doctor import findings, measurements
 from readtrack.doctor.wording import duration
 from readtrack.lines import one_line
-from readtrack.models import Alert
 from readtrack.published import published_at
 from readtrack.reports.time_series import merged
 from readtrack.reports.usual_views import rated
@@ -26,7 +26,7 @@ from readtrack.site_address import absolute
 from readtrack.sql import history, runs, usual
 from readtrack.sql.usual import NOTHING, AskedUsual, Bands, at_age, name_of_week
 from readtrack.sql.usual_week import slot_of
-from readtrack.store import connection, counters, keys, minutes, scripts
+from readtrack.store import connection, counters, keys, scripts
 from readtrack.subjects import counted_models, label_of, rows_by_model, subject_of
 from readtrack.texts import line_of
 

@@ -5,8 +5,8 @@ from typing import Any
 from django.utils.translation import gettext
 
 from readtrack import buckets
+from readtrack.alerts.models import Alert
 from readtrack.lines import one_line
-from readtrack.models import Alert
 from readtrack.numerals import exact, multiple, whole
 
 # What chat services take for a mention or a link, such as "<!channel>" and "@all", and what looks

@@ -10,7 +10,6 @@ from django.core.checks import CheckMessage
 
 from readtrack import parts
 from readtrack.checks import (
-    alerts,
     cache,
     histories,
     layouts,
@@ -88,7 +87,6 @@ CHECKS: tuple[Check, ...] = (
     unique_visitors.check_strategies,
     unique_visitors.check_reader_numbers,
     schedule.check_celery,
-    alerts.check_setting,
     metrics.check_setting,
     metrics.check_private_networks,
     metrics.check_package,

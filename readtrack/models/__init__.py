@@ -11,8 +11,6 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import buckets
-from readtrack.models.alerts import Alert as Alert
-from readtrack.models.alerts import AlertDelivery as AlertDelivery
 from readtrack.models.fields import ExactCharField
 from readtrack.models.rows import OwnRow
 from readtrack.models.tracked import CountField as CountField

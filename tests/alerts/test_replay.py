@@ -14,8 +14,8 @@ import pytest
 from django.db import transaction
 
 from readtrack import buckets
-from readtrack.alert_settings import DEFAULTS
 from readtrack.alerts import conditions
+from readtrack.alerts.options import DEFAULTS
 from readtrack.sql.usual_week import slot_of
 from tests.support import replay
 from tests.support.depth import DEEP, examples

@@ -13,16 +13,16 @@ from django.utils.timezone import localtime
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import buckets, scheduled, tracker
-from readtrack.alerts import records, run, watching
+from readtrack import buckets, parts, scheduled, tracker
+from readtrack.alerts import minutes, records, run, watching
+from readtrack.alerts.models import Alert, AlertDelivery
 from readtrack.alerts.run import send_alerts
-from readtrack.models import Alert, AlertDelivery, FlushRun
-from readtrack.schedule import readtrack_schedule
+from readtrack.models import FlushRun
 from readtrack.sql import usual
 from readtrack.sql.usual import HOURS_OF_WEEK, Band, name_of_week
-from readtrack.store import keys, minutes
+from readtrack.store import keys
 from readtrack.subjects import subject_of
-from readtrack.tasks import send_alerts as task
+from readtrack.tasks import run_job
 from tests.alerts.conftest import SITE, use_alerts
 from tests.conftest import Start
 from tests.doctor.conftest import run as flush_run
@@ -336,23 +336,24 @@ def test_the_admin_lists_alerts_with_links(redis: Redis, at: datetime) -> None:
     Alert.objects.filter(pk=alert.pk).update(usual=0.276070155145372)
     Alert.objects.create(kind="redis", name="redis:", url="javascript:alert(1)")
     staff = User.objects.create_superuser("staff")
-    page = factories.browser(staff).get("/admin/readtrack/alert/").text
+    page = factories.browser(staff).get("/admin/readtrack_alerts/alert/").text
     assert f'<a href="{alert.url}">Of all</a>' in page
     assert '<td class="field-usual_views">&lt; 1</td>' in page
     assert "javascript:" not in page
-    assert "/admin/readtrack/alert/add/" not in page
+    assert "/admin/readtrack_alerts/alert/add/" not in page
 
 
-def test_the_schedule_has_it_only_with_alerts(at: datetime, redis: Redis) -> None:
-    assert "readtrack-send-alerts" not in readtrack_schedule({})
-    entry = readtrack_schedule({"ALERTS": {"site": SITE}})["readtrack-send-alerts"]
-    assert (entry["task"], entry["schedule"]) == ("readtrack.send_alerts", 60)
-    assert task.name == entry["task"]
+def test_the_schedule_has_it_only_with_alerts(
+    at: datetime, redis: Redis, settings: Settings
+) -> None:
+    assert ("send-alerts", 60) in [(job.name, job.interval) for job in parts.jobs()]
     spike(redis, factories.post(), at=buckets.now())
-    assert task.apply(throw=True).successful()
+    assert run_job.apply(["send-alerts"], throw=True).successful()
     assert Alert.objects.count() == 1
-    scheduled.send_alerts()
+    scheduled.run_job("send-alerts")
     assert len(mail.outbox) == 1
+    settings.READTRACK = {}
+    assert "send-alerts" not in [job.name for job in parts.jobs()]
 
 
 PAGE = """
@@ -369,9 +370,10 @@ settings.READTRACK["ALERTS"] = {"site": "https://example.com"}
 Client().get("/nothing-here/")
 from readtrack import middleware, reports, tracker, urls
 from readtrack.templatetags import readtrack
-print(sorted(name for name in sys.modules if name.startswith("readtrack.alerts")))
+print(sorted(name for name in sys.modules if name.startswith("readtrack.alerts.")))
 """
 
 
 def test_no_page_imports_what_sends_alerts(forks: Forks) -> None:
-    assert forks.run(PAGE).output.strip() == "[]"
+    of_each_part = [f"readtrack.alerts.{name}" for name in ("admin", "apps", "models")]
+    assert forks.run(PAGE).output.strip() == str(of_each_part)

@@ -132,7 +132,7 @@ def test_a_story_that_many_open_at_once_is_an_alert_in_the_admin(
 ) -> None:
     manage("burst")
     admin = Browser(demo_url, AGENT)
-    address = "/admin/readtrack/alert/"
+    address = "/admin/readtrack_alerts/alert/"
     login = admin.get(f"/admin/login/?next={address}")
     page = admin.submit(login, {"username": "admin", "password": "admin", "next": address})
     assert page.path == address

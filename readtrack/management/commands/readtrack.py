@@ -11,7 +11,6 @@ from django.db import Error
 from readtrack import parts, shipped
 from readtrack.doctor.findings import failure
 from readtrack.management.subcommands import (
-    alerts,
     budget,
     daily_view,
     doctor,
@@ -38,7 +37,6 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         flush.Flush(),
         schedule.Schedule(),
         doctor.Doctor(),
-        alerts.Alerts(),
         show.Show(),
         budget.Budget(),
         import_.Import(),

@@ -95,12 +95,7 @@ An error is logged, and the next tick tries again.
 
 def _ticks(*, enqueue: bool) -> list[Tick]:
     """Returns the entries, all of which are due. Raises CommandError without Django's tasks."""
-    schedule = readtrack_schedule(
-        {
-            "FLUSH_INTERVAL": conf.FLUSH_INTERVAL,
-            "ALERTS": conf.ALERTS,
-        }
-    )
+    schedule = readtrack_schedule({"FLUSH_INTERVAL": conf.FLUSH_INTERVAL})
     ticks = []
     for entry in schedule.values():
         name = entry["task"].removeprefix("readtrack.")

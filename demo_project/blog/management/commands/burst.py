@@ -11,8 +11,8 @@ from django.utils import timezone
 from demo_project.blog.models import Post
 from demo_project.traffic.agents import MAC
 from readtrack import tracker
+from readtrack.alerts import minutes
 from readtrack.alerts.run import send_alerts
-from readtrack.store import minutes
 
 READERS = 180
 PLACE = 30  # of the story among the newest ones: it is some weeks old, so that nobody expects it

@@ -2,7 +2,7 @@
 
 from django.core import checks
 
-from readtrack.alert_settings import problems
+from readtrack.alerts.options import problems
 
 
 def check_setting() -> list[checks.CheckMessage]:

@@ -48,7 +48,7 @@ class AlertSettings(NamedTuple):
 @cached_setting("DEBUG")
 def alert_settings() -> AlertSettings:
     """Returns the values of ALERTS. Raises ValueError or TypeError if `problems` has any."""
-    values = {**DEFAULTS, **conf.ALERTS}
+    values = {**DEFAULTS, **conf.of_part("ALERTS")}
     webhook = values["webhook"] or {"url": ""}
     return AlertSettings(
         site=values["site"],
@@ -65,7 +65,7 @@ def alert_settings() -> AlertSettings:
 @cached_setting("DEBUG")
 def problems() -> Sequence[str]:
     """Returns what is wrong with ALERTS. An empty ALERTS is right: there are no alerts."""
-    return [*_problems(conf.ALERTS)] if conf.ALERTS else []
+    return [*_problems(conf.of_part("ALERTS"))] if conf.of_part("ALERTS") else []
 
 
 def _problems(given: Mapping[Any, Any]) -> Iterator[str]:

@@ -9,12 +9,12 @@ from django.utils import translation
 from django.utils.timezone import localtime
 
 from readtrack import buckets
+from readtrack.alerts.models import Alert
 from readtrack.alerts.run import preview, send_alerts
 from readtrack.alerts.watching import stories_from
 from readtrack.alerts.wording import subject_of
 from readtrack.conf import conf
 from readtrack.management.subcommands.base import Subcommand
-from readtrack.models import Alert
 from readtrack.store import connection
 
 NOT_SET = (
@@ -42,7 +42,7 @@ It also tries again what could not be sent. Several may run at a time; each aler
         )
 
     def handle(self, *, dry_run: bool, **options: Any) -> str:
-        if not conf.ALERTS:
+        if not conf.of_part("ALERTS"):
             raise CommandError(NOT_SET)
         alerts = _as_alerts() if dry_run else send_alerts()
         with translation.override(None):

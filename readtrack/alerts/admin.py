@@ -1,0 +1,30 @@
+"""The alerts in the admin."""
+
+from django.contrib import admin
+from django.utils.html import format_html
+from django.utils.translation import gettext_lazy as _
+
+from readtrack.admin import ReadOnlyAdmin
+from readtrack.alerts.models import Alert
+from readtrack.numerals import whole
+from readtrack.texts import is_web
+
+
+@admin.register(Alert)
+class AlertAdmin(ReadOnlyAdmin):
+    """The alerts, newest first."""
+
+    list_display = ("started", "ended", "kind", "page", "views", "usual_views", "details")
+    list_filter = ("kind",)
+
+    @admin.display(description=_("usual"))
+    def usual_views(self, alert: Alert) -> str | None:
+        """Returns the usual views as a whole number; None for an alert that has none."""
+        return None if alert.usual is None else whole(alert.usual)
+
+    @admin.display(description=_("title"))
+    def page(self, alert: Alert) -> str:
+        """Returns the title, or the kind of an alert without one, with a link to the page to look at."""
+        if not is_web(alert.url):
+            return str(alert)
+        return format_html('<a href="{}">{}</a>', alert.url, alert)
