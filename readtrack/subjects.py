@@ -108,6 +108,20 @@ def parse_subject(subject: str) -> tuple[type[Model], Any] | None:
     return None
 
 
+def may_be_key(model: Any, pk: Any) -> bool:
+    """Returns True if the value may be a primary key of the model.
+
+    Whole numbers of more than 64 bits may not, because databases fail at them.
+    """
+    try:
+        key = model._meta.pk.to_python(pk)
+    except ValidationError:
+        return False
+    if isinstance(key, int):
+        return abs(key) < 2**63
+    return "\0" not in str(key)
+
+
 def rows_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
     """Returns the subjects by counted model, then by primary key.
 

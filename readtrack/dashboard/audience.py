@@ -10,11 +10,10 @@ from django.db.models import Model, QuerySet
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from readtrack.dashboard.scope import may_be_key
 from readtrack.reports.audience import Portion, portion
 from readtrack.sql.read_states import NotRestoredError
 from readtrack.store.connection import RedisError
-from readtrack.subjects import has_read_state, parse_subject
+from readtrack.subjects import has_read_state, may_be_key, parse_subject
 from readtrack.texts import name_of, title_of
 
 USERS = 100  # on a page

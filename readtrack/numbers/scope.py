@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from django.contrib.auth import get_user_model
-from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
 from django.utils.dateparse import parse_date
 from django.utils.translation import gettext_lazy as _
@@ -561,7 +560,7 @@ def _is_valid(filter_name: str, value: str) -> bool:
     if filter_name not in FILTERS:  # a dimension, which may have any value
         return True
     if filter_name == "author":
-        return may_be_key(get_user_model(), value)
+        return subjects.may_be_key(get_user_model(), value)
     parsed = subjects.parse_subject(value)
     if parsed is None:
         return False
@@ -569,21 +568,7 @@ def _is_valid(filter_name: str, value: str) -> bool:
     can_be_chosen = subjects.has_read_state
     if filter_name == "object":
         can_be_chosen = subjects.is_counted
-    return can_be_chosen(model) and may_be_key(model, pk)
-
-
-def may_be_key(model: Any, pk: Any) -> bool:
-    """Returns True if the value may be a primary key of the model.
-
-    Whole numbers of more than 64 bits may not, because databases fail at them.
-    """
-    try:
-        key = model._meta.pk.to_python(pk)
-    except ValidationError:
-        return False
-    if isinstance(key, int):
-        return abs(key) < 2**63
-    return "\0" not in str(key)
+    return can_be_chosen(model) and subjects.may_be_key(model, pk)
 
 
 def _day(text: str) -> date | None:
