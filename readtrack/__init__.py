@@ -15,4 +15,5 @@ EVERYTHING = [
     "readtrack.digest",
     "readtrack.api",
     "readtrack.alerts",
+    "readtrack.metrics",
 ]

@@ -98,9 +98,6 @@ class Conf:
     # Numbers for editors and authors
     VIEW_NUMBERS: str = ""  # path of a function (user, object, or None for the site) -> bool: may they see its numbers?
 
-    # Monitoring
-    METRICS: Mapping[str, Any] = {}  # who may read `metrics` below `readtrack.urls`: "token", "networks", or both, which then both have to fit; {}: nobody
-
     # Flush
     FLUSH_INTERVAL: int = 60  # seconds between two flushes, in readtrack_schedule, too; after three of them a flush is late
     FLUSH_TASKS: int = 1  # tasks of Celery or Django that a flush by the schedule is divided into; at most PARTITIONS

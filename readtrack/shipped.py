@@ -21,6 +21,7 @@ PARTS: Mapping[str, Shipped] = {
     "readtrack.digest": Shipped(setting="DIGEST", subcommands=["digest"]),
     "readtrack.api": Shipped(subcommands=["mcp"]),
     "readtrack.alerts": Shipped(setting="ALERTS", subcommands=["alerts"]),
+    "readtrack.metrics": Shipped(setting="METRICS", subcommands=["budget"]),
 }
 
 

@@ -6,7 +6,6 @@ from readtrack import parts
 from readtrack.conf import conf
 from readtrack.views import (
     honeypot,
-    metrics,
     news,
     outbound,
     read_state_api,
@@ -22,7 +21,6 @@ urlpatterns = [
     path("out/<str:signed>", outbound.follow, name="outbound"),
     path(conf.SCRIPT, script.page, name="page"),
     path("news/", news.news, name="news"),
-    path("metrics", metrics.metrics, name="metrics"),
     path("unread/", read_state_api.unread, name="unread"),
     path("read/", read_state_api.read, name="read"),
     *(pattern for part in parts.installed() for pattern in part.urls()),

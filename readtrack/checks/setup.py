@@ -13,7 +13,6 @@ from readtrack.checks import (
     cache,
     histories,
     layouts,
-    metrics,
     middleware,
     migrations,
     models,
@@ -87,9 +86,6 @@ CHECKS: tuple[Check, ...] = (
     unique_visitors.check_strategies,
     unique_visitors.check_reader_numbers,
     schedule.check_celery,
-    metrics.check_setting,
-    metrics.check_private_networks,
-    metrics.check_package,
 )
 DATABASE_CHECKS = (layouts.check_tables, row_security.check_policies)
 

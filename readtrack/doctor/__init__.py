@@ -1,6 +1,5 @@
 """The doctor examines the running system, says what to do, and changes nothing.
 
 `measurements.py` asks Redis and SQL and returns values with units. `findings.py` judges the values,
-and has the words for people. `report.py` lists the examinations and goes through them. `memory.py`
-weighs keys in Redis, and `budget.py` estimates their memory for a site of another size.
+and has the words for people. `report.py` lists the examinations and goes through them.
 """

@@ -13,7 +13,6 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports
-from readtrack.hits import scrapers
 from readtrack.hits.addresses import (
     MANY,
     NOTICES,
@@ -27,6 +26,7 @@ from readtrack.hits.addresses import (
     watch,
 )
 from readtrack.hits.hit import REASONS
+from readtrack.metrics import scrapers
 from readtrack.store.skips import skip_buffer
 from tests.doctor.conftest import found
 from tests.support import factories

@@ -27,9 +27,9 @@ from redis.exceptions import ResponseError
 from readtrack import buckets, reports, tracker
 from readtrack.checks.setup import check_setup
 from readtrack.dashboard.page import TABS
-from readtrack.doctor.memory import key_kinds
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
+from readtrack.metrics.memory import key_kinds
 from readtrack.models import PendingPublication
 from readtrack.numbers.objects import CANDIDATES
 from readtrack.numbers.tables import NOT_KNOWN

@@ -12,9 +12,9 @@ from redis import Redis
 
 from demo_project.engines.valkey import Valkey
 from readtrack import reports, tracker
-from readtrack.doctor.budget import budget
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
+from readtrack.metrics.budget import budget
 from readtrack.store import clock, keys
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.events import Publication, Subscription, channel

@@ -16,10 +16,10 @@ from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.conf import conf
-from readtrack.doctor import budget
 from readtrack.flush import readers as flush_readers
 from readtrack.flush import resets
 from readtrack.hits import readers
+from readtrack.metrics import budget
 from readtrack.models import PendingPublication
 from readtrack.store import read_state, renaming, repartitioning, scripts
 from readtrack.subjects import subject_of

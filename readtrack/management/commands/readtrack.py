@@ -11,7 +11,6 @@ from django.db import Error
 from readtrack import parts, shipped
 from readtrack.doctor.findings import failure
 from readtrack.management.subcommands import (
-    budget,
     daily_view,
     doctor,
     erase,
@@ -38,7 +37,6 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         schedule.Schedule(),
         doctor.Doctor(),
         show.Show(),
-        budget.Budget(),
         import_.Import(),
         reset.Reset(),
         repartition.Repartition(),

@@ -7,7 +7,7 @@ from django.test.utils import override_settings
 from redis import Redis
 
 from readtrack import tracker
-from readtrack.doctor import memory
+from readtrack.metrics import memory
 from readtrack.store import keys, scripts
 from tests.support import factories
 

@@ -24,18 +24,19 @@ class Rules(NamedTuple):
 @cached_setting()
 def rules() -> Rules:
     """Returns the rules of METRICS."""
+    options = conf.of_part("METRICS")
     problems = [
         f"{key!r} is neither 'token' nor 'networks'"
-        for key in conf.METRICS
+        for key in options
         if key not in {"token", "networks"}
     ]
-    token = conf.METRICS.get("token")
-    if "token" in conf.METRICS and not (isinstance(token, str) and TOKEN.fullmatch(token)):
+    token = options.get("token")
+    if "token" in options and not (isinstance(token, str) and TOKEN.fullmatch(token)):
         # The token itself is a secret, and messages end up in logs.
         problems.append("'token' is not of 16 or more characters without spaces")
-    if "networks" not in conf.METRICS:
+    if "networks" not in options:
         return Rules([], problems)
-    names = conf.METRICS["networks"]
+    names = options["networks"]
     if not names or not isinstance(names, (list, tuple)):
         return Rules([], [*problems, "'networks' is no list of addresses"])
     networks, problems_of_networks = _parsed(names)
@@ -57,7 +58,7 @@ def _parsed(names: Sequence[Any]) -> Rules:
 
 def refusal(meta: Mapping[str, Any]) -> int:
     """Returns the HTTP status that refuses a request for the metrics; 0 if it may have them."""
-    if not conf.METRICS:
+    if not conf.of_part("METRICS"):
         return 404
     if rules().problems or not _is_in_networks(meta):
         return 403
@@ -66,7 +67,7 @@ def refusal(meta: Mapping[str, Any]) -> int:
 
 def _is_in_networks(meta: Mapping[str, Any]) -> bool:
     """Returns True if the request comes from one of the networks, or if there are none."""
-    if "networks" not in conf.METRICS:
+    if "networks" not in conf.of_part("METRICS"):
         return True
     client = addresses.network(*addresses.hops(meta))
     if not client:
@@ -76,8 +77,9 @@ def _is_in_networks(meta: Mapping[str, Any]) -> bool:
 
 def _has_token(meta: Mapping[str, Any]) -> bool:
     """Returns True if the request has the token, or if there is none."""
-    if "token" not in conf.METRICS:
+    options = conf.of_part("METRICS")
+    if "token" not in options:
         return True
     scheme, _, token = str(meta.get("HTTP_AUTHORIZATION", "")).partition(" ")
-    is_token = constant_time_compare(token.strip(), conf.METRICS["token"])
+    is_token = constant_time_compare(token.strip(), options["token"])
     return is_token and scheme.lower() == "bearer"

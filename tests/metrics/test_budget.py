@@ -15,10 +15,10 @@ from redis import Redis
 
 from demo_project.engines.process import free_port
 from readtrack import buckets, tracker
-from readtrack.doctor import budget
-from readtrack.doctor.budget import SiteSize
 from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
+from readtrack.metrics import budget
+from readtrack.metrics.budget import SiteSize
 from readtrack.models import DayBreakdown
 from readtrack.sql import day_breakdowns
 from readtrack.store import keys, read_state
@@ -191,7 +191,7 @@ def test_kinds_of_keys_that_the_settings_leave_out_are_not_weighed(
 
 def test_a_site_without_funnels_has_no_keys_of_funnels(monkeypatch: pytest.MonkeyPatch) -> None:
     assert keys.funnel.pattern in budget.budget(posts=10, visitors=5).projected
-    monkeypatch.setattr("readtrack.doctor.budget.counted_models", lambda: [Post])
+    monkeypatch.setattr("readtrack.metrics.budget.counted_models", lambda: [Post])
     assert keys.funnel.pattern not in budget.budget(posts=10, visitors=5).projected
 
 
@@ -222,7 +222,7 @@ ALL_ELSE = {
     "READ_STATE": "sequence",
     "READERS": "ordinal",
     "FUNNELS": True,
-    "DIMENSIONS": ["tests.doctor.test_budget.colour"],
+    "DIMENSIONS": ["tests.metrics.test_budget.colour"],
 }
 
 

@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from readtrack.hits.hit import REASONS
 from tests.doctor.conftest import run
-from tests.views.test_metrics import BEARER, TOKEN, URL, exposed
+from tests.metrics.test_exposition import BEARER, TOKEN, URL, exposed
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "docs" / "monitoring" / "grafana.json"

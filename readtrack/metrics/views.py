@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from readtrack.hits import scrapers
+from readtrack.metrics import scrapers
 
 
 @login_not_required  # METRICS says who may read them
@@ -22,9 +22,9 @@ def metrics(request: HttpRequest) -> HttpResponse:
         headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
         return HttpResponse(status=status, headers=headers)
     # Imported here, because a site without METRICS needs no prometheus-client.
-    from readtrack.doctor import metrics as measured
+    from readtrack.metrics.exposition import exposition
 
-    answer, content_type = measured.exposition(request.headers.get("Accept", ""))
+    answer, content_type = exposition(request.headers.get("Accept", ""))
     return HttpResponse(answer, content_type=content_type)
 
 

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from django.core import checks
 
 from readtrack.conf import conf
-from readtrack.hits import scrapers
+from readtrack.metrics import scrapers
 
 
 def check_setting() -> list[checks.CheckMessage]:
@@ -26,7 +26,7 @@ def check_setting() -> list[checks.CheckMessage]:
 
 def check_private_networks() -> list[checks.CheckMessage]:
     """Checks that private networks, in which the site's own proxies may be, are no key by themselves."""
-    if "token" in conf.METRICS:
+    if "token" in conf.of_part("METRICS"):
         return []
     private = [str(network) for network in scrapers.rules().networks if network.is_private]
     if not private:
@@ -43,7 +43,7 @@ def check_private_networks() -> list[checks.CheckMessage]:
 
 def check_package() -> list[checks.CheckMessage]:
     """Checks that the package is installed that writes the metrics."""
-    if not conf.METRICS or find_spec("prometheus_client"):
+    if not conf.of_part("METRICS") or find_spec("prometheus_client"):
         return []
     return [
         checks.Error(

@@ -10,9 +10,9 @@ from django.db.models import Avg, Count
 
 from readtrack import buckets
 from readtrack.conf import conf
-from readtrack.doctor import memory
-from readtrack.doctor.memory import KeyKind
 from readtrack.hits import readers
+from readtrack.metrics import memory
+from readtrack.metrics.memory import KeyKind
 from readtrack.sql import day_breakdowns, row_counts
 from readtrack.store import counters, effects, keys, read_state, scripts
 from readtrack.store.counting import rate_limit

@@ -8,11 +8,11 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from readtrack.doctor.budget import Budget as Estimate
-from readtrack.doctor.budget import budget
-from readtrack.doctor.memory import KeyKind
 from readtrack.doctor.wording import counted, size
 from readtrack.management.subcommands.base import Subcommand
+from readtrack.metrics.budget import Budget as Estimate
+from readtrack.metrics.budget import budget
+from readtrack.metrics.memory import KeyKind
 from readtrack.store.uniques import STRATEGIES
 
 NUMBERS = (
