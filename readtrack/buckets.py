@@ -81,6 +81,11 @@ def hour_index(at: datetime) -> int:
     return (int(at.timestamp()) + hour_shift()) // SECONDS
 
 
+def hour_of(microseconds: int) -> int:
+    """Returns the hour (since 1970) of a time of Redis's clock (µs)."""
+    return hour_index(time_of(microseconds))
+
+
 def bucket_index(bucket: str) -> int:
     """Returns the `hour_index` of an hour's bucket."""
     time = datetime.strptime(bucket, "%Y%m%d%H").replace(tzinfo=timezone.utc)

@@ -5,7 +5,7 @@ what it adds, and names none of them, so a part that is not installed costs noth
 migrations, templates and pages of the admin come by INSTALLED_APPS, as those of any app.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.apps import AppConfig, apps
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from django.contrib.admin import AdminSite
     from django.urls import URLPattern
 
+    from readtrack.flush.steps import Steps
     from readtrack.management.subcommands.base import Subcommand
+    from readtrack.sql.row_counts import RowCounts
+    from readtrack.store.counters import Stored
 
 Check = Callable[[], Sequence[CheckMessage]]
 
@@ -82,6 +85,19 @@ class PartConfig(AppConfig):
     def admin_links(self) -> Sequence[AdminLink]:
         """Returns the links that the part adds to the head of the dashboard."""
         return ()
+
+    def flush_steps(self) -> "type[Steps] | None":
+        """Returns the class of what the part does in each flush; None if it does nothing there."""
+        return None
+
+    def stored_counters(self, names: Sequence[str]) -> "Mapping[str, Stored]":
+        """Returns what SQL stores of those counters that are the part's, by their names in
+        `views:unsettled`. `names` are those of all counters that are no totals.
+        """
+        return {}
+
+    def settled(self, counts: "Mapping[str, RowCounts]") -> None:
+        """Is told what SQL stores of subjects, whose totals in Redis begin anew with that."""
 
     def forget_user(self, pk: Any) -> None:
         """Deletes what the part keeps of a user whose row is gone. A later user may get the same

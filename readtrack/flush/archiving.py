@@ -1,20 +1,20 @@
-"""Archiving sketches and hashes once a day, and removing subjects that were idle for long."""
+"""Archiving sketches once a day, and removing subjects that were idle for long."""
 
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from readtrack.conf import conf
-from readtrack.flush import breakdowns
-from readtrack.models import Archive, Breakdown
-from readtrack.sql import absent, archive, databases, epochs
+from readtrack.flush.steps import Steps
+from readtrack.models import Archive
+from readtrack.sql import archive, databases
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, removal, scripts, uniques
-from readtrack.store.counters import Stored
+from readtrack.store.counters import Name, Stored
 from readtrack.subjects import subject_column
 
 
-def archive_changed(live: Mapping[str, RowCounts], epoch: epochs.SqlEpoch, *, hour: int) -> int:
+def archive_changed(live: Mapping[str, RowCounts], steps: Sequence[Steps], *, hour: int) -> int:
     """Archives the subjects that changed since they were archived, and removes idle ones.
 
     `live` has the counts by subject, which are the same in Redis and in the subjects' rows. `hour`
@@ -35,9 +35,9 @@ def archive_changed(live: Mapping[str, RowCounts], epoch: epochs.SqlEpoch, *, ho
             if subject in archived and archived[subject].visitors > live[subject].visitors
         ]
         restored_sketches += _restore_sketches(with_lost_visitors)
-        _archive(changed, live, epoch, hour=hour)
+        _archive(changed, live, steps, hour=hour)
         if conf.IDLE_DAYS:
-            _remove_idle(unchanged, live, epoch, hour=hour)
+            _remove_idle(unchanged, live, steps, hour=hour)
     return restored_sketches
 
 
@@ -50,15 +50,22 @@ def _restore_sketches(subjects: Sequence[str]) -> int:
 
 
 def _archive(
-    subjects: Sequence[str], live: Mapping[str, RowCounts], epoch: epochs.SqlEpoch, *, hour: int
+    subjects: Sequence[str],
+    live: Mapping[str, RowCounts],
+    steps: Sequence[Steps],
+    *,
+    hour: int,
 ) -> None:
-    """Stores the hashes, the counts and the sketches of the subjects in SQL's archive."""
-    breakdowns.store(subjects, epoch, hour=hour, most_seen=live)
+    """Stores the counts and the sketches of the subjects in SQL's archive, and before them what
+    parts store of the subjects.
+    """
+    counts_of_subjects = {subject: live[subject] for subject in subjects}
+    for step in steps:
+        step.before_archive(counts_of_subjects)
     calls = [counters.sketches(portion) for portion in scripts.parted(subjects)]
     sketches = ChainMap(*scripts.run_all(*calls, patient=True))
     rows = []
-    for subject in subjects:
-        counts = live[subject]
+    for subject, counts in counts_of_subjects.items():
         sketch = sketches[subject] or b""
         rows.append((subject_column(subject), counts.views, counts.visitors, sketch, hour))
     databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=rows)
@@ -67,7 +74,7 @@ def _archive(
 def _remove_idle(
     unchanged: Mapping[str, Any],
     live: Mapping[str, RowCounts],
-    epoch: epochs.SqlEpoch,
+    steps: Sequence[Steps],
     *,
     hour: int,
 ) -> None:
@@ -77,16 +84,18 @@ def _remove_idle(
     with an exact strategy for unique visitors stay, because SQL does not store who their visitors
     were.
     """
-    if absent.is_absent(Breakdown):  # it is not known what SQL has
-        return
     last_idle_hour = hour - conf.IDLE_DAYS * 24
     idle_subjects = [
         subject
         for subject, row in unchanged.items()
         if row.hour <= last_idle_hour and not uniques.strategy_of(subject).is_exact
     ]
-    # The hashes are stored first, because a funnel may gain steps without a view.
-    hashes = breakdowns.store(idle_subjects, epoch, hour=hour)
+    hashes: dict[Name, Mapping[str, int]] = {}
+    for step in steps:
+        hashes_of_step = step.hashes_of_idle(idle_subjects)
+        if hashes_of_step is None:
+            return
+        hashes.update(hashes_of_step)
     calls = []
     for portion in scripts.parted(idle_subjects):
         views = {subject: live[subject].views for subject in portion}

@@ -27,11 +27,6 @@ class Merged(NamedTuple):
     behind: Mapping[int, int]  # SQL's views of each hour of which Redis has fewer
 
 
-def hour_at(redis_time: int) -> int:
-    """Returns the hour (since 1970) of a time of Redis's clock (µs)."""
-    return buckets.hour_index(buckets.time_of(redis_time))
-
-
 def write_hours(
     run: FlushRun, epoch: epochs.SqlEpoch, faults: Faults, *, is_late: bool = False
 ) -> None:
@@ -42,7 +37,7 @@ def write_hours(
     """
     store = partial(
         store_hours,
-        hour_at(run.flushed_until),
+        buckets.hour_of(run.flushed_until),
         number=HOURS_KEPT if is_late else MODEL_HOURS,
         tags=epoch.tags,
     )

@@ -8,15 +8,12 @@ from typing import Any
 from django.db import router
 from django.db.models import Model, Q
 
-from readtrack.flush import breakdowns
-from readtrack.flush.hours import hour_at
+from readtrack.flush.steps import Steps
 from readtrack.models import Archive, ReaderHistory
 from readtrack.sql import (
     archive,
     databases,
-    day_breakdowns,
     deletions,
-    epochs,
     raising,
     read_states,
     row_counts,
@@ -38,7 +35,6 @@ from readtrack.subjects import (
     owner,
     read_state_models,
     rows_by_model,
-    subject_column,
     subject_of_row,
 )
 
@@ -122,7 +118,7 @@ def on_flush(sender: Any, *, using: str, **kwargs: Any) -> None:
             fail_open(reset_model, 0, model, is_empty=True)
 
 
-def finish(resets: Mapping[str, int], epoch: epochs.SqlEpoch, faults: Faults, *, now: int) -> None:
+def finish(resets: Mapping[str, int], steps: Sequence[Steps], faults: Faults, *, now: int) -> None:
     """Lowers rows to the live counts if another flush wrote an older count to them after a reset.
 
     `resets` has the times of the noted resets by subject, `now` is the present time. All times are
@@ -139,15 +135,16 @@ def finish(resets: Mapping[str, int], epoch: epochs.SqlEpoch, faults: Faults, *,
     end_of_late_writes = now - keys.reset.ttl * 1_000_000
     for subject, reset_time in resets.items():
         if reset_time < end_of_late_writes and subject not in not_lowered:
-            forget = partial(_forget, epoch, now=now, reset_time=reset_time)
+            forget = partial(_forget, steps, reset_time=reset_time)
             faults.store([subject], forget)
 
 
-def _forget(epoch: epochs.SqlEpoch, subjects: Sequence[str], *, now: int, reset_time: int) -> None:
+def _forget(steps: Sequence[Steps], subjects: Sequence[str], *, reset_time: int) -> None:
     """Forgets the reset of one subject at that time, after which no flush can write old counts."""
     [subject] = subjects
-    _delete_late_rows(subject)
-    breakdowns.store([subject], epoch, hour=hour_at(now))
+    _delete_late_archive(subject)
+    for step in steps:
+        step.reset_ends(subject)
     resetting.delete_reset(subject, at=reset_time)
 
 
@@ -207,25 +204,9 @@ def _live_counts_of_resets(subjects: Sequence[str]) -> dict[str, RowCounts]:
     }
 
 
-def _delete_late_rows(subject: str) -> None:
-    """Deletes what a flush that began before the reset of the subject may have written after it.
-
-    That is its archived row, and each stored count of a hash that is above the live count, with
-    what it gained by the day. Rows stay if the reset is no longer noted, as in `_lower`.
+def _delete_late_archive(subject: str) -> None:
+    """Deletes the archived row that a flush which began before the reset of the subject may have
+    written after it. The row stays if the reset is no longer noted, as in `_lower`.
     """
-    stored = archive.breakdowns([(kind, subject) for kind in keys.hash_kinds()])
-    hash_calls = counters.hashes([subject], keys.hash_kinds())
-    note_call = resetting.noted([subject])
-    scripts.run_all(*hash_calls, note_call, patient=True)
-    if subject not in note_call.result:
-        return
-    archive.delete([subject], models=[Archive])
-    hashes = ChainMap(*(call.result for call in hash_calls))
-    for name, counts in stored.items():
-        live = hashes[name].counts
-        late_fields = [field for field, count in counts.items() if count > live.get(field, 0)]
-        highest = max(counts.values(), default=0)  # as the floor, so that all of them are deleted
-        archive.delete_fields(name, late_fields, floor=highest)
-        if late_fields:
-            hash_kind, _ = name
-            day_breakdowns.delete_fields(subject_column(subject), hash_kind, late_fields)
+    if subject in scripts.run(resetting.noted([subject]), patient=True):
+        archive.delete([subject], models=[Archive])

@@ -6,7 +6,7 @@
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, islice
@@ -18,41 +18,24 @@ from django.utils import timezone as django_timezone
 
 from readtrack import buckets
 from readtrack.conf import conf, logger
-from readtrack.flush import (
-    breakdowns,
-    day_visitors,
-    groups,
-    late_views,
-    read_state,
-    readers,
-    resets,
-)
-from readtrack.flush.hours import hour_at, write_hours
-from readtrack.flush.late_views import NOTHING_LATE, LateViews
+from readtrack.flush import read_state, resets
 from readtrack.flush.settling import settle
+from readtrack.flush.steps import Steps, steps_of_parts
 from readtrack.flush.totals import Extent, write_chunk
-from readtrack.models import FlushRun, History, KnownEpoch, ReadTimes, Reset
+from readtrack.models import FlushRun, KnownEpoch, ReadTimes, Reset
 from readtrack.signals import flushed
 from readtrack.sql import (
     absent,
     databases,
     deletions,
     epochs,
-    history,
-    history_months,
     layouts,
-    model_sums,
-    past_hours,
-    popular,
     read_times,
     runs,
-    thinning,
-    usual_renewal,
     vendors,
 )
 from readtrack.sql.faults import Faults
 from readtrack.store import counters, flush_notes, keys, resetting, scripts, uniques
-from readtrack.store.circuit import SilentError
 from readtrack.store.connection import server_time
 from readtrack.store.read_state import copies
 from readtrack.unread import outbox
@@ -200,24 +183,26 @@ def _update(run: FlushRun) -> bool:
 
 
 def write_subjects(subjects: Iterable[str]) -> None:
-    """Writes the totals of the subjects and the hours of models as a flush does.
+    """Writes the totals of the subjects as a flush does.
 
-    It saves no record of a flush, and keeps no history of the subjects. Raises redis.RedisError or
+    It saves no record of a flush, and parts keep nothing of the subjects' hours. Raises redis.RedisError or
     django.db.Error, as `flush` does. What cannot be written is logged, and later flushes try it
     again.
     """
     now = server_time(patient=True)
+    subjects = [*subjects]
     run = FlushRun(
         started=django_timezone.now(), redis_time=now, flushed_until=now, kind=FlushRun.Kind.CHANGED
     )
     faults = Faults()
     epoch = epochs.SqlEpoch()
+    steps = steps_of_parts(run, epoch, faults)
     with databases.retrying():
         settle(epoch, faults)
         for chunk in _chunks(subjects):
-            write_chunk(chunk, run, epoch=epoch, faults=faults, extent=Extent())
-        if history.is_kept():
-            write_hours(run, epoch, faults)
+            write_chunk(chunk, run, epoch=epoch, faults=faults, steps=steps, extent=Extent())
+        for step in steps:
+            step.finish(has_changes=True)
     _leave(run, faults, changed=frozenset(subjects))
 
 
@@ -236,104 +221,83 @@ def _flush(
     run.faults = _silent_partitions(epoch)
     if run.faults:
         logger.warning("Not flushed: %s", run.faults)
-    store_breakdowns = partial(breakdowns.store, epoch=epoch, hour=hour_at(run.flushed_until))
+    steps = steps_of_parts(run, epoch, faults, is_late=is_late)
+    for step in steps:
+        step.begin()
     run.settled += settle(epoch, faults)
     changed = dict.fromkeys(_changed(minutes, epoch))
+    for step in steps:
+        step.changed_subjects = changed
+    for chunk in _chunks(changed):
+        for step in steps:
+            step.changed(chunk)
+    work = Work(run, epoch, faults, steps, changed, progress)
+    recently_viewed: frozenset[str] = frozenset()
     if is_late:
-        _write_late(run, epoch, faults, changed=changed, progress=progress)
+        _write_late(work)
     else:
-        # The stages of views come before the views, so that no more are stored as seen than as
-        # viewed.
-        for chunk in _chunks(changed):
-            if counters.have_hashes(chunk):
-                faults.store(chunk, store_breakdowns)
-        _write(run, epoch, faults, changed=changed, progress=progress)
-    _finish(run, epoch, faults, has_changes=bool(changed), is_late=is_late)
+        recently_viewed = _recently_viewed(run, epoch)
+        _write(work, recently_viewed)
+    _finish(work, recently_viewed)
     faults.attempt("read state", partial(_keep_read_state, run, epoch, sent), None)
     _leave(run, faults, changed=changed)
     _note_end(run, epoch)
 
 
-def _write(
-    run: FlushRun,
-    epoch: epochs.SqlEpoch,
-    faults: Faults,
-    *,
-    changed: Mapping[str, None],
-    progress: Callable[[int], object],
-) -> None:
-    """Writes the totals of this flush, and what comes with those that changed."""
-    at = buckets.time_of(run.flushed_until)
-    recently_viewed = _recently_viewed(run, epoch)
-    extent = Extent(
-        changed=changed,
-        # An archiving flush archives all subjects, a full one the sketches of those viewed lately.
-        archived={each for each in recently_viewed if uniques.strategy_of(each).has_sketch},
-        days=day_visitors.last_days(at),
-        with_visitors=changed,
-    )
-    is_archive = run.kind == run.Kind.ARCHIVE
-    subjects = changed if run.kind == run.Kind.CHANGED else _every_subject(run, epoch)
-    for chunk in _chunks(subjects):
-        if is_archive:
-            extent = extent._replace(
-                archived=chunk, days=day_visitors.all_days(at), with_visitors=chunk
-            )
-        write_chunk(chunk, run, epoch=epoch, faults=faults, extent=extent)
-        progress(len(chunk))
-    if run.kind == run.Kind.FULL:
-        first_hour = buckets.hour_index(at - REACH)
-        counters.shorten_hours(recently_viewed, range(first_hour, buckets.hour_index(at)))
+class Work(NamedTuple):
+    """What a flush works with."""
 
+    run: FlushRun
+    epoch: epochs.SqlEpoch
+    faults: Faults
+    steps: Sequence[Steps]  # of the parts
+    changed: dict[str, None]  # subjects that may have been viewed since the last good flush
+    progress: Callable[[int], object]
 
-def _write_late(
-    run: FlushRun,
-    epoch: epochs.SqlEpoch,
-    faults: Faults,
-    *,
-    changed: dict[str, None],
-    progress: Callable[[int], object],
-) -> None:
-    """Compares everything with SQL, and writes what SQL lacks under the hours in which it came.
-
-    Adds to `changed` what could not be written. Subjects of a batch that an import has begun and
-    not finished are left out, except those that were viewed lately: the import stores their hours.
-    """
-    days = day_visitors.all_days(buckets.time_of(run.flushed_until))
-    imported = past_hours.subjects_of_unfinished_imports()
-    for chunk in _chunks(changed):  # some may have hashes without a total
-        if counters.have_hashes(chunk):
-            _write_late_hashes(chunk, run, epoch, faults, imported=imported)
-    for chunk in _chunks(_every_subject(run, epoch)):
-        late = _write_late_hashes(chunk, run, epoch, faults, imported=imported)
-        subjects = frozenset(chunk)
-        extent = Extent(
-            changed=subjects - (imported - changed.keys()),
-            archived=subjects,
-            days=days,
-            with_visitors=subjects,
-            late=late,
+    def write_chunk(self, subjects: list[str], extent: Extent) -> None:
+        """Writes the totals of the subjects, and what the extent says beside them."""
+        write_chunk(
+            subjects,
+            self.run,
+            epoch=self.epoch,
+            faults=self.faults,
+            steps=self.steps,
+            extent=extent,
         )
-        write_chunk(chunk, run, epoch=epoch, faults=faults, extent=extent)
-        changed.update(dict.fromkeys(faults.failed & subjects))
-        progress(len(chunk))
+        self.progress(len(subjects))
 
 
-def _write_late_hashes(
-    subjects: Sequence[str],
-    run: FlushRun,
-    epoch: epochs.SqlEpoch,
-    faults: Faults,
-    *,
-    imported: frozenset[str],
-) -> Mapping[str, LateViews]:
-    """Writes what the hashes of the subjects gained. Returns the views that SQL lacks of them."""
-    present = hour_at(run.flushed_until)
-    late: Mapping[str, LateViews] = NOTHING_LATE
-    if history.is_kept():
-        late = late_views.find(subjects, present=present, faults=faults, without=imported)
-    faults.store(subjects, partial(breakdowns.store, epoch=epoch, hour=present, late=late))
-    return late
+def _write(work: Work, recently_viewed: frozenset[str]) -> None:
+    """Writes the totals of this flush, and what comes with those that changed."""
+    run = work.run
+    # An archiving flush archives all subjects, a full one the sketches of those viewed lately.
+    extent = Extent(
+        changed=work.changed,
+        archived={each for each in recently_viewed if uniques.strategy_of(each).has_sketch},
+    )
+    is_changed = run.kind == run.Kind.CHANGED
+    subjects = work.changed if is_changed else _every_subject(run, work.epoch)
+    for chunk in _chunks(subjects):
+        if run.kind == run.Kind.ARCHIVE:
+            extent = extent._replace(archived=chunk)
+        work.write_chunk(chunk, extent)
+
+
+def _write_late(work: Work) -> None:
+    """Compares everything with SQL, and lets parts store what SQL lacks under the hours in which it
+    came.
+
+    Adds to `changed` what could not be written. Subjects whose past a part is writing are left out,
+    except those that were viewed lately: that part stores their hours.
+    """
+    left_out = {subject for step in work.steps for subject in step.left_out}
+    for chunk in _chunks(_every_subject(work.run, work.epoch)):
+        for step in work.steps:
+            step.compare(chunk)
+        subjects = frozenset(chunk)
+        extent = Extent(changed=subjects - (left_out - work.changed.keys()), archived=subjects)
+        work.write_chunk(chunk, extent)
+        work.changed.update(dict.fromkeys(work.faults.failed & subjects))
 
 
 def _keep_read_state(
@@ -426,8 +390,6 @@ def _begin(
     else:
         run.kind = run.Kind.FULL
     _write_record(run)
-    if run.kind != run.Kind.CHANGED and history.is_kept():
-        history_months.add_months(at=now)
     is_late = is_restored or not is_in_reach
     return Changes(is_late, _minutes_since(since, now=now))
 
@@ -515,36 +477,34 @@ def _purge(tags: Sequence[str], *, since: int) -> None:
     scripts.run_all(*calls, patient=True)
 
 
-def _finish(
-    run: FlushRun, epoch: epochs.SqlEpoch, faults: Faults, *, has_changes: bool, is_late: bool
-) -> None:
+def _finish(work: Work, recently_viewed: frozenset[str]) -> None:
     """Does what comes after the totals.
 
-    It lowers rows that were reset, and writes the hours of models. After a full flush it also
-    renews the lists of the most viewed, and deletes old records of flushes and old history.
+    It lowers rows that were reset, and lets parts do what comes last. After a full flush it also
+    deletes old records of flushes.
     """
-    is_full = run.kind != run.Kind.CHANGED
-    at = buckets.time_of(run.flushed_until)
-    resets.finish(resetting.recent_resets(epoch.tags), epoch, faults, now=run.redis_time)
-    if history.is_kept() and (is_full or has_changes or run.settled):
-        write_hours(run, epoch, faults, is_late=is_late)
-    if is_full:
-        if epoch.has_first:
-            _renew_lists(at, faults)
+    run, epoch, faults, steps, changed, _progress = work
+    resets.finish(resetting.recent_resets(epoch.tags), steps, faults, now=run.redis_time)
+    for step in steps:
+        step.finish(has_changes=bool(changed))
+    if run.kind != run.Kind.CHANGED:
+        for step in steps:
+            step.full(recently_viewed)
+            if epoch.has_first:
+                step.full_once()
         flush_notes.note_full(run.redis_time, tags=epoch.tags)
         _delete_old_runs(run)
     if run.kind == run.Kind.ARCHIVE:
-        _finish_archive(run, epoch, at)
+        _finish_archive(run, epoch, steps)
 
 
-def _finish_archive(run: FlushRun, epoch: epochs.SqlEpoch, at: datetime) -> None:
-    """Thins history, deletes old notes of deletions, and lets flushes copy all read state again."""
+def _finish_archive(run: FlushRun, epoch: epochs.SqlEpoch, steps: Sequence[Steps]) -> None:
+    """Deletes old notes of deletions, and lets flushes copy all read state again."""
     for tag in epoch.tags:
         copies.mark_all_changed(tag)  # in case that Redis has lost the notes of what changed
     if epoch.has_first:
-        if not absent.is_absent(History):
-            databases.retried(databases.of(History), partial(thinning.thin, at=at))
-        day_visitors.roll_up(at=at)
+        for step in steps:
+            step.archive_once()
         deletions.forget_old(now=run.redis_time)
         databases.retried(databases.of(ReadTimes), read_times.delete_old)
 
@@ -558,23 +518,6 @@ def _note_end(run: FlushRun, epoch: epochs.SqlEpoch) -> None:
     end = max(server_time(patient=True), run.redis_time + 1)
     if flush_notes.note_flush(end, after=dict.fromkeys(epoch.tags, run.redis_time)):
         run.redis_time = end
-
-
-def _renew_lists(at: datetime, faults: Faults) -> None:
-    """Stores the numbers of readers, and renews the lists of the most viewed, the sums of models,
-    categories and authors, and what is usual.
-    """
-    if not history.is_kept():
-        return
-    # While a server of a cluster is silent, the numbers of readers stay as they were.
-    with suppress(SilentError):
-        readers.store(at=at, faults=faults)
-    popular.renew(at=at, faults=faults)
-    databases.retried(databases.of(History), partial(model_sums.renew_sums, at=at))
-    # While the server that unites visitors is silent, the next full flush goes on from here.
-    with suppress(SilentError):
-        groups.renew(at=at, faults=faults)
-    usual_renewal.renew(at=at, faults=faults)
 
 
 def _delete_old_runs(run: FlushRun) -> None:

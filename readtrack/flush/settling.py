@@ -7,14 +7,12 @@ from typing import Any
 
 from django.db.models import Model
 
-from readtrack import row_security
-from readtrack.conf import conf
-from readtrack.models import Breakdown, History
-from readtrack.sql import absent, archive, databases, epochs, history, row_counts
+from readtrack import parts, row_security
+from readtrack.sql import archive, databases, epochs, row_counts
 from readtrack.sql.faults import Faults
 from readtrack.store import counters, keys, scripts
 from readtrack.store.connection import server_time
-from readtrack.store.counters import Epoch, Name, Stored
+from readtrack.store.counters import Epoch, Stored
 from readtrack.subjects import rows_by_model
 
 NOTHING = Stored({"": 0})  # what SQL stores of a row that is gone
@@ -87,24 +85,17 @@ def stored_counters(counter_names: Sequence[str], faults: Faults) -> dict[str, S
 
     Such a name is the subject for a total (`blog.post:42`), the kind and the subject for a hash
     (`funnel:blog.post:42`), and the key without the prefix for an hour of a model. Totals whose row
-    cannot be read are left out, and so are counters whose table the database lacks.
+    cannot be read are left out, and so are counters of which no installed part knows.
     """
-    hours: list[str] = []
-    hashes: list[Name] = []
     totals: list[str] = []
+    others: list[str] = []
     for name in counter_names:
-        family, subject = keys.split_member(name)
-        if family == "hour":
-            hours.append(name)
-        elif family:
-            hashes.append((family, subject))
-        else:
-            totals.append(name)
+        family, _subject = keys.split_member(name)
+        (others if family else totals).append(name)
     stored = dict.fromkeys(totals, NOTHING)
-    if hours and not absent.is_absent(History):
-        stored.update(_stored_hours(hours))
-    if hashes and not absent.is_absent(Breakdown):
-        stored.update(_stored_hashes(hashes))
+    if others:
+        for part in parts.installed():
+            stored.update(part.stored_counters(others))
     for model, rows in rows_by_model(totals).items():
         read = partial(_read_totals, model, rows, stored)
         unread = faults.store([*rows.values()], read)
@@ -138,41 +129,20 @@ def _hidden(
     return set(not_found)
 
 
-def _stored_hours(counter_names: Sequence[str]) -> Mapping[str, Stored]:
-    """Returns SQL's views of each hour of a model, by the names of the counters."""
-    model_hours = {name: keys.parse_hour(name) for name in counter_names}
-    models = {model for model, _ in model_hours.values()}
-    hours = [hour for _, hour in model_hours.values()]
-    sums = history.sums(models, since=min(hours), until=max(hours) + 1)
-    views_by_hour = {model: stored.by_hour() for model, stored in sums.items()}
-    stored_hours = {}
-    for name, (model, hour) in model_hours.items():
-        views = views_by_hour[model].get(hour, 0)
-        stored_hours[name] = Stored({"": views})
-    return stored_hours
-
-
-def _stored_hashes(hashes: Sequence[Name]) -> Mapping[str, Stored]:
-    """Returns SQL's counts of each hash, by the names of the counters."""
-    breakdowns = archive.breakdowns(hashes)
-    return {keys.member(*name): Stored(counts) for name, counts in breakdowns.items()}
-
-
 def _read_totals(
     model: type[Model], rows: Mapping[Any, str], stored: dict[str, Stored], subjects: Sequence[str]
 ) -> None:
     """Puts SQL's counts and sketches of those subjects that have a row into `stored`, by subject.
 
-    Also begins the history of those that have views but no history yet. `rows` has the subjects of
-    the model by primary key.
+    Parts are told of these counts, too. `rows` has the subjects of the model by primary key.
     """
     wanted = set(subjects)
     pks = [pk for pk, subject in rows.items() if subject in wanted]
     with databases.site_transaction(databases.of(model)):
         counts_by_pk = row_counts.stored(model, pks)
     counts = {rows[pk]: row for pk, row in counts_by_pk.items()}
-    if conf.HISTORY:
-        history.begin({subject: row for subject, row in counts.items() if row.views})
+    for part in parts.installed():
+        part.settled(counts)
     sketches = archive.sketches(counts)
     for subject, row in counts.items():
         sketch = sketches.get(subject, b"")

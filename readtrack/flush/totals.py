@@ -1,21 +1,18 @@
 """Writing settled totals to SQL, and lifting totals in Redis of which SQL holds more."""
 
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
-from datetime import date
 from functools import partial
 from typing import Any, NamedTuple
 
 from django.db.models import Model
 
-from readtrack import row_security
-from readtrack.conf import conf, logger
-from readtrack.flush import day_visitors, late_views
+from readtrack import buckets, row_security
+from readtrack.conf import logger
 from readtrack.flush.archiving import archive_changed
-from readtrack.flush.hours import hour_at
-from readtrack.flush.late_views import NOTHING_LATE, LateViews
 from readtrack.flush.settling import settle, stored_counters
+from readtrack.flush.steps import Steps
 from readtrack.models import Archive, FlushRun
-from readtrack.sql import absent, archive, databases, epochs, history, raising, row_counts
+from readtrack.sql import absent, archive, databases, epochs, raising, row_counts
 from readtrack.sql.faults import Faults
 from readtrack.sql.raising import Written
 from readtrack.sql.row_counts import RowCounts
@@ -32,13 +29,10 @@ ORPHAN_PATIENCE = keys.DAY
 class Extent(NamedTuple):
     """What a flush stores of subjects beside their totals."""
 
-    # Those that may have been viewed since the last good flush. Only their history is stored,
-    # because the views of an import, which the others may have, are of other hours.
+    # Those that may have been viewed since the last good flush. Only for them steps of parts run in
+    # the transaction, because the views of an import, which the others may have, are of other hours.
     changed: Container[str] = ()
     archived: Container[str] = ()
-    days: Sequence[date] = ()  # of which visitors are stored
-    with_visitors: Container[str] = ()  # subjects of which they are stored
-    late: Mapping[str, LateViews] = NOTHING_LATE  # views of earlier hours, by subject
 
 
 class Portion(NamedTuple):
@@ -67,6 +61,7 @@ def write_chunk(
     *,
     epoch: epochs.SqlEpoch,
     faults: Faults,
+    steps: Sequence[Steps],
     extent: Extent,
 ) -> None:
     """Writes one chunk of totals to SQL, raises totals in Redis where SQL has more, and adds the
@@ -80,24 +75,26 @@ def write_chunk(
     # Their keys stay, too, because an app may come back.
     run.orphans += len(live)
     for portion in _portions(live):
-        stale = _write_portion(portion, run, faults, extent)
+        stale = _write_portion(portion, run, faults, steps, extent)
         due_for_archive = {}
         for subject in portion.rows.values():
             if subject in extent.archived and subject not in stale:
                 due_for_archive[subject] = live[subject]
         if due_for_archive:
-            write = partial(_archive, due_for_archive, run, epoch)
+            write = partial(_archive, due_for_archive, run, steps)
             faults.store([*due_for_archive], write)
 
 
-def _write_portion(portion: Portion, run: FlushRun, faults: Faults, extent: Extent) -> set[str]:
+def _write_portion(
+    portion: Portion, run: FlushRun, faults: Faults, steps: Sequence[Steps], extent: Extent
+) -> set[str]:
     """Writes the portion, and adds the numbers to the run.
 
     Returns the subjects whose rows do not store what was read from Redis, so that their archive
     would be stale.
     """
     written = Written([], [], [], [])
-    write = partial(_write, portion, written, extent, hour=hour_at(run.flushed_until))
+    write = partial(_write, portion, written, steps, extent)
     failed = faults.store([*portion.rows.values()], write)
     missing = set(portion.subjects(written.missing))
     ahead = set(portion.subjects(written.ahead))
@@ -108,8 +105,10 @@ def _write_portion(portion: Portion, run: FlushRun, faults: Faults, extent: Exte
     locked -= hidden
     run.written += len(written.raised)
     run.lifted += _lift([*ahead], faults)
-    if conf.HISTORY:
-        _store_visitors(portion, faults, extent, without=failed | missing)
+    not_stored = failed | missing
+    stored = [subject for subject in portion.rows.values() if subject not in not_stored]
+    for step in steps:
+        step.stored(stored)
     run.orphans -= len(portion.rows) - len(missing)
     _remove_ripe_orphans([*missing])
     if locked:
@@ -129,27 +128,15 @@ def _hidden(model: type[Model], subjects: Collection[str], faults: Faults) -> se
     return set(subjects)
 
 
-def _store_visitors(
-    portion: Portion, faults: Faults, extent: Extent, *, without: Container[str]
-) -> None:
-    """Stores the visitors of the days of the extent."""
-    subjects = [
-        subject
-        for subject in portion.rows.values()
-        if subject in extent.with_visitors and subject not in without
-    ]
-    if subjects:
-        faults.store(subjects, partial(day_visitors.store, days=extent.days))
-
-
 def _archive(
-    live: Mapping[str, RowCounts], run: FlushRun, epoch: epochs.SqlEpoch, subjects: Sequence[str]
+    live: Mapping[str, RowCounts], run: FlushRun, steps: Sequence[Steps], subjects: Sequence[str]
 ) -> None:
     """Archives some of the subjects in `live`, and adds the number of lifted ones to the run."""
     if absent.is_absent(Archive):
         return
     live_of_some = {subject: live[subject] for subject in subjects}
-    run.lifted += archive_changed(live_of_some, epoch, hour=hour_at(run.flushed_until))
+    hour = buckets.hour_of(run.flushed_until)
+    run.lifted += archive_changed(live_of_some, steps, hour=hour)
 
 
 def _portions(live: Mapping[str, RowCounts]) -> Iterator[Portion]:
@@ -214,31 +201,32 @@ def _numbers(totals: Mapping[str, bytes | None]) -> dict[str, int]:
 
 
 def _write(
-    portion: Portion, written: Written, extent: Extent, subjects: Sequence[str], *, hour: int
+    portion: Portion,
+    written: Written,
+    steps: Sequence[Steps],
+    extent: Extent,
+    subjects: Sequence[str],
 ) -> None:
     """Writes some subjects of the portion, and adds their rows to those that are written."""
     connection = databases.of(row_counts.table_of(portion.model))
-    write = partial(_write_rows, portion.of(subjects), extent, hour=hour)
+    write = partial(_write_rows, portion.of(subjects), steps, extent)
     written_now = databases.retried(connection, write)
     for pks, new_pks in zip(written, written_now, strict=True):
         pks += new_pks
 
 
-def _write_rows(portion: Portion, extent: Extent, *, hour: int) -> Written:
-    """Raises the rows, and stores the history of those raised rows that changed."""
+def _write_rows(portion: Portion, steps: Sequence[Steps], extent: Extent) -> Written:
+    """Raises the rows, and lets parts store what belongs to those raised rows that changed."""
     model, rows, live = portion
-    # In one transaction, so that a kill cannot come between count and history. (If they are in
-    # different databases, it can: then this transaction is that of the count.)
+    # In one transaction, so that a kill cannot come between a count and what a part stores with
+    # it. (If they are in different databases, it can: then this transaction is that of the count.)
     connection = databases.of(row_counts.table_of(model))
     with databases.site_transaction(connection, is_writing=True):
         written = raising.write(model, {pk: live[subject] for pk, subject in rows.items()})
-        if conf.HISTORY:
-            raised = portion.subjects(written.raised)
-            changed = [subject for subject in raised if subject in extent.changed]
-            late = {subject: extent.late[subject] for subject in changed if subject in extent.late}
-            history.store_hours(late_views.rows_of_history(late, live, present=hour))
-            in_time = {subject: live[subject] for subject in changed if subject not in late}
-            history.store(in_time, hour=hour)
+        raised = portion.subjects(written.raised)
+        changed = {subject: live[subject] for subject in raised if subject in extent.changed}
+        for step in steps:
+            step.in_transaction(changed)
     return written
 
 

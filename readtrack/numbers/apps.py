@@ -1,8 +1,16 @@
-"""The app's configuration: the numbers of a scope, which other parts need."""
+"""The app's configuration: numbers by time, which other parts need."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext_lazy as _
 
 from readtrack.parts import PartConfig
+
+if TYPE_CHECKING:
+    from readtrack.flush.steps import Steps
+    from readtrack.sql.row_counts import RowCounts
+    from readtrack.store.counters import Stored
 
 
 class NumbersConfig(PartConfig):
@@ -11,3 +19,18 @@ class NumbersConfig(PartConfig):
     name = "readtrack.numbers"
     label = "readtrack_numbers"
     verbose_name = _("Numbers")
+
+    def flush_steps(self) -> "type[Steps]":
+        from readtrack.numbers.flushing import NumbersSteps
+
+        return NumbersSteps
+
+    def stored_counters(self, names: Sequence[str]) -> "Mapping[str, Stored]":
+        from readtrack.numbers import flushing
+
+        return flushing.stored_counters(names)
+
+    def settled(self, counts: "Mapping[str, RowCounts]") -> None:
+        from readtrack.numbers import flushing
+
+        flushing.settled(counts)

@@ -17,11 +17,11 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import buckets, tracker
-from readtrack.flush import run
 from readtrack.flush.run import flush
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Breakdown, BreakdownHistory, DayBreakdown, History
+from readtrack.numbers.flushing import NumbersSteps
 from readtrack.sql import breakdown_history, databases, day_breakdowns, history
 from readtrack.sql.history import of_reads
 from readtrack.store import keys, scripts
@@ -100,7 +100,7 @@ def test_an_object_gains_on_the_day_of_the_time_zone(
         refer(post, "direct")
         at = datetime(2026, 5, 5, utc_hour, tzinfo=timezone.utc)
         monkeypatch.setattr(
-            "readtrack.flush.run.hour_at", lambda _time, at=at: buckets.hour_index(at)
+            NumbersSteps, "hour", property(lambda _steps, at=at: buckets.hour_index(at))
         )
         flush(only_changed=True)
     found = DayBreakdown.objects.order_by("day").values_list("day", "count")
@@ -278,7 +278,7 @@ def test_no_view_is_seen_twice_after_a_kill_between_history_and_counts_and_a_los
     redis.flushdb()
     see(2)
     an_hour_later = buckets.hour_index(buckets.now()) + 1
-    monkeypatch.setattr(run, "hour_at", lambda _redis_time: an_hour_later)
+    monkeypatch.setattr(NumbersSteps, "hour", property(lambda _steps: an_hour_later))
     flush(only_changed=True)
     seen = history.of_stage("seen", subject)
     [of_views, of_seen] = [

@@ -15,7 +15,6 @@ from readtrack import buckets, local_time, tracker
 from readtrack.digest.contents import contents_of
 from readtrack.digest.periods import DigestPeriod
 from readtrack.flush import late_views, run, totals
-from readtrack.flush.hours import hour_at
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.imports import ledger
@@ -29,6 +28,7 @@ from readtrack.models import (
     History,
     Import,
 )
+from readtrack.numbers.flushing import NumbersSteps
 from readtrack.sql import databases, sql_view
 from readtrack.sql.history import of_reads, of_stage
 from readtrack.store import keys
@@ -245,7 +245,7 @@ def test_a_view_that_a_killed_flush_left_out_is_stored_after_a_pause(
         raise RuntimeError("killed here")
 
     with monkeypatch.context() as patched:
-        patched.setattr(totals, "_store_visitors", fail)
+        patched.setattr(NumbersSteps, "stored", fail)
         with pytest.raises(RuntimeError, match="killed here"):
             flush_at(now - 4 * HOUR, only_changed=True)
     expire_buckets(redis, at=now)
@@ -290,7 +290,7 @@ def test_hours_that_redis_has_lost_are_stored_under_the_present_one(redis: Redis
     redis.delete(keys.hour(buckets.hour_bucket(now - 20 * HOUR), subject_of(post)))
     expire_buckets(redis, at=now)
     last = flush(only_changed=True)
-    hour = hour_at(last.flushed_until)
+    hour = buckets.hour_of(last.flushed_until)
     assert hours_of(subject_of(post)) == {hour - 10: 3, hour: 2}
     assert stored(post) == 5
 

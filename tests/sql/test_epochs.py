@@ -171,7 +171,7 @@ def test_a_redis_that_went_back_between_settling_and_reading_is_settled_again_be
     now = server_time(patient=True)
     run = FlushRun(redis_time=now, flushed_until=now)
     totals.write_chunk(
-        [subject_of(second)], run, epoch=epoch, faults=Faults(), extent=totals.Extent()
+        [subject_of(second)], run, epoch=epoch, faults=Faults(), steps=[], extent=totals.Extent()
     )
     assert stored() == [1, 1]
     restore(redis, unsettled)
