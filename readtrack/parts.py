@@ -15,6 +15,7 @@ from readtrack.conf import cached_setting
 
 if TYPE_CHECKING:
     from django.contrib.admin import AdminSite
+    from django.db.models import Model
     from django.urls import URLPattern
 
     from readtrack.flush.steps import Steps
@@ -116,6 +117,12 @@ class PartConfig(AppConfig):
 def installed() -> tuple[PartConfig, ...]:
     """Returns the installed parts, in the order of INSTALLED_APPS."""
     return tuple(config for config in apps.get_app_configs() if isinstance(config, PartConfig))
+
+
+def models() -> "list[type[Model]]":
+    """Returns the models of the core and of all installed parts."""
+    app_configs = (apps.get_app_config("readtrack"), *installed())
+    return [model for config in app_configs for model in config.get_models()]
 
 
 def jobs() -> list[Job]:

@@ -20,7 +20,7 @@ from django.db.models.signals import m2m_changed, post_delete, post_save, pre_de
 from readtrack import parts
 from readtrack.conf import conf, logger
 from readtrack.hits import readers
-from readtrack.models import PendingPublication, ReaderHistory, Tracked, tracked
+from readtrack.models import PendingPublication, Tracked, tracked
 from readtrack.subjects import (
     board_paths,
     has_read_state,
@@ -172,7 +172,7 @@ def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any
     Does nothing if a trigger of the database has kept the row. It is asked now and not on commit,
     because the same transaction may insert a new row with the key of a deleted one.
     """
-    from readtrack.sql import archive, deletions, read_states
+    from readtrack.sql import deletions, read_states
     from readtrack.store import read_state
     from readtrack.store.circuit import fail_open
 
@@ -187,7 +187,6 @@ def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any
             if not fail_open(read_state.remove, False, subject):  # noqa: FBT003 - the default result
                 # It waits in the outbox, so that a new row with this key is unread for all.
                 PendingPublication.objects.create(subject=subject)
-            archive.delete([subject], models=[ReaderHistory])
             read_states.delete([subject])
 
     transaction.on_commit(delete, using=using, robust=True)

@@ -9,7 +9,6 @@ from django.db import router
 from django.db.models import Model, Q
 
 from readtrack.flush.steps import Steps
-from readtrack.models import Archive, ReaderHistory
 from readtrack.sql import (
     archive,
     databases,
@@ -72,7 +71,6 @@ def reset_model(
             reset(portion)
         for subject in portion:
             read_state.remove(subject)
-        archive.delete(portion, models=[ReaderHistory])
         read_states.delete(portion)
         progress(len(portion))
     return len(subjects)
@@ -209,4 +207,4 @@ def _delete_late_archive(subject: str) -> None:
     written after it. The row stays if the reset is no longer noted, as in `_lower`.
     """
     if subject in scripts.run(resetting.noted([subject]), patient=True):
-        archive.delete([subject], models=[Archive])
+        archive.delete_rows([subject])

@@ -108,7 +108,6 @@ class Migration(migrations.Migration):
                 ('hour', models.PositiveIntegerField()),
             ],
             options={
-                'abstract': False,
                 'default_permissions': (),
             },
         ),
@@ -119,9 +118,9 @@ class Migration(migrations.Migration):
                 ('pk', models.CompositePrimaryKey('subject', 'day', 'length', blank=True, editable=False, primary_key=True, serialize=False)),
                 ('day', models.DateField(db_index=True)),
                 ('length', models.PositiveSmallIntegerField(default=1)),
-                ('part_of', models.PositiveSmallIntegerField(default=0)),
                 ('visitors', models.PositiveBigIntegerField()),
                 ('sketch', models.BinaryField()),
+                ('part_of', models.PositiveSmallIntegerField(default=0)),
             ],
             options={
                 'abstract': False,
@@ -195,9 +194,9 @@ class Migration(migrations.Migration):
                 ('subject', ExactCharField(max_length=200)),
                 ('pk', models.CompositePrimaryKey('subject', 'days', blank=True, editable=False, primary_key=True, serialize=False)),
                 ('days', models.PositiveSmallIntegerField()),
+                ('views', models.PositiveBigIntegerField()),
                 ('since', models.PositiveIntegerField()),
                 ('until', models.PositiveIntegerField()),
-                ('views', models.PositiveBigIntegerField()),
             ],
             options={
                 'abstract': False,
@@ -264,10 +263,10 @@ class Migration(migrations.Migration):
             name='ReadState',
             fields=[
                 ('subject', ExactCharField(max_length=200, primary_key=True, serialize=False)),
+                ('published', models.BigIntegerField(default=0)),
                 ('full_subject', models.TextField()),
                 ('family', models.CharField(max_length=20)),
                 ('tag', models.CharField(blank=True, default='', max_length=10)),
-                ('published', models.BigIntegerField(default=0)),
                 ('state', models.BinaryField()),
             ],
             options={

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
+from typing import ClassVar, Literal
 from uuid import uuid4
 
 from django.apps import apps
@@ -27,7 +28,20 @@ KIND_LENGTH = 40  # characters of the kind of a hash, such as `views:country`
 
 
 class SubjectRow(OwnRow):
-    """The base of the app's own tables: a row about one subject."""
+    """The base of tables with rows about one subject, of the core and of parts.
+
+    Each of them is found (sql/subject_tables.py). Its primary key is the subject, or has it as a
+    part. The rows follow the new name of a model or of an object. If there is a row with the new
+    name already, the one with the higher value stays: the value is the first field of the class
+    that is not in the primary key.
+    """
+
+    # What the rows about a subject are deleted with: with its counts (by a reset, too), with its
+    # read state, or with neither.
+    kept_with: ClassVar[Literal["counts", "read state", "nothing"]] = "counts"
+    # Rows may have a subject under several names: with the prefix "reads" also as
+    # `reads:blog.post:42`.
+    prefixes: ClassVar[Sequence[str]] = ()
 
     subject = ExactCharField(max_length=SUBJECT_LENGTH)
 
@@ -39,7 +53,7 @@ class SubjectRow(OwnRow):
         return str(self.subject)
 
 
-class PendingPublication(SubjectRow):
+class PendingPublication(OwnRow):
     """A publication that SQL's copy of the read state may not have. It is written in the transaction
     of the post, sent to Redis on commit, and deleted once SQL has a later copy of the category.
     """
@@ -59,6 +73,12 @@ class PendingPublication(SubjectRow):
     # Subjects of the boards of a thread, if they are known without a query. No column, because the
     # thread may have moved before a row is sent.
     boards: Sequence[str] | None = None
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.subject
 
 
 class Rename(OwnRow):
@@ -174,9 +194,11 @@ class History(SubjectRow):
     range of hours are the difference of two rows.
 
     `subject` is that of an object, or the label of a model (`blog.post`). If it begins with `seen:`,
-    `engaged:` or `reads:`, `views` are those that reached this stage. `visitors` are those who ever came. Hour 0 has what a subject had
-    before its history began.
+    `engaged:` or `reads:`, `views` are those that reached this stage. `visitors` are those who ever
+    came. Hour 0 has what a subject had before its history began.
     """
+
+    prefixes = ("seen", "engaged", "reads")
 
     pk = models.CompositePrimaryKey("subject", "hour")
     # The number of hours since 1970, UTC. It takes half the space of a time, and is the same in all
@@ -197,10 +219,10 @@ class DayVisitors(SubjectRow):
     pk = models.CompositePrimaryKey("subject", "day", "length")
     day = models.DateField(db_index=True)  # the first one
     length = models.PositiveSmallIntegerField(default=1)  # number of days
-    # The length of the block that has the visitors of this row, too; 0 for none.
-    part_of = models.PositiveSmallIntegerField(default=0)
     visitors = models.PositiveBigIntegerField()  # as the sketch counts them
     sketch = models.BinaryField()  # a HyperLogLog, as Redis has it
+    # The length of the block that has the visitors of this row, too; 0 for none.
+    part_of = models.PositiveSmallIntegerField(default=0)
 
 
 class Popular(SubjectRow):
@@ -211,12 +233,12 @@ class Popular(SubjectRow):
 
     pk = models.CompositePrimaryKey("subject", "days")
     days = models.PositiveSmallIntegerField()
+    views = models.PositiveBigIntegerField()
     since = models.PositiveIntegerField()  # the first hour of the list (since 1970, UTC)
     until = models.PositiveIntegerField()  # the hour after the last one
-    views = models.PositiveBigIntegerField()
 
 
-class Usual(SubjectRow):
+class Usual(OwnRow):
     """The usual views of a model, or of its objects in a section, by age; or of a model or the site
     by hour of the week. See sql/usual.py.
 
@@ -227,12 +249,20 @@ class Usual(SubjectRow):
     bands = models.TextField()  # as JSON
     hour = models.PositiveIntegerField()  # as of which they are (since 1970)
 
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self.subject)
+
 
 class ReaderHistory(SubjectRow):
     """The number of readers of a category at the end of an hour in which it changed.
 
     Readers are those who have read the category since its last publication.
     """
+
+    kept_with = "read state"
 
     pk = models.CompositePrimaryKey("subject", "hour")
     hour = models.PositiveIntegerField()
@@ -247,6 +277,8 @@ class BreakdownHistory(SubjectRow):
     `subject` is the label of the model. Unlike the rows of History, the rows of a range of hours
     are added up.
     """
+
+    kept_with = "nothing"
 
     pk = models.CompositePrimaryKey("subject", "kind", "hour", "field")
     kind = ExactCharField(max_length=KIND_LENGTH)
@@ -273,12 +305,14 @@ class DayBreakdown(SubjectRow):
 class ReadState(SubjectRow):
     """A copy of the read state of a category, in case that Redis loses it."""
 
+    kept_with = "read state"
+
     subject = ExactCharField(max_length=SUBJECT_LENGTH, primary_key=True)
+    published = models.BigIntegerField(default=0)  # when something was last published (µs)
     full_subject = models.TextField()  # `subject` is cut, see `subjects.subject_column`
     # Which form it is, and what the positions of its readers are, see `copies.family_of`.
     family = models.CharField(max_length=20)
     tag = models.CharField(max_length=10, default="", blank=True)  # of the partition
-    published = models.BigIntegerField(default=0)  # when something was last published (µs)
     state = models.BinaryField()  # compressed by zlib
 
 
@@ -321,6 +355,8 @@ class Reset(SubjectRow):
     """A subject that was set to zero, or whose row was deleted. Its earlier views must not come
     back, even if Redis was gone then, or is restored from an older snapshot.
     """
+
+    kept_with = "nothing"
 
     subject = ExactCharField(max_length=SUBJECT_LENGTH, primary_key=True)
     # Of the reset or the deletion (µs). Each flush asks for the latest.

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from django.apps import apps
 from django.db import Error, connections, router
 from django.db.models import Model
 
@@ -52,9 +51,8 @@ def is_newly_absent(error: Exception) -> bool:
 def absent_tables() -> Tables:
     """Returns the tables of the app that the databases lack. Makes a query for each database."""
     models_by_alias: defaultdict[str, list[type[Model]]] = defaultdict(list)
-    for app in (apps.get_app_config("readtrack"), *parts.installed()):
-        for model in app.get_models():
-            models_by_alias[router.db_for_write(model)].append(model)
+    for model in parts.models():
+        models_by_alias[router.db_for_write(model)].append(model)
     absent: set[type[Model]] = set()
     for alias, models in models_by_alias.items():
         present = {*connections[alias].introspection.table_names()}

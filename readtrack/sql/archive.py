@@ -5,33 +5,14 @@ hashes.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 
-from readtrack.models import (
-    Archive,
-    Breakdown,
-    DayBreakdown,
-    DayVisitors,
-    History,
-    Popular,
-    SubjectCount,
-)
-from readtrack.sql import databases
-from readtrack.sql.history import names_of
+from readtrack.models import Archive, Breakdown
+from readtrack.sql import databases, subject_tables
 from readtrack.subjects import subject_column
 
 READING = "reading"  # the kind of hash that has how many views of a subject were seen and read
 FIELD_LENGTH = 100  # characters of the name of a field; a longer name is cut
-# The models with rows about subjects, except that of readers.
-ALL: tuple[type[Model], ...] = (
-    Archive,
-    Breakdown,
-    DayBreakdown,
-    DayVisitors,
-    History,
-    Popular,
-    SubjectCount,
-)
 
 
 def archived(subjects: Iterable[str], *fields: str) -> dict[str, Any]:
@@ -90,10 +71,12 @@ def delete_fields(name: tuple[str, str], fields: Sequence[str], *, floor: int) -
     rows.filter(field__in=fields, count__lte=floor).delete()
 
 
-def delete(subjects: Iterable[str], *, models: Sequence[type[Model]] = ALL) -> None:
-    """Deletes the rows about the subjects, under all their names, from the tables of these models."""
-    columns: list[str] = []
-    for subject in subjects:
-        columns += map(subject_column, names_of(subject))
-    for model in models:
-        databases.rows(model).filter(subject__in=columns).delete()
+def delete(subjects: Iterable[str]) -> None:
+    """Deletes everything that the app's own tables have about the counts of the subjects."""
+    subject_tables.delete(subjects, kept_with="counts")
+
+
+def delete_rows(subjects: Iterable[str]) -> None:
+    """Deletes the archived rows of the subjects, and nothing else."""
+    columns = [*map(subject_column, subjects)]
+    databases.rows(Archive).filter(subject__in=columns).delete()

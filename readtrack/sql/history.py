@@ -22,7 +22,7 @@ from readtrack.subjects import subject_column
 BASELINE = 0
 # What history has of an object's views beside them: the stages of a view, by the field that counts
 # the stage in the hash `reading:…`.
-STAGES = {SEEN: "seen", ENGAGED: "engaged", READ: "reads"}
+STAGES = dict(zip((SEEN, ENGAGED, READ), History.prefixes, strict=True))
 FOREVER = 2**31 - 1  # an hour that no row reaches
 
 
@@ -61,13 +61,6 @@ def of_stage(stage: str, subject: str) -> str:
 def of_reads(subject: str) -> str:
     """Returns the name under which history has the reads of the subject; see `of_stage`."""
     return of_stage("reads", subject)
-
-
-def names_of(subject: str) -> list[str]:
-    """Returns all names under which history has counts of the subject, or of all objects of a
-    model.
-    """
-    return [subject, *(of_stage(stage, subject) for stage in STAGES.values())]
 
 
 def subject_of(name: str) -> str:

@@ -9,7 +9,7 @@ from django.core.exceptions import SynchronousOnlyOperation
 from django.db import Error
 
 from readtrack.models import ReadState
-from readtrack.sql import databases, read_times, reader_numbers
+from readtrack.sql import databases, read_times, reader_numbers, subject_tables
 from readtrack.store import connection, keys, read_state
 from readtrack.store.circuit import fail_open
 from readtrack.store.read_state import copies
@@ -146,9 +146,8 @@ def ensure_begun() -> None:
 
 
 def delete(subjects: Sequence[str]) -> None:
-    """Deletes the copies of the categories with these subjects. Raises django.db.Error."""
-    columns = [subject_column(subject) for subject in subjects]
-    databases.rows(ReadState).filter(subject__in=columns).delete()
+    """Deletes what SQL has about the read state of these subjects. Raises django.db.Error."""
+    subject_tables.delete(subjects, kept_with="read state")
     read_times.delete(subjects)
 
 

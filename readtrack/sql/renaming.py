@@ -1,8 +1,7 @@
 """Rows about a model that was renamed, or about a row with a new primary key, get its new name."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from django.db.models import F, Model, Q, QuerySet, Value
 from django.db.models.functions import Concat, Length, Replace, Substr
@@ -10,60 +9,22 @@ from django.db.models.lookups import LessThanOrEqual
 
 from readtrack.models import (
     SUBJECT_LENGTH,
-    Archive,
-    Breakdown,
     BreakdownHistory,
-    DayBreakdown,
     DayVisitors,
-    History,
-    Popular,
-    ReaderHistory,
-    ReadState,
     ReadTimes,
     Rename,
-    Reset,
-    SubjectCount,
+    SubjectRow,
 )
-from readtrack.sql import databases, group_sums, vendors
-from readtrack.sql.history import STAGES, names_of, of_stage
+from readtrack.sql import absent, databases, group_sums, subject_tables, vendors
 from readtrack.sql.memberships import LONGEST_NAME
 from readtrack.subjects import subject_column, subject_in
 
 
-class Columns(NamedTuple):
-    """The names of a table's columns. Of two rows with one key, the higher first value stays."""
-
-    keys: Sequence[str]  # which are unique together
-    values: Sequence[str]
-
-
-# Returns the name that a table has in place of a subject or a label, such as that of its reads.
-NameOf = Callable[[str], str]
-NAMES: Sequence[NameOf] = (str, *(partial(of_stage, stage) for stage in STAGES.values()))
-
-
-TABLES: Mapping[type[Model], Columns] = {
-    Archive: Columns(("subject",), ("views", "visitors", "sketch", "hour")),
-    SubjectCount: Columns(("subject",), ("view_count", "visitor_count")),
-    Breakdown: Columns(("subject", "kind", "field"), ("count",)),
-    BreakdownHistory: Columns(("subject", "kind", "hour", "field"), ("count",)),
-    DayBreakdown: Columns(("subject", "kind", "day", "field"), ("count",)),
-    DayVisitors: Columns(("subject", "day", "length"), ("visitors", "sketch", "part_of")),
-    History: Columns(("subject", "hour"), ("views", "visitors")),
-    Popular: Columns(("subject", "days"), ("views", "since", "until")),
-    ReaderHistory: Columns(("subject", "hour"), ("readers",)),
-    ReadState: Columns(("subject",), ("published", "full_subject", "family", "tag", "state")),
-    Reset: Columns(("subject",), ("redis_time", "full_subject", "is_deletion")),
-}
-
-
 def has_tables() -> bool:
-    """Returns True once readtrack's own migrations have run."""
-    models: list[type[Model]] = [Rename, ReadTimes, *TABLES]
-    for model in models:
-        if model._meta.db_table not in databases.of(model).introspection.table_names():
-            return False
-    return True
+    """Returns True once the core's own migrations have run."""
+    needed: set[type[Model]] = {Rename, ReadTimes}
+    needed.update(model for model in subject_tables.every() if model._meta.app_label == "readtrack")
+    return needed.isdisjoint(absent.absent_tables())
 
 
 def rename_model(before: str, after: str, *, pks: Iterable[Any]) -> None:
@@ -76,27 +37,34 @@ def rename_model(before: str, after: str, *, pks: Iterable[Any]) -> None:
     _rename_sections(f"{before}:", f"{after}:", is_of_objects=True)
     # A longer subject ends in a hash, which differs from that of the new subject.
     longest = SUBJECT_LENGTH - 1 - max(0, len(after) - len(before))
-    for name_of in NAMES:
-        for model in TABLES:
-            _rename_short_subjects(model, before, after, name_of=name_of, longest=longest)
-    has_longer_subjects = any(_rows_about_objects(model, before).exists() for model in TABLES)
-    if not has_longer_subjects:
-        return
-    for pk in pks:
-        long_subject = subject_in(before, pk)
-        if max(map(len, names_of(long_subject))) > longest:
-            rename_subject(long_subject, subject_in(after, pk))
+    absent_tables = absent.absent_tables()  # those of a part may come in a later migration
+    tables = [model for model in subject_tables.every() if model not in absent_tables]
+    for model in tables:
+        for prefix in subject_tables.prefixes_of(model):
+            _rename_short_subjects(model, before, after, prefix=prefix, longest=longest)
+    has_longer_subjects = any(_rows_about_objects(model, before).exists() for model in tables)
+    if has_longer_subjects:
+        longest -= max(map(_longest_prefix, tables))
+        for pk in pks:
+            long_subject = subject_in(before, pk)
+            if len(long_subject) > longest:
+                _rename_subject(long_subject, subject_in(after, pk), tables)
+
+
+def _longest_prefix(model: type[SubjectRow]) -> int:
+    """Returns the length of the longest prefix that the table gives to subjects."""
+    return max(map(len, subject_tables.prefixes_of(model)))
 
 
 def _rename_short_subjects(
-    model: type[Model], before: str, after: str, *, name_of: NameOf, longest: int
+    model: type[SubjectRow], before: str, after: str, *, prefix: str, longest: int
 ) -> None:
     """Gives the rows of one table the new label, where their name has `longest` characters at most.
 
-    `name_of` returns the names of one kind, such as those of reads.
+    Of a table that has subjects under several names, it renames those with the prefix.
     """
-    old = name_of(before)
-    new = name_of(after)
+    old = prefix + before
+    new = prefix + after
     has_old_label = Q(subject=old) | Q(subject__startswith=f"{old}:")
     is_short = LessThanOrEqual(Length("subject"), Value(longest))
     rows = databases.rows(model).filter(has_old_label).filter(is_short)
@@ -105,24 +73,30 @@ def _rename_short_subjects(
     _move(model, rows, subject=subject, full_subject=full_subject)
 
 
-def _rows_about_objects(model: type[Model], label: str) -> "QuerySet[Any]":
+def _rows_about_objects(model: type[SubjectRow], label: str) -> "QuerySet[Any]":
     """Returns the rows of the table about objects of the model with that label."""
-    has_label = [Q(subject__startswith=f"{name}:") for name in names_of(label)]
+    prefixes = subject_tables.prefixes_of(model)
+    has_label = [Q(subject__startswith=f"{prefix}{label}:") for prefix in prefixes]
     return databases.rows(model).filter(Q(*has_label, _connector=Q.OR))
 
 
 def rename_subject(before: str, after: str) -> None:
     """Gives all rows about an object its new name."""
+    _rename_subject(before, after, subject_tables.every())
+
+
+def _rename_subject(before: str, after: str, tables: subject_tables.Tables) -> None:
+    """Gives the rows of these tables about an object its new name."""
     if before != after:
         _rename_sections(before, after)
-    for name_of in NAMES:
-        old = subject_column(name_of(before))
-        new = subject_column(name_of(after))
-        if old == new:
-            continue
-        for model in TABLES:
+    for model in tables:
+        vendor = vendors.vendor_of(databases.of(model))
+        for prefix in subject_tables.prefixes_of(model):
+            old = subject_column(prefix + before)
+            new = subject_column(prefix + after)
+            if old == new:
+                continue
             rows = databases.rows(model).filter(subject=old)
-            vendor = vendors.vendor_of(databases.of(model))
             if vendor.ignores_case and new.casefold() == old.casefold():
                 _rename_in_place(model, rows, subject=new, full_subject=after)
             else:
@@ -159,7 +133,7 @@ def _rename_in_place(model: type[Model], rows: "QuerySet[Any]", **renamed: str) 
 
     `renamed` are the new values by column. Columns that the table does not have are left out.
     """
-    columns = TABLES[model]
+    columns = subject_tables.columns_of(model)
     column_names = [*columns.keys, *columns.values]
     rows.update(**{name: value for name, value in renamed.items() if name in column_names})
 
@@ -169,7 +143,7 @@ def _move(model: type[Model], rows: "QuerySet[Any]", **renamed: Any) -> None:
 
     `renamed` are the new values by column. Columns that the table does not have are left out.
     """
-    columns = TABLES[model]
+    columns = subject_tables.columns_of(model)
     column_names = [*columns.keys, *columns.values]
     # With `new_`, because MySQL would take the plain names for those of the table.
     new_values = {f"new_{name}": renamed.get(name, F(name)) for name in column_names}
