@@ -118,7 +118,7 @@ def _code(text: str) -> str:
 
 def key_table() -> str:
     """Every key in Redis."""
-    rows = ((f"`{key.pattern}`", key.type, _lifetime(key.ttl), key.why) for key in keys.KEYS)
+    rows = ((f"`{key.pattern}`", key.type, _lifetime(key.ttl), key.why) for key in keys.every())
     return _table(("key", "type", "lifetime", "why"), rows)
 
 

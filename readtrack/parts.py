@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from readtrack.management.subcommands.base import Subcommand
     from readtrack.sql.row_counts import RowCounts
     from readtrack.store.counters import Stored
+    from readtrack.store.keys import Key
 
 Check = Callable[[], Sequence[CheckMessage]]
 
@@ -61,6 +62,13 @@ class PartConfig(AppConfig):
 
     def checks(self) -> Sequence[Check]:
         """Returns the system checks of the part. They touch no network."""
+        return ()
+
+    def keys(self) -> "Sequence[Key]":
+        """Returns the rows that the part adds to the table of keys; the same objects each time.
+
+        They follow renames, resets and deletions as each row says.
+        """
         return ()
 
     def subcommands(self) -> "Sequence[Subcommand]":

@@ -369,7 +369,7 @@ def test_every_part_of_the_reference_has_its_place() -> None:
 @pytest.mark.parametrize(
     ("part", "pattern", "expected"),
     [
-        ("keys", r"^\| `(\S+)` \|", {key.pattern for key in keys.KEYS}),
+        ("keys", r"^\| `(\S+)` \|", {key.pattern for key in keys.every()}),
         ("settings", r"\{confval\} (\w+)", SETTINGS),
         ("checks", r"`(readtrack\.\w+)`", CHECKS),
         ("commands", r"^## ([\w-]+)", set(subcommands())),

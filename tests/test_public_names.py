@@ -41,7 +41,9 @@ def test_the_list_has_every_kind_of_name() -> None:
         found.setdefault(kind, set()).add(name)
     assert {name.partition(":")[0] for name in found["setting"]} == {*DEFAULTS, *parts.settings()}
     assert {name.partition(" ")[0] for name in found["command"]} == set(subcommands())
-    assert {name.partition(", ")[0] for name in found["key"]} == {key.pattern for key in keys.KEYS}
+    assert {name.partition(", ")[0] for name in found["key"]} == {
+        key.pattern for key in keys.every()
+    }
     assert {name.partition(",")[0].partition("(")[0] for name in found["tag"]} == set(register.tags)
     assert found["reason"] == set(hit.REASONS)
     modules = {module.__name__ for module, _ in API.values()}

@@ -256,7 +256,7 @@ def check_dimensions() -> list[checks.CheckMessage]:
 def _dimension_problem(path: str) -> str:
     """Returns the reason why the dimension cannot be used; "" if it can."""
     name = dimensions.name_of(path)
-    if name in keys.RESERVED:
+    if name in keys.reserved():
         return f"other keys are called '{name}'"
     if len(name) > LONGEST_DIMENSION:
         return f"its name is longer than {LONGEST_DIMENSION} characters"

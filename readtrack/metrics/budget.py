@@ -149,9 +149,9 @@ def budget(**given: Any) -> Budget:
     redis.RedisError.
     """
     size = _size(given)
-    estimates = {row: _estimate(row, size) for row in keys.KEYS}
+    estimates = {row: _estimate(row, size) for row in keys.every()}
     unused_rows = _unused_rows()
-    used_rows = [row for row in keys.KEYS if row not in unused_rows]
+    used_rows = [row for row in keys.every() if row not in unused_rows]
     used_rows.sort(key=lambda row: estimates[row].total, reverse=True)
     strategies = {}
     for name, strategy in STRATEGIES.items():
@@ -201,26 +201,11 @@ def _unused_rows() -> set[keys.Key]:
 
     These are keys that the settings do without, and keys that no setting tells anything about.
     """
-    # Keys for a moment, or after a loss.
-    unused = {
-        keys.scratch,
-        keys.united,
-        keys.budget,
-        keys.importing,
-        keys.earlier,
-        keys.honeypot_visits,
-    }
-    unused.add(keys.read_scratch)
-    # What flushes copy to SQL, and then forget.
-    unused |= {keys.reads_changed, keys.readers_new}
-    # Keys of pages with a marked text, which may be few.
-    unused |= {keys.reading, keys.reading_pass, keys.read_pass}
+    unused = {row for row in keys.every() if not row.is_used()}
     for strategy in STRATEGIES.values():
         if strategy != strategy_of(""):
             unused.update(strategy.rows)
     unused |= {*read_state.ROWS} - {read_state.strategy_of("").key()}
-    # The lists of boards, and when everybody started, are few.
-    unused |= {keys.board_news, keys.positions_start}
     if not read_state.has_positions():
         unused |= {keys.positions, keys.thread_news}
     if not effects.counts_days(""):
@@ -292,10 +277,10 @@ def _amount(row: keys.Key, size: SiteSize) -> Amount:
         return Amount((size.readers + 1) * hashes, max(1, THREADS_READ / conf.PARTITIONS))
     if row is keys.thread_news:
         return Amount(size.threads, PUBLICATIONS)
-    part_names = frozenset(keys.PART.findall(row.pattern))
+    part_names = frozenset(row.part_names)
     lifetime = _lifetime(row)
     slot = _slot(part_names, lifetime)
-    subjects = size.categories if row.pattern.startswith("category:") else size.viewed
+    subjects = size.categories if row.kept_with == "read state" else size.viewed
     if slot:
         views = size.views * slot / keys.DAY
         viewed_subjects = _viewed_subjects(subjects, views)

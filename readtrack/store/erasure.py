@@ -46,11 +46,13 @@ def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object
         removed += len(key_names) if is_dry_run else scanning.unlink(key_names)
     removed += _remove_positions([number, reader], progress, is_dry_run=is_dry_run)
     members = 0
-    for key_names in scanning.key_batches(f"{keys.unique.family}:*", progress):
-        members += _erase_from(key_names, "member", visitor, is_dry_run=is_dry_run)
+    for family in _families("visitors"):
+        for key_names in scanning.key_batches(f"{family}:*", progress):
+            members += _erase_from(key_names, "member", visitor, is_dry_run=is_dry_run)
     bits = 0
-    for key_names in scanning.key_batches(f"{keys.bitmap.family}:*", progress):
-        bits += _erase_from(key_names, "bit", number, is_dry_run=is_dry_run)
+    for family in _families("readers"):
+        for key_names in scanning.key_batches(f"{family}:*", progress):
+            bits += _erase_from(key_names, "bit", number, is_dry_run=is_dry_run)
     positions = _positions(number, ordinals)
     for key_names in scanning.key_batches(f"{keys.read_bits.family}:*", progress):
         for position in positions:
@@ -58,6 +60,17 @@ def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object
     if not is_dry_run:
         _forget_reader(reader, ordinals)
     return Erased(removed, members, bits)
+
+
+def _families(members: str) -> list[str]:
+    """Returns the families of the keys that hold "visitors" or "readers", without those that begin
+    as another one does.
+    """
+    families: list[str] = []
+    for family in sorted({row.family for row in keys.every() if row.holds == members}):
+        if not any(family.startswith(f"{shorter}:") for shorter in families):
+            families.append(family)
+    return families
 
 
 def _remove_positions(

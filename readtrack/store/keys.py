@@ -19,13 +19,13 @@ from contextvars import ContextVar
 from datetime import datetime, timezone
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import quote
 from zlib import crc32
 
 from django.utils.module_loading import import_string
 
-from readtrack import buckets, local_time
+from readtrack import buckets, local_time, parts
 from readtrack.conf import cached_setting, conf
 from readtrack.hits import dimensions
 
@@ -60,12 +60,41 @@ class Key:
         type: str,  # noqa: A002 - as the docs call it
         ttl: Any,
         why: str,
+        *,
+        kept_with: Literal["counts", "read state", ""] = "",
+        united: str = "keep",
+        settles: bool = False,
+        holds: Literal["subjects", "visitors", "readers", ""] = "",
+        divided: Literal["copied", "first", "anew", "left", ""] = "",
+        is_used: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Takes the lifetime in seconds, or the name of the setting that decides it; 0 for ever."""
+        """Takes the lifetime in seconds, or the name of the setting that decides it; 0 for ever.
+
+        `kept_with`: keys about a subject are removed with its counts (by a reset, too), or with its
+        read state.
+        `united`: what becomes of a key that gets a name which another key has: "keep" the other,
+        "add" its counts, the "highest" of both, "PFMERGE", "SUNIONSTORE" or "BITOP".
+        `settles`: the key is a counter that is in `views:unsettled` until it has SQL's count. A
+        hash `family:{subject}` that settles is stored as one of the subject's hashes.
+        `holds`: the members are "subjects" of a sorted set, which follow a new name, and go to
+        their partition (of two scores of a subject, they "add" up, or the "highest" stays);
+        "visitors" of a set or "readers" of a bitmap, who may be erased.
+        `divided`: what becomes of a key without a subject and a visitor if its partition is
+        divided. It is "copied" to each; all go to the "first" partition; it begins "anew"; it is
+        "left" alone; or it stays if its partition does.
+        `is_used` returns False if the budget leaves the key out: the settings do without it, there
+        are few, or they are there for a moment or after a loss.
+        """
         self.pattern = pattern
         self.type = type
         self.ttl = ttl
         self.why = why
+        self.kept_with = kept_with
+        self.united = united
+        self.settles = settles
+        self.holds = holds
+        self.divided = divided
+        self.is_used = is_used
         self.family = re.split(r":\{(?!dimension)", pattern)[0]  # the beginning, before the tag
         self.tagged = f"{self.family}{{tag}}{pattern[len(self.family) :]}"
         self.template = PART.sub("%s", self.tagged)
@@ -74,10 +103,10 @@ class Key:
         self.overhead = 30 if ttl else 16
         # The index of the part by which the partition is computed; None without such a part.
         self.owner: int | None = None
-        part_names = PART.findall(pattern)
+        self.part_names: Sequence[str] = PART.findall(pattern)
         for name in ("visitor", "subject"):  # a subject decides if there are both
-            if name in part_names:
-                self.owner = part_names.index(name)
+            if name in self.part_names:
+                self.owner = self.part_names.index(name)
 
     def __call__(self, *parts: Any) -> str:
         """Returns the name of one key: the prefix, and the pattern with the parts filled in."""
@@ -234,85 +263,99 @@ def by_tag(
     return groups
 
 
+def _never() -> bool:
+    return False
+
+
 # One line for each key.
 # fmt: off
-total = Key("views:total:{subject}", "string", 0, "views, absolute and live")
-hour = Key("views:hour:{hour}:{subject}", "string", 3 * DAY, "views of one subject in an hour; once a full flush has stored them, for a day more")
-model_hour = Key("views:hour:{hour}:{model}", "string", 3 * DAY, "views of a model in an hour; their sum is the site's")
-minute_visitors = Key("visitors:minute:{minute}:{model}", "HyperLogLog", 6 * MINUTE, "visitors of a model in a minute")
-hll = Key("views:hll:{subject}", "HyperLogLog", 0, "unique visitors: strategy hll")
-scratch = Key("views:hll:{subject}:stored", "HyperLogLog", 0, "exists only inside a script, during a merge")
-unique = Key("views:unique:{subject}", "set", 0, "unique visitors: strategy set")
-unique_day = Key("views:unique:day:{date}:{subject}", "set", 2 * DAY, "unique visitors of a day: strategy daily")
-daily = Key("views:daily:{subject}", "string", 0, "sum of the daily numbers of visitors: strategy daily")
-bitmap = Key("views:bitmap:{subject}", "bitmap", 0, "unique visitors, one bit by reader number: strategy bitmap")
-earlier = Key("views:earlier:{subject}", "string", 0, "visitors that Redis lost: strategies set, daily and bitmap")
-day_visitors = Key("views:hll:day:{date}:{subject}", "HyperLogLog", 3 * DAY, "visitors of a day of TIME_ZONE, until flushes have stored them")
-united = Key("views:hll:united:{number}", "HyperLogLog", 0, "exists only inside a script, while sketches are united")
-dimension = Key("views:{dimension}:{subject}", "hash", 0, "views by value: the 50 heaviest")
-funnel = Key("funnel:{subject}", "hash", 0, "number of passes that reached each stage")
+total = Key("views:total:{subject}", "string", 0, "views, absolute and live", kept_with="counts", united="add", settles=True)
+hour = Key("views:hour:{hour}:{subject}", "string", 3 * DAY, "views of one subject in an hour; once a full flush has stored them, for a day more", united="add")
+model_hour = Key("views:hour:{hour}:{model}", "string", 3 * DAY, "views of a model in an hour; their sum is the site's", united="add", settles=True)
+minute_visitors = Key("visitors:minute:{minute}:{model}", "HyperLogLog", 6 * MINUTE, "visitors of a model in a minute", united="PFMERGE")
+hll = Key("views:hll:{subject}", "HyperLogLog", 0, "unique visitors: strategy hll", kept_with="counts", united="PFMERGE")
+scratch = Key("views:hll:{subject}:stored", "HyperLogLog", 0, "exists only inside a script, during a merge", is_used=_never)
+unique = Key("views:unique:{subject}", "set", 0, "unique visitors: strategy set", kept_with="counts", united="SUNIONSTORE", holds="visitors")
+unique_day = Key("views:unique:day:{date}:{subject}", "set", 2 * DAY, "unique visitors of a day: strategy daily", united="SUNIONSTORE", holds="visitors")
+daily = Key("views:daily:{subject}", "string", 0, "sum of the daily numbers of visitors: strategy daily", kept_with="counts", united="add")
+bitmap = Key("views:bitmap:{subject}", "bitmap", 0, "unique visitors, one bit by reader number: strategy bitmap", kept_with="counts", united="BITOP", holds="readers")
+earlier = Key("views:earlier:{subject}", "string", 0, "visitors that Redis lost: strategies set, daily and bitmap", kept_with="counts", united="highest", is_used=_never)
+day_visitors = Key("views:hll:day:{date}:{subject}", "HyperLogLog", 3 * DAY, "visitors of a day of TIME_ZONE, until flushes have stored them", kept_with="counts", united="PFMERGE")
+united = Key("views:hll:united:{number}", "HyperLogLog", 0, "exists only inside a script, while sketches are united", is_used=_never)
+funnel = Key("funnel:{subject}", "hash", 0, "number of passes that reached each stage", kept_with="counts", united="add", settles=True)
 funnel_pass = Key("funnel:pass:{visitor}:{subject}", "string", HOUR, "stage that a visitor reached")
-reading = Key("reading:{subject}", "hash", 0, "views that were seen, engaged views, reads, and views by seconds of engagement reached")
-reading_pass = Key("reading:pass:{visitor}:{subject}", "string", "WINDOW", "seconds' bin that a visitor reached")
-read_pass = Key("reading:read:{visitor}:{subject}", "string", "WINDOW", "1: the visitor has read the text")
+reading = Key("reading:{subject}", "hash", 0, "views that were seen, engaged views, reads, and views by seconds of engagement reached", kept_with="counts", united="add", settles=True, is_used=_never)
+dimension = Key("views:{dimension}:{subject}", "hash", 0, "views by value: the 50 heaviest", kept_with="counts", united="add", settles=True)
+reading_pass = Key("reading:pass:{visitor}:{subject}", "string", "WINDOW", "seconds' bin that a visitor reached", is_used=_never)
+read_pass = Key("reading:read:{visitor}:{subject}", "string", "WINDOW", "1: the visitor has read the text", is_used=_never)
 unsettled = Key("views:unsettled", "sorted set", 0, "counters that lack SQL's count, by when they began (µs); epoch")
-reset = Key("views:reset", "sorted set", DAY, "subjects set to zero, by when (µs)")
-purged = Key("views:purged", "sorted set", DAY, "subjects whose counts went with a deleted row, or were from before a reset, by when (µs)")
+reset = Key("views:reset", "sorted set", DAY, "subjects set to zero, by when (µs)", united="highest", holds="subjects")
+purged = Key("views:purged", "sorted set", DAY, "subjects whose counts went with a deleted row, or were from before a reset, by when (µs)", united="highest", holds="subjects")
 window = Key("viewed:{visitor}:{subject}", "string", "WINDOW", "1: counted; s: counted and seen; 2: the view of another id; a new cookie's: p, or 0 if refused")
 robots = Key("robots", "string", HOUR, "new marks of the honeypot; after 5,000 an hour there are no more")
-honeypot_visits = Key("robots:address:{visitor}", "string", HOUR, "visits of an address to the honeypot, by a hash of the day")
+honeypot_visits = Key("robots:address:{visitor}", "string", HOUR, "visits of an address to the honeypot, by a hash of the day", is_used=_never)
 rate = Key("rate:{visitor}", "string", "RATE", "hits since the first; 10^15, for a day, marks a robot")
-day_key = Key("visitors:key:{date}", "string", 2 * DAY, "random key of the day's hashes of visitors without a cookie")
-skips = Key("views:skips:{hour}", "hash", 49 * HOUR, "hits that did not count, by reason; robots; notices")
-trending_bucket = Key("trending:bucket:{minute}", "sorted set", 70 * MINUTE, "views by subject in that minute")
+day_key = Key("visitors:key:{date}", "string", 2 * DAY, "random key of the day's hashes of visitors without a cookie", divided="first")
+skips = Key("views:skips:{hour}", "hash", 49 * HOUR, "hits that did not count, by reason; robots; notices", divided="first")
+trending_bucket = Key("trending:bucket:{minute}", "sorted set", 70 * MINUTE, "views by subject in that minute", united="add", holds="subjects")
 trending_copy = Key("trending:entered:{minute}", "sorted set", 80 * MINUTE, "what the list took from that bucket")
-trending_top = Key("trending:top", "sorted set", 10 * MINUTE, "sum of the last 60 buckets; member “” is the newest one")
+trending_top = Key("trending:top", "sorted set", 10 * MINUTE, "sum of the last 60 buckets; member “” is the newest one", divided="anew")
 alerts_since = Key("alerts:since", "string", 0, "since when alerts have looked at this Redis (µs)")
-read_bits = Key("category:{subject}:read", "bitmap", 0, "one bit by user id: 1 has read; removed by a publication")
-seen_counters = Key("category:{subject}:seen", "numbers", 0, "4 bytes by user id: publications seen, plus 1")
-ordinal_read_bits = Key("category:{subject}:read:ordinal", "bitmap", 0, "the same by ordinal of the reader")
-ordinal_seen_counters = Key("category:{subject}:seen:ordinal", "numbers", 0, "the same by ordinal of the reader")
-read_scratch = Key("category:{subject}:read:stored", "bitmap", 0, "exists only inside a script, while the copy that SQL has is joined")
-published = Key("category:{subject}:published", "string", 0, "time of the last publication (µs)")
-sent = Key("category:{subject}:sent", "sorted set", DAY, "publications by token, so that none counts twice: sequence")
+read_bits = Key("category:{subject}:read", "bitmap", 0, "one bit by user id: 1 has read; removed by a publication", kept_with="read state")
+seen_counters = Key("category:{subject}:seen", "numbers", 0, "4 bytes by user id: publications seen, plus 1", kept_with="read state")
+ordinal_read_bits = Key("category:{subject}:read:ordinal", "bitmap", 0, "the same by ordinal of the reader", kept_with="read state")
+ordinal_seen_counters = Key("category:{subject}:seen:ordinal", "numbers", 0, "the same by ordinal of the reader", kept_with="read state")
+read_scratch = Key("category:{subject}:read:stored", "bitmap", 0, "exists only inside a script, while the copy that SQL has is joined", is_used=_never)
+published = Key("category:{subject}:published", "string", 0, "time of the last publication (µs)", kept_with="read state")
+sent = Key("category:{subject}:sent", "sorted set", DAY, "publications by token, so that none counts twice: sequence", kept_with="read state")
 positions = Key("positions:{model}:{reader}", "hash of times", "READ_DAYS", "positions: when (µs) up to which a reader has read each thread, by key; @ and a board: the threads in it then; *: all")
-positions_start = Key("positions:start:{model}", "string", "READ_DAYS", "positions: when (µs) up to which everybody has read all threads")
-thread_news = Key("positions:news:{subject}", "set of times", "READ_DAYS", "positions: the last 100 publications of a thread by time (µs); its boards, numbered, since when, and until when")
-board_news = Key("positions:board:{model}:{board}", "set of times", "READ_DAYS", "positions: the 100 threads of a board that were published to or moved there last, by time (µs); @ and when a thread last left it")
-reads_began = Key("reads:began", "string", 0, "since when Redis knows publications (µs); earlier pages mark nothing, and without it there are no dots")
+positions_start = Key("positions:start:{model}", "string", "READ_DAYS", "positions: when (µs) up to which everybody has read all threads", united="highest", divided="copied", is_used=_never)
+thread_news = Key("positions:news:{subject}", "set of times", "READ_DAYS", "positions: the last 100 publications of a thread by time (µs); its boards, numbered, since when, and until when", kept_with="read state")
+board_news = Key("positions:board:{model}:{board}", "set of times", "READ_DAYS", "positions: the 100 threads of a board that were published to or moved there last, by time (µs); @ and when a thread last left it", is_used=_never)
+reads_began = Key("reads:began", "string", 0, "since when Redis knows publications (µs); earlier pages mark nothing, and without it there are no dots", divided="copied")
 reads_restoring = Key("reads:restoring", "string", DAY, "the flush that gives Redis its read state back, by a random number")
-reads_changed = Key("reads:changed", "sorted set", 0, "keys of read state that changed since SQL got a copy, by when (µs)")
-readers = Key("readers", "hash of readers", 0, "the ordinal of each reader without a small number, by a keyed hash")
-anonymous_readers = Key("readers:anonymous:{generation}", "hash of readers", "COOKIE_AGE", "the same by cookies, by when they were numbered; kept for up to two COOKIE_AGE")
-readers_next = Key("readers:next", "string", 0, "the next ordinal; an evicted `readers` hands none out again")
-readers_new = Key("readers:new", "sorted set", 0, "readers that SQL does not know yet, by their ordinals")
-flush_last = Key("flush:last", "string", 0, "last start or end of a flush (µs)")
+reads_changed = Key("reads:changed", "sorted set", 0, "keys of read state that changed since SQL got a copy, by when (µs)", is_used=_never)
+readers = Key("readers", "hash of readers", 0, "the ordinal of each reader without a small number, by a keyed hash", divided="copied")
+anonymous_readers = Key("readers:anonymous:{generation}", "hash of readers", "COOKIE_AGE", "the same by cookies, by when they were numbered; kept for up to two COOKIE_AGE", divided="copied")
+readers_next = Key("readers:next", "string", 0, "the next ordinal; an evicted `readers` hands none out again", divided="copied")
+readers_new = Key("readers:new", "sorted set", 0, "readers that SQL does not know yet, by their ordinals", is_used=_never)
+flush_last = Key("flush:last", "string", 0, "last start or end of a flush (µs)", divided="copied")
 flush_requested = Key("flush:requested", "string", 0, "when a restored snapshot requested a full flush (µs)")
-flush_full = Key("flush:full", "string", 0, "start of the last full flush that ended well (µs)")
+flush_full = Key("flush:full", "string", 0, "start of the last full flush that ended well (µs)", divided="copied")
 flush_orphans = Key("flush:orphans", "sorted set", 0, "subjects without a row, by when that was first seen (µs)")
-flush_layout = Key("flush:layout", "hash", 0, "PARTITIONS and layout of the keys that flushes know; a flush with others, or of a version that does not know the layout, does nothing")
-importing = Key("import:{source}", "hash", 30 * DAY, "position of an import, for as long after a batch")
+flush_layout = Key("flush:layout", "hash", 0, "PARTITIONS and layout of the keys that flushes know; a flush with others, or of a version that does not know the layout, does nothing", divided="left")
+importing = Key("import:{source}", "hash", 30 * DAY, "position of an import, for as long after a batch", is_used=_never)
 renaming = Key("renaming", "string", MINUTE, "the process that moves keys of a renamed model to their new names")
 moving = Key("moving:{state}:{token}:{name}", "any", 0, "a key of a renamed model on its way to another partition")
 job = Key("job:{name}", "string", DAY, "1: a job of a part was started, for the interval of the job")
-budget = Key("budget:{nonce}:{kind}", "any", MINUTE, "written, weighed and removed by `readtrack budget`")
+budget = Key("budget:{nonce}:{kind}", "any", MINUTE, "written, weighed and removed by `readtrack budget`", divided="left", is_used=_never)
 # fmt: on
 
-KEYS: tuple[Key, ...] = tuple(row for row in globals().values() if isinstance(row, Key))
-# Names that no dimension may have: views:total:…, views:hour:…
-RESERVED = frozenset(row.pattern.split(":")[1] for row in KEYS if row.pattern.startswith("views:"))
+CORE: tuple[Key, ...] = tuple(row for row in globals().values() if isinstance(row, Key))
 
 
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def every() -> tuple[Key, ...]:
+    """Returns all rows of the table: those of the core, and those of the installed parts."""
+    rows = [*CORE]
+    for part in parts.installed():
+        rows += part.keys()
+    return tuple(rows)
+
+
+def reserved() -> set[str]:
+    """Returns the names that no dimension may have: `total` of `views:total:…`, and so on."""
+    return {row.pattern.split(":")[1] for row in every() if row.pattern.startswith("views:")}
+
+
+@cached_setting("INSTALLED_APPS", maxsize=1)
 def _rows_by_word() -> dict[str, list[Key]]:
     """Returns the rows by the first word of their pattern, those with the most literal text first."""
     rows: dict[str, list[Key]] = {}
-    for row in sorted(KEYS, key=lambda row: len(PART.sub("", row.pattern)), reverse=True):
+    for row in sorted(every(), key=lambda row: len(PART.sub("", row.pattern)), reverse=True):
         word, _, _ = row.pattern.partition(":")
         rows.setdefault(word, []).append(row)
     return rows
-
-
-_ROWS_BY_WORD = _rows_by_word()
 
 
 class ViewKeys(NamedTuple):
@@ -362,10 +405,16 @@ def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
     return ViewKeys(*key_names)
 
 
+@cached_setting("INSTALLED_APPS", maxsize=1)
 def hash_kinds() -> tuple[str, ...]:
     """Returns the families of a subject's hashes: `funnel`, `reading`, `views:device` and so on."""
-    breakdowns = [f"views:{dimensions.name_of(path)}" for path in conf.DIMENSIONS]
-    return ("funnel", "reading", *breakdowns)
+    kinds = []
+    for row in every():
+        if row is dimension:
+            kinds += [f"views:{dimensions.name_of(path)}" for path in conf.DIMENSIONS]
+        elif row.settles and row.type == "hash":
+            kinds.append(row.family)
+    return tuple(kinds)
 
 
 def member(kind: str, subject: str) -> str:
@@ -429,7 +478,7 @@ def parse(key: str, *, beginning: str | None = None) -> tuple[Key | None, dict[s
     if not key.startswith(beginning):
         return None, {}
     word, _, _ = key[len(beginning) :].partition(":")
-    for row in _ROWS_BY_WORD.get(word, ()):
+    for row in _rows_by_word().get(word, ()):
         match = row.expression.fullmatch(key, len(beginning))
         if match:
             return row, match.groupdict()

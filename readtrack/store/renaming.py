@@ -8,28 +8,15 @@ from itertools import chain
 from secrets import token_hex
 from typing import Any, NamedTuple
 
-from readtrack import buckets, local_time
-from readtrack.conf import conf
-from readtrack.store import keys, read_state, scanning, scripts
+from readtrack import buckets
+from readtrack.conf import cached_setting, conf
+from readtrack.store import keys, read_state, scanning, scripts, subject_keys
 from readtrack.store.read_state import carrying, copies
 from readtrack.store.read_state.by_model import threads_in
 from readtrack.store.scripts import Call
-from readtrack.store.subject_keys import VISITOR_KEYS
 from readtrack.subjects import label_in
 
-# How two keys become one, by their row. Of all other rows, the key that has the new name stays.
-ADDED = (keys.total, keys.hour, keys.model_hour, keys.daily)
-ADDED_HASHES = (keys.dimension, keys.funnel, keys.reading)
-UNITED = {
-    keys.minute_visitors: "PFMERGE",
-    keys.hll: "PFMERGE",
-    keys.day_visitors: "PFMERGE",
-    keys.unique: "SUNIONSTORE",
-    keys.unique_day: "SUNIONSTORE",
-    keys.bitmap: "BITOP",
-}
-# In `views:unsettled` while they lack SQL's count.
-SETTLED = (keys.total, keys.model_hour, *ADDED_HASHES)
+# Keys of a category that move together, by rename_read_state.lua.
 OF_CATEGORY = (*read_state.ROWS, keys.published, keys.sent)
 
 STATES = ("settled", "unsettled")  # of a key on its way to another partition
@@ -43,9 +30,7 @@ class Move(NamedTuple):
 
     name: str
     new_name: str
-    # What becomes of two keys, if there is one with the new name already: "keep" that one, "add",
-    # "highest", or the command of Redis that unites them.
-    how: str
+    how: str  # what becomes of two keys, as `Key.united` says it
     member: str = ""  # its name in `views:unsettled`; "" for a key that is never in there
     new_member: str = ""
     state: str = ""  # one of STATES for a key from another partition
@@ -141,21 +126,8 @@ def _batches(rename: Rename) -> Iterator[list[str]]:
     """Yields the names of the keys that may have the old name."""
     if rename.is_of_model:
         return scanning.key_batches(f"*:{rename.before}*")
-    return iter([_keys_of(rename.before, at=buckets.now())])
-
-
-def _keys_of(subject: str, *, at: datetime) -> list[str]:
-    """Returns the names that keys of one subject may have, without those of single visitors."""
-    rows = (keys.total, keys.hll, *VISITOR_KEYS, *OF_CATEGORY, keys.thread_news)
-    names = [row(subject) for row in rows]
-    names += [keys.prefix() + keys.member(kind, subject) for kind in keys.hash_kinds()]
-    last_hours = range(keys.hour.ttl // keys.HOUR + 1)
-    hours = [buckets.hour_bucket(at - number * buckets.HOUR) for number in last_hours]
-    names += [keys.hour(hour, subject) for hour in hours]
-    for day in local_time.local_days(at - 3 * buckets.DAY, at):
-        date = buckets.day_bucket(day)
-        names += [keys.day_visitors(date, subject), keys.unique_day(date, subject)]
-    return names
+    rows = subject_keys.every_row()
+    return iter([subject_keys.names_of(rows, rename.before, at=buckets.now())])
 
 
 def _move(key_names: Iterable[str], rename: Rename) -> int:
@@ -214,22 +186,13 @@ def _move_of(name: str, row: keys.Key, parts: Mapping[str, str], *, new_subject:
     part = "subject" if "subject" in parts else "model"
     tag = keys.tag(new_subject) if part == "subject" else parts["tag"]
     new_name = row.placed({**parts, part: new_subject}, tag=tag)
-    how = _how_to_unite(row)
-    if row not in SETTLED:
-        return Move(name, new_name, how)
+    if not row.settles:
+        return Move(name, new_name, row.united)
     if row is keys.total:
-        return Move(name, new_name, how, parts["subject"], new_subject)
+        return Move(name, new_name, row.united, parts["subject"], new_subject)
     prefix = keys.prefix()
-    return Move(name, new_name, how, name.removeprefix(prefix), new_name.removeprefix(prefix))
-
-
-def _how_to_unite(row: keys.Key) -> str:
-    """Returns how two keys of the row become one, as a Move has it."""
-    if row in (*ADDED, *ADDED_HASHES):
-        return "add"
-    if row in (keys.earlier, keys.positions_start):
-        return "highest"
-    return UNITED.get(row, "keep")
+    member = name.removeprefix(prefix)
+    return Move(name, new_name, row.united, member, new_name.removeprefix(prefix))
 
 
 def _run(moves: Sequence[Move]) -> int:
@@ -365,12 +328,10 @@ def _carry(name: str, transit: Mapping[str, str], *, tag: str) -> str:
 
 def _rename_members(rename: Rename, *, at: datetime) -> None:
     """Renames the subjects in sorted sets: what changed in the last hour, resets and deletions."""
-    minutes = keys.trending_bucket.ttl // keys.MINUTE + 2
-    slots = buckets.minute_buckets(minutes, until=at + buckets.MINUTE)
+    sets = [(row, slot) for row in _sets_of_subjects() for slot in subject_keys.slots(row, at=at)]
     tags = keys.tags() if rename.is_of_model else [keys.tag(rename.before)]
     for tag in tags:
-        names = [keys.reset(tag), keys.purged(tag)]
-        names += [keys.trending_bucket(tag, slot) for slot in slots]
+        names = [row.placed(slot, tag=tag) for row, slot in sets]
         calls: list[Call[Any]] = []
         for portion in scripts.sliced(names, SORTED_SETS_AT_ONCE):
             calls += _renamed_members(portion, rename)
@@ -379,6 +340,12 @@ def _rename_members(rename: Rename, *, at: datetime) -> None:
         if calls:
             # The trending list is made anew out of the buckets.
             scripts.run(Call("UNLINK", [keys.trending_top(tag)]), patient=True)
+
+
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def _sets_of_subjects() -> Sequence[keys.Key]:
+    """Returns the rows with sorted sets of subjects."""
+    return [row for row in keys.every() if row.holds == "subjects"]
 
 
 def _renamed_members(names: Sequence[str], rename: Rename) -> list[Call[Any]]:
@@ -392,11 +359,11 @@ def _renamed_members(names: Sequence[str], rename: Rename) -> list[Call[Any]]:
             if row is None or new_subject is None:
                 continue
             new_name = row.placed(parts, tag=keys.tag(new_subject))
-            if row is keys.trending_bucket:
+            if row.united == "add":
                 calls.append(Call("ZINCRBY", [new_name], (score, new_subject)))
             else:
                 calls.append(Call("ZADD", [new_name], ("GT", score, new_subject)))
-            if row is not keys.reset:
+            if row.ttl and row is not keys.reset:
                 calls.append(Call("EXPIRE", [new_name], (row.ttl,)))
             calls.append(Call("ZREM", [name], (subject,)))
     return calls

@@ -15,22 +15,10 @@ from readtrack.store.read_state import carrying, copies
 from readtrack.store.scripts import Call
 
 OF_READERS = (keys.readers, keys.anonymous_readers)  # hashes with the ordinals of readers
-# Copied to each of the new partitions into which an old one is divided.
-OF_PARTITION = (
-    keys.reads_began,
-    *OF_READERS,
-    keys.readers_next,
-    keys.positions_start,
-    keys.flush_last,
-    keys.flush_full,
-)
-OF_SITE = (keys.day_key, keys.skips)  # only in the first partition
-# Sorted sets of subjects. Each entry moves to the partition of its subject.
-BY_SUBJECT = (keys.reset, keys.purged, keys.trending_bucket)
-NOT_MOVED = (keys.flush_layout, keys.budget)
 # Read state by the ordinals of readers. It depends on the numbers that the partition gave them.
 BY_ORDINAL = tuple(strategy.by_ordinal for strategy in read_state.STRATEGIES.values())
-# Keys of a category that move together, because the time of the last publication decides.
+# Keys of a category that move together, because the time of the last publication decides:
+# by move_read_state.lua.
 OF_CATEGORY = (*read_state.ROWS, keys.published)
 CATEGORIES_AT_ONCE = 100  # whose read state may have megabytes each
 
@@ -126,7 +114,7 @@ def _plan(key_names: Sequence[str], *, before: int) -> Plan:
     plan = Plan()
     for name in key_names:
         row, parts = keys.parse(name)
-        if row is None or row in NOT_MOVED:
+        if row is None or row.divided == "left":
             continue
         tags = _tags(row, parts, before)
         old_tag = parts["tag"]
@@ -146,7 +134,7 @@ def _plan(key_names: Sequence[str], *, before: int) -> Plan:
 
 def _plan_copies(plan: Plan, key: ParsedKey, tags: Sequence[str]) -> None:
     """Adds to the plan that the key is copied to the partitions with these tags."""
-    if key.row in BY_SUBJECT:
+    if key.row.holds == "subjects":
         plan.divided.append(key)
     old_tag = key.parts["tag"]
     copies = [key.row.placed(key.parts, tag=tag) for tag in tags if tag != old_tag]
@@ -164,14 +152,14 @@ def _tags(row: keys.Key, parts: Mapping[str, str], before: int) -> Sequence[str]
     subject_or_visitor = parts.get("subject", parts.get("visitor"))
     if subject_or_visitor:
         return [keys.tag(subject_or_visitor)]
-    if row in OF_SITE:
+    if row.divided == "first":
         return tags[:1]
     # Partition 7 of 16 is divided into 7, 23, 39 and 55 of 64. If the move is done a second time,
     # the keys of 23, 39 and 55 stay where they are.
     number = _number(tag)
-    if row in OF_PARTITION and (not tag or number < before > 1):
+    if row.divided == "copied" and (not tag or number < before > 1):
         return tags[number::before]
-    if tag in tags and row is not keys.trending_top:
+    if tag in tags and row.divided != "anew":
         return [tag]
     return []
 

@@ -1,16 +1,79 @@
-"""Calls of the scripts that take all keys of many subjects: remove, reset and purge."""
+"""All keys of subjects, and calls of the scripts that take them: remove, reset and purge."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import product
 from typing import Any
 
 from readtrack import buckets, local_time
+from readtrack.conf import cached_setting, conf
+from readtrack.hits import dimensions
 from readtrack.store import keys
 from readtrack.store.scripts import Call
 
-# Keys of a subject beside its total, its sketch and its hashes.
-VISITOR_KEYS = (keys.unique, keys.daily, keys.bitmap, keys.earlier)
-DAYS_OF_VISITORS: int = keys.day_visitors.ttl // keys.DAY  # days before today that may have keys
+# Parts of names of which all values that there may be are known.
+SLOTS = frozenset({"date", "hour", "minute", "dimension"})
+
+
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def every_row() -> Sequence[keys.Key]:
+    """Returns the rows with keys about a subject, without those of single visitors."""
+    return [
+        row
+        for row in keys.every()
+        if "subject" in row.part_names and SLOTS.issuperset({*row.part_names} - {"subject"})
+    ]
+
+
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def rows_of_read_state() -> Sequence[keys.Key]:
+    """Returns the rows with keys about the read state of a subject."""
+    return [row for row in every_row() if row.kept_with == "read state"]
+
+
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def _other_rows_of_counts() -> Sequence[keys.Key]:
+    """Returns the rows with keys about the counts of a subject, without its total, its sketch and
+    its hashes.
+    """
+    named = {keys.total, keys.hll}
+    named.update(row for row in keys.every() if row.settles and row.type == "hash")
+    return [row for row in every_row() if row.kept_with == "counts" and row not in named]
+
+
+def names_of(rows: Sequence[keys.Key], subject: str, *, at: datetime) -> list[str]:
+    """Returns the names of all keys of these rows that a subject may have."""
+    tag = keys.tag(subject)
+    return [
+        row.placed({**slot, "subject": subject}, tag=tag)
+        for row in rows
+        for slot in slots(row, at=at)
+    ]
+
+
+def slots(row: keys.Key, *, at: datetime) -> list[dict[str, str]]:
+    """Returns the parts of names, beside the subject, of all keys of the row that there may be.
+
+    For a row with a key for each day, they are the days of the lifetime; for a row with one key,
+    there is one slot without parts.
+    """
+    parts = [part for part in row.part_names if part in SLOTS]
+    values = [_values(part, row.ttl, at) for part in parts]
+    return [dict(zip(parts, slot, strict=True)) for slot in product(*values)]
+
+
+def _values(part: str, lifetime: int, at: datetime) -> Sequence[str]:
+    """Returns the values that a part of the names of keys may have, by the lifetime of the keys (s)."""
+    if part == "dimension":
+        return [dimensions.name_of(path) for path in conf.DIMENSIONS]
+    if part == "minute":
+        return buckets.minute_buckets(lifetime // keys.MINUTE + 2, until=at + buckets.MINUTE)
+    if part == "hour":
+        hours = range(lifetime // keys.HOUR + 1)
+        return [buckets.hour_bucket(at - number * buckets.HOUR) for number in hours]
+    days = local_time.local_days(at - timedelta(seconds=lifetime), at)
+    return [*map(buckets.day_bucket, days)]
 
 
 def call(
@@ -29,8 +92,8 @@ def call(
     kinds = keys.hash_kinds()
     prefix = keys.prefix()
     tag = keys.tag(next(iter(rows)))
-    now = buckets.now()
-    days = local_time.local_days(now - DAYS_OF_VISITORS * buckets.DAY, now)
+    at = buckets.now()
+    others = [(row, slot) for row in _other_rows_of_counts() for slot in slots(row, at=at)]
     key_names = [row(tag) for row in shared]
     entries: list[dict[str, Any]] = []
     for subject, details in rows.items():
@@ -38,8 +101,7 @@ def call(
         hashes = [keys.member(kind, subject) for kind in kinds]
         key_names += [keys.total(subject), keys.hll(subject)]
         key_names += [prefix + name for name in hashes]
-        key_names += [row(subject) for row in VISITOR_KEYS]
-        key_names += [keys.day_visitors(buckets.day_bucket(day), subject) for day in days]
+        key_names += [row.placed({**slot, "subject": subject}, tag=tag) for row, slot in others]
         entry = {
             "subject": subject,
             "names": [subject, *hashes],

@@ -211,7 +211,8 @@ def test_a_row_that_is_added_to_the_key_table_is_weighed(monkeypatch: pytest.Mon
         keys.Key("views:seconds:{hour}:{subject}", "string", keys.DAY, "new"),
         keys.Key("views:lately:{visitor}", "hash", keys.HOUR, "new"),
     )
-    monkeypatch.setattr(keys, "KEYS", (*keys.KEYS, *rows))
+    table = (*keys.every(), *rows)
+    monkeypatch.setattr(keys, "every", lambda: table)
     projected = budget.budget(posts=10, active=1.0, visitors=50, views=2400).projected
     assert [projected[row.pattern].keys for row in rows] == [10, 240, 100]
     assert projected["views:likes:{subject}"].each > 50 * 16

@@ -185,7 +185,7 @@ def test_one_client_takes_a_bounded_number_of_bytes_by_hit(
 def _is_full(row: str, weight: tuple[int, int, int]) -> bool:
     """Returns True for a family that grows only up to a bound by its keys."""
     many, size, _ = weight
-    kinds = {key.pattern: key.type for key in keys.KEYS}
+    kinds = {key.pattern: key.type for key in keys.every()}
     most = {
         "HyperLogLog": 14_500,
         "hash": counters.VALUES * 150 + 2_000,

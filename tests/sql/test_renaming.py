@@ -5,6 +5,8 @@ from datetime import date
 from typing import Any
 
 import pytest
+from django.db import models
+from django.test.utils import isolate_apps
 
 from readtrack.models import (
     Archive,
@@ -193,3 +195,15 @@ def test_the_numbers_of_a_category_follow_its_model_and_its_key(database: str) -
     names = {f"{NEW}:9", f"{NEW}:77", f"{OLD}s:7", ""}
     subjects = {group_sums.visitors_of("news.post", "section", name) for name in names}
     assert groups(database) == (names, subjects)
+
+
+@isolate_apps("tests.site")
+def test_a_table_whose_key_does_not_have_the_subject_is_refused() -> None:
+    class Numbered(SubjectRow):
+        number = models.PositiveIntegerField()
+
+        class Meta:
+            app_label = "site"
+
+    with pytest.raises(TypeError, match=r"primary key of site\.Numbered does not have the subject"):
+        subject_tables.columns_of(Numbered)

@@ -131,5 +131,5 @@ def test_every_command_of_a_script_is_among_the_rights() -> None:
 def test_every_key_is_among_the_rights() -> None:
     patterns = [right[1:].rstrip("*") for right in rights() if right.startswith("~")]
     assert len(patterns) > 10
-    for key in keys.KEYS:
+    for key in keys.every():
         assert key.pattern.startswith(tuple(patterns)), key.pattern

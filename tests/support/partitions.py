@@ -22,7 +22,7 @@ from redis.connection import AbstractConnection
 from redis.crc import key_slot
 
 from readtrack.conf import Conf
-from readtrack.store import keys, repartitioning, scripts
+from readtrack.store import keys, scripts
 from readtrack.store.cluster import Address, Cluster
 from readtrack.store.keys import TAG
 from readtrack.store.scripts import Call
@@ -199,7 +199,7 @@ class PlainNames(Redis):
 
     def _possible(self, key: str) -> list[str]:
         row, parts = keys.parse(key)
-        if row is None or row in repartitioning.NOT_MOVED or parts["tag"]:
+        if row is None or row.divided == "left" or parts["tag"]:
             return [key]
         owner = parts.get("subject", parts.get("visitor"))
         return [

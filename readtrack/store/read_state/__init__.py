@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.hits.readers import Reader
-from readtrack.store import clock, keys, scripts
+from readtrack.store import clock, keys, scripts, subject_keys
 from readtrack.store.read_state import ordinals
 from readtrack.store.read_state.by_model import STRATEGIES, forms_by_label, strategy_of
 from readtrack.store.read_state.forms import (
@@ -242,8 +243,9 @@ def remove(subject: str) -> bool:
     """Removes all read state of the category, in every form. Returns True, so that a caller with
     `fail_open` knows that it did not fail. Raises redis.RedisError.
     """
-    rows = (*ROWS, keys.published, keys.sent, keys.thread_news)
-    scripts.run(Call("UNLINK", [row(subject) for row in rows], (), int))
+    rows = subject_keys.rows_of_read_state()
+    key_names = subject_keys.names_of(rows, subject, at=buckets.now())
+    scripts.run(Call("UNLINK", key_names, (), int))
     return True
 
 
