@@ -13,6 +13,7 @@ def test_a_schedule_of_celery_in_a_project_without_an_application_is_found(
 ) -> None:
     settings.CELERY_BEAT_SCHEDULE = {"own": {"task": "site.mail", "schedule": 60.0}}
     monkeypatch.setattr("celery._state._tls.current_app", None)
+    monkeypatch.setattr("celery._state.default_app", None)  # that of a test with a worker
     assert found() == []
     settings.CELERY_BEAT_SCHEDULE |= readtrack_schedule()
     assert found() == ["readtrack.W088"]
