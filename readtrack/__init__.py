@@ -16,4 +16,5 @@ EVERYTHING = [
     "readtrack.api",
     "readtrack.alerts",
     "readtrack.metrics",
+    "readtrack.imports",
 ]

@@ -105,9 +105,6 @@ class Conf:
 
     # History
     HISTORY: Literal[False] | Mapping[str, int] = {"days": 90, "years": 0}  # for charts: days with every hour; years (0: all) with one total a day; False: none
-
-    # Moving in
-    IMPORT_VIEWS: Mapping[str, Any] = {}  # a view's name -> "app.Model" and URL argument, or a function (path, …)
     # fmt: on
 
     def of_part(self, name: str) -> Mapping[str, Any]:

@@ -22,6 +22,7 @@ PARTS: Mapping[str, Shipped] = {
     "readtrack.api": Shipped(subcommands=["mcp"]),
     "readtrack.alerts": Shipped(setting="ALERTS", subcommands=["alerts"]),
     "readtrack.metrics": Shipped(setting="METRICS", subcommands=["budget"]),
+    "readtrack.imports": Shipped(setting="IMPORTS", subcommands=["import"]),
 }
 
 

@@ -13,7 +13,8 @@ from pytest_django import Settings
 from readtrack import buckets, reports, tracker
 from readtrack.dashboard.page import page_context
 from readtrack.flush.run import flush
-from readtrack.models import FlushRun, Import
+from readtrack.imports.models import Import
+from readtrack.models import FlushRun
 from readtrack.numbers.scope import Scope
 from tests.imports import weblogs
 from tests.support import factories

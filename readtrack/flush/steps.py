@@ -30,7 +30,8 @@ class Steps:
         self.is_late = is_late
         # Subjects that may have been viewed since the last good flush.
         self.changed_subjects: Container[str] = ()
-        # Subjects whose past a part is writing now, so that a late flush leaves it alone.
+        # Subjects whose past a part is writing now: see `PartConfig.subjects_left_out`. There are
+        # none unless the flush is late.
         self.left_out: frozenset[str] = frozenset()
 
     def begin(self) -> None:
@@ -94,4 +95,16 @@ def steps_of_parts(
         steps_of_part = part.flush_steps()
         if steps_of_part is not None:
             steps.append(steps_of_part(run, epoch, faults, is_late=is_late))
+    if is_late:
+        left_out = _subjects_left_out()
+        for step in steps:
+            step.left_out = left_out
     return steps
+
+
+def _subjects_left_out() -> frozenset[str]:
+    """Returns the subjects whose past the installed parts are writing now."""
+    subjects: set[str] = set()
+    for part in parts.installed():
+        subjects |= part.subjects_left_out()
+    return frozenset(subjects)

@@ -10,13 +10,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple
+
+from django.db.models import F
 
 from readtrack import buckets, local_time
 from readtrack.conf import conf
 from readtrack.flush import day_visitors, run, settling
-from readtrack.models import Import, ImportedLines
+from readtrack.imports.models import Import, ImportedLines
 from readtrack.sql import databases, epochs, past_hours
 from readtrack.sql.faults import Faults
 from readtrack.store import connection as redis_connection
@@ -325,6 +327,15 @@ class Resumed(NamedTuple):
     # How much of the source before the position is passed over, because its batch may or may not
     # have been counted: Redis has lost it.
     lost: int
+
+
+def subjects_of_unfinished_imports() -> frozenset[str]:
+    """Returns the subjects of batches that imports have begun to add and whose hours history has
+    not got yet.
+    """
+    begun = databases.rows(Import).filter(intended__gt=F("position")).exclude(part="")
+    parts = begun.values_list("part", flat=True)
+    return frozenset(chain.from_iterable(json.loads(part)["views"] for part in parts))
 
 
 def resume(

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import BinaryIO, NamedTuple
 
 from readtrack.imports import ledger, lines
-from readtrack.models import Import
+from readtrack.imports.models import Import
 
 
 class _Form(NamedTuple):

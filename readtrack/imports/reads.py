@@ -14,8 +14,8 @@ from django.utils.timezone import is_naive, make_aware
 from readtrack.hits import readers, visitors
 from readtrack.hits.readers import Reader
 from readtrack.imports.ledger import ImportRefusedError, Report
+from readtrack.imports.models import Import
 from readtrack.imports.tables import pk_of
-from readtrack.models import Import
 from readtrack.sql import databases, read_states
 from readtrack.store import connection, read_state, scripts
 from readtrack.subjects import has_read_state, label_of, model_with_label, subject_of_row

@@ -18,7 +18,7 @@ from readtrack.flush.run import flush
 from readtrack.hits import exclusions, visitors
 from readtrack.imports import lines
 from readtrack.imports.ledger import MOST_VIEWS, Batch, ImportRefusedError, Report, add, resume
-from readtrack.models import Import
+from readtrack.imports.models import Import
 from readtrack.sql import row_counts
 from readtrack.subjects import is_counted, subject_of_row
 

@@ -12,9 +12,9 @@ from urllib.parse import unquote, urlsplit
 from readtrack.flush.run import flush
 from readtrack.imports.hosts import printable
 from readtrack.imports.ledger import MOST_VIEWS, Batch, ImportRefusedError, Report, add, resume
+from readtrack.imports.models import Import
 from readtrack.imports.tables import pk_of
 from readtrack.imports.weblog import Lookup, look_up
-from readtrack.models import Import
 from readtrack.sql import row_counts
 from readtrack.subjects import counted_models, label_of, subject_of_row
 

@@ -33,7 +33,9 @@ from readtrack.flush.run import flush
 from readtrack.hits import addresses, exclusions, hit, visitors
 from readtrack.imports import ledger, lines, logs
 from readtrack.imports.hosts import Hosts, printable
-from readtrack.models import FlushRun, Import, Reset
+from readtrack.imports.models import Import
+from readtrack.imports.options import view_rules
+from readtrack.models import FlushRun, Reset
 from readtrack.sql import vendors
 from readtrack.store.counting import rate_limit
 from readtrack.subjects import is_counted, subject_column, subject_of, subject_of_row
@@ -84,7 +86,8 @@ def subject_at(path: str) -> str | None:
             return None
     # The site's setting for the view: a function, `"app.Model"`, `("app.Model", "argument")`, or
     # `("app.Model", "argument", "field")`.
-    rule: Any = conf.IMPORT_VIEWS.get(match.view_name) or conf.IMPORT_VIEWS.get(match._func_path)
+    rules = view_rules()
+    rule: Any = rules.get(match.view_name) or rules.get(match._func_path)
     if callable(rule):
         return _subject_by_function(rule, path, match)
     if rule:
@@ -611,7 +614,7 @@ class Importer:
             self._failures.add(error)
             self.report.notes.append(
                 f"{printable(path[:80])} could not be looked up: {error}. A function in"
-                " READTRACK['IMPORT_VIEWS'] may find its object."
+                " READTRACK['IMPORTS'] may find its object."
             )
 
     def _visit(self, line: lines.Line, subject: str, raw: RawLine) -> str:

@@ -22,7 +22,6 @@ from readtrack.sql import (
     history,
     history_months,
     model_sums,
-    past_hours,
     popular,
     thinning,
     usual_renewal,
@@ -50,8 +49,6 @@ class NumbersSteps(Steps):
         return buckets.time_of(self.run.flushed_until)
 
     def begin(self) -> None:
-        if self.is_late:
-            self.left_out = past_hours.subjects_of_unfinished_imports()
         if self.run.kind != FlushRun.Kind.CHANGED and history.is_kept():
             history_months.add_months(at=self.at)
 

@@ -1,14 +1,11 @@
 """Adding views of the past to history, as imports do."""
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import NamedTuple
 
-from django.db.models import F
-
-from readtrack.models import History, Import
+from readtrack.models import History
 from readtrack.sql import databases, group_sums, vendors
 from readtrack.sql.epochs import lock_epoch
 from readtrack.sql.history import FOREVER
@@ -29,15 +26,6 @@ class Gain(NamedTuple):
     since: int
     until: int  # exclusive
     limit: int  # a row with so many views or more stays as it is
-
-
-def subjects_of_unfinished_imports() -> frozenset[str]:
-    """Returns the subjects of batches that imports have begun to add and whose hours history has
-    not got yet.
-    """
-    begun = databases.rows(Import).filter(intended__gt=F("position")).exclude(part="")
-    parts = begun.values_list("part", flat=True)
-    return frozenset(chain.from_iterable(json.loads(part)["views"] for part in parts))
 
 
 def raise_hours(

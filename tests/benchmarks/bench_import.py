@@ -9,8 +9,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from time import perf_counter
 
+from readtrack.imports.models import Import
 from readtrack.imports.weblog import Importer
-from readtrack.models import Import
 from readtrack.store.connection import connect
 from tests.benchmarks.measuring import table
 from tests.imports.weblogs import ROBOT

@@ -15,7 +15,8 @@ from readtrack.flush import hours
 from readtrack.flush.run import flush
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch
-from readtrack.models import History, Import, KnownEpoch
+from readtrack.imports.models import Import
+from readtrack.models import History, KnownEpoch
 from readtrack.sql import thinning
 from readtrack.store import keys, scripts
 from readtrack.subjects import subject_of

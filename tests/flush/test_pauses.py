@@ -19,6 +19,7 @@ from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch
+from readtrack.imports.models import Import
 from readtrack.models import (
     Archive,
     BreakdownHistory,
@@ -26,7 +27,6 @@ from readtrack.models import (
     DayVisitors,
     FlushRun,
     History,
-    Import,
 )
 from readtrack.numbers.flushing import NumbersSteps
 from readtrack.sql import databases, sql_view

@@ -15,8 +15,8 @@ from readtrack.flush.resets import reset_model
 from readtrack.flush.run import flush
 from readtrack.imports import ledger, weblog
 from readtrack.imports.ledger import CountedRange, Report
+from readtrack.imports.models import Import, ImportedLines
 from readtrack.imports.weblog import Importer
-from readtrack.models import Import, ImportedLines
 from readtrack.store import connection
 from tests.imports import weblogs
 from tests.imports.conftest import Victim, Write
@@ -57,7 +57,7 @@ def test_a_log_of_views_that_were_not_explained_may_be_imported_again(write: Wri
     factories.post(pk=1)
     path = write(*visitors(10, "/posts/1/function/"))
     assert take(path).counted == 0
-    rules = {"IMPORT_VIEWS": {"tests.site.views.post_page": "site.Post"}}
+    rules = {"IMPORTS": {"views": {"tests.site.views.post_page": "site.Post"}}}
     with override_settings(READTRACK=rules):
         assert take(path).counted == 10
         assert take(path) == Report(finished=1)
@@ -155,7 +155,7 @@ def test_again_counts_no_reload_of_a_view_that_counted(write: Write) -> None:
     reload_path = "/posts/1/function/"
     path = write(line(), line(reload_path, after=60), line(reload_path, after=7200))
     take(path)
-    rules = {"IMPORT_VIEWS": {"tests.site.views.post_page": "site.Post"}}
+    rules = {"IMPORTS": {"views": {"tests.site.views.post_page": "site.Post"}}}
     with override_settings(READTRACK=rules):
         report = take(path, again=True)
     assert (report.counted, report.skipped) == (1, {"imported before": 1, "repeat": 1})

@@ -28,7 +28,8 @@ from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch
-from readtrack.models import Archive, FlushRun, History, Import, KnownEpoch
+from readtrack.imports.models import Import
+from readtrack.models import Archive, FlushRun, History, KnownEpoch
 from readtrack.store import keys, scripts
 from readtrack.subjects import subject_of
 from tests.imports.snapshots import Snapshot

@@ -14,7 +14,7 @@ from django.test.utils import override_settings
 from demo_project.engines.process import free_port
 from readtrack.flush.run import flush
 from readtrack.imports import ledger
-from readtrack.models import Import
+from readtrack.imports.models import Import
 from tests.imports import weblogs
 from tests.imports.test_hitcount import Tables
 from tests.imports.weblogs import line
@@ -201,13 +201,13 @@ def test_the_command_says_that_redis_or_the_database_is_gone(path: str) -> None:
     with override_settings(CACHES=cache), pytest.raises(CommandError, match="Redis failed"):
         call_command("readtrack", "import", path)
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE readtrack_import RENAME TO elsewhere")
+        cursor.execute("ALTER TABLE readtrack_imports_import RENAME TO elsewhere")
     try:
         with pytest.raises(CommandError, match="The database failed"):
             call_command("readtrack", "import", path)
     finally:
         with connection.cursor() as cursor:
-            cursor.execute("ALTER TABLE elsewhere RENAME TO readtrack_import")
+            cursor.execute("ALTER TABLE elsewhere RENAME TO readtrack_imports_import")
 
 
 def test_an_import_that_is_overtaken_is_said(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_an_import_that_is_overtaken_is_said(tmp_path: Path) -> None:
         return factories.post(pk=pk)
 
     path = weblogs.write(tmp_path / "a.log", [line("/posts/1/function/")])
-    rules = {"IMPORT_VIEWS": {"tests.site.views.post_page": overtake}}
+    rules = {"IMPORTS": {"views": {"tests.site.views.post_page": overtake}}}
     with override_settings(READTRACK=rules), pytest.raises(CommandError, match="Another import"):
         call_command("readtrack", "import", path)
     flush()

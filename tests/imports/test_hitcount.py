@@ -15,8 +15,8 @@ from readtrack import reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import logged
 from readtrack.imports.ledger import ImportRefusedError, Report
+from readtrack.imports.models import Import
 from readtrack.imports.tables import take_hitcount
-from readtrack.models import Import
 from tests.site.models import Category, Post, Product
 from tests.support import factories
 from tests.support.factories import BROWSER

@@ -13,8 +13,8 @@ from readtrack.flush.run import flush
 from readtrack.flush.settling import settle
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch, ImportRefusedError, Report
+from readtrack.imports.models import Import
 from readtrack.imports.weblog import Importer
-from readtrack.models import Import
 from readtrack.reports import series
 from readtrack.sql.epochs import SqlEpoch
 from readtrack.sql.faults import Faults

@@ -10,7 +10,7 @@ from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.flush.run import flush
-from readtrack.models import Import
+from readtrack.imports.models import Import
 from readtrack.store import keys, read_state, scripts
 from readtrack.subjects import subject_of
 from tests.site.models import Article, Category

@@ -6,8 +6,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from readtrack import reports, tracker
+from readtrack.imports.models import Import
 from readtrack.imports.totals import number_of, take_totals
-from readtrack.models import Import
 from tests.site.models import Post
 from tests.support import factories
 from tests.support.rows import each_row

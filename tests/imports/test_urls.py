@@ -11,7 +11,6 @@ from django.shortcuts import get_object_or_404
 from django.test.utils import override_settings
 from django.urls import set_script_prefix
 
-from readtrack.checks.setting_types import wrong_types
 from readtrack.imports.weblog import subject_at
 from tests.site.models import Page, Post, Product, Review
 from tests.support import factories
@@ -110,7 +109,7 @@ def test_keys_of_every_kind_are_found() -> None:
 def test_a_function_view_is_explained_by_a_setting(
     rules: object, path: str, expected: str | None
 ) -> None:
-    with override_settings(READTRACK={"IMPORT_VIEWS": rules}):
+    with override_settings(READTRACK={"IMPORTS": {"views": rules}}):
         assert subject_at(path) == expected
 
 
@@ -138,14 +137,14 @@ def deleted(path: str, **kwargs: str) -> Post:
 def test_a_function_that_finds_no_object_does_not_end_the_import(title: str, find: Any) -> None:
     for _ in range(2):
         factories.post(title="twice")
-    with override_settings(READTRACK={"IMPORT_VIEWS": {"old": find}}):
+    with override_settings(READTRACK={"IMPORTS": {"views": {"old": find}}}):
         assert subject_at(f"/old/{title}") == ""
 
 
 def test_a_fault_in_a_sites_function_is_not_hidden() -> None:
     rules = {"old": lambda path, titel: None}
     with (
-        override_settings(READTRACK={"IMPORT_VIEWS": rules}),
+        override_settings(READTRACK={"IMPORTS": {"views": rules}}),
         pytest.raises(TypeError, match="title"),
     ):
         subject_at("/old/Hello")
@@ -158,11 +157,3 @@ def test_a_site_below_a_path_is_found() -> None:
         assert subject_at("/site/posts/4/") == "site.post:4"
     finally:
         set_script_prefix("/")
-
-
-@pytest.mark.parametrize(
-    ("rules", "is_fitting"), [({"plain": "site.Post"}, True), (["plain"], False)]
-)
-def test_the_setting_is_checked(rules: object, *, is_fitting: bool) -> None:
-    with override_settings(READTRACK={"IMPORT_VIEWS": rules}):
-        assert (list(wrong_types()) == []) == is_fitting

@@ -17,8 +17,9 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.imports import weblog
 from readtrack.imports.ledger import Report
+from readtrack.imports.models import Import
 from readtrack.imports.weblog import OTHER_PATTERNS, Importer, Recent
-from readtrack.models import DayVisitors, Import
+from readtrack.models import DayVisitors
 from tests.imports import weblogs
 from tests.imports.conftest import Write
 from tests.imports.weblogs import START, line
@@ -274,7 +275,9 @@ def test_no_error_of_a_sites_function_ends_the_import(post: Post, write: Write) 
         line(f"/posts/{pk}/function/", address=f"192.0.2.{number}")
         for number, pk in enumerate([1, 2, 3, 4, 2, 1])
     ]
-    with override_settings(READTRACK={"IMPORT_VIEWS": {"tests.site.views.post_page": broken}}):
+    with override_settings(
+        READTRACK={"IMPORTS": {"views": {"tests.site.views.post_page": broken}}}
+    ):
         report = take(write(*lines))
     assert (report.counted, report.skipped) == (2, {"lookup failed": 4})
     assert [note.partition(". A function")[0] for note in report.notes] == [
@@ -326,7 +329,7 @@ def test_an_object_that_is_deleted_meanwhile_does_not_end_the_import(write: Writ
         for n in range(5)
         for post in (gone, here)
     ]
-    with override_settings(READTRACK={"IMPORT_VIEWS": {"tests.site.views.post_page": find}}):
+    with override_settings(READTRACK={"IMPORTS": {"views": {"tests.site.views.post_page": find}}}):
         assert take(write(*lines)).counted == 10
         assert (
             take(write(*lines, line(f"/posts/{here.pk}/function/", address="192.0.2.9"))).counted
@@ -349,7 +352,7 @@ def test_a_log_is_imported_whose_pages_are_all_found_by_path_under_one_url(write
 
     paths = ["/", "/news/", "/news/?page=2", "/news/story/", "/gone/", "/x/y/", "/x"]
     log = write(*(line(path, address=f"192.0.2.{number}") for number, path in enumerate(paths)))
-    rules = {"MODELS": {"site.Manual": {"counted": True}}, "IMPORT_VIEWS": {"any": page_of}}
+    rules = {"MODELS": {"site.Manual": {"counted": True}}, "IMPORTS": {"views": {"any": page_of}}}
     with override_settings(READTRACK=rules, ROOT_URLCONF="tests.imports.urls"):
         report = take(log)
         assert report.counted == 4

@@ -2,13 +2,11 @@
 
 from datetime import datetime, timedelta
 
-from readtrack.models import Archive, Dashboard, FlushRun, Import
+from readtrack.models import Archive, Dashboard, FlushRun
 
 
 def test_the_apps_models_are_where_django_looks_for_them() -> None:
-    assert {model._meta.app_label for model in (Archive, FlushRun, Import, Dashboard)} == {
-        "readtrack"
-    }
+    assert {model._meta.app_label for model in (Archive, FlushRun, Dashboard)} == {"readtrack"}
 
 
 def test_a_flush_knows_how_long_it_took(noon: datetime) -> None:

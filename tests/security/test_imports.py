@@ -296,7 +296,9 @@ def test_a_path_that_overflows_in_a_sites_function_is_no_object(tmp_path: Path) 
     post = factories.post(pk=1970)
     paths = [f"/posts/{10**30}/function/", "/posts/7/function/"]
     path = weblogs.write(tmp_path / "a.log", map(weblogs.line, paths))
-    with override_settings(READTRACK={"IMPORT_VIEWS": {"tests.site.views.post_page": of_second}}):
+    with override_settings(
+        READTRACK={"IMPORTS": {"views": {"tests.site.views.post_page": of_second}}}
+    ):
         report = Importer().run([path])
     assert (report.counted, report.skipped["no such object"]) == (1, 1)
     assert views(post) == 1

@@ -25,7 +25,7 @@ FILES = [
     "tests/reports/test_popular.py",
     "tests/sql/test_usual.py",
     "tests/reports/test_usual_views.py",
-    "tests/sql/test_backfill.py",
+    "tests/imports/test_backfill.py",
     "tests/flush/test_archiving.py",
     "tests/flush/test_pauses.py",
     "tests/flush/test_absent_tables.py",

@@ -13,7 +13,8 @@ from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch
-from readtrack.models import History, Import, KnownEpoch
+from readtrack.imports.models import Import
+from readtrack.models import History, KnownEpoch
 from readtrack.sql.epochs import SqlEpoch
 from readtrack.store import clock, counters, keys, recording, scanning, scripts, uniques
 from readtrack.store.buffer import hit_buffer

@@ -16,7 +16,6 @@ from readtrack.management.subcommands import (
     erase,
     flush,
     forget_tenant,
-    import_,
     note,
     repartition,
     reset,
@@ -37,7 +36,6 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         schedule.Schedule(),
         doctor.Doctor(),
         show.Show(),
-        import_.Import(),
         reset.Reset(),
         repartition.Repartition(),
         start_as_read.StartAsRead(),
@@ -53,7 +51,7 @@ class Command(BaseCommand):
     """Runs a subcommand. Each subcommand has a --help of its own."""
 
     help = (
-        "Flush, examine, show, import, reset or erase counts and read state."
+        "Flush, examine, show, reset or erase counts and read state."
         " `readtrack COMMAND --help` tells more."
     )
 

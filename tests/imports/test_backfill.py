@@ -14,8 +14,9 @@ from readtrack.flush.run import flush
 from readtrack.flush.settling import settle
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch, ImportRefusedError
+from readtrack.imports.models import Import
 from readtrack.imports.weblog import Importer
-from readtrack.models import History, Import
+from readtrack.models import History
 from readtrack.reports import series
 from readtrack.sql import history
 from readtrack.sql.epochs import SqlEpoch

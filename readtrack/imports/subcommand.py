@@ -55,7 +55,7 @@ from any table.
   manage.py readtrack import --reads auth.User --user id --all forum.Topic --read-until date_joined
 
 Hits in a log count by the rules of live hits: robots, rate, reloads within the window, by the times of the log.
-The URLconf and its DetailViews tell which object a path shows; READTRACK["IMPORT_VIEWS"] adds other views. A log
+The URLconf and its DetailViews tell which object a path shows; READTRACK["IMPORTS"] adds other views. A log
 without user agents (--format common) counts only with --count-robots, because robots cannot be told from people.
 The content of a log identifies it: to import one again, renamed, rotated, compressed or grown, or to go on after
 a kill, counts every line once. A log of which nothing counted, or lines of which --since or --until left out, may
