@@ -243,6 +243,7 @@ def check_that_the_past_is_on_the_dashboard(demo: Demo) -> None:
     assert min(len(of_posts), of_posts[0], sum(before)) > 5
     assert "robot, by its name" in column("not-counted", "reason", "yesterday")
     assert len(set(column("sections", "readers"))) > 3
+    assert len(column("trending", "views")) > 5
 
 
 @needs_process_table

@@ -1,7 +1,10 @@
 """The pages of the demo site, over HTTP."""
 
+import json
 import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 from django.core import signing
@@ -127,9 +130,12 @@ def test_djangos_own_options_stand_behind_the_word(manage: Callable[..., str]) -
     assert manage("readtrack", "flush", *words) == ""
 
 
-def test_a_story_that_many_open_at_once_is_an_alert_in_the_admin(
-    demo_url: str, manage: Callable[..., str]
+def test_a_story_that_many_open_at_once_is_the_one_alert_and_leads_the_list_of_the_hour(
+    demo_url: str, manage: Callable[..., str], demo_env: dict[str, str]
 ) -> None:
+    manage("readtrack", "flush")
+    with closing(sqlite3.connect(demo_env["DATABASE_URL"].removeprefix("sqlite:///"))) as sql, sql:
+        sql.execute("UPDATE readtrack_flushrun SET started = datetime('now', '-1 hour')")
     manage("burst")
     admin = Browser(demo_url, AGENT)
     address = "/admin/readtrack_alerts/alert/"
@@ -138,6 +144,10 @@ def test_a_story_that_many_open_at_once_is_an_alert_in_the_admin(
     assert page.path == address
     assert "180" in page.html
     assert "1 alert" in page.html
+    trending = admin.get("/admin/readtrack/dashboard/?table=trending&format=json")
+    views = [row[1] for row in json.loads(trending.html)["rows"]]
+    assert views[0] >= 180
+    assert len(views) > 5
 
 
 def test_sections_have_pages(browser: Browser) -> None:

@@ -1,4 +1,7 @@
-"""`manage.py burst`: many people open one story within a minute, and an alert is made of it."""
+"""`manage.py burst`: many people open one story within a minute, and an alert is made of it.
+
+Some read the newest stories, so that the list of the last hour has more than one.
+"""
 
 from datetime import timedelta
 from typing import Any
@@ -13,9 +16,11 @@ from demo_project.traffic.agents import MAC
 from readtrack import tracker
 from readtrack.alerts import minutes
 from readtrack.alerts.run import send_alerts
+from readtrack.flush.run import flush
 
 READERS = 180
 PLACE = 30  # of the story among the newest ones: it is some weeks old, so that nobody expects it
+NEWEST = 9  # stories that are read, too; fewer people read each one than the one before
 
 
 class Command(BaseCommand):
@@ -27,14 +32,24 @@ class Command(BaseCommand):
         # An alert needs an hour for which Redis has been watched; the demo is younger than that.
         minutes.watched_since(at=timezone.now() - timedelta(hours=2))
         story = Post.objects.all()[PLACE]
-        requests = RequestFactory()
-        for number in range(READERS):
-            request = requests.get(
-                story.get_absolute_url(),
-                REMOTE_ADDR=f"198.18.{number}.7",
-                HTTP_USER_AGENT=f"Mozilla/5.0 ({MAC}; rv:147.0) Gecko/20100101 Firefox/147.0",
-            )
-            request.user = AnonymousUser()
-            tracker.view(story, visitor=tracker.visitor(request))
+        _view(story, readers=READERS, place=PLACE)
+        for place, new_story in enumerate(Post.objects.all()[:NEWEST]):
+            _view(new_story, readers=2 * (NEWEST - place), place=place)
+        # The last flush may be long ago on a slow machine, which would be an alert, too.
+        flush(only_changed=True)
+        tracker.refresh_trending()
         alerts = send_alerts()
         self.stdout.write(f"{len(alerts)} alert: {READERS} people opened “{story}”.")
+
+
+def _view(story: Post, *, readers: int, place: int) -> None:
+    """Views the story, by so many visitors. Each has an address of the place's own."""
+    requests = RequestFactory()
+    for number in range(readers):
+        request = requests.get(
+            story.get_absolute_url(),
+            REMOTE_ADDR=f"198.18.{number}.{place + 1}",
+            HTTP_USER_AGENT=f"Mozilla/5.0 ({MAC}; rv:147.0) Gecko/20100101 Firefox/147.0",
+        )
+        request.user = AnonymousUser()
+        tracker.view(story, visitor=tracker.visitor(request))
