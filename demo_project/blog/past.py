@@ -5,6 +5,7 @@ hour makes the same numbers.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import cache
 from itertools import accumulate
 from math import cos, exp, pi, sqrt
 from random import Random
@@ -73,13 +74,19 @@ class Story(NamedTuple):
     @property
     def weights_of_sources(self) -> Mapping[str, float]:
         """The weights of the sources that its views come from. Each source likes other stories."""
-        rng = Random(f"sources {self.pk}")
-        return {source: weight * rng.paretovariate(1.5) for source, weight in SOURCES.items()}
+        return _weights_of_sources(self.pk)
 
     @property
     def share_of_readers(self) -> float:
         """The share of those who begin the text and reach its end. Few read a dull one so far."""
         return Random(f"text {self.pk}").uniform(0.15, 0.75)
+
+
+@cache
+def _weights_of_sources(pk: int) -> Mapping[str, float]:
+    """Returns the weights of the sources of the story with that primary key."""
+    rng = Random(f"sources {pk}")
+    return {source: weight * rng.paretovariate(1.5) for source, weight in SOURCES.items()}
 
 
 class Gain(NamedTuple):

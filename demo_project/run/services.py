@@ -74,9 +74,9 @@ class Services:
             self.env.pop("CELERY_BROKER_URL", None)  # of some other project
         ends.callback(self.stop)  # before the engines, which were entered above
 
-    def finish(self, name: str) -> None:
-        """Run one management command to its end."""
-        self.start(name, command=["django", name])
+    def finish(self, name: str, *words: str) -> None:
+        """Run one management command, with these arguments, to its end."""
+        self.start(name, command=["django", name, *words])
         child = self.children[name]
         code = child.wait()
         del self.children[name]

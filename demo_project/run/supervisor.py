@@ -54,17 +54,18 @@ def start(options: Options, ends: ExitStack) -> Services:
     name = TemporaryDirectory(prefix="readtrack-demo-", ignore_cleanup_errors=True)
     with step("Starting the servers"):
         services = Services(options, folder=Path(ends.enter_context(name)), ends=ends)
-    with step("Making the tables, readers and posts"):
-        services.finish("migrate")
-        services.finish("seed")
+    # The site and the worker start meanwhile. They have nothing to do before beat and the visitors.
+    services.start(
+        "site", command=[*WEB, "--port", str(options.port), "demo_project.wsgi:application"]
+    )
+    services.start("worker", command=[*WORKER, *ALONE])
     if options.has_past:
-        with step("Making a year of views"):
-            services.finish("past")
+        with step("Making the tables, the posts and a year of views"):
+            services.finish("fill")
+    else:
+        with step("Making the tables and the posts"):
+            services.finish("fill", "--no-past")
     with step("Starting the site, the Celery worker and beat"):
-        services.start(
-            "site", command=[*WEB, "--port", str(options.port), "demo_project.wsgi:application"]
-        )
-        services.start("worker", command=[*WORKER, *ALONE])
         services.start("beat", command=services.beat())
         wait_for_site(services, port=options.port)
     if options.has_traffic:

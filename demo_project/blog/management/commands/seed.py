@@ -45,7 +45,6 @@ def _add_users() -> int:
 
 
 def _users() -> list[User]:
-    # A hash takes a third of a second by design, so the readers share one, and the authors.
     password, of_authors = make_password("reader"), make_password("author")
     admin = User(
         username="admin", password=make_password("admin"), is_staff=True, is_superuser=True
