@@ -116,6 +116,12 @@ class PartConfig(AppConfig):
         """
         return frozenset()
 
+    def rename(self, before: str, after: str) -> None:
+        """Gives a model (`blog.post`) or an object (`blog.post:42`) its new name where the part has
+        the name in SQL elsewhere than as the subject of rows. It is called in the transaction that
+        changes the name.
+        """
+
     def forget_user(self, pk: Any) -> None:
         """Deletes what the part keeps of a user whose row is gone. A later user may get the same
         primary key.

@@ -13,10 +13,10 @@ from django.db.models import Value
 from django.db.models.functions import Concat, Substr
 from django.utils import timezone
 
-from readtrack import subjects
+from readtrack import parts, subjects
 from readtrack.conf import logger
 from readtrack.models import PendingPublication, Rename
-from readtrack.sql import databases, read_times
+from readtrack.sql import absent, databases, read_times
 from readtrack.sql import renaming as sql_renaming
 from readtrack.store import keys, read_state, renaming
 from readtrack.store.circuit import fail_open
@@ -40,6 +40,8 @@ def rename_model(before: str, after: str, *, pks: Iterable[Any], using: str | No
 def rename_subject(before: str, after: str, *, using: str | None) -> None:
     """Moves everything about the object `before` to the subject `after`."""
     sql_renaming.rename_subject(before, after)
+    for part in parts.installed():
+        part.rename(before, after)
     if read_state.positions_of(subjects.label_in(after)) is not None:
         read_times.rename(before, after)
     for alias in outboxes():
@@ -50,7 +52,11 @@ def rename_subject(before: str, after: str, *, using: str | None) -> None:
 
 
 def _rename_model_in_sql(before: str, after: str, *, pks: Iterable[Any]) -> None:
-    sql_renaming.rename_model(before, after, pks=pks)
+    # A part's tables may come in a later migration than the new name.
+    with absent.leaving_out(absent.absent_tables()):
+        sql_renaming.rename_model(before, after, pks=pks)
+        for part in parts.installed():
+            part.rename(before, after)
     read_times.rename(before, after)
     for alias in outboxes():
         rows = PendingPublication.objects.using(alias).filter(subject__startswith=f"{before}:")

@@ -34,3 +34,8 @@ class NumbersConfig(PartConfig):
         from readtrack.numbers import flushing
 
         flushing.settled(counts)
+
+    def rename(self, before: str, after: str) -> None:
+        from readtrack.numbers import renaming
+
+        renaming.rename_categories(before, after)

@@ -4,19 +4,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db.models import F, Model, Q, QuerySet, Value
-from django.db.models.functions import Concat, Length, Replace, Substr
+from django.db.models.functions import Concat, Length, Substr
 from django.db.models.lookups import LessThanOrEqual
 
-from readtrack.models import (
-    SUBJECT_LENGTH,
-    BreakdownHistory,
-    DayVisitors,
-    ReadTimes,
-    Rename,
-    SubjectRow,
-)
-from readtrack.sql import absent, databases, group_sums, subject_tables, vendors
-from readtrack.sql.memberships import LONGEST_NAME
+from readtrack.models import SUBJECT_LENGTH, ReadTimes, Rename, SubjectRow
+from readtrack.sql import absent, databases, subject_tables, vendors
 from readtrack.subjects import subject_column, subject_in
 
 
@@ -34,11 +26,9 @@ def rename_model(before: str, after: str, *, pks: Iterable[Any]) -> None:
     """
     if before == after:
         return
-    _rename_sections(f"{before}:", f"{after}:", is_of_objects=True)
     # A longer subject ends in a hash, which differs from that of the new subject.
     longest = SUBJECT_LENGTH - 1 - max(0, len(after) - len(before))
-    absent_tables = absent.absent_tables()  # those of a part may come in a later migration
-    tables = [model for model in subject_tables.every() if model not in absent_tables]
+    tables = subject_tables.every()
     for model in tables:
         for prefix in subject_tables.prefixes_of(model):
             _rename_short_subjects(model, before, after, prefix=prefix, longest=longest)
@@ -48,7 +38,7 @@ def rename_model(before: str, after: str, *, pks: Iterable[Any]) -> None:
         for pk in pks:
             long_subject = subject_in(before, pk)
             if len(long_subject) > longest:
-                _rename_subject(long_subject, subject_in(after, pk), tables)
+                rename_subject(long_subject, subject_in(after, pk))
 
 
 def _longest_prefix(model: type[SubjectRow]) -> int:
@@ -70,7 +60,7 @@ def _rename_short_subjects(
     rows = databases.rows(model).filter(has_old_label).filter(is_short)
     subject = Concat(Value(new), Substr("subject", len(old) + 1))
     full_subject = Concat(Value(after), Substr("full_subject", len(before) + 1))
-    _move(model, rows, subject=subject, full_subject=full_subject)
+    move(model, rows, subject=subject, full_subject=full_subject)
 
 
 def _rows_about_objects(model: type[SubjectRow], label: str) -> "QuerySet[Any]":
@@ -82,14 +72,7 @@ def _rows_about_objects(model: type[SubjectRow], label: str) -> "QuerySet[Any]":
 
 def rename_subject(before: str, after: str) -> None:
     """Gives all rows about an object its new name."""
-    _rename_subject(before, after, subject_tables.every())
-
-
-def _rename_subject(before: str, after: str, tables: subject_tables.Tables) -> None:
-    """Gives the rows of these tables about an object its new name."""
-    if before != after:
-        _rename_sections(before, after)
-    for model in tables:
+    for model in subject_tables.every():
         vendor = vendors.vendor_of(databases.of(model))
         for prefix in subject_tables.prefixes_of(model):
             old = subject_column(prefix + before)
@@ -100,32 +83,7 @@ def _rename_subject(before: str, after: str, tables: subject_tables.Tables) -> N
             if vendor.ignores_case and new.casefold() == old.casefold():
                 _rename_in_place(model, rows, subject=new, full_subject=after)
             else:
-                _move(model, rows, subject=Value(new), full_subject=Value(after))
-
-
-def _rename_sections(before: str, after: str, *, is_of_objects: bool = False) -> None:
-    """Gives the numbers and visitors of categories their new names.
-
-    The names are subjects of categories, or with `is_of_objects` what the subjects of a model's
-    objects begin with. Names that would be too long stay.
-    """
-    sums = databases.rows(BreakdownHistory).filter(kind__startswith="section:")
-    old_in_days = group_sums.visitors_of("", "section", before)
-    new_in_days = group_sums.visitors_of("", "section", after)
-    days = databases.rows(DayVisitors)
-    if is_of_objects:
-        sums = sums.filter(field__startswith=before)
-        days = days.filter(subject__contains=old_in_days)
-    else:
-        sums = sums.filter(field=before)
-        days = days.filter(subject__endswith=old_in_days)
-    more = max(0, len(after) - len(before))
-    sums = sums.filter(LessThanOrEqual(Length("field"), Value(LONGEST_NAME - more)))
-    days = days.filter(LessThanOrEqual(Length("subject"), Value(SUBJECT_LENGTH - more)))
-    name = Concat(Value(after), Substr("field", len(before) + 1))
-    _move(BreakdownHistory, sums, field=name)
-    subject = Replace("subject", Value(old_in_days), Value(new_in_days))
-    _move(DayVisitors, days, subject=subject)
+                move(model, rows, subject=Value(new), full_subject=Value(after))
 
 
 def _rename_in_place(model: type[Model], rows: "QuerySet[Any]", **renamed: str) -> None:
@@ -138,11 +96,15 @@ def _rename_in_place(model: type[Model], rows: "QuerySet[Any]", **renamed: str) 
     rows.update(**{name: value for name, value in renamed.items() if name in column_names})
 
 
-def _move(model: type[Model], rows: "QuerySet[Any]", **renamed: Any) -> None:
-    """Writes the rows under another subject, then deletes them.
+def move(model: type[Model], rows: "QuerySet[Any]", **renamed: Any) -> None:
+    """Writes the rows under another name, then deletes them. Of two rows of one name the higher one
+    stays.
 
     `renamed` are the new values by column. Columns that the table does not have are left out.
+    Raises django.db.Error.
     """
+    if absent.is_absent(model):
+        return
     columns = subject_tables.columns_of(model)
     column_names = [*columns.keys, *columns.values]
     # With `new_`, because MySQL would take the plain names for those of the table.

@@ -22,7 +22,7 @@ from readtrack.models import (
     SubjectCount,
     SubjectRow,
 )
-from readtrack.sql import databases, group_sums, renaming, subject_tables
+from readtrack.sql import databases, renaming, subject_tables
 from readtrack.sql.history import of_reads
 from readtrack.subjects import subject_column
 
@@ -162,39 +162,6 @@ def test_a_key_that_changes_in_case_only_loses_nothing(database: str) -> None:
     write("shop.page:Hello")
     renaming.rename_subject("shop.page:Hello", "shop.page:hello")
     assert found() == {"shop.page:hello": 5}
-
-
-def groups(database: str) -> tuple[set[str], set[str]]:
-    """Returns the names of categories that have sums, and the subjects that have visitors."""
-    sums = databases.rows(BreakdownHistory).values_list("field", flat=True)
-    days = databases.rows(DayVisitors).values_list("subject", flat=True)
-    return {*sums}, {*days}
-
-
-def write_group(section: str) -> None:
-    """Writes a sum and visitors of a category."""
-    databases.rows(BreakdownHistory).create(
-        subject="news.post", kind="section:views", hour=9, field=section, count=5
-    )
-    databases.rows(DayVisitors).create(
-        subject=group_sums.visitors_of("news.post", "section", section),
-        day=date(2026, 11, 20),
-        visitors=5,
-        sketch=b"HYLL",
-    )
-
-
-def test_the_numbers_of_a_category_follow_its_model_and_its_key(database: str) -> None:
-    for section in (f"{OLD}:7", f"{OLD}:77", f"{OLD}s:7", ""):
-        write_group(section)
-    renaming.rename_model(OLD, NEW, pks=[7, 77])
-    names = {f"{NEW}:7", f"{NEW}:77", f"{OLD}s:7", ""}
-    subjects = {group_sums.visitors_of("news.post", "section", name) for name in names}
-    assert groups(database) == (names, subjects)
-    renaming.rename_subject(f"{NEW}:7", f"{NEW}:9")
-    names = {f"{NEW}:9", f"{NEW}:77", f"{OLD}s:7", ""}
-    subjects = {group_sums.visitors_of("news.post", "section", name) for name in names}
-    assert groups(database) == (names, subjects)
 
 
 @isolate_apps("tests.site")
