@@ -9,6 +9,7 @@ from readtrack.parts import Check, PartConfig
 
 if TYPE_CHECKING:
     from readtrack.management.subcommands.base import Subcommand
+    from readtrack.store.keys import Key
 
 
 class ImportsConfig(PartConfig):
@@ -27,6 +28,11 @@ class ImportsConfig(PartConfig):
         from readtrack.imports import checks
 
         return (checks.check_setting, checks.check_database)
+
+    def keys(self) -> "Sequence[Key]":
+        from readtrack.imports import keys
+
+        return keys.ROWS
 
     def subcommands(self) -> "Sequence[Subcommand]":
         from readtrack.imports.subcommand import Import

@@ -18,6 +18,7 @@ from django.db.models import F
 from readtrack import buckets, local_time
 from readtrack.conf import conf
 from readtrack.flush import day_visitors, run, settling
+from readtrack.imports import keys as import_keys
 from readtrack.imports.models import Import, ImportedLines
 from readtrack.sql import databases, epochs, past_hours
 from readtrack.sql.faults import Faults
@@ -202,7 +203,7 @@ def states_of(source: str, tags: Collection[str]) -> dict[str, ImportState]:
     fields = ("begun", "done", "totals")
     calls = []
     for tag in tags:
-        key = keys.importing(tag, source)
+        key = import_keys.position(tag, source)
         calls.append(scripts.Call("HMGET", [key], fields, _decoded_state))
     return dict(zip(tags, scripts.run_all(*calls, patient=True), strict=True))
 
@@ -237,9 +238,9 @@ def intend(
 
     The result of a call is False if another import of the source has gone further.
     """
-    args = (before, after, keys.importing.ttl)
+    args = (before, after, import_keys.position.ttl)
     return [
-        scripts.Call("intend", [keys.importing(tag, source)], args, bool)
+        scripts.Call("intend", [import_keys.position(tag, source)], args, bool)
         for tag in keys.by_tag(subjects)
     ]
 
@@ -273,7 +274,7 @@ def apply(source: str, part: str, *, before: int, after: int) -> list[scripts.Ca
         ]
         increments += _subject_increments(hours, present_hour=batch.present_hour)
         increments += _model_increments(hours, tag, first_live=batch.first_live_hour)
-        script_keys = [keys.importing(tag, source), keys.unsettled(tag)]
+        script_keys = [import_keys.position(tag, source), keys.unsettled(tag)]
         script_keys += [increment.key for increment in increments]
         args: list[Any] = [before, after, MOST_VIEWS]
         for increment in increments:

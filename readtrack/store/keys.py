@@ -324,7 +324,6 @@ flush_requested = Key("flush:requested", "string", 0, "when a restored snapshot 
 flush_full = Key("flush:full", "string", 0, "start of the last full flush that ended well (µs)", divided="copied")
 flush_orphans = Key("flush:orphans", "sorted set", 0, "subjects without a row, by when that was first seen (µs)")
 flush_layout = Key("flush:layout", "hash", 0, "PARTITIONS and layout of the keys that flushes know; a flush with others, or of a version that does not know the layout, does nothing", divided="left")
-importing = Key("import:{source}", "hash", 30 * DAY, "position of an import, for as long after a batch", is_used=_never)
 renaming = Key("renaming", "string", MINUTE, "the process that moves keys of a renamed model to their new names")
 moving = Key("moving:{state}:{token}:{name}", "any", 0, "a key of a renamed model on its way to another partition")
 job = Key("job:{name}", "string", DAY, "1: a job of a part was started, for the interval of the job")

@@ -26,11 +26,12 @@ from redis import Redis
 from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
+from readtrack.imports import keys as import_keys
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch
 from readtrack.imports.models import Import
 from readtrack.models import Archive, FlushRun, History, KnownEpoch
-from readtrack.store import keys, scripts
+from readtrack.store import scripts
 from readtrack.subjects import subject_of
 from tests.imports.snapshots import Snapshot
 from tests.site.models import Post
@@ -134,7 +135,7 @@ class ImportMachine(RuleBasedStateMachine):
         """Redis takes a snapshot; not in the moment between announcement and addition (see
         ledger.py).
         """
-        begun, done = self.redis.hmget(keys.importing("", "log"), "begun", "done")
+        begun, done = self.redis.hmget(import_keys.position("", "log"), "begun", "done")
         if begun == done:
             self.snapshot = Snapshot(self.redis)
 
