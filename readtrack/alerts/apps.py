@@ -9,6 +9,7 @@ from readtrack.parts import Check, Job, PartConfig
 
 if TYPE_CHECKING:
     from readtrack.management.subcommands.base import Subcommand
+    from readtrack.store.keys import Key
 
 INTERVAL = 60.0  # seconds between two looks for what is unusual
 
@@ -30,6 +31,11 @@ class AlertsConfig(PartConfig):
         from readtrack.alerts import checks
 
         return (checks.check_setting,)
+
+    def keys(self) -> "Sequence[Key]":
+        from readtrack.alerts import keys
+
+        return (keys.since,)
 
     def subcommands(self) -> "Sequence[Subcommand]":
         from readtrack.alerts.subcommand import Alerts

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from readtrack import buckets
+from readtrack.alerts.keys import since
 from readtrack.store import keys, scripts
 from readtrack.store.scripts import Call
 
@@ -24,7 +25,7 @@ def watched_since(*, at: datetime) -> datetime:
     A Redis that lost its data does not know it any more. Then its minutes say nothing, although
     the site may have been busy. Raises redis.RedisError.
     """
-    key = keys.alerts_since("")
+    key = since("")
     microseconds = int(at.timestamp() * 1_000_000)
     first: Call[Any] = Call("SET", [key], (microseconds, "NX"))
     known = Call("GET", [key], (), int)

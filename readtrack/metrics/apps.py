@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from django.urls import URLPattern
 
     from readtrack.management.subcommands.base import Subcommand
+    from readtrack.store.keys import Key
 
 
 class MetricsConfig(PartConfig):
@@ -30,6 +31,11 @@ class MetricsConfig(PartConfig):
         from readtrack.metrics import checks
 
         return (checks.check_setting, checks.check_private_networks, checks.check_package)
+
+    def keys(self) -> "Sequence[Key]":
+        from readtrack.metrics import keys
+
+        return (keys.weighed,)
 
     def subcommands(self) -> "Sequence[Subcommand]":
         from readtrack.metrics.subcommand import Budget

@@ -8,6 +8,7 @@ from itertools import chain, islice
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from readtrack.metrics.keys import weighed
 from readtrack.store import keys, scripts
 from readtrack.store.connection import connect, servers
 
@@ -116,9 +117,9 @@ def weigh(row: keys.Key, *, length: int, members: float) -> float:
     most_members = _most_members(row)
     members_to_write = max(1, min(round(members), most_members))
     nonce = secrets.token_hex(4)  # in the name, so that two commands at once do not meet
-    name = keys.budget("", nonce, row.type[0]).ljust(length, "0")
+    name = weighed("", nonce, row.type[0]).ljust(length, "0")
     writes = [
-        scripts.Call[int]("write", [name], (keys.budget.ttl, *command))
+        scripts.Call[int]("write", [name], (weighed.ttl, *command))
         for command in _commands(row, members_to_write)
     ]
     # With SAMPLES 0 Redis measures all members.

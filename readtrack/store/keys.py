@@ -300,7 +300,6 @@ skips = Key("views:skips:{hour}", "hash", 49 * HOUR, "hits that did not count, b
 trending_bucket = Key("trending:bucket:{minute}", "sorted set", 70 * MINUTE, "views by subject in that minute", united="add", holds="subjects")
 trending_copy = Key("trending:entered:{minute}", "sorted set", 80 * MINUTE, "what the list took from that bucket")
 trending_top = Key("trending:top", "sorted set", 10 * MINUTE, "sum of the last 60 buckets; member “” is the newest one", divided="anew")
-alerts_since = Key("alerts:since", "string", 0, "since when alerts have looked at this Redis (µs)")
 read_bits = Key("category:{subject}:read", "bitmap", 0, "one bit by user id: 1 has read; removed by a publication", kept_with="read state")
 seen_counters = Key("category:{subject}:seen", "numbers", 0, "4 bytes by user id: publications seen, plus 1", kept_with="read state")
 ordinal_read_bits = Key("category:{subject}:read:ordinal", "bitmap", 0, "the same by ordinal of the reader", kept_with="read state")
@@ -327,7 +326,6 @@ flush_layout = Key("flush:layout", "hash", 0, "PARTITIONS and layout of the keys
 renaming = Key("renaming", "string", MINUTE, "the process that moves keys of a renamed model to their new names")
 moving = Key("moving:{state}:{token}:{name}", "any", 0, "a key of a renamed model on its way to another partition")
 job = Key("job:{name}", "string", DAY, "1: a job of a part was started, for the interval of the job")
-budget = Key("budget:{nonce}:{kind}", "any", MINUTE, "written, weighed and removed by `readtrack budget`", divided="left", is_used=_never)
 # fmt: on
 
 CORE: tuple[Key, ...] = tuple(row for row in globals().values() if isinstance(row, Key))
