@@ -29,6 +29,7 @@ from readtrack import (
 from readtrack.contrib import health_check, rest_framework
 from readtrack.hits import visitors
 from readtrack.management.commands.readtrack import Command
+from readtrack.numbers import notes
 from readtrack.page import shown
 from readtrack.schedule import readtrack_schedule
 from readtrack.store import keys
@@ -60,10 +61,10 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
                 "refresh_trending",
                 "resend",
                 "erase",
-                "note",
             ),
         ],
     ),
+    "notes": (notes, ["note"]),
     "reports": (reports, reports.__all__),
     "models": (
         models,

@@ -53,6 +53,7 @@ class PartConfig(AppConfig):
     # So that Django takes for the app's configuration the class that extends this one, and not this
     # one, which the module of that class imports.
     default = False
+    needs: Sequence[str] = ()  # the other parts without which this one does not work
     # The name in READTRACK of the dict with the settings of the part; "" for a part without any.
     setting = ""
     setting_about = ""  # a sentence for the reference: its keys, and what they mean

@@ -17,7 +17,8 @@ class Shipped(NamedTuple):
 
 
 PARTS: Mapping[str, Shipped] = {
-    "readtrack.numbers": Shipped(),
+    "readtrack.numbers": Shipped(subcommands=["note"]),
+    "readtrack.dashboard": Shipped(),
     "readtrack.digest": Shipped(setting="DIGEST", subcommands=["digest"]),
     "readtrack.api": Shipped(subcommands=["mcp"]),
     "readtrack.alerts": Shipped(setting="ALERTS", subcommands=["alerts"]),

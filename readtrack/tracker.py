@@ -1,7 +1,7 @@
 """Functions by which a site changes counts and read state."""
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from time import perf_counter
 from typing import Any
 
@@ -9,17 +9,14 @@ from asgiref.sync import sync_to_async
 from django.db import router
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
-from django.utils.timezone import get_default_timezone
 
-from readtrack import buckets, local_time, parts, renames, subjects
+from readtrack import buckets, parts, renames, subjects
 from readtrack.conf import conf
 from readtrack.flush import resets
 from readtrack.hits import bots, readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
-from readtrack.lines import plain
-from readtrack.models import Note
 from readtrack.models.tracked import StoredCount, Tracked
-from readtrack.sql import databases, read_states
+from readtrack.sql import read_states
 from readtrack.store import clock, day_keys, erasure, keys, read_state, scripts
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.erasure import Erased
@@ -242,23 +239,6 @@ amark_read = sync_to_async(mark_read)
 amark_all_read = sync_to_async(mark_all_read)
 amark_unread = sync_to_async(mark_unread)
 apublish = sync_to_async(publish)
-
-
-def note(text: str, *, at: date | None = None) -> bool:
-    """Adds a note to the charts of the dashboard, such as "newsletter sent".
-
-    `at` is a day, or a time, whose day in TIME_ZONE it is; today by default. The same note twice on
-    a day is one note. Longer texts are cut to 200 characters. Returns True if the note is new.
-    Raises ValueError for an empty text.
-    """
-    longest = Note._meta.get_field("text").max_length
-    short_text = plain(text).strip()[:longest]
-    if not short_text:
-        raise ValueError("A note needs a text.")
-    if at is None or isinstance(at, datetime):
-        at = local_time.day_of(buckets.now(at), zone=get_default_timezone())
-    _, is_new = databases.rows(Note).get_or_create(day=at, text=short_text)
-    return is_new
 
 
 def reset_views(obj: Model) -> None:

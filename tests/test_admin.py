@@ -17,7 +17,7 @@ from readtrack import reports, tracker
 from readtrack.admin import TrackedAdmin, mark_unread, publish_again, reset_counts
 from readtrack.flush import resets
 from readtrack.flush.run import flush
-from readtrack.models import Note
+from readtrack.numbers.models import Note
 from readtrack.subjects import subject_of
 from tests.conftest import Start
 from tests.site.models import Page, Post
@@ -183,13 +183,13 @@ def test_every_word_of_a_confirmation_is_marked_for_translation(
 
 def test_editors_write_notes_on_the_charts(admin_client: Client) -> None:
     admin_client.post(
-        "/admin/readtrack/note/add/", {"day": "2026-11-20", "text": "Newsletter sent"}
+        "/admin/readtrack_numbers/note/add/", {"day": "2026-11-20", "text": "Newsletter sent"}
     )
     assert str(Note.objects.get()) == "Newsletter sent"
-    assert "Newsletter sent" in admin_client.get("/admin/readtrack/note/").text
+    assert "Newsletter sent" in admin_client.get("/admin/readtrack_numbers/note/").text
     assert (
         factories.browser(User.objects.create_user("a", is_staff=True))
-        .get("/admin/readtrack/note/")
+        .get("/admin/readtrack_numbers/note/")
         .status_code
         == 403
     )

@@ -616,7 +616,7 @@ assert has_dot(admin)
 LAST = """
 post = Post.objects.get(title="News")
 assert post.view_count == 2
-assert re.search('<td class="field-linked_views"><a [^>]*>2</a></td>', page(admin, "/admin/news/post/").text)
+assert '<td class="field-linked_views">2</td>' in page(admin, "/admin/news/post/").text
 assert "3 views<" in page(browser(), f"/posts/{post.pk}/").text
 assert has_dot(admin)
 """

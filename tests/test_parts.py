@@ -3,9 +3,16 @@
 import json
 from pathlib import Path
 
+import pytest
+from pytest_django import Settings
+
 import readtrack
 from readtrack import parts, shipped
+from readtrack.checks.setting_types import check_needs
+from readtrack.dashboard.checks import check_package
 from tests.support.forks import Forks
+
+OF_DJANGO = ["django.contrib.auth", "django.contrib.contenttypes"]
 
 WITHOUT = """
 import json
@@ -58,3 +65,21 @@ def test_a_site_is_told_which_part_a_setting_or_a_subcommand_needs(bare_forks: F
         "READTRACK['DIGEST'] has no effect: readtrack.digest is not installed.",
         "Add 'readtrack.digest' to INSTALLED_APPS, or leave the setting out.",
     ] in messages
+
+
+def test_a_part_says_which_other_part_it_needs(settings: Settings) -> None:
+    assert check_needs() == []
+    settings.INSTALLED_APPS = ["readtrack", "readtrack.digest", *OF_DJANGO]
+    [message] = check_needs()
+    assert message.id == "readtrack.E091"
+    assert message.msg == "readtrack.digest needs readtrack.numbers, which is not installed."
+
+
+def test_the_dashboard_says_that_the_package_for_its_charts_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert check_package() == []
+    monkeypatch.setattr("readtrack.dashboard.checks.find_spec", lambda name: None)
+    [message] = check_package()
+    assert message.id == "readtrack.E092"
+    assert message.hint == "Install it: pip install 'readtrack[dashboard]'"

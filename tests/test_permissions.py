@@ -19,10 +19,11 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from readtrack import buckets, subjects, tracker
 from readtrack.access import may_view_numbers, numbers_url
-from readtrack.admin import DashboardAdmin, TrackedAdmin
+from readtrack.admin import TrackedAdmin
+from readtrack.dashboard.admin import Dashboard, DashboardAdmin
 from readtrack.dashboard.page import TABS
 from readtrack.flush.run import flush
-from readtrack.models import Dashboard, Note
+from readtrack.numbers.models import Note
 from readtrack.subjects import author_of, subject_of
 from tests.site.models import Article, Category, Page, Post, Review
 from tests.site.urls import urlpatterns as urls_of_site
@@ -222,7 +223,7 @@ def test_the_pages_lead_to_each_other(admin_client: Any, settings: Settings) -> 
     )
     form = admin_client.get(f"/admin/site/post/{post.pk}/change/").text
     assert re.search(rf'<a href="{page_of(post)}"[^>]*>Numbers</a>', form)
-    assert "Numbers" not in admin_client.get("/admin/site/post/add/").text
+    assert "dashboard/object/" not in admin_client.get("/admin/site/post/add/").text
     shown = admin_client.get(page_of(post)).text
     assert (
         f'<a href="{post.get_absolute_url()}" referrerpolicy="same-origin">View on site</a>'

@@ -10,11 +10,13 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.core.management import call_command
 from django.template import Context, Template
 
 from readtrack import tracker
+from readtrack.dashboard.admin import Dashboard
+from readtrack.models import FlushRun
+from readtrack.numbers.models import Note
 from readtrack.subjects import subject_of
 from tests.support import factories
 from tests.support.pseudo import OPEN, unmarked
@@ -57,8 +59,8 @@ def test_errors_of_the_endpoints_are_marked(path: str, data: dict[str, Any]) -> 
 
 
 def test_the_names_of_models_and_fields_in_the_admin_are_marked() -> None:
-    for name in ("FlushRun", "Dashboard", "Note"):
-        model: Any = apps.get_model("readtrack", name)
+    models: list[Any] = [FlushRun, Dashboard, Note]
+    for model in models:
         assert unmarked(f"{model._meta.verbose_name} {model._meta.verbose_name_plural}") == []
 
 

@@ -20,6 +20,7 @@ class ApiConfig(PartConfig):
     name = "readtrack.api"
     label = "readtrack_api"
     verbose_name = _("JSON API")
+    needs = ("readtrack.numbers",)
 
     def subcommands(self) -> "Sequence[Subcommand]":
         from readtrack.api.subcommand import Mcp

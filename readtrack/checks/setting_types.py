@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
+from django.apps import apps
 from django.conf import settings
 from django.core import checks
 
@@ -216,6 +217,22 @@ def check_parts() -> list[checks.CheckMessage]:
                     id="readtrack.W090",
                 )
             )
+    return messages
+
+
+def check_needs() -> list[checks.CheckMessage]:
+    """Checks that the parts are installed that installed parts need."""
+    messages: list[checks.CheckMessage] = []
+    for part in parts.installed():
+        for needed in part.needs:
+            if apps.is_installed(needed):
+                continue
+            message = checks.Error(
+                f"{part.name} needs {needed}, which is not installed.",
+                hint=f"Add '{needed}' to INSTALLED_APPS.",
+                id="readtrack.E091",
+            )
+            messages.append(message)
     return messages
 
 

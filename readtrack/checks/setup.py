@@ -35,6 +35,7 @@ TYPE_CHECKS: tuple[Check, ...] = (
     setting_types.check_types,
     setting_types.check_names,
     setting_types.check_parts,
+    setting_types.check_needs,
 )
 CHECKS: tuple[Check, ...] = (
     *TYPE_CHECKS,

@@ -23,6 +23,7 @@ class DigestConfig(PartConfig):
     name = "readtrack.digest"
     label = "readtrack_digest"
     verbose_name = _("Numbers by mail")
+    needs = ("readtrack.numbers",)
     setting = "DIGEST"
     setting_about = (
         'the numbers by mail: "site" (such as "https://example.com", for links; or path of a'

@@ -1,7 +1,7 @@
 """The models: `Tracked`, which a site's own model extends, and the tables of the app."""
 
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import ClassVar, Literal
 from uuid import uuid4
 
@@ -137,6 +137,11 @@ class FlushRun(OwnRow):
         get_latest_by = "started"
         ordering = ("-started",)
         default_permissions = ("view",)
+        permissions = [  # of the whole app
+            ("view_numbers", "Can view the numbers of the site and of every object"),
+            ("reset_counts", "Can reset the counts of objects that they may change"),
+            ("view_readers", "Can view which users have read what"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.started:%Y-%m-%d %H:%M:%S}"
@@ -382,40 +387,3 @@ class KnownEpoch(OwnRow):
 
     def __str__(self) -> str:
         return str(self.epoch)
-
-
-class Dashboard(FlushRun):
-    """The dashboard as an entry in the admin's list of apps, and the app's own permissions. It has
-    no rows of its own.
-    """
-
-    class Meta:
-        proxy = True
-        verbose_name = _("dashboard")
-        verbose_name_plural = _("dashboard")
-        default_permissions = ()
-        permissions = [
-            ("view_numbers", "Can view the numbers of the site and of every object"),
-            ("reset_counts", "Can reset the counts of objects that they may change"),
-            ("view_readers", "Can view which users have read what"),
-        ]
-
-
-class Note(OwnRow):
-    """A note on the charts, such as "newsletter sent"."""
-
-    # The default is today in TIME_ZONE, which Django makes the time zone of the process.
-    day = models.DateField(_("day"), default=date.today)
-    text = models.CharField(_("text"), max_length=200)
-
-    class Meta:
-        verbose_name = _("note")
-        verbose_name_plural = _("notes on the charts")
-        ordering = ("day", "pk")
-        # The same note twice on a day is one note.
-        constraints = [
-            models.UniqueConstraint(fields=["day", "text"], name="readtrack_note_once_a_day")
-        ]
-
-    def __str__(self) -> str:
-        return self.text

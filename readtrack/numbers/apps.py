@@ -9,6 +9,7 @@ from readtrack.parts import PartConfig
 
 if TYPE_CHECKING:
     from readtrack.flush.steps import Steps
+    from readtrack.management.subcommands.base import Subcommand
     from readtrack.sql.row_counts import RowCounts
     from readtrack.store.counters import Stored
 
@@ -19,6 +20,11 @@ class NumbersConfig(PartConfig):
     name = "readtrack.numbers"
     label = "readtrack_numbers"
     verbose_name = _("Numbers")
+
+    def subcommands(self) -> "Sequence[Subcommand]":
+        from readtrack.numbers.subcommand import Note
+
+        return (Note(),)
 
     def flush_steps(self) -> "type[Steps]":
         from readtrack.numbers.flushing import NumbersSteps

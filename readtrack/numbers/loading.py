@@ -32,6 +32,7 @@ from readtrack.numbers.data import (
 )
 from readtrack.numbers.objects import CANDIDATES, MOST, Objects, Order, PeriodViews
 from readtrack.numbers.people import PeopleCalls, PeopleQuestion, days_of
+from readtrack.numbers.saved import NOTHING_SAVED, FlushNotesDays, flush_notes_days
 from readtrack.numbers.scope import DEFAULT_COMPARISON, Scope
 from readtrack.numbers.usual import UsualQuestion
 from readtrack.reports import funnels
@@ -981,15 +982,15 @@ def _sum_at(indexes: range, numbers: Mapping[int, int]) -> int:
 
 def _saved(
     scope: Scope, question: PeopleQuestion, usual_question: UsualQuestion, *, has_chart: bool
-) -> runs.FlushNotesDays:
+) -> FlushNotesDays:
     """Returns the last flush, the notes of the period, the days of visitors and what is usual.
 
     Nothing is read if there is neither a chart nor a table that needs it.
     """
     if not (has_chart or usual_question.rated) and question.is_empty:
-        return runs.NOTHING_SAVED
+        return NOTHING_SAVED
     first_day, last_day = days_of(scope.span)
-    return runs.flush_notes_days(
+    return flush_notes_days(
         first_day, last_day, days=question.asked, asked_usual=usual_question.asked
     )
 
@@ -1038,7 +1039,7 @@ def _people(
 
 def _chart(
     numbers: ScopeNumbers,
-    saved: runs.FlushNotesDays,
+    saved: FlushNotesDays,
     usual: Sequence[Band | None],
     *,
     has_notes: bool,
@@ -1188,7 +1189,7 @@ def _sum_before_history(columns: Sequence[str], numbers: ScopeNumbers) -> int:
     return sum(numbers.sums[column].before for column in columns)
 
 
-def _is_summed(total: Counts, numbers: ScopeNumbers, saved: runs.FlushNotesDays) -> bool:
+def _is_summed(total: Counts, numbers: ScopeNumbers, saved: FlushNotesDays) -> bool:
     """Returns False until a full flush has added up the reads of what was viewed.
 
     It is False, too, if a value of a dimension is chosen, because reads have none.

@@ -13,8 +13,8 @@ from pytest_django import Settings
 from readtrack import buckets, tracker
 from readtrack.api.models import make_token
 from readtrack.flush.run import flush
-from readtrack.models import Note
 from readtrack.numbers import loading
+from readtrack.numbers.models import Note
 from readtrack.store import skips
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import subject_of

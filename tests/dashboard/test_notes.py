@@ -13,10 +13,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone as zones
 from pytest_django import Settings
 
-from readtrack import tracker
 from readtrack.access import numbers_url
-from readtrack.models import Note
 from readtrack.numbers import publications
+from readtrack.numbers.models import Note
+from readtrack.numbers.notes import note
 from readtrack.subjects import subject_of
 from tests.dashboard.test_comparison import OF_THE_ADMIN
 from tests.site.models import Article
@@ -29,30 +29,30 @@ DASHBOARD = "/admin/readtrack/dashboard/"
 
 def notes(client: Client, path: str = "", **given: str) -> list[str]:
     context: Any = client.get(DASHBOARD + path, given).context
-    return ["; ".join(note.text for note in notes_of_day) for _, notes_of_day in context["notes"]]
+    return ["; ".join(one.text for one in notes_of_day) for _, notes_of_day in context["notes"]]
 
 
 def test_a_note_of_the_sites_code_is_on_the_chart_once(admin_client: Client) -> None:
-    assert tracker.note("Newsletter sent")
-    assert not tracker.note("Newsletter sent")
-    assert tracker.note("Newsletter sent", at=zones.localdate() - timedelta(days=1))
-    assert tracker.note("x" * 300)
-    assert not tracker.note(" " + "x" * 300)
-    assert tracker.note("a\nb\0c")
+    assert note("Newsletter sent")
+    assert not note("Newsletter sent")
+    assert note("Newsletter sent", at=zones.localdate() - timedelta(days=1))
+    assert note("x" * 300)
+    assert not note(" " + "x" * 300)
+    assert note("a\nb\0c")
     assert notes(admin_client) == ["Newsletter sent", f"Newsletter sent; {'x' * 200}; a b c"]
 
 
 @pytest.mark.parametrize("text", ["", "  ", "\n"])
 def test_a_note_without_a_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="needs a text"):
-        tracker.note(text)
+        note(text)
     with pytest.raises(CommandError, match="needs a text"):
         call_command("readtrack", "note", text)
 
 
 def test_a_time_means_its_day_in_the_sites_time_zone(settings: Settings) -> None:
     settings.TIME_ZONE = "Asia/Tokyo"
-    tracker.note("late", at=datetime(2026, 3, 1, 20, tzinfo=timezone.utc))
+    note("late", at=datetime(2026, 3, 1, 20, tzinfo=timezone.utc))
     assert Note.objects.get().day == date(2026, 3, 2)
 
 
@@ -114,7 +114,7 @@ def test_what_is_named_below_the_chart_leads_to_its_numbers(
     first = published(timedelta(days=6), title="First")
     newest = [published(timedelta(minutes=age), title="Latest") for age in (3, 2, 1)][-1]
     context: Any = admin_client.get(DASHBOARD, {"compare": "week"}).context
-    found = [note for _, notes_of_day in context["notes"] for note in notes_of_day]
+    found = [one for _, notes_of_day in context["notes"] for one in notes_of_day]
     links = {note.text: note.link for note in found}
     assert links[f"Published: {first}"].startswith(numbers_url(first))
     # More than a day can name: the newest has its link nevertheless.

@@ -27,8 +27,9 @@ from readtrack.dashboard.page import FILES, FORMATS, TABS, _comparison
 from readtrack.flush.run import flush
 from readtrack.hits import sources
 from readtrack.hits.visitors import Visitor
-from readtrack.models import FlushRun, History, Note, Popular
+from readtrack.models import FlushRun, History, Popular
 from readtrack.numbers import loading, objects, tables
+from readtrack.numbers.models import Note
 from readtrack.numbers.scope import PERIODS, Scope
 from readtrack.numbers.tables import NOT_KNOWN
 from readtrack.numbers.totals import SERIES

@@ -2,7 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from readtrack.models import Archive, Dashboard, FlushRun
+from readtrack.dashboard.admin import Dashboard
+from readtrack.models import Archive, FlushRun
 
 
 def test_the_apps_models_are_where_django_looks_for_them() -> None:

@@ -11,7 +11,7 @@ from django.test import Client
 
 from readtrack import buckets
 from readtrack.flush.run import flush
-from readtrack.models import Note
+from readtrack.numbers.models import Note
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import counts, factories

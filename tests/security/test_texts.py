@@ -19,7 +19,8 @@ from pytest_django import Settings
 from readtrack import buckets, tracker
 from readtrack.dashboard.page import TABS
 from readtrack.flush.run import flush
-from readtrack.models import FlushRun, Note
+from readtrack.models import FlushRun
+from readtrack.numbers.models import Note
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import subject_of
 from tests.imports import weblogs
@@ -154,7 +155,7 @@ def test_pages_of_the_admin_show_it_as_text(
         check_page(admin_client.get(DASHBOARD, filters))
     check_page(admin_client.get(f"{DASHBOARD}object/{subject_of(article)}/"))
     check_page(admin_client.get("/admin/readtrack/flushrun/"))
-    check_page(admin_client.get("/admin/readtrack/note/"))
+    check_page(admin_client.get("/admin/readtrack_numbers/note/"))
     check_page(factories.browser(article.author).get(f"{DASHBOARD}author/"))
 
 

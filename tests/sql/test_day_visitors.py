@@ -6,8 +6,10 @@ import pytest
 from django.utils import timezone
 
 from readtrack.flush import day_visitors as days_of_flush
-from readtrack.models import DayVisitors, FlushRun, Note
-from readtrack.sql import databases, day_visitors, runs
+from readtrack.models import DayVisitors, FlushRun
+from readtrack.numbers.models import Note
+from readtrack.numbers.saved import NOTHING_SAVED, flush_notes_days
+from readtrack.sql import databases, day_visitors
 from readtrack.sql.day_visitors import AskedDays
 from readtrack.store.uniques import Union
 
@@ -27,8 +29,8 @@ def write(subject: str, day: date, visitors: int) -> None:
 
 def test_the_last_flush_notes_and_days_come_by_one_query() -> None:
     now = timezone.now()
-    empty = runs.flush_notes_days(FIRST, FIRST + 9 * DAY)
-    assert empty == runs.NOTHING_SAVED
+    empty = flush_notes_days(FIRST, FIRST + 9 * DAY)
+    assert empty == NOTHING_SAVED
     FlushRun.objects.create(started=now, ended=now, kind="full", flushed_until=7)
     for text, age in (("second", 1), ("first", 0), ("too late", 10)):
         Note.objects.create(day=FIRST + age * DAY, text=text)
@@ -39,7 +41,7 @@ def test_the_last_flush_notes_and_days_come_by_one_query() -> None:
         AskedDays(["blog.post"], FIRST, FIRST + DAY, has_blocks=False, has_sketches=False),
         AskedDays(["blog.post:1", "gone"], FIRST, FIRST + DAY, limit=9),
     ]
-    saved = runs.flush_notes_days(FIRST, FIRST + 9 * DAY, days=asked)
+    saved = flush_notes_days(FIRST, FIRST + 9 * DAY, days=asked)
     assert saved.run == FlushRun.objects.get()
     assert saved.full_until == 7
     assert saved.notes == [(FIRST, "first"), (FIRST + DAY, "second")]

@@ -16,7 +16,6 @@ from readtrack.management.subcommands import (
     erase,
     flush,
     forget_tenant,
-    note,
     repartition,
     reset,
     schedule,
@@ -42,7 +41,6 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         erase.Erase(),
         forget_tenant.ForgetTenant(),
         daily_view.DailyView(),
-        note.Note(),
     )
 }
 

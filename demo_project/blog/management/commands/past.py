@@ -32,6 +32,7 @@ from demo_project.traffic.agents import assistant, robot
 from demo_project.traffic.visitor import READERS
 from readtrack import buckets, local_time, tracker
 from readtrack.models import Breakdown, BreakdownHistory, DayBreakdown, DayVisitors, History
+from readtrack.numbers import notes
 from readtrack.sql.history import of_reads, of_stage
 from readtrack.store import keys
 from readtrack.store.skips import skip_buffer
@@ -69,7 +70,7 @@ class Command(BaseCommand):
             _add_history(gained, visitors.result(), now=now)
         _add_refusals_and_readers(now)
         for days_ago, text in NOTES.items():
-            tracker.note(text, at=now - timedelta(days=days_ago))
+            notes.note(text, at=now - timedelta(days=days_ago))
         # Redis gets from SQL what it counts. The lists of the most viewed are made, and views are
         # added up by category, author and age.
         call_command("readtrack", "flush", verbosity=0)

@@ -17,8 +17,8 @@ from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.access import may_view_readers, readers_url
-from readtrack.admin import DashboardAdmin, TrackedAdmin, mark_unread
-from readtrack.models import Dashboard
+from readtrack.admin import FlushRunAdmin, TrackedAdmin, mark_unread
+from readtrack.models import FlushRun
 from readtrack.store import keys
 from readtrack.subjects import subject_of
 from tests.conftest import Start
@@ -31,11 +31,11 @@ from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
 
-READERS = "/admin/readtrack/dashboard/readers/"
+READERS = "/admin/readtrack/flushrun/readers/"
 OF_A_PAGE = 6  # queries: the session, its user and two of permissions; the object, and the users
 
 second = AdminSite("second")
-second.register(Dashboard, DashboardAdmin)
+second.register(FlushRun, FlushRunAdmin)
 second.register(Category, TrackedAdmin)
 urlpatterns = [*urls_of_site, path("second/", second.urls)]
 
@@ -339,10 +339,10 @@ def test_the_form_and_the_page_lead_to_each_other() -> None:
     form_address = f"/second/site/category/{category.pk}/change/"
     form = browser.get(form_address).text
     assert re.search(r'<a href="([^"]*)"[^>]*>Who has read it</a>', form)[1] == (  # type: ignore[index]
-        f"/second/readtrack/dashboard/readers/{subject_of(category)}/"
+        f"/second/readtrack/flushrun/readers/{subject_of(category)}/"
     )
     assert ">Numbers<" not in form  # it is not counted
-    page = browser.get(f"/second/readtrack/dashboard/readers/{subject_of(category)}/").text
+    page = browser.get(f"/second/readtrack/flushrun/readers/{subject_of(category)}/").text
     assert f'<a href="{form_address}">{category}</a>' in page
     assert 'href="/admin/' not in page
     # Posts have no form in this admin.
@@ -443,7 +443,7 @@ notice = Notice.objects.create()
 tracker.mark_read(members[1], [notice])
 client = Client()
 client.force_login(members[0])
-address = f"/admin/readtrack/dashboard/readers/club.notice:{notice.pk}/"
+address = f"/admin/readtrack/flushrun/readers/club.notice:{notice.pk}/"
 print(client.get(f"/admin/club/notice/{notice.pk}/change/").text.count(address))
 query = "?"
 while query:

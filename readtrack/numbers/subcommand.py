@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from readtrack import tracker
 from readtrack.management.subcommands.base import Subcommand
+from readtrack.numbers import notes
 
 
 class Note(Subcommand):
@@ -30,7 +30,7 @@ The same note twice on a day is one note.
 
     def handle(self, *, text: str, day: date | None, **options: Any) -> str:
         try:
-            is_new = tracker.note(text, at=day)
+            is_new = notes.note(text, at=day)
         except ValueError as error:
             raise CommandError(str(error)) from error
         return "Added the note." if is_new else "The day has this note already."
