@@ -13,7 +13,7 @@ from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest, HttpResponseBase
 from django.views.generic.edit import DeletionMixin, FormMixin
 
-from readtrack import tracker
+from readtrack import parts, tracker
 from readtrack.conf import cached_setting, conf, explains_pages, logger, patterns
 from readtrack.hits import bots, dimensions, exclusions, networks, origins, readers, visitors
 from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, Reason, refusal
@@ -430,7 +430,8 @@ def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity
     if identity.reader is None:
         reads = ()
     values: tuple[tuple[str, str], ...] = ()
-    if conf.DIMENSIONS and activity.views and not identity.visitor.opted_out:
+    has_values = conf.DIMENSIONS and parts.take_dimensions()
+    if has_values and activity.views and not identity.visitor.opted_out:
         values = dimensions.values(request)
     # A page that its script reports was made by an earlier request, and `as_of` is its time.
     began = request.readtrack.began if page.as_of is None else None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from django.urls import URLPattern
 
     from readtrack.flush.steps import Steps
+    from readtrack.hits.hit import Hit
     from readtrack.management.subcommands.base import Subcommand
     from readtrack.sql.row_counts import RowCounts
     from readtrack.store.counters import Stored
@@ -42,6 +43,38 @@ class AdminLink(NamedTuple):
     url_name: str  # of a pattern of `PartConfig.admin_urls`
 
 
+class CountedView(NamedTuple):
+    """What a part needs in the script that counts a view.
+
+    The file `lua/counted.lua` in the part's folder has the Lua that each counted view runs, and
+    `lua/effects.lua` the functions of `PartConfig.effects`. Both know the constants by their names,
+    and the first one knows the keys by their names, too.
+    """
+
+    # Rows of the table of keys, for keys of the view's subject or of its model. They may have the hour,
+    # the minute and the date of the view in their name.
+    keys: "Mapping[str, Key]"
+    # Tells by the name of a key and the label of a model if views of the model need it. If not, the
+    # key of the total is in its place. Only for keys with the subject in their name.
+    needs: Callable[[str, str], bool] = lambda name, label: True
+    constants: Mapping[str, int] = {}  # such as lifetimes
+
+
+class Effect(NamedTuple):
+    """What one counted view does that others do not, by a function in Lua.
+
+    The function `effects.NAME(first_key, argument, last_key)` gets the numbers of its keys in KEYS.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    argument: str | int
+
+
+# Returns the effects of a hit's view of a subject.
+EffectsOf = Callable[["Hit", str], Sequence[Effect]]
+
+
 class PartConfig(AppConfig):
     """The configuration of a part. Each method returns what the part adds to the core.
 
@@ -57,6 +90,8 @@ class PartConfig(AppConfig):
     # The name in READTRACK of the dict with the settings of the part; "" for a part without any.
     setting = ""
     setting_about = ""  # a sentence for the reference: its keys, and what they mean
+    # True for a part that needs the values of dimensions of each hit.
+    takes_dimensions = False
 
     def __init_subclass__(cls) -> None:
         cls.default = cls.__dict__.get("default", True)
@@ -95,6 +130,19 @@ class PartConfig(AppConfig):
     def admin_links(self) -> Sequence[AdminLink]:
         """Returns the links that the part adds to the head of the dashboard."""
         return ()
+
+    def counted_view(self) -> CountedView | None:
+        """Returns what the part needs in the script that counts a view; None if it needs nothing.
+
+        It costs each view. What only some views need is better an effect.
+        """
+        return None
+
+    def effects(self, label: str) -> EffectsOf | None:
+        """Returns the function that tells the effects of a view; None if views of the model with that
+        label have none.
+        """
+        return None
 
     def flush_steps(self) -> "type[Steps] | None":
         """Returns the class of what the part does in each flush; None if it does nothing there."""
@@ -140,6 +188,12 @@ class PartConfig(AppConfig):
 def installed() -> tuple[PartConfig, ...]:
     """Returns the installed parts, in the order of INSTALLED_APPS."""
     return tuple(config for config in apps.get_app_configs() if isinstance(config, PartConfig))
+
+
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def take_dimensions() -> bool:
+    """Returns True if any installed part needs the values of dimensions of each hit."""
+    return any(part.takes_dimensions for part in installed())
 
 
 def models() -> "list[type[Model]]":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext_lazy as _
 
-from readtrack.parts import PartConfig
+from readtrack.parts import CountedView, EffectsOf, PartConfig
 
 if TYPE_CHECKING:
     from readtrack.flush.steps import Steps
@@ -20,6 +20,7 @@ class NumbersConfig(PartConfig):
     name = "readtrack.numbers"
     label = "readtrack_numbers"
     verbose_name = _("Numbers")
+    takes_dimensions = True
 
     def subcommands(self) -> "Sequence[Subcommand]":
         from readtrack.numbers.subcommand import Note
@@ -40,6 +41,16 @@ class NumbersConfig(PartConfig):
         from readtrack.numbers import flushing
 
         flushing.settled(counts)
+
+    def counted_view(self) -> CountedView:
+        from readtrack.numbers import counted
+
+        return counted.counted_view()
+
+    def effects(self, label: str) -> EffectsOf:
+        from readtrack.numbers import counted
+
+        return counted.effects_of_model(label)
 
     def rename(self, before: str, after: str) -> None:
         from readtrack.numbers import renaming

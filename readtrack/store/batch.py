@@ -14,17 +14,16 @@ from typing import Any, NamedTuple
 
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Caller, Kind, Visitor, id_of
-from readtrack.store import effects, keys
+from readtrack.store import effects, fragments, keys, view_keys
 from readtrack.store.counting import (
     COUNTED,
     REASONS,
     common_arguments,
-    day_key,
     newcomers_of,
-    prefix_length,
     teller_of,
 )
 from readtrack.store.scripts import Call
+from readtrack.store.view_keys import ViewKeys
 from readtrack.subjects import label_in
 
 
@@ -49,10 +48,10 @@ class PlainView(NamedTuple):
     @staticmethod
     def fields_of(hit: Hit) -> tuple[Any, ...] | None:
         """Returns the fields of the hit as a plain tuple; None for a hit that has more to count."""
-        if len(hit.views) != 1 or hit.dimensions:
+        if len(hit.views) != 1:
             return None
         subject = hit.views[0]
-        if effects.profile_of(label_in(subject)):
+        if effects.effects_of_view(hit, subject):
             return None
         visitor = hit.visitor
         # In the order of the fields above. A named tuple would take four times as long.
@@ -102,7 +101,8 @@ class Run(NamedTuple):
     The hits have one view each, of one model and minute, and equal flags.
     """
 
-    keys: tuple[str, str, str, str]  # unsettled, bucket, model's hour, model's visitors
+    # unsettled, bucket, the model's visitors, and what the parts need with the model
+    keys: tuple[str, ...]
     arguments: tuple[str, ...]  # those of record_batch.lua after the number of hits
 
 
@@ -117,59 +117,56 @@ class Entry(NamedTuple):
 def entry_of_view(view: PlainView, *, prefix: str) -> Entry:
     """Returns the entry of a view in a batch. For sites without partitions."""
     minute = int(view.at.timestamp()) // keys.MINUTE
-    starts = keys.of_minute(minute, prefix, "", label_in(view.subject))
+    subject = view.subject
+    starts = view_keys.of_minute(minute, prefix, "", label_in(subject))
     rate_id = view.visitor_id
     if view.fallback_id and view.visitor_kind != "user":
         rate_id = view.fallback_id
-    view_keys = [
-        starts.rate + rate_id,
-        starts.total + view.subject,
-        starts.hour + view.subject,
-        day_key(starts, view.subject),
-        starts.hll + view.subject,
-    ]
+    key_names = [starts.rate + rate_id, starts.total + subject, starts.hll + subject]
     if view.is_seen:
-        view_keys.append(keys.reading(view.subject))
-    view_keys.append(f"{starts.window}{view.visitor_id}:{view.subject}")
+        key_names.append(keys.reading(subject))
+    key_names.append(f"{starts.window}{view.visitor_id}:{subject}")
     second_id = view.fallback_id or view.stand_in
     if second_id:
-        view_keys.append(f"{starts.window}{second_id}:{view.subject}")
+        key_names.append(f"{starts.window}{second_id}:{subject}")
+    for start in starts.of_subject:
+        key_names.append(start + subject)  # noqa: PERF401 - a comprehension is slower for few
     run = _run_of_view(
         starts,
         0,  # hits that rate.lua counted, which runs only with partitions
-        prefix_length(prefix),
         newcomers_of(has_new_cookie=view.has_new_cookie),
         teller_of(by_script=view.by_script, has_stand_in=bool(view.stand_in)),
         int(view.is_seen),
-        len(view_keys),
+        len(key_names),
     )
-    return Entry(run, view_keys)
+    return Entry(run, key_names)
 
 
 def entry_of_call(call: Call[Outcome]) -> Entry:
     """Returns the entry in a batch of the hit that a call of `count_views` would count."""
     arguments: Sequence[Any] = call.args[len(common_arguments()) :]
-    counted_hits, length, newcomers, teller, is_seen, _, _, visitor, *subjects = arguments
+    counted_hits, newcomers, teller, is_seen, _, _, visitor, *subjects = arguments
     if len(subjects) > 1:  # several views, or options behind the subject
         return Entry(None, call.keys, arguments)
     [subject] = subjects
-    rate, unsettled, bucket, total, hour, model_hour, minute_visitors, *others = call.keys
-    windows = others[3:] if is_seen == "1" else others[2:]
-    view_keys = [rate, total, hour, *others]
+    rate, unsettled, bucket, total, minute_visitors, *others = call.keys
+    own_window = others[2] if is_seen == "1" else others[1]
+    first_of_model = len(others) - len(fragments.part_keys().of_model)
+    key_names = [rate, total, *others[:first_of_model]]
     run = _run(
-        (unsettled, bucket, model_hour, minute_visitors),
-        (counted_hits, length, newcomers, teller, is_seen, len(view_keys)),
+        (unsettled, bucket, minute_visitors, *others[first_of_model:]),
+        (counted_hits, newcomers, teller, is_seen, len(key_names)),
         total_start=total.removesuffix(subject),
-        window_start=windows[0].removesuffix(f"{visitor}:{subject}"),
+        window_start=own_window.removesuffix(f"{visitor}:{subject}"),
     )
-    return Entry(run, view_keys)
+    return Entry(run, key_names)
 
 
 @lru_cache(maxsize=1024)
-def _run_of_view(starts: keys.ViewKeys, *numbers: int) -> Run:
+def _run_of_view(starts: ViewKeys, *numbers: int) -> Run:
     """Returns the run of all views with these keys and numbers, the same object for each."""
     return _run(
-        (starts.unsettled, starts.bucket, starts.model_hour, starts.minute_visitors),
+        (starts.unsettled, starts.bucket, starts.minute_visitors, *starts.of_model),
         numbers,
         total_start=starts.total,
         window_start=starts.window,
@@ -177,7 +174,7 @@ def _run_of_view(starts: keys.ViewKeys, *numbers: int) -> Run:
 
 
 def _run(
-    run_keys: tuple[str, str, str, str],
+    run_keys: tuple[str, ...],
     numbers: Iterable[str | int],
     *,
     total_start: str,

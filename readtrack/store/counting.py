@@ -4,13 +4,14 @@ Hot path: each counted page runs `count_views`. So the arguments that depend onl
 cached, as the texts that go to Redis.
 """
 
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 from readtrack.conf import cached_setting, conf
 from readtrack.hits.hit import Hit, Outcome, Reason
-from readtrack.store import effects, keys
+from readtrack.store import effects, keys, view_keys
 from readtrack.store.scripts import Call
+from readtrack.store.view_keys import ViewKeys
 from readtrack.subjects import label_in
 
 NO_LIMIT = keys.ROBOT - 1  # hits
@@ -65,12 +66,9 @@ def common_arguments() -> tuple[str, ...]:
         conf.WINDOW or 1,  # without a window, a hit that is sent again would count twice
         rate_limit().hits,
         keys.ROBOT,
-        keys.hour.ttl,
-        keys.model_hour.ttl,
         keys.trending_bucket.ttl,
         keys.minute_visitors.ttl,
         rate_limit().seconds,
-        keys.day_visitors.ttl,
         view_weight(),
     )
     return tuple(map(str, numbers))
@@ -90,18 +88,17 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
     prefix = keys.prefix()
     tag = keys.tag(hit.views[0]) if conf.PARTITIONS > 1 else ""
     minute = int(hit.at.timestamp()) // keys.MINUTE
-    view_keys = [keys.of_minute(minute, prefix, tag, label_in(subject)) for subject in hit.views]
-    has_options = _has_options(hit)
-
-    first = view_keys[0]
+    starts_of_views = [
+        view_keys.of_minute(minute, prefix, tag, label_in(subject)) for subject in hit.views
+    ]
+    first = starts_of_views[0]
     # With several partitions the rate is in another one. `unsettled` in its place tells the script.
     rate = first.unsettled if tag else first.rate + visitor.rate_id
     key_names = [rate, first.unsettled, first.bucket]
-    for subject, starts in zip(hit.views, view_keys, strict=True):
-        key_names += _keys_of_view(hit, subject, starts, has_options=has_options)
+    for subject, starts in zip(hit.views, starts_of_views, strict=True):
+        key_names += _keys_of_view(hit, subject, starts)
     numbers = _arguments(
         hits,
-        prefix_length(prefix),
         newcomers_of(has_new_cookie=bool(visitor.new_cookie)),
         teller_of(by_script=hit.by_script, has_stand_in=bool(hit.stand_in)),
         int(hit.is_seen),
@@ -109,8 +106,9 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
         len(hit.views),
     )
     arguments = [*numbers, visitor.id, *hit.views]
-    if has_options:
-        options = effects.options_of(hit, first_key=len(key_names) + 1)
+    effects_by_view = effects.effects_of(hit)
+    if effects_by_view:
+        options = effects.options_of(effects_by_view, first_key=len(key_names) + 1)
         key_names += options.keys
         arguments.append(options.json)
     absent: Any = ...
@@ -120,30 +118,19 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
     return Call("record", key_names, arguments, partial(_outcome, hit), absent)
 
 
-def _keys_of_view(hit: Hit, subject: str, starts: keys.ViewKeys, *, has_options: bool) -> list[str]:
+def _keys_of_view(hit: Hit, subject: str, starts: ViewKeys) -> list[str]:
     """Returns the keys of one view, as record.lua takes them."""
-    key_names = [
-        starts.total + subject,
-        starts.hour + subject,
-        starts.model_hour,
-        starts.minute_visitors,
-        day_key(starts, subject),
-    ]
-    if not has_options:
-        key_names.append(starts.hll + subject)
+    key_names = [starts.total + subject, starts.minute_visitors, starts.hll + subject]
     if hit.is_seen:
         key_names.append(keys.reading(subject))
     key_names.append(f"{starts.window}{hit.visitor.id}:{subject}")
     second_id = hit.visitor.fallback_id or hit.stand_in
     if second_id:
         key_names.append(f"{starts.window}{second_id}:{subject}")
+    for start in starts.of_subject:
+        key_names.append(start + subject)  # noqa: PERF401 - a comprehension is slower for few
+    key_names += starts.of_model
     return key_names
-
-
-def day_key(starts: keys.ViewKeys, subject: str) -> str:
-    """Returns the key of the visitors of the day; that of the total where nobody counts them."""
-    start = starts.day_visitors if effects.counts_days(label_in(subject)) else starts.total
-    return start + subject
 
 
 @cached_setting()
@@ -167,19 +154,6 @@ def set_hits(views: Call[Outcome], hits: int) -> None:
     place_of_hits = len(common_arguments())  # right behind the common arguments
     arguments[place_of_hits] = str(hits)
     views.args = arguments
-
-
-@lru_cache(maxsize=1024)
-def prefix_length(prefix: str) -> int:
-    """Returns the length of the prefix of all keys (bytes)."""
-    return len(prefix.encode())
-
-
-def _has_options(hit: Hit) -> bool:
-    """Returns True if the views do more than the plain counters, as effects.py describes."""
-    if hit.dimensions:
-        return True
-    return any(effects.profile_of(label_in(subject)) for subject in hit.views)
 
 
 def _outcome(hit: Hit, codes: list[int]) -> Outcome:

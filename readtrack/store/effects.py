@@ -1,25 +1,19 @@
 """What a counted view does beyond the plain counters: it may count a visitor by another strategy
-than hll, a stage of the funnel, and values of dimensions.
+than hll, and what the installed parts add.
 
-For a site that uses none of these, nothing is sent.
+For a view without any effect, nothing is sent.
 """
 
 import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from readtrack import parts
 from readtrack.conf import cached_setting, conf
 from readtrack.hits.hit import Hit
-from readtrack.store import counters, keys, uniques
-from readtrack.store.uniques import Effect
-from readtrack.subjects import enters_funnel, label_in, model_with_label
-
-
-class Profile(NamedTuple):
-    """What views of a model do beyond the plain counters."""
-
-    strategy: uniques.Strategy
-    stage: str  # the first stage of the funnel, which each view enters; "" for no funnel
+from readtrack.parts import Effect, EffectsOf
+from readtrack.store import uniques
+from readtrack.subjects import label_in
 
 
 class Options(NamedTuple):
@@ -29,16 +23,18 @@ class Options(NamedTuple):
     json: str  # what to do with them: see record.lua
 
 
-@cached_setting()
-def profile_of(label: str) -> Profile | None:
-    """Returns what the model's views do beyond the plain counters; None if they do nothing."""
+@cached_setting("INSTALLED_APPS")
+def makers(label: str) -> tuple[EffectsOf, ...]:
+    """Returns the functions that tell the effects of views of the model."""
+    found: list[EffectsOf] = []
     strategy = uniques.strategy_of(label)
-    stage = ""
-    if conf.FUNNEL and enters_funnel(model_with_label(label)):
-        stage = conf.FUNNEL[0]
-    if strategy.name == "hll" and not stage:
-        return None
-    return Profile(strategy, stage)
+    if strategy.rows and not uniques.counts_by_hll(label):
+        found.append(strategy.effects)
+    for part in parts.installed():
+        maker = part.effects(label)
+        if maker is not None:
+            found.append(maker)
+    return tuple(found)
 
 
 @cached_setting()
@@ -47,40 +43,33 @@ def counts_days(label: str) -> bool:
     return bool(conf.HISTORY) and bool(uniques.strategy_of(label).rows)
 
 
-def options_of(hit: Hit, *, first_key: int) -> Options:
-    """Returns the options of record.lua for the hit.
+def effects_of(hit: Hit) -> Sequence[Sequence[Effect]]:
+    """Returns the effects of each view of the hit; nothing if no view has any."""
+    effects_by_view = [effects_of_view(hit, subject) for subject in hit.views]
+    return effects_by_view if any(effects_by_view) else ()
+
+
+def effects_of_view(hit: Hit, subject: str) -> Sequence[Effect]:
+    """Returns the effects of the hit's view of the subject."""
+    effects: list[Effect] = []
+    for maker in makers(label_in(subject)):
+        effects += maker(hit, subject)
+    return effects
+
+
+def options_of(effects_by_view: Sequence[Sequence[Effect]], *, first_key: int) -> Options:
+    """Returns the options of record.lua for the effects of each view of a hit.
 
     `first_key` is the index in KEYS that the first of their keys will have; Lua counts from 1.
     """
     key_names: list[str] = []
-    effects_by_view = []
-    for subject in hit.views:
-        effects_of_view = []
-        for effect in effects_of(subject, hit):
-            effects_of_view.append((effect.name, first_key + len(key_names), effect.argument))
+    options = []
+    for effects_of_view in effects_by_view:
+        options_of_view = []
+        for effect in effects_of_view:
+            first = first_key + len(key_names)
             key_names += effect.keys
-        effects_by_view.append(effects_of_view)
-    options = {
-        "identities": len(hit.visitor.identities),
-        "values": counters.VALUES,
-        "pass": keys.funnel_pass.ttl,
-        "effects": effects_by_view,
-    }
+            last = first_key + len(key_names) - 1
+            options_of_view.append((effect.name, first, last, effect.argument))
+        options.append(options_of_view)
     return Options(key_names, json.dumps(options))
-
-
-def effects_of(subject: str, hit: Hit) -> list[Effect]:
-    """Returns what a counted view of the subject does beyond the plain counters."""
-    label = label_in(subject)
-    profile = profile_of(label) or Profile(uniques.strategy_of(label), stage="")
-    effects: list[Effect] = []
-    visitor_effect = profile.strategy.effect(subject, hit)
-    if visitor_effect:
-        effects.append(visitor_effect)
-    if profile.stage:
-        passes = [keys.funnel_pass(identity, subject) for identity in hit.visitor.identities]
-        effects.append(Effect("funnel", (keys.funnel(subject), *passes), profile.stage))
-    for dimension, value in hit.dimensions:
-        counts = keys.prefix() + keys.member(f"views:{dimension}", subject)
-        effects.append(Effect("value", (counts,), value))
-    return effects

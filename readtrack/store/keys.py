@@ -16,16 +16,15 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from datetime import datetime, timezone
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 from zlib import crc32
 
 from django.utils.module_loading import import_string
 
-from readtrack import buckets, local_time, parts
+from readtrack import buckets, parts
 from readtrack.conf import cached_setting, conf
 from readtrack.hits import dimensions
 
@@ -353,53 +352,6 @@ def _rows_by_word() -> dict[str, list[Key]]:
         word, _, _ = row.pattern.partition(":")
         rows.setdefault(word, []).append(row)
     return rows
-
-
-class ViewKeys(NamedTuple):
-    """The keys of a model's views in a minute. The subject or visitor is still missing at the end.
-
-    The keys `unsettled`, `bucket`, `model_hour` and `minute_visitors` are complete.
-    """
-
-    rate: str
-    unsettled: str
-    bucket: str
-    total: str
-    hour: str
-    model_hour: str
-    minute_visitors: str
-    day_visitors: str
-    hll: str
-    window: str
-
-
-@cached_setting("TIME_ZONE", maxsize=1024)
-def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
-    """Returns the keys of a model's views in a minute (since 1970) in the tag's partition."""
-    at = datetime.fromtimestamp(minute * MINUTE, timezone.utc)
-    parts = {
-        "tag": tag,
-        "hour": buckets.hour_bucket(at),
-        "minute": buckets.minute_bucket(at),
-        "date": local_time.local_day_bucket(at),
-        "model": label,
-        "subject": "",
-        "visitor": "",
-    }
-    rows = (
-        rate,
-        unsettled,
-        trending_bucket,
-        total,
-        hour,
-        model_hour,
-        minute_visitors,
-        day_visitors,
-        hll,
-    )
-    key_names = [prefix + row.tagged.format_map(parts) for row in rows]
-    key_names.append(f"{prefix}{window.family}{tag}:")
-    return ViewKeys(*key_names)
 
 
 @cached_setting("INSTALLED_APPS", maxsize=1)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from hashlib import sha1
 from importlib.resources import files
 from itertools import chain
@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from redis import Redis, exceptions
 
 from readtrack.conf import cached_setting, conf, register_at_fork
-from readtrack.store import keys
+from readtrack.store import fragments, keys
 from readtrack.store.circuit import SilentError
 from readtrack.store.cluster import Cluster
 from readtrack.store.connection import PATIENCE, WRONG_TYPE, AnswerError, closers, connect
@@ -23,7 +23,8 @@ from readtrack.store.pools import Command, Connections
 SLICE = 1000
 # Scripts that are not run a second time, because they would answer that nothing is new.
 ONCE = frozenset({"forget_reader", "rate", "record", "record_batch", "skip", "step"})
-INCLUDED = re.compile(rb"^-- (\w+)\.lua$", re.MULTILINE)
+INCLUDED = re.compile(r"^-- (\w+)\.lua$", re.MULTILINE)
+OF_PARTS = re.compile(r"^-- parts: (\w+)$", re.MULTILINE)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -247,20 +248,22 @@ def pairs(answer: Sequence[Any]) -> list[tuple[str, int]]:
 def load(client: Redis) -> None:
     """Loads every script into a server."""
     for path in files("readtrack.store").joinpath("lua").iterdir():
-        client.script_load(_source(path.name.removesuffix(".lua")).decode())
+        client.script_load(_source(path.name.removesuffix(".lua")))
 
 
-@cache
-def _source(script: str) -> bytes:
+@cached_setting("INSTALLED_APPS")
+def _source(script: str) -> str:
     """Returns the source of the script.
 
     A line such as `-- common.lua` is replaced by that file, because a script cannot call another.
+    One such as `-- parts: counted` is replaced by what the installed parts do in that place.
     """
-    source = files("readtrack.store").joinpath("lua", f"{script}.lua").read_bytes()
-    return INCLUDED.sub(lambda line: _source(line[1].decode()), source)
+    path = files("readtrack.store").joinpath("lua", f"{script}.lua")
+    source = INCLUDED.sub(lambda line: _source(line[1]), path.read_text(encoding="utf-8"))
+    return OF_PARTS.sub(lambda line: fragments.PLACES[line[1]](), source)
 
 
-@cache
+@cached_setting("INSTALLED_APPS")
 def _digest(script: str) -> str:
     """Returns the digest by which the server knows the script."""
-    return sha1(_source(script), usedforsecurity=False).hexdigest()
+    return sha1(_source(script).encode(), usedforsecurity=False).hexdigest()

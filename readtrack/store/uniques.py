@@ -14,6 +14,7 @@ from readtrack import buckets, local_time
 from readtrack.conf import cached_setting, conf
 from readtrack.hits import readers
 from readtrack.hits.hit import Hit
+from readtrack.parts import Effect
 from readtrack.store import keys, scripts
 from readtrack.store.scripts import Call
 from readtrack.subjects import counted_models, label_in, label_of, model_with_label
@@ -21,14 +22,6 @@ from readtrack.subjects import counted_models, label_in, label_of, model_with_la
 # Members of sets that are counted together. More would block the server for too long.
 UNION_LIMIT = 200_000
 BITMAPS_AT_ONCE = 5  # bitmaps read in one round trip, because each has up to MAX_READER bits
-
-
-class Effect(NamedTuple):
-    """What a counted view does beyond the plain counters, such as to the keys of a strategy."""
-
-    name: str  # of a function in record.lua
-    keys: tuple[str, ...]
-    argument: str | int
 
 
 class UniquesError(ValueError):
@@ -59,16 +52,14 @@ class Strategy:
     answers = ""  # what it can tell, for `manage.py readtrack budget`
     suits = ""  # why to choose it if it takes least memory; "" if the budget never advises it
 
-    def effect(self, subject: str, hit: Hit) -> Effect | None:
-        """Returns what a counted view does to the keys; None for a visitor who is not counted."""
-        if not self.rows:
-            return None
+    def effects(self, hit: Hit, subject: str) -> Sequence[Effect]:
+        """Returns what a counted view does to the keys; nothing for a visitor who is not counted."""
         number: int | None = 0
         if self.needs_reader:
             number = readers.number_of(hit.reader)
         if number is None:
-            return None
-        return Effect(self.name, (self.key(subject),), number)
+            return ()
+        return (Effect(self.name, (self.key(subject),), number),)
 
     def together(self, subjects: Sequence[str]) -> int:
         """Returns how many different visitors the subjects had in all.
@@ -152,9 +143,9 @@ class DailySets(Strategy):
     covers_days = keys.unique_day.ttl // keys.DAY
     answers = "exact for a day, who has seen what on it; two days at most"
 
-    def effect(self, subject: str, hit: Hit) -> Effect | None:
+    def effects(self, hit: Hit, subject: str) -> Sequence[Effect]:
         members = keys.unique_day(local_time.local_day_bucket(hit.at), subject)
-        return Effect(self.name, (members, self.key(subject)), keys.unique_day.ttl)
+        return (Effect(self.name, (members, self.key(subject)), keys.unique_day.ttl),)
 
 
 class Bitmaps(Strategy):
@@ -284,6 +275,11 @@ def strategy_of(subject: str) -> Strategy:
     model = model_with_label(label_in(subject))
     name = getattr(model, "unique_strategy", "") or conf.UNIQUE
     return STRATEGIES.get(name, STRATEGIES["hll"])  # a system check names an unknown one
+
+
+def counts_by_hll(label: str) -> bool:
+    """Returns True if visitors of the model's objects are counted by sketches, the plain way."""
+    return keys.hll in strategy_of(label).rows
 
 
 @cached_setting()

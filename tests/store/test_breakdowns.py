@@ -2,6 +2,7 @@
 
 import uuid
 from collections import Counter
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from redis import Redis
 from readtrack import buckets, tracker
 from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
-from readtrack.store import counters, recording, scripts
+from readtrack.store import counters, fragments, recording, scripts
 from tests.support import factories
 from tests.support.depth import examples
 
@@ -170,12 +171,28 @@ def test_junk_that_came_first_does_not_keep_real_values_out(before: int) -> None
     assert "other" not in found
 
 
+@pytest.fixture
+def keep(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """Returns a function by which the scripts keep that number of values."""
+
+    def forget_sources() -> None:
+        for cached in (fragments.joints, scripts._source, scripts._digest):
+            cached.cache_clear()  # type: ignore[attr-defined]
+
+    def keep(number: int) -> None:
+        monkeypatch.setattr(counters, "VALUES", number)
+        forget_sources()
+
+    yield keep
+    forget_sources()
+
+
 @hypothesis_settings(max_examples=examples(20))
 @given(st.lists(st.integers(0, 30), min_size=20, max_size=120), st.integers(1, 12))
 def test_counts_add_up_and_a_value_with_more_than_its_share_is_never_lost(
-    redis: Redis, monkeypatch: pytest.MonkeyPatch, values: list[int], kept: int
+    redis: Redis, keep: Callable[[int], None], values: list[int], kept: int
 ) -> None:
-    monkeypatch.setattr(counters, "VALUES", kept)
+    keep(kept)
     redis.flushdb()
     real, found = Counter(map(str, values)), refer(*map(str, values))
     assert sum(found.values()) == len(values)

@@ -125,7 +125,7 @@ def test_a_server_that_forgot_the_scripts_learns_them_again(redis: Redis) -> Non
 def test_calls_see_what_a_forgotten_script_before_them_writes(redis: Redis) -> None:
     post, exists = "a.b:1", scripts.Call[int]("EXISTS", [keys.total("a.b:1")])
     redis.script_flush()
-    connect().script_load(scripts._source("totals").decode())
+    connect().script_load(scripts._source("totals"))
     found = scripts.run_all(count_views(factories.hit(post)), counters.totals([post]), exists)
     assert (found[0].counted, found[1][post].views, found[2]) == ((post,), 1, 1)
 
@@ -135,7 +135,7 @@ def test_a_view_that_a_known_script_counted_is_new_though_a_script_before_it_was
 ) -> None:
     scripts.run(count_views(factories.hit("a.b:2")))
     redis.script_flush()
-    connect().script_load(scripts._source("record").decode())
+    connect().script_load(scripts._source("record"))
     _, outcome = scripts.run_all(counters.totals(["a.b:1"]), count_views(factories.hit("a.b:1")))
     assert outcome.counted == ("a.b:1",)
 
@@ -148,7 +148,7 @@ def test_a_reader_that_a_known_script_forgot_has_a_number_though_a_script_before
     read_state.begin(0)
     tracker.mark_subjects_read(anonymous, ["site.category:1"])
     redis.script_flush()
-    connect().script_load(scripts._source("forget_reader").decode())
+    connect().script_load(scripts._source("forget_reader"))
     _, *numbers = scripts.run_all(counters.totals(["a.b:1"]), *read_state.forget(anonymous))
     assert 0 in numbers
 

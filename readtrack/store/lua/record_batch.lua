@@ -1,15 +1,15 @@
 -- Records the views of many hits, in their order.
 -- Guarantees: those of view.lua, for each hit. Sent again, it counts none of them twice.
--- KEYS and ARGV: ARGV 1 to 10 as in common.lua; then runs of hits, each with its own KEYS and ARGV. A run begins with its
+-- KEYS and ARGV: ARGV 1 to 7 as in common.lua; then runs of hits, each with its own KEYS and ARGV. A run begins with its
 --   kind and its number of hits, which are
 --   "alike": hits of one view each without options, of one model and minute.
---     ARGV: those of record.lua from 11 to 15, number of keys of each hit, where the subject begins in its total's key,
+--     ARGV: those of record.lua from 8 to 11, number of keys of each hit, where the subject begins in its total's key,
 --       and where the visitor begins in the window's (bytes from 1)
---     KEYS of the run: unsettled, trending bucket, model's hour, model's visitors of the minute;
---     KEYS of each hit: rate, total, hour, visitors of the day (or total again), hll, reading (only where the page was
---       seen), window[, other window]
+--     KEYS of the run: unsettled, trending bucket, model's visitors of the minute, what the parts need with the model;
+--     KEYS of each hit: rate, total, hll (or total again), reading (only where the page was seen), window[, other window],
+--       what the parts need with the subject
 --   "same": the same, with the KEYS of the run before for the run
---   "other": hits of any kind; each has the KEYS of record.lua and its ARGV from 11, behind the number of both
+--   "other": hits of any kind; each has the KEYS of record.lua and its ARGV from 8, behind the number of both
 -- Returns: per hit of a run of "other" what record.lua returns, of all others a number
 -- common.lua
 -- seen.lua
@@ -18,18 +18,20 @@ local function record(KEYS, ARGV)
 end
 
 local outcomes, next_key, next_arg = {}, 1, COMMON + 1
-local unsettled, bucket, model_hour, minute_visitors
+local unsettled, bucket, minute_visitors, model_key
 
 local function record_alike(number_of_hits)
-  local counted_hits, prefix_length, newcomers, teller, is_seen, keys_per_hit, subject_at, visitor_at =
-    unpack(ARGV, next_arg, next_arg + 7)
-  next_arg = next_arg + 8
-  local windows = is_seen == '1' and 6 or 5 -- keys of a hit before its windows
+  local counted_hits, newcomers, teller, is_seen, keys_per_hit, subject_at, visitor_at =
+    unpack(ARGV, next_arg, next_arg + 6)
+  next_arg = next_arg + 7
+  local windows = is_seen == '1' and 4 or 3 -- keys of a hit before its windows
   counted_hits, newcomers, teller = tonumber(counted_hits), tonumber(newcomers), tonumber(teller)
   keys_per_hit = tonumber(keys_per_hit)
+  local own_keys = keys_per_hit - SUBJECT_KEYS -- keys of a hit without those of the parts
   for _ = 1, number_of_hits do
-    local rate, total, hour, day_visitors, hll, reading = unpack(KEYS, next_key, next_key + windows - 1)
-    local own_window, other_window = unpack(KEYS, next_key + windows, next_key + keys_per_hit - 1)
+    local subject_key = next_key + own_keys
+    local rate, total, hll, reading = unpack(KEYS, next_key, next_key + windows - 1)
+    local own_window, other_window = unpack(KEYS, next_key + windows, subject_key - 1)
     local subject = string.sub(total, subject_at)
     local visitor = string.sub(own_window, visitor_at, -#subject - 2)
     local hits
@@ -64,8 +66,9 @@ while next_arg <= #ARGV do
     record_other(number_of_hits)
   else
     if kind == 'alike' then
-      unsettled, bucket, model_hour, minute_visitors = unpack(KEYS, next_key, next_key + 3)
-      next_key = next_key + 4
+      unsettled, bucket, minute_visitors = unpack(KEYS, next_key, next_key + 2)
+      model_key = next_key + 3
+      next_key = model_key + MODEL_KEYS
     end
     record_alike(number_of_hits)
   end

@@ -2,12 +2,13 @@
 -- would make a function anew for each hit.
 -- Guarantees: a view counts once per visitor, subject and window, even if it is sent twice, because every counter comes
 --   after the window's SET NX.
--- Takes keys: rate, unsettled, bucket, total, hour, model_hour, minute_visitors; day_visitors, or total again where nobody
---   counts the visitors of a day; hll, or false where another strategy counts visitors; own_window; other_window, that of
---   the visitor's fallback id or of the stand-in, or nil.
--- Takes values: subject, visitor; prefix_length of keys; counted_hits, what rate.lua returned where the rate is in
---   another partition, or 0; newcomers, the refused hits in a rate window that may open windows of new cookies, 0 for a
---   visitor without a new cookie; teller (see common.lua); hits, nil at the first view of a hit.
+-- Takes keys: rate, unsettled, bucket, total, minute_visitors; hll, or total again where another strategy counts visitors;
+--   own_window; other_window, that of the visitor's fallback id or of the stand-in, or nil.
+-- Takes the indexes in KEYS of what the parts need: subject_key, the first of their keys with the subject in its name, and
+--   model_key, the first with only its model.
+-- Takes values: subject, visitor; counted_hits, what rate.lua returned where the rate is in another partition, or 0;
+--   newcomers, the refused hits in a rate window that may open windows of new cookies, 0 for a visitor without a new
+--   cookie; teller (see common.lua); hits, nil at the first view of a hit.
 -- Takes reading: the hash that counts views that were seen, where the page came to life in a browser, or nil.
 -- Gives: outcome, and hits for the hit's next view.
 --
@@ -69,20 +70,10 @@ if not outcome then
   if views == 1 then mark_unsettled(unsettled, subject) end
 end
 if outcome == COUNTED then
-  local has_day = day_visitors ~= total
-  if has_day then redis.pcall('PFADD', day_visitors, visitor) end
-  if redis.pcall('INCR', hour) == 1 then
-    call('EXPIRE', hour, hour_life)
-    -- A day begins with an hour, so no day's sketch begins without this.
-    if has_day then call('EXPIRE', day_visitors, day_life) end
-  end
-  if redis.pcall('INCR', model_hour) == 1 then
-    call('EXPIRE', model_hour, model_hour_life)
-    mark_unsettled(unsettled, string.sub(model_hour, prefix_length + 1))
-  end
-  if hll then redis.pcall('PFADD', hll, visitor) end
+  if hll ~= total then redis.pcall('PFADD', hll, visitor) end
   -- The score is that of one view only for a subject that is new to this minute, so the lifetime is set rarely.
   if call('ZINCRBY', bucket, view_weight, subject) == view_weight then call('EXPIRE', bucket, bucket_life) end
+-- parts: counted
 elseif hits <= newcomers and outcome ~= BROKEN and teller ~= BY_SCRIPT_WITHOUT_VIEW then
   -- So that a reload with the new cookie stays a repeat.
   call('SET', own_window, '0', 'NX', 'EX', window)
@@ -99,6 +90,6 @@ if reading and (outcome == COUNTED or outcome == REPEAT) then
     state = call('GET', holder)
   end
   if state == '1' then
-    count_seen(holder, reading, total, unsettled, string.sub(reading, prefix_length + 1), bucket, subject)
+    count_seen(holder, reading, total, unsettled, without_prefix(reading, unsettled), bucket, subject)
   end
 end

@@ -1,0 +1,116 @@
+"""Lua of the installed parts, joined into the scripts that count views.
+
+A line such as `-- parts: counted` in a script is replaced by what the installed parts do there, in the
+order of INSTALLED_APPS. So a part that is not installed costs a view nothing: no key, no argument and
+no line of Lua. All processes of a site have the same apps, so their scripts have the same digest.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
+from typing import NamedTuple
+
+from readtrack import parts
+from readtrack.conf import cached_setting
+from readtrack.parts import CountedView, PartConfig
+
+
+class PartKeys(NamedTuple):
+    """The names in Lua of the keys that the parts need of each view, in the order of KEYS."""
+
+    of_subject: tuple[str, ...]  # with the subject in their name
+    of_model: tuple[str, ...]  # with only its model
+
+
+class Joint(NamedTuple):
+    """A part that does something in the scripts that count views."""
+
+    part: PartConfig
+    view: CountedView
+
+    @property
+    def keys(self) -> PartKeys:
+        """The keys that the part needs of each view."""
+        of_subject: list[str] = []
+        of_model: list[str] = []
+        for name, row in self.view.keys.items():
+            names = of_subject if row.pattern.endswith("{subject}") else of_model
+            names.append(name)
+        return PartKeys(tuple(of_subject), tuple(of_model))
+
+    def fragment(self, name: str) -> str:
+        """Returns the source of a file in the part's folder `lua`; "" if it has none."""
+        path = files(self.part.name).joinpath("lua", f"{name}.lua")
+        return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+    def block(self, fragment: str, *, key_lines: Sequence[str] = ()) -> str:
+        """Returns the fragment as a block of Lua, so that its locals are no others' locals.
+
+        The block begins with the lines that name its keys, and with the constants that it uses.
+        """
+        lines = [f"do -- {self.part.name}", *key_lines]
+        for name, number in self.view.constants.items():
+            if re.search(rf"\b{name}\b", fragment):
+                lines.append(f"local {name} = {number:d}")
+        return "\n".join([*lines, fragment.rstrip("\n"), "end"])
+
+
+@cached_setting("INSTALLED_APPS")
+def joints() -> tuple[Joint, ...]:
+    """Returns the parts that do something in the scripts, in the order of INSTALLED_APPS."""
+    found = []
+    for part in parts.installed():
+        view = part.counted_view()
+        if view is not None:
+            found.append(Joint(part, view))
+    return tuple(found)
+
+
+@cached_setting("INSTALLED_APPS")
+def part_keys() -> PartKeys:
+    """Returns the keys that all parts need of each view."""
+    of_subject: list[str] = []
+    of_model: list[str] = []
+    for joint in joints():
+        of_subject += joint.keys.of_subject
+        of_model += joint.keys.of_model
+    return PartKeys(tuple(of_subject), tuple(of_model))
+
+
+def keys() -> str:
+    """Returns the Lua that tells how many keys the parts need of each view."""
+    of_subject, of_model = part_keys()
+    return f"local SUBJECT_KEYS, MODEL_KEYS = {len(of_subject)}, {len(of_model)}"
+
+
+def counted() -> str:
+    """Returns the Lua that each counted view runs for the parts."""
+    blocks = []
+    subject_place = 0  # of the part's first key with the subject in its name, among all parts' keys
+    model_place = 0
+    for joint in joints():
+        of_subject, of_model = joint.keys
+        key_lines = []
+        for place, name in enumerate(of_subject, start=subject_place):
+            key_lines.append(f"local {name} = KEYS[subject_key + {place}]")
+        for place, name in enumerate(of_model, start=model_place):
+            key_lines.append(f"local {name} = KEYS[model_key + {place}]")
+        subject_place += len(of_subject)
+        model_place += len(of_model)
+        fragment = joint.fragment("counted")
+        if fragment:
+            blocks.append(joint.block(fragment, key_lines=key_lines))
+    return "\n".join(blocks)
+
+
+def effects() -> str:
+    """Returns the Lua with the effects of the parts."""
+    blocks = []
+    for joint in joints():
+        fragment = joint.fragment("effects")
+        if fragment:
+            blocks.append(joint.block(fragment))
+    return "\n".join(blocks)
+
+
+PLACES: Mapping[str, Callable[[], str]] = {"keys": keys, "counted": counted, "effects": effects}

@@ -1,0 +1,68 @@
+"""The keys of a view: those of the core, and those that the installed parts need.
+
+Hot path: all but the subject and the visitor is computed once for each model and minute.
+"""
+
+from datetime import datetime, timezone
+from typing import NamedTuple
+
+from readtrack import buckets, local_time
+from readtrack.conf import cached_setting
+from readtrack.store import fragments, keys, uniques
+from readtrack.store.keys import Key
+
+
+class ViewKeys(NamedTuple):
+    """The keys of a model's views in a minute. The subject or visitor is still missing at the end.
+
+    The keys `unsettled`, `bucket`, `minute_visitors` and those of `of_model` are complete.
+    """
+
+    rate: str
+    unsettled: str
+    bucket: str
+    total: str
+    minute_visitors: str
+    hll: str  # the total again where another strategy counts visitors
+    window: str
+    of_subject: tuple[str, ...]  # what the parts need; the total again for what they do not need
+    of_model: tuple[str, ...]
+
+
+@cached_setting("INSTALLED_APPS", "TIME_ZONE", maxsize=1024)
+def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
+    """Returns the keys of a model's views in a minute (since 1970) in the tag's partition."""
+    at = datetime.fromtimestamp(minute * keys.MINUTE, timezone.utc)
+    parts_of_name = {
+        "tag": tag,
+        "hour": buckets.hour_bucket(at),
+        "minute": buckets.minute_bucket(at),
+        "date": local_time.local_day_bucket(at),
+        "model": label,
+        "subject": "",
+        "visitor": "",
+    }
+
+    def start(row: Key) -> str:
+        return prefix + row.tagged.format_map(parts_of_name)
+
+    total = start(keys.total)
+    of_subject = []
+    of_model = []
+    for joint in fragments.joints():
+        rows = joint.view.keys
+        for name in joint.keys.of_subject:
+            is_needed = joint.view.needs(name, label)
+            of_subject.append(start(rows[name]) if is_needed else total)
+        of_model += [start(rows[name]) for name in joint.keys.of_model]
+    return ViewKeys(
+        rate=start(keys.rate),
+        unsettled=start(keys.unsettled),
+        bucket=start(keys.trending_bucket),
+        total=total,
+        minute_visitors=start(keys.minute_visitors),
+        hll=start(keys.hll) if uniques.counts_by_hll(label) else total,
+        window=f"{prefix}{keys.window.family}{tag}:",
+        of_subject=tuple(of_subject),
+        of_model=tuple(of_model),
+    )

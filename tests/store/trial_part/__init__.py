@@ -1,0 +1,1 @@
+"""A part with keys of its own in each counted view."""

@@ -1,0 +1,34 @@
+"""The configuration: keys of the subject, of its model, and of an effect that only Ann's views have."""
+
+from collections.abc import Sequence
+
+from readtrack.hits.hit import Hit
+from readtrack.parts import CountedView, Effect, EffectsOf, PartConfig
+from readtrack.store.keys import Key
+
+of_model = Key("trial:model:{minute}:{model}", "hash", 60, "views by visitor")
+of_subject = Key("trial:subject:{subject}", "hash", 60, "views by visitor")
+of_effect = Key("trial:effect:{subject}", "string", 60, "views of the visitor Ann")
+
+
+class TrialConfig(PartConfig):
+    name = "tests.store.trial_part"
+
+    def keys(self) -> Sequence[Key]:
+        return (of_model, of_subject, of_effect)
+
+    def counted_view(self) -> CountedView:
+        return CountedView(
+            keys={"of_model": of_model, "of_subject": of_subject},
+            needs=lambda name, label: label != "site.product",
+            constants={"weight": 3},
+        )
+
+    def effects(self, label: str) -> EffectsOf:
+        return _effects
+
+
+def _effects(hit: Hit, subject: str) -> Sequence[Effect]:
+    if hit.visitor.id != "ann":
+        return ()
+    return (Effect("trial", (of_effect(subject),), 2),)
