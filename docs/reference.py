@@ -17,7 +17,6 @@ from docs.python_api import section
 from readtrack import (
     admin,
     conf,
-    live,
     models,
     operations,
     parts,
@@ -28,6 +27,7 @@ from readtrack import (
 )
 from readtrack.contrib import health_check, rest_framework
 from readtrack.hits import visitors
+from readtrack.live import asgi
 from readtrack.management.commands.readtrack import Command
 from readtrack.numbers import notes
 from readtrack.page import shown
@@ -77,7 +77,7 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
     ),
     "admin": (admin, ["TrackedAdmin"]),
     "operations": (operations, ["SetFillfactor", "PartitionHistory", "FollowRename"]),
-    "live": (live, ["with_events"]),
+    "live": (asgi, ["with_events"]),
     "testing": (testing, ["clear"]),
     "rest_framework": (
         rest_framework,

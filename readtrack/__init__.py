@@ -18,4 +18,5 @@ EVERYTHING = [
     "readtrack.alerts",
     "readtrack.metrics",
     "readtrack.imports",
+    "readtrack.live",
 ]

@@ -91,7 +91,6 @@ class Conf:
     START_AS_READ: bool = False  # a new account begins with every category read, in place of none
     ANONYMOUS_READERS: bool = False  # anonymous visitors have dots, too, by their cookie
     MAX_ANONYMOUS_READERS: int = 1_000_000  # of them whom Redis knows at once, 58 B each; further ones have no dots
-    EVENTS: str = ""  # path of `readtrack.live`, such as "/events/": pages with live dots hear of publications at once; "" for none
     STALE_FOR: int = 0  # maximum replica or cache lag in seconds; posts published within it stay unread
     READ_QUERYSET: str = ""  # path of a function (request, queryset) -> the rows that the user may see, for JSON
 

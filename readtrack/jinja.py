@@ -8,12 +8,12 @@ from typing import Any
 
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
-from jinja2 import Environment, nodes, pass_context
+from jinja2 import Environment, TemplateRuntimeError, nodes, pass_context
 from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.runtime import Context
 
-from readtrack import reports
+from readtrack import parts, reports, shipped
 from readtrack.page import honeypot, tags
 from readtrack.page.placeholders import COUNT, DOT, EXACT, UNREAD, WORDS, Placeholder
 from readtrack.page.stream import asked
@@ -37,6 +37,10 @@ class ReadTrackExtension(Extension):
             readtrack_text=readtrack_text,
             readtrack_script=pass_context(tags.script),
         )
+        for part in parts.installed():
+            environment.globals.update(part.jinja_functions())
+        for name, part_name in parts.absent_tags().items():
+            environment.globals.setdefault(name, _stand_in(name, part_name))
 
     def parse(self, parser: Parser) -> nodes.Node:
         """Returns the node of `if_unread`: a call of `_branches` with the branches as its block.
@@ -77,6 +81,15 @@ def _placing(*options: str) -> Callable[..., SafeString]:
         return tags.html_of(Placeholder.of(option, obj), context)
 
     return place
+
+
+def _stand_in(name: str, part_name: str) -> Callable[..., SafeString]:
+    """Returns what stands for a function whose part is not installed."""
+
+    def refuse(*args: Any, **kwargs: Any) -> SafeString:
+        raise TemplateRuntimeError(shipped.missing(f"{name}()", part_name))
+
+    return refuse
 
 
 @pass_context

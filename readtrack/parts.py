@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.apps import AppConfig, apps
 from django.core.checks import CheckMessage
 
+from readtrack import shipped
 from readtrack.conf import cached_setting
 
 if TYPE_CHECKING:
     from django.contrib.admin import AdminSite
     from django.db.models import Model
+    from django.template import Library
     from django.urls import URLPattern
 
     from readtrack.flush.steps import Steps
     from readtrack.hits.hit import Hit
     from readtrack.management.subcommands.base import Subcommand
+    from readtrack.page.additions import Addition
     from readtrack.sql.row_counts import RowCounts
     from readtrack.store.counters import Stored
     from readtrack.store.keys import Key
@@ -131,6 +134,21 @@ class PartConfig(AppConfig):
         """Returns the links that the part adds to the head of the dashboard."""
         return ()
 
+    def add_tags(self, library: "Library") -> None:
+        """Adds the tags of the part to those that `{% load readtrack %}` loads."""
+
+    def jinja_functions(self) -> Mapping[str, Any]:
+        """Returns the functions that the part adds to templates of Jinja2, by name."""
+        return {}
+
+    def script_addition(self) -> "Addition | None":
+        """Returns what the part adds to the script of those pages whose tag asks for it."""
+        return None
+
+    def hears_publications(self) -> bool:
+        """Returns True if Redis is to tell each publication as it happens, see `store.channel`."""
+        return False
+
     def counted_view(self) -> CountedView | None:
         """Returns what the part needs in the script that counts a view; None if it needs nothing.
 
@@ -200,6 +218,19 @@ def models() -> "list[type[Model]]":
     """Returns the models of the core and of all installed parts."""
     app_configs = (apps.get_app_config("readtrack"), *installed())
     return [model for config in app_configs for model in config.get_models()]
+
+
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def hear_publications() -> bool:
+    """Returns True if an installed part hears of publications as they happen."""
+    return any(part.hears_publications() for part in installed())
+
+
+def absent_tags() -> dict[str, str]:
+    """Returns the tags that come with readtrack and are not there, each with the part that it needs."""
+    names = {part.name for part in installed()}
+    absent = {part: of_part for part, of_part in shipped.PARTS.items() if part not in names}
+    return {tag: part for part, of_part in absent.items() for tag in of_part.tags}
 
 
 def jobs() -> list[Job]:

@@ -24,6 +24,7 @@ PARTS: Mapping[str, Shipped] = {
     "readtrack.alerts": Shipped(setting="ALERTS", subcommands=["alerts"]),
     "readtrack.metrics": Shipped(setting="METRICS", subcommands=["budget"]),
     "readtrack.imports": Shipped(setting="IMPORTS", subcommands=["import"]),
+    "readtrack.live": Shipped(setting="LIVE", tags=["readtrack_live"]),
 }
 
 
@@ -41,3 +42,8 @@ def part_of_subcommand(name: str) -> str:
         if name in names.subcommands:
             return part
     return ""
+
+
+def missing(name: str, part: str) -> str:
+    """Returns what a site is told that uses something of a part that it has not installed."""
+    return f"`{name}` needs '{part}' in INSTALLED_APPS."

@@ -6,7 +6,6 @@ from readtrack import parts
 from readtrack.conf import conf
 from readtrack.views import (
     honeypot,
-    news,
     outbound,
     read_state_api,
     script,
@@ -20,7 +19,6 @@ urlpatterns = [
     path("archive/<str:name>/", honeypot.honeypot, name="honeypot"),
     path("out/<str:signed>", outbound.follow, name="outbound"),
     path(conf.SCRIPT, script.page, name="page"),
-    path("news/", news.news, name="news"),
     path("unread/", read_state_api.unread, name="unread"),
     path("read/", read_state_api.read, name="read"),
     *(pattern for part in parts.installed() for pattern in part.urls()),

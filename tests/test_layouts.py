@@ -23,8 +23,9 @@ from redis import Redis
 from readtrack import __version__, layouts, migrated, tasks
 from readtrack.flush.run import flush
 from readtrack.hits import visitors
+from readtrack.live import dots as live_dots
 from readtrack.models import FlushRun
-from readtrack.page import live, placeholders, shown
+from readtrack.page import placeholders, shown
 from readtrack.page.filling import filled
 from readtrack.page.placeholders import COUNT, Placeholder, placeholders_in
 from readtrack.store import keys
@@ -372,11 +373,11 @@ def test_the_token_of_a_newer_page_counts_nothing_and_is_logged_once(
 def test_a_newer_name_of_live_dots_is_refused(
     newer_tokens: Callable[[Any], str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    dots = live.dots_of([Placeholder("dot", "site.category:1")])
-    name = newer_tokens(lambda: live.name_of(dots))
-    assert live.parse(name) is None
+    dots = live_dots.dots_of([Placeholder("dot", "site.category:1")])
+    name = newer_tokens(lambda: live_dots.name_of(dots))
+    assert live_dots.parse(name) is None
     assert "A name of live dots of layout 2" in one_warning(caplog)
-    assert live.parse(live.name_of(dots)) == dots
+    assert live_dots.parse(live_dots.name_of(dots)) == dots
 
 
 def test_a_newer_outbound_link_leads_nowhere(

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from django.template import Library
 from pytest_django import Settings
 
 import readtrack
@@ -26,15 +27,23 @@ settings.READTRACK = {"DIGEST": {"site": "https://example.com"}}
 django.setup()
 from django.core.checks import run_checks
 from django.core.management import CommandError, call_command
+from django.template import TemplateSyntaxError, engines
+from jinja2 import TemplateRuntimeError
 from readtrack.management.commands.readtrack import Command
 
-try:
-    call_command("readtrack", "digest", "--dry-run")
-except CommandError as error:
-    refusal = str(error)
+refusals = []
+for use in (
+    lambda: call_command("readtrack", "digest", "--dry-run"),
+    lambda: engines["django"].from_string("{% load readtrack %}{% readtrack_live title=True %}"),
+    lambda: engines["jinja2"].from_string("{{ readtrack_live(title=True) }}").render(),
+):
+    try:
+        use()
+    except (CommandError, TemplateSyntaxError, TemplateRuntimeError) as error:
+        refusals.append(str(error))
 help = Command().create_parser("manage.py", "readtrack").format_help()
 messages = [[message.id, message.msg, message.hint] for message in run_checks()]
-print(json.dumps([refusal, "digest" in help, messages]))
+print(json.dumps([refusals, "digest" in help, messages]))
 """
 
 
@@ -50,15 +59,23 @@ def test_the_names_by_which_hints_know_a_part_are_its_own() -> None:
         names = shipped.PARTS[part.name]
         assert names.setting == part.setting
         assert list(names.subcommands) == [each.name for each in part.subcommands()]
+        library = Library()
+        part.add_tags(library)
+        assert list(names.tags) == list(library.tags)
+        assert set(part.jinja_functions()) <= set(names.tags)
 
 
-def test_a_site_is_told_which_part_a_setting_or_a_subcommand_needs(bare_forks: Forks) -> None:
+def test_a_site_is_told_which_part_a_setting_a_subcommand_or_a_tag_needs(bare_forks: Forks) -> None:
     done = bare_forks.run(
         WITHOUT, DJANGO_SETTINGS_MODULE="tests.settings", DATABASE_URL="sqlite:///:memory:"
     )
     assert done.code == 0, done.output
-    refusal, is_in_help, messages = json.loads(done.output)
-    assert refusal == "`digest` needs 'readtrack.digest' in INSTALLED_APPS."
+    refusals, is_in_help, messages = json.loads(done.output)
+    assert refusals == [
+        "`digest` needs 'readtrack.digest' in INSTALLED_APPS.",
+        "`{% readtrack_live %}` needs 'readtrack.live' in INSTALLED_APPS.",
+        "`readtrack_live()` needs 'readtrack.live' in INSTALLED_APPS.",
+    ]
     assert not is_in_help
     assert [
         "readtrack.W090",

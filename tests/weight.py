@@ -69,7 +69,6 @@ INTENDED = {
     " sql.digest_readers views.digest",
     "doctor": "doctor management.subcommands.budget management.subcommands.doctor",
     "imports": "imports management.subcommands.import_",
-    "live": "live page.events page.live store.events views.news",
     "metrics": "checks.metrics doctor.metrics hits.scrapers views.metrics",
 }
 APP_NAME = re.compile(r"""^ +name *= *["'](.+)["']""", re.MULTILINE)  # in an `apps.py`

@@ -1,6 +1,5 @@
 """Checks of `READTRACK` itself: a dict of settings that exist, with values of their types."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import PurePath
@@ -66,11 +65,6 @@ def _counts_or_lists_proxies(value: Any) -> bool:
     return value == "auto" or _is_whole_number(value) or _is_list_of_strings(value)
 
 
-def _is_path_or_empty(value: Any) -> bool:
-    """Returns True for the path of an address, and for ""."""
-    return value == "" or (isinstance(value, str) and re.fullmatch(r"/[\w./-]+", value) is not None)
-
-
 def _lists_networks(value: Any) -> bool:
     """Returns True for a dict with some of the keys of NETWORKS, and lists of texts and paths."""
     if not isinstance(value, dict) or not value.keys() <= {networks.DATABASES, networks.DOUBTFUL}:
@@ -112,7 +106,6 @@ EXPECTED_OF: Mapping[str, Expected] = {
         "a dict with 'databases' or 'doubtful' or both, each a list of strings or paths",
         _lists_networks,
     ),
-    "EVENTS": Expected("a path of the site, such as '/events/'", _is_path_or_empty),
     "HISTORY": Expected(
         "a dict such as {'days': 90, 'years': 0}, or False for no history", _is_history
     ),

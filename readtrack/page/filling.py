@@ -13,9 +13,9 @@ from readtrack.page import branches
 from readtrack.page.placeholders import (
     ELSE,
     IF,
-    NEWS,
     OF_COUNTS,
     OF_DOTS,
+    TOLD,
     spots_in,
     without_strangers,
 )
@@ -55,9 +55,9 @@ class Filling:
 
         Raises django.db.Error.
         """
-        has_news = any(entry.kind == NEWS for entry in self._placeholders.values())
+        has_times = any(entry.kind == TOLD for entry in self._placeholders.values())
         return PageQuestion(
-            counts=self._counts(), dots=self.dots, reader=self.reader, has_times=has_news
+            counts=self._counts(), dots=self.dots, reader=self.reader, has_times=has_times
         )
 
     def _counts(self) -> dict[str, int | None]:

@@ -29,17 +29,16 @@ IF = "if"  # the three tags of `if_unread`
 ELSE = "else"
 END = "end"
 PAGE = "page"  # the page's token and the version of its script
-# What the placeholder of a page has stored: the sum of these, or None.
+# The placeholder of a page has stored None, or the sum of this and of what `additions` has.
 WITH_NONCE = 1  # the tag of its script needs a nonce
-WITH_LIVE = 2  # its script keeps the dots up to date
-NEWS = "news"  # when the dots of an answer to a script were last published to
+TOLD = "told"  # what an addition tells in the answer to a script
 TEXT = "text"  # the mark behind a text whose reading counts
 PANEL = "panel"
 
 OF_COUNTS = {COUNT, EXACT, WORDS}
 OF_DOTS = {DOT, UNREAD, IF}
 OF_ELEMENTS = {COUNT, WORDS, DOT, UNREAD}  # the script replaces these
-KINDS = {*OF_COUNTS, *OF_DOTS, ELSE, END, PAGE, NEWS, TEXT, PANEL}
+KINDS = {*OF_COUNTS, *OF_DOTS, ELSE, END, PAGE, TOLD, TEXT, PANEL}
 
 MARK = b"!rt!"  # the beginning of each placeholder
 PAGE_MARK = b"!rt!page!"

@@ -13,18 +13,17 @@ from django.utils.translation import ngettext, override
 
 from readtrack import numerals
 from readtrack.hits import reading
-from readtrack.page import elements, live
+from readtrack.page import additions, elements
 from readtrack.page.placeholders import (
     DOT,
     EXACT,
     KEY,
-    NEWS,
     OF_COUNTS,
     OF_ELEMENTS,
     PAGE,
     TEXT,
+    TOLD,
     UNREAD,
-    WITH_LIVE,
     WITH_NONCE,
     WORDS,
     Placeholder,
@@ -149,15 +148,20 @@ def _with_key(html: str, *, key: str) -> str:
 def _page(
     placeholders: Mapping[bytes, Placeholder], state: PageState, script_tag: ScriptTag
 ) -> dict[bytes, str]:
-    """Returns what the tag of the page's script says, or the news in the answer to a script.
+    """Returns what the tag of the page's script says, or what additions tell in the answer to a
+    script.
 
     An answer has neither version nor token, because the script has these already.
     """
     text_of_page = _first(placeholders, PAGE)
     if placeholders[text_of_page].subject != ANSWER:
         return _script(placeholders, text_of_page, script_tag=script_tag)
-    news = [text for text, entry in placeholders.items() if entry.kind == NEWS]
-    return {text: _news(placeholders, state) for text in news}
+    told = {}
+    for text, placeholder in placeholders.items():
+        if placeholder.kind == TOLD:
+            addition = additions.named(placeholder.subject)
+            told[text] = addition.told([*placeholders.values()], state) if addition else ""
+    return told
 
 
 def _script(
@@ -165,18 +169,18 @@ def _script(
 ) -> dict[bytes, str]:
     """Returns the HTML of the page's placeholder, and of the mark of the page's text if it has one.
 
-    It is the version of the script, the nonce, the name of live dots and the page's token. The mark
-    has the end of the token.
+    It is the version of the script, the nonce, the attributes of additions and the page's token.
+    The mark has the end of the token.
     """
     page = placeholders[text_of_page]
     elements = [entry for entry in placeholders.values() if entry.kind in OF_ELEMENTS]
-    is_live = _has(page, WITH_LIVE)
+    options = (page.stored or 0) & ~WITH_NONCE
     # A placeholder stands within an attribute. What takes its place ends that attribute and begins
     # others, the last of which the quote behind the placeholder ends.
     attributes = _nonce(page, script_tag)
-    if is_live:
-        dots = live.name_of(live.dots_of(elements[:MOST_ELEMENTS]))
-        attributes += f'" data-dots="{dots}'
+    for addition in additions.among(options):
+        for name, value in addition.attributes(elements[:MOST_ELEMENTS]).items():
+            attributes += f'" {name}="{escape(value)}'
     attributes += '" data-page="'
     text_of_mark = _first(placeholders, TEXT)
     mark = placeholders.get(text_of_mark)
@@ -185,9 +189,9 @@ def _script(
         elements,
         () if mark is None else (mark.subject, mark.stored),
         is_counted=script_tag.is_counted,
-        is_live=is_live,
+        options=options,
     )
-    version_of_script = version(has_text=mark is not None, is_live=is_live)
+    version_of_script = version(has_text=mark is not None, options=options)
     html = {text_of_page: f"{version_of_script}{attributes}{token}"}
     if mark is not None:
         # A visitor may type such an element, but cannot know the end of the token.
@@ -201,29 +205,10 @@ def _first(placeholders: Mapping[bytes, Placeholder], kind: str) -> bytes:
     return next(texts, b"")
 
 
-def _news(placeholders: Mapping[bytes, Placeholder], state: PageState) -> str:
-    """Returns when the dots were last published to, in JSON, and how much is unread in all.
-
-    Returns "" without a reader.
-    """
-    if state.published is None:
-        return ""
-    # A dot whose read state is not known is not shown. Without its time the script asks for it again.
-    published = {
-        subject: time for subject, time in state.published.items() if subject in state.unread
-    }
-    news = live.dots_of(placeholders.values()).news(published)
-    return json.dumps({**news, "unread": sum(state.unread.values())})
-
-
-def _has(page: Placeholder, option: int) -> bool:
-    """Returns True if the tag of the page's script has the option."""
-    return bool((page.stored or 0) & option)
-
-
 def _nonce(page: Placeholder, script_tag: ScriptTag) -> str:
     """Returns the beginning of the attribute with the page's nonce, "" for a page without one."""
-    nonce = script_tag.nonce() if _has(page, WITH_NONCE) else ""
+    has_nonce = (page.stored or 0) & WITH_NONCE
+    nonce = script_tag.nonce() if has_nonce else ""
     return f'" nonce="{escape(nonce)}' if nonce else ""
 
 

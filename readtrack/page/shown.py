@@ -7,9 +7,7 @@ SCRIPT_AGE seconds.
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from time import time
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
@@ -19,54 +17,57 @@ from django.db.models import Model
 from django.utils.translation import get_language
 
 from readtrack import layouts
-from readtrack.conf import conf
+from readtrack.conf import cached_setting, conf
 from readtrack.hits.reading import Reading, least_seconds
+from readtrack.page import additions
+from readtrack.page.additions import source_of
 from readtrack.request import Recorder
 from readtrack.store import clock, keys
 from readtrack.store.circuit import fail_open
 
 LONGEST_NAME = 4_000  # characters of a page's name in its placeholder
 LONGEST_PATH = 500  # characters of a path in the name
-COMMENT = re.compile(rb"^ *//.*\n", re.MULTILINE)
+
+PLAIN = source_of("readtrack.page", "script.js")
+READING = source_of("readtrack.page", "reading.js")  # for pages with a marked text
 
 
-def _part(name: str) -> bytes:
-    """Returns a part of the script, without the lines that are comments."""
-    return COMMENT.sub(b"", files("readtrack.page").joinpath(name).read_bytes())
-
-
-PLAIN = _part("script.js")
-READING = _part("reading.js")  # for pages with a marked text
-LIVE = _part("live.js")  # for pages whose dots are live
-
-
-def _script(*, has_text: bool, is_live: bool) -> bytes:
-    """Returns the script of a page."""
+def _script(*, has_text: bool, options: int) -> bytes:
+    """Returns the script of a page. `options` is the sum of those of its additions."""
     script = PLAIN
     if has_text:
         script += READING
-    if is_live:
-        script += LIVE
-    return script
+    return script + b"".join(addition.source() for addition in additions.among(options))
 
 
-@cache
-def version(*, has_text: bool = False, is_live: bool = False) -> str:
-    """Returns the version of a page's script, by which browsers and caches keep it."""
-    return sha256(_script(has_text=has_text, is_live=is_live)).hexdigest()[:8]
+@cached_setting("INSTALLED_APPS")
+def version(*, has_text: bool = False, options: int = 0) -> str:
+    """Returns the version of a page's script, by which browsers and caches keep it.
+
+    `options` is the sum of those of its additions.
+    """
+    return sha256(_script(has_text=has_text, options=options)).hexdigest()[:8]
 
 
-SCRIPTS = {
-    version(has_text=has_text, is_live=is_live): _script(has_text=has_text, is_live=is_live)
-    for has_text in (False, True)
-    for is_live in (False, True)
-}
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def scripts() -> dict[str, bytes]:
+    """Returns the scripts of all kinds of pages by their versions."""
+    sums = [0]
+    for addition in additions.all_additions():
+        sums += [options + addition.option for options in sums]
+    return {
+        version(has_text=has_text, options=options): _script(has_text=has_text, options=options)
+        for has_text in (False, True)
+        for options in sums
+    }
+
+
 MOST_ELEMENTS = 200  # counts and dots of a page that its script keeps up to date
 END_OF_TOKEN = slice(-8, None)  # by which reading.js recognizes the mark of the page's text
 # The script's report on a text: seconds of engagement, and 1 if the text was read.
 STATE = re.compile("(?P<seconds>[0-9]{1,5}) (?P<is_read>[01])")
 # The script's report when it asks for dots alone. Nothing is counted.
-ASKS_FOR_DOTS = "live"
+ASKS_FOR_DOTS = "dots"
 ANSWER = "-"  # in place of a page's name in the answer to a script
 
 
@@ -88,7 +89,7 @@ class TokenPage(NamedTuple):
     elements: Sequence[Sequence[Any]]  # the fields of each Placeholder of a count or a dot
     text: Sequence[Any]  # subject and number of words of a marked text; empty without one
     is_counted: bool  # the server has counted the page's views when it sent the page
-    is_live: bool  # the script keeps its dots up to date
+    options: int  # the sum of those of the additions to its script
     made: int  # seconds since 1970
 
 
@@ -133,13 +134,13 @@ def token_of(
     text: Sequence[Any] = (),
     *,
     is_counted: bool = False,
-    is_live: bool = False,
+    options: int = 0,
 ) -> str:
     """Returns the token for the page's script; "" if the script would have nothing to do.
 
     `name` is that of the page. `elements` are its placeholders of counts and dots. `text` is the
     subject of a marked text and its number of words. `is_counted` says that the server has counted
-    the page's views, `is_live` that the script keeps its dots up to date.
+    the page's views. `options` is the sum of those of the additions to the script.
     """
     _, views, reads = name.rsplit("|", 2)  # the last fields are the subjects of views and reads
     # Where only the server counts, the script still tells that the views are seen.
@@ -152,7 +153,7 @@ def token_of(
         elements=elements[:MOST_ELEMENTS],  # the script does not update further ones
         text=text,
         is_counted=is_counted,
-        is_live=is_live,
+        options=options,
         made=int(time()),
     )
     content = layouts.signed_content(page)

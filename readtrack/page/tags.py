@@ -10,7 +10,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language
 
-from readtrack.conf import conf, explains_pages
+from readtrack.conf import explains_pages
 from readtrack.hits import readers, reading, visitors
 from readtrack.page.filling import filled
 from readtrack.page.placeholders import (
@@ -23,7 +23,6 @@ from readtrack.page.placeholders import (
     PAGE,
     PANEL,
     TEXT,
-    WITH_LIVE,
     WITH_NONCE,
     Placeholder,
 )
@@ -128,15 +127,19 @@ def branches(
     return html_of(f"{start}{unread()}{middle}{read()}{end}", context)
 
 
-def script(context: Any, *, live: bool = False, title: bool = False, badge: bool = False) -> str:
+def script(context: Any) -> str:
     """`{% readtrack_script %}` counts pages that the server does not see, and keeps counts and dots
     up to date.
 
     Belongs at the end of `<body>`. Needs `readtrack.urls` in the site's URLconf.
+    """
+    return script_with(context, 0, SafeString)
 
-    `{% readtrack_script live=True %}` lets dots come on and go out without a reload. With
-    `title=True` the tab's title shows the number of unread items on the page, with `badge=True` the
-    icon of the site's app shows it.
+
+def script_with(context: Any, option: int, attributes_of: Callable[[], SafeString]) -> str:
+    """Returns the tag of a page's script with the addition that has the option; 0 for none.
+
+    `attributes_of` returns further attributes of the tag.
     """
     request = _request_of(context)
     recorder = _recorder_of(request)
@@ -156,8 +159,7 @@ def script(context: Any, *, live: bool = False, title: bool = False, badge: bool
     is_nonce_of_request = bool(nonce) and nonce == nonce_of(request)
     is_nameable = len(name) <= LONGEST_NAME
     is_nonce_filled_in = is_nonce_of_request and is_nameable
-    is_live = any((live, title, badge))
-    options = WITH_NONCE * is_nonce_filled_in + WITH_LIVE * is_live
+    options = WITH_NONCE * is_nonce_filled_in + option
     version_and_token: Placeholder | SafeString
     if is_nameable:
         # The placeholder gives way to the version of the script and the attribute with the token.
@@ -166,26 +168,13 @@ def script(context: Any, *, live: bool = False, title: bool = False, badge: bool
         # With an empty token the script sends nothing.
         version_and_token = SafeString(f'{version()}" data-page="')
     attributes = _nonce_attribute("" if is_nonce_filled_in else nonce)
-    if is_live:
-        attributes += _live_attributes(has_title=title, has_badge=badge)
+    attributes += attributes_of()
     return format_html('<script src="{}?{}"{} defer></script>', url, version_and_token, attributes)
 
 
 def _nonce_attribute(nonce: str) -> SafeString:
     """Returns the attribute with the nonce, "" without one."""
     return format_html(' nonce="{}"', nonce) if nonce else SafeString()
-
-
-def _live_attributes(*, has_title: bool, has_badge: bool) -> SafeString:
-    """Returns the attributes of the script's tag that say how the page's dots are kept up to date."""
-    attributes = format_html(' data-news="{}"', reverse("readtrack:news"))
-    if conf.EVENTS:
-        attributes += format_html(' data-events="{}"', conf.EVENTS)
-    if has_title:
-        attributes += SafeString(" data-title")
-    if has_badge:
-        attributes += SafeString(" data-badge")
-    return attributes
 
 
 def _nonce_of_page(context: Any, request: Any, *, is_shared: bool) -> str:

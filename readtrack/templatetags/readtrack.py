@@ -3,6 +3,7 @@
 A tag never writes. All placeholders of a page are filled in by one round trip to Redis.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ from django import template
 from django.apps import apps
 from django.template.base import Parser, Token
 
-from readtrack import numerals, reports
+from readtrack import numerals, parts, reports, shipped
 from readtrack.page import honeypot, tags
 from readtrack.page.placeholders import (
     COUNT,
@@ -213,3 +214,18 @@ class PlaceholderNode(template.Node):
         if self.placeholder_kind == WORDS:
             return in_words(views)
         return views
+
+
+def _stand_in(tag: str, part_name: str) -> Callable[[Parser, Token], template.Node]:
+    """Returns what stands for a tag whose part is not installed."""
+
+    def refuse(parser: Parser, token: Token) -> template.Node:
+        raise template.TemplateSyntaxError(shipped.missing(f"{{% {tag} %}}", part_name))
+
+    return refuse
+
+
+for _part in parts.installed():
+    _part.add_tags(register)
+for _tag, _part_name in parts.absent_tags().items():
+    register.tags.setdefault(_tag, _stand_in(_tag, _part_name))

@@ -14,8 +14,8 @@ from django.views.decorators.http import require_http_methods
 from readtrack.conf import conf
 from readtrack.hits import origins, visitors
 from readtrack.hits.reading import Reading
-from readtrack.page import shown
-from readtrack.page.placeholders import NEWS, OF_DOTS, PAGE, Placeholder
+from readtrack.page import additions, shown
+from readtrack.page.placeholders import OF_DOTS, PAGE, TOLD, Placeholder
 from readtrack.request import Recorder, ScriptReport
 from readtrack.views import errors
 from readtrack.views.bodies import body_of
@@ -49,7 +49,7 @@ def page(request: HttpRequest) -> HttpResponse:
     """
     if request.method == "POST":
         return _answer_report(request)
-    script = shown.SCRIPTS.get(request.META.get("QUERY_STRING", ""))
+    script = shown.scripts().get(request.META.get("QUERY_STRING", ""))
     # While servers are updated one by one, a page of a new server may ask an old one, which does
     # not have that version. A cache must not keep the old script by the new script's address.
     keeping = "public, max-age=31536000, immutable" if script else "no-cache"
@@ -82,9 +82,9 @@ def _answer_report(request: HttpRequest) -> HttpResponse:
         "page": str(Placeholder(PAGE, shown.ANSWER)),
         "again": bool(recorder.views) and _is_view(report.state) and _has_new_cookie(request),
     }
-    if page.is_live:
-        answer["news"] = str(Placeholder(NEWS, shown.ANSWER))
-        answer["reads"] = bool(shown.parse(page.name).reads)
+    for addition in additions.among(page.options):
+        answer[addition.name] = str(Placeholder(TOLD, addition.name))
+        answer.update(addition.answer(page))
     return JsonResponse(answer)
 
 

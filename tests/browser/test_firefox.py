@@ -165,8 +165,8 @@ def test_a_short_text_is_really_read(reader: Callable[[], Reader], post: Post) -
 def test_a_dot_comes_on_without_a_reload(
     reader: Callable[[], Reader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for version, script in shown.SCRIPTS.items():
-        monkeypatch.setitem(shown.SCRIPTS, version, script.replace(b"19 * second", b"500"))
+    for version, script in shown.scripts().items():
+        monkeypatch.setitem(shown.scripts(), version, script.replace(b"19 * second", b"500"))
     category = factories.category()
     user = factories.user()
     tracker.mark_read(user, [category])

@@ -15,9 +15,9 @@ from pytest_django.live_server_helper import LiveServer
 from redis import Redis
 
 from readtrack import reports, tracker
-from readtrack.page import events as stream
+from readtrack.live import server as stream
+from readtrack.live.server import Events
 from readtrack.page import shown
-from readtrack.page.events import Events
 from tests.browser.conftest import Reader, settle
 from tests.browser.test_script import AWAY, LOOK
 from tests.site.models import Category
@@ -64,7 +64,7 @@ class Asked:
             self.kinds["news"] += 1
         elif request.method == "POST":
             state = (request.post_data or "").split("\n")[2]
-            self.kinds["dots" if state == "live" else "views"] += 1
+            self.kinds["dots" if state == "dots" else "views"] += 1
 
 
 @contextmanager
@@ -347,8 +347,8 @@ def test_a_shared_page_that_nginx_keeps_has_live_dots(
 @pytest.fixture
 def fast_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets pages poll every half second of the real time."""
-    for version, script in shown.SCRIPTS.items():
-        monkeypatch.setitem(shown.SCRIPTS, version, script.replace(b"19 * second", b"500"))
+    for version, script in shown.scripts().items():
+        monkeypatch.setitem(shown.scripts(), version, script.replace(b"19 * second", b"500"))
 
 
 def test_two_browsers_of_one_reader_show_the_same_dots(
@@ -418,7 +418,7 @@ def url(
     live_server: LiveServer, settings: Settings, events: Opened, categories: list[Category]
 ) -> Iterator[str]:
     """Yields the URL of nginx in front of the site and its events."""
-    settings.READTRACK = {**settings.READTRACK, "EVENTS": "/events/"}
+    settings.READTRACK = {**settings.READTRACK, "LIVE": {"events": "/events/"}}
     with serving(events) as events_url, nginx(live_server.url, events=events_url) as nginx_url:
         yield nginx_url
 

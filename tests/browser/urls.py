@@ -23,7 +23,7 @@ PAGE = """{% load readtrack %}<!doctype html><title>Post</title>
 LIVE = """{% load readtrack %}<!doctype html><title>Board</title><link rel="icon" href="data:,">
 {% for category in categories %}<p id="dot{{ category.pk }}">{% unread_dot category %}</p>{% endfor %}
 <a id="turbo" href="/live-too/">Too</a>
-{% if options == "title" %}{% readtrack_script live=True title=True badge=True %}{% else %}{% readtrack_script live=True %}{% endif %}"""
+{% if options == "title" %}{% readtrack_live title=True badge=True %}{% else %}{% readtrack_live %}{% endif %}"""
 
 TEXT = """{% load readtrack %}<!doctype html><title>Text</title><link rel="icon" href="data:,">{{ script|safe }}
 <style>body { width: 30em; line-height: 1.5 }</style>

@@ -372,7 +372,7 @@ VERSIONS = [
     (f"v={shown.version()}", False),
     (shown.version().upper() + "!", False),
     (shown.version()[:7], False),
-    *((version, True) for version in shown.SCRIPTS),
+    *((version, True) for version in shown.scripts()),
 ]
 
 
@@ -382,7 +382,7 @@ def test_only_the_address_of_todays_script_is_kept_for_good(query: str, is_kept:
     assert answer["Cache-Control"] == (
         "public, max-age=31536000, immutable" if is_kept else "no-cache"
     )
-    assert answer.content == shown.SCRIPTS.get(query, shown.PLAIN)
+    assert answer.content == shown.scripts().get(query, shown.PLAIN)
 
 
 def test_the_page_asks_for_an_address_that_is_kept(rf: Any, post: Post) -> None:

@@ -10,8 +10,10 @@ from redis import Redis
 from readtrack import tracker
 from readtrack.hits import readers
 from readtrack.hits.readers import Reader
+from readtrack.live import subscription as events
 from readtrack.reports.page_state import page_state
-from readtrack.store import connection, events, keys, read_state, scripts
+from readtrack.store import connection, keys, read_state, scripts
+from readtrack.store.channel import channel
 from readtrack.store.read_state import Publication
 from readtrack.store.read_state.positions import LAST_BOARD
 from tests.support import factories, forum
@@ -410,9 +412,9 @@ def test_the_last_publications_of_threads_are_known() -> None:
 
 
 def test_an_event_tells_of_a_publication_once(settings: Any) -> None:
-    settings.READTRACK = {**settings.READTRACK, "EVENTS": "/readtrack/events/"}
+    settings.READTRACK = {**settings.READTRACK, "LIVE": {"events": "/readtrack/events/"}}
     with connection.connect(patient=True).pubsub() as subscription:  # type: ignore[no-untyped-call]
-        subscription.subscribe(events.channel())
+        subscription.subscribe(channel())
         publish(reply(ONE, 1))
         publish(reply(ONE, 1))  # sent again, so it changes nothing
         texts = []

@@ -14,10 +14,11 @@ from demo_project.engines.valkey import Valkey
 from readtrack import reports, tracker
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
+from readtrack.live.subscription import Publication, Subscription
 from readtrack.metrics.budget import budget
 from readtrack.store import clock, keys
 from readtrack.store.buffer import hit_buffer
-from readtrack.store.events import Publication, Subscription, channel
+from readtrack.store.channel import channel
 from readtrack.subjects import subject_of
 from tests.conftest import use_redis
 from tests.support import factories
@@ -64,7 +65,7 @@ def valkey(settings: Settings) -> Iterator[Valkey]:
         {"UNIQUE": "daily", "READERS": "ordinal", "ANONYMOUS": "hash"},
         {"UNIQUE": "bitmap", "ANONYMOUS_READERS": True, "DIMENSIONS": ["device", "referrer"]},
         {"IDLE_DAYS": 1, "PARTITIONS": 16, "READERS": "ordinal", "READ_STATE": "sequence"},
-        {"EVENTS": "/events/"},
+        {"LIVE": {"events": "/events/"}},
     ],
     ids=str,
 )
@@ -107,7 +108,7 @@ def test_everything_works_with_the_rights_that_the_documentation_lists(
 
 @pytest.mark.django_db
 def test_a_server_of_events_works_with_these_rights(valkey: Valkey, settings: Settings) -> None:
-    settings.READTRACK = {"EVENTS": "/events/"}
+    settings.READTRACK = {"LIVE": {"events": "/events/"}}
     heard: list[Publication] = []
     subscription = Subscription(heard.append)
     subscription.start()

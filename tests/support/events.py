@@ -16,9 +16,9 @@ from redis import Redis
 
 from demo_project.engines.process import free_port
 from readtrack.conf import conf
-from readtrack.live import with_events
+from readtrack.live.asgi import with_events
 from readtrack.store import connection
-from readtrack.store.events import channel
+from readtrack.store.channel import channel
 from tests.support.waiting import ENOUGH, comes_true
 
 PATH = "/events/"

@@ -11,10 +11,10 @@ from django.test import Client
 from pytest_django import Settings
 
 from readtrack.page import shown
+from tests.live.test_news import address
 from tests.support import factories
-from tests.views.test_news import address
 
-pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.views.test_news")]
+pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.live.test_news")]
 
 Middleware = Callable[[Any], HttpResponse]
 
@@ -61,7 +61,7 @@ def asks_for_token(get_response: Middleware) -> Middleware:
 def public_addresses() -> list[str]:
     factories.post(category=factories.category())
     html = factories.browser().get("/live/").text
-    script = next(iter(shown.SCRIPTS))
+    script = next(iter(shown.scripts()))
     return [address(html), f"/readtrack/page.js?{script}"]
 
 

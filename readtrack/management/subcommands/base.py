@@ -4,6 +4,8 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from readtrack import shipped
+
 
 class Subcommand:
     """One subcommand: its name, its help, its arguments and its work."""
@@ -36,7 +38,7 @@ class Missing(Subcommand):
 
     def __init__(self, name: str, part: str) -> None:
         self.name = name
-        self.help = f"`{name}` needs {part!r} in INSTALLED_APPS."
+        self.help = shipped.missing(name, part)
 
     def handle(self, *args: Any, **options: Any) -> str | None:
         raise CommandError(self.help)

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from readtrack.conf import READER_BITS, conf
 from readtrack.hits import readers
 from readtrack.hits.readers import Reader
-from readtrack.store import clock, events, keys, scripts
+from readtrack.store import clock, keys, scripts
+from readtrack.store.channel import channel
 from readtrack.store.read_state import ordinals
 from readtrack.store.scripts import Call
 
@@ -163,7 +164,7 @@ class Strategy:
             len(publications),
             keys_per_category,
             keys.sent.ttl,
-            events.channel(),
+            channel(),
         ]
         for publication in publications:
             subject = publication.subject

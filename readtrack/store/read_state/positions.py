@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.hits.readers import Reader
-from readtrack.store import events, keys, scripts
+from readtrack.store import keys, scripts
+from readtrack.store.channel import channel
 from readtrack.store.read_state import ordinals
 from readtrack.store.read_state.forms import (
     ROWS,
@@ -126,7 +127,7 @@ class Positions(Strategy):
             MOST_POSITIONS,
             self.board_prefix(tag),
             MOST_THREADS,
-            events.channel(),
+            channel(),
         ]
         for publication in publications:
             subject = publication.subject

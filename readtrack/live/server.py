@@ -12,10 +12,9 @@ from functools import partial
 from random import randint
 from typing import Any
 
-from readtrack.conf import conf
-from readtrack.page import live
-from readtrack.page.live import LiveDots
-from readtrack.store.events import Publication, Subscription
+from readtrack.live import dots, options
+from readtrack.live.dots import LiveDots
+from readtrack.live.subscription import Publication, Subscription
 
 Message = MutableMapping[str, Any]  # of ASGI, or a scope
 Receive = Callable[[], Awaitable[Message]]
@@ -110,7 +109,7 @@ class Events:
 
     async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answers with the stream of a page, or with a refusal, after which the page polls."""
-        live_dots = live.parse(scope["query_string"].decode("latin-1"))
+        live_dots = dots.parse(scope["query_string"].decode("latin-1"))
         if scope["method"] != "GET":
             await _refuse(send, status=405)
         elif live_dots is None:
@@ -212,10 +211,11 @@ class Events:
 
 
 def _is_of_events(scope: Message) -> bool:
-    """Returns True for a request for EVENTS."""
+    """Returns True for a request for the path of events."""
+    events = options.events()
     path = scope["path"]
     # Some servers leave the path out below which they serve the site.
-    return bool(conf.EVENTS) and conf.EVENTS in (path, scope.get("root_path", "") + path)
+    return bool(events) and events in (path, scope.get("root_path", "") + path)
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any) -> None:

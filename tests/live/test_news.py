@@ -17,8 +17,10 @@ from pytest_django.fixtures import DjangoAssertNumQueries
 from redis import Redis
 
 from readtrack import reports, tracker
-from readtrack.page import live, shown
-from readtrack.page.placeholders import DOT, NEWS, PAGE, UNREAD, Placeholder
+from readtrack.live import dots as live
+from readtrack.live.script import LiveDotsAddition
+from readtrack.page import shown
+from readtrack.page.placeholders import DOT, PAGE, TOLD, UNREAD, Placeholder
 from readtrack.page.rendering import rendered
 from readtrack.reports.page_state import PageQuestion, PageState
 from readtrack.request import shared_page
@@ -35,12 +37,15 @@ pytestmark = [
 ]
 
 SOURCE = """{% load readtrack %}{% for category in categories %}{% unread_dot category %}{% endfor %}
-{% view_count post %}{% readtrack_script live=True %}"""
+{% view_count post %}{% readtrack_live %}"""
+OF_JINJA = """{% for category in categories %}{{ unread_dot(category) }}{% endfor %}
+{{ readtrack_live(title=True) }}"""
 OWN = {"Sec-Fetch-Site": "same-origin"}
 DAY = 86_400
+LIVE = LiveDotsAddition()
 
 
-def listing(request: Any, source: str = SOURCE) -> HttpResponse:
+def listing(request: Any, source: str = SOURCE, engine: str = "django") -> HttpResponse:
     categories = Category.objects.order_by("pk")
     if "backwards" in request.GET:
         categories = categories.reverse()
@@ -48,15 +53,16 @@ def listing(request: Any, source: str = SOURCE) -> HttpResponse:
     request.readtrack.view(post)
     request.readtrack.read(post.category)
     context = {"categories": categories, "post": post}
-    return HttpResponse(engines["django"].from_string(source).render(context, request))
+    return HttpResponse(engines[engine].from_string(source).render(context, request))
 
 
 urlpatterns = [
     *site_urls,
     path("live/", listing),
     path("shared/", shared_page(listing)),
-    path("title/", listing, {"source": SOURCE.replace("live=True", "title=True badge=True")}),
-    path("plain/", listing, {"source": SOURCE.replace(" live=True", "")}),
+    path("title/", listing, {"source": SOURCE.replace("live %}", "live title=True badge=True %}")}),
+    path("jinja/", listing, {"source": OF_JINJA, "engine": "jinja2"}),
+    path("plain/", listing, {"source": SOURCE.replace("live %}", "script %}")}),
 ]
 
 
@@ -223,7 +229,7 @@ def test_the_script_asks_for_dots_and_counts_nothing(
     browser = factories.browser(user)
     page = browser.get("/live/").text
     tracker.mark_unread([category, other])
-    answer = tell(browser, page, state="live").json()
+    answer = tell(browser, page, state="dots").json()
     assert list(answer["elements"]) == [key_of(category), key_of(other)]
     assert all("readtrack-dot" in html for html in answer["elements"].values())
     assert json.loads(answer["news"]) == {
@@ -243,7 +249,7 @@ def test_a_tab_that_is_open_for_days_asks_for_dots_and_counts_no_more(
     in_days = time.time() + 3 * DAY
     monkeypatch.setattr("django.core.signing.time.time", lambda: in_days)
     assert tell(browser, page).status_code == 403
-    assert list(tell(browser, page, state="live").json()["elements"]) == [key_of(category)]
+    assert list(tell(browser, page, state="dots").json()["elements"]) == [key_of(category)]
 
 
 def test_the_first_answer_says_what_the_page_has_put_out(
@@ -276,7 +282,7 @@ def test_a_dot_whose_read_state_is_not_known_has_no_time_and_is_asked_for_again(
 ) -> None:
     """Redis may know the time already while its read state is being restored."""
     dot = Placeholder(DOT, "site.category:1")
-    page = [Placeholder(PAGE, shown.ANSWER), Placeholder(NEWS, shown.ANSWER)]
+    page = [Placeholder(PAGE, shown.ANSWER), Placeholder(TOLD, LiveDotsAddition.name)]
     texts = {str(placeholder).encode(): placeholder for placeholder in [dot, *page]}
     unread = {dot.subject: 0} if is_known else {}
     html = rendered(texts, PageState({}, unread, [], {dot.subject: 5}))
@@ -290,14 +296,21 @@ def test_a_page_without_live_dots_pays_nothing_for_them(post: Post, has_text: bo
     page = browser.get("/plain/").text
     assert re.search(rf'src="/readtrack/page.js\?{shown.version()}" data-page="[^"]+" defer', page)
     assert set(tell(browser, page).json()) == {"elements", "page", "again"}
-    without_live = shown.SCRIPTS[shown.version(has_text=has_text)]
-    with_live = shown.SCRIPTS[shown.version(has_text=has_text, is_live=True)]
-    assert with_live == without_live + shown.LIVE
+    without_live = shown.scripts()[shown.version(has_text=has_text)]
+    with_live = shown.scripts()[shown.version(has_text=has_text, options=LIVE.option)]
+    assert with_live == without_live + LIVE.source()
     assert has_text or len(gzip.compress(with_live, 9)) <= 2_400
 
 
 def test_the_options_of_the_tag_are_attributes(post: Post) -> None:
     page = factories.browser().get("/title/").text
-    version = shown.version(is_live=True)
+    version = shown.version(options=LIVE.option)
     assert re.search(rf'page.js\?{version}" data-dots="[^"]+" data-page="[^"]+" data-news=', page)
     assert " data-title data-badge defer>" in page
+
+
+def test_jinja_has_the_same_tag(post: Post, other: Category) -> None:
+    browser = factories.browser(factories.user())
+    page = browser.get("/jinja/").text
+    assert address(page) == address(browser.get("/live/").text)
+    assert " data-title defer>" in page

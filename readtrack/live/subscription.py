@@ -10,12 +10,11 @@ from threading import Event, Thread
 from time import monotonic
 from typing import NamedTuple
 
-from redis import Redis
-
-from readtrack.conf import conf, logger
+from readtrack.conf import logger
 from readtrack.store import keys
+from readtrack.store.channel import channel
 from readtrack.store.cluster import Cluster
-from readtrack.store.connection import connect, make
+from readtrack.store.connection import make
 
 PAUSE = 1.0  # seconds after which a subscription looks if it is to end
 # Seconds between two questions whether the connection is still there. After twice as many seconds
@@ -33,23 +32,6 @@ class Publication(NamedTuple):
     prefix: str  # of the keys of the site or the tenant
     subject: str  # of the category
     time: int  # µs by Redis's clock
-
-
-def channel() -> str:
-    """Returns the name of the site's channel; "" while events are off.
-
-    Tenants share it. It has the number of the database, because PUBLISH reaches all databases.
-    """
-    if not conf.EVENTS:
-        return ""
-    prefix = "" if keys.tenant_function() else conf.PREFIX
-    client = connect()
-    database = 0 if isinstance(client, Cluster) else _database_of(client)
-    return f"{keys.test_prefix()}{prefix}events:{database}"
-
-
-def _database_of(client: Redis) -> int:
-    return int(client.connection_pool.connection_kwargs.get("db") or 0)
 
 
 def parse(message: str) -> Publication | None:

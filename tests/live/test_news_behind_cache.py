@@ -12,7 +12,7 @@ import pytest
 from django.core.signals import request_started
 from pytest_django.live_server_helper import LiveServer
 
-from readtrack.page import live
+from readtrack.live import dots as live
 from readtrack.page.placeholders import DOT, Placeholder
 from readtrack.subjects import subject_of
 from tests.support import factories

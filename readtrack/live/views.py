@@ -6,7 +6,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from readtrack.page import live
+from readtrack.live import dots
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.views import errors
@@ -25,7 +25,7 @@ def news(request: HttpRequest) -> HttpResponse:
     It is asked by each open tab, so it looks at nothing of the visitor, and caches answer most.
     """
     # Not as a part of the path, because no part of it may be longer than the name of a file.
-    live_dots = live.parse(request.META.get("QUERY_STRING", ""))
+    live_dots = dots.parse(request.META.get("QUERY_STRING", ""))
     if live_dots is None or live_dots.prefix != keys.prefix():
         return _not_kept(errors.not_our_page())
     calls = read_state.last_published(live_dots.subjects)

@@ -25,7 +25,7 @@
     asking = setTimeout(() => {
       asking = 0;
       asked = Date.now();
-      readtrack.tell("live");
+      readtrack.tell("dots");
     }, Math.max(0, asked + gap - Date.now()));
   };
   const isOff = key => page.querySelector.call(document, `[data-rt="${key}"][hidden]`);
@@ -100,7 +100,7 @@
     if ("badge" in options) navigator.setAppBadge?.(unread).catch(() => {});
   };
   readtrack.answered = ({ news, reads }, state) => {
-    if (reads && state != "live") channel?.postMessage("");
+    if (reads && state != "dots") channel?.postMessage("");
     answered = Date.now();
     if (news) {
       times = JSON.parse(news);

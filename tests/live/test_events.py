@@ -17,11 +17,12 @@ from redis import Redis
 
 from demo_project.engines.process import Child, free_port
 from readtrack import reports, tracker
-from readtrack.live import with_events
-from readtrack.page import events as stream
-from readtrack.page import live
+from readtrack.live import dots, subscription
+from readtrack.live import server as stream
+from readtrack.live.asgi import with_events
 from readtrack.page.placeholders import DOT, Placeholder
-from readtrack.store import events, keys, read_state, scripts
+from readtrack.store import keys, read_state, scripts
+from readtrack.store.channel import channel
 from readtrack.subjects import subject_of
 from tests.conftest import Start, use_redis
 from tests.site.models import Category
@@ -37,7 +38,7 @@ Listen = Callable[..., Listener]
 
 @pytest.fixture(autouse=True)
 def _events(settings: Settings) -> None:
-    settings.READTRACK = {**settings.READTRACK, "EVENTS": PATH}
+    settings.READTRACK = {**settings.READTRACK, "LIVE": {"events": PATH}}
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def listen(server: str, redis: Redis) -> Iterator[Listen]:
 
 def name_of(*categories: Category) -> str:
     placeholders = [Placeholder(DOT, subject_of(category)) for category in categories]
-    return live.name_of(live.dots_of(placeholders))
+    return dots.name_of(dots.dots_of(placeholders))
 
 
 def news_of(category: Category) -> Any:
@@ -115,9 +116,7 @@ def test_a_page_of_one_site_hears_nothing_of_another_site(
     settings.READTRACK = {**own_settings, "PREFIX": "other:"}
     tracker.mark_unread([category])
     settings.READTRACK = own_settings
-    redis.publish(
-        events.channel(), f"other:{keys.published(subject_of(category))} 1795000000000000"
-    )
+    redis.publish(channel(), f"other:{keys.published(subject_of(category))} 1795000000000000")
     tracker.mark_unread([category])
     assert page.news() == news_of(category)
 
@@ -149,7 +148,7 @@ def test_nothing_is_published_to_a_channel_while_events_are_off(
         everything.psubscribe("*")
         assert everything.get_message(timeout=10)["type"] == "psubscribe"
         own_settings = settings.READTRACK
-        settings.READTRACK = {**own_settings, "EVENTS": ""}
+        settings.READTRACK = {**own_settings, "LIVE": {}}
         tracker.mark_unread([category])
         assert everything.get_message(timeout=0.2) is None
         settings.READTRACK = own_settings
@@ -169,14 +168,14 @@ def test_nothing_is_published_to_a_channel_while_events_are_off(
     ],
 )
 def test_a_message_that_is_not_ours_is_no_publication(message: str) -> None:
-    assert events.parse(message) is None
+    assert subscription.parse(message) is None
 
 
 def test_a_message_has_prefix_subject_and_time() -> None:
     message = f"tenant:{keys.published.placed({'subject': 'site.page:a%3Ab'}, tag='')} 17"
-    assert events.parse(message) == ("tenant:", "site.page:a%3Ab", 17)
+    assert subscription.parse(message) == ("tenant:", "site.page:a%3Ab", 17)
     message = "category:{rt07}:site.category:1:published 17"
-    assert events.parse(message) == ("", "site.category:1", 17)
+    assert subscription.parse(message) == ("", "site.category:1", 17)
 
 
 def test_a_server_goes_on_after_messages_that_are_not_ours(
@@ -184,7 +183,7 @@ def test_a_server_goes_on_after_messages_that_are_not_ours(
 ) -> None:
     page = listen(category)
     for message in (b"", b"\xff\xfe", b"x" * 100_000):
-        redis.publish(events.channel(), message)
+        redis.publish(channel(), message)
     tracker.mark_unread([category])
     assert page.news() == news_of(category)
 
@@ -216,7 +215,7 @@ def test_further_pages_are_refused_and_get_a_place_once_another_page_leaves(
 def test_all_other_paths_are_those_of_the_site(server: str, settings: Settings) -> None:
     with urlopen(f"{server}/posts/1/") as response:
         assert response.read() == b"/posts/1/"
-    settings.READTRACK = {"EVENTS": ""}
+    settings.READTRACK = {"LIVE": {}}
     with urlopen(f"{server}{PATH}?x") as response:
         assert response.read() == PATH.encode()
 
@@ -296,7 +295,7 @@ def test_a_subscription_notices_a_server_that_is_silent(
     category: Category, wire: Wire, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, seconds in (("PAUSE", 0.1), ("PING", 1.0), ("AGAIN", 0.1)):
-        monkeypatch.setattr(events, name, seconds)
+        monkeypatch.setattr(subscription, name, seconds)
     with serving() as url:
         page = Listener(url, name_of(category))
         assert comes_true(lambda: subscriptions(redis) == 1)
@@ -335,9 +334,9 @@ SERVER = """
 import os
 from django.conf import settings
 from django.core.asgi import get_asgi_application
-from readtrack.live import with_events
+from readtrack.live.asgi import with_events
 os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
-settings.READTRACK = {"EVENTS": "/events/"}
+settings.READTRACK = {"LIVE": {"events": "/events/"}}
 application = with_events(get_asgi_application())
 """
 
@@ -360,10 +359,10 @@ def test_a_server_with_open_streams_ends_at_once(
     number: signal.Signals,
 ) -> None:
     (tmp_path / "served.py").write_text(SERVER)
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{Path(__file__).parent.parent}")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{Path(__file__).parents[2]}")
     port = free_port()
     command = [sys.executable, "-m", *SERVERS[program].format(port=port).split()]
-    child = Child(command, log=tmp_path / "log", folder=Path(__file__).parent.parent)
+    child = Child(command, log=tmp_path / "log", folder=Path(__file__).parents[2])
     try:
         pages: list[Listener] = []
 
