@@ -30,6 +30,8 @@ from readtrack.hits import visitors
 from readtrack.live import asgi
 from readtrack.management.commands.readtrack import Command
 from readtrack.numbers import notes
+from readtrack.numbers import operations as numbers_operations
+from readtrack.numbers import reports as numbers_reports
 from readtrack.page import shown
 from readtrack.schedule import readtrack_schedule
 from readtrack.store import keys
@@ -66,6 +68,7 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
     ),
     "notes": (notes, ["note"]),
     "reports": (reports, reports.__all__),
+    "numbers": (numbers_reports, numbers_reports.__all__),
     "models": (
         models,
         [
@@ -76,7 +79,8 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
         ],
     ),
     "admin": (admin, ["TrackedAdmin"]),
-    "operations": (operations, ["SetFillfactor", "PartitionHistory", "FollowRename"]),
+    "operations": (operations, ["SetFillfactor", "FollowRename"]),
+    "history": (numbers_operations, ["PartitionHistory"]),
     "live": (asgi, ["with_events"]),
     "testing": (testing, ["clear"]),
     "rest_framework": (

@@ -28,12 +28,10 @@ class ReadTrackExtension(Extension):
         super().__init__(environment)
         environment.globals.update(
             view_count=_placing(COUNT, WORDS, EXACT),
-            read_count=tags.read_count,
             unread_dot=_placing(DOT),
             unread_count=_placing(UNREAD),
             first_unread=first_unread,
             readtrack_honeypot=honeypot.link,
-            readtrack_panel=pass_context(tags.panel),
             readtrack_text=readtrack_text,
             readtrack_script=pass_context(tags.script),
         )

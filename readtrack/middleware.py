@@ -618,11 +618,7 @@ def fill_in(
     if filling is None:
         content = page.content
         if PANEL_MARK in content and not page.is_shared:
-            # After the page's own view is recorded, so that the panel and the page show the same
-            # count.
-            from readtrack.page import panel
-
-            content = panel.placed(response, content, user)
+            content = _with_panel(response, content, user)
         filling = Filling(content, find_reader)
         filling.question.ask()
     with in_language(page.script_report.language if page.script_report else ""):
@@ -634,6 +630,17 @@ def fill_in(
     contents.put(response, filled, request)
     if filling.dots and not page.is_shared:
         contents.keep_apart(response, is_personal=filling.reader is not None)
+
+
+def _with_panel(response: HttpResponseBase, content: bytes, user: Any | None) -> bytes:
+    """Returns the content with the panel of a part.
+
+    It comes after the page's own view is recorded, so that the panel and the page show the same
+    count.
+    """
+    for part in parts.installed():
+        content = part.place_panel(response, content, user)
+    return content
 
 
 def _reader_finder(

@@ -8,8 +8,8 @@ from django.db import router
 from django.db.migrations import Migration, RenameModel, SeparateDatabaseAndState
 from django.db.migrations.operations.base import Operation
 
-from readtrack import buckets, renames
-from readtrack.sql import history_months, renaming
+from readtrack import renames
+from readtrack.sql import renaming
 
 
 class PostgreSQLOperation(Operation):
@@ -61,27 +61,6 @@ class SetFillfactor(PostgreSQLOperation):
 
     def describe(self) -> str:
         return f"Set the fillfactor of {self.model_name} to {self.percent}"
-
-
-class PartitionHistory(PostgreSQLOperation):
-    """`PartitionHistory()` divides readtrack's table of history by month, for sites with many
-    millions of rows.
-
-    PostgreSQL then drops old months as a whole, and reads only the months that a query asks for.
-    The flush adds the months to come. With `atomic = False` in the migration neither pages nor
-    flushes wait, however large the table is. On other databases the operation does nothing. It
-    cannot be reversed: Django raises IrreversibleError.
-    """
-
-    app_label = "readtrack"
-    model_name = "History"
-    reversible = False
-
-    def apply(self, schema_editor: Any, table: str, **kwargs: Any) -> None:
-        history_months.divide(schema_editor.connection, at=buckets.now())
-
-    def describe(self) -> str:
-        return "Divide history by month"
 
 
 class FollowRename(Operation):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from readtrack.flush.steps import Steps
     from readtrack.hits.hit import Hit
-    from readtrack.management.subcommands.base import Subcommand
+    from readtrack.management.subcommands.base import Line, Subcommand
     from readtrack.page.additions import Addition
     from readtrack.sql.row_counts import RowCounts
     from readtrack.store.counters import Stored
@@ -188,6 +188,19 @@ class PartConfig(AppConfig):
         the name in SQL elsewhere than as the subject of rows. It is called in the transaction that
         changes the name.
         """
+
+    def place_panel(self, response: Any, content: bytes, user: Any | None) -> bytes:
+        """Returns the content of a page with `{% readtrack_panel %}`, in which the part has filled
+        in the panel for the user. It may change the headers of the response.
+        """
+        return content
+
+    def shown(self, obj: "Model", *, has_redis: bool) -> "Sequence[Line]":
+        """Returns what `readtrack show` prints of the object, below what the core knows of it.
+
+        Without `has_redis` only SQL can be asked.
+        """
+        return ()
 
     def forget_user(self, pk: Any) -> None:
         """Deletes what the part keeps of a user whose row is gone. A later user may get the same

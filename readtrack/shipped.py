@@ -17,7 +17,10 @@ class Shipped(NamedTuple):
 
 
 PARTS: Mapping[str, Shipped] = {
-    "readtrack.numbers": Shipped(subcommands=["note"]),
+    "readtrack.numbers": Shipped(
+        subcommands=["note", "daily-view"],
+        tags=["most_viewed", "trending", "views_in", "read_count", "readtrack_panel"],
+    ),
     "readtrack.dashboard": Shipped(),
     "readtrack.digest": Shipped(setting="DIGEST", subcommands=["digest"]),
     "readtrack.api": Shipped(subcommands=["mcp"]),

@@ -12,10 +12,12 @@ from django.db import connection, transaction
 from redis import Redis
 
 from readtrack import receivers, reports, tracker
-from readtrack.flush import readers
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.models import Breakdown, History, ReaderHistory, Reset, Tracked
+from readtrack.models import Reset, Tracked
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.flush import readers
+from readtrack.numbers.models import Breakdown, History, ReaderHistory
 from readtrack.sql import deletions
 from readtrack.sql.faults import Faults
 from readtrack.store import keys, read_state
@@ -109,7 +111,7 @@ def test_a_row_that_a_trigger_keeps_keeps_its_counts(redis: Redis, is_many: bool
     flush()
     row: Any = Post.objects.get()
     assert (row.view_count, row.visitor_count, live(redis, post)) == (5, 5, 5)
-    assert sum(point.views for point in reports.series(row)) == 5
+    assert sum(point.views for point in numbers_reports.series(row)) == 5
 
 
 def test_a_new_row_with_the_key_of_one_that_was_deleted_in_the_same_transaction_begins_at_nothing(
@@ -156,7 +158,7 @@ def test_a_deleted_row_leaves_no_mark(redis: Redis) -> None:
 def test_a_failure_of_readtracks_tables_costs_a_committed_deletion_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    post, done, table = factories.post(), list[str](), "readtrack_breakdown"
+    post, done, table = factories.post(), list[str](), "readtrack_numbers_breakdown"
     with connection.cursor() as cursor:
         cursor.execute(f"ALTER TABLE {table} RENAME TO {table}_away")
         try:
@@ -213,7 +215,7 @@ def test_a_new_row_inherits_nothing_though_redis_was_gone_when_the_old_one_was_d
     for _ in range(2):
         flush()
         assert (stored(post), live(redis, post)) == (2, 2)
-        assert [stage.count for stage in reports.funnel([post])] == [2, 1, 0]
+        assert [stage.count for stage in numbers_reports.funnel([post])] == [2, 1, 0]
 
 
 @pytest.mark.parametrize("views", [0, 2])

@@ -39,6 +39,7 @@ from readtrack.conf import DEFAULTS
 from readtrack.hits.hit import REASONS
 from readtrack.management.commands.readtrack import Command, subcommands
 from readtrack.middleware import ReadTrackMiddleware
+from readtrack.numbers import reports as numbers_reports
 from readtrack.request import Recorder
 from readtrack.schedule import readtrack_schedule
 from readtrack.store import keys
@@ -523,7 +524,7 @@ def test_a_step_outside_a_request_goes_on_from_the_visitors_view(
     snippet["checkout"](request, order)
     for _ in range(2):
         snippet["paid"](order)
-        assert [stage.count for stage in reports.funnel(post)] == [1, 1, 1]
+        assert [stage.count for stage in numbers_reports.funnel(post)] == [1, 1, 1]
 
 
 @pytest.mark.django_db

@@ -18,7 +18,7 @@ from readtrack.flush import resets
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import user_id
 from readtrack.metrics import budget
-from readtrack.models import Breakdown
+from readtrack.numbers.models import Breakdown
 from readtrack.renames import follow, rename_model, rename_subject
 from readtrack.sql import renaming, subject_tables
 from readtrack.store import erasure, keys, repartitioning

@@ -6,7 +6,8 @@ from django.db import connections
 from django.db.migrations.state import ProjectState
 from pytest_django import Settings
 
-from readtrack.operations import PartitionHistory, SetFillfactor
+from readtrack.numbers.operations import PartitionHistory
+from readtrack.operations import SetFillfactor
 
 pytestmark = pytest.mark.django_db(databases=["default", "lite"], transaction=True)
 

@@ -12,7 +12,9 @@ from redis import Redis
 
 from readtrack import renames, reports, tracker
 from readtrack.flush.run import flush
-from readtrack.models import History, PendingPublication, Rename
+from readtrack.models import PendingPublication, Rename
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.models import History
 from readtrack.operations import FollowRename
 from readtrack.store import keys
 from tests.conftest import Start
@@ -362,7 +364,7 @@ def test_an_object_with_another_key_keeps_all_it_had(redis: Redis) -> None:
     assert reports.views([other])[other] == 2
     run = flush()
     assert run.orphans == 0
-    assert sum(point.views for point in reports.series(renamed)) == 5
+    assert sum(point.views for point in numbers_reports.series(renamed)) == 5
     assert not History.objects.filter(subject__contains="helo%20w").exists()
     assert not redis.keys("views:*helo%20w")
     assert user
@@ -383,7 +385,7 @@ def test_a_change_that_is_rolled_back_moves_nothing(redis: Redis) -> None:
         transaction.set_rollback(True)
     flush()
     assert reports.views([page])[page] == 3
-    assert sum(point.views for point in reports.series(page)) == 3
+    assert sum(point.views for point in numbers_reports.series(page)) == 3
 
 
 @pytest.mark.django_db(transaction=True)

@@ -10,11 +10,12 @@ from django.core.management import call_command
 from django.utils.timezone import get_default_timezone, make_naive
 from pytest_django import Settings
 
-from readtrack import buckets, reports, tracker
+from readtrack import buckets, tracker
 from readtrack.dashboard.page import page_context
 from readtrack.flush.run import flush
 from readtrack.imports.models import Import
 from readtrack.models import FlushRun
+from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.scope import Scope
 from tests.imports import weblogs
 from tests.support import factories
@@ -72,10 +73,10 @@ def test_charts_take_local_times(by: Any) -> None:
     post, local = factories.post(), datetime(2026, 11, 20, 1)
     tracker.record(factories.hit(f"site.post:{post.pk}"))
     flush()
-    assert sum(point.views for point in reports.series(post, by=by)) == 1
-    points = reports.series(post, since=local, until=local + timedelta(hours=2), by=by)
+    assert sum(point.views for point in numbers_reports.series(post, by=by)) == 1
+    points = numbers_reports.series(post, since=local, until=local + timedelta(hours=2), by=by)
     assert points[0].start.astimezone(timezone.utc).hour == (0 if by == "hour" else 23)
-    readers = reports.reader_series(
+    readers = numbers_reports.reader_series(
         factories.category(), since=local, until=local + timedelta(hours=2), by=by
     )
     assert [point.start for point in readers] == [point.start for point in points]

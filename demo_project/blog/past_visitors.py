@@ -10,10 +10,10 @@ from demo_project.blog import bulk
 from demo_project.blog.models import Post
 from demo_project.blog.past import DAYS, Gain, Story
 from readtrack import buckets
-from readtrack.flush.day_visitors import roll_up
-from readtrack.models import DayVisitors
-from readtrack.sql import group_sums, memberships
-from readtrack.sql.day_visitors import block_start
+from readtrack.numbers.flush.day_visitors import roll_up
+from readtrack.numbers.models import DayVisitors
+from readtrack.numbers.sql import group_sums, memberships
+from readtrack.numbers.sql.day_visitors import block_start
 from readtrack.store import keys, scripts
 from readtrack.store.uniques import Union, union
 from readtrack.subjects import label_of, subject_column, subject_of_row

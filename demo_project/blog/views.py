@@ -15,6 +15,7 @@ from django.views.generic import CreateView, DetailView, ListView, TemplateView
 from demo_project.blog.forms import PostForm
 from demo_project.blog.models import TURNS, Category, Post
 from readtrack import reports
+from readtrack.numbers import reports as numbers_reports
 from readtrack.request import shared_page
 
 PAGE_SIZE = 12
@@ -53,8 +54,8 @@ class PostPage(DetailView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         post = self.object
         more = post.category.posts.exclude(pk=post.pk).select_related("category", "author")[:4]
-        numbers = {"reading": reports.reading(post), "funnel": reports.funnel(post)}
-        devices = reports.breakdown(post, "device")
+        numbers = {"reading": numbers_reports.reading(post), "funnel": numbers_reports.funnel(post)}
+        devices = numbers_reports.breakdown(post, "device")
         return super().get_context_data(more=more, devices=devices, **numbers, **kwargs)
 
 

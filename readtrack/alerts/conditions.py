@@ -29,8 +29,8 @@ from statistics import fmean
 from typing import NamedTuple
 
 from readtrack import buckets
-from readtrack.sql.usual import HOURS_OF_WEEK, Bands, at_age
-from readtrack.sql.usual_week import slot_of
+from readtrack.numbers.sql.usual import HOURS_OF_WEEK, Bands, at_age
+from readtrack.numbers.sql.usual_week import slot_of
 
 # Minutes in which the views of a story are compared, the running one included. The short time is
 # for a quick answer, the longer one for stories with few views.

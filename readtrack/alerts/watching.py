@@ -19,13 +19,14 @@ from readtrack.conf import logger
 from readtrack.doctor import findings, measurements
 from readtrack.doctor.wording import duration
 from readtrack.lines import one_line
+from readtrack.numbers.reports.time_series import merged
+from readtrack.numbers.reports.usual_views import rated
+from readtrack.numbers.sql import history, usual
+from readtrack.numbers.sql.usual import NOTHING, AskedUsual, Bands, at_age, name_of_week
+from readtrack.numbers.sql.usual_week import slot_of
 from readtrack.published import published_at
-from readtrack.reports.time_series import merged
-from readtrack.reports.usual_views import rated
 from readtrack.site_address import absolute
-from readtrack.sql import history, runs, usual
-from readtrack.sql.usual import NOTHING, AskedUsual, Bands, at_age, name_of_week
-from readtrack.sql.usual_week import slot_of
+from readtrack.sql import runs
 from readtrack.store import connection, counters, keys, scripts
 from readtrack.subjects import counted_models, label_of, rows_by_model, subject_of
 from readtrack.texts import line_of

@@ -14,10 +14,10 @@ from readtrack.hits.hit import Reason
 from readtrack.numbers.data import ChartData, Entry, ScopeData
 from readtrack.numbers.loading import load
 from readtrack.numbers.objects import CANDIDATES
+from readtrack.numbers.reports.usual_views import times_usual
 from readtrack.numbers.scope import Scope
 from readtrack.published import published_at
 from readtrack.reports.skipped import skips
-from readtrack.reports.usual_views import times_usual
 from readtrack.subjects import subject_of
 
 STORIES = 5  # objects of a list

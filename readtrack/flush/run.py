@@ -20,7 +20,7 @@ from readtrack import buckets
 from readtrack.conf import conf, logger
 from readtrack.flush import read_state, resets
 from readtrack.flush.settling import settle
-from readtrack.flush.steps import Steps, steps_of_parts
+from readtrack.flush.steps import Steps, steps_of_parts, subjects_left_out
 from readtrack.flush.totals import Extent, write_chunk
 from readtrack.models import FlushRun, KnownEpoch, ReadTimes, Reset
 from readtrack.signals import flushed
@@ -226,8 +226,11 @@ def _flush(
         step.begin()
     run.settled += settle(epoch, faults)
     changed = dict.fromkeys(_changed(minutes, epoch))
+    # After settling, so that what begins meanwhile is not compared.
+    left_out = subjects_left_out() if is_late else frozenset()
     for step in steps:
         step.changed_subjects = changed
+        step.left_out = left_out
     for chunk in _chunks(changed):
         for step in steps:
             step.changed(chunk)

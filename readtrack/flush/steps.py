@@ -95,14 +95,10 @@ def steps_of_parts(
         steps_of_part = part.flush_steps()
         if steps_of_part is not None:
             steps.append(steps_of_part(run, epoch, faults, is_late=is_late))
-    if is_late:
-        left_out = _subjects_left_out()
-        for step in steps:
-            step.left_out = left_out
     return steps
 
 
-def _subjects_left_out() -> frozenset[str]:
+def subjects_left_out() -> frozenset[str]:
     """Returns the subjects whose past the installed parts are writing now."""
     subjects: set[str] = set()
     for part in parts.installed():

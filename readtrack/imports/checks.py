@@ -5,7 +5,7 @@ from django.db import router
 
 from readtrack.imports.models import Import
 from readtrack.imports.options import import_problems
-from readtrack.models import History
+from readtrack.numbers.models import History
 
 
 def check_setting() -> list[checks.CheckMessage]:

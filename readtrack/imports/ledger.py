@@ -17,10 +17,12 @@ from django.db.models import F
 
 from readtrack import buckets, local_time
 from readtrack.conf import conf
-from readtrack.flush import day_visitors, run, settling
+from readtrack.flush import run, settling
 from readtrack.imports import keys as import_keys
 from readtrack.imports.models import Import, ImportedLines
-from readtrack.sql import databases, epochs, past_hours
+from readtrack.numbers.flush import day_visitors
+from readtrack.numbers.sql import past_hours
+from readtrack.sql import databases, epochs
 from readtrack.sql.faults import Faults
 from readtrack.store import connection as redis_connection
 from readtrack.store import counters, keys, scripts, uniques

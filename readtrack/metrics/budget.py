@@ -13,7 +13,8 @@ from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.metrics import memory
 from readtrack.metrics.memory import KeyKind
-from readtrack.sql import day_breakdowns, row_counts
+from readtrack.numbers.sql import day_breakdowns
+from readtrack.sql import row_counts
 from readtrack.store import counters, effects, keys, read_state, scripts
 from readtrack.store.counting import rate_limit
 from readtrack.store.uniques import STRATEGIES, Strategy, strategy_of

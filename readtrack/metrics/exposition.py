@@ -25,7 +25,8 @@ from readtrack.conf import conf
 from readtrack.doctor import measurements
 from readtrack.hits.hit import REASONS
 from readtrack.models import FlushRun
-from readtrack.sql import history, runs
+from readtrack.numbers.sql import history
+from readtrack.sql import runs
 from readtrack.store import connection, counters, keys, scripts, skips, uniques
 from readtrack.store.circuit import ask_anyway
 from readtrack.store.cluster import Cluster

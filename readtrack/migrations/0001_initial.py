@@ -44,20 +44,6 @@ class Migration(migrations.Migration):
         ),
         SetFillfactor("SubjectCount"),
         migrations.CreateModel(
-            name='Breakdown',
-            fields=[
-                ('subject', ExactCharField(max_length=200)),
-                ('pk', models.CompositePrimaryKey('subject', 'kind', 'field', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('kind', ExactCharField(max_length=40)),
-                ('field', ExactCharField(max_length=100)),
-                ('count', models.PositiveBigIntegerField()),
-            ],
-            options={
-                'abstract': False,
-                'default_permissions': (),
-            },
-        ),
-        migrations.CreateModel(
             name='FlushRun',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -87,47 +73,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='History',
-            fields=[
-                ('subject', ExactCharField(max_length=200)),
-                ('pk', models.CompositePrimaryKey('subject', 'hour', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('hour', models.PositiveIntegerField()),
-                ('views', models.PositiveBigIntegerField()),
-                ('visitors', models.PositiveBigIntegerField()),
-            ],
-            options={
-                'abstract': False,
-                'default_permissions': (),
-            },
-        ),
-        migrations.CreateModel(
-            name='Usual',
-            fields=[
-                ('subject', ExactCharField(max_length=200, primary_key=True, serialize=False)),
-                ('bands', models.TextField()),
-                ('hour', models.PositiveIntegerField()),
-            ],
-            options={
-                'default_permissions': (),
-            },
-        ),
-        migrations.CreateModel(
-            name='DayVisitors',
-            fields=[
-                ('subject', ExactCharField(max_length=200)),
-                ('pk', models.CompositePrimaryKey('subject', 'day', 'length', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('day', models.DateField(db_index=True)),
-                ('length', models.PositiveSmallIntegerField(default=1)),
-                ('visitors', models.PositiveBigIntegerField()),
-                ('sketch', models.BinaryField()),
-                ('part_of', models.PositiveSmallIntegerField(default=0)),
-            ],
-            options={
-                'abstract': False,
-                'default_permissions': (),
-            },
-        ),
-        migrations.CreateModel(
             name='KnownEpoch',
             fields=[
                 ('pk', models.CompositePrimaryKey('tag', 'origin', blank=True, editable=False, primary_key=True, serialize=False)),
@@ -137,64 +82,6 @@ class Migration(migrations.Migration):
                 ('until', models.BigIntegerField(default=0)),
             ],
             options={
-                'default_permissions': (),
-            },
-        ),
-        migrations.CreateModel(
-            name='Popular',
-            fields=[
-                ('subject', ExactCharField(max_length=200)),
-                ('pk', models.CompositePrimaryKey('subject', 'days', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('days', models.PositiveSmallIntegerField()),
-                ('views', models.PositiveBigIntegerField()),
-                ('since', models.PositiveIntegerField()),
-                ('until', models.PositiveIntegerField()),
-            ],
-            options={
-                'abstract': False,
-                'default_permissions': (),
-            },
-        ),
-        migrations.CreateModel(
-            name='ReaderHistory',
-            fields=[
-                ('subject', ExactCharField(max_length=200)),
-                ('pk', models.CompositePrimaryKey('subject', 'hour', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('hour', models.PositiveIntegerField()),
-                ('readers', models.PositiveIntegerField()),
-            ],
-            options={
-                'abstract': False,
-                'default_permissions': (),
-            },
-        ),
-        migrations.CreateModel(
-            name='BreakdownHistory',
-            fields=[
-                ('subject', ExactCharField(max_length=200)),
-                ('pk', models.CompositePrimaryKey('subject', 'kind', 'hour', 'field', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('kind', ExactCharField(max_length=40)),
-                ('hour', models.PositiveIntegerField()),
-                ('field', ExactCharField(max_length=100)),
-                ('count', models.PositiveBigIntegerField()),
-            ],
-            options={
-                'abstract': False,
-                'default_permissions': (),
-            },
-        ),
-        migrations.CreateModel(
-            name='DayBreakdown',
-            fields=[
-                ('subject', ExactCharField(max_length=200)),
-                ('pk', models.CompositePrimaryKey('subject', 'kind', 'day', 'field', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('kind', ExactCharField(max_length=40)),
-                ('day', models.DateField(db_index=True)),
-                ('field', ExactCharField(max_length=100)),
-                ('count', models.PositiveBigIntegerField()),
-            ],
-            options={
-                'abstract': False,
                 'default_permissions': (),
             },
         ),

@@ -1,15 +1,18 @@
 """The app's configuration: numbers by time, which other parts need."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext_lazy as _
 
 from readtrack.parts import CountedView, EffectsOf, PartConfig
 
 if TYPE_CHECKING:
+    from django.db.models import Model
+    from django.template import Library
+
     from readtrack.flush.steps import Steps
-    from readtrack.management.subcommands.base import Subcommand
+    from readtrack.management.subcommands.base import Line, Subcommand
     from readtrack.sql.row_counts import RowCounts
     from readtrack.store.counters import Stored
 
@@ -23,22 +26,23 @@ class NumbersConfig(PartConfig):
     takes_dimensions = True
 
     def subcommands(self) -> "Sequence[Subcommand]":
+        from readtrack.numbers.daily_view import DailyView
         from readtrack.numbers.subcommand import Note
 
-        return (Note(),)
+        return (Note(), DailyView())
 
     def flush_steps(self) -> "type[Steps]":
-        from readtrack.numbers.flushing import NumbersSteps
+        from readtrack.numbers.flush.steps import NumbersSteps
 
         return NumbersSteps
 
     def stored_counters(self, names: Sequence[str]) -> "Mapping[str, Stored]":
-        from readtrack.numbers import flushing
+        from readtrack.numbers.flush import steps as flushing
 
         return flushing.stored_counters(names)
 
     def settled(self, counts: "Mapping[str, RowCounts]") -> None:
-        from readtrack.numbers import flushing
+        from readtrack.numbers.flush import steps as flushing
 
         flushing.settled(counts)
 
@@ -56,3 +60,23 @@ class NumbersConfig(PartConfig):
         from readtrack.numbers import renaming
 
         renaming.rename_categories(before, after)
+
+    def add_tags(self, library: "Library") -> None:
+        from readtrack.numbers import tags
+
+        tags.add(library)
+
+    def jinja_functions(self) -> Mapping[str, Any]:
+        from readtrack.numbers import tags
+
+        return tags.jinja_functions()
+
+    def place_panel(self, response: Any, content: bytes, user: Any | None) -> bytes:
+        from readtrack.numbers import panel
+
+        return panel.placed(response, content, user)
+
+    def shown(self, obj: "Model", *, has_redis: bool) -> "Sequence[Line]":
+        from readtrack.numbers import shown
+
+        return [*shown.lines(obj, has_redis=has_redis)]

@@ -16,9 +16,10 @@ from readtrack.numbers.data import ByValue, Hashes
 from readtrack.numbers.objects import CANDIDATES, MOST, Objects
 from readtrack.numbers.people import days_of
 from readtrack.numbers.scope import Scope
-from readtrack.sql import archive, breakdown_history, day_breakdowns
-from readtrack.sql.day_breakdowns import Days, Value
-from readtrack.sql.period_steps import Steps
+from readtrack.numbers.sql import breakdown_history, day_breakdowns
+from readtrack.numbers.sql import hashes as stored_hashes
+from readtrack.numbers.sql.day_breakdowns import Days, Value
+from readtrack.numbers.sql.period_steps import Steps
 from readtrack.subjects import subject_column
 
 # Rows of days that are read to find the best objects of whole models, at most. In a longer period
@@ -52,7 +53,7 @@ class Points(NamedTuple):
 def values_of(scope: Scope) -> list[Value]:
     """Returns the chosen values of dimensions."""
     return [
-        Value(f"views:{dimension}", value[: archive.FIELD_LENGTH])
+        Value(f"views:{dimension}", value[: stored_hashes.FIELD_LENGTH])
         for dimension, value in scope.values.items()
     ]
 

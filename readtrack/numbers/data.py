@@ -10,11 +10,11 @@ from django.db.models import Model
 
 from readtrack.models import FlushRun
 from readtrack.numbers.objects import Objects
+from readtrack.numbers.reports.funnels import Stage
+from readtrack.numbers.reports.usual_views import Usual
 from readtrack.numbers.scope import Scope
-from readtrack.reports.funnels import Stage
-from readtrack.reports.usual_views import Usual
-from readtrack.sql.memberships import Group
-from readtrack.sql.usual import Band
+from readtrack.numbers.sql.memberships import Group
+from readtrack.numbers.sql.usual import Band
 
 #: The hashes of counts, by kind (`views:country`, `funnel`, `reading`) and subject. Each counts by
 #: a value of the dimension, by a stage of the funnel or by a time of reading.
@@ -70,7 +70,7 @@ class DayNote(NamedTuple):
 class GroupRow(NamedTuple):
     """The numbers of a category, an author or an age in the period and in the one before."""
 
-    name: str  # see `readtrack.sql.memberships`
+    name: str  # see `readtrack.numbers.sql.memberships`
     now: Counts
     compared: Counts  # what `before` is compared with
     before: Counts

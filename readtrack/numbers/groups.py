@@ -9,8 +9,8 @@ from django.contrib.auth import get_user_model
 from readtrack import buckets
 from readtrack.numbers.data import Counts, Entry, GroupRow
 from readtrack.numbers.scope import Scope
-from readtrack.sql import group_sums, memberships
-from readtrack.sql.memberships import NONE, OTHER, Group
+from readtrack.numbers.sql import group_sums, memberships
+from readtrack.numbers.sql.memberships import NONE, OTHER, Group
 from readtrack.subjects import NO_VALUE, label_in, label_of, parse_subject
 from readtrack.texts import name_of
 

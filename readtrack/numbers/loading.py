@@ -32,24 +32,18 @@ from readtrack.numbers.data import (
 )
 from readtrack.numbers.objects import CANDIDATES, MOST, Objects, Order, PeriodViews
 from readtrack.numbers.people import PeopleCalls, PeopleQuestion, days_of
+from readtrack.numbers.reports import funnels
+from readtrack.numbers.reports.hashes import hashes as merged_hashes
+from readtrack.numbers.reports.people import visitors_in
+from readtrack.numbers.reports.time_series import merged
 from readtrack.numbers.saved import NOTHING_SAVED, FlushNotesDays, flush_notes_days
 from readtrack.numbers.scope import DEFAULT_COMPARISON, Scope
+from readtrack.numbers.sql import breakdown_history, history, period_steps
+from readtrack.numbers.sql.memberships import Group
+from readtrack.numbers.sql.usual import Band
 from readtrack.numbers.usual import UsualQuestion
-from readtrack.reports import funnels
-from readtrack.reports.hashes import hashes as merged_hashes
 from readtrack.reports.page_state import page_state
-from readtrack.reports.people import visitors_in
-from readtrack.reports.time_series import merged
-from readtrack.sql import (
-    breakdown_history,
-    history,
-    period_steps,
-    read_states,
-    row_counts,
-    runs,
-)
-from readtrack.sql.memberships import Group
-from readtrack.sql.usual import Band
+from readtrack.sql import read_states, row_counts, runs
 from readtrack.store import counters, keys, read_state, scripts, skips, trending, uniques
 from readtrack.store.circuit import fail_open
 from readtrack.store.effects import counts_days

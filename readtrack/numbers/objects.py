@@ -14,9 +14,10 @@ from readtrack import buckets
 from readtrack.models import Tracked
 from readtrack.numbers.details import linked_fields
 from readtrack.numbers.scope import Scope
+from readtrack.numbers.sql import history, model_sums, period_gains, popular
 from readtrack.published import value_of_time
 from readtrack.reports.page_state import loaded
-from readtrack.sql import history, model_sums, period_gains, popular, row_counts
+from readtrack.sql import row_counts
 from readtrack.store import keys
 from readtrack.subjects import (
     author_field,
@@ -35,7 +36,7 @@ MOST = 1_000  # objects of a category or of an author whose numbers are added up
 
 
 class Ranked(NamedTuple):
-    """A subject of a list of the most viewed, which `readtrack.sql.popular` keeps."""
+    """A subject of a list of the most viewed, which `readtrack.numbers.sql.popular` keeps."""
 
     subject: str
     views: int  # in one of the lists, so it has had as many at least

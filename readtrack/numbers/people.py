@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from readtrack import buckets
 from readtrack.numbers.data import People
 from readtrack.numbers.objects import Objects
+from readtrack.numbers.reports.people import Days
 from readtrack.numbers.scope import Scope, Span
-from readtrack.reports.people import Days
-from readtrack.sql.day_visitors import AskedDays, StoredDay
+from readtrack.numbers.sql.day_visitors import AskedDays, StoredDay
 from readtrack.store import keys, scripts, uniques
 from readtrack.store.effects import counts_days
 from readtrack.store.uniques import Union

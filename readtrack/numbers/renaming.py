@@ -4,9 +4,11 @@ from django.db.models import Value
 from django.db.models.functions import Concat, Length, Replace, Substr
 from django.db.models.lookups import LessThanOrEqual
 
-from readtrack.models import SUBJECT_LENGTH, BreakdownHistory, DayVisitors
-from readtrack.sql import databases, group_sums, renaming
-from readtrack.sql.memberships import LONGEST_NAME
+from readtrack.models import SUBJECT_LENGTH
+from readtrack.numbers.models import BreakdownHistory, DayVisitors
+from readtrack.numbers.sql import group_sums
+from readtrack.numbers.sql.memberships import LONGEST_NAME
+from readtrack.sql import databases, renaming
 
 
 def rename_categories(before: str, after: str) -> None:

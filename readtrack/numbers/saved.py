@@ -5,10 +5,11 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from readtrack.models import FlushRun
-from readtrack.numbers.models import Note
-from readtrack.sql import databases, day_visitors, usual
-from readtrack.sql.day_visitors import AskedDays, StoredDay
-from readtrack.sql.usual import NOTHING_ASKED, AskedUsual, StoredUsual
+from readtrack.numbers.models import DayVisitors, Note
+from readtrack.numbers.sql import day_visitors, usual
+from readtrack.numbers.sql.day_visitors import AskedDays, StoredDay
+from readtrack.numbers.sql.usual import NOTHING_ASKED, AskedUsual, StoredUsual
+from readtrack.sql import databases
 
 ITEM_OF_NOTE = 2  # the kinds of rows of flush_notes_days.sql
 ITEM_OF_DAY = 3
@@ -44,7 +45,7 @@ def flush_notes_days(
         usual_statement = f"UNION ALL {usual_statement}"
     parameters += parameters_of_usual
     sql = databases.statement(
-        FlushRun,
+        DayVisitors,
         "flush_notes_days",
         runs=FlushRun._meta.db_table,
         notes=Note._meta.db_table,

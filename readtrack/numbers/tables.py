@@ -22,13 +22,13 @@ from readtrack.hits.reading import ENGAGED
 from readtrack.numbers import groups
 from readtrack.numbers.data import ChartData, Counts, Entry, GroupRow, Hashes, ScopeData
 from readtrack.numbers.objects import MOST, STILL_READ_DAYS
+from readtrack.numbers.reports.reads import median
 from readtrack.numbers.scope import COMPARISONS, Scope
+from readtrack.numbers.sql import popular
+from readtrack.numbers.sql.memberships import NONE, OLDER, Group
+from readtrack.numbers.sql.memberships import OTHER as OTHER_GROUPS
+from readtrack.numbers.sql.usual import Band
 from readtrack.numerals import exact, multiple
-from readtrack.reports.reads import median
-from readtrack.sql import popular
-from readtrack.sql.memberships import NONE, OLDER, Group
-from readtrack.sql.memberships import OTHER as OTHER_GROUPS
-from readtrack.sql.usual import Band
 from readtrack.store.skips import NAMED, OTHER
 from readtrack.texts import title_of
 
@@ -58,7 +58,7 @@ REASONS: Mapping[Reason, Any] = {
 WITHOUT_TODAY = gettext_lazy("Whole days are compared, without today, which is not over.")
 OF_THE_SITE = gettext_lazy("Of the whole site, whatever the filters.")
 
-#: The names of groups by age, for people; see `readtrack.sql.memberships`.
+#: The names of groups by age, for people; see `readtrack.numbers.sql.memberships`.
 AGES: Mapping[str, Any] = {
     "1": gettext_lazy("Published on the same day"),
     "7": gettext_lazy("2 to 7 days"),

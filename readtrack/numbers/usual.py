@@ -8,9 +8,9 @@ from itertools import pairwise
 from readtrack import buckets, local_time
 from readtrack.conf import conf
 from readtrack.numbers.objects import Objects
+from readtrack.numbers.reports.usual_views import Rated, Usual, question, rated
 from readtrack.numbers.scope import Scope
-from readtrack.reports.usual_views import Rated, Usual, question, rated
-from readtrack.sql.usual import (
+from readtrack.numbers.sql.usual import (
     NOTHING,
     AskedUsual,
     Band,
@@ -19,7 +19,7 @@ from readtrack.sql.usual import (
     at_age,
     name_of_week,
 )
-from readtrack.sql.usual_week import WEEKS, slot_of, slot_of_day
+from readtrack.numbers.sql.usual_week import WEEKS, slot_of, slot_of_day
 from readtrack.subjects import label_in, label_of, model_with_label, published_field
 
 WEEKLY: Sequence[local_time.Period] = ("hour", "day")  # intervals with bands of the whole site

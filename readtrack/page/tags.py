@@ -14,21 +14,18 @@ from readtrack.conf import explains_pages
 from readtrack.hits import readers, reading, visitors
 from readtrack.page.filling import filled
 from readtrack.page.placeholders import (
-    COUNT,
     ELSE,
     END,
     IF,
     LANGUAGE,
     OF_COUNTS,
     PAGE,
-    PANEL,
     TEXT,
     WITH_NONCE,
     Placeholder,
 )
 from readtrack.page.shown import LONGEST_NAME, name_of, version
 from readtrack.page.stream import asked
-from readtrack.reports.reads import reads
 from readtrack.request import Recorder
 
 
@@ -92,23 +89,12 @@ def text(context: Any, content: str, obj: Any, selector: str = "") -> SafeString
     return html_of(f'{content}<span data-read="{placeholder}"{attribute}></span>', context)
 
 
-def panel(context: Any, obj: Any) -> SafeString:
-    """`{% readtrack_panel post %}` shows the numbers of the post to those who may see them, and
-    nothing to others.
-
-    Once in a page, which comes through the middleware and is no shared page.
+def is_shared(context: Any) -> bool:
+    """Returns True for a page that is the same for everybody, and for one that the middleware does
+    not fill in.
     """
     recorder = _recorder_of(_request_of(context))
-    if recorder is None or recorder.is_shared:
-        return SafeString()
-    return html_of(Placeholder.of(PANEL, obj), context)
-
-
-def read_count(obj: Any) -> int | str:
-    """`{% read_count post %}` shows how often the text was really read. Each asks Redis for itself."""
-    if not Placeholder.of(COUNT, obj):  # has no counts; with DEBUG that is logged
-        return ""
-    return asked(lambda: reads(obj))
+    return recorder is None or recorder.is_shared
 
 
 def branches(

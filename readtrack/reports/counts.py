@@ -1,8 +1,8 @@
 """Live views and unique visitors of objects, each in one round trip for a whole list."""
 
 from collections import ChainMap
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Model
@@ -11,18 +11,14 @@ from readtrack import buckets, local_time
 from readtrack.hits import exclusions, readers
 from readtrack.hits.hit import Hit, refusal
 from readtrack.hits.visitors import signed_in, user_id, visitor
-from readtrack.reports import people
 from readtrack.reports.page_state import loaded, page_state
-from readtrack.sql import history, row_counts
+from readtrack.sql import row_counts
 from readtrack.store import recording, scripts, uniques
 from readtrack.store.circuit import fail_open, present_page
 from readtrack.subjects import (
     AnyModel,
-    counted_models,
     counted_subject_of,
-    label_of,
     listed,
-    subject_column,
     subject_of,
 )
 
@@ -68,65 +64,21 @@ def _announced_views(subjects: Iterable[str]) -> Collection[str]:
     return fail_open(recording.will_count, [], hit)
 
 
-def visitors(
-    objs: Iterable[AnyModel],
-    *,
-    days: int | None = None,
-    since: date | None = None,
-    until: date | None = None,
-) -> dict[AnyModel, int]:
+def visitors(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
     """Returns the number of unique visitors of each object, in one round trip.
 
-    The number of all time is never less than SQL's, and while Redis is down it is SQL's. It takes a
-    query if any object was loaded without its count (deferred, or without the columns of Tracked).
-
-    A period is the last `days`, today included, or `since` with or without `until`, which are days
-    or times. It is counted by whole days of TIME_ZONE; `until` is exclusive. It takes a query and a
-    round trip for 100 objects. While Redis is down, the number is that of the day with the most
-    visitors. Raises UniquesError where the visitors of days are not counted (without HISTORY, or by
-    the strategy "none"), ValueError for an impossible period, and TypeError for an object that has
-    no counts.
+    The number is never less than SQL's, and while Redis is down it is SQL's. It takes a query if
+    any object was loaded without its count (deferred, or without the columns of Tracked). Raises
+    TypeError for an object that has no counts.
     """
     subjects = {obj: counted_subject_of(obj) for obj in listed(objs)}
-    if _is_period(days, since, until):
-        period = people.days_of(days=days, since=since, until=until)
-        in_period = _visitors_in_period([*subjects.values()], period)
-        return {obj: in_period[subject] for obj, subject in subjects.items()}
     calls = [uniques.visitors(portion) for portion in scripts.parted(subjects.values())]
     live = ChainMap(*fail_open(scripts.run_all, [], *calls))
-    stored = _stored_visitors(subjects)
+    stored = stored_visitors(subjects)
     return {obj: max(live.get(subject, 0), stored[subject]) for obj, subject in subjects.items()}
 
 
-def _is_period(*bounds: Any) -> bool:
-    """Returns True if any of the bounds of a period is given."""
-    return any(bound is not None for bound in bounds)
-
-
-def _visitors_in_period(subjects: Sequence[str], period: people.Days) -> dict[str, int]:
-    """Returns the visitors of each subject in the period, exact ones where they are known."""
-    if not subjects:
-        return {}
-    sets = fail_open(uniques.visitors_of_sets, None, subjects, period)
-    if sets is not None:
-        return sets
-    numbers = people.visitors_in(subjects, period)
-    exact_subjects = [subject for subject in subjects if uniques.strategy_of(subject).name == "set"]
-    return {**numbers, **_of_whole_life(exact_subjects, period)}
-
-
-def _of_whole_life(subjects: Sequence[str], period: people.Days) -> dict[str, int]:
-    """Returns the visitors of all time of those subjects that had all their views in the period."""
-    if not subjects or not period.has_today:
-        return {}
-    columns = {subject_column(subject): subject for subject in subjects}
-    earlier = history.views_before(columns, period.hours.start)
-    young = [subject for column, subject in columns.items() if not earlier.get(column)]
-    calls = [uniques.visitors(portion) for portion in scripts.parted(young)]
-    return {**ChainMap(*fail_open(scripts.run_all, [], *calls))}
-
-
-def _stored_visitors(subjects: Mapping[AnyModel, str]) -> dict[str, int]:
+def stored_visitors(subjects: Mapping[AnyModel, str]) -> dict[str, int]:
     """Returns SQL's number of visitors by subject.
 
     `subjects` has the subjects by object. Reads the numbers that the objects were not loaded with.
@@ -139,32 +91,16 @@ def _stored_visitors(subjects: Mapping[AnyModel, str]) -> dict[str, int]:
     return stored
 
 
-def visitors_together(
-    of: Iterable[Model] | type[Model] | None = None,
-    *,
-    days: int | None = None,
-    since: date | None = None,
-    until: date | None = None,
-) -> int:
+def visitors_together(of: Iterable[Model]) -> int:
     """Returns the number of different visitors of all objects together. A visitor of several
     objects counts once.
 
-    Of objects without a period, it is never less than SQL's number for any of them. Raises
-    UniquesError if the strategies of the objects cannot tell, and redis.RedisError.
-
-    With a period, as `visitors` takes it, it may also be of a model, or (None) of the whole site;
-    these are as of the last flush. Raises ValueError for a model or the site without a period.
+    It is never less than SQL's number for any of them. Raises UniquesError if the strategies of the
+    objects cannot tell, and redis.RedisError.
     """
-    if of is None or isinstance(of, type):
-        models = counted_models() if of is None else [of]
-        period = people.days_of(days=days, since=since, until=until)
-        return people.visitors_of_models([label_of(model) for model in models], period)
     subjects = {obj: counted_subject_of(obj) for obj in listed(of)}
-    if _is_period(days, since, until):
-        period = people.days_of(days=days, since=since, until=until)
-        return people.visitors_of_all([*subjects.values()], period)
     live = uniques.visitors_together(list(subjects.values()))
-    stored = _stored_visitors(subjects).values()
+    stored = stored_visitors(subjects).values()
     return max(live, max(stored, default=0))
 
 

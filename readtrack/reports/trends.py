@@ -1,20 +1,18 @@
-"""Trending objects: the most viewed ones of the last hour, day, week, month or quarter."""
+"""Trending objects: the most viewed ones of the last hour."""
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import Model
 
 from readtrack import buckets, subjects
-from readtrack.reports.rankings import most_viewed
-from readtrack.sql.popular import DAYS
 from readtrack.store.circuit import fail_open
 from readtrack.store.trending import top_subjects
 
 
 class Trend(NamedTuple):
-    """A trending object, and its views in the hours that `trending` was asked for."""
+    """A trending object, and its views in the hours that were asked for."""
 
     obj: Model
     views: int
@@ -23,37 +21,18 @@ class Trend(NamedTuple):
 def trending(
     limit: int = 10,
     *,
-    hours: int | None = None,
     model: type[Model] | None = None,
     at: datetime | None = None,
 ) -> list[Trend]:
     """Returns the most viewed objects of the last hour, of one model or of all models, most viewed
     first. Leaves out deleted objects.
 
-    The list may be 30 seconds old, because a task computes it. With `hours` (24, 168, 720 or 2160)
-    it has the objects that `most_viewed` returns for the same days. Raises ValueError for any other
-    number of hours.
+    The list may be 30 seconds old, because a task computes it.
     """
-    if hours is not None:
-        models = [model] if model else subjects.counted_models()
-        return _trending_of_days(models, limit, hours=hours)
     label = subjects.label_of(model) if model else ""
     top = fail_open(top_subjects, [], limit, at=buckets.now(at), label=label)
     objs = _objects([subject for subject, _ in top])
     return [Trend(objs[subject], views) for subject, views in top if subject in objs]
-
-
-def _trending_of_days(models: Sequence[type[Model]], limit: int, *, hours: int) -> list[Trend]:
-    """Returns the most viewed objects of these models in the last hours, which are whole days."""
-    possible_hours = [days * 24 for days in DAYS]
-    if hours not in possible_hours:
-        listed = ", ".join(map(str, possible_hours))
-        raise ValueError(f"Trending is kept for {listed} hours, not {hours}.")
-    trends: list[Trend] = []
-    for model in models:
-        objs: Any = most_viewed(model, limit, days=hours // 24)
-        trends += [Trend(obj, obj.in_period) for obj in objs]
-    return sorted(trends, key=lambda trend: trend.views, reverse=True)[:limit]
 
 
 def _objects(subject_names: Sequence[str]) -> dict[str, Model]:

@@ -1,18 +1,11 @@
-"""What the app's own tables have about subjects beside their counts: sketches, and the counts of
-hashes.
-"""
+"""What the tables of the core have about subjects beside their counts: sketches."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from django.db.models import QuerySet
-
-from readtrack.models import Archive, Breakdown
+from readtrack.models import Archive
 from readtrack.sql import databases, subject_tables
 from readtrack.subjects import subject_column
-
-READING = "reading"  # the kind of hash that has how many views of a subject were seen and read
-FIELD_LENGTH = 100  # characters of the name of a field; a longer name is cut
 
 
 def archived(subjects: Iterable[str], *fields: str) -> dict[str, Any]:
@@ -33,46 +26,8 @@ def sketches(subjects: Iterable[str]) -> dict[str, bytes]:
     return {subject: bytes(row.sketch) for subject, row in archived(subjects, "sketch").items()}
 
 
-def breakdowns(hashes: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, int]]:
-    """Returns the stored counts of each of the hashes, by kind and subject, then by field.
-
-    `hashes` are kinds and subjects. A hash that is not stored has no fields.
-    """
-    name_by_columns = {(kind, subject_column(subject)): (kind, subject) for kind, subject in hashes}
-    counts: dict[tuple[str, str], dict[str, int]] = {name: {} for name in name_by_columns.values()}
-    columns = {column for _, column in name_by_columns}
-    rows = databases.rows(Breakdown).filter(subject__in=columns)
-    for hash_kind, column, field, count in rows.values_list("kind", "subject", "field", "count"):
-        name = name_by_columns.get((hash_kind, column))
-        if name is not None:
-            counts[name][field] = count
-    return counts
-
-
-def highest(label: str, *, field: str) -> QuerySet[Any, str]:
-    """Returns a queryset of the subjects of a model with the highest counts in this field of their
-    hash `reading:…`, highest first. It sorts all objects of the model that have the field.
-    """
-    rows = databases.rows(Breakdown).filter(kind=READING, field=field)
-    of_model = rows.filter(subject__startswith=f"{label}:", count__gt=0)
-    subjects: QuerySet[Any, str] = of_model.order_by("-count", "subject").values_list(
-        "subject", flat=True
-    )
-    return subjects
-
-
-def delete_fields(name: tuple[str, str], fields: Sequence[str], *, floor: int) -> None:
-    """Deletes the rows of these fields of a hash, if they count at most `floor`.
-
-    `name` is the kind of the hash, and the subject.
-    """
-    hash_kind, subject = name
-    rows = databases.rows(Breakdown).filter(subject=subject_column(subject), kind=hash_kind)
-    rows.filter(field__in=fields, count__lte=floor).delete()
-
-
 def delete(subjects: Iterable[str]) -> None:
-    """Deletes everything that the app's own tables have about the counts of the subjects."""
+    """Deletes everything that the tables of readtrack have about the counts of the subjects."""
     subject_tables.delete(subjects, kept_with="counts")
 
 

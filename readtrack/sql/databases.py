@@ -12,11 +12,13 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
+from django.apps import apps
 from django.db import Error, OperationalError, connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.constants import OnConflict
 
 from readtrack.models.tracked import every_row
+from readtrack.parts import PartConfig
 from readtrack.sql import absent, vendors
 from readtrack.store import scripts
 
@@ -208,10 +210,15 @@ def is_pooled(connection: BaseDatabaseWrapper) -> bool:
 
 
 def statement(model: type[models.Model], name: str, **expressions: Any) -> str:
-    """Returns the SQL statement of that name, with the model's table and these SQL expressions."""
+    """Returns the SQL statement of that name, with the model's table and these SQL expressions.
+
+    It is in the folder of the part that the model belongs to, or else in the core's.
+    """
     connection = of(model)
     ops = connection.ops
-    return vendors.statement(connection, name).format(
+    config = apps.get_app_config(model._meta.app_label)
+    app = config.name if isinstance(config, PartConfig) else "readtrack"
+    return vendors.statement(connection, name, app=app).format(
         table=ops.quote_name(model._meta.db_table),
         # Start and end of an INSERT that leaves out rows whose key exists already.
         insert=ops.insert_statement(on_conflict=OnConflict.IGNORE),

@@ -7,16 +7,13 @@ A further database needs a class here. If it needs a statement of its own, that 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from django.db import DataError, Error, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-STATEMENTS = {  # by the names of their files, without comments
-    path.name.removesuffix(".sql"): re.sub("--.*\n", "", path.read_text(encoding="utf-8"))
-    for path in files("readtrack.sql").joinpath("statements").iterdir()
-}
 # Deadlock and serialization failure of PostgreSQL; changed record and deadlock of MySQL and MariaDB.
 CONFLICTS: frozenset[Any] = frozenset({"40P01", "40001", 1020, 1213})
 LOCK_TIMEOUTS: frozenset[Any] = frozenset({"55P03", 1205})
@@ -243,9 +240,22 @@ def vendor_of(connection: BaseDatabaseWrapper) -> Vendor:
     return VENDORS.get(connection.vendor, PORTABLE)
 
 
-def statement(connection: BaseDatabaseWrapper, name: str) -> str:
-    """Returns the statement of that name: the vendor's own one, or the one for all databases."""
-    return STATEMENTS.get(f"{name}_{connection.vendor}") or STATEMENTS[name]
+def statement(connection: BaseDatabaseWrapper, name: str, *, app: str = "readtrack") -> str:
+    """Returns the statement of that name: the vendor's own one, or the one for all databases.
+
+    `app` is the core or the part that has it, in its folder `sql/statements`.
+    """
+    statements = statements_of(app)
+    return statements.get(f"{name}_{connection.vendor}") or statements[name]
+
+
+@cache
+def statements_of(app: str) -> dict[str, str]:
+    """Returns the statements of the core or of a part without comments, by their names."""
+    return {
+        path.name.removesuffix(".sql"): re.sub("--.*\n", "", path.read_text(encoding="utf-8"))
+        for path in files(app).joinpath("sql", "statements").iterdir()
+    }
 
 
 def is_conflict(error: Exception) -> bool:

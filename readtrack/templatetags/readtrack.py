@@ -26,7 +26,6 @@ from readtrack.page.placeholders import (
 from readtrack.page.rendering import in_words
 from readtrack.page.stream import asked
 from readtrack.reports.page_state import page_state
-from readtrack.sql.popular import DAYS, By
 from readtrack.views.outbound import outbound_url
 
 register = template.Library()
@@ -81,37 +80,23 @@ def if_unread(parser: Parser, token: Token) -> template.Node:
 
 
 @register.simple_tag
-def most_viewed(of: Any, limit: int = 10, days: int | None = None, by: By | None = None) -> Any:
-    """`{% most_viewed "blog.Post" days=7 limit=5 as posts %}` sets the posts, of the last 1, 7, 30
-    or 90 days.
-
-    Each has its number as `in_period`. Without `days` they are those of all time. A queryset may
-    stand in place of the model's name. With `by="visitors"` they are those with the most new
-    visitors, with `by="reads"` the most read, with `by="seen"` those with the most views that were
-    seen. By default they are those with the most views, or seen views where RANK_BY says so.
+def most_viewed(of: Any, limit: int = 10) -> Any:
+    """`{% most_viewed "blog.Post" limit=5 as posts %}` sets the posts with the most views of all
+    time. A queryset may stand in place of the model's name.
     """
-    if days not in (None, *DAYS):
-        listed = ", ".join(map(str, DAYS))
-        raise ValueError(f"most_viewed has lists of {listed} days, not of {days}.")
     rows = apps.get_model(of) if isinstance(of, str) else of
-
-    def loaded() -> Any:
-        best = reports.most_viewed(rows, limit, days=days, by=by)
-        len(best)  # loads them: a template in an async view cannot
-        return best
-
-    return asked(loaded)
+    return asked(lambda: reports.most_viewed(rows, limit))
 
 
 @register.simple_tag
-def trending(limit: int = 10, hours: int | None = None, of: str = "") -> list[reports.Trend]:
+def trending(limit: int = 10, of: str = "") -> list[reports.Trend]:
     """`{% trending limit=5 as trends %}` sets the objects of the last hour: `{{ trend.obj }}`, `{{
     trend.views }}`.
 
-    `hours=24` makes it the last day, `of="blog.Post"` a single model.
+    `of="blog.Post"` makes it a single model.
     """
     model = apps.get_model(of) if of else None
-    return asked(lambda: reports.trending(limit, hours=hours, model=model))
+    return asked(lambda: reports.trending(limit, model=model))
 
 
 @register.simple_tag(takes_context=True)
@@ -134,21 +119,9 @@ def visitor_count(obj: Any) -> int | str:
     return asked(lambda: reports.visitors([obj])[obj])
 
 
-@register.simple_tag
-def views_in(obj: Any, days: int = 7) -> int | str:
-    """`{% views_in post days=7 %}` shows the views of the last days. Each tag makes two queries and
-    takes a round trip of its own.
-    """
-    if not Placeholder.of(COUNT, obj):
-        return ""
-    return asked(lambda: reports.views_in([obj], days=days)[obj])
-
-
 register.simple_tag(outbound_url)
 register.simple_tag(honeypot.link, name="readtrack_honeypot")
-register.simple_tag(tags.read_count)
 register.simple_tag(tags.script, takes_context=True, name="readtrack_script")
-register.simple_tag(tags.panel, takes_context=True, name="readtrack_panel")
 register.simple_block_tag(tags.text, takes_context=True, name="readtrack_text")
 
 

@@ -8,8 +8,8 @@ import pytest
 from readtrack import buckets
 from readtrack.alerts import conditions
 from readtrack.alerts.conditions import MINUTES, Excess, Site, Story
-from readtrack.sql.usual import Band
-from readtrack.sql.usual_week import slot_of
+from readtrack.numbers.sql.usual import Band
+from readtrack.numbers.sql.usual_week import slot_of
 
 
 def story(*, before: Sequence[int] | int, now: int, **values: Any) -> Story:

@@ -16,7 +16,7 @@ from django.db import transaction
 from readtrack import buckets
 from readtrack.alerts import conditions
 from readtrack.alerts.options import DEFAULTS
-from readtrack.sql.usual_week import slot_of
+from readtrack.numbers.sql.usual_week import slot_of
 from tests.support import replay
 from tests.support.depth import DEEP, examples
 from tests.support.replay import TICK, Known, Past, Story, poisson

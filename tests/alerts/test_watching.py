@@ -18,8 +18,8 @@ from readtrack.alerts import minutes, records, run, watching
 from readtrack.alerts.models import Alert, AlertDelivery
 from readtrack.alerts.run import send_alerts
 from readtrack.models import FlushRun
-from readtrack.sql import usual
-from readtrack.sql.usual import HOURS_OF_WEEK, Band, name_of_week
+from readtrack.numbers.sql import usual
+from readtrack.numbers.sql.usual import HOURS_OF_WEEK, Band, name_of_week
 from readtrack.store import keys
 from readtrack.subjects import subject_of
 from readtrack.tasks import run_job

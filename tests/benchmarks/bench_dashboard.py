@@ -16,9 +16,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext, override_settings
 
-from readtrack import buckets, reports
-from readtrack.page import panel
-from readtrack.sql import history_months, popular, usual_renewal
+from readtrack import buckets
+from readtrack.numbers import panel
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.sql import history_months, popular, usual_renewal
 from readtrack.sql.faults import Faults
 from tests.benchmarks import million
 from tests.benchmarks.bench_page import round_trips
@@ -113,7 +114,7 @@ def measure(title: str) -> None:
 
 
 def _top(of: Any, days: int) -> None:
-    assert reports.most_viewed(of, 10, days=days)
+    assert numbers_reports.most_viewed(of, 10, days=days)
 
 
 def _page(client: Client, path: str, given: Mapping[str, str]) -> None:

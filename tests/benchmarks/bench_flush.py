@@ -13,8 +13,9 @@ from redis import Redis
 
 from readtrack import buckets, local_time
 from readtrack.flush.run import flush
-from readtrack.models import FlushRun, History
-from readtrack.reports import series
+from readtrack.models import FlushRun
+from readtrack.numbers.models import History
+from readtrack.numbers.reports import series
 from readtrack.store import keys
 from readtrack.store.connection import connect
 from tests.benchmarks.measuring import Work, table
@@ -222,22 +223,22 @@ def growth(sizes: Iterable[int]) -> None:
 def charts(rows: int) -> None:
     """A year of one post, and of the site, among as many rows of history."""
     seed(1)
-    sql("TRUNCATE readtrack_history")
+    sql("TRUNCATE readtrack_numbers_history")
     now = buckets.hour_index(buckets.now())
     sql(
-        f"INSERT INTO readtrack_history (subject, hour, views, visitors) SELECT 'site.post:' || p, h, h, 0"
+        f"INSERT INTO readtrack_numbers_history (subject, hour, views, visitors) SELECT 'site.post:' || p, h, h, 0"
         f" FROM generate_series({now} - 8759, {now}, 12) h, generate_series(1, {max(1, rows // 730)}) p"
     )
     sql(
-        f"INSERT INTO readtrack_history (subject, hour, views, visitors) SELECT 'site.post', h, h, 0"
+        f"INSERT INTO readtrack_numbers_history (subject, hour, views, visitors) SELECT 'site.post', h, h, 0"
         f" FROM generate_series({now} - 8759, {now}) h"
     )
-    sql("ANALYZE readtrack_history")
+    sql("ANALYZE readtrack_numbers_history")
     since = buckets.hour_start(now - 8759)
     post = Post.objects.get()
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT pg_total_relation_size('readtrack_history') / count(*) FROM readtrack_history"
+            "SELECT pg_total_relation_size('readtrack_numbers_history') / count(*) FROM readtrack_numbers_history"
         )
         size = cursor.fetchone()[0]
     found = [
@@ -250,7 +251,7 @@ def charts(rows: int) -> None:
         f"Charts among {count:,} rows of history ({size} B a row, index included)",
         [("", ""), *found],
     )
-    sql("TRUNCATE readtrack_history")
+    sql("TRUNCATE readtrack_numbers_history")
 
 
 def idle(posts: int) -> None:
@@ -292,7 +293,7 @@ def seed(posts: int) -> None:
     """That many rows, fresh, and an empty Redis."""
     redis().flushdb()
     sql(
-        "TRUNCATE site_post, site_review, readtrack_flushrun, readtrack_archive, readtrack_knownepoch, readtrack_dayvisitors RESTART IDENTITY"
+        "TRUNCATE site_post, site_review, readtrack_flushrun, readtrack_archive, readtrack_knownepoch, readtrack_numbers_dayvisitors RESTART IDENTITY"
     )
     sql(f"INSERT INTO site_post (title) SELECT repeat('x', 60) FROM generate_series(1, {posts})")
     sql("VACUUM ANALYZE site_post")

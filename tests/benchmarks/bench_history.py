@@ -16,8 +16,8 @@ from typing import Any
 from django.db import connection, connections
 
 from readtrack import buckets
-from readtrack.reports import series
-from readtrack.sql import history, history_months, thinning
+from readtrack.numbers.reports import series
+from readtrack.numbers.sql import history, history_months, thinning
 from readtrack.sql.row_counts import RowCounts
 from tests.benchmarks.measuring import table
 from tests.site.models import Post
@@ -81,15 +81,15 @@ def _fill(present: int, *, first: int) -> int:
             )
         for subjects, argument in ((posts, HOURLY), (models, LABELS)):
             _insert(cursor, subjects, argument, f"generate_series({young}, {present})", oldest)
-        cursor.execute("ANALYZE readtrack_history")
-        cursor.execute("SELECT count(*) FROM readtrack_history")
+        cursor.execute("ANALYZE readtrack_numbers_history")
+        cursor.execute("SELECT count(*) FROM readtrack_numbers_history")
         return int(cursor.fetchone()[0])
 
 
 def _insert(cursor: Any, subjects: str, argument: Any, hours: str, oldest: int) -> None:
     """Inserts rows that gain a view an hour, in the order of time."""
     cursor.execute(
-        f"INSERT INTO readtrack_history SELECT subject, hour, hour - {oldest} + 10, 0"
+        f"INSERT INTO readtrack_numbers_history SELECT subject, hour, hour - {oldest} + 10, 0"
         f" FROM {hours} hour, ({subjects}) AS subjects ORDER BY hour ON CONFLICT DO NOTHING",
         [argument],
     )

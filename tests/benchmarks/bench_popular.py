@@ -12,9 +12,10 @@ from typing import Any
 
 from django.db import connection
 
-from readtrack import buckets, reports, tracker
-from readtrack.models import Popular
-from readtrack.sql import history_months, popular
+from readtrack import buckets, tracker
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.models import Popular
+from readtrack.numbers.sql import history_months, popular
 from readtrack.sql.faults import Faults
 from readtrack.subjects import subject_of
 from tests.benchmarks.measuring import table
@@ -40,7 +41,7 @@ def main() -> None:
     _measured(f"{POSTS:,} posts, {rows:,} rows of history, divided by month", now)
     unite(connection)
     with connection.cursor() as cursor:
-        cursor.execute("VACUUM ANALYZE readtrack_history")
+        cursor.execute("VACUUM ANALYZE readtrack_numbers_history")
     table("History in one table", [("", "took", "at most"), *_renewed(now)])
 
 
@@ -82,7 +83,11 @@ def _measured(title: str, now: datetime) -> None:
     )
     post = Post.objects.order_by("pk")[0]
     took.append(
-        ("views of one post in 7 days", _median(lambda: reports.views_in([post], days=7)), "-")
+        (
+            "views of one post in 7 days",
+            _median(lambda: numbers_reports.views_in([post], days=7)),
+            "-",
+        )
     )
     since = now - timedelta(days=10)
     took.append(
@@ -99,7 +104,7 @@ def _measured(title: str, now: datetime) -> None:
 
 
 def _top(of: Any, **period: Any) -> None:
-    assert len(reports.most_viewed(of, 10, **period)) == 10
+    assert len(numbers_reports.most_viewed(of, 10, **period)) == 10
 
 
 def _fill(present: int) -> int:
@@ -116,7 +121,7 @@ def _fill(present: int) -> int:
             f" SELECT number, 'Post', {first} + number % {CATEGORIES}, 0, 0 FROM generate_series(1, {POSTS}) number"
         )
         cursor.execute(
-            "INSERT INTO readtrack_history SELECT 'site.post:' || number, hour, views, views / 2 FROM (SELECT number,"
+            "INSERT INTO readtrack_numbers_history SELECT 'site.post:' || number, hour, views, views / 2 FROM (SELECT number,"
             f" hour, {gain.format(oldest=oldest)} AS views FROM generate_series({oldest + 1}, {present}) hour,"
             f" LATERAL (SELECT number FROM generate_series(1, {HOURLY}) number"
             f" UNION ALL SELECT number FROM generate_series({HOURLY} + 1, {DAILY}) number WHERE number % 24 = hour % 24"
@@ -125,12 +130,12 @@ def _fill(present: int) -> int:
         )
         cursor.execute(
             "UPDATE site_post SET view_count = last.views, visitor_count = last.visitors FROM (SELECT subject,"
-            " max(views) AS views, max(visitors) AS visitors FROM readtrack_history GROUP BY subject) AS last"
+            " max(views) AS views, max(visitors) AS visitors FROM readtrack_numbers_history GROUP BY subject) AS last"
             " WHERE last.subject = 'site.post:' || id"
         )
-        cursor.execute("VACUUM ANALYZE readtrack_history")
+        cursor.execute("VACUUM ANALYZE readtrack_numbers_history")
         cursor.execute("VACUUM ANALYZE site_post")
-        cursor.execute("SELECT count(*) FROM readtrack_history")
+        cursor.execute("SELECT count(*) FROM readtrack_numbers_history")
         return int(cursor.fetchone()[0])
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from django.test.utils import override_settings
 
 from readtrack import reports
-from readtrack.models import DayVisitors
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.models import DayVisitors
 from tests.benchmarks import million, people
 from tests.benchmarks.measuring import table
 from tests.site.models import Article
@@ -30,7 +31,7 @@ def main() -> None:
     names = ["site.article", *(f"site.article:{article.pk}" for article in articles)]
     rows = people.fill(names, days=DAYS + 64)  # some more, because a block begins before the period
     works: dict[str, Callable[[], Any]] = {
-        "the site": partial(reports.visitors_together, days=DAYS),
+        "the site": partial(numbers_reports.visitors_together, days=DAYS),
         "the top ten": partial(reports.visitors, articles, days=DAYS),
     }
     with override_settings(READTRACK={"TIMEOUT": 10.0}):

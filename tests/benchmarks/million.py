@@ -44,22 +44,22 @@ SELECT number, 'Article ' || number, {words}, true, now() - number % 1000 * inte
     CASE WHEN number <= {daily} THEN {size} * (1 + 100000 / (number + 100)) ELSE 1 + number % {size} END,
     CASE WHEN number <= {daily} THEN {size} * (1 + 100000 / (number + 100)) / 2 ELSE 1 END
 FROM generate_series(1, {articles}) number;
-INSERT INTO readtrack_history (subject, hour, views, visitors)
+INSERT INTO readtrack_numbers_history (subject, hour, views, visitors)
 SELECT 'site.article:' || number, hour, {gain}, {gain} / 2
 FROM generate_series({oldest} + 1, {present}) hour, LATERAL ({viewed}) AS viewed;
-INSERT INTO readtrack_history (subject, hour, views, visitors)
+INSERT INTO readtrack_numbers_history (subject, hour, views, visitors)
 SELECT 'reads:site.article:' || number, hour, {gain} / 3, 0
 FROM generate_series({oldest} + 1, {present}) hour, generate_series(1, {hourly}) number
 WHERE number % 3 = hour % 3;
-INSERT INTO readtrack_history (subject, hour, views, visitors)
+INSERT INTO readtrack_numbers_history (subject, hour, views, visitors)
 SELECT name, hour, (hour - {oldest}) * weight, 0
 FROM generate_series({oldest} + 1, {present}) hour, unnest(
     ARRAY['site.article', 'reads:site.article'], ARRAY[60000, 20000]
 ) AS named(name, weight);
-INSERT INTO readtrack_readerhistory (subject, hour, readers)
+INSERT INTO readtrack_numbers_readerhistory (subject, hour, readers)
 SELECT 'site.category:' || number, {present} - 1, {accounts} / (number + 1)
 FROM generate_series(1, {categories}) number;
-INSERT INTO readtrack_breakdownhistory (subject, kind, hour, field, count)
+INSERT INTO readtrack_numbers_breakdownhistory (subject, kind, hour, field, count)
 SELECT 'site.article', kind, hour, name, 10
 FROM generate_series({oldest} + 1, {present}) hour, (
     SELECT 'section:' || counted AS kind, 'site.category:' || number AS name
@@ -71,19 +71,19 @@ FROM generate_series({oldest} + 1, {present}) hour, (
     UNION ALL SELECT 'views:' || dimension, 'value ' || number
     FROM generate_series(1, {values}) number, unnest(ARRAY[{dimensions}]) dimension
 ) AS counted;
-INSERT INTO readtrack_breakdownhistory (subject, kind, hour, field, count)
-SELECT subject, kind || ':day', hour - hour % 24, field, sum(count) FROM readtrack_breakdownhistory
+INSERT INTO readtrack_numbers_breakdownhistory (subject, kind, hour, field, count)
+SELECT subject, kind || ':day', hour - hour % 24, field, sum(count) FROM readtrack_numbers_breakdownhistory
 WHERE kind LIKE ANY (ARRAY['section:%', 'author:%', 'age:%']) GROUP BY 1, 2, 3, 4;
-INSERT INTO readtrack_breakdownhistory (subject, kind, hour, field, count)
+INSERT INTO readtrack_numbers_breakdownhistory (subject, kind, hour, field, count)
 SELECT subject, replace(kind, ':day', ':month'),
     extract(epoch FROM date_trunc('month', to_timestamp(hour * 3600.0) AT TIME ZONE 'UTC')) / 3600, field, sum(count)
-FROM readtrack_breakdownhistory WHERE kind LIKE '%:day' GROUP BY 1, 2, 3, 4;
-INSERT INTO readtrack_daybreakdown (subject, kind, day, field, count)
+FROM readtrack_numbers_breakdownhistory WHERE kind LIKE '%:day' GROUP BY 1, 2, 3, 4;
+INSERT INTO readtrack_numbers_daybreakdown (subject, kind, day, field, count)
 SELECT 'site.article:' || number, 'views:' || dimension, current_date - age, 'value ' || value, 5
 FROM generate_series(1, {with_values}) number, generate_series(0, {days} - 1) age,
     generate_series(1, {values}) value, unnest(ARRAY[{dimensions}]) dimension
 """
-TABLES = "auth_user, site_category, site_article, readtrack_history, readtrack_popular, readtrack_readerhistory, readtrack_dayvisitors, readtrack_breakdownhistory, readtrack_daybreakdown, readtrack_usual"
+TABLES = "auth_user, site_category, site_article, readtrack_numbers_history, readtrack_numbers_popular, readtrack_numbers_readerhistory, readtrack_numbers_dayvisitors, readtrack_numbers_breakdownhistory, readtrack_numbers_daybreakdown, readtrack_numbers_usual"
 
 
 def fill(articles: int = ARTICLES, *, days: int = DAYS, at: datetime) -> int:
@@ -115,7 +115,7 @@ def fill(articles: int = ARTICLES, *, days: int = DAYS, at: datetime) -> int:
             cursor.execute(statement.format(**words))
         for table in TABLES.split(", "):
             cursor.execute(f"VACUUM ANALYZE {table}")
-        cursor.execute("SELECT count(*) FROM readtrack_history")
+        cursor.execute("SELECT count(*) FROM readtrack_numbers_history")
         rows = int(cursor.fetchone()[0])
     _fill_redis(words, at=at)
     names = [LABEL, *(f"{LABEL}:{number}" for number in range(1, VISITED + 1))]

@@ -8,8 +8,8 @@ from typing import Any
 from django.db import connection
 
 from readtrack import buckets, local_time
-from readtrack.flush import day_visitors
-from readtrack.models import DayVisitors
+from readtrack.numbers.flush import day_visitors
+from readtrack.numbers.models import DayVisitors
 from readtrack.store.connection import connect
 
 PER_DAY = 12_000  # visitors of a day of the first name; the one after n others has PER_DAY / n
@@ -40,5 +40,5 @@ def fill(names: Sequence[str], *, days: int) -> int:
     for age in reversed(range(days)):  # as the archive of each day has
         day_visitors.roll_up(at=now - timedelta(days=age))
     with connection.cursor() as cursor:
-        cursor.execute("VACUUM ANALYZE readtrack_dayvisitors")
+        cursor.execute("VACUUM ANALYZE readtrack_numbers_dayvisitors")
     return DayVisitors.objects.count()

@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from pytest_django import Settings
 
 from readtrack import reports
+from readtrack.numbers import reports as numbers_reports
 from tests.browser.conftest import Reader
 from tests.browser.test_reading import ENGLISH, PERSON, Text
 from tests.browser.test_reading import reader as read_to_the_end
@@ -177,7 +178,7 @@ def test_a_mark_in_a_comment_does_not_take_the_place_of_the_text(
     read_to_the_end(text)
     text.leave()
     assert errors == []
-    assert comes_true(lambda: reports.reading(post).reads == 1)
+    assert comes_true(lambda: numbers_reports.reading(post).reads == 1)
 
 
 @pytest.mark.parametrize("mark", MARKS)
@@ -190,8 +191,8 @@ def test_who_stays_with_a_mark_in_a_comment_has_not_read_the_text(
     text.stay(text.least * 2)
     text.leave()
     assert errors == []
-    assert comes_true(lambda: reports.reading(post).engaged == 1)
-    assert reports.reading(post).reads == 0
+    assert comes_true(lambda: numbers_reports.reading(post).engaged == 1)
+    assert numbers_reports.reading(post).reads == 0
 
 
 def test_a_selector_of_the_site_that_is_none_is_left_out(reader: Reader, post: Post) -> None:
@@ -200,4 +201,4 @@ def test_a_selector_of_the_site_that_is_none_is_left_out(reader: Reader, post: P
     read_to_the_end(text)
     text.leave()
     assert errors == []
-    assert comes_true(lambda: reports.reading(post).reads == 1)
+    assert comes_true(lambda: numbers_reports.reading(post).reads == 1)

@@ -11,6 +11,7 @@ from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from readtrack import reports, tracker
+from readtrack.numbers import reports as numbers_reports
 from readtrack.page import shown
 from tests.browser.conftest import session
 from tests.browser.test_comments import KINDS, NAMES
@@ -159,7 +160,7 @@ def test_a_short_text_is_really_read(reader: Callable[[], Reader], post: Post) -
         TEXTS.clear()
     page.window.act("key", {"type": "keyDown", "value": SHIFT}, {"type": "keyUp", "value": SHIFT})
     page.window.act("pointer", {"type": "pointerMove", "x": 20, "y": 20})
-    assert comes_true(lambda: reports.reading(post).reads == 1)  # after five seconds
+    assert comes_true(lambda: numbers_reports.reading(post).reads == 1)  # after five seconds
 
 
 def test_a_dot_comes_on_without_a_reload(

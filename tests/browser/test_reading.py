@@ -13,8 +13,8 @@ from playwright.sync_api import Page, Route
 from pytest_django import Settings
 
 from demo_project import chromium
-from readtrack import reports
 from readtrack.hits.reading import least_seconds, words
+from readtrack.numbers import reports as numbers_reports
 from readtrack.store import keys
 from tests.browser.conftest import Reader, settle, versions
 from tests.browser.urls import TEXTS
@@ -245,7 +245,7 @@ def test_readers_skimmers_tabs_and_robots_are_judged_right(
         go(text)
         text.leave()
         page.close()
-        found = reports.reading(post)
+        found = numbers_reports.reading(post)
         table[way][0] += 1
         if (found.views, found.engaged, found.reads) == (1, int(is_engaged), int(is_read)):
             table[way][1] += 1
@@ -283,7 +283,7 @@ def test_a_text_that_is_swapped_into_a_page_without_one_is_read(reader: Reader) 
         page.keyboard.press("Shift")
         page.clock.run_for(9_000)
         settle(page)
-    found = reports.reading(post)
+    found = numbers_reports.reading(post)
     assert (found.views, found.engaged, found.reads) == (
         1,
         1,
@@ -303,4 +303,4 @@ def test_who_leaves_by_a_link_is_told_of(reader: Reader, settings: Settings) -> 
     page.keyboard.press("Shift")
     page.clock.run_for(3_000)
     page.goto("/index/")
-    assert comes_true(lambda: reports.reading(post).engaged == 1)
+    assert comes_true(lambda: numbers_reports.reading(post).engaged == 1)

@@ -12,6 +12,7 @@ from redis import Redis
 
 from demo_project import chromium
 from readtrack import reports, tracker
+from readtrack.numbers import reports as numbers_reports
 from readtrack.page import shown
 from tests.browser.conftest import Reader, settle
 from tests.browser.urls import POLICY, TEXTS, asked
@@ -139,8 +140,8 @@ def test_a_campaign_is_known_whoever_counts_the_page(
     page = reader()
     with told(page):
         page.goto(f"/{kind}/{post.pk}/?utm_source=letter&utm_medium=email&utm_campaign=May")
-    assert reports.breakdown(post, "campaign") == {"letter / email / may": 1}
-    assert reports.breakdown(post, "channel") == {"mail": 1}
+    assert numbers_reports.breakdown(post, "campaign") == {"letter / email / may": 1}
+    assert numbers_reports.breakdown(post, "channel") == {"mail": 1}
 
 
 @pytest.mark.parametrize("way", WAYS)

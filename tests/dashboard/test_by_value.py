@@ -24,11 +24,11 @@ from readtrack import buckets, local_time, tracker
 from readtrack.access import numbers_url
 from readtrack.dashboard.page import TABS
 from readtrack.flush.run import flush
-from readtrack.models import BreakdownHistory, DayBreakdown, History, Popular
 from readtrack.numbers import by_value, loading, tables
+from readtrack.numbers.models import BreakdownHistory, DayBreakdown, History, Popular
 from readtrack.numbers.scope import Scope
+from readtrack.numbers.sql import popular
 from readtrack.numbers.tables import NOT_KNOWN
-from readtrack.sql import popular
 from readtrack.sql.faults import Faults
 from readtrack.subjects import label_of, subject_of
 from tests.site.models import Article, Post

@@ -17,10 +17,10 @@ from pytest_django import Settings
 from readtrack import buckets, local_time
 from readtrack.dashboard.page import TABS
 from readtrack.flush.run import flush
-from readtrack.models import History
+from readtrack.numbers.models import History
 from readtrack.numbers.scope import COMPARISONS, Scope, Span
+from readtrack.numbers.sql import breakdown_history
 from readtrack.numbers.tables import NOT_KNOWN
-from readtrack.sql import breakdown_history
 from readtrack.subjects import subject_of
 from tests.support import counts, factories
 from tests.support.people import add_people

@@ -15,11 +15,11 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from readtrack import buckets, tracker
-from readtrack.flush.groups import renew
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.models import History
 from readtrack.numbers import groups, objects, people
+from readtrack.numbers.flush.groups import renew
+from readtrack.numbers.models import History
 from readtrack.numbers.scope import Scope
 from readtrack.sql.faults import Faults
 from readtrack.subjects import label_in, subject_of

@@ -27,13 +27,14 @@ from readtrack.dashboard.page import FILES, FORMATS, TABS, _comparison
 from readtrack.flush.run import flush
 from readtrack.hits import sources
 from readtrack.hits.visitors import Visitor
-from readtrack.models import FlushRun, History, Popular
+from readtrack.models import FlushRun
 from readtrack.numbers import loading, objects, tables
-from readtrack.numbers.models import Note
+from readtrack.numbers.models import History, Note, Popular
 from readtrack.numbers.scope import PERIODS, Scope
+from readtrack.numbers.sql import breakdown_history, history, popular
 from readtrack.numbers.tables import NOT_KNOWN
 from readtrack.numbers.totals import SERIES
-from readtrack.sql import breakdown_history, history, popular, raising, row_counts
+from readtrack.sql import raising, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import skips
 from readtrack.store.recording import mark_robots

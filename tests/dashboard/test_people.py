@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import buckets, local_time, reports, tracker
+from readtrack import buckets, local_time, tracker
 from readtrack.conf import DEFAULTS
 from readtrack.dashboard import page as dashboard_page
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.models import History
 from readtrack.numbers import people
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.models import History
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.tables import NOT_KNOWN
 from readtrack.subjects import subject_of
@@ -338,7 +339,7 @@ def test_sources_are_told_by_default_and_what_else_can_be(
         f"/posts/{post.pk}/?utm_source=letter&utm_medium=email",
         headers={"User-Agent": factories.BROWSER, "Referer": "https://www.google.com/"},
     )
-    found = {name: reports.breakdown(post, name) for name in DEFAULTS["DIMENSIONS"]}
+    found = {name: numbers_reports.breakdown(post, name) for name in DEFAULTS["DIMENSIONS"]}
     assert found == {
         "channel": {"search": 1},
         "referrer": {"google.com": 1},

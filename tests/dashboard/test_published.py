@@ -11,7 +11,7 @@ from django.utils import timezone as zones
 
 from readtrack import buckets
 from readtrack.flush.run import flush
-from readtrack.models import History
+from readtrack.numbers.models import History
 from readtrack.numbers.scope import PUBLISHED, Scope
 from readtrack.published import published_at
 from readtrack.subjects import subject_of

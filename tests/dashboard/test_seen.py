@@ -10,7 +10,7 @@ from django.test import Client
 
 from readtrack import buckets
 from readtrack.flush.run import flush
-from readtrack.sql import history
+from readtrack.numbers.sql import history
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
 from tests.dashboard.test_page import DASHBOARD, add_views, told

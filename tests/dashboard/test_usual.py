@@ -15,12 +15,12 @@ from pytest_django import Settings
 from readtrack import buckets, local_time, tracker
 from readtrack.dashboard.page import TABS
 from readtrack.flush.run import flush
-from readtrack.models import History
 from readtrack.numbers import objects
 from readtrack.numbers import usual as dashboard_usual
+from readtrack.numbers.models import History
+from readtrack.numbers.sql.usual import Band
+from readtrack.numbers.sql.usual_week import slot_of
 from readtrack.numbers.tables import NOT_KNOWN
-from readtrack.sql.usual import Band
-from readtrack.sql.usual_week import slot_of
 from readtrack.subjects import subject_of
 from tests.dashboard.test_comparison import DASHBOARD, OF_THE_ADMIN
 from tests.site.models import Article, Category

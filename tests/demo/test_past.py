@@ -23,7 +23,7 @@ from demo_project.blog.past import (
 )
 from demo_project.traffic.__main__ import _options
 from readtrack import buckets
-from readtrack.models import BreakdownHistory, DayVisitors
+from readtrack.numbers.models import BreakdownHistory, DayVisitors
 
 NOW = datetime(2026, 6, 1, 15, 30, tzinfo=timezone.utc)
 STORIES = [Story(pk, pk % 8 + 1, NOW - timedelta(days=3 * pk)) for pk in range(120)]

@@ -14,11 +14,11 @@ from readtrack import buckets, local_time
 from readtrack.digest.contents import Contents, Story, contents_of
 from readtrack.digest.periods import last_period
 from readtrack.flush.run import flush
-from readtrack.models import History
+from readtrack.numbers.models import History
+from readtrack.numbers.sql import usual as sql_usual
+from readtrack.numbers.sql.usual import Band, name_of_week
+from readtrack.numbers.sql.usual_week import slot_of_day
 from readtrack.published import published_at
-from readtrack.sql import usual as sql_usual
-from readtrack.sql.usual import Band, name_of_week
-from readtrack.sql.usual_week import slot_of_day
 from readtrack.subjects import subject_of
 from tests.conftest import use_redis
 from tests.dashboard.test_groups import store

@@ -9,15 +9,13 @@ from redis import Redis
 
 from readtrack import tracker
 from readtrack.flush.run import flush
-from readtrack.models import (
-    Archive,
+from readtrack.models import Archive, FlushRun, KnownEpoch
+from readtrack.numbers.models import (
     Breakdown,
     BreakdownHistory,
     DayBreakdown,
     DayVisitors,
-    FlushRun,
     History,
-    KnownEpoch,
     Popular,
 )
 from readtrack.subjects import subject_of

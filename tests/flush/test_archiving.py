@@ -13,8 +13,10 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush import totals
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor, user_id
-from readtrack.models import Archive, Breakdown, FlushRun, History
-from readtrack.sql.history import of_stage
+from readtrack.models import Archive, FlushRun
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.models import Breakdown, History
+from readtrack.numbers.sql.history import of_stage
 from readtrack.store import scripts
 from readtrack.subjects import subject_of
 from tests.site.models import Post
@@ -212,7 +214,7 @@ def test_a_breakdown_that_redis_lost_adds_up_to_the_views_again(post: Post, redi
     redis.flushdb()
     refer(post, *junk(80), *["real.example"] * 40)
     flush()
-    assert sum(reports.breakdown(post, "referrer").values()) == stored(post) == 240
+    assert sum(numbers_reports.breakdown(post, "referrer").values()) == stored(post) == 240
     refer(post, *junk(2))
     flush(only_changed=True)
     live, in_sql = breakdowns_of(post, redis)

@@ -14,7 +14,8 @@ from redis import Redis
 from readtrack import buckets, subjects, tracker
 from readtrack.flush import run
 from readtrack.flush.run import flush
-from readtrack.models import Archive, FlushRun, Popular
+from readtrack.models import Archive, FlushRun
+from readtrack.numbers.models import Popular
 from readtrack.sql import databases
 from readtrack.sql.faults import SAMPLE, Faults
 from readtrack.store import keys

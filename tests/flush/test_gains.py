@@ -20,10 +20,11 @@ from readtrack import buckets, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
-from readtrack.models import Breakdown, BreakdownHistory, DayBreakdown, History
-from readtrack.numbers.flushing import NumbersSteps
-from readtrack.sql import breakdown_history, databases, day_breakdowns, history
-from readtrack.sql.history import of_reads
+from readtrack.numbers.flush.steps import NumbersSteps
+from readtrack.numbers.models import Breakdown, BreakdownHistory, DayBreakdown, History
+from readtrack.numbers.sql import breakdown_history, day_breakdowns, history
+from readtrack.numbers.sql.history import of_reads
+from readtrack.sql import databases
 from readtrack.store import keys, scripts
 from readtrack.subjects import subject_of
 from tests.site.models import Post

@@ -9,10 +9,10 @@ import pytest
 from django.test import override_settings
 
 from readtrack import buckets, local_time, tracker
-from readtrack.flush import groups
 from readtrack.flush.run import flush
-from readtrack.models import BreakdownHistory, DayVisitors, History
-from readtrack.sql import (
+from readtrack.numbers.flush import groups
+from readtrack.numbers.models import BreakdownHistory, DayVisitors, History
+from readtrack.numbers.sql import (
     group_sums,
     memberships,
     model_sums,

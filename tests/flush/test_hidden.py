@@ -10,6 +10,7 @@ from readtrack import reports
 from readtrack.flush import resets
 from readtrack.flush.run import flush
 from readtrack.models import tracked
+from readtrack.numbers import reports as numbers_reports
 from readtrack.unread import starting
 from tests.site.models import Article, Manual, Note
 from tests.support import factories
@@ -52,7 +53,7 @@ def test_a_hidden_row_is_no_orphan(
             run = flush()
             assert run.orphans == 0
     assert reports.views([obj])[obj] == 3
-    assert sum(point.views for point in reports.series(obj)) == 3
+    assert sum(point.views for point in numbers_reports.series(obj)) == 3
 
 
 def test_a_table_of_hidden_rows_is_not_taken_for_an_empty_one(

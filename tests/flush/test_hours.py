@@ -11,13 +11,15 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
 from readtrack import buckets, reports
-from readtrack.flush import hours
 from readtrack.flush.run import flush
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch
 from readtrack.imports.models import Import
-from readtrack.models import History, KnownEpoch
-from readtrack.sql import thinning
+from readtrack.models import KnownEpoch
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.flush import hours
+from readtrack.numbers.models import History
+from readtrack.numbers.sql import thinning
 from readtrack.store import keys, scripts
 from readtrack.subjects import subject_of
 from tests.conftest import use_redis
@@ -35,7 +37,7 @@ HOUR = timedelta(hours=1)
 
 def shown(of: Post | type[Post] | None = None) -> int:
     """Returns the sum of the chart. A test may run into the next hour."""
-    return sum(point.views for point in reports.series(of, until=buckets.now() + HOUR))
+    return sum(point.views for point in numbers_reports.series(of, until=buckets.now() + HOUR))
 
 
 def name(at: datetime, post: Post) -> str:
@@ -58,7 +60,7 @@ def agreed() -> int:
         == sum(map(shown, posts))
         == shown(Post)
         == shown()
-        == sum(point.views for point in reports.series())
+        == sum(point.views for point in numbers_reports.series())
     )
     return totals
 
@@ -104,7 +106,7 @@ def test_a_view_of_an_earlier_hour_raises_the_later_rows_with_it(redis: Redis) -
     flush()
     assert rows() == [6, 7, 9]
     assert flush().written == 0
-    assert [point.views for point in reports.series(hours=4, until=now)] == [6, 1, 2, 0]
+    assert [point.views for point in numbers_reports.series(hours=4, until=now)] == [6, 1, 2, 0]
 
 
 def test_flushing_again_writes_no_row(

@@ -21,16 +21,8 @@ from readtrack.conf import conf
 from readtrack.flush.run import flush
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
-from readtrack.models import (
-    Archive,
-    Breakdown,
-    BreakdownHistory,
-    DayBreakdown,
-    FlushRun,
-    History,
-    KnownEpoch,
-    Reset,
-)
+from readtrack.models import Archive, FlushRun, KnownEpoch, Reset
+from readtrack.numbers.models import Breakdown, BreakdownHistory, DayBreakdown, History
 from readtrack.store import counters, keys, resetting, scripts
 from readtrack.store.circuit import circuit
 from readtrack.subjects import subject_of_row

@@ -14,7 +14,7 @@ from redis import Redis
 from readtrack import buckets, reports, tracker
 from readtrack.flush import totals
 from readtrack.flush.run import flush
-from readtrack.models import History
+from readtrack.numbers.models import History
 from readtrack.sql.epochs import SqlEpoch
 from readtrack.store import keys
 from readtrack.store.counters import Epoch

@@ -11,7 +11,9 @@ from redis import Redis
 
 from readtrack import reports, scheduled, tracker
 from readtrack.flush.run import flush
-from readtrack.models import FlushRun, ReaderHistory
+from readtrack.models import FlushRun
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.models import ReaderHistory
 from readtrack.sql import runs
 from readtrack.store import clock, counters, keys, read_state, scripts
 from readtrack.store.connection import connect
@@ -66,7 +68,7 @@ def test_the_parts_together_write_what_one_flush_does(
             int(part_of(post) in HALVES[: place + 1]) for post in posts
         ]
     assert flush().written == 0
-    assert sum(point.views for point in reports.series(Post)) == 8
+    assert sum(point.views for point in numbers_reports.series(Post)) == 8
 
 
 def test_a_part_looks_at_what_changed_since_its_own_last_flush(posts: list[Post]) -> None:

@@ -14,23 +14,19 @@ from redis import Redis
 from readtrack import buckets, local_time, tracker
 from readtrack.digest.contents import contents_of
 from readtrack.digest.periods import DigestPeriod
-from readtrack.flush import late_views, run, totals
+from readtrack.flush import run, totals
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch
 from readtrack.imports.models import Import
-from readtrack.models import (
-    Archive,
-    BreakdownHistory,
-    DayBreakdown,
-    DayVisitors,
-    FlushRun,
-    History,
-)
-from readtrack.numbers.flushing import NumbersSteps
-from readtrack.sql import databases, sql_view
-from readtrack.sql.history import of_reads, of_stage
+from readtrack.models import Archive, FlushRun
+from readtrack.numbers.flush import late_views
+from readtrack.numbers.flush.steps import NumbersSteps
+from readtrack.numbers.models import BreakdownHistory, DayBreakdown, DayVisitors, History
+from readtrack.numbers.sql import sql_view
+from readtrack.numbers.sql.history import of_reads, of_stage
+from readtrack.sql import databases
 from readtrack.store import keys
 from readtrack.subjects import subject_of
 from tests.site.models import Article

@@ -7,11 +7,12 @@ import pytest
 from django.test.utils import override_settings
 
 from demo_project.engines.valkey import Valkey
-from readtrack import buckets, reports, tracker
-from readtrack.flush import readers
+from readtrack import buckets, tracker
 from readtrack.flush.run import flush
-from readtrack.models import ReaderHistory
-from readtrack.sql import thinning
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.flush import readers
+from readtrack.numbers.models import ReaderHistory
+from readtrack.numbers.sql import thinning
 from readtrack.sql.faults import Faults
 from readtrack.store import scripts
 from readtrack.subjects import subject_column, subject_of
@@ -107,7 +108,7 @@ def test_a_series_has_no_gaps_and_begins_with_what_was_known_before() -> None:
     category = factories.category()
     put(category, {PAST - 9 * HOUR: 5, PAST - 3 * HOUR: 7, PAST - HOUR: 0, PAST: 2, PAST + HOUR: 3})
     put(factories.category(), {PAST: 100})
-    points = reports.reader_series(
+    points = numbers_reports.reader_series(
         category, since=PAST - 5 * HOUR, until=PAST.replace(minute=0, second=0) + HOUR
     )
     assert [(point.start.hour, point.readers) for point in points] == [
@@ -126,22 +127,24 @@ def test_a_day_shows_its_last_number() -> None:
         category,
         {PAST - 49 * HOUR: 5, PAST - 48 * HOUR: 4, PAST - 24 * HOUR: 9, PAST + 24 * HOUR: 1},
     )
-    points = reports.reader_series(category, since=PAST - 72 * HOUR, until=PAST, by="day")
+    points = numbers_reports.reader_series(category, since=PAST - 72 * HOUR, until=PAST, by="day")
     assert [point.readers for point in points] == [0, 4, 9, 9]
 
 
 def test_an_empty_range_has_no_points() -> None:
-    assert reports.reader_series(factories.category(), since=PAST, until=PAST - HOUR) == []
+    assert numbers_reports.reader_series(factories.category(), since=PAST, until=PAST - HOUR) == []
 
 
 def test_the_present_hour_shows_the_live_number() -> None:
     category = factories.category()
     put(category, {buckets.now() - 30 * HOUR: 5})
     read(category, 1, 2)
-    points = reports.reader_series(category)
+    points = numbers_reports.reader_series(category)
     assert [point.readers for point in points] == [5] * 23 + [2]
     assert (
-        reports.reader_series(category, since=buckets.now(), until=buckets.now() + HOUR)[0].readers
+        numbers_reports.reader_series(category, since=buckets.now(), until=buckets.now() + HOUR)[
+            0
+        ].readers
         == 2
     )
 
@@ -152,7 +155,7 @@ def test_with_redis_gone_the_last_number_stands(start_redis: Any) -> None:
     server: Valkey = start_redis()
     read(category, 1)
     server.kill()
-    assert [point.readers for point in reports.reader_series(category, hours=2)] == [5, 5]
+    assert [point.readers for point in numbers_reports.reader_series(category, hours=2)] == [5, 5]
 
 
 @override_settings(READTRACK={"HISTORY": {"days": 10}})

@@ -13,8 +13,10 @@ from readtrack import reports, tracker
 from readtrack.flush import resets, settling, totals
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.models import Archive, Breakdown, FlushRun, History, Reset, SubjectCount
-from readtrack.sql import epochs, history
+from readtrack.models import Archive, FlushRun, Reset, SubjectCount
+from readtrack.numbers.models import Breakdown, History
+from readtrack.numbers.sql import history
+from readtrack.sql import epochs
 from readtrack.sql.faults import Faults
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import flush_notes, keys, resetting, scripts

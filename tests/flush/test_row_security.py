@@ -13,7 +13,8 @@ from readtrack import tracker
 from readtrack.checks.row_security import check_policies
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.models import Breakdown, FlushRun
+from readtrack.models import FlushRun
+from readtrack.numbers.models import Breakdown
 from tests.doctor.conftest import found
 from tests.site.models import Category, Post
 from tests.support import factories

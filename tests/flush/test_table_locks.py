@@ -9,7 +9,7 @@ from redis import Redis
 
 from readtrack import tracker
 from readtrack.flush.run import flush
-from readtrack.models import Popular
+from readtrack.numbers.models import Popular
 from readtrack.sql import databases
 from readtrack.subjects import subject_of
 from tests.doctor.conftest import found

@@ -11,6 +11,7 @@ from redis import Redis
 
 from readtrack import reports
 from readtrack.hits import exclusions
+from readtrack.numbers import reports as numbers_reports
 from tests.checks.findings import found, the_message
 from tests.site.models import Post
 from tests.support import factories
@@ -136,7 +137,7 @@ def test_no_step_of_a_funnel_counts_for_whoever_is_left_out(settings: Settings) 
     browser = factories.browser(factories.user(is_staff=True))
     browser.post(f"/posts/{post.pk}/buy/")
     browser.get(f"/posts/{post.pk}/buy/?view&status=200")
-    assert {stage.count for stage in reports.funnel(post)} == {0}
+    assert {stage.count for stage in numbers_reports.funnel(post)} == {0}
 
 
 def test_a_robot_is_a_robot_also_where_it_is_left_out(settings: Settings) -> None:

@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from readtrack import reports
 from readtrack.hits import dimensions, sources
+from readtrack.numbers import reports as numbers_reports
 from tests.support import factories
 from tests.support.rows import each_row
 
@@ -415,9 +415,9 @@ def test_views_are_broken_down_by_channel_and_campaign(settings: Settings) -> No
     first.get(f"{path}?utm_source=newsletter&utm_medium=email")
     second.get(path, headers={"Referer": "https://www.perplexity.ai/"})
     third.get(path, headers={"Referer": "https://news.example/"})
-    assert reports.breakdown(post, "channel") == {"mail": 1, "assistants": 1, "sites": 1}
-    assert reports.breakdown(post, "campaign") == {"newsletter / email": 1}
-    assert reports.breakdown(post, "referrer") == {
+    assert numbers_reports.breakdown(post, "channel") == {"mail": 1, "assistants": 1, "sites": 1}
+    assert numbers_reports.breakdown(post, "campaign") == {"newsletter / email": 1}
+    assert numbers_reports.breakdown(post, "referrer") == {
         "direct": 1,
         "perplexity.ai": 1,
         "news.example": 1,
@@ -431,6 +431,6 @@ def test_made_up_campaigns_take_no_more_than_their_share(settings: Settings) -> 
     for number in range(70):
         browser = factories.browser(REMOTE_ADDR=f"192.0.2.{number}")
         browser.get(f"/posts/{post.pk}/?utm_campaign={number}{'x' * 3_000}")
-    counts = reports.breakdown(post, "campaign")
+    counts = numbers_reports.breakdown(post, "campaign")
     assert (len(counts), sum(counts.values())) == (50, 70)
     assert max(map(len, counts)) == dimensions.LENGTH

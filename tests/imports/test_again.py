@@ -17,6 +17,7 @@ from readtrack.imports import ledger, weblog
 from readtrack.imports.ledger import CountedRange, Report
 from readtrack.imports.models import Import, ImportedLines
 from readtrack.imports.weblog import Importer
+from readtrack.numbers import reports as numbers_reports
 from readtrack.store import connection
 from tests.imports import weblogs
 from tests.imports.conftest import Victim, Write
@@ -142,7 +143,7 @@ def test_again_counts_the_lines_that_did_not_count(write: Write, *, is_packed: b
     assert take(path) == Report(finished=1)
     assert views() == {1: 20, 2: 20}
     assert reports.visitors([second]) == {second: 20}
-    hours = [row.views for row in reports.series(second, since=START, until=lines_end(40))]
+    hours = [row.views for row in numbers_reports.series(second, since=START, until=lines_end(40))]
     assert sum(hours) == 20
 
 

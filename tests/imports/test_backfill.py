@@ -16,9 +16,9 @@ from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch, ImportRefusedError
 from readtrack.imports.models import Import
 from readtrack.imports.weblog import Importer
-from readtrack.models import History
-from readtrack.reports import series
-from readtrack.sql import history
+from readtrack.numbers.models import History
+from readtrack.numbers.reports import series
+from readtrack.numbers.sql import history
 from readtrack.sql.epochs import SqlEpoch
 from readtrack.sql.faults import Faults
 from readtrack.sql.row_counts import RowCounts

@@ -23,14 +23,16 @@ from hypothesis.stateful import (
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import buckets, reports, tracker
+from readtrack import buckets, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.imports import keys as import_keys
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch
 from readtrack.imports.models import Import
-from readtrack.models import Archive, FlushRun, History, KnownEpoch
+from readtrack.models import Archive, FlushRun, KnownEpoch
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.models import History
 from readtrack.store import scripts
 from readtrack.subjects import subject_of
 from tests.imports.snapshots import Snapshot
@@ -173,7 +175,7 @@ class ImportMachine(RuleBasedStateMachine):
         since, until = buckets.now() - (max(AGES) + 2) * HOUR, buckets.now() + HOUR
         everything: list[Any] = [*self.posts, Post, None]
         *charts, model, site = (
-            sum(point.views for point in reports.series(of, since=since, until=until))
+            sum(point.views for point in numbers_reports.series(of, since=since, until=until))
             for of in everything
         )
         assert charts == [expected[index] for index in range(POSTS)]

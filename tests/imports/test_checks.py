@@ -47,10 +47,10 @@ def test_a_setting_that_cannot_be_used_is_found(
 
 
 class Apart:
-    """Keeps the tables of the core in another database than those of the parts."""
+    """Keeps the tables of numbers in another database than the others."""
 
     def db_for_write(self, model: type[Model], **hints: Any) -> str:
-        return "lite" if model._meta.app_label == "readtrack" else "default"
+        return "lite" if model._meta.app_label == "readtrack_numbers" else "default"
 
     db_for_read = db_for_write
 

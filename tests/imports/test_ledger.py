@@ -15,7 +15,7 @@ from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch, ImportRefusedError, Report
 from readtrack.imports.models import Import
 from readtrack.imports.weblog import Importer
-from readtrack.reports import series
+from readtrack.numbers.reports import series
 from readtrack.sql.epochs import SqlEpoch
 from readtrack.sql.faults import Faults
 from readtrack.store import scripts

@@ -19,7 +19,8 @@ from readtrack.imports import weblog
 from readtrack.imports.ledger import Report
 from readtrack.imports.models import Import
 from readtrack.imports.weblog import OTHER_PATTERNS, Importer, Recent
-from readtrack.models import DayVisitors
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.models import DayVisitors
 from tests.imports import weblogs
 from tests.imports.conftest import Write
 from tests.imports.weblogs import START, line
@@ -438,8 +439,8 @@ def test_the_visitors_of_each_day_of_a_log_are_stored(
     days = sorted(DayVisitors.objects.filter(subject="site.post").values_list("day", flat=True))
     first, second = days
     for since, until, visitors in ((first, second, 2), (second, None, 2), (first, None, 3)):
-        assert reports.visitors([post], since=since, until=until) == {post: visitors}
-        assert reports.visitors_together(Post, since=since, until=until) == visitors
+        assert numbers_reports.visitors([post], since=since, until=until) == {post: visitors}
+        assert numbers_reports.visitors_together(Post, since=since, until=until) == visitors
 
 
 @pytest.mark.usefixtures("post")
@@ -476,7 +477,7 @@ def test_young_hours_are_filled_and_live_no_longer(write: Write, redis: Redis) -
     assert redis.expiretime(f"{hours[22]}:site.post:1") == int(
         (start + timedelta(hours=50)).timestamp()
     )
-    assert sum(point.views for point in reports.series(hours=48)) == 5
+    assert sum(point.views for point in numbers_reports.series(hours=48)) == 5
     assert [trend.views for trend in reports.trending()] == []
 
 

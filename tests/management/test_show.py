@@ -54,9 +54,9 @@ def test_the_counts_of_an_object_say_where_they_come_from(viewed_post: Post) -> 
         ["views", "3", "Redis"],
         ["stored", "2", "SQL"],
         ["unflushed", "1", "the difference"],
-        ["last 24 hours", "3", "SQL and Redis"],
         ["visitors", "3", "Redis (strategy hll)"],
         ["stored", "2", "SQL"],
+        ["views, last 24 hours", "3", "SQL and Redis"],
         ["seen", "2", "Redis"],
         ["stored", "0", "SQL"],
         ["engaged", "2", "Redis"],
@@ -76,9 +76,9 @@ def test_while_redis_is_down_sqls_numbers_are_shown_and_it_says_so(
         ["views", "2", "SQL"],
         ["stored", "2", "SQL"],
         ["unflushed", "0", "the difference"],
-        ["last 24 hours", "2", "SQL"],
         ["visitors", "2", "SQL (strategy hll)"],
         ["stored", "2", "SQL"],
+        ["views, last 24 hours", "2", "SQL"],
         ["seen", "1", "SQL"],
         ["stored", "0", "SQL"],
         ["engaged", "1", "SQL"],
@@ -124,8 +124,8 @@ def test_a_category_shows_its_readers_and_its_last_publication(wire: Wire) -> No
     assert re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d UTC", publication[1])
     wire.cut()
     assert table(show(subject)) == [
-        ["readers", "2", "SQL, by the last full flush"],
         ["last publication", "unknown", "only Redis knows it"],
+        ["readers", "2", "SQL, by the last full flush"],
     ]
 
 

@@ -19,8 +19,8 @@ from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
 from readtrack.metrics import budget
 from readtrack.metrics.budget import SiteSize
-from readtrack.models import DayBreakdown
-from readtrack.sql import day_breakdowns
+from readtrack.numbers.models import DayBreakdown
+from readtrack.numbers.sql import day_breakdowns
 from readtrack.store import keys, read_state
 from readtrack.store.trending import refresh_trending
 from readtrack.subjects import counted_models

@@ -24,7 +24,8 @@ from readtrack.conf import conf
 from readtrack.flush.run import flush
 from readtrack.hits.hit import REASONS
 from readtrack.hits.visitors import Visitor
-from readtrack.models import FlushRun, History, PendingPublication
+from readtrack.models import FlushRun, PendingPublication
+from readtrack.numbers.models import History
 from readtrack.store import connection, keys, skips
 from readtrack.subjects import counted_models, label_of, subject_of
 from tests.conftest import Start, use_redis

@@ -17,8 +17,10 @@ from redis import Redis
 
 from readtrack import receivers, reports, tracker
 from readtrack.flush.run import flush
-from readtrack.models import History, SubjectCount
+from readtrack.models import SubjectCount
+from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.loading import load
+from readtrack.numbers.models import History
 from readtrack.numbers.scope import Scope
 from readtrack.sql import raising, row_counts
 from readtrack.sql.row_counts import RowCounts
@@ -218,24 +220,28 @@ def test_reports_take_them_like_any_other(noon: Any) -> None:
     tracker.refresh_trending()
     assert reports.views([manual, gadget, post]) == {manual: 1, gadget: 2, post: 1}
     assert reports.visitors([manual, gadget]) == {manual: 1, gadget: 2}
-    assert reports.visitors_together([gadget]) == 2
+    assert numbers_reports.visitors_together([gadget]) == 2
     assert {trend.obj: trend.views for trend in reports.trending()} == {
         manual: 1,
         gadget: 2,
         post: 1,
     }
-    assert [sum(point.views for point in reports.series(of)) for of in (manual, Gadget, None)] == [
+    assert [
+        sum(point.views for point in numbers_reports.series(of)) for of in (manual, Gadget, None)
+    ] == [
         1,
         2,
         4,
     ]
     flush()
-    assert [sum(point.views for point in reports.series(of)) for of in (manual, Gadget, None)] == [
+    assert [
+        sum(point.views for point in numbers_reports.series(of)) for of in (manual, Gadget, None)
+    ] == [
         1,
         2,
         4,
     ]
-    assert reports.funnel(manual)[0].count == 1
+    assert numbers_reports.funnel(manual)[0].count == 1
     shown = load(Scope.parse({}), ["over-time", "most-viewed"])
     assert shown.chart
     assert (shown.chart.total.views, shown.entries[0].subject, shown.entries[0].now.views) == (
@@ -428,7 +434,7 @@ def test_a_killed_flush_leaves_count_and_history_together(monkeypatch: pytest.Mo
     def fail(*args: Any, **kwargs: Any) -> None:
         raise RuntimeError("killed")
 
-    monkeypatch.setattr("readtrack.sql.history.store", fail)
+    monkeypatch.setattr("readtrack.numbers.sql.history.store", fail)
     with pytest.raises(RuntimeError, match="killed"):
         flush()
     assert held(manual) is None

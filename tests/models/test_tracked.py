@@ -17,6 +17,7 @@ from redis import Redis
 from readtrack import reports
 from readtrack.flush.run import flush
 from readtrack.models import TrackedQuerySet, tracked
+from readtrack.numbers import reports as numbers_reports
 from tests.site.models import (
     Article,
     Essay,
@@ -311,7 +312,7 @@ def test_deferred_numbers_of_visitors_take_one_query(
     with django_assert_num_queries(1):
         assert list(reports.visitors(rows).values()) == [10, 11, 12]
     with django_assert_num_queries(1):
-        assert reports.visitors_together(rows) == 12
+        assert numbers_reports.visitors_together(rows) == 12
 
 
 @pytest.mark.parametrize(("model", "name"), [(Post, "view_count"), (Article, "visitor_count")])

@@ -5,8 +5,9 @@ from datetime import date
 import pytest
 
 from readtrack import renames
-from readtrack.models import BreakdownHistory, DayVisitors
-from readtrack.sql import databases, group_sums
+from readtrack.numbers.models import BreakdownHistory, DayVisitors
+from readtrack.numbers.sql import group_sums
+from readtrack.sql import databases
 
 pytestmark = pytest.mark.django_db(databases=["default", "lite"])
 

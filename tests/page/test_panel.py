@@ -24,7 +24,8 @@ from readtrack.access import numbers_url
 from readtrack.flush.run import flush
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
-from readtrack.page import panel
+from readtrack.numbers import panel
+from readtrack.numbers import reports as numbers_reports
 from readtrack.page.placeholders import PANEL, Placeholder
 from readtrack.request import shared_page
 from readtrack.subjects import subject_of
@@ -173,10 +174,10 @@ def test_it_shows_what_the_reports_say(article: Article, editor: Client) -> None
         page = editor.get("/plain/").text
         assert numbers(page) == ["6", "6", "6", "1"]
         day, seen = (
-            reports.views_in([article], days=1)[article],
+            numbers_reports.views_in([article], days=1)[article],
             reports.visitors([article])[article],
         )
-        assert [day, seen, reports.reading(article).reads] == [6, 6, 1]
+        assert [day, seen, numbers_reports.reading(article).reads] == [6, 6, 1]
         assert "</section>6</p>" in page  # the count behind it
         flush()
 
@@ -198,7 +199,7 @@ def test_reads_of_a_lost_hash_are_those_of_the_reports(
     flush()
     redis.delete(f"reading:{subject_of(article)}")
     read(Visitor("another"))
-    assert reports.reading(article).reads == 2
+    assert numbers_reports.reading(article).reads == 2
     assert numbers(editor.get("/plain/").text)[3] == "2"
 
 
@@ -385,7 +386,7 @@ def test_without_redis_it_says_so(article: Article, editor: Client, start_redis:
 def test_an_error_of_the_database_costs_the_panel_and_not_the_page(
     article: Article, editor: Client
 ) -> None:
-    table = "readtrack_history"
+    table = "readtrack_numbers_history"
     with connection.cursor() as cursor:
         cursor.execute(f"ALTER TABLE {table} RENAME TO {table}_away")
         try:
@@ -438,7 +439,7 @@ def test_it_says_how_many_times_the_usual_views_the_object_has(wire: Wire) -> No
         numbers = panel.numbers(subject_of(post), post)
     assert numbers["times_usual"] == "2.3"
     assert trips[0] == 1
-    assert len([query for query in queries if "readtrack_usual" in query["sql"]]) == 1
+    assert len([query for query in queries if "readtrack_numbers_usual" in query["sql"]]) == 1
     user = an_editor()
     html_of_panel = panel._panel(subject_of(post), "", user)
     assert "<dt>× usual</dt><dd>2.3</dd>" in html_of_panel

@@ -10,7 +10,8 @@ from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.flush.run import flush
-from readtrack.models import Breakdown
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.models import Breakdown
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
@@ -42,7 +43,9 @@ def view(post: Post, times: int = 1) -> None:
 
 
 def shown(objs: Any) -> tuple[dict[str, int], list[int]]:
-    return reports.breakdown(objs, "device"), [stage.count for stage in reports.funnel(objs)]
+    return numbers_reports.breakdown(objs, "device"), [
+        stage.count for stage in numbers_reports.funnel(objs)
+    ]
 
 
 def test_an_empty_redis_shows_what_sql_keeps_and_counts_on_from_there(
@@ -72,7 +75,9 @@ def test_with_redis_gone_reports_show_what_sql_stores(post: Post, settings: Sett
     assert shown(post) == ({"phone": 3}, [4, 1, 0])
 
 
-@pytest.mark.parametrize("report", [lambda post: reports.breakdown(post, "device"), reports.funnel])
+@pytest.mark.parametrize(
+    "report", [lambda post: numbers_reports.breakdown(post, "device"), numbers_reports.funnel]
+)
 def test_where_everything_has_its_base_no_query_is_asked(
     post: Post,
     wire: Wire,
@@ -102,7 +107,7 @@ def test_a_base_is_not_added_twice_if_it_is_settled_meanwhile(
 
     done: list[str] = []
     with connection.execute_wrapper(settle):
-        assert reports.breakdown(post, "device") == {"phone": 5}
+        assert numbers_reports.breakdown(post, "device") == {"phone": 5}
     assert bool(done) == is_flushed
 
 
@@ -117,7 +122,7 @@ def test_a_hash_that_is_behind_while_sql_is_asked_is_raised_to_it(post: Post, re
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(restore):
-        assert reports.breakdown(post, "device") == {"phone": 3, "tablet": 1}
+        assert numbers_reports.breakdown(post, "device") == {"phone": 3, "tablet": 1}
 
 
 def test_unique_visitors_are_never_less_than_sql_knows(post: Post, redis: Redis) -> None:
@@ -125,4 +130,4 @@ def test_unique_visitors_are_never_less_than_sql_knows(post: Post, redis: Redis)
     redis.flushdb()
     view(post)
     assert reports.visitors([post])[post] == 3
-    assert reports.visitors_together([post, factories.post()]) == 3
+    assert numbers_reports.visitors_together([post, factories.post()]) == 3

@@ -12,9 +12,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from readtrack import buckets, local_time, reports, tracker
+from readtrack import buckets, local_time, tracker
 from readtrack.flush.run import flush
-from readtrack.models import DayBreakdown
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.models import DayBreakdown
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
@@ -73,11 +74,11 @@ def test_the_values_of_a_period_are_the_sum_of_its_days(
             expected[device] += views
         if number < 2 and days // 2 < age <= days:
             between[device] += views
-    assert reports.breakdown(posts[:2], "device", days=days) == expected
+    assert numbers_reports.breakdown(posts[:2], "device", days=days) == expected
     today = local_time.local_day(buckets.hour_index(buckets.now()))
     since = today - timedelta(days=days)
     until = today - timedelta(days=days // 2)
-    assert reports.breakdown(posts[:2], "device", since=since, until=until) == between
+    assert numbers_reports.breakdown(posts[:2], "device", since=since, until=until) == between
 
 
 def test_a_view_is_in_the_values_of_today_after_the_next_flush(
@@ -86,15 +87,18 @@ def test_a_view_is_in_the_values_of_today_after_the_next_flush(
     posts = [factories.post(), factories.post()]
     for post, device in ((posts[0], "phone"), (posts[0], "tablet"), (posts[1], "phone")):
         tracker.record(factories.hit(subject_of(post), dimensions=(("device", device),)))
-    assert reports.breakdown(posts, "device", days=1) == {}
+    assert numbers_reports.breakdown(posts, "device", days=1) == {}
     flush(only_changed=True)
     with django_assert_num_queries(1):
-        found = reports.breakdown(posts, "device", days=1)
+        found = numbers_reports.breakdown(posts, "device", days=1)
     assert list(found.items()) == [("phone", 2), ("tablet", 1)]
-    assert reports.breakdown(posts[0], "device", days=1) == {"phone": 1, "tablet": 1}
-    assert reports.breakdown(posts, "referrer", days=1) == {}
+    assert numbers_reports.breakdown(posts[0], "device", days=1) == {"phone": 1, "tablet": 1}
+    assert numbers_reports.breakdown(posts, "referrer", days=1) == {}
     yesterday = buckets.now() - timedelta(days=1)
-    assert reports.breakdown(posts, "device", since=yesterday - buckets.DAY, until=yesterday) == {}
+    assert (
+        numbers_reports.breakdown(posts, "device", since=yesterday - buckets.DAY, until=yesterday)
+        == {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,17 +111,17 @@ def test_a_view_is_in_the_values_of_today_after_the_next_flush(
 )
 def test_what_is_no_period_is_an_error(period: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="A period is"):
-        reports.breakdown(factories.post(), "device", **period)
+        numbers_reports.breakdown(factories.post(), "device", **period)
 
 
 def test_a_period_needs_history(settings: Settings) -> None:
     settings.READTRACK = {**settings.READTRACK, "HISTORY": False}
     with pytest.raises(ValueError, match="HISTORY"):
-        reports.breakdown(factories.post(), "device", days=7)
+        numbers_reports.breakdown(factories.post(), "device", days=7)
 
 
 def test_many_objects_take_a_query_for_each_thousand() -> None:
     posts = [Post(pk=pk) for pk in range(1, 1501)]
     with CaptureQueriesContext(connection) as queries:
-        assert reports.breakdown(posts, "device", days=7) == {}
+        assert numbers_reports.breakdown(posts, "device", days=7) == {}
     assert len(queries) == 2

@@ -10,9 +10,10 @@ import pytest
 from django.core.management import call_command
 from pytest_django import Settings
 
-from readtrack import buckets, local_time, reports
+from readtrack import buckets, local_time
 from readtrack.flush.run import flush
-from readtrack.sql import day_breakdowns
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.sql import day_breakdowns
 from readtrack.subjects import subject_of
 from tests.imports import weblogs
 from tests.site.models import Post
@@ -67,24 +68,24 @@ def numbers_of_days(post: Post, zone: str) -> dict[str, list[int]]:
     by_report: dict[str, list[int]] = {}
     for day in DAYS:
         days: dict[str, Any] = {"since": day, "until": day + buckets.DAY}
-        ranked = [row.in_period for row in reports.most_viewed(Post, **days)]  # type: ignore[attr-defined]
+        ranked = [row.in_period for row in numbers_reports.most_viewed(Post, **days)]  # type: ignore[attr-defined]
         answers = {
-            "views_in": reports.views_in([post], **days)[post],
+            "views_in": numbers_reports.views_in([post], **days)[post],
             "most_viewed": sum(ranked),
-            "visitors": reports.visitors([post], **days)[post],
-            "visitors_together": reports.visitors_together([post], **days),
-            "visitors of the model": reports.visitors_together(Post, **days),
-            "breakdown": sum(reports.breakdown(post, "device", **days).values()),
+            "visitors": numbers_reports.visitors([post], **days)[post],
+            "visitors_together": numbers_reports.visitors_together([post], **days),
+            "visitors of the model": numbers_reports.visitors_together(Post, **days),
+            "breakdown": sum(numbers_reports.breakdown(post, "device", **days).values()),
         }
         for report, number in answers.items():
             by_report.setdefault(report, []).append(number)
     since = datetime.combine(DAYS[0], time(), ZoneInfo(zone))
     until = datetime.combine(DAYS[-1] + buckets.DAY, time(), ZoneInfo(zone))
-    series = reports.series(post, since=since, until=until, by="day")
-    of_model = reports.series(Post, since=since, until=until, by="day")
+    series = numbers_reports.series(post, since=since, until=until, by="day")
+    of_model = numbers_reports.series(Post, since=since, until=until, by="day")
     by_report["series"] = [point.views for point in series]
     by_report["series of the model"] = [point.views for point in of_model]
-    times = [reports.views_in([post], since=since, until=until)[post]]
+    times = [numbers_reports.views_in([post], since=since, until=until)[post]]
     by_report["views_in times"] = times
     return by_report
 

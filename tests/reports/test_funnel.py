@@ -9,7 +9,8 @@ from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.hits.visitors import Visitor
-from readtrack.reports import Stage
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.reports import Stage
 from readtrack.subjects import subject_of
 from tests.site.models import Counted, Post
 from tests.support import factories
@@ -23,7 +24,7 @@ def visitor() -> Client:
 
 
 def funnel(obj: Any) -> list[int]:
-    return [stage.count for stage in reports.funnel(obj)]
+    return [stage.count for stage in numbers_reports.funnel(obj)]
 
 
 def test_a_form_takes_a_step_once_an_hour(visitor: Client) -> None:
@@ -112,14 +113,14 @@ def test_a_funnel_has_counts_and_rates_of_one_object_or_of_several(redis: Redis)
         f"funnel:site.counted:{one.pk}", mapping={"view": 8, "click": 4, "convert": 1, "gone": 3}
     )
     redis.hset(f"funnel:site.counted:{two.pk}", mapping={"view": 2})
-    assert reports.funnel(one) == [
+    assert numbers_reports.funnel(one) == [
         Stage("view", 8, 1.0, 1.0),
         Stage("click", 4, 0.5, 0.5),
         Stage("convert", 1, 0.125, 0.25),
     ]
-    assert reports.funnel([one, two])[1] == Stage("click", 4, 0.4, 0.4)
-    assert reports.funnel(two)[2] == Stage("convert", 0, 0.0, 0.0)
-    assert reports.funnel([])[0] == Stage("view", 0, 0.0, 0.0)
+    assert numbers_reports.funnel([one, two])[1] == Stage("click", 4, 0.4, 0.4)
+    assert numbers_reports.funnel(two)[2] == Stage("convert", 0, 0.0, 0.0)
+    assert numbers_reports.funnel([])[0] == Stage("view", 0, 0.0, 0.0)
 
 
 def test_where_views_do_not_enter_the_funnel_the_live_count_stands_for_them(redis: Redis) -> None:
@@ -132,7 +133,7 @@ def test_where_views_do_not_enter_the_funnel_the_live_count_stands_for_them(redi
 
 def test_a_site_without_stages_has_an_empty_funnel(settings: Settings) -> None:
     settings.READTRACK = {"FUNNEL": []}
-    assert reports.funnel(factories.post()) == []
+    assert numbers_reports.funnel(factories.post()) == []
 
 
 def test_a_page_breaks_its_view_down(visitor: Client, settings: Settings) -> None:
@@ -140,21 +141,25 @@ def test_a_page_breaks_its_view_down(visitor: Client, settings: Settings) -> Non
     one, two = factories.post(), factories.post()
     for post in (one, two):
         visitor.get(f"/posts/{post.pk}/", headers={"Referer": "https://example.com/"})
-    assert reports.breakdown(one, "browser") == {"Firefox": 1}
-    assert reports.breakdown([one, two], "referrer") == {"example.com": 2}
+    assert numbers_reports.breakdown(one, "browser") == {"Firefox": 1}
+    assert numbers_reports.breakdown([one, two], "referrer") == {"example.com": 2}
     for name in ("os", "browsr"):
         with pytest.raises(ValueError, match=f"no '{name}'; it has: browser, device, referrer"):
-            reports.breakdown(one, name)
+            numbers_reports.breakdown(one, name)
     settings.READTRACK = {}
     with pytest.raises(ValueError, match="it has: nothing yet"):
-        reports.breakdown(one, "browser")
+        numbers_reports.breakdown(one, "browser")
 
 
 def test_a_breakdown_is_in_order(redis: Redis, settings: Settings) -> None:
     settings.READTRACK = {"DIMENSIONS": ["device"]}
     post = factories.post()
     redis.hset(f"views:device:site.post:{post.pk}", mapping={"b": 1, "phone": 3, "a": 1})
-    assert list(reports.breakdown(post, "device").items()) == [("phone", 3), ("a", 1), ("b", 1)]
+    assert list(numbers_reports.breakdown(post, "device").items()) == [
+        ("phone", 3),
+        ("a", 1),
+        ("b", 1),
+    ]
 
 
 def test_a_visitor_who_opted_out_is_counted_and_not_broken_down(
@@ -192,7 +197,7 @@ def test_with_redis_gone_there_is_nothing_and_no_error(settings: Settings, visit
     post = factories.post(view_count=3)
     assert visitor.post(f"/posts/{post.pk}/buy/").status_code == 302
     assert funnel(post) == [3, 0, 0]
-    assert reports.breakdown(post, "device") == {}
+    assert numbers_reports.breakdown(post, "device") == {}
     assert reports.trending() == []
 
 

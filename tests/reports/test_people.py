@@ -11,13 +11,14 @@ from django.utils.timezone import override
 from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
-from readtrack import buckets, local_time, reports, tracker
-from readtrack.flush import day_visitors
+from readtrack import buckets, local_time, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.models import DayVisitors
-from readtrack.sql import day_visitors as days_in_sql
-from readtrack.sql import thinning
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.flush import day_visitors
+from readtrack.numbers.models import DayVisitors
+from readtrack.numbers.sql import day_visitors as days_in_sql
+from readtrack.numbers.sql import thinning
 from readtrack.store import keys
 from readtrack.store.connection import connect
 from readtrack.store.uniques import UniquesError
@@ -66,10 +67,10 @@ def test_a_person_who_reads_several_posts_on_several_days_is_one_visitor() -> No
         view(one, "ann", day=day)
         view(two, "ann", "bob", day=day)
     flush(must_archive=True)
-    assert reports.visitors([one, two], days=3) == {one: 1, two: 2}
-    assert reports.visitors_together([one, two], days=3) == 2
-    assert reports.visitors_together(Post, days=3) == 2
-    assert reports.visitors_together(days=3) == 2
+    assert numbers_reports.visitors([one, two], days=3) == {one: 1, two: 2}
+    assert numbers_reports.visitors_together([one, two], days=3) == 2
+    assert numbers_reports.visitors_together(Post, days=3) == 2
+    assert numbers_reports.visitors_together(days=3) == 2
 
 
 def test_a_period_is_whole_days_and_its_end_is_exclusive() -> None:
@@ -85,13 +86,13 @@ def test_a_period_is_whole_days_and_its_end_is_exclusive() -> None:
         (noon_of(first), noon_of(second), 2),
         (noon_of(first), noon_of(second) - timedelta(hours=12), 1),
     ):
-        assert reports.visitors([post], since=since, until=until) == {post: expected}
-    assert reports.visitors([post], days=2) == {post: 2}
+        assert numbers_reports.visitors([post], since=since, until=until) == {post: expected}
+    assert numbers_reports.visitors([post], days=2) == {post: 2}
     for period in ({"days": 0}, {"until": third}, {"days": 1, "since": first}):
         with pytest.raises(ValueError, match="A period is days=7"):
-            reports.visitors([post], **period)
+            numbers_reports.visitors([post], **period)
     with pytest.raises(ValueError, match="A period is days=7"):
-        reports.visitors_together(Post)
+        numbers_reports.visitors_together(Post)
 
 
 def test_a_day_is_one_of_the_sites_time_zone(settings: Settings, redis: Redis) -> None:
@@ -106,7 +107,9 @@ def test_a_day_is_one_of_the_sites_time_zone(settings: Settings, redis: Redis) -
     store(post, days=[date(2026, 11, 20), date(2026, 11, 21)])
     with override("America/New_York"):  # an editor's own zone changes nothing
         twentieth = date(2026, 11, 20)
-        assert reports.visitors([post], since=twentieth, until=date(2026, 11, 21)) == {post: 1}
+        assert numbers_reports.visitors([post], since=twentieth, until=date(2026, 11, 21)) == {
+            post: 1
+        }
 
 
 def test_every_days_key_expires_whatever_the_zone(settings: Settings, redis: Redis) -> None:
@@ -127,12 +130,12 @@ def test_an_emptied_redis_loses_no_visitor_that_was_flushed(redis: Redis) -> Non
     flush(only_changed=True)
     redis.flushdb()
     view(post, "b", "c")
-    assert reports.visitors([post], days=1) == {post: 3}  # both together, before any flush
+    assert numbers_reports.visitors([post], days=1) == {post: 3}  # both together, before any flush
     flush(only_changed=True)
-    assert reports.visitors([post], days=1) == {post: 3}
+    assert numbers_reports.visitors([post], days=1) == {post: 3}
     redis.flushdb()
-    assert reports.visitors([post], days=1) == {post: 3}
-    assert reports.visitors_together(Post, days=1) == 3
+    assert numbers_reports.visitors([post], days=1) == {post: 3}
+    assert numbers_reports.visitors_together(Post, days=1) == 3
 
 
 def test_a_restored_snapshot_takes_nothing_away(redis: Redis) -> None:
@@ -145,8 +148,8 @@ def test_a_restored_snapshot_takes_nothing_away(redis: Redis) -> None:
     view(post, "d")
     flush()
     flush()
-    assert reports.visitors([post], days=1) == {post: 4}
-    assert reports.visitors_together(days=1) == 4
+    assert numbers_reports.visitors([post], days=1) == {post: 4}
+    assert numbers_reports.visitors_together(days=1) == 4
 
 
 def test_a_flush_that_another_one_overtook_stores_both(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,8 +165,8 @@ def test_a_flush_that_another_one_overtook_stores_both(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(days_in_sql, "raise_days", be_late)
     day_visitors.store([subject_of(one)], days=[today()])
-    assert reports.visitors_together(Post, days=1) == 2
-    assert reports.visitors([one, two], days=1) == {one: 1, two: 1}
+    assert numbers_reports.visitors_together(Post, days=1) == 2
+    assert numbers_reports.visitors([one, two], days=1) == {one: 1, two: 1}
 
 
 def test_a_flush_without_new_visitors_writes_no_day(
@@ -210,8 +213,8 @@ def test_a_deleted_object_leaves_no_days_to_a_new_one_with_its_key(
     again = factories.post(pk=pk)
     view(again, "c")
     flush()
-    assert reports.visitors([again], days=1) == {again: 1}
-    assert reports.visitors_together(Post, days=1) == 3  # people who came stay counted
+    assert numbers_reports.visitors([again], days=1) == {again: 1}
+    assert numbers_reports.visitors_together(Post, days=1) == 3  # people who came stay counted
 
 
 @pytest.mark.parametrize("options", [{"UNIQUE": "none"}, {"HISTORY": False}])
@@ -224,11 +227,11 @@ def test_without_days_a_period_is_an_error_that_says_why(
     flush()
     assert not redis.keys("views:hll:day:*")
     assert not DayVisitors.objects.exists()
-    for ask in (reports.visitors, reports.visitors_together):
+    for ask in (numbers_reports.visitors, numbers_reports.visitors_together):
         with pytest.raises(UniquesError, match="Visitors of a period are not counted"):
             ask([post], days=7)
     with pytest.raises(UniquesError, match="Visitors of a period are not counted"):
-        reports.most_viewed(Post, days=7, by="visitors")
+        numbers_reports.most_viewed(Post, days=7, by="visitors")
 
 
 def test_while_redis_is_down_a_period_has_at_least_its_best_day(settings: Settings) -> None:
@@ -240,8 +243,8 @@ def test_while_redis_is_down_a_period_has_at_least_its_best_day(settings: Settin
     settings.CACHES = {
         "default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}
     }
-    assert reports.visitors([post], days=7) == {post: 3}
-    assert list(reports.most_viewed(Post, since=today(), by="visitors")) == [post]
+    assert numbers_reports.visitors([post], days=7) == {post: 3}
+    assert list(numbers_reports.most_viewed(Post, since=today(), by="visitors")) == [post]
 
 
 def test_with_sets_a_period_with_all_views_is_exact(settings: Settings) -> None:
@@ -254,9 +257,9 @@ def test_with_sets_a_period_with_all_views_is_exact(settings: Settings) -> None:
     view(old, *people)
     flush()
     for _ in range(2):
-        assert reports.visitors([young], days=1) == {young: 3000}
-    assert reports.visitors([old], days=1)[old] == pytest.approx(3000, rel=3 * SIGMA)
-    assert reports.visitors([old], days=7) == {old: 3001}
+        assert numbers_reports.visitors([young], days=1) == {young: 3000}
+    assert numbers_reports.visitors([old], days=1)[old] == pytest.approx(3000, rel=3 * SIGMA)
+    assert numbers_reports.visitors([old], days=7) == {old: 3001}
 
 
 def test_a_hundred_objects_take_a_query_and_a_round_trip(
@@ -266,7 +269,7 @@ def test_a_hundred_objects_take_a_query_and_a_round_trip(
     view(posts[0], "a")
     flush()
     with django_assert_num_queries(1), wire.counted() as trips:
-        assert sum(reports.visitors(posts, days=90).values()) == 1
+        assert sum(numbers_reports.visitors(posts, days=90).values()) == 1
     assert trips == [1]
 
 
@@ -294,14 +297,14 @@ def test_random_histories_are_right_within_three_standard_errors(
         for last in range(first, 5):
             chosen = days[first : last + 1]
             period: Any = {"since": chosen[-1], "until": chosen[0] + buckets.DAY}
-            found = reports.visitors(posts, **period)
+            found = numbers_reports.visitors(posts, **period)
             for obj in posts:
                 exact = len(set().union(*(came[obj, day] for day in chosen)))
                 assert found[obj] == pytest.approx(exact, rel=3 * SIGMA, abs=1)
             everybody: set[str] = set().union(*(came[obj, day] for obj in posts for day in chosen))
-            site = reports.visitors_together(**period)
+            site = numbers_reports.visitors_together(**period)
             assert site == pytest.approx(len(everybody), rel=3 * SIGMA, abs=1)
-            assert reports.visitors_together(posts, **period) == pytest.approx(site, abs=1)
+            assert numbers_reports.visitors_together(posts, **period) == pytest.approx(site, abs=1)
 
 
 def test_the_most_visited_are_those_with_most_people_not_with_most_views() -> None:
@@ -313,9 +316,9 @@ def test_the_most_visited_are_those_with_most_people_not_with_most_views() -> No
     view(of_before, "a", "b", "c", "d", day=today() - 2 * buckets.DAY)
     flush()
     flush(must_archive=True)
-    ranked: Any = reports.most_viewed(Post, days=1, by="visitors")
+    ranked: Any = numbers_reports.most_viewed(Post, days=1, by="visitors")
     assert [(row, row.in_period) for row in ranked] == [(read_by_many, 3), (reread, 2)]
-    all_ranked: Any = reports.most_viewed(
+    all_ranked: Any = numbers_reports.most_viewed(
         Post.objects.exclude(pk=reread.pk), since=today() - 2 * buckets.DAY, by="visitors"
     )
     assert [row.in_period for row in all_ranked] == [4, 3]
@@ -352,7 +355,7 @@ def test_any_period_is_the_same_with_blocks_of_days(monkeypatch: pytest.MonkeyPa
         newest, oldest = sorted(chance.sample(range(150), 2))
         since, until = today() - oldest * buckets.DAY, today() - (newest - 1) * buckets.DAY
         exact = len(set().union(*came[newest : oldest + 1]))
-        assert reports.visitors_together(Post, since=since, until=until) == exact
+        assert numbers_reports.visitors_together(Post, since=since, until=until) == exact
 
 
 def test_a_long_period_takes_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,7 +385,7 @@ def test_a_day_that_is_raised_later_counts_beside_its_block(
     store(post, days=[day])
     exact = len(set().union(*came[newest - 3 : newest + 1], {"late"}))
     since, until = day, day + 4 * buckets.DAY
-    assert reports.visitors_together(Post, since=since, until=until) == exact
+    assert numbers_reports.visitors_together(Post, since=since, until=until) == exact
 
 
 def test_parts_that_changed_since_they_were_read_make_no_block(
@@ -412,4 +415,4 @@ def test_a_period_with_a_block_whose_first_days_are_forgotten_keeps_the_others(
     cut = first + 2 * buckets.DAY
     days_in_sql.delete_before(cut)
     exact = len(set().union(*came[: (today() - cut).days + 1]))
-    assert reports.visitors_together(Post, since=first - buckets.DAY) == exact
+    assert numbers_reports.visitors_together(Post, since=first - buckets.DAY) == exact

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import buckets, local_time, reports, tracker
+from readtrack import buckets, local_time, tracker
 from readtrack.flush.run import flush
-from readtrack.models import History, Popular
-from readtrack.sql import history, popular, raising
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.models import History, Popular
+from readtrack.numbers.sql import history, popular
+from readtrack.sql import raising
 from readtrack.sql.faults import Faults
 from readtrack.sql.row_counts import RowCounts
 from readtrack.sql.vendors import Vendor
@@ -96,7 +98,7 @@ def test_the_most_viewed_are_those_that_the_whole_history_adds_up_to(
     for model in (History, Popular, Post):
         model.objects.all().delete()
     redis.flushdb()
-    monkeypatch.setattr("readtrack.reports.rankings.AT_ONCE", at_once)
+    monkeypatch.setattr("readtrack.numbers.reports.rankings.AT_ONCE", at_once)
     now = buckets.now()
     present = buckets.hour_index(now)
     posts = [factories.post() for _ in range(POSTS)]
@@ -113,9 +115,11 @@ def test_the_most_viewed_are_those_that_the_whole_history_adds_up_to(
         assert dict(added_up(posts, since=present + 1 - days * 24, until=present + 1)) == expected
     best = sorted(expected.items(), key=lambda pair: (pair[1], pair[0].pk), reverse=True)
     tracker.refresh_trending()
-    found: Any = reports.most_viewed(Post, limit, days=days)
+    found: Any = numbers_reports.most_viewed(Post, limit, days=days)
     assert [(post, post.in_period) for post in found] == best[:limit]
-    assert reports.views_in(posts, days=days) == {post: expected.get(post, 0) for post in posts}
+    assert numbers_reports.views_in(posts, days=days) == {
+        post: expected.get(post, 0) for post in posts
+    }
 
 
 def listed(posts: Sequence[Any], *views: int) -> None:
@@ -130,7 +134,7 @@ def listed(posts: Sequence[Any], *views: int) -> None:
 def test_the_most_viewed_of_a_child_model_are_its_own_rows() -> None:
     post, review = factories.post(), Review.objects.create(title="Review")
     listed([post, review], 9, 2)
-    found: Any = reports.most_viewed(Review, 1, days=7)
+    found: Any = numbers_reports.most_viewed(Review, 1, days=7)
     assert [(row, row.in_period) for row in found] == [(review, 2)]
 
 
@@ -145,17 +149,17 @@ def test_a_full_flush_lists_the_most_viewed_and_later_views_are_added() -> None:
     assert set(Popular.objects.values_list("days", flat=True)) <= {1, 7, 30, 90, popular.EVER}
     counts.view(first, first)
     tracker.refresh_trending()
-    assert shown(reports.most_viewed(Post, days=7)) == [(first, 3), (second, 2)]
+    assert shown(numbers_reports.most_viewed(Post, days=7)) == [(first, 3), (second, 2)]
 
 
 def test_a_category_has_its_own_and_its_queryset_can_be_filtered_further() -> None:
     category = factories.category()
     posts = [factories.post(category=category if number else None) for number in range(3)]
     listed(posts, 9, 3, 5)
-    found: Any = reports.most_viewed(Post.objects.filter(category=category), days=30)
+    found: Any = numbers_reports.most_viewed(Post.objects.filter(category=category), days=30)
     assert shown(found) == [(posts[2], 5), (posts[1], 3)]
     assert shown(found.filter(in_period__gt=4)) == [(posts[2], 5)]
-    assert shown(reports.most_viewed(Post.objects.none(), days=30)) == []
+    assert shown(numbers_reports.most_viewed(Post.objects.none(), days=30)) == []
 
 
 def test_models_without_columns_of_ours_have_theirs_too(settings: Settings) -> None:
@@ -165,9 +169,11 @@ def test_models_without_columns_of_ours_have_theirs_too(settings: Settings) -> N
         {subject_of(first): RowCounts(2, 1), subject_of(second): RowCounts(5, 1)}, hour=HOURS_AGO
     )
     popular.renew(at=buckets.now(), faults=Faults())
-    assert shown(reports.most_viewed(Manual, days=1)) == [(second, 5), (first, 2)]
-    assert [(trend.obj, trend.views) for trend in reports.trending(1, hours=24)] == [(second, 5)]
-    assert reports.trending(1, hours=24, model=Post) == []
+    assert shown(numbers_reports.most_viewed(Manual, days=1)) == [(second, 5), (first, 2)]
+    assert [(trend.obj, trend.views) for trend in numbers_reports.trending(1, hours=24)] == [
+        (second, 5)
+    ]
+    assert numbers_reports.trending(1, hours=24, model=Post) == []
 
 
 @pytest.mark.parametrize("starts", [[5], [5, 7], [1, 4, 5, 9, 30]])
@@ -189,7 +195,10 @@ def test_visitors_have_an_order_of_their_own(redis: Redis) -> None:
     for post, people in zip(posts, ("ab", "abcde"), strict=True):
         day = local_time.local_day_bucket(buckets.now())
         redis.pfadd(f"views:hll:day:{day}:{subject_of(post)}", *people)
-    assert shown(reports.most_viewed(Post, days=7, by="visitors")) == [(posts[1], 5), (posts[0], 2)]
+    assert shown(numbers_reports.most_viewed(Post, days=7, by="visitors")) == [
+        (posts[1], 5),
+        (posts[0], 2),
+    ]
 
 
 @pytest.mark.parametrize("size", [1, 1000])
@@ -204,22 +213,22 @@ def test_a_range_of_hours_is_added_up_for_few_rows_and_for_many(
         [(0, 5, 4, 1, 1), (1, 5, 6, 1, 1), (1, 2, 20, 1, 1), (2, 9, 7, 1, 1)],
         present=buckets.hour_index(now),
     )
-    found = reports.most_viewed(Post, since=now - 6 * HOUR, until=now - 3 * HOUR)
+    found = numbers_reports.most_viewed(Post, since=now - 6 * HOUR, until=now - 3 * HOUR)
     assert shown(found) == [(posts[1], 6), (posts[0], 4)]
-    assert shown(reports.most_viewed(Post, 1, days=2)) == [(posts[1], 26)]
-    assert reports.views_in(posts[1:], since=now - 3 * HOUR) == {posts[1]: 20, posts[2]: 0}
+    assert shown(numbers_reports.most_viewed(Post, 1, days=2)) == [(posts[1], 26)]
+    assert numbers_reports.views_in(posts[1:], since=now - 3 * HOUR) == {posts[1]: 20, posts[2]: 0}
 
 
 @pytest.mark.parametrize(("size", "expected"), [(1000, [0, 1]), (1, [])])
 def test_rows_that_no_list_has_are_added_up_unless_they_are_many(
     size: int, expected: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("sql.popular", "reports.rankings"):
+    for module in ("numbers.sql.popular", "numbers.reports.rankings"):
         monkeypatch.setattr(f"readtrack.{module}.LISTED", 2)
     posts = [factories.post() for _ in range(4)]
     listed(posts, 5, 4, 8, 9)
     monkeypatch.setattr("readtrack.store.scripts.SLICE", size)
-    found = reports.most_viewed(Post.objects.filter(pk__lt=posts[2].pk), days=7)
+    found = numbers_reports.most_viewed(Post.objects.filter(pk__lt=posts[2].pk), days=7)
     assert list(found) == [posts[number] for number in expected]
 
 
@@ -227,7 +236,7 @@ def test_a_reset_post_leaves_the_lists() -> None:
     post = factories.post()
     listed([post], 7)
     tracker.reset_views(post)
-    assert shown(reports.most_viewed(Post, days=7)) == []
+    assert shown(numbers_reports.most_viewed(Post, days=7)) == []
 
 
 def test_a_list_takes_few_queries_and_trips(wire: Wire, django_assert_max_num_queries: Any) -> None:
@@ -235,9 +244,9 @@ def test_a_list_takes_few_queries_and_trips(wire: Wire, django_assert_max_num_qu
     listed(posts, *range(1, 21))
     counts.view(*posts)
     tracker.refresh_trending()
-    reports.most_viewed(Post, days=7)
+    numbers_reports.most_viewed(Post, days=7)
     with wire.counted() as trips, django_assert_max_num_queries(6):
-        assert len(reports.most_viewed(Post, days=7)) == 10
+        assert len(numbers_reports.most_viewed(Post, days=7)) == 10
     assert trips[0] <= 3
 
 
@@ -245,14 +254,16 @@ def test_a_category_that_few_of_the_first_are_in_takes_few_queries_and_trips(
     wire: Wire, monkeypatch: pytest.MonkeyPatch, django_assert_max_num_queries: Any
 ) -> None:
     monkeypatch.setattr(
-        "readtrack.reports.rankings.AT_ONCE", 5
+        "readtrack.numbers.reports.rankings.AT_ONCE", 5
     )  # so that twenty are looked at first
     posts = [factories.post() for _ in range(24)]
     listed(posts, *range(1, 25))
     of = Post.objects.filter(pk__in=[post.pk for post in posts[:5]])
-    reports.most_viewed(of, 3, days=7)
+    numbers_reports.most_viewed(of, 3, days=7)
     with wire.counted() as trips, django_assert_max_num_queries(7):
-        assert [row for row, _ in shown(reports.most_viewed(of, 3, days=7))] == posts[4:1:-1]
+        assert [row for row, _ in shown(numbers_reports.most_viewed(of, 3, days=7))] == posts[
+            4:1:-1
+        ]
     assert trips[0] <= 4
 
 
@@ -260,7 +271,7 @@ def test_while_redis_is_down_the_lists_are_those_of_sql(wire: Wire) -> None:
     post = factories.post()
     listed([post], 7)
     wire.cut()
-    assert shown(reports.most_viewed(Post, days=7)) == [(post, 7)]
+    assert shown(numbers_reports.most_viewed(Post, days=7)) == [(post, 7)]
 
 
 @pytest.mark.parametrize(
@@ -274,14 +285,14 @@ def test_while_redis_is_down_the_lists_are_those_of_sql(wire: Wire) -> None:
 )
 def test_a_period_that_is_none_is_an_error(period: Any) -> None:
     with pytest.raises(ValueError, match="A period is days=7"):
-        reports.most_viewed(Post, **period)
+        numbers_reports.most_viewed(Post, **period)
 
 
 def test_an_unknown_order_or_number_of_hours_is_an_error() -> None:
     with pytest.raises(ValueError, match="not by 'likes'"):
-        reports.most_viewed(Post, days=7, by="likes")  # type: ignore[arg-type]
+        numbers_reports.most_viewed(Post, days=7, by="likes")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="24, 168, 720, 2160 hours, not 12"):
-        reports.trending(hours=12)
+        numbers_reports.trending(hours=12)
 
 
 def test_tags_set_lists_and_show_numbers() -> None:
@@ -315,7 +326,7 @@ def test_tags_set_lists_and_show_numbers() -> None:
 
 
 def test_a_site_without_counted_models_has_no_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("readtrack.sql.popular.counted_models", list)
+    monkeypatch.setattr("readtrack.numbers.sql.popular.counted_models", list)
     popular.renew(at=buckets.now(), faults=Faults())
     assert not Popular.objects.exists()
 
@@ -327,4 +338,4 @@ def test_hours_that_are_over_since_the_list_was_made_are_taken_off_its_numbers()
     week = 7 * 24
     written([post], [(0, week + 2, 10, 0, 0), (0, 10, 3, 0, 0)], present=present)
     popular.renew(at=now - 5 * HOUR, faults=Faults())
-    assert shown(reports.most_viewed(Post, days=7)) == [(post, 3)]
+    assert shown(numbers_reports.most_viewed(Post, days=7)) == [(post, 3)]

@@ -12,8 +12,9 @@ from readtrack import reports, tracker
 from readtrack.checks import setting_types
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.models import Breakdown
-from readtrack.reports import rankings
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.models import Breakdown
+from readtrack.numbers.reports import rankings
 from readtrack.store import scripts
 from readtrack.subjects import subject_of
 from tests.site.models import Post
@@ -50,17 +51,19 @@ def test_rankings_go_by_seen_views_where_the_site_says_so(
     settings.READTRACK = {"RANK_BY": "seen", "RATE": (0, 10)}
     fill(posts)
     flush()
-    assert [*reports.most_viewed(Post, **period)] == [posts[1], posts[0]]
+    assert [*numbers_reports.most_viewed(Post, **period)] == [posts[1], posts[0]]
     # What nobody saw is in no list before the hour of its views is over.
-    assert reports.most_viewed(Post, by="views", **period)[0] == posts[0]
-    assert [*reports.most_viewed(Post.objects.exclude(pk=posts[1].pk), 1, **period)] == [posts[0]]
+    assert numbers_reports.most_viewed(Post, by="views", **period)[0] == posts[0]
+    assert [*numbers_reports.most_viewed(Post.objects.exclude(pk=posts[1].pk), 1, **period)] == [
+        posts[0]
+    ]
 
 
 def test_rankings_go_by_views_by_default_and_by_seen_where_asked(posts: list[Post]) -> None:
     fill(posts)
     flush()
-    assert [*reports.most_viewed(Post, days=7)] == [posts[0], posts[2], posts[1]]
-    assert [*reports.most_viewed(Post, days=7, by="seen")] == [posts[1], posts[0]]
+    assert [*numbers_reports.most_viewed(Post, days=7)] == [posts[0], posts[2], posts[1]]
+    assert [*numbers_reports.most_viewed(Post, days=7, by="seen")] == [posts[1], posts[0]]
 
 
 def test_the_most_seen_of_all_time_are_read_in_portions(
@@ -70,17 +73,17 @@ def test_the_most_seen_of_all_time_are_read_in_portions(
         Breakdown.objects.create(subject=subject_of(post), kind="reading", field="seen", count=seen)
     in_order = [posts[1], posts[2], posts[0]]
     without_best = Post.objects.exclude(pk=posts[1].pk)
-    assert reports.most_viewed(Post, by="seen") == in_order
+    assert numbers_reports.most_viewed(Post, by="seen") == in_order
     monkeypatch.setattr(scripts, "SLICE", 1)  # so that three rows are many
     monkeypatch.setattr(rankings, "AT_ONCE", 1)
     monkeypatch.setattr(rankings, "PORTION", 1)
     with CaptureQueriesContext(connection) as queries:
-        assert reports.most_viewed(Post, 1, by="seen") == in_order[:1]
-    of_seen = [query["sql"] for query in queries if "readtrack_breakdown" in query["sql"]]
+        assert numbers_reports.most_viewed(Post, 1, by="seen") == in_order[:1]
+    of_seen = [query["sql"] for query in queries if "readtrack_numbers_breakdown" in query["sql"]]
     assert len(of_seen) == 1
     assert "LIMIT 1" in of_seen[0]
-    assert reports.most_viewed(Post, by="seen") == in_order
-    assert reports.most_viewed(without_best, 1, by="seen") == in_order[1:2]
+    assert numbers_reports.most_viewed(Post, by="seen") == in_order
+    assert numbers_reports.most_viewed(without_best, 1, by="seen") == in_order[1:2]
 
 
 def test_the_most_seen_of_few_rows_are_looked_up_among_these_rows(posts: list[Post]) -> None:
@@ -91,7 +94,7 @@ def test_the_most_seen_of_few_rows_are_looked_up_among_these_rows(posts: list[Po
     )
     few = Post.objects.filter(category=posts[0].category_id)
     with CaptureQueriesContext(connection) as queries:
-        assert reports.most_viewed(few, by="seen") == [posts[2], posts[1], posts[0]]
+        assert numbers_reports.most_viewed(few, by="seen") == [posts[2], posts[1], posts[0]]
     assert len(queries) == 3  # for the keys, for the counts and for the rows
 
 

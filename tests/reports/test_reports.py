@@ -11,6 +11,7 @@ from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.flush.run import flush
+from readtrack.numbers import reports as numbers_reports
 from readtrack.subjects import subject_of
 from tests.site.models import Page, Post, Product
 from tests.support import factories
@@ -65,7 +66,7 @@ def test_many_counts_of_all_kinds_are_one_round_trip_and_no_query(
     "take",
     [
         reports.views,
-        reports.visitors_together,
+        numbers_reports.visitors_together,
         reports.reader_counts,
         partial(reports.unread, AnonymousUser()),
         partial(reports.unread_counts, None),
@@ -138,7 +139,7 @@ def test_hours_come_without_gaps_and_never_extend_their_life(redis: Redis, noon:
     post = factories.post()
     view(post, post, at=noon)
     view(post, at=noon - timedelta(hours=2))
-    points = reports.series(hours=4, until=noon)
+    points = numbers_reports.series(hours=4, until=noon)
     assert [point.views for point in points] == [0, 1, 0, 2]
     assert points[-1].start == noon.replace(minute=0, second=0)
     redis.expire("views:hour:2026112012:site.post", 5)

@@ -10,6 +10,7 @@ from redis import Redis
 
 from readtrack import buckets, reports, tracker
 from readtrack.hits.visitors import Visitor, user_id
+from readtrack.numbers import reports as numbers_reports
 from readtrack.store.uniques import UniquesError
 from readtrack.subjects import subject_of
 from tests.site.models import Counted, Post, Product
@@ -55,8 +56,8 @@ def test_visitors_of_several_objects_together() -> None:
     one, two = factories.post(), factories.post()
     view(one, "a", "b")
     view(two, "b", "c")
-    assert reports.visitors_together([one, two]) == 3
-    assert reports.visitors_together([]) == 0
+    assert numbers_reports.visitors_together([one, two]) == 3
+    assert numbers_reports.visitors_together([]) == 0
 
 
 @pytest.mark.parametrize("strategy", ["set", "bitmap"])
@@ -86,8 +87,11 @@ def test_daily_sets_know_who_came_today_and_yesterday(settings: Settings) -> Non
         assert reports.has_seen(user, post, at=now - buckets.DAY) is yesterday
         assert reports.has_seen(user, post, at=now) is reports.has_seen(user, post) is today
     this_day = timezone.localdate()
-    assert reports.visitors([post], since=this_day - buckets.DAY, until=this_day)[post] == 2
-    assert (reports.visitors([post], days=1)[post], reports.visitors([post], days=2)[post]) == (
+    assert numbers_reports.visitors([post], since=this_day - buckets.DAY, until=this_day)[post] == 2
+    assert (
+        numbers_reports.visitors([post], days=1)[post],
+        numbers_reports.visitors([post], days=2)[post],
+    ) == (
         3,
         5,
     )

@@ -9,10 +9,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils.timezone import override
 from pytest_django import Settings
 
-from readtrack import buckets, reports
-from readtrack.models import History
-from readtrack.reports import usual_views
-from readtrack.sql import usual_week
+from readtrack import buckets
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.models import History
+from readtrack.numbers.reports import usual_views
+from readtrack.numbers.sql import usual_week
 from readtrack.subjects import subject_of
 from tests.site.models import Article, Product
 from tests.support import counts, factories, usual
@@ -27,13 +28,13 @@ def test_an_object_is_compared_with_its_section() -> None:
     usual.peers(views=200, category=sport)
     one, other = (usual.article(HOURS_50, views=50, category=own) for own in (politics, sport))
     usual.renew()
-    comparison = reports.usual(one)
+    comparison = numbers_reports.usual(one)
     assert comparison is not None
     assert comparison.views == 50
     assert comparison.age == pytest.approx(50, abs=0.01)
     assert [comparison.low, comparison.usual, comparison.high] == pytest.approx([20] * 3)
     assert comparison.section == subject_of(politics)
-    assert reports.times_usual([one, other]) == pytest.approx({one: 2.5, other: 0.25})
+    assert numbers_reports.times_usual([one, other]) == pytest.approx({one: 2.5, other: 0.25})
 
 
 def test_live_views_count() -> None:
@@ -41,32 +42,32 @@ def test_live_views_count() -> None:
     one = usual.article(HOURS_50, views=7)
     usual.renew()
     counts.view(one)
-    assert reports.times_usual([one]) == {one: 2}
+    assert numbers_reports.times_usual([one]) == {one: 2}
 
 
 def test_without_enough_peers_in_the_section_it_is_compared_with_the_model() -> None:
     usual.peers(views=10)
     one = usual.article(HOURS_50, views=5, category=factories.category())
     usual.renew()
-    comparison = reports.usual(one)
+    comparison = numbers_reports.usual(one)
     assert comparison is not None
     assert (comparison.times, comparison.section) == (0.5, "")
 
 
 def test_it_has_none_when_nothing_is_known() -> None:
-    assert reports.usual(factories.post()) is None  # has no time of publication
-    assert reports.times_usual([]) == {}
+    assert numbers_reports.usual(factories.post()) is None  # has no time of publication
+    assert numbers_reports.times_usual([]) == {}
     usual.peers(views=10)
     new = usual.article(timedelta(minutes=59), views=5)
     old = usual.article(timedelta(days=3000), views=5)
     draft = Article.objects.create()
     usual.renew()
-    assert reports.times_usual([new, old, draft]) == {}
-    assert reports.usual(new) is None
+    assert numbers_reports.times_usual([new, old, draft]) == {}
+    assert numbers_reports.usual(new) is None
     with pytest.raises(TypeError):
-        reports.usual(factories.category())
+        numbers_reports.usual(factories.category())
     with pytest.raises(TypeError):
-        reports.times_usual(new)  # type: ignore[arg-type]
+        numbers_reports.times_usual(new)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Auckland", "America/Los_Angeles"])
@@ -85,7 +86,7 @@ def test_nothing_is_a_multiple_of_less_than_one_view() -> None:
     usual.peers(views=0)
     one = usual.article(HOURS_50, views=5)
     usual.renew()
-    assert reports.usual(one) is None
+    assert numbers_reports.usual(one) is None
 
 
 def test_views_before_the_publication_do_not_count() -> None:
@@ -94,7 +95,7 @@ def test_views_before_the_publication_do_not_count() -> None:
     hour = buckets.hour_index(buckets.now())
     History.objects.create(subject=subject_of(one), hour=hour - 60, views=100, visitors=0)
     usual.renew()
-    assert reports.times_usual([one]) == {one: 2}
+    assert numbers_reports.times_usual([one]) == {one: 2}
 
 
 def test_it_costs_one_query_more_than_views() -> None:
@@ -103,7 +104,7 @@ def test_it_costs_one_query_more_than_views() -> None:
     usual.renew()
     loaded = [*Article.objects.all()]
     with CaptureQueriesContext(connection) as queries:
-        assert len(reports.times_usual(loaded)) >= len(articles)
+        assert len(numbers_reports.times_usual(loaded)) >= len(articles)
     assert len(queries) == 1
 
 
@@ -112,8 +113,8 @@ def test_without_history_nothing_is_usual(settings: Settings) -> None:
     one = usual.article(HOURS_50, views=5)
     usual.renew()
     settings.READTRACK = {**settings.READTRACK, "HISTORY": False}
-    assert reports.usual(one) is None
-    assert reports.usual_hours() == {}
+    assert numbers_reports.usual(one) is None
+    assert numbers_reports.usual_hours() == {}
 
 
 def test_hours_of_the_week_are_those_of_the_site_and_of_a_model(settings: Settings) -> None:
@@ -129,9 +130,9 @@ def test_hours_of_the_week_are_those_of_the_site_and_of_a_model(settings: Settin
         History.objects.bulk_create(rows)
     usual.renew()
     with CaptureQueriesContext(connection) as queries:
-        of_products = reports.usual_hours(Product)
+        of_products = numbers_reports.usual_hours(Product)
     assert len(queries) == 1
-    of_site = reports.usual_hours()
+    of_site = numbers_reports.usual_hours()
     assert {*of_site} == {*of_products} == {(day, hour) for day in range(7) for hour in range(24)}
     assert 850 <= of_products[3, 13].usual <= 860
     assert 11 * 85 <= of_site[3, 13].usual <= 11 * 86

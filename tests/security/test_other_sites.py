@@ -19,6 +19,7 @@ from redis import Redis
 
 from readtrack import reports
 from readtrack.hits.origins import is_foreign, is_foreign_part
+from readtrack.numbers import reports as numbers_reports
 from readtrack.page import shown
 from tests.site.models import Post
 from tests.site.urls import urlpatterns as site_urls
@@ -233,7 +234,7 @@ def test_a_foreign_fetch_takes_no_step(post: Post) -> None:
     link = fetched("cross-site", "navigate", "document")
     for headers, steps in ((foreign, 0), (link, 1)):
         factories.browser().post(f"/posts/{post.pk}/buy/", headers=headers)
-        assert reports.funnel(post)[-1].count == steps
+        assert numbers_reports.funnel(post)[-1].count == steps
 
 
 # What may be sent by POST: each row is what the browser says, and whether it is heard.

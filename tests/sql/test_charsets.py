@@ -15,16 +15,10 @@ from pytest_django import Settings
 from readtrack import tracker
 from readtrack.flush.run import flush
 from readtrack.imports.weblog import Importer
-from readtrack.models import (
-    Archive,
-    Breakdown,
-    BreakdownHistory,
-    DayBreakdown,
-    History,
-    Popular,
-    SubjectCount,
-)
-from readtrack.sql import popular, row_counts, vendors
+from readtrack.models import Archive, SubjectCount
+from readtrack.numbers.models import Breakdown, BreakdownHistory, DayBreakdown, History, Popular
+from readtrack.numbers.sql import popular
+from readtrack.sql import row_counts, vendors
 from tests.imports import weblogs
 from tests.site.models import Page
 from tests.support import factories

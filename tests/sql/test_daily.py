@@ -14,9 +14,11 @@ from django.db import connections
 from django.utils import timezone
 from pytest_django import Settings
 
-from readtrack import buckets, reports
-from readtrack.models import DayVisitors, History
-from readtrack.sql import databases, history, history_months, model_sums, popular, sql_view
+from readtrack import buckets
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.models import DayVisitors, History
+from readtrack.numbers.sql import history, history_months, model_sums, popular, sql_view
+from readtrack.sql import databases
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_column, subject_of
 from tests.site.models import Page, Post, Product
@@ -121,8 +123,8 @@ def test_the_view_agrees_with_the_reports(zone: str, settings: Settings) -> None
     assert found == expected
     since, until = FIRST - timedelta(days=1), FIRST + timedelta(days=DAYS + 1)
     for obj in objs:
-        viewed = reports.series(obj, by="day", since=since, until=until)
-        read = reports.series(obj, by="day", since=since, until=until, count="reads")
+        viewed = numbers_reports.series(obj, by="day", since=since, until=until)
+        read = numbers_reports.series(obj, by="day", since=since, until=until, count="reads")
         for of_views, of_reads in zip(viewed, read, strict=True):
             counts = found.get((subject_of(obj), of_views.start.date()), [0, 0, 0, 0, 0, 0])
             assert [counts[0], counts[3]] == [of_views.views, of_reads.views]

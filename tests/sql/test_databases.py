@@ -14,8 +14,10 @@ from redis import Redis
 
 from readtrack import tracker
 from readtrack.flush.run import flush
-from readtrack.models import Archive, Breakdown, History, SubjectCount
-from readtrack.sql import archive, databases, history, period_steps, raising, row_counts
+from readtrack.models import Archive, SubjectCount
+from readtrack.numbers.models import Breakdown, History
+from readtrack.numbers.sql import history, period_steps
+from readtrack.sql import archive, databases, raising, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
 from tests.site.models import Page, Post

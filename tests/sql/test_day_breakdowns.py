@@ -9,9 +9,10 @@ from django.test.utils import CaptureQueriesContext, override_settings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from readtrack.models import DayBreakdown
-from readtrack.sql import archive, databases, day_breakdowns, thinning
-from readtrack.sql.day_breakdowns import Days, Value
+from readtrack.numbers.models import DayBreakdown
+from readtrack.numbers.sql import day_breakdowns, thinning
+from readtrack.numbers.sql.day_breakdowns import Days, Value
+from readtrack.sql import archive, databases
 from tests.support.depth import examples
 
 pytestmark = [

@@ -5,12 +5,13 @@ from datetime import date, timedelta
 import pytest
 from django.utils import timezone
 
-from readtrack.flush import day_visitors as days_of_flush
-from readtrack.models import DayVisitors, FlushRun
-from readtrack.numbers.models import Note
+from readtrack.models import FlushRun
+from readtrack.numbers.flush import day_visitors as days_of_flush
+from readtrack.numbers.models import DayVisitors, Note
 from readtrack.numbers.saved import NOTHING_SAVED, flush_notes_days
-from readtrack.sql import databases, day_visitors
-from readtrack.sql.day_visitors import AskedDays
+from readtrack.numbers.sql import day_visitors
+from readtrack.numbers.sql.day_visitors import AskedDays
+from readtrack.sql import databases
 from readtrack.store.uniques import Union
 
 pytestmark = [

@@ -9,10 +9,12 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
 from readtrack import reports, tracker
-from readtrack.flush import breakdowns, settling, totals
+from readtrack.flush import settling, totals
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun, KnownEpoch
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.flush import breakdowns
 from readtrack.sql.epochs import SqlEpoch
 from readtrack.sql.faults import Faults
 from readtrack.store import counters, keys, scripts
@@ -203,7 +205,7 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
             flush(only_changed=True)
     restore(redis, snapshot)
     flush()
-    assert [stage.count for stage in reports.funnel(Post.objects.get())][1] == 2
+    assert [stage.count for stage in numbers_reports.funnel(Post.objects.get())][1] == 2
 
 
 @pytest.mark.usefixtures("database")
@@ -370,9 +372,9 @@ def shown() -> tuple[int, int, int, int]:
     page = Template("{% load readtrack %}{% view_count post exact %}").render(
         Context({"post": post})
     )
-    charts = [sum(point.views for point in reports.series(of)) for of in (Post, None)]
+    charts = [sum(point.views for point in numbers_reports.series(of)) for of in (Post, None)]
     assert reports.views([post]) == {post: int(page)}
-    return int(page), charts[0], reports.funnel(post)[1].count, charts[1]
+    return int(page), charts[0], numbers_reports.funnel(post)[1].count, charts[1]
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readtrack import buckets
-from readtrack.models import BreakdownHistory
-from readtrack.sql import breakdown_history, thinning
-from readtrack.sql.breakdown_history import Gains
+from readtrack.numbers.models import BreakdownHistory
+from readtrack.numbers.sql import breakdown_history, thinning
+from readtrack.numbers.sql.breakdown_history import Gains
 from tests.support.depth import examples
 
 pytestmark = [

@@ -11,11 +11,12 @@ from django.test.utils import override_settings
 from django.utils import timezone as current
 from redis import Redis
 
-from readtrack import buckets, local_time, reports, tracker
+from readtrack import buckets, local_time, tracker
 from readtrack.flush.run import flush
-from readtrack.models import History, ReaderHistory
-from readtrack.reports import series
-from readtrack.sql import history, thinning
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.models import History, ReaderHistory
+from readtrack.numbers.reports import series
+from readtrack.numbers.sql import history, thinning
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
 from tests.site.models import Headline, Post
@@ -36,7 +37,7 @@ def utc(*parts: int) -> datetime:
     return datetime(*parts, tzinfo=timezone.utc)  # type: ignore[arg-type, misc]
 
 
-def shown(points: list[reports.Point], form: str) -> dict[str, int]:
+def shown(points: list[numbers_reports.Point], form: str) -> dict[str, int]:
     return {f"{point.start:{form}}": point.views for point in points}
 
 
@@ -97,7 +98,10 @@ def test_a_day_without_a_midnight_starts_at_one() -> None:
 
 @pytest.mark.parametrize("by", ["minute", "nonsense"])
 def test_an_unknown_period_is_an_error_that_lists_the_known_ones(by: Any) -> None:
-    for ask in (reports.series, partial(reports.reader_series, factories.category())):
+    for ask in (
+        numbers_reports.series,
+        partial(numbers_reports.reader_series, factories.category()),
+    ):
         with pytest.raises(
             ValueError, match=f"no period '{by}'; choose one of: hour, day, week, month"
         ):

@@ -13,10 +13,10 @@ from django.test.utils import override_settings
 
 from readtrack import buckets, tracker
 from readtrack.flush.run import flush
-from readtrack.models import History
-from readtrack.operations import PartitionHistory
-from readtrack.reports import series
-from readtrack.sql import history, history_months, thinning
+from readtrack.numbers.models import History
+from readtrack.numbers.operations import PartitionHistory
+from readtrack.numbers.reports import series
+from readtrack.numbers.sql import history, history_months, thinning
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
 from tests.site.models import Post
@@ -58,9 +58,9 @@ def keep(at: datetime, views: int) -> None:
 def months() -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT tablename FROM pg_tables WHERE tablename LIKE 'readtrack_history_%%' ORDER BY tablename"
+            "SELECT tablename FROM pg_tables WHERE tablename LIKE 'readtrack_numbers_history_%%' ORDER BY tablename"
         )
-        return [name.removeprefix("readtrack_history_") for (name,) in cursor.fetchall()]
+        return [name.removeprefix("readtrack_numbers_history_") for (name,) in cursor.fetchall()]
 
 
 def rows() -> list[tuple[int, int]]:
@@ -153,7 +153,9 @@ def test_old_months_are_dropped_and_no_chart_shows_their_views(divided: None) ->
 def test_what_a_killed_process_left_of_a_month_is_dropped_by_the_next_one(divided: None) -> None:
     history_months.add_months(at=YEARS_LATER)
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE readtrack_history DETACH PARTITION readtrack_history_2026_05")
+        cursor.execute(
+            "ALTER TABLE readtrack_numbers_history DETACH PARTITION readtrack_numbers_history_2026_05"
+        )
     thinning.thin(at=YEARS_LATER)
     assert months()[0] == "2027_03"
 
@@ -183,8 +185,10 @@ def test_nobody_waits_for_months_that_are_detached(divided: None) -> None:
         with other.cursor() as cursor:
             cursor.execute("SET lock_timeout = '100ms'")
             hour = buckets.hour_index(YEARS_LATER)
-            cursor.execute("INSERT INTO readtrack_history VALUES ('site.post:2', %s, 1, 1)", [hour])
-            cursor.execute("SELECT count(*) FROM readtrack_history WHERE hour > 0")
+            cursor.execute(
+                "INSERT INTO readtrack_numbers_history VALUES ('site.post:2', %s, 1, 1)", [hour]
+            )
+            cursor.execute("SELECT count(*) FROM readtrack_numbers_history WHERE hour > 0")
             assert cursor.fetchone()[0] > 0
         other.close()
         assert _is_detaching()

@@ -8,8 +8,8 @@ import pytest
 from django.db import models
 from django.test.utils import isolate_apps
 
-from readtrack.models import (
-    Archive,
+from readtrack.models import Archive, ReadState, Reset, SubjectCount, SubjectRow
+from readtrack.numbers.models import (
     Breakdown,
     BreakdownHistory,
     DayBreakdown,
@@ -17,13 +17,9 @@ from readtrack.models import (
     History,
     Popular,
     ReaderHistory,
-    ReadState,
-    Reset,
-    SubjectCount,
-    SubjectRow,
 )
+from readtrack.numbers.sql.history import of_reads
 from readtrack.sql import databases, renaming, subject_tables
-from readtrack.sql.history import of_reads
 from readtrack.subjects import subject_column
 
 pytestmark = pytest.mark.django_db(databases=["default", "lite"])

@@ -10,8 +10,10 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from readtrack.models import History, Reset
-from readtrack.sql import databases, history, period_steps
+from readtrack.models import Reset
+from readtrack.numbers.models import History
+from readtrack.numbers.sql import history, period_steps
+from readtrack.sql import databases
 from tests.support.depth import examples
 
 pytestmark = [

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from readtrack import buckets
 from readtrack.flush.run import flush
-from readtrack.models import History
-from readtrack.sql import history, model_sums
+from readtrack.numbers.models import History
+from readtrack.numbers.sql import history, model_sums
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
 from tests.support import counts, factories

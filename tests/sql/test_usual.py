@@ -14,11 +14,11 @@ from pytest_django import Settings
 
 from readtrack import buckets, local_time
 from readtrack.flush.run import flush
-from readtrack.models import History, Usual
-from readtrack.numbers.models import Note
-from readtrack.sql import databases, peers, thinning, usual, usual_renewal
+from readtrack.numbers.models import History, Note, Usual
+from readtrack.numbers.sql import peers, thinning, usual, usual_renewal
+from readtrack.numbers.sql.usual import AGES, HOURS_OF_WEEK, NOTHING, Band, Bands, at_age, band_of
+from readtrack.sql import databases
 from readtrack.sql.faults import Faults
-from readtrack.sql.usual import AGES, HOURS_OF_WEEK, NOTHING, Band, Bands, at_age, band_of
 from readtrack.subjects import published_field, subject_of
 from tests.site.models import Article, Category
 from tests.support import counts, factories

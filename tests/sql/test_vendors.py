@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import readtrack
-from readtrack.sql import model_sums, raising, vendors
+from readtrack.numbers.sql import model_sums
+from readtrack.sql import raising, vendors
 from tests.site.models import Post
 from tests.support import factories
 from tests.support.rows import each_row
@@ -29,9 +30,16 @@ def test_no_other_module_asks_for_the_vendor() -> None:
     assert asking == ELSEWHERE
 
 
-@each_row("name", vendors.STATEMENTS)
+STATEMENTS = {
+    f"{app}: {name}": statement
+    for app in ("readtrack", "readtrack.numbers")
+    for name, statement in vendors.statements_of(app).items()
+}
+
+
+@each_row("name", STATEMENTS)
 def test_each_file_is_a_whole_statement(name: str) -> None:
-    statement = vendors.STATEMENTS[name]
+    statement = STATEMENTS[name]
     assert re.match(FIRST_WORDS, statement)
     assert statement.count("(") == statement.count(")")
 
@@ -40,13 +48,13 @@ def test_a_database_that_nobody_has_written_for_takes_the_portable_statements() 
     other: Any = SimpleNamespace(vendor="other")
     vendor = vendors.vendor_of(other)
     assert not vendor.has_arrays
-    assert vendors.statement(other, "raise_counts") == vendors.STATEMENTS["raise_counts"]
+    assert vendors.statement(other, "raise_counts") == STATEMENTS["readtrack: raise_counts"]
 
 
 def test_a_statement_of_a_vendors_own_comes_before_the_portable_one() -> None:
     postgresql: Any = SimpleNamespace(vendor="postgresql")
     statement = vendors.statement(postgresql, "raise_counts")
-    assert statement == vendors.STATEMENTS["raise_counts_postgresql"]
+    assert statement == STATEMENTS["readtrack: raise_counts_postgresql"]
 
 
 def test_mysql_and_mariadb_raise_a_row_only_where_the_first_value_is_lower() -> None:

@@ -23,6 +23,7 @@ from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome
 from readtrack.hits.visitors import Visitor
 from readtrack.middleware import ReadTrackMiddleware
+from readtrack.numbers import reports as numbers_reports
 from readtrack.store import (
     batch,
     buffer,
@@ -430,7 +431,7 @@ def test_a_step_does_not_wait_and_counts_the_view_before_it(
     assert browser.get(f"/posts/{post.pk}/")["X-Readtrack"] == "queued"
     assert browser.get(f"/posts/{post.pk}/buy/")["X-Readtrack"] == "step"
     send()
-    assert [stage.count for stage in reports.funnel(post)] == [1, 1, 1]
+    assert [stage.count for stage in numbers_reports.funnel(post)] == [1, 1, 1]
 
 
 def test_robots_are_counted_by_the_thread_as_well(wire: Wire, redis: Redis) -> None:

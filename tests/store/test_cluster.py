@@ -31,9 +31,10 @@ from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
 from readtrack.metrics.memory import key_kinds
 from readtrack.models import PendingPublication
+from readtrack.numbers import panel
+from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.objects import CANDIDATES
 from readtrack.numbers.tables import NOT_KNOWN
-from readtrack.page import panel
 from readtrack.store import (
     clock,
     connection,
@@ -528,7 +529,7 @@ def test_a_flush_without_one_server_stores_what_is_on_the_others(
     assert (again.kind, again.faults) == ("full", "")
     assert stored_views() == dict.fromkeys(stored_views(), 2)
     assert flush(only_changed=True).kind == "changed"
-    assert sum(point.views for point in reports.series(Post)) == 2 * len(posts)
+    assert sum(point.views for point in numbers_reports.series(Post)) == 2 * len(posts)
 
 
 @pytest.mark.usefixtures("impatient", "patient_pages")

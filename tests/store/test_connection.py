@@ -22,6 +22,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from demo_project.engines.valkey import Valkey
 from readtrack import reports, signals, tracker
+from readtrack.numbers import reports as numbers_reports
 from readtrack.store import connection, scripts
 from readtrack.store.circuit import circuit, fail_open
 from readtrack.store.connection import connect
@@ -141,7 +142,7 @@ def test_reports_for_pages_fall_back_and_have_no_dots(lost: Valkey) -> None:
     assert reports.views([post]) == {post: 7}
     assert reports.unread(user, [category]) == set()
     assert reports.trending() == []
-    assert [point.views for point in reports.series(hours=3)] == [0, 0, 0]
+    assert [point.views for point in numbers_reports.series(hours=3)] == [0, 0, 0]
 
 
 def test_away_from_pages_a_failure_surfaces(lost: Valkey) -> None:

@@ -16,6 +16,7 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun
+from readtrack.numbers import reports as numbers_reports
 from readtrack.store import clock, keys, read_state, recording, repartitioning, resetting, trending
 from readtrack.store.flush_notes import LayoutError
 from readtrack.subjects import subject_of
@@ -114,7 +115,7 @@ def test_with_writers_of_both_numbers_each_view_is_stored_once(
         acknowledged += counted(*new)
     flush()
     assert sum(stored()) == acknowledged
-    assert sum(point.views for point in reports.series(Post)) == acknowledged
+    assert sum(point.views for point in numbers_reports.series(Post)) == acknowledged
     assert sum(reports.visitors(posts).values()) == pytest.approx(acknowledged, rel=0.05)
 
 
@@ -151,9 +152,9 @@ def test_what_sql_does_not_store_moves(
         assert reports.unread(user, categories) == set(categories[3:])
         assert [*reports.views(Post.objects.order_by("pk")).values()] == [3] + [2] * 7
         assert [*reports.visitors(Post.objects.order_by("pk")).values()] == [3] + [2] * 7
-        assert sum(point.views for point in reports.series(Post)) == 17
+        assert sum(point.views for point in numbers_reports.series(Post)) == 17
         if overrides.get("DIMENSIONS"):
-            assert reports.breakdown(posts[0], "device") == {"phone": 1}
+            assert numbers_reports.breakdown(posts[0], "device") == {"phone": 1}
         assert {keys.tag_in(key) for key in redis.scan_iter(keys.matching("views:total:*"))} <= {
             *keys.tags()
         }
@@ -161,7 +162,7 @@ def test_what_sql_does_not_store_moves(
     flush()
     assert stored() == [4] + [3] * 7
     assert [*reports.visitors(Post.objects.order_by("pk")).values()] == [4] + [3] * 7
-    assert sum(point.views for point in reports.series(Post)) == 25
+    assert sum(point.views for point in numbers_reports.series(Post)) == 25
 
 
 def test_a_key_in_its_new_place_stays_as_it_is(

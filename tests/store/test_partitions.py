@@ -8,13 +8,15 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
 from readtrack import buckets, reports, tracker
-from readtrack.flush import hours
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch
 from readtrack.imports.models import Import
-from readtrack.models import History, KnownEpoch
+from readtrack.models import KnownEpoch
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.flush import hours
+from readtrack.numbers.models import History
 from readtrack.sql.epochs import SqlEpoch
 from readtrack.store import clock, counters, keys, recording, scanning, scripts, uniques
 from readtrack.store.buffer import hit_buffer
@@ -100,7 +102,7 @@ def test_views_of_several_partitions_count_once_and_are_flushed(
     assert flush().written == 0
     view(*posts[:2])
     assert flush(only_changed=True).written == 2
-    assert sum(point.views for point in reports.series(Post)) == 10
+    assert sum(point.views for point in numbers_reports.series(Post)) == 10
     assert History.objects.filter(subject__startswith="site.post:{").exists()
 
 
@@ -222,7 +224,7 @@ def test_an_import_that_is_killed_between_two_partitions_goes_on(
         else 0
     )
     assert sum(stored()) == 8 - lacking
-    assert sum(point.views for point in reports.series(Post)) == 8 - lacking
+    assert sum(point.views for point in numbers_reports.series(Post)) == 8 - lacking
     assert ledger.resume(Import.objects.get()) == (100, 0)
 
 
@@ -247,15 +249,15 @@ def test_visitors_of_several_partitions_are_counted_together(
     for number, post in enumerate(posts, start=2):
         tracker.record(factories.hit(subject_of(post), reader=number))
     assert reports.visitors(posts) == dict.fromkeys(posts, 2)
-    assert reports.visitors_together(posts) == 9
-    assert reports.visitors(posts, days=2) == dict.fromkeys(posts, 2)
-    assert reports.visitors_together(posts, days=2) == 9
+    assert numbers_reports.visitors_together(posts) == 9
+    assert numbers_reports.visitors(posts, days=2) == dict.fromkeys(posts, 2)
+    assert numbers_reports.visitors_together(posts, days=2) == 9
     flush()
-    assert reports.visitors_together(Post, days=2) == 9
+    assert numbers_reports.visitors_together(Post, days=2) == 9
     monkeypatch.setattr(uniques, "UNION_LIMIT", 10)
     if strategy == "set":
         with pytest.raises(UniquesError):
-            reports.visitors_together(posts)
+            numbers_reports.visitors_together(posts)
 
 
 def test_queued_views_are_sent_to_their_partitions(
@@ -288,4 +290,4 @@ def test_a_dimension_that_leaves_the_settings_stops_no_flush_and_loses_nothing(
     settings.READTRACK = with_devices
     record()
     assert flush().written == len(posts)
-    assert reports.breakdown(posts, "device") == {"phone": 2 * len(posts)}
+    assert numbers_reports.breakdown(posts, "device") == {"phone": 2 * len(posts)}

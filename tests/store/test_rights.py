@@ -16,6 +16,7 @@ from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
 from readtrack.live.subscription import Publication, Subscription
 from readtrack.metrics.budget import budget
+from readtrack.numbers import reports as numbers_reports
 from readtrack.store import clock, keys
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.channel import channel
@@ -91,7 +92,7 @@ def test_everything_works_with_the_rights_that_the_documentation_lists(
     reports.views([post])
     reports.visitors([post])
     reports.trending()
-    reports.series(post, hours=3)
+    numbers_reports.series(post, hours=3)
     reports.unread(user, [category])
     reports.skips()
     flush(only_changed=True)

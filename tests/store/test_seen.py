@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import reports, tracker
+from readtrack import tracker
 from readtrack.flush.run import flush
 from readtrack.hits.hit import Hit
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
+from readtrack.numbers import reports as numbers_reports
 from readtrack.store import keys
 from readtrack.store.counters import hashes
 from readtrack.store.scripts import run_all
@@ -124,11 +125,11 @@ def test_no_stage_counts_more_than_the_one_before_it_whatever_happens(
     post = factories.post()
     for act, number in acts:
         happen(act, VISITORS[number], post, redis)
-        found = reports.reading(post)
+        found = numbers_reports.reading(post)
         assert found.views >= found.seen >= found.engaged >= found.reads >= 0, (act, found)
     flush()
     post.refresh_from_db()
-    stored = reports.reading(post)
+    stored = numbers_reports.reading(post)
     assert post.view_count == stored.views >= stored.seen >= stored.engaged >= stored.reads
 
 

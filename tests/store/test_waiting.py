@@ -20,6 +20,7 @@ from redis.exceptions import RedisError
 
 from readtrack import reports, tracker
 from readtrack.middleware import ReadTrackMiddleware
+from readtrack.numbers import reports as numbers_reports
 from readtrack.page.placeholders import Placeholder
 from readtrack.page.tags import html_of
 from readtrack.store import clock, connection, scripts
@@ -275,7 +276,7 @@ def test_an_answer_of_a_wrong_type_is_no_page_that_failed(
             200,
             503,
         )
-        assert [point.views for point in reports.series(post, hours=3)] == [0, 0, 0]
+        assert [point.views for point in numbers_reports.series(post, hours=3)] == [0, 0, 0]
         assert reports.trending() == []
     wire.change = None
     circuit.opened = None

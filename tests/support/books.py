@@ -28,9 +28,11 @@ from django.db.models import Max
 from redis import Redis
 
 from readtrack import buckets, reports
-from readtrack.models import Archive, Breakdown, BreakdownHistory, DayBreakdown, History
-from readtrack.sql import group_sums, history
-from readtrack.sql.memberships import GROUPS
+from readtrack.models import Archive
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.models import Breakdown, BreakdownHistory, DayBreakdown, History
+from readtrack.numbers.sql import group_sums, history
+from readtrack.numbers.sql.memberships import GROUPS
 from readtrack.store import counters, keys, scripts
 from readtrack.subjects import subject_of_row
 from tests.site.models import Post
@@ -59,7 +61,9 @@ def slack(count: int) -> int:
 
 def _charted(of: type[Post] | None) -> int:
     """Returns the views that the chart of the model, or of the site, shows in all."""
-    return sum(point.views for point in reports.series(of, since=buckets.now() - EVER, by="month"))
+    return sum(
+        point.views for point in numbers_reports.series(of, since=buckets.now() - EVER, by="month")
+    )
 
 
 class Books:
@@ -258,12 +262,14 @@ class Books:
         )
 
     def _check_hashes_shown(self, posts: list[Post]) -> None:
-        shown = {on(value): count for value, count in reports.breakdown(posts, "device").items()}
-        shown |= {("funnel", stage.name): stage.count for stage in reports.funnel(posts)}
+        shown = {
+            on(value): count for value, count in numbers_reports.breakdown(posts, "device").items()
+        }
+        shown |= {("funnel", stage.name): stage.count for stage in numbers_reports.funnel(posts)}
         for post in posts:
-            found = reports.reading(post)
+            found = numbers_reports.reading(post)
             assert found.views >= found.seen >= found.engaged >= found.reads, found
-        together = reports.reading(posts)
+        together = numbers_reports.reading(posts)
         shown |= {READ: together.reads, ENGAGED: together.engaged, SEEN: together.seen}
         for name in (ENTERED, CLICKED, READ, ENGAGED, SEEN, *map(on, DEVICES)):
             stored, counted = (
@@ -343,10 +349,13 @@ class Books:
         posts = Post.objects.filter(pk__in=pks)
         for post in posts:
             assert (
-                sum(point.views for point in reports.series(post)) == self.counted[post.pk][VIEWS]
+                sum(point.views for point in numbers_reports.series(post))
+                == self.counted[post.pk][VIEWS]
             )
         for of in (None, Post):
-            assert sum(point.views for point in reports.series(of)) == self.model_counted, of
+            assert sum(point.views for point in numbers_reports.series(of)) == self.model_counted, (
+                of
+            )
         assert self.has_late_hashes or self.gained() == +Counter(
             {name: self.ever[name] for name in (ENTERED, CLICKED, *map(on, DEVICES))}
         )

@@ -3,10 +3,10 @@
 from typing import Any
 
 ONE_TABLE = """
-CREATE TABLE one (LIKE readtrack_history INCLUDING ALL);
-INSERT INTO one SELECT * FROM readtrack_history;
-DROP TABLE readtrack_history CASCADE;
-ALTER TABLE one RENAME TO readtrack_history
+CREATE TABLE one (LIKE readtrack_numbers_history INCLUDING ALL);
+INSERT INTO one SELECT * FROM readtrack_numbers_history;
+DROP TABLE readtrack_numbers_history CASCADE;
+ALTER TABLE one RENAME TO readtrack_numbers_history
 """
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import date
 from typing import Any
 
-from readtrack.models import DayVisitors
+from readtrack.numbers.models import DayVisitors
 from readtrack.store import keys, uniques
 from readtrack.store.connection import connect
 from readtrack.store.scripts import run

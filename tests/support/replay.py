@@ -13,10 +13,10 @@ from datetime import datetime, timedelta, timezone
 
 from readtrack import buckets
 from readtrack.alerts.conditions import levels_of
-from readtrack.models import History, Usual
-from readtrack.sql import usual, usual_renewal
+from readtrack.numbers.models import History, Usual
+from readtrack.numbers.sql import usual, usual_renewal
+from readtrack.numbers.sql.usual import AskedUsual, Bands, name_of, name_of_week
 from readtrack.sql.faults import Faults
-from readtrack.sql.usual import AskedUsual, Bands, name_of, name_of_week
 from readtrack.subjects import subject_of
 from tests.site.models import Article
 

@@ -4,10 +4,10 @@ from datetime import timedelta
 from typing import Any
 
 from readtrack import buckets
-from readtrack.models import History, Usual
-from readtrack.sql import usual_renewal
+from readtrack.numbers.models import History, Usual
+from readtrack.numbers.sql import usual_renewal
+from readtrack.numbers.sql.peers import FEWEST
 from readtrack.sql.faults import Faults
-from readtrack.sql.peers import FEWEST
 from readtrack.subjects import subject_of
 from tests.site.models import Article
 

@@ -16,11 +16,11 @@ from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.conf import conf
-from readtrack.flush import readers as flush_readers
 from readtrack.flush import resets
 from readtrack.hits import readers
 from readtrack.metrics import budget
 from readtrack.models import PendingPublication
+from readtrack.numbers.flush import readers as flush_readers
 from readtrack.store import read_state, renaming, repartitioning, scripts
 from readtrack.subjects import subject_of
 from readtrack.unread import signing_in, starting

@@ -12,7 +12,7 @@ from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.hits import readers
-from readtrack.models import ReaderHistory
+from readtrack.numbers.models import ReaderHistory
 from readtrack.store import keys, read_state, scripts
 from readtrack.unread import starting
 from tests.site.models import Category, Member, Post, Shelf, Topic

@@ -12,14 +12,8 @@ from readtrack import reports, tasks, tracker
 from readtrack.doctor.report import examine
 from readtrack.flush import read_state as keeping
 from readtrack.flush.run import flush
-from readtrack.models import (
-    FlushRun,
-    History,
-    PendingPublication,
-    ReaderHistory,
-    ReaderNumber,
-    ReadState,
-)
+from readtrack.models import FlushRun, PendingPublication, ReaderNumber, ReadState
+from readtrack.numbers.models import History, ReaderHistory
 from readtrack.sql import read_states, reader_numbers
 from readtrack.store import erasure, keys, read_state, scripts
 from readtrack.store.connection import connect

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from readtrack import reports
 from readtrack.hits import networks
+from readtrack.numbers import reports as numbers_reports
 from readtrack.store.buffer import hit_buffer
 from tests.site.models import Post
 from tests.support import factories
@@ -32,7 +32,7 @@ def tab_at(address: str, post: Post, **options: Any) -> Tab:
 
 
 def stages(post: Post) -> tuple[int, int, int, int]:
-    found = reports.reading(post)
+    found = numbers_reports.reading(post)
     return found.views, found.seen, found.engaged, found.reads
 
 

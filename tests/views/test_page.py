@@ -33,6 +33,7 @@ from redis import Redis
 from readtrack import reports, tracker
 from readtrack.hits import visitors
 from readtrack.middleware import ReadTrackMiddleware
+from readtrack.numbers import reports as numbers_reports
 from readtrack.page import filling, shown
 from readtrack.request import Recorder, shared_page
 from readtrack.store import keys, scripts
@@ -685,7 +686,7 @@ def test_the_scripts_view_is_judged_as_the_pages_own(settings: Settings, post: P
         )
         tell(factories.browser(), token(response))
     assert views(post) == 1
-    assert reports.breakdown(post, "referrer") == {"example.com": 1}
+    assert numbers_reports.breakdown(post, "referrer") == {"example.com": 1}
 
 
 @pytest.mark.parametrize(
@@ -706,7 +707,7 @@ def test_the_scripts_view_has_the_campaign_of_the_pages_address(
     settings.READTRACK = {"DIMENSIONS": ["campaign"]}
     page = factories.browser().get(f"/shared/{post.pk}/")
     tell(factories.browser(), token(page), Referer=address.format(pk=post.pk), **OWN)
-    assert (views(post), reports.breakdown(post, "campaign")) == (1, campaign)
+    assert (views(post), numbers_reports.breakdown(post, "campaign")) == (1, campaign)
 
 
 def test_script_hits_leave_the_limit_to_the_pages(settings: Settings) -> None:

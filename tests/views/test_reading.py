@@ -23,7 +23,8 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
-from readtrack.models import Breakdown, History
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.models import Breakdown, History
 from readtrack.page import shown
 from readtrack.request import shared_page
 from readtrack.sql import databases
@@ -97,7 +98,7 @@ class Tab:
 
 def read(post: Post) -> tuple[int, int, int]:
     """Returns the post's views, engaged views and reads."""
-    found = reports.reading(post)
+    found = numbers_reports.reading(post)
     return found.views, found.engaged, found.reads
 
 
@@ -172,8 +173,8 @@ def test_a_second_reader_is_a_second_read(post: Post) -> None:
         )
         Tab(post, browser=browser).tell(f"{60 + number} 1")
     assert read(post) == (3, 3, 3)
-    assert reports.reading(post).ratio == 1.0
-    assert reports.reading([post, factories.post()]) == reports.reading(post)
+    assert numbers_reports.reading(post).ratio == 1.0
+    assert numbers_reports.reading([post, factories.post()]) == numbers_reports.reading(post)
     template = "{% load readtrack %}{% read_count post %}{% read_count nothing %}"
     assert engines["django"].from_string(template).render({"post": post}) == "3"
 
@@ -335,13 +336,13 @@ def test_a_page_without_a_text_is_read_when_it_is_shown(
 
 
 def test_the_median_is_that_of_engaged_views(post: Post) -> None:
-    assert reports.reading(post).seconds == 0
+    assert numbers_reports.reading(post).seconds == 0
     for number, seconds in enumerate([0, 3, 10, 61, 70, 75, 80, 85, 400, 9999, 2000]):
         visitor = Visitor(f"v{number}")
         tracker.record(factories.hit(f"site.post:{post.pk}", visitor=visitor))
         text = Reading(f"site.post:{post.pk}", 51, seconds, is_read=False)
         tracker.record(factories.hit(visitor=visitor, reading=text))
-    found = reports.reading(post)
+    found = numbers_reports.reading(post)
     assert (found.views, found.engaged, found.reads) == (11, 11, 0)
     assert found.seconds == pytest.approx(75, abs=8)
 
@@ -354,7 +355,7 @@ def test_the_median_of_the_longest_is_the_last_bin(post: Post) -> None:
             visitor=visitor, reading=Reading(f"site.post:{post.pk}", 51, 9999, is_read=False)
         )
     )
-    assert reports.reading(post).seconds == 1500
+    assert numbers_reports.reading(post).seconds == 1500
 
 
 def test_reads_survive_a_loss_of_redis(post: Post, redis: Redis) -> None:
@@ -397,7 +398,7 @@ def readers(post: Post, *, number: int) -> None:
 
 def test_history_has_reads_by_the_hour_and_views_as_before(post: Post, redis: Redis) -> None:
     def days() -> list[int]:
-        points = reports.series(
+        points = numbers_reports.series(
             post, count="reads", by="day", since=buckets.now() - 3 * buckets.DAY
         )
         return [point.views for point in points]
@@ -417,9 +418,11 @@ def test_history_has_reads_by_the_hour_and_views_as_before(post: Post, redis: Re
     flush()
     assert days() == [0, 0, 3, 2]
     assert History.objects.filter(subject=f"reads:site.post:{post.pk}").count() == 2
-    assert sum(point.views for point in reports.series(post, hours=72)) == 5
+    assert sum(point.views for point in numbers_reports.series(post, hours=72)) == 5
     assert (
-        reports.series(post, count="reads", since=buckets.now(), until=buckets.now() - buckets.HOUR)
+        numbers_reports.series(
+            post, count="reads", since=buckets.now(), until=buckets.now() - buckets.HOUR
+        )
         == []
     )
     tracker.reset_views(post)
@@ -442,7 +445,7 @@ def test_a_flush_that_is_killed_before_the_counts_is_done_again(
         with pytest.raises(RuntimeError, match="killed here"):
             flush()
     flush()
-    points = reports.series(post, count="reads", hours=3)
+    points = numbers_reports.series(post, count="reads", hours=3)
     assert (
         sum(point.views for point in points)
         == Breakdown.objects.get(kind="reading", field="read").count
@@ -461,12 +464,12 @@ def test_only_reads_that_rose_get_a_row(post: Post, settings: Settings) -> None:
     readers(post, number=1)
     flush(only_changed=True)
     assert not History.objects.filter(subject__startswith="reads:").exists()
-    assert reports.reading(post).reads == 2
+    assert numbers_reports.reading(post).reads == 2
 
 
 def test_reads_over_time_are_known_of_an_object_only() -> None:
     with pytest.raises(TypeError, match="of an object only"):
-        reports.series(Post, count="reads")
+        numbers_reports.series(Post, count="reads")
 
 
 @pytest.mark.parametrize("size", [1000, 1])
@@ -483,6 +486,6 @@ def test_the_most_read_are_another_list(
     flush(only_changed=True)
     tracker.refresh_trending()
     monkeypatch.setattr("readtrack.store.scripts.SLICE", size)
-    found: Any = reports.most_viewed(Post, by="reads", days=days)
+    found: Any = numbers_reports.most_viewed(Post, by="reads", days=days)
     assert [(post, post.in_period) for post in found] == [(posts[1], 4), (posts[0], 2)]
-    assert reports.most_viewed(Post, 1, days=days)[0] == posts[0]
+    assert numbers_reports.most_viewed(Post, 1, days=days)[0] == posts[0]

@@ -12,9 +12,10 @@ from django.urls import path
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import buckets, reports, tracker
+from readtrack import buckets, tracker
 from readtrack.flush.run import flush
-from readtrack.models import Breakdown, History
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.models import Breakdown, History
 from readtrack.request import shared_page
 from readtrack.sql import archive
 from readtrack.store import keys
@@ -68,7 +69,7 @@ class Tab:
 
 def seen(post: Post) -> tuple[int, int]:
     """Returns the post's views, and how many of them were seen."""
-    found = reports.reading(post)
+    found = numbers_reports.reading(post)
     return found.views, found.seen
 
 
@@ -145,13 +146,13 @@ def test_seen_views_survive_a_loss_of_redis_and_have_history(post: Post, redis: 
     Tab(post).come_to_life()
     flush(only_changed=True)
     assert Breakdown.objects.get(kind="reading", field="seen").count == 2
-    points = reports.series(post, count="seen", hours=3)
+    points = numbers_reports.series(post, count="seen", hours=3)
     assert sum(point.views for point in points) == 2
     row = History.objects.filter(subject=f"seen:site.post:{post.pk}").latest("hour")
     assert row.views == 2
     flush()
     assert History.objects.filter(subject="seen:site.post").exists()
-    assert reports.series(post, count="engaged", since=buckets.now())[0].views == 0
+    assert numbers_reports.series(post, count="engaged", since=buckets.now())[0].views == 0
 
 
 def test_a_reset_sets_seen_views_to_zero_and_an_open_page_counts_no_more_than_its_view(

@@ -16,8 +16,8 @@ from django.test import Client
 from django.urls import path
 from pytest_django import Settings
 
-from readtrack import reports
 from readtrack.flush.run import flush
+from readtrack.numbers import reports as numbers_reports
 from tests.site.models import Post
 from tests.site.urls import urlpatterns as site_urls
 from tests.support import factories
@@ -71,14 +71,14 @@ def test_what_people_see_is_counted_within_one_per_cent_beside_disguised_robots(
             person, pk = act
             _visit(browsers[person], pk)
     flush()
-    found = reports.reading(Post.objects.all())
+    found = numbers_reports.reading(Post.objects.all())
     visits = sum(truth.values())
     assert abs(found.seen - visits) <= visits / 100
     assert found.views > found.seen
     top = [pk for pk, _number in sorted(truth.items(), key=lambda item: (-item[1], str(item[0])))]
-    best = reports.most_viewed(Post, 10, days=2)
+    best = numbers_reports.most_viewed(Post, 10, days=2)
     assert [truth[post.pk] for post in best] == [truth[pk] for pk in top[:10]]
-    by_views = reports.most_viewed(Post, 5, days=2, by="views")
+    by_views = numbers_reports.most_viewed(Post, 5, days=2, by="views")
     assert {post.pk for post in by_views} == {*favourites}
 
 

@@ -6,9 +6,10 @@ from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 from wagtail.admin.panels import Panel
 
-from readtrack import numerals, reports
+from readtrack import numerals
 from readtrack.contrib.wagtail.access import may_view_numbers, numbers_url
-from readtrack.page.panel import numbers
+from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers.panel import numbers
 from readtrack.subjects import is_counted, subject_of
 
 DAYS = 30  # of the line
@@ -55,7 +56,7 @@ class ReadTrackPanel(Panel):  # type: ignore[misc]  # Wagtail has no types
 
 def views_by_day(page: Model) -> list[int]:
     """Returns the views of the page on each of the last days, today last."""
-    points = reports.series(page, by="day", hours=24 * DAYS)
+    points = numbers_reports.series(page, by="day", hours=24 * DAYS)
     return [point.views for point in points[-DAYS:]]
 
 

@@ -24,6 +24,7 @@ from readtrack.contrib.wagtail.access import may_view_numbers, numbers_url
 from readtrack.contrib.wagtail.models_of_site import base_model, counted_page_models
 from readtrack.lines import no_formula
 from readtrack.models import SubjectCount, Tracked
+from readtrack.numbers import reports as numbers_reports
 from readtrack.sql import databases
 from readtrack.store import scripts
 from readtrack.subjects import label_of, owner
@@ -109,7 +110,7 @@ def with_numbers(pages: Iterable[Any]) -> list[Any]:
     specific_pages = [page.specific_deferred for page in page_list]
     views = reports.views(specific_pages)
     visitors = reports.visitors(specific_pages)
-    last_views = reports.views_in(specific_pages, days=DAYS)
+    last_views = numbers_reports.views_in(specific_pages, days=DAYS)
     for page, specific_page in zip(page_list, specific_pages, strict=True):
         page.live_views = views[specific_page]
         # A sketch is not exact, so it may be higher than the views.

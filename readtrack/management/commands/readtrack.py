@@ -11,7 +11,6 @@ from django.db import Error
 from readtrack import parts, shipped
 from readtrack.doctor.findings import failure
 from readtrack.management.subcommands import (
-    daily_view,
     doctor,
     erase,
     flush,
@@ -40,7 +39,6 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         start_as_read.StartAsRead(),
         erase.Erase(),
         forget_tenant.ForgetTenant(),
-        daily_view.DailyView(),
     )
 }
 

@@ -1,6 +1,6 @@
 """The base of the subcommands of `manage.py readtrack`, and their progress bar."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.management.base import CommandError, CommandParser
 
@@ -29,6 +29,14 @@ class Subcommand:
         `options` are those of the command line, and `command`, which has the output and its style.
         """
         raise NotImplementedError
+
+
+class Line(NamedTuple):
+    """A number that `readtrack show` prints: what it is, and where it comes from."""
+
+    name: str
+    number: str
+    source: str
 
 
 class Missing(Subcommand):

@@ -7,14 +7,13 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import Error
 from django.db.models import Model
 
-from readtrack import buckets, reports
+from readtrack import buckets, parts, reports
 from readtrack.conf import conf
 from readtrack.doctor.wording import counted
-from readtrack.hits.reading import ENGAGED, READ, SEEN
 from readtrack.lines import one_line
-from readtrack.management.subcommands.base import Subcommand
+from readtrack.management.subcommands.base import Line, Subcommand
 from readtrack.reports.page_state import loaded
-from readtrack.sql import archive, databases, history, row_counts, vendors
+from readtrack.sql import databases, row_counts, vendors
 from readtrack.store import connection, counters, read_state, scripts, uniques
 from readtrack.subjects import (
     counted_models,
@@ -24,17 +23,8 @@ from readtrack.subjects import (
     model_with_label,
     parse_subject,
     read_state_models,
-    subject_column,
     subject_of,
 )
-
-
-class Line(NamedTuple):
-    """One number of the table: what it is, and where it comes from."""
-
-    name: str
-    number: str
-    source: str
 
 
 class InRedis(NamedTuple):
@@ -78,6 +68,8 @@ down, they are those that SQL stores, and the command says so. It changes nothin
             lines += _lines_of_counts(obj, stored, in_redis)
         if has_read_state(type(obj)):
             lines += _lines_of_read_state(obj, in_redis)
+        for part in parts.installed():
+            lines += part.shown(obj, has_redis=not in_redis.error)
         texts += [f"  {name:18} {number:>20}  {source}" for name, number, source in lines]
         return "\n".join(texts)
 
@@ -139,28 +131,16 @@ def _in_redis(obj: Model) -> InRedis:
 
 
 def _lines_of_counts(obj: Model, stored: row_counts.RowCounts, in_redis: InRedis) -> Iterator[Line]:
-    """Yields views, visitors, the stages of views, and reads."""
+    """Yields views and visitors."""
     views = reports.views([obj])[obj]
     visitors = reports.visitors([obj])[obj]
-    last_day = sum(point.views for point in reports.series(obj, hours=24))
-    subject = subject_of(obj)
-    reading = reports.reading(obj)
-    stored_reading = archive.breakdowns([("reading", subject)])["reading", subject]
-    strategy = uniques.strategy_of(subject).name
+    strategy = uniques.strategy_of(subject_of(obj)).name
     live = "SQL" if in_redis.error else "Redis"
     yield Line("views", f"{views:,}", _source_of_total(in_redis))
     yield Line("  stored", f"{stored.views:,}", "SQL")
     yield Line("  unflushed", f"{views - stored.views:,}", "the difference")
-    yield Line("  last 24 hours", f"{last_day:,}", "SQL" if in_redis.error else "SQL and Redis")
     yield Line("visitors", f"{visitors:,}", f"{live} (strategy {strategy})")
     yield Line("  stored", f"{stored.visitors:,}", "SQL")
-    if reading.seen:  # none on a site without the page's script
-        yield Line("seen", f"{reading.seen:,}", live)
-        yield Line("  stored", f"{stored_reading.get(SEEN, 0):,}", "SQL")
-        yield Line("engaged", f"{reading.engaged:,}", live)
-        yield Line("  stored", f"{stored_reading.get(ENGAGED, 0):,}", "SQL")
-    yield Line("reads", f"{reading.reads:,}", live)
-    yield Line("  stored", f"{stored_reading.get(READ, 0):,}", "SQL")
 
 
 def _source_of_total(in_redis: InRedis) -> str:
@@ -177,9 +157,6 @@ def _source_of_total(in_redis: InRedis) -> str:
 def _lines_of_read_state(obj: Model, in_redis: InRedis) -> Iterator[Line]:
     """Yields the readers of a category and its last publication."""
     if in_redis.error:
-        column = subject_column(subject_of(obj))
-        readers = history.newest_readers([column])[column]
-        yield Line("readers", f"{readers:,}", "SQL, by the last full flush")
         yield Line("last publication", "unknown", "only Redis knows it")
         return
     if in_redis.readers is None:

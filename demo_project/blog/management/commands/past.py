@@ -31,9 +31,9 @@ from demo_project.blog.past_visitors import add_visitors
 from demo_project.traffic.agents import assistant, robot
 from demo_project.traffic.visitor import READERS
 from readtrack import buckets, local_time, tracker
-from readtrack.models import Breakdown, BreakdownHistory, DayBreakdown, DayVisitors, History
 from readtrack.numbers import notes
-from readtrack.sql.history import of_reads, of_stage
+from readtrack.numbers.models import Breakdown, BreakdownHistory, DayBreakdown, DayVisitors, History
+from readtrack.numbers.sql.history import of_reads, of_stage
 from readtrack.store import keys
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import label_of, subject_column, subject_of_row

@@ -1,0 +1,1 @@
+"""What a flush stores by time; `steps` has the moments."""

@@ -1,0 +1,348 @@
+"""Merging the hashes of counts of Redis and SQL: funnels, reading, and values of dimensions.
+
+A hash has a name, which is its kind and its subject, and a count for each of its fields. `live` are
+the hashes in Redis, `stored` are those in SQL (the model Breakdown).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from readtrack import local_time
+from readtrack.conf import conf
+from readtrack.numbers.flush import late_views
+from readtrack.numbers.flush.late_views import NOTHING_LATE, LateViews
+from readtrack.numbers.models import Breakdown
+from readtrack.numbers.sql import breakdown_history, day_breakdowns, history
+from readtrack.numbers.sql import hashes as stored_hashes
+from readtrack.sql import absent, databases, epochs, row_counts
+from readtrack.sql.row_counts import RowCounts
+from readtrack.store import counters, keys, scripts
+from readtrack.store.counters import Epoch, Hash, Name, Stored
+from readtrack.subjects import label_in, subject_column
+
+Hashes = Mapping[Name, Mapping[str, int]]  # counts by the name of the hash, then by field
+
+OTHER = "other"  # the field for all values that a hash has no field of their own for
+
+
+class Hours(NamedTuple):
+    """The hours (since 1970) under which gains are stored."""
+
+    present: int
+    # The gains of objects with views of earlier hours are divided among the hours of these views,
+    # because Redis does not know when it gained them.
+    late: Mapping[str, LateViews]
+
+
+def store(
+    subjects: Sequence[str],
+    epoch: epochs.SqlEpoch,
+    *,
+    hour: int,
+    late: Mapping[str, LateViews] = NOTHING_LATE,
+    most_seen: Mapping[str, RowCounts] | None = None,
+) -> Hashes:
+    """Stores the counts of the subjects' hashes in SQL, and how much they gained by that.
+
+    The gains of each model are stored under the given hour (since 1970), and those of each object
+    under the day of TIME_ZONE in which that hour begins; those of objects with `late` views under
+    the hours and days of these views. `most_seen` has the views that SQL stores, if they were read
+    before the hashes: the next flush stores what was seen since then. Where SQL has higher counts,
+    it raises the counts in Redis. Returns the settled hashes in Redis; a hash that Redis lacks is
+    empty. If Redis has to be settled first, nothing is stored, and the next flush stores the
+    hashes. Without its table nothing is stored, either.
+    """
+    if absent.is_absent(Breakdown):
+        return {}
+    hours = Hours(hour, late)
+    hashes: dict[Name, Mapping[str, int]] = {}
+    for portion in scripts.sliced(subjects):
+        hashes.update(_store_portion(portion, epoch, hours=hours, most_seen=most_seen or {}))
+    return hashes
+
+
+def _store_portion(
+    subjects: Sequence[str],
+    epoch: epochs.SqlEpoch,
+    *,
+    hours: Hours,
+    most_seen: Mapping[str, RowCounts],
+) -> Hashes:
+    """Does what `store` does, for as many subjects as one call takes. Raises ContendedError."""
+    attempts = databases.attempts("breakdowns")
+    live: Hashes = {}
+    is_stored = False
+    while not is_stored:
+        next(attempts)
+        live_now, is_stored = _store_once(subjects, epoch, hours=hours, most_seen=most_seen)
+        live = {**live, **live_now}
+    return live
+
+
+def _store_once(
+    subjects: Sequence[str],
+    epoch: epochs.SqlEpoch,
+    *,
+    hours: Hours,
+    most_seen: Mapping[str, RowCounts],
+) -> tuple[Hashes, bool]:
+    """Does what `_store_portion` does. Returns the hashes in Redis, and False if another flush has
+    changed the rows meanwhile, so that it has to begin again with the rows as they are now.
+    """
+    hash_names = [(kind, subject) for subject in subjects for kind in keys.hash_kinds()]
+    # SQL is read before Redis, so that _store_with_gains sees whether rows changed since then.
+    stored = stored_hashes.breakdowns(hash_names)
+    live, redis_epochs = _live_hashes(subjects)
+    if not epoch.advance(redis_epochs):
+        return live, True
+    to_store = _not_above(live, most_seen)
+    if conf.HISTORY and _gains(live, stored):
+        store_with_gains = partial(_store_with_gains, to_store, stored, hours=hours)
+        is_stored = databases.retried(databases.of(Breakdown), store_with_gains)
+        if not is_stored:
+            return live, False
+    else:
+        store_without_gains = partial(_store_without_gains, to_store, stored, hours=hours)
+        databases.retried(databases.of(Breakdown), store_without_gains)
+    _lift(live, stored)
+    return live, True
+
+
+def _not_above(live: Hashes, most_seen: Mapping[str, RowCounts]) -> Hashes:
+    """Returns the hashes with no stage of more views than its object has in `most_seen`."""
+    bounded = dict(live)
+    for name, counts in live.items():
+        hash_kind, subject = name
+        if hash_kind == stored_hashes.READING and subject in most_seen:
+            most = most_seen[subject].views
+            stages = {
+                field: min(counts[field], most) for field in history.STAGES if field in counts
+            }
+            bounded[name] = {**counts, **stages}
+    return bounded
+
+
+def _live_hashes(subjects: Sequence[str]) -> tuple[Hashes, Sequence[Epoch]]:
+    """Returns the settled hashes in Redis, and the epochs of their partitions.
+
+    Redis reads the epochs after the hashes.
+    """
+    hash_calls = counters.hashes(subjects, keys.hash_kinds())
+    epoch_calls = [counters.epoch(tag) for tag in keys.by_tag(subjects)]
+    scripts.run_all(*hash_calls, *epoch_calls, patient=True)
+    settled: dict[Name, Mapping[str, int]] = {}
+    for call in hash_calls:
+        for name, counts in call.result.items():
+            if counts.is_settled:
+                settled[name] = counts.counts
+    return settled, [call.result for call in epoch_calls]
+
+
+def _lift(live: Hashes, stored: Hashes) -> None:
+    """Raises the counts in Redis that are below those in SQL."""
+    hash_names = [name for name in live if _higher_in_sql(live[name], stored[name])]
+    if not hash_names:
+        return
+    # SQL is read again after Redis, so that nothing comes back that was deleted in between.
+    stored = stored_hashes.breakdowns(hash_names)
+    counts_by_member: dict[str, Stored] = {}
+    for name in hash_names:
+        higher_counts = _higher_in_sql(live[name], stored[name])
+        counts_by_member[keys.member(*name)] = Stored(higher_counts)
+    scripts.run_all(*counters.lift(counts_by_member), patient=True)
+
+
+def _higher_in_sql(counts: Mapping[str, int], stored: Mapping[str, int]) -> Mapping[str, int]:
+    """Returns the stored counts of a hash, by field, that are higher than its live `counts`."""
+    # A hash has a limited number of fields. If Redis lacks a field that counts no more than the
+    # floor, a new value has replaced it. If it counts more, Redis has lost it.
+    floor = Hash(counts).floor
+    return {field: count for field, count in stored.items() if count > counts.get(field, floor)}
+
+
+def _gains(live: Hashes, stored: Hashes) -> Counter[day_breakdowns.Gain]:
+    """Returns how much higher the live counts are, by subject (as columns have it), kind and field.
+
+    If new values have replaced other values in a hash, the gain of each value is an estimate. The
+    sum of the hash is exact.
+    """
+    gains: Counter[day_breakdowns.Gain] = Counter()
+    for (hash_kind, subject), counts in live.items():
+        if hash_kind == stored_hashes.READING:  # the stages of views have a history of each object
+            continue
+        column = subject_column(subject)
+        for field, rise in _rises(counts, stored[hash_kind, subject]).items():
+            gains[column, hash_kind, field[: stored_hashes.FIELD_LENGTH]] += rise
+    return +gains  # a Counter's plus sign leaves out the zeros
+
+
+def _gains_of_models(
+    gains_of_objects: Mapping[day_breakdowns.Gain, int],
+) -> Counter[breakdown_history.Gain]:
+    """Returns what all objects of a model gained together, by its label, kind and field."""
+    gains: Counter[breakdown_history.Gain] = Counter()
+    for (column, hash_kind, field), rise in gains_of_objects.items():
+        gains[label_in(column), hash_kind, field] += rise
+    return gains
+
+
+def _rises(counts: Mapping[str, int], stored: Mapping[str, int]) -> dict[str, int]:
+    """Returns how much each field of a hash rose since SQL stored it, by field.
+
+    A new value that replaced another value in a full hash began with the other value's count. That
+    inherited count is no rise, so it is subtracted.
+    """
+    rises = {
+        field: count - stored.get(field, 0)
+        for field, count in counts.items()
+        if count > stored.get(field, 0)
+    }
+    inherited = sum(stored[field] for field in _replaced(counts, stored))
+    # It is not known which value inherited which count. So the inherited counts are subtracted from
+    # OTHER first, and then from the new values, lowest first.
+    heirs = rises.keys() - (stored.keys() - {OTHER})
+    for field in sorted(heirs, key=lambda field: (field != OTHER, rises[field])):
+        least = 0 if field == OTHER else 1  # a new value was seen at least once
+        share = min(inherited, rises[field] - least)
+        rises[field] -= share
+        inherited -= share
+    return rises
+
+
+def _replaced(counts: Mapping[str, int], stored: Mapping[str, int]) -> list[str]:
+    """Returns the stored fields of a hash that new values have replaced in Redis.
+
+    A missing field that counts more than the floor was lost and not replaced.
+    """
+    floor = Hash(counts).floor
+    return [field for field, count in stored.items() if field not in counts and count <= floor]
+
+
+def _gains_by_hour(
+    gains: Mapping[day_breakdowns.Gain, int], live: Hashes, hours: Hours
+) -> dict[int, Counter[day_breakdowns.Gain]]:
+    """Returns the gains by the hour (since 1970) under which they are stored."""
+    if not hours.late:
+        return {hours.present: Counter(gains)}
+    views_by_column = {
+        subject_column(subject): hours.late[subject].by_hour
+        for _hash_kind, subject in live
+        if subject in hours.late
+    }
+    gains_of_hashes: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for (column, hash_kind, field), gain in gains.items():
+        gains_of_hashes[column, hash_kind][field] = gain
+    by_hour: defaultdict[int, Counter[day_breakdowns.Gain]] = defaultdict(Counter)
+    for (column, hash_kind), gains_of_hash in gains_of_hashes.items():
+        views = views_by_column.get(column, {hours.present: 1})
+        for hour, fields in late_views.divided_by_field(gains_of_hash, views).items():
+            for field, gain in fields.items():
+                by_hour[hour][column, hash_kind, field] = gain
+    return dict(by_hour)
+
+
+def _store_with_gains(live: Hashes, stored_before: Hashes, *, hours: Hours) -> bool:
+    """Stores the live counts and their gains in one transaction.
+
+    `stored_before` is what SQL had stored before Redis was read. If that has changed, nothing is
+    stored, and Redis has to be read again: returns False.
+    """
+    with databases.own_transaction(databases.of(Breakdown)):
+        epochs.lock_epoch()  # one flush at a time, because each of two would add the same gain
+        stored = stored_hashes.breakdowns(live)
+        # Another flush, a reset or a deletion may have changed rows after Redis was read.
+        if any(stored[name] != stored_before[name] for name in live):
+            return False
+        _raise(live, stored, hours=hours)
+        # The new counts are read from SQL, because the database may lack characters of a value.
+        raised = stored_hashes.breakdowns(live)
+        gains = _gains(raised, stored)
+        for hour, gains_of_hour in _gains_by_hour(gains, live, hours).items():
+            breakdown_history.add_gains(_gains_of_models(gains_of_hour), hour=hour)
+            day_breakdowns.add_gains(gains_of_hour, day=local_time.local_day(hour))
+    return True
+
+
+def _store_without_gains(live: Hashes, stored: Hashes, *, hours: Hours) -> None:
+    """Stores the live counts and the history of stages in one transaction.
+
+    A kill between the two would leave history above the counts. If Redis was lost then, the next
+    flush would store a lower number in history, which looks like a reset: all seen views of the
+    object would be gained once more. (If the two are in different databases, a kill can come
+    between them.)
+    """
+    with databases.own_transaction(databases.of(Breakdown)):
+        _raise(live, stored, hours=hours)
+
+
+def _raise(live: Hashes, stored: Hashes, *, hours: Hours) -> None:
+    """Stores the counts that rose, and deletes the rows of values that were replaced.
+
+    The caller has to open a transaction.
+    """
+    live = _without_deleted(live, stored)
+    if conf.HISTORY:
+        _store_stages(live, stored, hours=hours)
+    databases.upsert(Breakdown, ("subject", "kind", "field"), ("count",), rows=_rows(live, stored))
+    for name, counts in live.items():
+        replaced_fields = _replaced(counts, stored[name])
+        if replaced_fields:
+            stored_hashes.delete_fields(name, replaced_fields, floor=Hash(counts).floor)
+
+
+def _without_deleted(live: Hashes, stored: Hashes) -> Hashes:
+    """Returns the live hashes without the hashes of objects that are deleted.
+
+    Redis may still have such a hash, because it was down when the object was deleted, or was
+    restored from an older snapshot. SQL has deleted the hash, so all its counts would look like
+    gains, for the second time.
+    """
+    not_in_sql = [name for name, counts in live.items() if counts and not stored[name]]
+    # SQL deletes an object's row before its hashes. So if the row exists now, after `stored` was
+    # read, `stored` had all its hashes.
+    missing_subjects = row_counts.missing({subject for _hash_kind, subject in not_in_sql})
+    deleted = {(kind, subject) for kind, subject in not_in_sql if subject in missing_subjects}
+    return {name: counts for name, counts in live.items() if name not in deleted}
+
+
+def _store_stages(live: Hashes, stored: Hashes, *, hours: Hours) -> None:
+    """Stores how many views were seen, engaged and read, where that rose, in the history of their
+    objects.
+    """
+    rows: list[tuple[str, int, RowCounts]] = []
+    for (hash_kind, subject), counts in live.items():
+        if hash_kind != stored_hashes.READING:
+            continue
+        stored_counts = stored[hash_kind, subject]
+        views_by_hour = hours.late[subject].by_hour if subject in hours.late else {}
+        for field, stage in history.STAGES.items():
+            count = counts.get(field, 0)
+            stored_count = stored_counts.get(field, 0)
+            if count <= stored_count:
+                continue
+            name = history.of_stage(stage, subject)
+            sum_before = stored_count
+            if views_by_hour:
+                # A stage is divided like the one before it, so no hour has more of it.
+                views_by_hour = late_views.divided(count - stored_count, views_by_hour)
+                for hour, number in late_views.sums_before(hours.present, views_by_hour):
+                    sum_before = stored_count + number
+                    rows.append((name, hour, RowCounts(sum_before, 0)))
+            if sum_before < count:
+                rows.append((name, hours.present, RowCounts(count, 0)))
+    history.store_hours(rows)
+
+
+def _rows(live: Hashes, stored: Hashes) -> list[tuple[str, str, str, int]]:
+    """Returns the new rows of Breakdown, of counts that rose: subject, kind, field and count."""
+    rows = []
+    for (hash_kind, subject), counts in live.items():
+        column = subject_column(subject)
+        stored_counts = stored[hash_kind, subject]
+        for field, count in counts.items():
+            # A value with characters that the database lacks stays in Redis only.
+            if count > stored_counts.get(field, 0) and databases.can_hold(Breakdown, field):
+                rows.append((column, hash_kind, field[: stored_hashes.FIELD_LENGTH], count))
+    return rows

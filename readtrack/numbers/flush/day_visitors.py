@@ -1,0 +1,150 @@
+"""Storing the visitors of each day: what SQL has, united with what Redis has.
+
+Redis has a sketch of each object and day. That of a model is the union of its objects' sketches,
+and is made here, so that a page does nothing for it. A union takes nothing away, and a visitor who
+is in it twice counts once: so flushes may overlap and repeat, and a Redis that was emptied or
+restored loses nothing that SQL has.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+
+from django.db.models import Q
+
+from readtrack import buckets, local_time
+from readtrack.numbers.sql import day_visitors
+from readtrack.numbers.sql.day_visitors import LENGTHS, AskedDays, Day, StoredDay
+from readtrack.sql import databases
+from readtrack.store import keys, scripts
+from readtrack.store.effects import counts_days
+from readtrack.store.scripts import Call
+from readtrack.store.uniques import Union, union
+from readtrack.subjects import label_in, subject_column
+
+Sketches = Mapping[Day, Sequence[bytes]]
+
+# Visitors of a part of a block from which on the block is made. With fewer, sketches are small, and
+# are quickly united.
+MANY = 300
+BLOCKS_AT_ONCE = 100
+DAYS_KEPT: int = keys.day_visitors.ttl // keys.DAY  # whole days for which Redis has sketches
+
+
+def all_days(at: datetime) -> list[date]:
+    """Returns the days of which Redis may have visitors that no flush has stored."""
+    return local_time.local_days(at - DAYS_KEPT * buckets.DAY, at)
+
+
+def last_days(at: datetime) -> list[date]:
+    """Returns the days of the views that the minute buckets have: mostly one day.
+
+    A web server's clock may be off by some minutes.
+    """
+    minutes = timedelta(seconds=keys.trending_bucket.ttl)
+    return local_time.local_days(at - minutes, at + 5 * buckets.MINUTE)
+
+
+def store(subjects: Iterable[str], *, days: Sequence[date]) -> None:
+    """Stores the visitors that the subjects and their models had on these days."""
+    counted = [subject for subject in subjects if counts_days(label_in(subject))]
+    for portion in scripts.sliced(counted):
+        store_unions(_live(portion, days=days), tag=keys.tag(portion[0]))
+
+
+def store_unions(sketches: Sketches, *, tag: str) -> None:
+    """Stores the visitors of these sketches beside those that SQL has. The tag's partition unites
+    them. Raises ContendedError.
+    """
+    attempts = databases.attempts("visitors of days")
+    while sketches:
+        next(attempts)
+        sketches = _unite(sketches, tag=tag)
+
+
+def _live(subjects: Sequence[str], *, days: Sequence[date]) -> Sketches:
+    """Returns Redis's sketches by subject and day, and those of all objects by model and day."""
+    calls: list[Call[Sequence[bytes | None]]] = []
+    days_of_calls: list[list[tuple[str, date]]] = []
+    day_buckets = {day: buckets.day_bucket(day) for day in days}
+    for portion in scripts.parted(subjects, max(1, scripts.SLICE // len(days))):
+        subjects_and_days = [(subject, day) for day in days for subject in portion]
+        names = [keys.day_visitors(day_buckets[day], subject) for subject, day in subjects_and_days]
+        calls.append(Call("MGET", names))
+        days_of_calls.append(subjects_and_days)
+    scripts.run_all(*calls, patient=True)
+    live: defaultdict[Day, list[bytes]] = defaultdict(list)
+    for call, subjects_and_days in zip(calls, days_of_calls, strict=True):
+        for (subject, day), sketch in zip(subjects_and_days, call.result, strict=True):
+            if sketch:
+                live[subject_column(subject), day].append(sketch)
+                live[label_in(subject), day].append(sketch)
+    return dict(live)
+
+
+def _unite(live: Sketches, *, tag: str) -> Sketches:
+    """Stores the unions of SQL's sketches and these, which the tag's partition makes.
+
+    Returns those whose rows another flush has raised meanwhile.
+    """
+    stored = _stored(live)
+    calls: dict[Day, Call[Union]] = {}
+    for name, sketches in live.items():
+        row = stored.get(name)
+        all_sketches = [*sketches, row.sketch] if row else sketches
+        calls[name] = union(all_sketches, tag=tag, wants_sketch=True)
+    scripts.run_all(*calls.values(), patient=True)
+    read = {name: row.visitors for name, row in stored.items()}
+    risen: dict[Day, Union] = {}
+    for name, call in calls.items():
+        if call.result.visitors > read.get(name, 0):
+            risen[name] = call.result
+    if not risen:
+        return {}
+    return {name: live[name] for name in day_visitors.raise_days(risen, read=read)}
+
+
+def _stored(names: Iterable[Day]) -> dict[Day, StoredDay]:
+    """Returns SQL's rows of the subjects in these days."""
+    subjects = {subject for subject, _ in names}
+    days = [day for _, day in names]
+    asked = AskedDays(subjects, min(days), max(days), has_blocks=False)
+    return {(row.subject, row.day): row for row in day_visitors.stored(asked)}
+
+
+def roll_up(*, at: datetime) -> None:
+    """Makes the blocks of days that are over, of the subjects with many visitors.
+
+    No flush of views raises these days any more. A block that an archive has missed is made by the
+    next one, and the one after that.
+    """
+    first_open_day = all_days(at)[0]
+    for length in LENGTHS:
+        end = day_visitors.block_start(first_open_day, length=length)
+        for age in (2, 1):
+            start = end - age * length * buckets.DAY
+            if not day_visitors.has_blocks(start, length=length):
+                _make_blocks(start, length=length)
+
+
+def _make_blocks(start: date, *, length: int) -> None:
+    """Makes the blocks that begin on that day."""
+    parts = day_visitors.parts_of(start, length=length)
+    # Pages show the visitors of many categories and authors together.
+    of_groups = Q(subject__contains=":{")
+    parts_to_unite = parts.filter(Q(visitors__gte=MANY) | of_groups).order_by()
+    subjects = list(parts_to_unite.values_list("subject", flat=True).distinct())
+    for portion in scripts.sliced(subjects, BLOCKS_AT_ONCE):
+        sketches: defaultdict[str, list[bytes]] = defaultdict(list)
+        read = 0
+        rows = parts.filter(subject__in=portion)
+        for subject, visitors, sketch in rows.values_list("subject", "visitors", "sketch"):
+            sketches[subject].append(bytes(sketch))
+            read += visitors
+        calls = {
+            subject: union(sketches_of_subject, tag=keys.tags()[0], wants_sketch=True)
+            for subject, sketches_of_subject in sketches.items()
+        }
+        scripts.run_all(*calls.values(), patient=True)
+        blocks = {subject: call.result for subject, call in calls.items()}
+        day_visitors.add_blocks(start, blocks, length=length, read=read)

@@ -1,0 +1,234 @@
+"""What the hashes of an object gained by the day of TIME_ZONE, by value of a dimension or stage of a
+funnel.
+
+The gains of whole models are kept by the hour (breakdown_history.py). Those of objects are in a
+table of their own, because there are so many of them: a day is one row for each value, is never
+thinned, and is deleted as a whole.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date
+from functools import reduce
+from operator import or_
+from typing import Any, NamedTuple
+
+from django.db.models import Avg, Case, CharField, Count, Max, Q, QuerySet, Sum, When
+from django.db.models import Value as Constant
+
+from readtrack.numbers.models import Breakdown, DayBreakdown
+from readtrack.numbers.sql import period_gains
+from readtrack.numbers.sql.breakdown_history import OTHER, Gains, add_sums
+from readtrack.sql import databases
+from readtrack.store import scripts
+from readtrack.subjects import label_in
+
+VALUES = 50  # fields that one day keeps of an object and a kind of hash, beside "other"
+HASHES_AT_ONCE = 100  # hashes whose lighter fields one query deletes
+
+Gain = tuple[str, str, str]  # the subject as columns have it, the kind of a hash, and its field
+HashName = tuple[str, str]  # a subject as columns have it, and a kind
+
+
+class Days(NamedTuple):
+    """A period of whole days of TIME_ZONE, the last one included."""
+
+    first: date
+    last: date
+
+
+class Value(NamedTuple):
+    """A value of a dimension: the kind of its hashes (`views:country`), and its field in them."""
+
+    kind: str
+    field: str
+
+
+class DayGain(NamedTuple):
+    """What a subject (as columns have it) gained on a day by one value."""
+
+    subject: str
+    day: date
+    views: int
+
+
+def add_gains(new: Mapping[Gain, int], *, day: date) -> None:
+    """Adds the new gains to the gains of that day.
+
+    If an object has too many fields of a kind, the least frequent ones are added up in "other". The
+    caller has to lock the epoch, because the stored gains are read and then replaced.
+    """
+    if not new:
+        return
+    rows = databases.rows(DayBreakdown).filter(
+        day=day,
+        subject__in={subject for subject, _, _ in new},
+        kind__in={hash_kind for _, hash_kind, _ in new},
+    )
+    stored = _stored_by_hash(rows)
+    excess_of_hashes: dict[HashName, list[str]] = {}
+    raised = []
+    for name, gains_of_hash in _by_hash(new).items():
+        before = stored[name]
+        counts = before + gains_of_hash
+        excess_fields = _excess_fields(counts)
+        for field in excess_fields:
+            counts[OTHER] += counts.pop(field)
+        if not before.keys().isdisjoint(excess_fields):
+            excess_of_hashes[name] = excess_fields
+        subject, hash_kind = name
+        for field, count in counts.items():
+            if count > before[field]:
+                raised.append((subject, hash_kind, day, field, count))
+    _delete(rows, excess_of_hashes)
+    databases.upsert(DayBreakdown, ("subject", "kind", "day", "field"), ("count",), rows=raised)
+
+
+def _stored_by_hash(rows: "QuerySet[DayBreakdown]") -> defaultdict[HashName, Counter[str]]:
+    """Returns the gains that these rows have, by the name of the hash."""
+    stored: defaultdict[HashName, Counter[str]] = defaultdict(Counter)
+    for subject, hash_kind, field, count in rows.values_list("subject", "kind", "field", "count"):
+        stored[subject, hash_kind][field] = count
+    return stored
+
+
+def _by_hash(gains: Mapping[Gain, int]) -> defaultdict[HashName, Counter[str]]:
+    """Returns the gains by the name of the hash, then by field."""
+    by_hash: defaultdict[HashName, Counter[str]] = defaultdict(Counter)
+    for (subject, hash_kind, field), count in gains.items():
+        by_hash[subject, hash_kind][field] += count
+    return by_hash
+
+
+def _excess_fields(counts: Counter[str]) -> list[str]:
+    """Returns the fields of a hash beyond the VALUES most frequent ones."""
+    if len(counts) <= VALUES:
+        return []
+    fields = [field for field, _count in counts.most_common() if field != OTHER]
+    return fields[VALUES:]
+
+
+def _delete(rows: "QuerySet[DayBreakdown]", fields_of_hashes: Mapping[HashName, list[str]]) -> None:
+    """Deletes the rows with these fields, which are added up in "other"."""
+    for portion in scripts.sliced([*fields_of_hashes.items()], HASHES_AT_ONCE):
+        conditions = [
+            Q(subject=subject, kind=hash_kind, field__in=fields)
+            for (subject, hash_kind), fields in portion
+        ]
+        rows.filter(reduce(or_, conditions)).delete()
+
+
+def gains(columns: Collection[str], kinds: Collection[str], periods: Sequence[Days]) -> list[Gains]:
+    """Returns what the objects gained in each of these periods, by kind and label of their model.
+
+    `columns` are the subjects as columns have them. Makes one query for each SLICE of them. A kind
+    and model with a row in any of the periods has an entry for each of them.
+    """
+    conditions = [Q(day__gte=days.first, day__lte=days.last) for days in periods]
+    gains_of_periods: list[Gains] = [defaultdict(Counter) for _ in periods]
+    for portion in scripts.sliced([*columns]):
+        rows = databases.rows(DayBreakdown).filter(subject__in=portion, kind__in=kinds)
+        rows = rows.annotate(label=_label({label_in(subject) for subject in portion}))
+        add_sums(gains_of_periods, rows, label="label", conditions=conditions)
+    return gains_of_periods
+
+
+def _label(labels: Collection[str]) -> Case:
+    """Returns the SQL expression for the label of a row's model, which is one of the labels."""
+    is_label = [
+        When(subject__startswith=f"{label}:", then=Constant(label)) for label in sorted(labels)
+    ]
+    return Case(*is_label, output_field=CharField())
+
+
+def days_of_best(
+    columns: Sequence[str],
+    value: Value,
+    periods: Sequence[Days],
+    *,
+    limit: int,
+    by_growth: bool = False,
+) -> list[DayGain]:
+    """Returns the days of one value in the periods, of the subjects that had it most often.
+
+    `columns` are the subjects as columns have them. `periods` are the period and
+    perhaps one before it. The subjects are at most `limit`: those with the most views in the period,
+    or `by_growth` those with the most views more than in the period before. Makes one query.
+    """
+    if not columns:
+        return []
+    connection = databases.of(DayBreakdown)
+    condition, subjects = period_gains.among(columns)
+    in_periods = " OR ".join("day BETWEEN %s AND %s" for _ in periods)
+    statement = databases.statement(
+        DayBreakdown,
+        "days_of_best",
+        count=connection.ops.quote_name("count"),
+        in_periods=in_periods,
+        condition=condition,
+        weight_before="-1.0" if by_growth else "0.0",
+        limit=int(limit),
+    )
+    ends: list[Any] = []
+    for days in periods:
+        ends += [connection.ops.adapt_datefield_value(day) for day in days]
+    first_day = ends[0]
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [*value, *ends, *value, *ends, *subjects, first_day])
+        rows = cursor.fetchall()
+    # SQLite has no type for dates, and gives text.
+    return [DayGain(subject, date.fromisoformat(str(day)), views) for subject, day, views in rows]
+
+
+def views_with_values(
+    columns: Collection[str], values: Sequence[Value], days: Days | None
+) -> Counter[HashName]:
+    """Returns the views with each of the values, by subject (as columns have it) and kind.
+
+    They are those of the days, or with None those of all time that SQL has stored. Makes one query
+    for each SLICE of the `columns`, which are the subjects.
+    """
+    views: Counter[HashName] = Counter()
+    is_value = reduce(or_, [Q(kind=value.kind, field=value.field) for value in values])
+    for portion in scripts.sliced([*columns]):
+        if days is None:
+            rows = databases.rows(Breakdown).filter(is_value, subject__in=portion)
+        else:
+            rows = databases.rows(DayBreakdown).filter(
+                is_value, subject__in=portion, day__gte=days.first, day__lte=days.last
+            )
+        sums = rows.order_by().values_list("subject", "kind").annotate(Sum("count"))
+        for subject, hash_kind, count in sums:
+            views[subject, hash_kind] += int(count)
+    return views
+
+
+def values_of_a_day() -> float:
+    """Returns how many values of a dimension an object had on the newest day, on average.
+
+    It is 0 if no day is stored.
+    """
+    rows = databases.rows(DayBreakdown).filter(kind__startswith="views:")
+    newest = rows.aggregate(day=Max("day"))["day"]
+    if newest is None:
+        return 0.0
+    values_of_hashes = (
+        rows.filter(day=newest).values("subject", "kind").annotate(values_=Count("*"))
+    )
+    average = values_of_hashes.aggregate(average=Avg("values_"))["average"]
+    return float(average)
+
+
+def delete_fields(subject: str, hash_kind: str, fields: Collection[str]) -> None:
+    """Deletes the gains of these fields of an object's hash on all days.
+
+    `subject` is as columns have it.
+    """
+    rows = databases.rows(DayBreakdown).filter(subject=subject, kind=hash_kind)
+    rows.filter(field__in=fields).delete()
+
+
+def delete_before(day: date) -> int:
+    """Deletes the gains of earlier days. Returns the number of deleted rows."""
+    deleted, _ = databases.rows(DayBreakdown).filter(day__lt=day).delete()
+    return deleted

@@ -1,0 +1,223 @@
+"""What is usual: bands of views by age, and by hour of the week. Full flushes compute them from
+history and from nothing else.
+
+A band is made as CrowdTangle's benchmarks were: the highest and the lowest quarter of the numbers
+are left out. What remains, the middle half, has a lowest number, a mean and a highest number.
+"""
+
+import json
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from django.db.models import F, Value
+
+from readtrack.numbers.models import History, Usual
+from readtrack.numbers.sql.history import FOREVER
+from readtrack.sql import databases, vendors
+from readtrack.sql.epochs import lock_epoch
+from readtrack.store import scripts
+from readtrack.subjects import subject_column
+
+#: The ages (hours since publication) at which objects are compared. Between them, lines are drawn.
+AGES = (1, 2, 3, 6, 12, 24, 36, 48, 72, 120, 168, 336, 720, 1440, 2160, 4320, 8760)
+HOURS_OF_WEEK = 7 * 24
+DIGITS = 2  # behind the decimal point of a stored number
+
+
+class Band(NamedTuple):
+    """The usual views: the mean of the middle half of some numbers, and the ends of that half."""
+
+    low: float
+    usual: float
+    high: float
+
+
+NOTHING = Band(0, 0, 0)
+#: Bands by age (hours), or by slot of the week: 0 to 167 for the hours from Monday on, in
+#: TIME_ZONE, and from HOURS_OF_WEEK on for the days. What too few numbers are known of is missing.
+Bands = Mapping[int, Band]
+
+
+def band_of(numbers: Iterable[float]) -> Band:
+    """Returns the band of the numbers, one at least."""
+    in_order = sorted(numbers)
+    quarter = len(in_order) // 4
+    middle = in_order[quarter : len(in_order) - quarter]
+    return Band(middle[0], fmean(middle), middle[-1])
+
+
+def at_age(bands: Bands, age: float) -> Band | None:
+    """Returns the usual views until that age (hours), on the line between two of AGES.
+
+    None if too few objects are known that are so old.
+    """
+    if age <= 0:
+        return NOTHING
+    index = bisect_left(AGES, age)
+    if index == len(AGES):
+        return None
+    later_age = AGES[index]
+    earlier_age = AGES[index - 1] if index else 0
+    later = bands.get(later_age)
+    earlier = bands.get(earlier_age) if index else NOTHING
+    if later is None or earlier is None:
+        return None
+    share = (age - earlier_age) / (later_age - earlier_age)
+    return Band(*(old + share * (new - old) for old, new in zip(earlier, later, strict=True)))
+
+
+def name_of(label: str, section: str = "") -> str:
+    """Returns the name of the bands by age of a model, or of its objects in a section."""
+    return subject_column(f"{label}@{section}" if section else label)
+
+
+def name_of_week(label: str = "") -> str:
+    """Returns the name of the bands by hour of the week of a model; "" for the whole site."""
+    return subject_column(f"week:{label}")
+
+
+def replace(bands_by_name: Mapping[str, Bands], *, hour: int) -> None:
+    """Stores these bands, as of that hour (since 1970), in the place of all earlier ones."""
+    rows = []
+    for name, bands in bands_by_name.items():
+        if bands:
+            rows.append(Usual(subject=name, hour=hour, bands=_as_text(name, bands)))
+    databases.retried(databases.of(Usual), partial(_replace, rows))
+
+
+def _replace(rows: Sequence[Usual]) -> None:
+    with databases.own_transaction(databases.of(Usual)):
+        lock_epoch()  # because another flush may do the same
+        databases.rows(Usual).all().delete()
+        databases.rows(Usual).bulk_create(rows)
+
+
+def stored_hour() -> int | None:
+    """Returns the hour as of which bands are stored; None if there are none."""
+    hour: int | None = databases.rows(Usual).values_list("hour", flat=True).first()
+    return hour
+
+
+def _as_text(name: str, bands: Bands) -> str:
+    """Returns a name and its bands as text. The name is in it because a UNION has one column of
+    texts.
+    """
+    rounded = {}
+    for slot, band in bands.items():
+        rounded[slot] = [round(number, DIGITS) for number in band]
+    return json.dumps([name, rounded], separators=(",", ":"))
+
+
+def _out_of_text(text: str) -> tuple[str, Bands]:
+    """Returns the name and the bands that `_as_text` has written."""
+    name, bands = json.loads(text)
+    return name, {int(slot): Band(*numbers) for slot, numbers in bands.items()}
+
+
+class AskedUsual(NamedTuple):
+    """What is asked for: bands by their names, and views before an hour by subject (as columns have
+    it).
+    """
+
+    names: Collection[str] = ()
+    hours: Mapping[str, int] = {}
+
+
+NOTHING_ASKED = AskedUsual()
+
+
+class StoredUsual(NamedTuple):
+    """What SQL has of it: bands by name, and views by subject. What is 0 or unknown is missing."""
+
+    bands: Mapping[str, Bands] = {}
+    views_before: Mapping[str, int] = {}
+
+
+class Kinds(NamedTuple):
+    """The numbers by which rows of `statement_of` say what they are."""
+
+    bands: int
+    views: int
+
+
+def statement_of(asked: AskedUsual, *, kinds: Kinds) -> tuple[str, list[Any]]:
+    """Returns the SQL statement for what is asked, and its parameters, for a UNION with other rows.
+
+    The columns are those of `day_visitors.statement_of`: a name is a text of `_as_text` or a
+    subject, a number its views; the other columns are NULL. It is "" if nothing is asked for.
+    """
+    selects = []
+    parameters: list[Any] = []
+    if asked.names:
+        connection = databases.of(Usual)
+        rows = databases.rows(Usual).filter(subject__in=asked.names)
+        texts = rows.annotate(item_kind=Value(kinds.bands), item_name=F("bands"))
+        compiler = texts.values_list("item_kind", "item_name").query.get_compiler(
+            connection=connection
+        )
+        select, parameters_of_select = compiler.as_sql()
+        selects.append(
+            "SELECT item_kind, NULL AS item_day, item_name, 0 AS item_number,"  # noqa: S608 - Django's statement
+            f" NULL AS item_sketch, NULL AS item_length FROM ({select}) AS usual"
+        )
+        parameters += parameters_of_select
+    if asked.hours:
+        statement, parameters_of_statement = _absolute([*asked.hours.items()])
+        selects.append(
+            f"SELECT {kinds.views}, NULL, subject, COALESCE(views, 0), NULL, NULL"  # noqa: S608 - a file
+            f" FROM ({statement}) AS absolute"
+        )
+        parameters += parameters_of_statement
+    return " UNION ALL ".join(selects), parameters
+
+
+def stored(asked: AskedUsual) -> StoredUsual:
+    """Returns what is asked for. Makes one query, none if nothing is asked for."""
+    kinds = Kinds(0, 1)
+    statement, parameters = statement_of(asked, kinds=kinds)
+    if not statement:
+        return StoredUsual()
+    with databases.of(Usual).cursor() as cursor:
+        cursor.execute(statement, parameters)
+        rows = cursor.fetchall()
+    return from_rows(((kind, name, number) for kind, _, name, number, *_ in rows), kinds=kinds)
+
+
+def from_rows(rows: Iterable[tuple[int, str, int]], *, kinds: Kinds) -> StoredUsual:
+    """Returns what the rows of `statement_of` say. A row here has a kind, a name and a number."""
+    bands: dict[str, Bands] = {}
+    views: dict[str, int] = {}
+    for kind, name, number in rows:
+        if kind == kinds.bands:
+            name_of_bands, bands_of_name = _out_of_text(name)
+            bands[name_of_bands] = bands_of_name
+        elif kind == kinds.views:
+            views[name] = int(number)
+    return StoredUsual(bands, views)
+
+
+def absolute_views(pairs: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """Returns the absolute views of subjects before hours (since 1970), by these pairs.
+
+    A subject that history has no row of is left out. Subjects are as columns have them.
+    """
+    views_by_pair: dict[tuple[str, int], int] = {}
+    # Sorted, because neighbours of an index are on one page.
+    for portion in scripts.sliced(sorted(pairs)):
+        statement, parameters = _absolute(portion)
+        with databases.of(History).cursor() as cursor:
+            cursor.execute(statement, parameters)
+            for subject, hour, views in cursor.fetchall():
+                views_by_pair[subject, hour] = int(views or 0)
+    return views_by_pair
+
+
+def _absolute(pairs: Sequence[tuple[str, int]]) -> tuple[str, list[Any]]:
+    """Returns the SQL statement for the absolute views before hours, and its parameters."""
+    row = vendors.vendor_of(databases.of(History)).row
+    rows = [row % f"%s, {min(int(hour), FOREVER)}" for _, hour in pairs]
+    statement = databases.statement(History, "absolute_of_each", pairs=", ".join(rows))
+    return statement, [subject for subject, _ in pairs]
