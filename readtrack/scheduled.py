@@ -7,7 +7,7 @@ It holds no lock, because a flush needs none.
 from collections.abc import Callable
 
 from readtrack import parts, renames, tracker
-from readtrack.conf import conf
+from readtrack.conf import conf, logger
 from readtrack.flush.run import flush
 from readtrack.sql.epochs import SqlEpoch
 from readtrack.store import keys, scripts
@@ -45,9 +45,20 @@ def flush_changed(
     `send_job` starts each job of a part that is due. `send_part` is as in `flush_views`.
     """
     if send_job is not None:
-        for job in due_jobs():
-            send_job(job)
+        _send_due_jobs(send_job)
     flush_views(only_changed=True, send_part=send_part)
+
+
+def _send_due_jobs(send_job: Callable[[parts.Job], object]) -> None:
+    """Starts the jobs that are due. A queue that refuses one keeps no counts from SQL, and gets it
+    again with the next tick.
+    """
+    for job in due_jobs():
+        try:
+            send_job(job)
+        except Exception:
+            logger.exception("The job %s of a part could not be started.", job.name)
+            ask_anyway(scripts.run, None, Call("UNLINK", [_key_of(job)]), patient=True)
 
 
 def flush_part(part: str, *, only_changed: bool) -> None:
@@ -80,9 +91,12 @@ def _claim(job: parts.Job) -> bool:
     # Half a tick less than the interval, because a tick of the schedule may be early.
     seconds = min(job.interval, keys.DAY) - conf.FLUSH_INTERVAL / 2
     arguments = ("1", "NX", "PX", max(1, int(seconds * 1000)))
-    return scripts.run(
-        Call("SET", [keys.job(keys.tags()[0], job.name)], arguments, bool), patient=True
-    )
+    return scripts.run(Call("SET", [_key_of(job)], arguments, bool), patient=True)
+
+
+def _key_of(job: parts.Job) -> str:
+    """Returns the key that exists while the job is not due."""
+    return keys.job(keys.tags()[0], job.name)
 
 
 def run_job(name: str) -> None:

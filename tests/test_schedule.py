@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from readtrack import parts, scheduled
+from readtrack import parts, scheduled, tracker
 from readtrack.parts import Job
 from readtrack.schedule import readtrack_schedule
 from readtrack.sql import runs
 from readtrack.store import scripts
 from readtrack.store.connection import RedisError
+from tests.support import factories
 from tests.support.forks import Forks
 
 SITE = """
@@ -83,6 +84,27 @@ def test_without_redis_each_job_is_due(
     monkeypatch.setattr(scripts, "run", fail)
     run_due()
     assert names_of_runs == ["each-minute", "each-hour"]
+
+
+@pytest.mark.django_db
+def test_a_queue_that_refuses_a_job_keeps_no_counts_from_sql(
+    names_of_runs: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    post = factories.post()
+    tracker.record(factories.hit(f"site.post:{post.pk}"))
+    refusals = iter([OSError("no broker"), None, None])
+
+    def send(job: Job) -> None:
+        if refusal := next(refusals):
+            raise refusal
+        job.run()
+
+    scheduled.flush_changed(send_job=send)
+    assert "The job each-minute of a part could not be started." in caplog.messages
+    post.refresh_from_db()
+    assert post.view_count == 1
+    scheduled.flush_changed(send_job=send)
+    assert names_of_runs == ["each-hour", "each-minute"]
 
 
 def test_a_job_of_no_part_is_refused() -> None:

@@ -50,6 +50,10 @@ class DigestConfig(PartConfig):
         return (Digest(),)
 
     def jobs(self) -> Sequence[Job]:
+        from readtrack.conf import conf
+
+        if not conf.of_part("DIGEST"):
+            return ()
         return (Job("digest", INTERVAL, send_due),)
 
     def urls(self) -> "Sequence[URLPattern]":
