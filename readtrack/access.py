@@ -7,7 +7,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.module_loading import import_string
 
 from readtrack.conf import conf, says_true
-from readtrack.subjects import author_of, has_read_state, subject_of
+from readtrack.subjects import author_of, has_read_state, label_of, subject_of
 
 
 def may_view_numbers(user: Any, obj: Model | None = None) -> bool:
@@ -89,6 +89,19 @@ def numbers_url(obj: Model, *, site: str | None = None) -> str:
         return reverse("admin:readtrack_object", args=[subject_of(obj)], current_app=site)
     except NoReverseMatch:
         return ""
+
+
+def counts_url(model: type[Model], *, site: str | None = None) -> str:
+    """Returns the URL of the page with the stored counts, at the table of the model, in the admin site
+    of that name.
+
+    Returns "" if there is no such admin site.
+    """
+    try:
+        page = reverse("admin:readtrack_viewcounts_changelist", current_app=site)
+    except NoReverseMatch:
+        return ""
+    return f"{page}#{label_of(model)}"
 
 
 def readers_url(obj: Model, *, site: str | None = None) -> str:

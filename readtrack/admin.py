@@ -1,17 +1,21 @@
-"""The admin: the records of flushes, who has read what, and a mixin for the site's own `PostAdmin`.
+"""The admin: the records of flushes, what they have stored, who has read what, and a mixin for the
+site's own `PostAdmin`.
 
 Django imports the admin into every web worker. So what a page or an action needs beyond that is
 imported when somebody opens the page or takes the action.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import django
+from django.apps.registry import Apps
 from django.contrib import admin, messages
 from django.contrib.admin import helpers, utils
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied
+from django.db import models
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.template.loader import select_template
@@ -23,7 +27,9 @@ from django.utils.timezone import template_localtime  # type: ignore[attr-define
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from readtrack import parts
 from readtrack.access import (
+    counts_url,
     may_view_numbers,
     may_view_readers,
     numbers_url,
@@ -218,11 +224,12 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
     @admin.display(description=_("views"), ordering="view_count")
     def linked_views(self, obj: Tracked) -> str:
-        """Returns the views of the last flush, with a link to the object's numbers if these have a
-        page.
+        """Returns the views of the last flush, with a link to the page with the object's numbers; in
+        an admin without such a page, to that with the counts of its model.
         """
         views = exact(obj.view_count)
-        url = numbers_url(obj, site=self.admin_site.name)
+        site = self.admin_site.name
+        url = numbers_url(obj, site=site) or counts_url(obj.__class__, site=site)
         if not url:
             return views
         return format_html('<a href="{}">{}</a>', url, views)
@@ -264,6 +271,72 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
     has_add_permission = has_delete_permission = has_change_permission
+
+
+def _form_url(obj: Model, *, admin_site: admin.AdminSite, request: HttpRequest) -> str:
+    """Returns the address of the object's form; "" for a user who may not see the form, and for an
+    object that has none in this admin site.
+    """
+    if not admin_site.is_registered(obj.__class__):
+        return ""
+    model_admin = admin_site.get_model_admin(obj.__class__)
+    if not model_admin.has_view_or_change_permission(request, obj):
+        return ""
+    view_name = f"admin:{obj._meta.app_label}_{obj._meta.model_name}_change"
+    return reverse(view_name, args=[utils.quote(obj.pk)], current_app=admin_site.name)
+
+
+class ViewCounts(models.Model):  # noqa: DJ008
+    """The page of stored counts as an entry in the admin's list of apps, beside the flushes.
+
+    It has no rows and no table. Its registry of models is another one than Django's, so that it needs
+    no migration.
+    """
+
+    class Meta:
+        apps = Apps()
+        app_label = "readtrack"
+        managed = False
+        verbose_name = _("view counts")
+        verbose_name_plural = _("view counts")
+        default_permissions = ()
+
+
+@admin.register(ViewCounts)
+class ViewCountsAdmin(ReadOnlyAdmin):
+    """The page of stored counts. It takes the place of the list of rows, because its model has none.
+
+    Where a part has pages with the numbers of the site, the page is not in the list of apps.
+    """
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return may_view_numbers(request.user)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request) and not parts.show_numbers()
+
+    def get_urls(self) -> list[Any]:
+        page = self.admin_site.admin_view(self.changelist_view)
+        return [path("", page, name="readtrack_viewcounts_changelist")]
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> TemplateResponse:
+        """Returns the page. Raises PermissionDenied for a user who may not see all numbers."""
+        from readtrack import view_counts
+
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        request.current_app = self.admin_site.name  # for the template's addresses, too
+        form_url = partial(_form_url, admin_site=self.admin_site, request=request)
+        context = {
+            **self.admin_site.each_context(request),
+            "has_breadcrumb_list": django.VERSION >= (6, 1),
+            "title": gettext("View counts"),
+            **view_counts.page_context(form_url),
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/readtrack/view_counts.html", context)
 
 
 @admin.register(FlushRun)
@@ -327,19 +400,7 @@ class FlushRunAdmin(ReadOnlyAdmin):
             "has_breadcrumb_list": django.VERSION >= (6, 1),
             "title": gettext("Who has read it"),
             "subtitle": title_of(category),
-            "form_url": self._form_url(request, category),
+            "form_url": _form_url(category, admin_site=self.admin_site, request=request),
             **audience.page_context(category, request.GET),
         }
         return TemplateResponse(request, "admin/readtrack/readers.html", context)
-
-    def _form_url(self, request: HttpRequest, obj: Model) -> str:
-        """Returns the address of the object's form; "" for a user who may not see the form, and for
-        an object that has none in this admin site.
-        """
-        if not self.admin_site.is_registered(obj.__class__):
-            return ""
-        model_admin = self.admin_site.get_model_admin(obj.__class__)
-        if not model_admin.has_view_or_change_permission(request, obj):
-            return ""
-        view_name = f"admin:{obj._meta.app_label}_{obj._meta.model_name}_change"
-        return reverse(view_name, args=[utils.quote(obj.pk)], current_app=self.admin_site.name)

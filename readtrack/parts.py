@@ -95,6 +95,9 @@ class PartConfig(AppConfig):
     setting_about = ""  # a sentence for the reference: its keys, and what they mean
     # True for a part that needs the values of dimensions of each hit.
     takes_dimensions = False
+    # True for a part whose pages of the admin show the numbers of the site. The core's page of counts
+    # is then not in the list of the admin.
+    shows_numbers = False
 
     def __init_subclass__(cls) -> None:
         cls.default = cls.__dict__.get("default", True)
@@ -225,6 +228,12 @@ def installed() -> tuple[PartConfig, ...]:
 def take_dimensions() -> bool:
     """Returns True if any installed part needs the values of dimensions of each hit."""
     return any(part.takes_dimensions for part in installed())
+
+
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def show_numbers() -> bool:
+    """Returns True if the pages of an installed part show the numbers of the site in the admin."""
+    return any(part.shows_numbers for part in installed())
 
 
 def models() -> "list[type[Model]]":

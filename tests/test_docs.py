@@ -617,7 +617,9 @@ assert has_dot(admin)
 LAST = """
 post = Post.objects.get(title="News")
 assert post.view_count == 2
-assert '<td class="field-linked_views">2</td>' in page(admin, "/admin/news/post/").text
+counts = "/admin/readtrack/viewcounts/"
+assert f'<a href="{counts}#news.post">2</a>' in page(admin, "/admin/news/post/").text
+assert counts in page(admin, "/admin/").text and "2 views" in page(admin, counts).text
 assert "3 views<" in page(browser(), f"/posts/{post.pk}/").text
 assert has_dot(admin)
 """

@@ -14,6 +14,7 @@ class DashboardConfig(PartConfig):
     label = "readtrack_dashboard"
     verbose_name = _("Dashboard")
     needs = ("readtrack.numbers",)
+    shows_numbers = True
 
     def checks(self) -> Sequence[Check]:
         from readtrack.dashboard import checks

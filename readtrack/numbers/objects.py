@@ -184,9 +184,9 @@ class Objects:
             views_by_model[model] = {**stored.get(model, {})}
             if model in stored:
                 continue
-            for row, views in row_counts.most_viewed(queryset, MOST):
+            for row, counts in row_counts.most_viewed(queryset, MOST):
                 self._rows[subject_of(row)] = row
-                views_by_model[model][subject_of(row)] = views
+                views_by_model[model][subject_of(row)] = counts.views
         return views_by_model
 
     def _with_best_first(

@@ -205,8 +205,8 @@ def _subject_of_text(model: type[Model], pk: str) -> str:
     return subject_of_row(model, model._meta.pk.to_python(pk))
 
 
-def most_viewed(queryset: "QuerySet[Any]", limit: int) -> list[tuple[Any, int]]:
-    """Returns the rows of the queryset with the most stored views, each with its views, most viewed
+def most_viewed(queryset: "QuerySet[Any]", limit: int) -> list[tuple[Any, RowCounts]]:
+    """Returns the rows of the queryset with the most stored views, each with its counts, most viewed
     first.
 
     SubjectCount has no foreign key to the rows of other models, so these are not joined in SQL: if
@@ -214,18 +214,19 @@ def most_viewed(queryset: "QuerySet[Any]", limit: int) -> list[tuple[Any, int]]:
     first, until enough of them have a row in the queryset.
     """
     if issubclass(queryset.model, Tracked):
-        return [(row, row.view_count) for row in _most_viewed_first(queryset)[:limit]]
+        best_rows = _most_viewed_first(queryset)[:limit]
+        return [(row, RowCounts(row.view_count, row.visitor_count)) for row in best_rows]
     has_filter = bool(queryset.query.where)
     if has_filter:
         pks = [*queryset.order_by().values_list("pk", flat=True)[: FEW + 1]]
         if len(pks) <= FEW:
             return _most_viewed_of(queryset, pks, limit=limit)
-    best: list[tuple[Any, int]] = []
-    for views_by_subject in _portions_of_counts(queryset.model):
-        rows = _rows_of_subjects(queryset, views_by_subject)
-        for subject, views in views_by_subject.items():
+    best: list[tuple[Any, RowCounts]] = []
+    for counts_by_subject in _portions_of_counts(queryset.model):
+        rows = _rows_of_subjects(queryset, counts_by_subject)
+        for subject, counts in counts_by_subject.items():
             if subject in rows:
-                best.append((rows[subject], views))
+                best.append((rows[subject], counts))
         if len(best) >= limit:
             break
     return best[:limit]
@@ -241,33 +242,33 @@ def _rows_of_subjects(queryset: "QuerySet[Any]", subjects: Iterable[str]) -> dic
 
 def _most_viewed_of(
     queryset: "QuerySet[Any]", pks: Sequence[Any], *, limit: int
-) -> list[tuple[Any, int]]:
-    """Returns the most viewed rows of the queryset, each with its views.
+) -> list[tuple[Any, RowCounts]]:
+    """Returns the most viewed rows of the queryset, each with its counts.
 
     `pks` are the primary keys of all rows of the queryset.
     """
     model = queryset.model
     pk_by_subject = {subject_of_row(model, pk): pk for pk in pks}
-    views_by_pk: dict[Any, int] = {}
+    counts_by_pk: dict[Any, RowCounts] = {}
     for subject, counts in by_subject(pk_by_subject).items():
         if counts.views:
-            views_by_pk[pk_by_subject[subject]] = counts.views
+            counts_by_pk[pk_by_subject[subject]] = counts
 
     def rank(pk: Any) -> tuple[int, str]:
-        return views_by_pk[pk], subject_of_row(model, pk)
+        return counts_by_pk[pk].views, subject_of_row(model, pk)
 
-    best_pks = nlargest(limit, views_by_pk, key=rank)
+    best_pks = nlargest(limit, counts_by_pk, key=rank)
     rows = queryset.order_by().in_bulk(best_pks)
-    return [(rows[pk], views_by_pk[pk]) for pk in best_pks if pk in rows]
+    return [(rows[pk], counts_by_pk[pk]) for pk in best_pks if pk in rows]
 
 
-def _portions_of_counts(model: type[Model]) -> Iterator[dict[str, int]]:
-    """Yields the stored views of a model without own counts, by subject, highest first.
+def _portions_of_counts(model: type[Model]) -> Iterator[dict[str, RowCounts]]:
+    """Yields the stored counts of a model without own counts, by subject, most viewed first.
 
     Each portion has as many subjects as one call takes.
     """
-    counts = _most_viewed_first(rows_with_counts(model)).values_list("pk", "view_count")
+    best = _most_viewed_first(rows_with_counts(model)).values_list("pk", *COUNTS)
     start = 0
-    while portion := dict(counts[start : start + scripts.SLICE]):
-        yield portion
+    while portion := best[start : start + scripts.SLICE]:
+        yield {subject: RowCounts(views, visitors) for subject, views, visitors in portion}
         start += scripts.SLICE

@@ -37,9 +37,14 @@ def ended_well(**filters: Any) -> "QuerySet[FlushRun]":
     return databases.rows(FlushRun).filter(ended__isnull=False, error="", **filters)
 
 
+def newest_ended() -> FlushRun | None:
+    """Returns the newest flush that has ended, well or with an error; None if there is none."""
+    return databases.rows(FlushRun).filter(ended__isnull=False).first()
+
+
 def has_last_failed() -> bool:
     """Returns True if the newest flush that has ended, ended with an error."""
-    newest = databases.rows(FlushRun).filter(ended__isnull=False).first()
+    newest = newest_ended()
     return newest is not None and bool(newest.error)
 
 
