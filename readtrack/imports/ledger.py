@@ -63,6 +63,8 @@ class Report:
     not_resolved: Counter[str] = field(default_factory=Counter)  # paths of a log, by pattern
     finished: int = 0  # logs that were imported before and have nothing new
     notes: list[str] = field(default_factory=list)
+    # Of a dry run: some lines of a log as they were understood.
+    examples: list[str] = field(default_factory=list, compare=False)
     _refusals: int = field(default=0, compare=False, repr=False)
 
     def refuse(self, reason: str, *, views: int = 1) -> None:
@@ -108,6 +110,12 @@ class Batch:
         self.views[subject] += 1
         self.hours[subject, self._hour(at)] += 1
         self.add_visitor(subject, visitor=visitor, at=at)
+
+    def add_views(self, subject: str, views: int, *, hour: int | None) -> None:
+        """Adds views of nobody in particular, of an hour since 1970; None if that is not known."""
+        self.views[subject] += views
+        if hour is not None:
+            self.hours[subject, min(hour, self.present_hour)] += views
 
     def add_visitor(self, subject: str, *, visitor: str, at: datetime) -> None:
         """Adds a visitor, who may have come before."""

@@ -2,57 +2,28 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from datetime import datetime, timezone
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote
 
-from django.utils.dateparse import parse_datetime
 from django.utils.timezone import get_default_timezone
 
 from readtrack.hits import addresses
-
-# A time in any other year is taken for damage. At the edge of the calendar, subtracting a window
-# from it would fail.
-YEARS = range(1970, 9000)
-
-
-class Line(NamedTuple):
-    """A line of a log: one request and its answer."""
-
-    # Without a port. It may be a host name or a masked address. "" if the log has none.
-    address: str
-    at: datetime  # aware UTC
-    method: str
-    path: str
-    status: int
-    agent: str | None  # the user agent; None if the log does not have it
-    forwarded: str = ""  # X-Forwarded-For
-    host: str = ""  # that was asked for the path, without a port; "" if the log does not say it
-
+from readtrack.imports.entries import Entries
+from readtrack.imports.line import (
+    MONTHS,
+    STATUS,
+    Line,
+    Request,
+    line_of,
+    request_of,
+    time_of,
+)
 
 Parser = Callable[[bytes], Line | None]
-
-# The fields of JSON logs that have each value: nginx's usual names and those that Matomo advises,
-# then Caddy's, then Traefik's. The first field that an entry has is taken. A dot leads into a
-# nested object.
-FIELDS: Mapping[str, Sequence[str]] = {
-    "address": ("remote_addr", "request.client_ip", "request.remote_ip", "ClientHost", "ip"),
-    "time": ("time_iso8601", "msec", "time_local", "ts", "StartUTC", "timestamp", "time", "date"),
-    "method": ("request_method", "request.method", "RequestMethod", "method"),
-    "path": ("request_uri", "request.uri", "RequestPath", "uri", "path"),
-    "request": ("request",),  # the whole request line, "GET /path HTTP/1.1"
-    "status": ("status", "DownstreamStatus", "OriginStatus"),
-    "agent": ("http_user_agent", "request.headers.User-Agent", "request_User-Agent", "user_agent"),
-    "host": ("http_host", "host", "request.host", "RequestHost"),
-    "forwarded": (
-        "http_x_forwarded_for",
-        "request.headers.X-Forwarded-For",
-        "request_X-Forwarded-For",
-    ),
-}
+Requests = Callable[[str], Request | None]  # returns the request in a request line
 
 FORMATS = ("combined", "common", "json", "w3c", "alb", "s3", "haproxy")
 _QUOTED_FIELDS = 6  # quoted fields at the end of a line that are looked at
@@ -89,14 +60,7 @@ _HAPROXY = re.compile(
 _ESCAPE = re.compile(r'\\(?:x([0-9A-Fa-f]{2})|(["\\]))')
 # A product and its version, as user agents begin.
 _PRODUCT = re.compile(r"(?!HTTP/)[A-Za-z][\w.-]*/\d")
-_STATUS = re.compile("[0-9]{3}")
-LONGEST_HOST = 255  # characters; no name is longer
-_NO_ADDRESS = {"-", "unknown", "unix:", "(null)"}
-_NO_HOST = {"-", "_"}  # `server_name _;` is nginx's name for any other host
-_TIME = re.compile(r"(\d{2})/(\w{3})/(\d{4}):(\d{2}:\d{2}:\d{2})(?:[.,]\d{1,9})? ([+-]\d{4})")
-# Caddy's `wall`, which is UTC.
-_WALL_TIME = re.compile(r"(\d{4})/(\d\d)/(\d\d) (\d\d:\d\d:\d\d)(?:\.\d{1,9})?")
-_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _COLOUR = rb"(?:\x1b\[[\d;]{0,9}m)?"
 _ISO = rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
@@ -123,31 +87,38 @@ _PREFIX = re.compile(
         )
     )
 )
-_JSON_ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{2})|.)")
 
 
-def parser(form: str = "auto", fields: Mapping[str, str] | None = None) -> Parser:
+def parser(
+    form: str = "auto",
+    fields: Mapping[str, str] | None = None,
+    *,
+    where: Iterable[tuple[str, str]] = (),
+    is_decoded: bool = False,
+) -> Parser:
     """Returns the function that parses the lines of one log, in their order. It returns None for a
     malformed line.
 
     `form` is one of FORMATS, or "auto", which takes the first format that a line has. `fields`
-    names fields of JSON logs that are taken in place of the usual ones in FIELDS:
-    `{"address": "client.ip"}`.
+    names fields of JSON logs that are taken in place of the usual ones: `{"address": "client.ip"}`.
+    `where` has fields of JSON logs with a value that visits have. `is_decoded` says that paths have
+    neither escapes nor parameters, as nginx's `$uri`.
     """
-    parse_json = partial(_parse_json, _json_paths(fields or {}))
+    requests = partial(request_of, is_decoded=True) if is_decoded else request_of
+    parse_access = partial(_parse_access, requests)
     parsers: dict[str, Parser] = {
-        "json": parse_json,
+        "json": Entries(fields or {}, where=where, is_decoded=is_decoded),
         "w3c": _W3c(),
         "alb": _parse_alb,
         "s3": _parse_s3,
-        "haproxy": _parse_haproxy,
+        "haproxy": partial(_parse_haproxy, requests),
     }
     if form == "auto":
-        chosen: Sequence[Parser] = [_parse_access, *parsers.values()]
+        chosen: Sequence[Parser] = [parse_access, *parsers.values()]
     elif form == "combined":
-        chosen = [_parse_combined]
+        chosen = [partial(_with_agent, parse_access)]
     elif form == "common":
-        chosen = [_parse_common]
+        chosen = [partial(_without_agent, parse_access)]
     else:
         chosen = [parsers[form]]
 
@@ -170,9 +141,10 @@ def is_comment(raw: bytes) -> bool:
 def _without_prefix(raw: bytes) -> bytes:
     """Returns the line as the web server wrote it, without what a collector of logs has added.
 
-    A machine that lost power may leave NUL bytes before a line.
+    A machine that lost power may leave NUL bytes before a line, and Windows begins a file with the
+    mark of its byte order.
     """
-    raw = raw.lstrip(b"\0")
+    raw = raw.lstrip(b"\0").removeprefix(_BYTE_ORDER_MARK)
     for _ in range(_LAYERS):
         if raw.startswith(b'{"log":'):  # docker's files
             raw = _docker_text(raw)
@@ -194,23 +166,23 @@ def _docker_text(raw: bytes) -> bytes:
     return text.rstrip("\r\n").encode(errors="replace")
 
 
-def _parse_combined(raw: bytes) -> Line | None:
+def _with_agent(parse_access: Parser, raw: bytes) -> Line | None:
     """Returns the line of a combined log; None for a malformed one, and for one without agent."""
-    line = _parse_access(raw)
+    line = parse_access(raw)
     if line is None or line.agent is None:
         return None
     return line
 
 
-def _parse_common(raw: bytes) -> Line | None:
+def _without_agent(parse_access: Parser, raw: bytes) -> Line | None:
     """Returns the line of a common log, which has no agent; None for a malformed one."""
-    line = _parse_access(raw)
+    line = parse_access(raw)
     if line is None:
         return None
     return line._replace(agent=None, forwarded="")
 
 
-def _parse_access(raw: bytes) -> Line | None:
+def _parse_access(requests: Requests, raw: bytes) -> Line | None:
     """Returns the line of a combined or common log; None for a malformed one."""
     # Decoded as WSGI decodes headers, so that agents are equal to those of live hits.
     text = raw.decode("latin-1")
@@ -226,9 +198,9 @@ def _parse_access(raw: bytes) -> Line | None:
     if forwarded:
         fields.remove(forwarded)  # so that the place of the agent is the usual one
     agent = _agent_in(fields)
-    return _line(
-        time=time,
-        request=_request_text(request),
+    return line_of(
+        requests(_request_text(request)),
+        time=time_of(time),
         status=status,
         address=client.address,
         agent=None if agent is None else _unescaped(agent),
@@ -376,114 +348,6 @@ def _request_text(text: str) -> str:
     return _unescaped(text).encode("latin-1").decode(errors="replace")
 
 
-def _parse_json(paths: Mapping[str, Sequence[Sequence[str]]], raw: bytes) -> Line | None:
-    """Returns the line of a JSON log; None for a malformed one. `paths` is from _json_paths."""
-    if not raw.lstrip().startswith(b"{"):
-        return None
-    entry = _json_entry(raw)
-    values = {name: _first_value(entry, paths_of_value) for name, paths_of_value in paths.items()}
-    request = _request_of(values)
-    status = str(values["status"])
-    address = values["address"]
-    if address is None:
-        address = ""
-    if request is None or not isinstance(address, str) or not _STATUS.fullmatch(status):
-        return None
-    agent = values["agent"]
-    return _line(
-        time=values["time"],
-        request=request,
-        status=status,
-        address=address,
-        agent=None if agent is None else str(agent),
-        forwarded=_text_or_empty(values["forwarded"]),
-        host=_text_or_empty(values["host"]),
-    )
-
-
-def _text_or_empty(value: Any) -> str:
-    """Returns the value as text, "" for None."""
-    return "" if value is None else str(value)
-
-
-def _json_entry(raw: bytes) -> Any:
-    """Returns the entry of a line of JSON; None if it is no JSON."""
-    with suppress(ValueError, RecursionError):
-        return json.loads(raw)
-    # nginx writes bytes as they came, and `\xC3` where it is not told `escape=json`.
-    with suppress(ValueError, RecursionError):
-        return json.loads(_JSON_ESCAPE.sub(_unescaped_byte, raw).decode(errors="replace"))
-    return None
-
-
-def _unescaped_byte(match: "re.Match[bytes]") -> bytes:
-    r"""Returns the byte of an escape such as `\xC3`, as it may stand in JSON."""
-    if match[1] is None:
-        return match[0]
-    code = int(match[1], 16)
-    is_special = code < 0x20 or chr(code) in '"\\'
-    return b"\\u%04x" % code if is_special else bytes([code])
-
-
-def _json_paths(fields: Mapping[str, str]) -> dict[str, list[list[str]]]:
-    """Returns where an entry of JSON may have each value of a line, by the name of the value.
-
-    Each place is a list of keys, which lead from object to object.
-    """
-    paths: dict[str, list[list[str]]] = {}
-    for name, usual_fields in FIELDS.items():
-        dotted_paths = [fields[name]] if name in fields else usual_fields
-        paths[name] = []
-        for dotted in dotted_paths:
-            paths[name].append([dotted])  # because a key may have dots itself
-            paths[name].append(dotted.split("."))
-    return paths
-
-
-def _request_of(values: Mapping[str, Any]) -> str | None:
-    """Returns the request line of an entry, `GET /path`, from one field or put together.
-
-    An entry without a method is taken for a GET, because some logs leave it out. Returns None if it
-    has half a character (a lone surrogate), which JSON allows and no database takes.
-    """
-    request = values["request"]
-    if not isinstance(request, str):
-        method = "GET" if values["method"] is None else values["method"]
-        path = values["path"] or ""
-        request = f"{method} {path}".rstrip()
-    try:
-        request.encode()
-    except UnicodeEncodeError:
-        return None
-    return request
-
-
-def _first_value(entry: Any, paths: Sequence[Sequence[str]]) -> Any:
-    """Returns the first text or number that the entry has at the end of a path, or None.
-
-    If there is a list at the end of the path, its first item is taken.
-    """
-    for path in paths:
-        value = _value_at(entry, path)
-        if isinstance(value, list) and value:
-            value = value[0]
-        if isinstance(value, (str, int, float)):
-            return value
-    return None
-
-
-def _value_at(entry: Any, path: Sequence[str]) -> Any:
-    """Returns the value that the keys of the path lead to, from object to object; None if there is
-    none.
-    """
-    value = entry
-    for key in path:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(key)
-    return value
-
-
 class _W3c:
     """Parses a log in W3C's extended format, as IIS and CloudFront write it. The head of the log
     names its columns.
@@ -500,44 +364,63 @@ class _W3c:
             if name == "#Fields":
                 self._columns = columns.split()
             return None
-        is_cloudfront = "\t" in text
-        cells = text.split("\t" if is_cloudfront else " ")
+        # The delimiter of CloudFront's second version may be a blank.
+        is_cloudfront = "\t" in text or "x-edge-location" in self._columns
+        cells = text.split("\t" if "\t" in text else " ")
         if len(cells) != len(self._columns):
             return None
         values = dict(zip(self._columns, cells, strict=True))
-        status = values.get("sc-status", "")
-        if not _STATUS.fullmatch(status):
-            return None
-        agent = values.get("cs(User-Agent)")
-        forwarded = ""
-        if is_cloudfront:
-            # The list in X-Forwarded-For is the visitor's own, because CloudFront is the first
-            # proxy.
-            decode = _decoded_of_cloudfront
-            host = values.get("x-host-header", "")  # `cs(Host)` is CloudFront's own name
-        else:
-            decode = _decoded_of_iis
-            host = values.get("cs-host", "")
-            forwarded = values.get("X-Forwarded-For") or values.get("cs(X-Forwarded-For)", "")
-        return _line(
-            time=f"{values.get('date')}T{values.get('time')}Z",
-            request=f"{values.get('cs-method')} {values.get('cs-uri-stem', '')}",
-            status=status,
-            address=values.get("c-ip", ""),
-            agent=None if agent is None else decode(agent),
-            forwarded=_decoded_of_iis(forwarded),
-            host=host,
-        )
+        return _cloudfront_line(values) if is_cloudfront else _iis_line(values)
 
 
-def _decoded_of_cloudfront(text: str) -> str:
-    """Returns a text of CloudFront's log, where blanks are `%20`, or `%2520` in older logs."""
-    return unquote(unquote(text))
+def _cloudfront_line(values: Mapping[str, str]) -> Line | None:
+    """Returns the line with these values of CloudFront's columns; None for a malformed one.
+
+    The list in X-Forwarded-For is the visitor's own, because CloudFront is the first proxy, and
+    `cs(Host)` is CloudFront's own name.
+    """
+    # CloudFront escapes the escapes of the address.
+    path = unquote(values.get("cs-uri-stem", "").replace("%25", "%"))
+    agent = _decoded_of_cloudfront(values.get("cs(User-Agent)"))
+    return _w3c_line(values, path=path, agent=agent, host=values.get("x-host-header", ""))
 
 
-def _decoded_of_iis(text: str) -> str:
-    """Returns a text of IIS's log, where blanks are `+`."""
-    return text.replace("+", " ")
+def _iis_line(values: Mapping[str, str]) -> Line | None:
+    """Returns the line with these values of IIS's columns; None for a malformed one."""
+    # IIS refuses an address with a `+`.
+    path = unquote(values.get("cs-uri-stem", "").replace("+", " "))
+    agent = values.get("cs(User-Agent)")
+    forwarded = values.get("X-Forwarded-For") or values.get("cs(X-Forwarded-For)", "")
+    return _w3c_line(
+        values,
+        path=path,
+        agent=None if agent is None else agent.replace("+", " "),
+        host=values.get("cs-host", ""),
+        forwarded=forwarded.replace("+", " "),
+    )
+
+
+def _w3c_line(
+    values: Mapping[str, str], *, path: str, agent: str | None, host: str, forwarded: str = ""
+) -> Line | None:
+    """Returns the line of a W3C log with these values; None for a malformed one."""
+    status = values.get("sc-status", "")
+    if not STATUS.fullmatch(status) or not path.startswith("/"):
+        return None
+    return line_of(
+        Request(values.get("cs-method", ""), path),
+        time=time_of(f"{values.get('date')}T{values.get('time')}Z"),
+        status=status,
+        address=values.get("c-ip", ""),
+        agent=agent,
+        forwarded=forwarded,
+        host=host,
+    )
+
+
+def _decoded_of_cloudfront(agent: str | None) -> str | None:
+    """Returns an agent of CloudFront's log, where blanks are `%20`, or `%2520` in older logs."""
+    return None if agent is None else unquote(unquote(agent))
 
 
 def _parse_alb(raw: bytes) -> Line | None:
@@ -561,17 +444,16 @@ def _parse_s3(raw: bytes) -> Line | None:
 
 def _amazon_line(*, time: str, request: str, status: str, address: str, agent: str) -> Line | None:
     """Returns the line of these texts, as logs of ELB and S3 quote them; None for a malformed one."""
-    return _line(
-        time=time,
-        request=_request_text(request),
+    return line_of(
+        request_of(_request_text(request)),
+        time=time_of(time),
         status=status,
         address=address,
         agent=_unescaped(agent),
-        forwarded="",
     )
 
 
-def _parse_haproxy(raw: bytes) -> Line | None:
+def _parse_haproxy(requests: Requests, raw: bytes) -> Line | None:
     """Returns the line of HAProxy's `option httplog`; None for a malformed one.
 
     Its times have no zone: they are taken for those of TIME_ZONE. Of captured headers, the one that
@@ -581,12 +463,12 @@ def _parse_haproxy(raw: bytes) -> Line | None:
     if match is None:
         return None
     address, day, month, year, time, status, captured, request = match.groups()
-    if month not in _MONTHS:
+    if month not in MONTHS:
         return None
     headers = (captured or "").split("|")
-    return _line(
-        time=_local_time(f"{year}-{_MONTHS.index(month) + 1:02}-{day}T{time}"),
-        request=_request_text(request),
+    return line_of(
+        requests(_request_text(request)),
+        time=time_of(_local_time(f"{year}-{MONTHS.index(month) + 1:02}-{day}T{time}")),
         status=status,
         address=address,
         agent=next(filter(_PRODUCT.match, headers), None),
@@ -600,99 +482,3 @@ def _local_time(text: str) -> str:
         return datetime.fromisoformat(text).replace(tzinfo=get_default_timezone()).isoformat()
     except (ValueError, OverflowError):
         return ""
-
-
-def _line(
-    *,
-    time: Any,
-    request: str,
-    status: str,
-    address: str,
-    agent: str | None,
-    forwarded: str,
-    host: str = "",
-) -> Line | None:
-    """Returns the line with these values; None without a path, or with an impossible time.
-
-    `address` may be a list as in X-Forwarded-For, whose first entry is the client. A host in the
-    request counts in place of `host`.
-    """
-    method, _, target = request.partition(" ")
-    at = time_of(time)
-    if at is None or not target:
-        return None
-    url, _, _version = target.partition(" ")
-    path, _, _query = url.partition("?")
-    if not path.startswith("/"):  # requested through a proxy: GET http://host/path
-        _scheme, _, host_and_path = path.partition("://")
-        requested_host, _, relative_path = host_and_path.partition("/")
-        path = f"/{relative_path}"
-        host = requested_host or host
-    first_address, _, other_addresses = address.partition(",")
-    if other_addresses:
-        forwarded = forwarded or address
-        address = first_address
-    address = addresses.without_port(address[:255].lower())  # no host name is longer
-    if address in _NO_ADDRESS:
-        address = ""
-    if agent == "-":
-        agent = ""
-    if forwarded == "-":
-        forwarded = ""
-    return Line(address, at, method, unquote(path), int(status), agent, forwarded, _host_name(host))
-
-
-@lru_cache(maxsize=1024)
-def _host_name(text: str) -> str:
-    """Returns the name of a host without a port; "" for what means no host."""
-    if text in _NO_HOST:
-        return ""
-    return addresses.without_port(text[:LONGEST_HOST].lower()).rstrip(".")
-
-
-@lru_cache(maxsize=1024)  # because many lines share a second
-def time_of(value: Any) -> datetime | None:
-    """Returns a log's time as aware UTC. None for a value that is no time, or a year out of YEARS.
-
-    The value may be a time as in a combined log, a time in ISO 8601 with a zone, or a number since
-    1970 (s, ms, µs or ns).
-    """
-    with suppress(ValueError, OverflowError, OSError):
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            at = _time_of_text(str(value).strip())
-        else:
-            at = _time_of_number(number)
-        if at is None or at.tzinfo is None:  # a time without a zone says nothing
-            return None
-        at = at.astimezone(timezone.utc)
-        if at.year in YEARS:
-            return at
-    return None
-
-
-def _time_of_text(text: str) -> datetime | None:
-    """Returns the time of a text, as a combined log, Caddy or ISO 8601 has it; None for another
-    text.
-
-    Raises ValueError for an impossible time.
-    """
-    if match := _TIME.fullmatch(text):
-        day, month, year, time, zone = match.groups()
-        text = f"{year}-{_MONTHS.index(month) + 1:02}-{day}T{time}{zone}"
-    elif match := _WALL_TIME.fullmatch(text):
-        year, month, day, time = match.groups()
-        text = f"{year}-{month}-{day}T{time}Z"
-    return parse_datetime(text)
-
-
-def _time_of_number(number: float) -> datetime:
-    """Returns the time of a number since 1970 (s, ms, µs or ns), aware UTC.
-
-    Raises ValueError, OverflowError or OSError for a number out of range.
-    """
-    # As seconds, 1e11 would be the year 5138. So it is milli-, micro- or nanoseconds.
-    while 1e11 <= abs(number) < float("inf"):
-        number /= 1000
-    return datetime.fromtimestamp(number, timezone.utc)

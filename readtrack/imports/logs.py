@@ -3,11 +3,11 @@
 import gzip
 import secrets
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
-from readtrack.imports import ledger, lines
+from readtrack.imports import arrays, containers, ledger, lines
 from readtrack.imports.models import Import
 
 
@@ -23,6 +23,9 @@ _UNREADABLE_FORMS = {
     b"BZh": _Form("bzip2", "bunzip2 --keep"),
     b"\xfd7zXZ\x00": _Form("xz", "unxz --keep"),
     b"\x28\xb5\x2f\xfd": _Form("zstd", "unzstd"),
+    b"\x04\x22\x4d\x18": _Form("lz4", "unlz4"),
+    b"\x02\x21\x4c\x18": _Form("lz4", "unlz4"),
+    b"\x1f\x9d": _Form("compress", "gunzip --keep"),
     b"PK\x03\x04": _Form("zip", "unzip"),
     b"\xff\xfe": _Form("UTF-16", "iconv -f UTF-16 -t UTF-8"),
     b"\xfe\xff": _Form("UTF-16", "iconv -f UTF-16 -t UTF-8"),
@@ -66,6 +69,8 @@ class LogFile:
                     f"{self.name} is {form.name}. Convert it first: {form.command} {self.name}"
                 )
         self._is_compressed = head.startswith(b"\x1f\x8b")
+        head_of_log = b"".join(self._sound(_head_of))
+        self._has_entries = arrays.has_entries(head_of_log)  # which are not on a line each
         # The first line after the head, or the first LONGEST bytes of it. Empty if the line has no
         # end yet. Many logs may have the same head.
         self.first = b""
@@ -73,8 +78,7 @@ class LogFile:
         for piece in self._pieces():
             if not lines.is_comment(piece):
                 is_cut = len(piece) == LONGEST
-                is_whole_line = piece.endswith(b"\n")
-                self.first = piece if is_cut or is_whole_line else b""
+                self.first = piece if is_cut or self._is_end(piece) else b""
                 self.has_open_end = not self.first
                 break
             if len(self.head) < HEAD:
@@ -83,22 +87,39 @@ class LogFile:
     def lines(self) -> Iterator[tuple[bytes, int]]:
         """Yields each whole line, and the position of its end in the uncompressed log.
 
-        A line that is too long is yielded as an empty one.
+        A line that is too long is yielded as an empty one. Pieces that a container runtime has cut
+        are yielded as one line.
         """
         state = blake2b(digest_size=16)
+        joiner = containers.joiner_of(self.first)
         end = 0
         is_rest_of_line = False
         for piece in self._pieces():
+            is_end = self._is_end(piece)
+            # What is not the end of a line may be the last of the file, and is no part of the state
+            # then.
+            if self.state is state and (joiner or not is_end):
+                self.state = state.copy()
             state.update(piece)
             end += len(piece)
-            is_end_of_line = piece.endswith(b"\n")
             # A last line without an end is still being written: the next import takes it.
-            if is_end_of_line:
-                self.state = state.copy()
-                line = b"" if is_rest_of_line else piece[:-1].rstrip(b"\r")
-                yield line, end
-            is_rest_of_line = not is_end_of_line
+            if is_end:
+                line: bytes | None = b"" if is_rest_of_line else self._text_of(piece)
+                if joiner:
+                    line = joiner.whole(line or b"")
+                if line is not None:
+                    self.state = state
+                    yield line, end
+            is_rest_of_line = not is_end
         self.has_open_end = is_rest_of_line
+
+    def _is_end(self, piece: bytes) -> bool:
+        """Returns True if a line ends with the piece."""
+        return self._has_entries or piece.endswith(b"\n")
+
+    def _text_of(self, piece: bytes) -> bytes:
+        """Returns the line in a piece."""
+        return arrays.entry_in(piece) if self._has_entries else piece[:-1].rstrip(b"\r")
 
     def digest_at(self, position: int) -> str | None:
         """Returns the digest of the log up to the position; None if the log ends before it."""
@@ -161,14 +182,29 @@ class LogFile:
         )
 
     def _pieces(self) -> Iterator[bytes]:
-        """Yields the lines from the start of the log, a line longer than LONGEST bytes in pieces.
+        """Yields the lines from the start of the log, a line longer than LONGEST bytes in pieces; of
+        JSON whose entries are not on a line each, the entries.
 
         Ends where a gzip file is damaged.
         """
+        return self._sound(arrays.pieces_of if self._has_entries else _lines_of)
+
+    def _sound(self, read: Callable[[BinaryIO], Iterator[bytes]]) -> Iterator[bytes]:
+        """Yields what `read` yields of the uncompressed log, as far as the file is not damaged."""
         self._file.seek(0)
-        stream = gzip.GzipFile(fileobj=self._file) if self._is_compressed else self._file
+        stream: Any = gzip.GzipFile(fileobj=self._file) if self._is_compressed else self._file
         try:
-            while piece := stream.readline(LONGEST):
-                yield piece
+            yield from read(stream)
         except (EOFError, gzip.BadGzipFile, zlib.error):
             self.is_damaged = True
+
+
+def _head_of(stream: BinaryIO) -> Iterator[bytes]:
+    """Yields the first bytes of the stream."""
+    yield stream.read(arrays.LONGEST_HEAD)
+
+
+def _lines_of(stream: BinaryIO) -> Iterator[bytes]:
+    """Yields the lines of the stream, a line longer than LONGEST bytes in pieces."""
+    while piece := stream.readline(LONGEST):
+        yield piece

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from readtrack.doctor.wording import counted
-from readtrack.imports import ledger, lines, reads, tables, totals, weblog
+from readtrack.imports import entries, ledger, lines, reads, tables, totals, weblog
 from readtrack.management.subcommands.base import Subcommand, progress_bar
 
 REASONS = 20  # the most frequent reasons for lines that did not count, which are printed
@@ -19,11 +19,19 @@ REASONS = 20  # the most frequent reasons for lines that did not count, which ar
 def field(text: str) -> tuple[str, str]:
     """Returns the name and the path in `name=path`. Raises ArgumentTypeError for other texts."""
     name, _, path = text.partition("=")
-    if name not in lines.FIELDS or not path:
+    if name not in entries.FIELDS or not path:
         raise ArgumentTypeError(
-            f"{text!r} is not one of {', '.join(lines.FIELDS)}, then = and its path in the JSON"
+            f"{text!r} is not one of {', '.join(entries.FIELDS)}, then = and its path in the JSON"
         )
     return name, path
+
+
+def condition(text: str) -> tuple[str, str]:
+    """Returns the path and the value in `path=value`. Raises ArgumentTypeError for other texts."""
+    path, separator, value = text.partition("=")
+    if not path or not separator:
+        raise ArgumentTypeError(f"{text!r} is not a path in the JSON, then = and a value")
+    return path, value
 
 
 def time(text: str) -> datetime:
@@ -63,9 +71,10 @@ simply be imported again. --again judges all lines again after other settings we
 because counts only rise. If too much counted, set the model to zero by `readtrack reset --model`, which also drops
 what was counted live, and import with --again.
 Standard input is not read. Give --until the moment when readtrack went live, because what came after it is counted
-already. --field is for JSON other than that of nginx, Caddy and Traefik.
+already. JSON of nginx, Caddy, Traefik, CloudFront, Akamai, Cloudflare, Azure, Google Cloud and Vercel is read by itself,
+other JSON with --field. --dry-run also shows how some lines were understood.
 A list of totals is a CSV file with a column `views`, and a column `path` (an address) or `object` (such as
-news.post:1). Each list counts once. If a row of it has no number of views, nothing is imported.
+news.post:1), or an export of GoatCounter. Each list counts once. If a row of it has no number of views, nothing is imported.
 A table of reads with times (--read-until) is for models with positions. --category may then be a generic foreign key;
 a row without an object stands for everything of its model. Each import of a table may be repeated.
 """
@@ -131,7 +140,20 @@ a row without an object stands for everything of its model. Each import of a tab
             type=field,
             default=[],
             metavar="NAME=PATH",
-            help="for JSON: where the log keeps a field, such as address=client.ip",
+            help="for JSON: where the log keeps a field, such as address=client.ip or time=date,time",
+        )
+        parser.add_argument(
+            "--where",
+            action="append",
+            type=condition,
+            default=[],
+            metavar="PATH=VALUE",
+            help="for JSON: only entries with this value are visits, such as source=static",
+        )
+        parser.add_argument(
+            "--decoded",
+            action="store_true",
+            help="paths have neither escapes nor parameters, as nginx's $uri",
         )
         parser.add_argument(
             "--host",
@@ -194,6 +216,8 @@ def _text(report: ledger.Report, *, dry_run: bool) -> list[str]:
             f"{counted(report.finished, 'log')} imported before, with nothing new. --again counts"
             " lines that did not count then. It takes no views back, because counts only rise."
         )
+    if report.examples:
+        text += ["Some lines, as they were understood:", *report.examples, ""]
     return text + _figures(report)
 
 
@@ -228,6 +252,8 @@ def _report(*, dry_run: bool, verbosity: int, options: dict[str, Any]) -> ledger
         importer = weblog.Importer(
             form=options["form"],
             fields=dict(options["field"]),
+            where=options["where"],
+            is_decoded=options["decoded"],
             hosts=options["host"],
             since=options["since"],
             until=options["until"],

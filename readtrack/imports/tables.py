@@ -16,8 +16,8 @@ from django.utils.dateparse import parse_datetime
 from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.hits import exclusions, visitors
-from readtrack.imports import lines
 from readtrack.imports.ledger import MOST_VIEWS, Batch, ImportRefusedError, Report, add, resume
+from readtrack.imports.line import YEARS
 from readtrack.imports.models import Import
 from readtrack.sql import row_counts
 from readtrack.subjects import is_counted, subject_of_row
@@ -247,6 +247,6 @@ def _time(text: str | None, *, using: str) -> datetime | None:
         if at.tzinfo is None and settings.USE_TZ:
             at = at.replace(tzinfo=connections[using].timezone)
         at = buckets.now(at)
-        if at.year in lines.YEARS:
+        if at.year in YEARS:
             return at
     return None

@@ -1,15 +1,23 @@
-"""Imports a list of totals: a CSV file with the views that another counter has counted."""
+"""Imports a list of totals: a CSV file with the views that another counter has counted, or an export
+of GoatCounter.
+"""
 
 import csv
+import gzip
 import re
+import zlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from django.conf import settings
+
 from readtrack.flush.run import flush
+from readtrack.imports import goatcounter
 from readtrack.imports.hosts import printable
 from readtrack.imports.ledger import MOST_VIEWS, Batch, ImportRefusedError, Report, add, resume
 from readtrack.imports.models import Import
@@ -24,6 +32,8 @@ SEPARATORS = ",;\t"  # between the cells of a row
 # A whole number, with one kind of separator between its thousands: `1234`, `1,234`, `1.234`.
 NUMBER = re.compile(r"\d{1,13}|\d{1,3}(?:([,.'\u2019 \u00a0\u202f])\d{3})(?:\1\d{3})*")
 SOURCE = "totals."
+ZIP = b"PK\x03\x04"
+GZIP = b"\x1f\x8b"
 
 
 class Row(NamedTuple):
@@ -31,6 +41,7 @@ class Row(NamedTuple):
 
     page: str  # a path, an address, or the label of a model and a primary key, `news.post:1`
     views: int
+    hour: int | None = None  # since 1970; None if the list knows no times
 
 
 def take_totals(
@@ -55,10 +66,11 @@ def take_totals(
         record.save()
         # SQL and Redis agree on all views that were counted live.
         flush()
+    look_up_once = lru_cache(maxsize=10_000)(_look_up)
     rest = iter(rows[position:])
     while chunk := list(islice(rest, ROWS)):
         position += len(chunk)
-        batch = _batch(chunk, report)
+        batch = _batch(chunk, report, look_up_once)
         if not dry_run:
             _add(record, batch, report, position=position)
         progress(len(chunk))
@@ -84,11 +96,11 @@ def _note_other_lists(record: Import, report: Report) -> None:
         )
 
 
-def _batch(rows: Sequence[Row], report: Report) -> Batch:
+def _batch(rows: Sequence[Row], report: Report, look_up_once: Callable[[str], Lookup]) -> Batch:
     """Returns a batch with the views of the rows whose objects exist. Reports all other rows."""
     batch = Batch()
-    for page, views in rows:
-        found = _look_up(page)
+    for page, views, hour in rows:
+        found = look_up_once(page)
         if found.error:
             report.refuse(f"{printable(page[:80])} could not be looked up: {found.error}")
         elif found.subject is None:
@@ -96,7 +108,7 @@ def _batch(rows: Sequence[Row], report: Report) -> Batch:
         elif found.subject == "":
             report.skipped["no such object"] += 1
         elif views:
-            batch.views[found.subject] += views
+            batch.add_views(found.subject, views, hour=hour)
             report.counted += views
     return batch
 
@@ -107,11 +119,23 @@ def _look_up(page: str) -> Lookup:
     models = {label_of(model): model for model in counted_models()}
     model = models.get(label.lower())
     if not separator or model is None:
-        return look_up(_path_of(page))
+        return _look_up_path(_path_of(page))
     pk = pk_of(model, key)
     if pk is None or pk not in row_counts.stored_of_any(model, [pk]):
         return Lookup("")
     return Lookup(subject_of_row(model, pk))
+
+
+def _look_up_path(path: str) -> Lookup:
+    """Returns the object of the page at that path.
+
+    Other counters may leave out the slash at its end, to which Django redirects.
+    """
+    found = look_up(path)
+    leads_nowhere = found.subject is None and not found.error
+    if leads_nowhere and settings.APPEND_SLASH and not path.endswith("/"):
+        return look_up(f"{path}/")
+    return found
 
 
 def _path_of(address: str) -> str:
@@ -135,11 +159,12 @@ def _add(record: Import, batch: Batch, report: Report, *, position: int) -> None
 
 def _rows_of(path: str) -> list[Row]:
     """Returns the rows of the file. Raises ImportRefusedError if one of them is wrong."""
-    try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            text_lines = list(file)
-    except UnicodeDecodeError as error:
-        raise ImportRefusedError(f"{path} is no text in UTF-8.") from error
+    head = _head_of(path)
+    if head.startswith(ZIP):
+        return _rows_by_hour(goatcounter.hours_of_zip(path))
+    text_lines = _text_lines(path, is_compressed=head.startswith(GZIP))
+    if text_lines and goatcounter.is_heading(text_lines[0].split(",")):
+        return _rows_by_hour(goatcounter.hours_of_csv(text_lines))
     rows = []
     problems = []
     for number, cells in _cells_of(path, text_lines):
@@ -153,6 +178,27 @@ def _rows_of(path: str) -> list[Row]:
         more = f"; and {len(problems) - NAMED_ROWS} more" if len(problems) > NAMED_ROWS else ""
         raise ImportRefusedError(f"{path}, {named}{more}. Nothing was imported.")
     return rows
+
+
+def _head_of(path: str) -> bytes:
+    """Returns the first bytes of the file."""
+    with Path(path).open("rb") as file:
+        return file.read(4)
+
+
+def _text_lines(path: str, *, is_compressed: bool) -> list[str]:
+    """Returns the lines of the file. Raises ImportRefusedError for another one than text."""
+    opened = gzip.open if is_compressed else open
+    try:
+        with opened(path, "rt", newline="", encoding="utf-8-sig") as file:
+            return list(file)
+    except (UnicodeDecodeError, EOFError, zlib.error) as error:
+        raise ImportRefusedError(f"{path} is no text in UTF-8.") from error
+
+
+def _rows_by_hour(hours: goatcounter.Hours) -> list[Row]:
+    """Returns a row for each page and hour, those of a page together."""
+    return [Row(page, views, hour) for (page, hour), views in sorted(hours.items())]
 
 
 def _cells_of(path: str, text_lines: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:

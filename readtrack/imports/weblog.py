@@ -32,7 +32,9 @@ from readtrack.doctor.wording import counted
 from readtrack.flush.run import flush
 from readtrack.hits import addresses, exclusions, hit, visitors
 from readtrack.imports import ledger, lines, logs
+from readtrack.imports.examples import Examples
 from readtrack.imports.hosts import Hosts, printable
+from readtrack.imports.line import Line
 from readtrack.imports.models import Import
 from readtrack.imports.options import view_rules
 from readtrack.models import FlushRun, Reset
@@ -229,7 +231,7 @@ def _names_another(forwarded: str, address: str) -> bool:
     return bool(networks) and address not in networks
 
 
-def _client_of(line: lines.Line) -> str:
+def _client_of(line: Line) -> str:
     """Returns the address of the client, also behind trusted proxies; "" if the log has none."""
     if line.forwarded:
         return addresses.network(line.address, line.forwarded) or line.address
@@ -287,6 +289,8 @@ class Importer:
 
     form: str = "auto"  # see `lines.parser`
     fields: Mapping[str, str] = field(default_factory=dict)  # see `lines.parser`
+    where: Sequence[tuple[str, str]] = ()  # see `lines.parser`
+    is_decoded: bool = False  # see `lines.parser`
     hosts: Sequence[str] = ()  # see `Hosts`
     since: datetime | None = None
     until: datetime | None = None
@@ -297,7 +301,7 @@ class Importer:
 
     def __post_init__(self) -> None:
         self.report = ledger.Report()
-        self._parse = lines.parser(self.form, self.fields)
+        self._parse = self._parser()
         self._look_up = lru_cache(maxsize=200_000)(look_up)
         self._reset_time = lru_cache(maxsize=200_000)(reset_time)
         self._rates = Recent(rate_limit().seconds)
@@ -305,6 +309,9 @@ class Importer:
         self._batch = ledger.Batch()
         self._hosts = Hosts(self.hosts)
         self._has_agents = True  # the lines of the file that is read say the user agent
+        # Lines of the file that would count but for the user agent, by whether it is a robot's.
+        self._by_robot: Counter[bool] = Counter()
+        self._examples = Examples()
         # New lines that show an object, by address. It stops counting at too many addresses.
         self._addresses: Counter[str] = Counter()
         self._overlaps: list[str] = []
@@ -312,6 +319,10 @@ class Importer:
         # New lines that show an object, and whose X-Forwarded-For names another address.
         self._not_believed = 0
         self._kept = 0  # views that counted in an earlier import, and would not count now
+
+    def _parser(self) -> lines.Parser:
+        """Returns what parses the lines of a log."""
+        return lines.parser(self.form, self.fields, where=self.where, is_decoded=self.is_decoded)
 
     @property
     def _times(self) -> str:
@@ -343,6 +354,7 @@ class Importer:
                 self._take(file, records)
                 records[file.record.source] = file.record
         self._note_doubts(unfinished)
+        self.report.examples = self._examples.texts
         return self.report
 
     def _in_order(self, files: Iterable[logs.LogFile]) -> list[logs.LogFile]:
@@ -354,7 +366,7 @@ class Importer:
         """
 
         def first_time(file: logs.LogFile) -> float:
-            parse = lines.parser(self.form, self.fields)
+            parse = self._parser()
             for comment in file.head:
                 parse(comment)
             line = parse(file.first.strip())
@@ -403,7 +415,9 @@ class Importer:
             self._identify(file)  # again, because a file before this one may be a copy of it
             file.record.save()
         self._has_agents = self._finds_agent(file)
+        self._by_robot.clear()
         self._read(file)
+        self._note_robots(file)
         if file.is_damaged:
             self.report.notes.append(f"{file.name} is damaged after what was read.")
         else:
@@ -423,13 +437,21 @@ class Importer:
                 f"{file.name}: the last line has no end yet. The next import takes it."
             )
 
+    def _note_robots(self, file: logs.LogFile) -> None:
+        """Notes a file that seems to be of robots alone: its user agents may be misunderstood."""
+        if self._by_robot[True] and not self._by_robot[False]:
+            self.report.notes.append(
+                f"{file.name}: all of {counted(self._by_robot[True], 'line')} that could count are"
+                " of robots, which is suspicious. --dry-run shows how user agents are understood."
+            )
+
     def _finds_agent(self, file: logs.LogFile) -> bool:
         """Returns True if the file says user agents, and notes if it does not.
 
         Servers write `-` both for a robot that sends no agent and where they leave agents out. In a
         log that leaves them out, it is so in each line.
         """
-        self._parse = lines.parser(self.form, self.fields)
+        self._parse = self._parser()
         has_empty_agent = False
         for text, _end in islice(file.lines(), LINES_UNTIL_AGENT):
             line = self._parse(text)
@@ -447,7 +469,7 @@ class Importer:
 
     def _read(self, file: logs.LogFile) -> None:
         """Judges all lines of a file, and adds those that count by the batch."""
-        self._parse = lines.parser(self.form, self.fields)
+        self._parse = self._parser()
         earlier_imports = [_CountedBefore(earlier) for earlier in file.earlier]
         raw_lines = file.lines()
         position = 0
@@ -497,8 +519,18 @@ class Importer:
                 reason = "imported before"
             if reason:
                 self.report.skipped[reason] += 1
+            if self.dry_run:
+                self._note_example(text, reason)
             start = end
         return start
+
+    def _note_example(self, raw: bytes, reason: str) -> None:
+        """Notes how the line was understood, if it is an example."""
+        if self._examples.is_full or reason == "comment":
+            return
+        line = self._line_of(raw)
+        subject = self._look_up(line.path).subject if line else None
+        self._examples.add(raw, line, subject, reason=reason)
 
     def _counts_still(self, raw: bytes, counted_at: int) -> bool:
         """Returns True if the line has counted, and what it shows was not reset since that time (µs
@@ -578,18 +610,22 @@ class Importer:
             self._count_not_resolved(line.path)
         return ""
 
-    def _line_of(self, text: bytes) -> lines.Line | None:
+    def _line_of(self, text: bytes) -> Line | None:
         """Returns the line of the log; None for a malformed one."""
         line = self._parse(text)
         if line is None or self._has_agents:
             return line
         return line._replace(agent=None)
 
-    def _refusal(self, line: lines.Line) -> str:
+    def _refusal(self, line: Line) -> str:
         """Returns why a request cannot count, whatever it shows; "" if it can."""
+        if not line.is_visit:
+            return "no visit"
         if not self._hosts.has(line.host):
             return "other host"
         reason = hit.refusal(line.method, line.status, {"HTTP_USER_AGENT": line.agent})
+        if reason in {None, "bot", "agent"}:
+            self._by_robot[reason == "bot"] += 1
         return reason or ""
 
     def _is_outside(self, at: datetime) -> bool:
@@ -617,7 +653,7 @@ class Importer:
                 " READTRACK['IMPORTS'] may find its object."
             )
 
-    def _visit(self, line: lines.Line, subject: str, raw: RawLine) -> str:
+    def _visit(self, line: Line, subject: str, raw: RawLine) -> str:
         """Judges a line that shows an object. Returns the reason why it does not count, or ""."""
         address = _client_of(line)
         if not address:
@@ -636,7 +672,7 @@ class Importer:
             self._batch.add_line(start=raw.start, end=raw.end)
         return reason
 
-    def _count_address(self, line: lines.Line, address: str) -> None:
+    def _count_address(self, line: Line, address: str) -> None:
         """Counts a line of the address, unless there are so many addresses that no proxy is meant.
 
         It also counts lines whose X-Forwarded-For names another address. `_note_doubts` looks at

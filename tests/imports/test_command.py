@@ -20,6 +20,7 @@ from tests.imports.test_hitcount import Tables
 from tests.imports.weblogs import line
 from tests.site.models import Category, Post
 from tests.support import factories
+from tests.support.factories import BROWSER
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -72,6 +73,56 @@ def test_a_dry_run_says_that_it_is_one(path: str, capsys: pytest.CaptureFixture[
     assert text.startswith("Nothing was written.")
     assert figures(text)["counted"] == "2"
     assert Post.objects.get().view_count == 0
+
+
+def test_a_dry_run_shows_how_lines_were_understood(
+    path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = output(capsys, path, "--dry-run")
+    shown = text.partition("as they were understood:\n")[2].partition("\n\n")[0].splitlines()
+    assert shown[0::2] == [
+        "2026-03-01 12:00:00 UTC  (no host)  192.0.2.1  GET /posts/1/  200  site.post:1  counted",
+        "2026-03-01 12:00:01 UTC  (no host)  192.0.2.1  GET /posts/1/  200  site.post:1  repeat",
+        "2026-03-01 12:00:00 UTC  (no host)  192.0.2.1  GET /x/  200  (no object)  not resolved",
+        "2026-03-01 12:00:09 UTC  (no host)  192.0.2.7  GET /posts/1/  200  site.post:1  counted",
+    ]
+    assert set(shown[1::2]) == {f"    {BROWSER}"}
+    assert "as they were understood" not in output(capsys, path)
+
+
+def test_a_dry_run_shows_few_lines_of_each_kind_and_ten_at_most(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    factories.post(pk=1)
+    others = [line("/x/"), line(method="POST"), line(status=404), line(agent=weblogs.ROBOT)]
+    lines = ["nonsense\x1b[31m", "#", *(other for other in others for _ in range(20)), line()]
+    text = output(capsys, weblogs.write(tmp_path / "a.log", lines), "--dry-run")
+    shown = text.partition("as they were understood:\n")[2].partition("\n\n")[0].splitlines()
+    assert shown[0] == "nonsense?[31m  malformed"
+    kinds = [text.rpartition("  ")[2] for text in shown[1::2]]
+    assert kinds == ["not resolved"] * 3 + ["method"] * 3 + ["status"] * 3
+
+
+def test_entries_of_json_are_left_out_by_a_value(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    factories.post(pk=1)
+    entries = [weblogs.nginx(kind=kind, remote_addr=f"192.0.2.{n}") for n, kind in enumerate("abb")]
+    path = weblogs.write(tmp_path / "a.log", entries)
+    found = figures(output(capsys, path, "--where", "kind=b"))
+    assert (found["counted"], found["  no visit (33%)"]) == ("2", "1")
+
+
+def test_paths_that_a_log_has_decoded_are_said_to_be_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    post = factories.post(title="a b?")
+    log = weblogs.write(tmp_path / "a.log", [line("/titles/a b?/")])
+    with override_settings(ROOT_URLCONF="tests.imports.urls"):
+        assert figures(output(capsys, log))["  malformed (100%)"] == "1"
+        assert figures(output(capsys, log, "--decoded"))["counted"] == "1"
+    post.refresh_from_db()
+    assert post.view_count == 1
 
 
 def test_a_quiet_import_says_nothing(
@@ -179,6 +230,8 @@ def test_times_are_dates_or_moments(
         ["--since", "2026-02-30"],
         ["--field", "colour=x"],
         ["--field", "address"],
+        ["--where", "kind"],
+        ["--where", "=x"],
         [],
         ["--from", "hitcount", "access.log"],
         ["nowhere.log"],

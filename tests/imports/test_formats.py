@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readtrack.hits.addresses import network
-from readtrack.imports.lines import FORMATS, Line, parser
+from readtrack.imports.line import Line
+from readtrack.imports.lines import FORMATS, parser
 from tests.imports import weblogs
 from tests.support.factories import BROWSER
 from tests.support.rows import each_row
@@ -128,6 +129,35 @@ def test_a_line_is_no_line_of_another_format(name: str) -> None:
     if form == "common":
         others.discard("combined")
     assert [other for other in sorted(others) if last_line(lines, other) is not None] == []
+
+
+@each_row(
+    ("name", "written", "path"),
+    [
+        ("CloudFront", "/b%25C3%25BC/", "/b\u00fc/"),  # CloudFront escapes the escapes
+        ("CloudFront", "/b%C3%BC/", "/b\u00fc/"),  # and bytes that a client sent as they are
+        ("CloudFront", "/e%253Ff/", "/e?f/"),
+        ("CloudFront", "/a%2520b/", "/a b/"),
+        ("CloudFront", "/100%2525/", "/100%/"),
+        ("CloudFront", "/a+b/", "/a+b/"),
+        ("IIS", "/a+b/", "/a b/"),
+        ("IIS", "/e?f/", "/e?f/"),
+        ("IIS", "/b\u00fc/", "/b\u00fc/"),
+        ("IIS", "/b%C3%BC/", "/b\u00fc/"),
+        ("IIS", "posts/1/", None),
+    ],
+)
+def test_a_path_of_a_w3c_log_is_the_one_that_the_site_was_asked_for(
+    name: str, written: str, path: str | None
+) -> None:
+    _, lines, _ = LOGS[name]
+    line = last_line([*lines[:-1], lines[-1].replace("/posts/1/", written)])
+    assert (line and line.path) == path
+
+
+def test_cloudfronts_second_version_may_have_blanks_between_its_columns() -> None:
+    lines = [*CLOUDFRONT[:2], CLOUDFRONT[2].replace("\t", " ")]
+    assert last_line(lines) == LINE
 
 
 def test_a_log_may_change_its_format() -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readtrack.imports.lines import Line, parser, time_of
+from readtrack.imports.line import Line, time_of
+from readtrack.imports.lines import parser
 from tests.imports import weblogs
 from tests.support.factories import BROWSER
 from tests.support.rows import each_row

@@ -1,9 +1,14 @@
 """Lists of totals that other counters have counted."""
 
+import gzip
+import json
+import zipfile
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from pytest_django import Settings
 
 from readtrack import reports, tracker
 from readtrack.imports.models import Import
@@ -106,6 +111,100 @@ def test_an_escaped_address_finds_its_page(tmp_path: Path) -> None:
     post = factories.post(title="Käse")
     take_totals(written(tmp_path, "path,views\n/titles/K%C3%A4se/,7\n"))
     assert counts() == {post.pk: 7}
+
+
+@pytest.mark.parametrize("is_appended", [True, False])
+def test_a_path_without_its_last_slash_is_that_of_the_page(
+    tmp_path: Path, settings: Settings, *, is_appended: bool
+) -> None:
+    settings.APPEND_SLASH = is_appended
+    pk = factories.post().pk
+    report = take_totals(written(tmp_path, f"path,views\n/posts/{pk},7\n/nowhere,1\n"))
+    assert counts() == {pk: 7 if is_appended else 0}
+    assert report.not_resolved["/nowhere"] == 1
+
+
+GOATCOUNTER = (
+    "2Path,Title,Event,UserAgent,Browser,System,Session,Bot,Referrer,Referrer scheme,Screen size,"
+    "Location,FirstVisit,Date"
+)
+
+
+def exported(folder: Path, pk: int, *, form: str) -> str:
+    """Writes an export of GoatCounter: two views of the post in one hour, and one in the next."""
+    noon = "2026-03-01T12:00:00Z"
+    later = "2026-03-01T13:30:00Z"
+    if form == "zip":
+        path = folder / "goatcounter-export.zip"
+        files = {
+            "info.json": [{"export_version": 1.0, "goatcounter_version": "2.7"}],
+            "paths.jsonl": [
+                {"id": 1, "event": False, "path": f"/posts/{pk}", "title": "A post"},
+                {"id": 2, "event": True, "path": "click", "title": ""},
+            ],
+            "hit_stats.jsonl": [
+                {"hour": noon, "path_id": 1, "ref_id": 1, "count": 1},
+                {"hour": noon, "path_id": 1, "ref_id": 2, "count": 1},
+                {"hour": later, "path_id": 1, "ref_id": 1, "count": 1},
+                {"hour": later, "path_id": 2, "ref_id": 1, "count": 9},
+            ],
+        }
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, entries in files.items():
+                archive.writestr(name, "".join(f"{json.dumps(entry)}\n" for entry in entries))
+        return str(path)
+    rows = [
+        f'/posts/{pk},"A ""post"",\nit is",0,,Firefox 120,Linux,a1,0,,,"1920,1080,1",DE,1,{noon}',
+        f"/posts/{pk},A post,0,,Firefox 120,Linux,a1,0,,,,DE,0,{noon}",
+        f"/posts/{pk},A post,false,,Chrome 119,Windows 10,b2,0,,,,US-TX,true,{later}",
+        f"/posts/{pk},A post,0,,Bot,,c3,3,,,,US,1,{later}",
+        f"click,,1,,Firefox 120,Linux,a1,0,,,,DE,0,{later}",
+    ]
+    text = "\n".join([GOATCOUNTER, *rows, ""])
+    if form == "csv":
+        return written(folder, text)
+    path = folder / "goatcounter-export.csv.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    return str(path)
+
+
+@each_row("form", ["csv", "gzip", "zip"])
+def test_an_export_of_goatcounter_fills_counts_and_charts_once(form: str, tmp_path: Path) -> None:
+    post = factories.post()
+    path = exported(tmp_path, post.pk, form=form)
+    assert take_totals(path, dry_run=True).counted == 3
+    report = take_totals(path)
+    assert (report.read, report.counted) == (2, 3)
+    assert take_totals(path).counted == 0
+    assert counts()[post.pk] == 3
+    start = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
+    hours = reports.series(post, since=start, until=start + timedelta(hours=2))
+    assert [hour.views for hour in hours][:2] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "problem"),
+    [
+        ("a.zip", b"PK\x03\x04 no archive", "is no export of GoatCounter"),
+        ("a.csv", f"{GOATCOUNTER}\n/posts/1,,0,,,,,0,,,,,1,yesterday\n".encode(), "no time: 'yest"),
+        ("a.csv.gz", gzip.compress(b"path,views\n/posts/1/,7\n", mtime=0)[:-9], "is no text"),
+    ],
+)
+def test_an_export_that_is_damaged_is_refused(
+    name: str, data: bytes, problem: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(CommandError, match=problem):
+        call_command("readtrack", "import", "--totals", str(path))
+
+
+def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("access.log", "nonsense")
+    with pytest.raises(CommandError, match="is no export of GoatCounter"):
+        call_command("readtrack", "import", "--totals", str(path))
 
 
 @each_row(

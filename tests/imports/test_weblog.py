@@ -1,6 +1,7 @@
 """The import of logs: which lines count, which do not, and that no line counts twice."""
 
 import gzip
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
@@ -227,6 +228,38 @@ def test_a_log_whose_server_leaves_agents_out_is_one_without_agents(write: Write
     assert report.notes == []
     report = take(path, count_robots=True)
     assert (report.counted, report.notes) == (9, [])
+
+
+@pytest.mark.usefixtures("post")
+def test_a_file_that_is_all_of_robots_is_told_as_suspicious(write: Write) -> None:
+    lines = [line(agent="nonsense", address=f"192.0.2.{n}") for n in range(3)]
+    lines.append(line(method="POST"))
+    (note,) = take(write(*lines), write(line(), name="other.log")).notes
+    assert "access.log: all of 3 lines that could count are of robots" in note
+
+
+@pytest.mark.usefixtures("post")
+def test_the_entries_of_an_array_count_as_lines_do(write: Write) -> None:
+    entries = [json.loads(weblogs.nginx(remote_addr=f"192.0.2.{n}")) for n in range(7)]
+    path = write(json.dumps(entries, indent=1))
+    assert take(path).counted == 7
+    assert take(path) == Report(finished=1)
+    assert take(write(json.dumps(entries, indent=1), packed=True)) == Report(finished=1)
+
+
+@pytest.mark.usefixtures("post")
+def test_pieces_of_a_line_of_a_container_count_as_one_line(write: Write) -> None:
+    lines = [line(f"/posts/1/?{'x' * 9000}", address=f"192.0.2.{n}") for n in range(4)]
+    pieces: list[str] = []
+    for text in lines:
+        for tag, piece in (("P", text[:8000]), ("F", text[8000:])):
+            pieces.append(f"2026-03-01T12:00:00.123456789Z stdout {tag} {piece}")
+    assert take(write(*pieces[:5])).counted == 2
+    report = take(write(*pieces))
+    assert (report.counted, report.skipped) == (2, {"imported before": 2})
+    assert take(write(*pieces)) == Report(finished=1)
+    assert take(write(*pieces), again=True).counted == 0
+    assert stored()[1][0] == 4
 
 
 @pytest.mark.usefixtures("post")

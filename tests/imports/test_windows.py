@@ -6,7 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from readtrack.imports import weblog
-from readtrack.imports.lines import Line
+from readtrack.imports.line import Line
 from readtrack.imports.weblog import Importer, RawLine
 
 
