@@ -54,7 +54,7 @@ def test_the_task_sends_the_digests_that_are_due(
     monday = digests.monday_morning()
     monkeypatch.setattr(buckets, "now", lambda at=None: at or monday)
     for _ in range(2):
-        assert run_job.apply(["digest"], throw=True).successful()
+        assert run_job.apply(("digest",), throw=True).successful()
     assert [message.to for message in mail.outbox] == [[editor.email]]
 
 

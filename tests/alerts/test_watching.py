@@ -348,7 +348,7 @@ def test_the_schedule_has_it_only_with_alerts(
 ) -> None:
     assert ("send-alerts", 60) in [(job.name, job.interval) for job in parts.jobs()]
     spike(redis, factories.post(), at=buckets.now())
-    assert run_job.apply(["send-alerts"], throw=True).successful()
+    assert run_job.apply(("send-alerts",), throw=True).successful()
     assert Alert.objects.count() == 1
     scheduled.run_job("send-alerts")
     assert len(mail.outbox) == 1

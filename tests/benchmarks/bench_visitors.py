@@ -8,7 +8,6 @@ from typing import Any
 
 from django.test.utils import override_settings
 
-from readtrack import reports
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.models import DayVisitors
 from tests.benchmarks import million, people
@@ -32,7 +31,7 @@ def main() -> None:
     rows = people.fill(names, days=DAYS + 64)  # some more, because a block begins before the period
     works: dict[str, Callable[[], Any]] = {
         "the site": partial(numbers_reports.visitors_together, days=DAYS),
-        "the top ten": partial(reports.visitors, articles, days=DAYS),
+        "the top ten": partial(numbers_reports.visitors, articles, days=DAYS),
     }
     with override_settings(READTRACK={"TIMEOUT": 10.0}):
         measured = [(name, f"{_time(work):.0f} ms") for name, work in works.items()]

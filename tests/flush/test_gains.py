@@ -100,9 +100,7 @@ def test_an_object_gains_on_the_day_of_the_time_zone(
     for utc_hour in (14, 19):  # in Tokyo 23 and 4 o'clock, in Kolkata half past 19 and 0
         refer(post, "direct")
         at = datetime(2026, 5, 5, utc_hour, tzinfo=timezone.utc)
-        monkeypatch.setattr(
-            NumbersSteps, "hour", property(lambda _steps, at=at: buckets.hour_index(at))
-        )
+        monkeypatch.setattr(NumbersSteps, "hour", buckets.hour_index(at))
         flush(only_changed=True)
     found = DayBreakdown.objects.order_by("day").values_list("day", "count")
     assert Counter({day.day: count for day, count in found}) == Counter(days)
@@ -279,7 +277,7 @@ def test_no_view_is_seen_twice_after_a_kill_between_history_and_counts_and_a_los
     redis.flushdb()
     see(2)
     an_hour_later = buckets.hour_index(buckets.now()) + 1
-    monkeypatch.setattr(NumbersSteps, "hour", property(lambda _steps: an_hour_later))
+    monkeypatch.setattr(NumbersSteps, "hour", an_hour_later)
     flush(only_changed=True)
     seen = history.of_stage("seen", subject)
     [of_views, of_seen] = [

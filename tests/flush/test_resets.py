@@ -12,6 +12,7 @@ from redis import Redis
 from readtrack import reports, tracker
 from readtrack.flush import resets, settling, totals
 from readtrack.flush.run import flush
+from readtrack.flush.steps import steps_of_parts
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, FlushRun, Reset, SubjectCount
 from readtrack.numbers.models import Breakdown, History
@@ -313,7 +314,9 @@ def test_a_flush_that_is_late_to_end_a_reset_does_not_take_an_idle_subject_for_z
     leave_as_idle(redis)
     assert not redis.exists(keys.total(subject_of(post)), f"funnel:{subject_of(post)}")
     now = Reset.objects.get(subject=subject_of(post)).redis_time
-    resets.finish(read_by_a_late_flush, epochs.SqlEpoch(), Faults(), now=now)
+    late_flush = FlushRun(redis_time=now, flushed_until=now)
+    steps = steps_of_parts(late_flush, epochs.SqlEpoch(), Faults())
+    resets.finish(read_by_a_late_flush, steps, Faults(), now=now)
     assert counts(post) == (4, 4)
     assert Breakdown.objects.get(field="click").count == 1
     assert Archive.objects.get().views == 4

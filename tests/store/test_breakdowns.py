@@ -3,6 +3,7 @@
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -176,8 +177,9 @@ def keep(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
     """Returns a function by which the scripts keep that number of values."""
 
     def forget_sources() -> None:
-        for cached in (fragments.joints, scripts._source, scripts._digest):
-            cached.cache_clear()  # type: ignore[attr-defined]
+        cached_functions: list[Any] = [fragments.joints, scripts._source, scripts._digest]
+        for cached in cached_functions:
+            cached.cache_clear()
 
     def keep(number: int) -> None:
         monkeypatch.setattr(counters, "VALUES", number)

@@ -135,8 +135,8 @@ def hits() -> list[Hit]:
 def written(redis: Redis) -> dict[str, Any]:
     """Returns what the parts have written."""
     names = [*redis.keys("views:hour:*"), *redis.keys("trial:*")]
-    read = {"string": redis.get, "hash": redis.hgetall}
-    return {name: read[redis.type(name)](name) for name in names}
+    read: dict[str, Any] = {"string": redis.get, "hash": redis.hgetall}
+    return {str(name): read[str(redis.type(name))](name) for name in names}
 
 
 WRITTEN = {

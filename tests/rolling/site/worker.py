@@ -237,6 +237,7 @@ def look(folder: Path, name: str) -> None:
     from shop.models import Category, Post, Thread
 
     from readtrack import reports
+    from readtrack.numbers import reports as numbers
 
     posts = list(Post.objects.filter(pk__in=json.loads((folder / "rows").read_text())["post"]))
     live = reports.views(posts)
@@ -249,9 +250,9 @@ def look(folder: Path, name: str) -> None:
         "SQL": {f"post {post.pk}": post.view_count for post in posts},
         "Redis": {f"post {post.pk}": live[post] for post in posts},
         "by device": {
-            f"post {post.pk}": sum(reports.breakdown(post, "device").values()) for post in posts
+            f"post {post.pk}": sum(numbers.breakdown(post, "device").values()) for post in posts
         },
-        "history": sum(point.views for point in reports.series(Post)),
+        "history": sum(point.views for point in numbers.series(Post)),
         "unread": sorted(unread),
     }
     (folder / f"{name}.seen").write_text(json.dumps(seen))
