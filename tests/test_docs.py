@@ -165,6 +165,16 @@ def test_the_readmes_settings_leave_whole_what_a_site_has() -> None:
     assert site["CELERY_BEAT_SCHEDULE"] == {**tasks, **readtrack_schedule()}
 
 
+def test_the_readmes_table_has_each_part_with_its_extra_and_its_tables() -> None:
+    table = read(README).partition("\n## Parts\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(readtrack\.\w+)` \| .+ \|(.*)\|(.*)\|$", table, re.MULTILINE)
+    tables = {part.name: len([*part.get_models()]) for part in parts.installed()}
+    assert {name: int(number.strip() or 0) for name, _, number in rows} == tables
+    extras = {extra.strip(" `") for _, extra, _ in rows} - {""}
+    assert extras <= {*re.findall(r"^(\w+) = \[", read(ROOT / "pyproject.toml"), re.MULTILINE)}
+    assert "readtrack.EVERYTHING" in table
+
+
 @each_block("python")
 def test_no_page_replaces_the_periodic_tasks_of_a_site(code: str) -> None:
     replaced = re.findall(r"^CELERY_BEAT_SCHEDULE = \{(?!\}).*", code, re.MULTILINE)

@@ -1,6 +1,7 @@
 """Parts, and what a site is told of those that it has not installed."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,14 @@ def test_a_site_is_told_which_part_a_setting_a_subcommand_or_a_tag_needs(bare_fo
         "READTRACK['DIGEST'] has no effect: readtrack.digest is not installed.",
         "Add 'readtrack.digest' to INSTALLED_APPS, or leave the setting out.",
     ] in messages
+
+
+def test_a_part_needs_each_part_that_its_modules_import() -> None:
+    for part in parts.installed():
+        code = "".join(path.read_text(encoding="utf-8") for path in Path(part.path).rglob("*.py"))
+        others = shipped.PARTS.keys() - {part.name}
+        imported = {other for other in others if re.search(rf"(from|import) {other}\b", code)}
+        assert imported == set(part.needs), part.name
 
 
 def test_a_part_says_which_other_part_it_needs(settings: Settings) -> None:

@@ -20,6 +20,7 @@ class AlertsConfig(PartConfig):
     name = "readtrack.alerts"
     label = "readtrack_alerts"
     verbose_name = _("Alerts")
+    needs = ("readtrack.numbers",)
     setting = "ALERTS"
     setting_about = (
         'who is told what is unusual: {"site": "https://example.com" (or path of a function, as in'

@@ -18,6 +18,7 @@ class ImportsConfig(PartConfig):
     name = "readtrack.imports"
     label = "readtrack_imports"
     verbose_name = _("Imports")
+    needs = ("readtrack.numbers",)
     setting = "IMPORTS"
     setting_about = (
         '"views": a dict, for imports that find objects by addresses: a view\'s name ->'

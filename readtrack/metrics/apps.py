@@ -21,6 +21,7 @@ class MetricsConfig(PartConfig):
     name = "readtrack.metrics"
     label = "readtrack_metrics"
     verbose_name = _("Metrics")
+    needs = ("readtrack.numbers",)
     setting = "METRICS"
     setting_about = (
         'who may read `metrics` below `readtrack.urls`: "token", "networks", or both, which then'
