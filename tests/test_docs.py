@@ -36,6 +36,7 @@ from readtrack import parts, reports, tracker
 from readtrack.checks.middleware import AUTHENTICATION
 from readtrack.checks.setup import check_setup
 from readtrack.conf import DEFAULTS
+from readtrack.flush.steps import Steps
 from readtrack.hits.hit import REASONS
 from readtrack.management.commands.readtrack import Command, subcommands
 from readtrack.middleware import ReadTrackMiddleware
@@ -173,6 +174,22 @@ def test_the_readmes_table_has_each_part_with_its_extra_and_its_tables() -> None
     extras = {extra.strip(" `") for _, extra, _ in rows} - {""}
     assert extras <= {*re.findall(r"^(\w+) = \[", read(ROOT / "pyproject.toml"), re.MULTILINE)}
     assert "readtrack.EVERYTHING" in table
+
+
+def test_the_page_on_how_it_is_built_names_what_there_is() -> None:
+    page = read(ROOT / "docs" / "explanation" / "built.md")
+    door = page.partition("\n## The door\n")[2].partition("\n## ")[0]
+    members = {name for name in vars(parts.PartConfig) if not name.startswith("_")}
+    members -= {"default", "default_auto_field"}  # of AppConfig
+    assert members <= {*re.findall(r"`(\w+)(?:\(\))?`", door)}
+    assert {*re.findall(r"`(\w+)\(\)`", door)} <= members
+    moments = {name for name in vars(Steps) if not name.startswith("_")}
+    assert moments <= {*re.findall(r"\w+", page.partition("\n## One flush\n")[2])}
+    package = ROOT / "readtrack"
+    for path in re.findall(r"(?<![\w/])(?!manage\.py)[\w/]+\.(?:py|lua|js)\b", page):
+        assert [*package.rglob(path.removeprefix("readtrack/"))], path
+    for path in re.findall(r"(?<![\w/])[a-z_]+/(?![\w/])", page):
+        assert path in {"readtrack/", "templates/"} or [*package.rglob(path)], path
 
 
 @each_block("python")
