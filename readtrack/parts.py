@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.apps import AppConfig, apps
 from django.core.checks import CheckMessage
+from django.core.exceptions import ImproperlyConfigured
 
 from readtrack import shipped
 from readtrack.conf import cached_setting
@@ -216,6 +217,16 @@ class PartConfig(AppConfig):
         Returns the number of rows and keys. With `is_dry_run` it changes nothing.
         """
         return 0
+
+
+def require(name: str) -> None:
+    """Raises ImproperlyConfigured if the part is not installed.
+
+    The models of a part call it, because Django would take them for models of the core, whose
+    folder the part is in.
+    """
+    if not apps.is_installed(name):
+        raise ImproperlyConfigured(shipped.missing(f"{name}.models", name))
 
 
 @cached_setting("INSTALLED_APPS", maxsize=1)

@@ -17,7 +17,6 @@ from readtrack import reports, tracker
 from readtrack.admin import TrackedAdmin, mark_unread, publish_again, reset_counts
 from readtrack.flush import resets
 from readtrack.flush.run import flush
-from readtrack.numbers.models import Note
 from readtrack.subjects import subject_of
 from tests.conftest import Start
 from tests.site.models import Page, Post
@@ -181,7 +180,10 @@ def test_every_word_of_a_confirmation_is_marked_for_translation(
     assert "⟦Reset the counts" in page.text or "⟦Publish" in page.text
 
 
+@pytest.mark.needs_parts("numbers")
 def test_editors_write_notes_on_the_charts(admin_client: Client) -> None:
+    from readtrack.numbers.models import Note
+
     admin_client.post(
         "/admin/readtrack_numbers/note/add/", {"day": "2026-11-20", "text": "Newsletter sent"}
     )

@@ -110,6 +110,7 @@ def fetch_sync(source: str) -> str:
     return str(engines["django"].from_string("{% load readtrack %}" + source).render())
 
 
+@pytest.mark.needs_parts("numbers")
 def test_jinja2_asks_in_the_same_way(reader: User) -> None:
     assert fetch(reader, "{{ read_count(post) }}", jinja="1") == "0"
 

@@ -15,9 +15,6 @@ from readtrack import receivers, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Reset, Tracked
-from readtrack.numbers import reports as numbers_reports
-from readtrack.numbers.flush import readers
-from readtrack.numbers.models import Breakdown, History, ReaderHistory
 from readtrack.sql import deletions
 from readtrack.sql.faults import Faults
 from readtrack.store import keys, read_state
@@ -32,10 +29,13 @@ from tests.support.interference import dump, restore
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.parametrize("make", factories.KINDS.values(), ids=factories.KINDS.keys())
 def test_keys_and_rows_of_a_deleted_object_are_deleted(
     make: Callable[[], Tracked], redis: Redis
 ) -> None:
+    from readtrack.numbers.models import Breakdown, History
+
     obj, other = make(), factories.post()
     subject = subject_of(obj)
     view(obj)
@@ -96,9 +96,12 @@ def kept_rows() -> Iterator[None]:
         connection.cursor().execute(statement)
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.usefixtures("kept_rows")
 @pytest.mark.parametrize("is_many", [False, True])
 def test_a_row_that_a_trigger_keeps_keeps_its_counts(redis: Redis, is_many: bool) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     post = factories.post()
     view(post, 3)
     flush()
@@ -127,10 +130,14 @@ def test_a_new_row_with_the_key_of_one_that_was_deleted_in_the_same_transaction_
     assert live(redis, Post.objects.get()) == 0
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.parametrize("model", [Category, Topic])
 def test_a_deleted_category_leaves_nothing(
     model: Any, redis: Redis, noon: datetime, settings: Any
 ) -> None:
+    from readtrack.numbers.flush import readers
+    from readtrack.numbers.models import ReaderHistory
+
     gone, other = model.objects.create(), model.objects.create()
     for state, numbering in (("sequence", "ordinal"), ("bitmap", "id")):
         settings.READTRACK = {"READ_STATE": state, "READERS": numbering}
@@ -158,7 +165,7 @@ def test_a_deleted_row_leaves_no_mark(redis: Redis) -> None:
 def test_a_failure_of_readtracks_tables_costs_a_committed_deletion_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    post, done, table = factories.post(), list[str](), "readtrack_numbers_breakdown"
+    post, done, table = factories.post(), list[str](), "readtrack_archive"
     with connection.cursor() as cursor:
         cursor.execute(f"ALTER TABLE {table} RENAME TO {table}_away")
         try:
@@ -205,9 +212,12 @@ def deleted(redis: Redis) -> int:
     return pk
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_new_row_inherits_nothing_though_redis_was_gone_when_the_old_one_was_deleted(
     deleted: int, redis: Redis
 ) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     post = factories.post(pk=deleted)
     assert remaining_keys(redis, post) == []
     view(post, 2)

@@ -58,6 +58,7 @@ def test_counts_are_the_same_as_in_django_templates(source: str, html: str, rf: 
     assert page(rf, AnonymousUser(), source, p=post) == html
 
 
+@pytest.mark.needs_parts("numbers")
 def test_the_documentations_tags_are_right(rf: Any, settings: Any) -> None:
     document = (Path(__file__).parent.parent / "docs" / "howto" / "templates.md").read_text()
     [source] = re.findall(r"```jinja\n(.*?)```", document, re.DOTALL)

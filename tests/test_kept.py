@@ -17,8 +17,6 @@ from readtrack import buckets, local_time
 from readtrack.flush import resets
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import user_id
-from readtrack.metrics import budget
-from readtrack.numbers.models import Breakdown
 from readtrack.renames import follow, rename_model, rename_subject
 from readtrack.sql import renaming, subject_tables
 from readtrack.store import erasure, keys, repartitioning
@@ -179,7 +177,10 @@ def test_a_reset_sets_counts_to_zero_and_leaves_what_was_seen(redis: Redis) -> N
     assert redis.exists(rows.seen(subject))
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_hash_that_settles_is_stored_as_those_of_the_core_are(redis: Redis) -> None:
+    from readtrack.numbers.models import Breakdown
+
     post = factories.post()
     subject = subject_of(post)
     view_times(post)
@@ -221,7 +222,10 @@ def test_keys_move_to_other_partitions(settings: Settings, redis: Redis) -> None
     assert not redis.exists("likes:total:site.post:1", "likes:switch", f"likes:newest:{hour()}")
 
 
+@pytest.mark.needs_parts("metrics")
 def test_the_budget_weighs_them() -> None:
+    from readtrack.metrics import budget
+
     projected = budget.budget(posts=10, active=1.0, visitors=50, views=2400).projected
     assert projected[rows.likes.pattern].keys == 10
     assert projected[rows.likers.pattern].each > 50 * 16

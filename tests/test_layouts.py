@@ -23,7 +23,6 @@ from redis import Redis
 from readtrack import __version__, layouts, migrated, tasks
 from readtrack.flush.run import flush
 from readtrack.hits import visitors
-from readtrack.live import dots as live_dots
 from readtrack.models import FlushRun
 from readtrack.page import placeholders, shown
 from readtrack.page.filling import filled
@@ -125,8 +124,8 @@ def test_no_record_is_written_into_tables_that_are_not_known() -> None:
         ["erase", "somebody"],
         ["reset", "--model", "site.Post", "--no-input"],
         ["start-as-read", "--model", "site.Category"],
-        ["daily-view"],
-        ["import", "log", "/dev/null"],
+        pytest.param(["daily-view"], marks=pytest.mark.needs_parts("numbers")),
+        pytest.param(["import", "log", "/dev/null"], marks=pytest.mark.needs_parts("imports")),
     ],
     ids=" ".join,
 )
@@ -370,9 +369,12 @@ def test_the_token_of_a_newer_page_counts_nothing_and_is_logged_once(
     assert newer_tokens(lambda: shown.page_of(own)) is None
 
 
+@pytest.mark.needs_parts("live")
 def test_a_newer_name_of_live_dots_is_refused(
     newer_tokens: Callable[[Any], str], caplog: pytest.LogCaptureFixture
 ) -> None:
+    from readtrack.live import dots as live_dots
+
     dots = live_dots.dots_of([Placeholder("dot", "site.category:1")])
     name = newer_tokens(lambda: live_dots.name_of(dots))
     assert live_dots.parse(name) is None

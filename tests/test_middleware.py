@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.apps import apps
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.template import RequestContext, Template, engines
@@ -802,8 +803,9 @@ def flat_page(request: Any) -> HttpResponse:
     source = (
         "{% load readtrack %}{% unread_dot c %}|{% view_count post words %}|"
         "{% if_unread c %}new{% else %}old{% endif_unread %}|{% readtrack_script %}"
-        "{% readtrack_panel post %}"
     )
+    if apps.is_installed("readtrack.numbers"):
+        source += "{% readtrack_panel post %}"
     context = {"c": Category.objects.get(), "post": Post.objects.get()}
     return HttpResponse(engines["django"].from_string(source).render(context, request))
 
@@ -875,6 +877,7 @@ def test_a_site_without_authentication_counts_too(redis: Redis, settings: Settin
     assert views(redis, post) == 1
 
 
+@pytest.mark.needs_parts("numbers")
 def test_the_time_of_a_view_decides_its_buckets(redis: Redis, noon: datetime) -> None:
     post = factories.post()
     tracker.record(factories.hit(subject_of(post), at=noon))

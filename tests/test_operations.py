@@ -6,7 +6,6 @@ from django.db import connections
 from django.db.migrations.state import ProjectState
 from pytest_django import Settings
 
-from readtrack.numbers.operations import PartitionHistory
 from readtrack.operations import SetFillfactor
 
 pytestmark = pytest.mark.django_db(databases=["default", "lite"], transaction=True)
@@ -30,7 +29,10 @@ def test_the_fillfactor_is_set_and_taken_back() -> None:
     assert options() is None
 
 
+@pytest.mark.needs_parts("numbers")
 def test_other_databases_and_the_models_are_left_alone() -> None:
+    from readtrack.numbers.operations import PartitionHistory
+
     operation, state = SetFillfactor("Post"), ProjectState.from_apps(apps)
     with connections["lite"].schema_editor() as editor:
         operation.database_forwards("site", editor, state, state)

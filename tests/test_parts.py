@@ -11,7 +11,6 @@ from pytest_django import Settings
 import readtrack
 from readtrack import parts, shipped
 from readtrack.checks.setting_types import check_needs
-from readtrack.dashboard.checks import check_package
 from tests.support.forks import Forks
 
 OF_DJANGO = ["django.contrib.auth", "django.contrib.contenttypes"]
@@ -101,11 +100,56 @@ def test_a_part_says_which_other_part_it_needs(settings: Settings) -> None:
     assert message.msg == "readtrack.digest needs readtrack.numbers, which is not installed."
 
 
+@pytest.mark.needs_parts("dashboard")
 def test_the_dashboard_says_that_the_package_for_its_charts_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    from readtrack.dashboard.checks import check_package
+
     assert check_package() == []
     monkeypatch.setattr("readtrack.dashboard.checks.find_spec", lambda name: None)
     [message] = check_package()
     assert message.id == "readtrack.E092"
     assert message.hint == "Install it: pip install 'readtrack[dashboard]'"
+
+
+# In a process that has imported none of them.
+OF_PARTS_THAT_ARE_MISSING = """
+import importlib
+import json
+import sys
+import django
+from django.apps import apps
+from django.conf import settings
+
+settings.INSTALLED_APPS = [
+    name for name in settings.INSTALLED_APPS if not name.startswith("readtrack.")
+]
+django.setup()
+from django.core.exceptions import ImproperlyConfigured
+
+tables = len(apps.get_models())
+refusals = []
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(f"{name}.models")
+    except ImproperlyConfigured as error:
+        refusals.append(str(error))
+print(json.dumps([refusals, len(apps.get_models()) - tables]))
+"""
+
+
+def test_models_of_a_part_that_is_not_installed_are_never_taken_for_those_of_the_core(
+    bare_forks: Forks,
+) -> None:
+    folder = Path(readtrack.__file__).parent
+    names = [
+        part for part in shipped.PARTS if (folder / part.rpartition(".")[2] / "models.py").exists()
+    ]
+    done = bare_forks.run(
+        OF_PARTS_THAT_ARE_MISSING, *names, DJANGO_SETTINGS_MODULE="tests.settings"
+    )
+    assert json.loads(done.output) == [
+        [f"`{name}.models` needs '{name}' in INSTALLED_APPS." for name in names],
+        0,
+    ]

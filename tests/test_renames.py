@@ -13,8 +13,6 @@ from redis import Redis
 from readtrack import renames, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.models import PendingPublication, Rename
-from readtrack.numbers import reports as numbers_reports
-from readtrack.numbers.models import History
 from readtrack.operations import FollowRename
 from readtrack.store import keys
 from tests.conftest import Start
@@ -346,8 +344,12 @@ def test_migrations_run_without_redis_and_before_readtracks_own(
     assert project.run(code) == 0
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.django_db(transaction=True)
 def test_an_object_with_another_key_keeps_all_it_had(redis: Redis) -> None:
+    from readtrack.numbers import reports as numbers_reports
+    from readtrack.numbers.models import History
+
     page = Page.objects.create(slug="helo w")
     other = Page.objects.create(slug="other")
     user = factories.user()
@@ -370,8 +372,11 @@ def test_an_object_with_another_key_keeps_all_it_had(redis: Redis) -> None:
     assert user
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.django_db(transaction=True)
 def test_a_change_that_is_rolled_back_moves_nothing(redis: Redis) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     page = Page.objects.create(slug="a")
     view_times(page, 3)
     flush()

@@ -305,6 +305,7 @@ def test_a_site_without_hits_has_no_skips() -> None:
     assert reports.skips() == dict.fromkeys(REASONS, 0)
 
 
+@pytest.mark.needs_parts("dashboard")
 def test_the_dashboard_shows_why_hits_did_not_count(admin_client: Client, page: str) -> None:
     dashboard = "/admin/readtrack/dashboard/?tab=refused"
     assert "No refused hit is known of this period" in admin_client.get(dashboard).content.decode()

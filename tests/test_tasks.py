@@ -15,7 +15,7 @@ from pytest_django import Settings
 from readtrack import buckets, reports, tracker
 from readtrack.schedule import readtrack_schedule
 from readtrack.tasks import flush_changed, flush_views, refresh_trending, run_job
-from tests.support import digests, factories
+from tests.support import factories
 from tests.support.celery_site import celery_site, celery_worker
 from tests.support.waiting import ENOUGH
 
@@ -44,10 +44,13 @@ def test_the_tasks_do_what_they_say(app: Celery) -> None:
     assert [trend.obj for trend in reports.trending()] == [post]
 
 
+@pytest.mark.needs_parts("digest")
 @pytest.mark.django_db
 def test_the_task_sends_the_digests_that_are_due(
     app: Celery, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from tests.support import digests
+
     settings.READTRACK = {"DIGEST": digests.DIGEST}
     editor = digests.editor()
     digests.article(5)

@@ -14,9 +14,7 @@ from django.core.management import call_command
 from django.template import Context, Template
 
 from readtrack import tracker
-from readtrack.dashboard.admin import Dashboard
 from readtrack.models import FlushRun
-from readtrack.numbers.models import Note
 from readtrack.subjects import subject_of
 from tests.support import factories
 from tests.support.pseudo import OPEN, unmarked
@@ -58,7 +56,11 @@ def test_errors_of_the_endpoints_are_marked(path: str, data: dict[str, Any]) -> 
     assert set(unmarked(message)) <= {"no", "model"}
 
 
+@pytest.mark.needs_parts("numbers", "dashboard")
 def test_the_names_of_models_and_fields_in_the_admin_are_marked() -> None:
+    from readtrack.dashboard.admin import Dashboard
+    from readtrack.numbers.models import Note
+
     models: list[Any] = [FlushRun, Dashboard, Note]
     for model in models:
         assert unmarked(f"{model._meta.verbose_name} {model._meta.verbose_name_plural}") == []

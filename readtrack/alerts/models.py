@@ -4,8 +4,11 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from readtrack import parts
 from readtrack.models.fields import ExactCharField
 from readtrack.models.rows import OwnRow
+
+parts.require("readtrack.alerts")
 
 NAME_LENGTH = 220  # characters: a kind, a colon, and a subject as columns have it
 

@@ -11,7 +11,10 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
+from readtrack import parts
 from readtrack.models.rows import OwnRow
+
+parts.require("readtrack.api")
 
 SIGN = "rt_"  # every token begins so, which programs that look for leaked secrets can find
 PREFIX_LENGTH = 8

@@ -2,8 +2,11 @@
 
 from django.db import models
 
+from readtrack import parts
 from readtrack.models.fields import ExactCharField
 from readtrack.models.rows import OwnRow
+
+parts.require("readtrack.digest")
 
 
 class DigestReader(OwnRow):

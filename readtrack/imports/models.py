@@ -3,8 +3,11 @@
 from django.db import models
 from django.utils import timezone
 
+from readtrack import parts
 from readtrack.models.fields import ExactCharField
 from readtrack.models.rows import OwnRow
+
+parts.require("readtrack.imports")
 
 
 class Import(OwnRow):

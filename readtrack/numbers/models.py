@@ -5,9 +5,12 @@ from datetime import date
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from readtrack import parts
 from readtrack.models import KIND_LENGTH, SUBJECT_LENGTH, SubjectRow
 from readtrack.models.fields import ExactCharField
 from readtrack.models.rows import OwnRow
+
+parts.require("readtrack.numbers")
 
 
 class Breakdown(SubjectRow):

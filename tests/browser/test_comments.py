@@ -11,7 +11,6 @@ from playwright.sync_api import Page, expect
 from pytest_django import Settings
 
 from readtrack import reports
-from readtrack.numbers import reports as numbers_reports
 from tests.browser.conftest import Reader
 from tests.browser.test_reading import ENGLISH, PERSON, Text
 from tests.browser.test_reading import reader as read_to_the_end
@@ -170,10 +169,13 @@ def opened(reader: Reader, post: Post, mark: str = "") -> tuple[Text, list[str]]
     return Text(page, post, LONG_TEXT, PERSON), errors
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.parametrize("mark", MARKS)
 def test_a_mark_in_a_comment_does_not_take_the_place_of_the_text(
     reader: Reader, post: Post, mark: str
 ) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     text, errors = opened(reader, post, MARKS[mark])
     read_to_the_end(text)
     text.leave()
@@ -181,10 +183,13 @@ def test_a_mark_in_a_comment_does_not_take_the_place_of_the_text(
     assert comes_true(lambda: numbers_reports.reading(post).reads == 1)
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.parametrize("mark", MARKS)
 def test_who_stays_with_a_mark_in_a_comment_has_not_read_the_text(
     reader: Reader, post: Post, mark: str
 ) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     text, errors = opened(reader, post, MARKS[mark])
     text.press("ArrowDown")
     text.move()
@@ -195,7 +200,10 @@ def test_who_stays_with_a_mark_in_a_comment_has_not_read_the_text(
     assert numbers_reports.reading(post).reads == 0
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_selector_of_the_site_that_is_none_is_left_out(reader: Reader, post: Post) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     TEXTS["selector"] = "]("
     text, errors = opened(reader, post)
     read_to_the_end(text)

@@ -11,7 +11,6 @@ from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from readtrack import reports, tracker
-from readtrack.numbers import reports as numbers_reports
 from readtrack.page import shown
 from tests.browser.conftest import session
 from tests.browser.test_comments import KINDS, NAMES
@@ -151,7 +150,10 @@ def test_an_elements_name_takes_nothing_from_the_script(
     assert reports.views([post])[post] == 1
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_short_text_is_really_read(reader: Callable[[], Reader], post: Post) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     TEXTS.update(now="Every evening at six a door opens on the quay.", script=PERSON)
     page = reader()
     try:

@@ -12,7 +12,6 @@ from redis import Redis
 
 from demo_project import chromium
 from readtrack import reports, tracker
-from readtrack.numbers import reports as numbers_reports
 from readtrack.page import shown
 from tests.browser.conftest import Reader, settle
 from tests.browser.urls import POLICY, TEXTS, asked
@@ -132,10 +131,13 @@ WAYS: dict[str, tuple[Callable[[Page, Post], None], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.parametrize("kind", ["shared", "cached"])
 def test_a_campaign_is_known_whoever_counts_the_page(
     reader: Reader, post: Post, settings: Settings, kind: str
 ) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     settings.READTRACK = {**settings.READTRACK, "DIMENSIONS": ["campaign", "channel"]}
     page = reader()
     with told(page):

@@ -111,7 +111,6 @@ def test_messages_name_the_culprit_and_hints_the_way_out(settings: Settings) -> 
         ({"DIMENSIONS": "device"}, "Give it a list of strings, or"),
         ({"FUNNELS": 1}, "Give it True or False, or"),
         ({"HISTORY": 1}, "Give it a dict such as {'days': 90, 'years': 0}, or False for"),
-        ({"IMPORTS": []}, "Give it a dict, or"),
         ({"PREFIX": 1}, "Give it a string, or"),
         ({"PROXIES": "one"}, "Give it 'auto', or the number of proxies, or a list of"),
     ],

@@ -109,6 +109,7 @@ def test_the_doctor_finds_it_and_says_what_to_do(broken: Post, redis: Redis) -> 
     assert finding[:2] == ("ok", "1 total looked at, and all of them are numbers.")
 
 
+@pytest.mark.needs_parts("numbers")
 def test_the_hour_of_a_model_may_be_broken_too(redis: Redis) -> None:
     post = factories.post()
     view(post)

@@ -15,7 +15,6 @@ from readtrack import buckets, subjects, tracker
 from readtrack.flush import run
 from readtrack.flush.run import flush
 from readtrack.models import Archive, FlushRun
-from readtrack.numbers.models import Popular
 from readtrack.sql import databases
 from readtrack.sql.faults import SAMPLE, Faults
 from readtrack.store import keys
@@ -88,10 +87,13 @@ def test_many_bad_rows_among_good_ones_cost_only_themselves(share: int) -> None:
     assert [stored(post) for post in posts] == [int(post not in bad) for post in posts]
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.parametrize("is_new", some([True, False], deep=[]))
 def test_a_model_whose_table_is_gone_costs_only_itself(
     database: str, redis: Redis, *, is_new: bool
 ) -> None:
+    from readtrack.numbers.models import Popular
+
     pages = [Page.objects.create(slug=f"page-{number}") for number in range(20)]
     others = [factories.post(), factories.KINDS["UUID"]()]
     if not is_new:  # then its counters are settled before the table goes

@@ -10,7 +10,6 @@ from readtrack import reports
 from readtrack.flush import resets
 from readtrack.flush.run import flush
 from readtrack.models import tracked
-from readtrack.numbers import reports as numbers_reports
 from readtrack.unread import starting
 from tests.site.models import Article, Manual, Note
 from tests.support import factories
@@ -40,9 +39,12 @@ def obj(request: pytest.FixtureRequest, settings: Settings) -> Any:
     return request.param.objects.create()
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_hidden_row_is_no_orphan(
     database: str, obj: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     monkeypatch.setattr("readtrack.flush.totals.ORPHAN_PATIENCE", 0)
     view(obj, obj)
     flush()

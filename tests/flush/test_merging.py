@@ -14,7 +14,6 @@ from redis import Redis
 from readtrack import buckets, reports, tracker
 from readtrack.flush import totals
 from readtrack.flush.run import flush
-from readtrack.numbers.models import History
 from readtrack.sql.epochs import SqlEpoch
 from readtrack.store import keys
 from readtrack.store.counters import Epoch
@@ -217,10 +216,13 @@ def post() -> Post:
     return factories.post()
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.django_db(transaction=True)
 def test_a_row_has_to_be_missing_twice_before_its_keys_go(
     post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from readtrack.numbers.models import History
+
     subject = subject_of(post)
     view(post, post)
     flush()
@@ -286,8 +288,11 @@ def test_another_failure_is_not_but_is_noted(post: Post) -> None:
     assert flush().written == 1
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.django_db(transaction=True)
 def test_history_is_kept_by_the_hour_for_row_and_model(post: Post) -> None:
+    from readtrack.numbers.models import History
+
     flush()
     view(post, post)
     flush(only_changed=True)
@@ -301,9 +306,12 @@ def test_history_is_kept_by_the_hour_for_row_and_model(post: Post) -> None:
     ]
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.django_db(transaction=True)
 @override_settings(READTRACK={"HISTORY": False})
 def test_a_site_may_do_without_history(post: Post) -> None:
+    from readtrack.numbers.models import History
+
     view(post)
     flush()
     view(post)

@@ -12,8 +12,6 @@ from redis import Redis
 from readtrack import reports, scheduled, tracker
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun
-from readtrack.numbers import reports as numbers_reports
-from readtrack.numbers.models import ReaderHistory
 from readtrack.sql import runs
 from readtrack.store import clock, counters, keys, read_state, scripts
 from readtrack.store.connection import connect
@@ -55,10 +53,13 @@ def part_of(post: Post) -> str:
     return HALVES[keys.tags().index(keys.tag(subject_of(post))) % 2]
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.parametrize("only_changed", [True, False])
 def test_the_parts_together_write_what_one_flush_does(
     posts: list[Post], *, only_changed: bool
 ) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     flush()
     view(*posts)
     for place, part in enumerate(HALVES):
@@ -162,7 +163,10 @@ def test_a_reset_holds_in_its_part(posts: list[Post]) -> None:
     assert [stored(post) for post in posts] == [0] + [1] * 7
 
 
+@pytest.mark.needs_parts("numbers")
 def test_only_the_first_part_does_what_is_of_the_whole_site() -> None:
+    from readtrack.numbers.models import ReaderHistory
+
     flush()
     read_state.begin(0)
     category, user = factories.category(), factories.user()

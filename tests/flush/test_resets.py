@@ -15,8 +15,6 @@ from readtrack.flush.run import flush
 from readtrack.flush.steps import steps_of_parts
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, FlushRun, Reset, SubjectCount
-from readtrack.numbers.models import Breakdown, History
-from readtrack.numbers.sql import history
 from readtrack.sql import epochs
 from readtrack.sql.faults import Faults
 from readtrack.sql.row_counts import RowCounts
@@ -189,6 +187,7 @@ def test_a_snapshot_from_after_the_reset_takes_nothing_that_was_counted_since(
     assert redis.get(f"views:total:{subject_of(post)}") == "4"
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_count_that_begins_between_a_restore_and_the_next_flush_stays(
     post: Post, redis: Redis
 ) -> None:
@@ -249,9 +248,12 @@ def test_a_reset_is_not_repeated_on_a_redis_that_remembers_it(post: Post, redis:
     assert counts(post) == (2, 2)
 
 
+@pytest.mark.needs_parts("numbers")
 def test_after_a_day_the_mark_goes_with_what_may_have_been_archived_late(
     post: Post, redis: Redis
 ) -> None:
+    from readtrack.numbers.models import Breakdown
+
     subject = subject_of(post)
     tracker.reset_views(post)
     Archive.objects.create(subject=subject, views=5, visitors=5, sketch=b"", hour=1)
@@ -301,9 +303,12 @@ def test_a_subject_that_is_idle_after_its_reset_keeps_its_row(
     assert counts(post)[0] == 5
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_flush_that_is_late_to_end_a_reset_does_not_take_an_idle_subject_for_zero(
     post: Post, redis: Redis
 ) -> None:
+    from readtrack.numbers.models import Breakdown
+
     tracker.reset_views(post)
     view(post, 4)
     click(post, "a")
@@ -334,7 +339,11 @@ def test_a_later_reset_outlives_the_end_of_an_earlier_one(post: Post, redis: Red
     assert redis.zscore("views:reset", "site.post:0") == 5
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_reset_deletes_the_rows_of_the_app_for_this_subject_only(post: Post) -> None:
+    from readtrack.numbers.models import Breakdown, History
+    from readtrack.numbers.sql import history
+
     other = factories.post()
     for column in (post, other):
         subject = subject_of(column)
@@ -347,7 +356,10 @@ def test_a_reset_deletes_the_rows_of_the_app_for_this_subject_only(post: Post) -
         assert not rows.objects.filter(subject=subject_of(post)).exists()
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_name_that_is_too_long_for_a_column_can_be_reset() -> None:
+    from readtrack.numbers.models import History
+
     page = Page.objects.create(slug="é" * 90)
     subject = subject_of(page)
     assert len(subject) > 500

@@ -14,7 +14,6 @@ from readtrack.checks.row_security import check_policies
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun
-from readtrack.numbers.models import Breakdown
 from tests.doctor.conftest import found
 from tests.site.models import Category, Post
 from tests.support import factories
@@ -104,7 +103,10 @@ def test_counts_of_a_model_that_is_not_the_sites_own_wait_too(
     assert (flush().written, live(redis, category)) == (1, 1)
 
 
+@pytest.mark.needs_parts("numbers")
 def test_the_funnel_of_a_hidden_row_is_stored() -> None:
+    from readtrack.numbers.models import Breakdown
+
     post = factories.post()
     flush()
     tracker.step(post, "click", visitor=Visitor("a"))

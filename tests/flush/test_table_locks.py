@@ -9,7 +9,6 @@ from redis import Redis
 
 from readtrack import tracker
 from readtrack.flush.run import flush
-from readtrack.numbers.models import Popular
 from readtrack.sql import databases
 from readtrack.subjects import subject_of
 from tests.doctor.conftest import found
@@ -83,7 +82,10 @@ def test_the_doctor_names_the_session_that_has_locked_a_table(mode: str) -> None
     assert [finding.level for finding in found("locks")] == ["ok"]
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_full_flush_renews_the_lists_of_all_other_models() -> None:
+    from readtrack.numbers.models import Popular
+
     post, page, category = factories.post(), Page.objects.create(slug="a"), factories.category()
     view(post, page)
     flush()

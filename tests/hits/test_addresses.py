@@ -26,7 +26,6 @@ from readtrack.hits.addresses import (
     watch,
 )
 from readtrack.hits.hit import REASONS
-from readtrack.metrics import scrapers
 from readtrack.store.skips import skip_buffer
 from tests.doctor.conftest import found
 from tests.support import factories
@@ -255,6 +254,7 @@ FORGED = "10.9.9.9"
 NO_ADDRESSES = ("unix:", "", "unknown", "_hidden", "[", "999.1.1.1", "10.0.0.300", "::1::", "-")
 
 
+@pytest.mark.needs_parts("metrics")
 @pytest.mark.parametrize("hop", NO_ADDRESSES)
 @pytest.mark.parametrize(
     ("proxies_setting", "forwarded", "direct"),
@@ -279,6 +279,8 @@ NO_ADDRESSES = ("unix:", "", "unknown", "_hidden", "[", "999.1.1.1", "10.0.0.300
 def test_where_the_hop_of_the_client_is_no_address_there_is_no_client(
     settings: Settings, proxies_setting: Any, forwarded: str, direct: str, hop: str
 ) -> None:
+    from readtrack.metrics import scrapers
+
     header = forwarded.format(forged=FORGED, hop=hop)
     meta = {"REMOTE_ADDR": direct, "HTTP_X_FORWARDED_FOR": header}
     settings.READTRACK = {

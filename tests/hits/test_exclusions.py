@@ -11,7 +11,6 @@ from redis import Redis
 
 from readtrack import reports
 from readtrack.hits import exclusions
-from readtrack.numbers import reports as numbers_reports
 from tests.checks.findings import found, the_message
 from tests.site.models import Post
 from tests.support import factories
@@ -131,7 +130,10 @@ def test_a_reader_who_is_not_left_out_puts_dots_out_as_before(settings: Settings
     assert reports.unread(user, [category]) == set()
 
 
+@pytest.mark.needs_parts("numbers")
 def test_no_step_of_a_funnel_counts_for_whoever_is_left_out(settings: Settings) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     settings.READTRACK = {"EXCLUDE": {"staff": True}, "FUNNELS": True}
     post = factories.post()
     browser = factories.browser(factories.user(is_staff=True))

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from readtrack.hits import dimensions, sources
-from readtrack.numbers import reports as numbers_reports
 from tests.support import factories
 from tests.support.rows import each_row
 
@@ -406,8 +405,11 @@ def test_a_source_seen_before_is_not_parsed_again(
     assert dimensions.values(pages[1]) == first
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.django_db
 def test_views_are_broken_down_by_channel_and_campaign(settings: Settings) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     settings.READTRACK = {"DIMENSIONS": DIMENSIONS}
     post = factories.post()
     path = f"/posts/{post.pk}/"
@@ -424,8 +426,11 @@ def test_views_are_broken_down_by_channel_and_campaign(settings: Settings) -> No
     }
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.django_db
 def test_made_up_campaigns_take_no_more_than_their_share(settings: Settings) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     settings.READTRACK = {"DIMENSIONS": ["campaign"], "RATE": (0, 10)}
     post = factories.post()
     for number in range(70):

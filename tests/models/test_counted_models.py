@@ -18,10 +18,6 @@ from redis import Redis
 from readtrack import receivers, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.models import SubjectCount
-from readtrack.numbers import reports as numbers_reports
-from readtrack.numbers.loading import load
-from readtrack.numbers.models import History
-from readtrack.numbers.scope import Scope
 from readtrack.sql import raising, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import counted_models, is_counted, subject_of
@@ -86,7 +82,10 @@ def test_a_page_of_such_a_model_counts_and_shows_its_views(redis: Redis) -> None
     assert redis.get(f"views:total:site.manual:{manual.pk}") == "1"
 
 
+@pytest.mark.needs_parts("numbers")
 def test_its_views_are_stored_with_history_settled_lifted_and_reset(obj: Any, redis: Redis) -> None:
+    from readtrack.numbers.models import History
+
     counts.view(obj, obj, obj)
     assert flush().written == 1
     assert held(obj) == (3, 3)
@@ -150,7 +149,10 @@ def test_a_write_says_what_it_raised_what_stores_more_and_what_is_missing() -> N
     assert SubjectCount.objects.count() == 2
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_deleted_object_leaves_nothing(obj: Any, redis: Redis) -> None:
+    from readtrack.numbers.models import History
+
     counts.view(obj)
     flush()
     subject = subject_of(obj)
@@ -196,7 +198,11 @@ def test_a_tracked_child_of_a_model_that_is_named_keeps_its_own_columns(settings
     assert [row.subject for row in SubjectCount.objects.all()] == [f"site.publication:{other.pk}"]
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_model_that_is_named_no_more_is_left_alone(settings: Settings) -> None:
+    from readtrack.numbers.loading import load
+    from readtrack.numbers.scope import Scope
+
     manual = Manual.objects.create(title="A")
     counts.view(manual)
     flush()
@@ -210,7 +216,12 @@ def test_a_model_that_is_named_no_more_is_left_alone(settings: Settings) -> None
 # Reports
 
 
+@pytest.mark.needs_parts("numbers")
 def test_reports_take_them_like_any_other(noon: Any) -> None:
+    from readtrack.numbers import reports as numbers_reports
+    from readtrack.numbers.loading import load
+    from readtrack.numbers.scope import Scope
+
     manual, gadget, post = (
         Manual.objects.create(title="A"),
         Gadget.objects.create(name="B"),
@@ -251,7 +262,11 @@ def test_reports_take_them_like_any_other(noon: Any) -> None:
     )
 
 
+@pytest.mark.needs_parts("numbers")
 def test_the_dashboard_shows_them(admin_client: Client) -> None:
+    from readtrack.numbers.loading import load
+    from readtrack.numbers.scope import Scope
+
     gadget = Gadget.objects.create(name="B")
     counts.view(gadget)
     flush()
@@ -427,6 +442,7 @@ def test_an_object_that_carries_dots_itself_may_be_published(settings: Settings)
     assert reports.unread(user, [manual]) == {manual}
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_killed_flush_leaves_count_and_history_together(monkeypatch: pytest.MonkeyPatch) -> None:
     manual = Manual.objects.create(title="A")
     counts.view(manual)
@@ -446,6 +462,7 @@ def test_a_killed_flush_leaves_count_and_history_together(monkeypatch: pytest.Mo
 # Moving in
 
 
+@pytest.mark.needs_parts("imports")
 def test_logs_import_their_views_once(tmp_path: Path) -> None:
     manual = Manual.objects.create(title="A")
     log = weblogs.write(

@@ -2,11 +2,15 @@
 
 from datetime import datetime, timedelta
 
-from readtrack.dashboard.admin import Dashboard
+import pytest
+
 from readtrack.models import Archive, FlushRun
 
 
+@pytest.mark.needs_parts("dashboard")
 def test_the_apps_models_are_where_django_looks_for_them() -> None:
+    from readtrack.dashboard.admin import Dashboard
+
     assert {model._meta.app_label for model in (Archive, FlushRun, Dashboard)} == {"readtrack"}
 
 

@@ -17,7 +17,6 @@ from redis import Redis
 from readtrack import reports
 from readtrack.flush.run import flush
 from readtrack.models import TrackedQuerySet, tracked
-from readtrack.numbers import reports as numbers_reports
 from tests.site.models import (
     Article,
     Essay,
@@ -303,9 +302,12 @@ def test_deferred_counts_of_many_rows_take_one_query(
         assert list(reports.views(rows).values()) == [11, 12, 13]
 
 
+@pytest.mark.needs_parts("numbers")
 def test_deferred_numbers_of_visitors_take_one_query(
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     for number in range(3):
         factories.post(visitor_count=10 + number)
     rows = list(Post.objects.only("title").order_by("pk"))

@@ -1,5 +1,7 @@
 """What parts add to the script of a page."""
 
+import pytest
+
 from readtrack.page import additions, shown
 from readtrack.page.placeholders import PAGE, TOLD, Placeholder
 from readtrack.page.rendering import rendered
@@ -10,6 +12,7 @@ OF_NO_PART = 2**20
 NOTHING = PageState({}, {}, [])
 
 
+@pytest.mark.needs_parts("live")
 def test_each_addition_has_an_option_of_its_own() -> None:
     options = [addition.option for addition in additions.all_additions()]
     assert len(set(options)) == len(options) > 0

@@ -38,6 +38,7 @@ from tests.support import factories
 from tests.support.wire import Wire
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__)]
+NUMBERS = pytest.mark.needs_parts("numbers")
 
 
 def template(source: str, request: Any, **context: Any) -> str:
@@ -276,9 +277,9 @@ def test_a_fragment_out_of_a_cache_shows_the_live_count_and_this_readers_dot(red
 @pytest.mark.parametrize(
     "tag",
     [
-        "{% read_count post %}",
+        pytest.param("{% read_count post %}", marks=NUMBERS),
         "{% visitor_count post %}",
-        "{% views_in post days=1 %}",
+        pytest.param("{% views_in post days=1 %}", marks=NUMBERS),
         "{% view_count post as views %}{{ views }}",
     ],
 )

@@ -12,9 +12,6 @@ from readtrack import reports, tracker
 from readtrack.checks import setting_types
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.numbers import reports as numbers_reports
-from readtrack.numbers.models import Breakdown
-from readtrack.numbers.reports import rankings
 from readtrack.store import scripts
 from readtrack.subjects import subject_of
 from tests.site.models import Post
@@ -44,10 +41,13 @@ def fill(posts: list[Post]) -> None:
         viewed(post, views=views, seen=seen)
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.parametrize("period", [{}, {"days": 7}, {"days": 2}])
 def test_rankings_go_by_seen_views_where_the_site_says_so(
     settings: Settings, posts: list[Post], period: dict[str, Any]
 ) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     settings.READTRACK = {"RANK_BY": "seen", "RATE": (0, 10)}
     fill(posts)
     flush()
@@ -59,16 +59,24 @@ def test_rankings_go_by_seen_views_where_the_site_says_so(
     ]
 
 
+@pytest.mark.needs_parts("numbers")
 def test_rankings_go_by_views_by_default_and_by_seen_where_asked(posts: list[Post]) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     fill(posts)
     flush()
     assert [*numbers_reports.most_viewed(Post, days=7)] == [posts[0], posts[2], posts[1]]
     assert [*numbers_reports.most_viewed(Post, days=7, by="seen")] == [posts[1], posts[0]]
 
 
+@pytest.mark.needs_parts("numbers")
 def test_the_most_seen_of_all_time_are_read_in_portions(
     posts: list[Post], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from readtrack.numbers import reports as numbers_reports
+    from readtrack.numbers.models import Breakdown
+    from readtrack.numbers.reports import rankings
+
     for post, seen in zip(posts, (1, 3, 2), strict=True):
         Breakdown.objects.create(subject=subject_of(post), kind="reading", field="seen", count=seen)
     in_order = [posts[1], posts[2], posts[0]]
@@ -86,7 +94,11 @@ def test_the_most_seen_of_all_time_are_read_in_portions(
     assert numbers_reports.most_viewed(without_best, 1, by="seen") == in_order[1:2]
 
 
+@pytest.mark.needs_parts("numbers")
 def test_the_most_seen_of_few_rows_are_looked_up_among_these_rows(posts: list[Post]) -> None:
+    from readtrack.numbers import reports as numbers_reports
+    from readtrack.numbers.models import Breakdown
+
     many = [factories.post() for _ in range(60)]
     Breakdown.objects.bulk_create(
         Breakdown(subject=subject_of(post), kind="reading", field="seen", count=number + 1)

@@ -10,7 +10,6 @@ from redis import Redis
 
 from readtrack import buckets, reports, tracker
 from readtrack.hits.visitors import Visitor, user_id
-from readtrack.numbers import reports as numbers_reports
 from readtrack.store.uniques import UniquesError
 from readtrack.subjects import subject_of
 from tests.site.models import Counted, Post, Product
@@ -52,7 +51,10 @@ def test_many_kinds_at_once_cost_no_query(
         assert list(reports.visitors(objs).values()) == [1, 1, 1]
 
 
+@pytest.mark.needs_parts("numbers")
 def test_visitors_of_several_objects_together() -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     one, two = factories.post(), factories.post()
     view(one, "a", "b")
     view(two, "b", "c")
@@ -78,7 +80,10 @@ def test_a_user_without_a_reader_number_has_seen_nothing_in_a_bitmap(settings: S
     assert reports.has_seen(factories.user(), factories.post()) is False
 
 
+@pytest.mark.needs_parts("numbers")
 def test_daily_sets_know_who_came_today_and_yesterday(settings: Settings) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     settings.READTRACK = {"UNIQUE": "daily"}
     post, early, late, now = factories.post(), factories.user(), factories.user(), buckets.now()
     view(post, user_id(early.pk), "a", at=now - buckets.DAY)

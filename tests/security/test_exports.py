@@ -11,7 +11,6 @@ from django.test import Client
 
 from readtrack import buckets
 from readtrack.flush.run import flush
-from readtrack.numbers.models import Note
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import counts, factories
@@ -79,7 +78,10 @@ def test_no_cell_of_a_file_is_a_formula_with_any_separator(
     assert computed_cells(content, separator) == []
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_text_behind_numbers_is_no_formula_either(admin_client: Client) -> None:
+    from readtrack.numbers.models import Note
+
     for title in TITLES:
         Note.objects.create(day=buckets.now().date(), text=title)
     content = export(admin_client, "over-time", "csv", period="today")
@@ -107,6 +109,7 @@ def test_numbers_stay_numbers_and_texts_are_quoted(admin_client: Client) -> None
     assert json.loads(export(admin_client, "most-viewed", "json"))["rows"][0][:2] == ["Title", 2]
 
 
+@pytest.mark.needs_parts("dashboard")
 def test_a_title_that_no_file_can_hold_does_not_end_the_file(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

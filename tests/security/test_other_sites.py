@@ -19,7 +19,6 @@ from redis import Redis
 
 from readtrack import reports
 from readtrack.hits.origins import is_foreign, is_foreign_part
-from readtrack.numbers import reports as numbers_reports
 from readtrack.page import shown
 from tests.site.models import Post
 from tests.site.urls import urlpatterns as site_urls
@@ -229,7 +228,10 @@ def test_no_other_method_counts_whatever_the_browser_says(post: Post, method: st
     assert reports.views([post]) == {post: 0}
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_foreign_fetch_takes_no_step(post: Post) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     foreign = fetched("cross-site", "no-cors", "empty")
     link = fetched("cross-site", "navigate", "document")
     for headers, steps in ((foreign, 0), (link, 1)):

@@ -15,8 +15,6 @@ from redis import Redis
 from readtrack import tracker
 from readtrack.flush.run import flush
 from readtrack.models import Archive, SubjectCount
-from readtrack.numbers.models import Breakdown, History
-from readtrack.numbers.sql import history, period_steps
 from readtrack.sql import archive, databases, raising, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
@@ -98,8 +96,12 @@ def test_every_kind_is_written_settled_lifted_and_reset(
         assert stored() == (0, 0)
 
 
+@pytest.mark.needs_parts("numbers")
 @ROUTERS
 def test_the_apps_own_rows_are_upserts(router: list[str]) -> None:
+    from readtrack.numbers.models import Breakdown, History
+    from readtrack.numbers.sql import history
+
     with override_settings(DATABASE_ROUTERS=router):
         for views in (5, 3, 7):
             history.store({"a": RowCounts(views, views), "b": RowCounts(1, 1)}, hour=1)
@@ -168,7 +170,10 @@ def test_a_conflict_that_lasts_is_an_error() -> None:
         databases.retried(connection, write)
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_row_of_which_only_the_case_differs_breaks_nothing(redis: Redis) -> None:
+    from readtrack.numbers.sql import history, period_steps
+
     Page.objects.create(slug="AbC", view_count=5)
     Archive.objects.create(subject="site.page:AbC", views=5, visitors=1, sketch=b"x", hour=1)
     SubjectCount.objects.create(subject="site.page:AbC", view_count=5, visitor_count=1)

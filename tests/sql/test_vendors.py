@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import readtrack
-from readtrack.numbers.sql import model_sums
 from readtrack.sql import raising, vendors
 from tests.site.models import Post
 from tests.support import factories
@@ -82,6 +81,9 @@ def test_rows_that_nobody_has_locked_can_be_written() -> None:
     assert raising._unlocked(Post, rows) == set(rows)
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.django_db
 def test_a_model_without_history_has_nothing_to_add_up() -> None:
+    from readtrack.numbers.sql import model_sums
+
     assert model_sums._add_sums("site.nothing", until=10) is False

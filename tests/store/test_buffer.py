@@ -23,7 +23,6 @@ from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome
 from readtrack.hits.visitors import Visitor
 from readtrack.middleware import ReadTrackMiddleware
-from readtrack.numbers import reports as numbers_reports
 from readtrack.store import (
     batch,
     buffer,
@@ -74,7 +73,10 @@ def views(redis: Redis) -> dict[str, int]:
     return {key[start:]: int(redis.get(key) or 0) for key in map(str, redis.keys("views:total:*"))}
 
 
-@pytest.mark.parametrize("extra", [{}, {"FUNNELS": True}], ids=str)
+FUNNELS = pytest.param({"FUNNELS": True}, marks=pytest.mark.needs_parts("numbers"))
+
+
+@pytest.mark.parametrize("extra", [{}, FUNNELS], ids=str)
 def test_hits_are_sent_as_queued_with_the_command_of_each_alone(
     settings: Settings, extra: dict[str, Any]
 ) -> None:
@@ -423,9 +425,12 @@ def test_visitors_by_a_hash_of_the_day_that_is_known_wait_for_redis(
     assert len(views(redis)) == 2
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_step_does_not_wait_and_counts_the_view_before_it(
     redis: Redis, settings: Settings
 ) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     settings.READTRACK = {**BUFFERED, "FUNNELS": True}
     post, browser = factories.post(), factories.browser()
     assert browser.get(f"/posts/{post.pk}/")["X-Readtrack"] == "queued"

@@ -26,15 +26,9 @@ from redis.exceptions import ResponseError
 
 from readtrack import buckets, reports, tracker
 from readtrack.checks.setup import check_setup
-from readtrack.dashboard.page import TABS
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
-from readtrack.metrics.memory import key_kinds
 from readtrack.models import PendingPublication
-from readtrack.numbers import panel
-from readtrack.numbers import reports as numbers_reports
-from readtrack.numbers.objects import CANDIDATES
-from readtrack.numbers.tables import NOT_KNOWN
 from readtrack.store import (
     clock,
     connection,
@@ -196,7 +190,10 @@ def test_a_cluster_without_partitions_is_refused_and_costs_no_page(
     assert ">7<" in factories.browser().get(f"/posts/{factories.post(view_count=7).pk}/").text
 
 
+@pytest.mark.needs_parts("metrics")
 def test_counts_of_all_servers_are_one_answer(cluster: ValkeyCluster, posts: list[Post]) -> None:
+    from readtrack.metrics.memory import key_kinds
+
     for post in posts:
         view(post)
     assert {owner(cluster, post) for post in posts} == set(range(SHARDS))
@@ -505,11 +502,14 @@ def stored_views() -> dict[int, int]:
     return dict(Post.objects.values_list("pk", "view_count"))
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.usefixtures("impatient", "patient_pages")
 @pytest.mark.parametrize("number", range(SHARDS))
 def test_a_flush_without_one_server_stores_what_is_on_the_others(
     cluster: ValkeyCluster, posts: list[Post], number: int, caplog: pytest.LogCaptureFixture
 ) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     Post.objects.update(view_count=0)
     view(*posts)
     flush()
@@ -1125,6 +1125,7 @@ def test_a_new_account_is_told_of_in_the_log_while_the_server_of_a_category_is_s
     assert reports.unread(user, categories) == silent != set()
 
 
+@pytest.mark.needs_parts("numbers", "dashboard")
 @pytest.mark.usefixtures("patient_pages")
 @pytest.mark.parametrize("has_skips", [True, False])
 def test_the_dashboard_shows_what_the_other_servers_know_and_says_that_one_is_missing(
@@ -1135,6 +1136,11 @@ def test_the_dashboard_shows_what_the_other_servers_know_and_says_that_one_is_mi
     *,
     has_skips: bool,
 ) -> None:
+    from readtrack.dashboard.page import TABS
+    from readtrack.numbers import panel
+    from readtrack.numbers.objects import CANDIDATES
+    from readtrack.numbers.tables import NOT_KNOWN
+
     settings.READTRACK = {
         **settings.READTRACK,
         "DIMENSIONS": ["readtrack.hits.dimensions.referrer"],

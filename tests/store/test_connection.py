@@ -22,7 +22,6 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from demo_project.engines.valkey import Valkey
 from readtrack import reports, signals, tracker
-from readtrack.numbers import reports as numbers_reports
 from readtrack.store import connection, scripts
 from readtrack.store.circuit import circuit, fail_open
 from readtrack.store.connection import connect
@@ -137,7 +136,10 @@ def test_saving_a_post_works_without_redis(
     assert len(callbacks) == 1
 
 
+@pytest.mark.needs_parts("numbers")
 def test_reports_for_pages_fall_back_and_have_no_dots(lost: Valkey) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     post, category, user = factories.post(view_count=7), factories.category(), factories.user()
     assert reports.views([post]) == {post: 7}
     assert reports.unread(user, [category]) == set()

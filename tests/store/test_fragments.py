@@ -102,6 +102,7 @@ def test_the_core_alone_counts_views_and_writes_only_its_own_keys(
     }
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.parametrize("part", parts.installed(), ids=lambda part: part.label)
 def test_each_fragment_says_what_it_takes(part: parts.PartConfig) -> None:
     for path in Path(part.path).glob("lua/*.lua"):
@@ -156,6 +157,7 @@ WRITTEN = {
 }
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.one_server("names keys without partitions")
 @pytest.mark.usefixtures("trial_part")
 def test_a_view_has_the_keys_of_each_part_in_the_order_of_the_apps() -> None:
@@ -186,6 +188,7 @@ def test_all_keys_of_a_view_are_of_its_partition(settings: Settings) -> None:
     assert {keys.tag_in(name) for name in call.keys} == {keys.tag("site.post:1")}
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.one_server("names keys without partitions")
 def test_the_hours_and_visitors_of_a_day_expire(redis: Redis) -> None:
     tracker.record(factories.hit("site.post:1"))
@@ -197,6 +200,7 @@ def test_the_hours_and_visitors_of_a_day_expire(redis: Redis) -> None:
     assert {hour, day, model_hour} <= {keys.hour.ttl - 1, keys.hour.ttl}
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.one_server("names keys without partitions")
 @pytest.mark.usefixtures("trial_part")
 def test_each_part_gets_its_keys(redis: Redis) -> None:
@@ -205,6 +209,7 @@ def test_each_part_gets_its_keys(redis: Redis) -> None:
     assert written(redis) == WRITTEN
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.one_server("names keys without partitions")
 @pytest.mark.usefixtures("trial_part")
 def test_each_part_gets_its_keys_of_a_batch(redis: Redis) -> None:

@@ -84,7 +84,6 @@ def test_the_keys_of_each_kind_are_found_by_their_own_pattern(
         ("views:hour:2026112009:blog.post:1", "views:hour:{hour}:{subject}"),
         ("views:hour:2026112009:blog.post", "views:hour:{hour}:{model}"),
         ("category:blog.category:1:read", "category:{subject}:read"),
-        ("import:hitcount.default", "import:{source}"),
         ("readers", "readers"),
         ("key", "other"),
         ("views:total", "other"),

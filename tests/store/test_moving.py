@@ -16,7 +16,6 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun
-from readtrack.numbers import reports as numbers_reports
 from readtrack.store import clock, keys, read_state, recording, repartitioning, resetting, trending
 from readtrack.store.flush_notes import LayoutError
 from readtrack.subjects import subject_of
@@ -74,10 +73,13 @@ def stored() -> list[int]:
     return [*Post.objects.order_by("pk").values_list("view_count", flat=True)]
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.django_db(transaction=True)
 def test_with_writers_of_both_numbers_each_view_is_stored_once(
     posts: list[Post], settings: Settings, redis: Redis, redis_url: str
 ) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     names = count()
     subjects = [subject_of(post) for post in posts]
 
@@ -119,6 +121,7 @@ def test_with_writers_of_both_numbers_each_view_is_stored_once(
     assert sum(reports.visitors(posts).values()) == pytest.approx(acknowledged, rel=0.05)
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.parametrize(
     "overrides",
     some(
@@ -129,6 +132,8 @@ def test_with_writers_of_both_numbers_each_view_is_stored_once(
 def test_what_sql_does_not_store_moves(
     posts: list[Post], overrides: dict[str, object], settings: Settings, redis: Redis
 ) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     change(settings, 1, **overrides)
     categories, user = [post.category for post in posts if post.category], factories.user()
     visitor = Visitor("somebody")

@@ -10,13 +10,7 @@ from redis import Redis
 from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.imports import ledger
-from readtrack.imports.ledger import Batch
-from readtrack.imports.models import Import
 from readtrack.models import KnownEpoch
-from readtrack.numbers import reports as numbers_reports
-from readtrack.numbers.flush import hours
-from readtrack.numbers.models import History
 from readtrack.sql.epochs import SqlEpoch
 from readtrack.store import clock, counters, keys, recording, scanning, scripts, uniques
 from readtrack.store.buffer import hit_buffer
@@ -87,9 +81,13 @@ def test_every_key_of_a_hit_is_in_a_partition(posts: list[Post], redis: Redis) -
     assert {keys.parse(key)[0] for key in found} >= {keys.total, keys.rate, keys.unsettled}
 
 
+@pytest.mark.needs_parts("numbers")
 def test_views_of_several_partitions_count_once_and_are_flushed(
     posts: list[Post], redis: Redis
 ) -> None:
+    from readtrack.numbers import reports as numbers_reports
+    from readtrack.numbers.models import History
+
     Post.objects.update(view_count=100)
     hit = factories.hit(*map(subject_of, posts))
     assert set(tracker.record(hit).counted) == set(hit.views)
@@ -106,9 +104,12 @@ def test_views_of_several_partitions_count_once_and_are_flushed(
     assert History.objects.filter(subject__startswith="site.post:{").exists()
 
 
+@pytest.mark.needs_parts("numbers")
 def test_the_epochs_of_all_partitions_are_one_query(
     posts: list[Post], django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
+    from readtrack.numbers.flush import hours
+
     view(*posts)
     flush()
     with django_assert_max_num_queries(7):
@@ -202,10 +203,16 @@ def test_lists_that_began_in_the_same_microsecond_have_epochs_of_their_own() -> 
     assert KnownEpoch.objects.count() == 2
 
 
+@pytest.mark.needs_parts("numbers", "imports")
 @pytest.mark.parametrize("loses", [False, True])
 def test_an_import_that_is_killed_between_two_partitions_goes_on(
     posts: list[Post], redis: Redis, *, loses: bool, settings: Settings
 ) -> None:
+    from readtrack.imports import ledger
+    from readtrack.imports.ledger import Batch
+    from readtrack.imports.models import Import
+    from readtrack.numbers import reports as numbers_reports
+
     batch, at = Batch(), buckets.now()
     for post in posts:
         batch.add(subject_of(post), visitor="visitor", at=at)
@@ -228,9 +235,15 @@ def test_an_import_that_is_killed_between_two_partitions_goes_on(
     assert ledger.resume(Import.objects.get()) == (100, 0)
 
 
+@pytest.mark.needs_parts("numbers", "imports")
 def test_without_history_an_import_needs_its_part_all_the_same(
     posts: list[Post], settings: Settings
 ) -> None:
+    from readtrack.imports import ledger
+    from readtrack.imports.ledger import Batch
+    from readtrack.imports.models import Import
+    from readtrack.numbers.models import History
+
     settings.READTRACK = {"PARTITIONS": COUNT, "HISTORY": False}
     batch: Any = Batch()
     for post in posts:
@@ -239,10 +252,13 @@ def test_without_history_an_import_needs_its_part_all_the_same(
     assert (stored(), History.objects.count()) == ([1] * 8, 0)
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.parametrize("strategy", ["hll", "set", "bitmap"])
 def test_visitors_of_several_partitions_are_counted_together(
     posts: list[Post], strategy: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     settings.READTRACK = {"PARTITIONS": COUNT, "UNIQUE": strategy}
     everywhere = factories.hit(*map(subject_of, posts), reader=1)
     tracker.record(everywhere)
@@ -277,9 +293,12 @@ def test_queued_views_are_sent_to_their_partitions(
     assert [redis.get(keys.rate(hit.visitor.id)) for hit in (first, told)] == ["2", "1"]
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_dimension_that_leaves_the_settings_stops_no_flush_and_loses_nothing(
     settings: Settings, posts: list[Post]
 ) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     def record() -> None:
         for post in posts:
             tracker.record(factories.hit(subject_of(post), dimensions=(("device", "phone"),)))

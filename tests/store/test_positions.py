@@ -10,7 +10,6 @@ from redis import Redis
 from readtrack import tracker
 from readtrack.hits import readers
 from readtrack.hits.readers import Reader
-from readtrack.live import subscription as events
 from readtrack.reports.page_state import page_state
 from readtrack.store import connection, keys, read_state, scripts
 from readtrack.store.channel import channel
@@ -411,7 +410,10 @@ def test_the_last_publications_of_threads_are_known() -> None:
     assert second[ONE] > first[ONE]
 
 
+@pytest.mark.needs_parts("live")
 def test_an_event_tells_of_a_publication_once(settings: Any) -> None:
+    from readtrack.live import subscription as events
+
     settings.READTRACK = {**settings.READTRACK, "LIVE": {"events": "/readtrack/events/"}}
     with connection.connect(patient=True).pubsub() as subscription:  # type: ignore[no-untyped-call]
         subscription.subscribe(channel())

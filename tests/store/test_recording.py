@@ -53,6 +53,7 @@ def test_with_everything_on_a_hit_is_one_round_trip_and_declares_its_keys(
     assert not tracker.record(hit).counted
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.parametrize("prefix", ["site:", "café:"])  # Redis counts bytes
 @pytest.mark.one_server("each partition has a list of its own")
 def test_what_changed_is_named_without_the_prefix(
@@ -67,6 +68,7 @@ def test_what_changed_is_named_without_the_prefix(
     assert scripts.run(counters.settled_totals(["site.post:1"])) == (1, [None])
 
 
+@pytest.mark.needs_parts("numbers")
 def test_by_default_a_hit_has_ten_keys_and_no_options() -> None:
     hit = factories.hit("site.post:1", at=buckets.now())
     call = count_views(hit)

@@ -14,9 +14,6 @@ from demo_project.engines.valkey import Valkey
 from readtrack import reports, tracker
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
-from readtrack.live.subscription import Publication, Subscription
-from readtrack.metrics.budget import budget
-from readtrack.numbers import reports as numbers_reports
 from readtrack.store import clock, keys
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.channel import channel
@@ -57,6 +54,7 @@ def valkey(settings: Settings) -> Iterator[Valkey]:
         assert refused == set()
 
 
+@pytest.mark.needs_parts("numbers", "metrics")
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     "overrides",
@@ -73,6 +71,9 @@ def valkey(settings: Settings) -> Iterator[Valkey]:
 def test_everything_works_with_the_rights_that_the_documentation_lists(
     valkey: Valkey, settings: Settings, overrides: dict[str, Any]
 ) -> None:
+    from readtrack.metrics.budget import budget
+    from readtrack.numbers import reports as numbers_reports
+
     settings.READTRACK = {**overrides, "DEBUG_HEADER": True}
     clock.ask()
     category, user = factories.category(), factories.user()
@@ -107,8 +108,11 @@ def test_everything_works_with_the_rights_that_the_documentation_lists(
     post.delete()
 
 
+@pytest.mark.needs_parts("live")
 @pytest.mark.django_db
 def test_a_server_of_events_works_with_these_rights(valkey: Valkey, settings: Settings) -> None:
+    from readtrack.live.subscription import Publication, Subscription
+
     settings.READTRACK = {"LIVE": {"events": "/events/"}}
     heard: list[Publication] = []
     subscription = Subscription(heard.append)

@@ -15,7 +15,6 @@ from readtrack.flush.run import flush
 from readtrack.hits.hit import Hit
 from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
-from readtrack.numbers import reports as numbers_reports
 from readtrack.store import keys
 from readtrack.store.counters import hashes
 from readtrack.store.scripts import run_all
@@ -108,6 +107,7 @@ VISITORS = (
 ACTS = ("page", "script", "engaged", "read", "reset", "flush", "lose", "window")
 
 
+@pytest.mark.needs_parts("numbers")
 @given(
     acts=st.lists(
         st.tuples(st.sampled_from(ACTS), st.integers(0, len(VISITORS) - 1)), min_size=5, max_size=40
@@ -121,6 +121,8 @@ ACTS = ("page", "script", "engaged", "read", "reset", "flush", "lose", "window")
 def test_no_stage_counts_more_than_the_one_before_it_whatever_happens(
     redis: Redis, acts: list[tuple[str, int]]
 ) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     redis.flushdb()
     post = factories.post()
     for act, number in acts:

@@ -143,6 +143,7 @@ def test_a_prefix_that_looks_like_no_path_stays_as_it_is(
         assert keys.prefix() == prefix
 
 
+@pytest.mark.needs_parts("metrics")
 def test_a_scrape_tells_the_numbers_of_the_tenant_that_it_asks(
     settings: Settings, redis: Redis, enter: Callable[[Any], None]
 ) -> None:

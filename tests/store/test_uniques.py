@@ -57,6 +57,9 @@ def test_a_view_that_does_not_count_has_no_visitor(
     assert redis.keys("views:*") == []
 
 
+OF_DAY = "views:hll:day:20261120:site.post:1"
+
+
 @pytest.mark.parametrize(
     ("strategy", "name", "day"),
     [
@@ -76,13 +79,21 @@ def test_each_strategy_has_keys_of_its_own(
         for key in redis.keys("views:*")
         if key.split(":")[1] not in {"total", "hour", "unsettled"}
     }
-    of_day = "views:hll:day:20261120:site.post:1"
-    assert redis.pfcount(of_day) == 2
-    assert 259_100 < redis.ttl(of_day) <= 259_200
-    own.remove(of_day)
+    own.discard(OF_DAY)
     assert own == {name, day} - {""}
     assert redis.ttl(name) == -1
     assert not day or 172_700 < redis.ttl(day) <= 172_800
+
+
+@pytest.mark.needs_parts("numbers")
+@pytest.mark.parametrize("strategy", ["hll", "set", "daily", "bitmap"])
+def test_the_visitors_of_a_day_are_a_sketch_whatever_the_strategy(
+    settings: Settings, redis: Any, noon: Any, strategy: str
+) -> None:
+    use(settings, strategy)
+    come(redis, "site.post:1", 1, 2, at=noon)
+    assert redis.pfcount(OF_DAY) == 2
+    assert 259_100 < redis.ttl(OF_DAY) <= 259_200
 
 
 def test_the_model_chooses_before_the_site(settings: Settings, redis: Redis) -> None:
@@ -195,6 +206,7 @@ def test_a_question_that_a_strategy_cannot_answer_is_an_error(settings: Settings
         uniques.visitors_together(["site.post:1", "site.counted:1"])
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_site_may_count_no_visitors(settings: Settings, redis: Any) -> None:
     settings.READTRACK = {"UNIQUE": "none"}
     come(redis, "site.post:1", 1, 2)

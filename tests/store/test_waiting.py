@@ -20,7 +20,6 @@ from redis.exceptions import RedisError
 
 from readtrack import reports, tracker
 from readtrack.middleware import ReadTrackMiddleware
-from readtrack.numbers import reports as numbers_reports
 from readtrack.page.placeholders import Placeholder
 from readtrack.page.tags import html_of
 from readtrack.store import clock, connection, scripts
@@ -251,10 +250,13 @@ WRONG = [
 ]
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.parametrize("answer", some([*WRONG[::4], b"-ERR wrong", b"wrong"], deep=WRONG))
 def test_an_answer_of_a_wrong_type_is_no_page_that_failed(
     wire: Wire, settings: Settings, answer: bytes, redis: Redis
 ) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     settings.READTRACK = {"TIMEOUT": TIMEOUT / 2, "CIRCUIT": 0.001, "READERS": "ordinal"}
     post, category = factories.post(view_count=7), factories.category()
     reader = factories.browser(factories.user())

@@ -18,9 +18,7 @@ from readtrack import reports, tracker
 from readtrack.conf import conf
 from readtrack.flush import resets
 from readtrack.hits import readers
-from readtrack.metrics import budget
 from readtrack.models import PendingPublication
-from readtrack.numbers.flush import readers as flush_readers
 from readtrack.store import read_state, renaming, repartitioning, scripts
 from readtrack.subjects import subject_of
 from readtrack.unread import signing_in, starting
@@ -402,9 +400,12 @@ def test_a_thread_of_another_form_has_no_positions(ann: User) -> None:
         reports.first_unread(ann, Reply.objects.all())
 
 
+@pytest.mark.needs_parts("numbers")
 def test_readers_of_a_thread_are_not_known(
     ann: User, board: Board, noon: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from readtrack.numbers.flush import readers as flush_readers
+
     topic = thread(board, replies=1)
     tracker.mark_read(ann, [topic])
     category = factories.category()
@@ -422,6 +423,7 @@ def _no_faults() -> Any:
     return Faults()
 
 
+@pytest.mark.needs_parts("dashboard")
 def test_the_dashboard_lists_no_readers_of_threads_and_boards(
     admin_client: Client, board: Board
 ) -> None:
@@ -447,7 +449,10 @@ def test_what_a_visitor_has_read_before_signing_in_leaves_threads_alone(
     assert is_unread(ann, topic, category) == [True, False]
 
 
+@pytest.mark.needs_parts("metrics")
 def test_the_memory_of_positions_is_estimated() -> None:
+    from readtrack.metrics import budget
+
     thread(replies=1)
     assert budget.site_size().threads == 1
     assert budget.site_size().categories == 0

@@ -12,7 +12,6 @@ from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.hits import readers
-from readtrack.numbers.models import ReaderHistory
 from readtrack.store import keys, read_state, scripts
 from readtrack.unread import starting
 from tests.site.models import Category, Member, Post, Shelf, Topic
@@ -152,9 +151,12 @@ def test_an_account_that_is_not_made_or_was_made_elsewhere_starts_nothing(
     assert reports.reader_counts([category]) == {category: 1}
 
 
+@pytest.mark.needs_parts("numbers")
 def test_an_account_is_made_without_redis_or_with_an_id_out_of_bounds(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
+    from readtrack.numbers.models import ReaderHistory
+
     settings.READTRACK = {"START_AS_READ": True, "MAX_READER": 1000}
     category = factories.category()
     factories.user(pk=5000)

@@ -13,7 +13,6 @@ from readtrack.doctor.report import examine
 from readtrack.flush import read_state as keeping
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun, PendingPublication, ReaderNumber, ReadState
-from readtrack.numbers.models import History, ReaderHistory
 from readtrack.sql import read_states, reader_numbers
 from readtrack.store import erasure, keys, read_state, scripts
 from readtrack.store.connection import connect
@@ -428,9 +427,12 @@ def test_new_readers_are_copied_in_portions(
     assert ReaderNumber.objects.count() == 5
 
 
+@pytest.mark.needs_parts("numbers")
 def test_counts_do_not_wait_for_read_state(
     categories: list[Category], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from readtrack.numbers.models import History
+
     post = factories.post()
     tracker.record(factories.hit(subject_of(post)))
     counts_by_then = []
@@ -444,9 +446,12 @@ def test_counts_do_not_wait_for_read_state(
     assert counts_by_then == [(1, True)]
 
 
+@pytest.mark.needs_parts("numbers")
 def test_numbers_of_readers_stay_while_read_state_is_not_restored(
     categories: list[Category], redis: Redis
 ) -> None:
+    from readtrack.numbers.models import ReaderHistory
+
     tracker.mark_read(factories.user(), categories)
     flush()
     flush()

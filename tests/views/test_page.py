@@ -33,7 +33,6 @@ from redis import Redis
 from readtrack import reports, tracker
 from readtrack.hits import visitors
 from readtrack.middleware import ReadTrackMiddleware
-from readtrack.numbers import reports as numbers_reports
 from readtrack.page import filling, shown
 from readtrack.request import Recorder, shared_page
 from readtrack.store import keys, scripts
@@ -678,7 +677,10 @@ def test_a_robot_that_runs_scripts_is_a_robot_once(post: Post) -> None:
     assert (views(post), dict(reports.skips())["bot"]) == (0, 1)
 
 
+@pytest.mark.needs_parts("numbers")
 def test_the_scripts_view_is_judged_as_the_pages_own(settings: Settings, post: Post) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     settings.READTRACK = {"EXCLUDE": {"paths": ["^/read/"]}, "DIMENSIONS": ["referrer"]}
     for kind in ("read", "plain"):
         response = factories.browser().get(
@@ -689,6 +691,7 @@ def test_the_scripts_view_is_judged_as_the_pages_own(settings: Settings, post: P
     assert numbers_reports.breakdown(post, "referrer") == {"example.com": 1}
 
 
+@pytest.mark.needs_parts("numbers")
 @pytest.mark.parametrize(
     ("address", "campaign"),
     [
@@ -704,6 +707,8 @@ def test_the_scripts_view_is_judged_as_the_pages_own(settings: Settings, post: P
 def test_the_scripts_view_has_the_campaign_of_the_pages_address(
     settings: Settings, post: Post, address: str, campaign: dict[str, int]
 ) -> None:
+    from readtrack.numbers import reports as numbers_reports
+
     settings.READTRACK = {"DIMENSIONS": ["campaign"]}
     page = factories.browser().get(f"/shared/{post.pk}/")
     tell(factories.browser(), token(page), Referer=address.format(pk=post.pk), **OWN)
