@@ -33,6 +33,7 @@ from readtrack.numbers import notes
 from readtrack.numbers import operations as numbers_operations
 from readtrack.numbers import reports as numbers_reports
 from readtrack.page import shown
+from readtrack.recent import reports as recent_reports
 from readtrack.schedule import readtrack_schedule
 from readtrack.store import keys
 from readtrack.templatetags.readtrack import register
@@ -82,6 +83,7 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
     "operations": (operations, ["SetFillfactor", "FollowRename"]),
     "history": (numbers_operations, ["PartitionHistory"]),
     "live": (asgi, ["with_events"]),
+    "recent": (recent_reports, ["recently_viewed"]),
     "testing": (testing, ["clear"]),
     "rest_framework": (
         rest_framework,

@@ -19,4 +19,5 @@ EVERYTHING = [
     "readtrack.metrics",
     "readtrack.imports",
     "readtrack.live",
+    "readtrack.recent",
 ]

@@ -86,9 +86,14 @@ class ReadTrackMiddleware:
 
 
 def _close(request: TrackedRequest, response: HttpResponseBase) -> None:
-    """Lets tags fill in at once from now on, in a page that a middleware around this one makes."""
+    """Lets tags fill in at once from now on, in a page that a middleware around this one makes. Keeps
+    a page with what tags of parts show of its reader out of caches.
+    """
+    recorder = request.readtrack
+    if recorder.varies_by_reader:
+        contents.keep_apart(response, is_personal=recorder.is_personal)
     # A stream may render templates until its end.
-    request.readtrack.is_closed = not response.streaming
+    recorder.is_closed = not response.streaming
 
 
 def _has_shared_path(request: HttpRequest) -> bool:

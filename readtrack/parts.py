@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from readtrack.sql.row_counts import RowCounts
     from readtrack.store.counters import Stored
     from readtrack.store.keys import Key
+    from readtrack.store.scripts import Call
 
 Check = Callable[[], Sequence[CheckMessage]]
 
@@ -77,6 +78,9 @@ class Effect(NamedTuple):
 
 # Returns the effects of a hit's view of a subject.
 EffectsOf = Callable[["Hit", str], Sequence[Effect]]
+
+# Returns the calls that the round trip of a hit also runs.
+CallsOf = Callable[["Hit"], Sequence["Call[Any]"]]
 
 
 class PartConfig(AppConfig):
@@ -165,6 +169,23 @@ class PartConfig(AppConfig):
         label have none.
         """
         return None
+
+    def calls_of_hits(self) -> CallsOf | None:
+        """Returns the function that names the calls which the round trip of a hit also runs; None if
+        there are none.
+
+        The calls run behind those that count the hit, so that a page pays no further round trip.
+        They may run twice. Each has a value for `absent`, or else a silent server of a cluster
+        would take the outcome of the hit away. What is refused before Redis is asked, such as a
+        view of a robot, is not among the hit's views; a repeat is.
+        """
+        return None
+
+    def questions(self, question: Callable[..., Any]) -> Sequence[Any]:
+        """Returns the questions that the part adds to those of a part with an API. `question` is that
+        part's class of them, so that it need not be installed.
+        """
+        return ()
 
     def flush_steps(self) -> "type[Steps] | None":
         """Returns the class of what the part does in each flush; None if it does nothing there."""
@@ -264,6 +285,17 @@ def absent_tags() -> dict[str, str]:
     names = {part.name for part in installed()}
     absent = {part: of_part for part, of_part in shipped.PARTS.items() if part not in names}
     return {tag: part for part, of_part in absent.items() for tag in of_part.tags}
+
+
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def _functions_of_hits() -> tuple[CallsOf, ...]:
+    functions = [part.calls_of_hits() for part in installed()]
+    return tuple(function for function in functions if function is not None)
+
+
+def calls_of_hit(hit: "Hit") -> "list[Call[Any]]":
+    """Returns the calls of all installed parts that the round trip of the hit also runs."""
+    return [call for calls_of in _functions_of_hits() for call in calls_of(hit)]
 
 
 def jobs() -> list[Job]:

@@ -41,6 +41,8 @@ class Recorder:
     has_script = False  # the page has the script, which reports the page again
     has_placeholders = False  # tags have left some
     is_closed = False  # the middleware is done with the request
+    varies_by_reader = False  # a tag of a part shows something else to each reader
+    is_personal = False  # such a tag shows what is known of this reader
     is_shared = (
         False  # the page is the same for everybody, so that only its script knows the reader
     )

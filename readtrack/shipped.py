@@ -28,6 +28,7 @@ PARTS: Mapping[str, Shipped] = {
     "readtrack.metrics": Shipped(setting="METRICS", subcommands=["budget"]),
     "readtrack.imports": Shipped(setting="IMPORTS", subcommands=["import"]),
     "readtrack.live": Shipped(setting="LIVE", tags=["readtrack_live"]),
+    "readtrack.recent": Shipped(setting="RECENT", tags=["recently_viewed"]),
 }
 
 

@@ -1,6 +1,6 @@
 """Answers to questions, as JSON has them. The numbers are those of the dashboard's files."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -36,6 +36,9 @@ def answer(name: str, user: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     question = offered[name]
     texts = texts_of(given, question.parameters)
     try:
+        if question.rows_for is not None:
+            rows = question.rows_for(user, texts)
+            return _answer_of_part(question, rows, limit=int(texts.get("limit", DEFAULT_ROWS)))
         return _answer(question, user, texts)
     except Error as error:
         if not vendors.is_impossible_value(error):
@@ -69,6 +72,20 @@ def _answer(question: Question, user: Any, texts: Mapping[str, str]) -> dict[str
         table = table._replace(rows=table.rows[: int(texts.get("limit", DEFAULT_ROWS))])
     content["rows"] = _rows(question, table, data)
     return content
+
+
+def _answer_of_part(
+    question: Question, rows: Sequence[Mapping[str, Any]] | None, *, limit: int
+) -> dict[str, Any]:
+    """Returns the answer to the question of another part, which has loaded the rows."""
+    loaded = rows or ()
+    return {
+        "question": question.name,
+        "is_complete": rows is not None,
+        "remark": question.description,
+        "row_count": len(loaded),
+        "rows": [*loaded[:limit]],
+    }
 
 
 def _check_value(question: Question, texts: Mapping[str, str]) -> None:

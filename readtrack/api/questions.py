@@ -1,8 +1,10 @@
-"""The questions that programs may ask: each is a table of the dashboard."""
+"""The questions that programs may ask: each is a table of the dashboard, or of another part."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
+from readtrack import parts
 from readtrack.api.parameters import COMMON, Parameter
 from readtrack.conf import conf
 from readtrack.numbers.loading import SKIP_HOURS
@@ -45,6 +47,14 @@ REFUSED = Parameter(
 )
 
 
+# Returns the rows of an answer to a user by the texts of parameters; None while Redis is down.
+RowsFor = Callable[[Any, Mapping[str, str]], Sequence[Mapping[str, Any]] | None]
+
+
+def _no_table(texts: Mapping[str, str]) -> str:
+    return ""
+
+
 def _always() -> bool:
     return True
 
@@ -55,17 +65,23 @@ class Question:
 
     `table` returns the name of the table by the texts of parameters. `columns` are keys of
     `tables.COLUMNS`, or names of columns of texts.
+
+    The question of another part has no table, but a function that returns the rows: it decides what
+    the user may see. Each row has all columns, and "filters".
     """
 
     name: str
     description: str
-    table: Callable[[Mapping[str, str]], str]
-    columns: Sequence[str]
+    table: Callable[[Mapping[str, str]], str] = _no_table
+    columns: Sequence[str] = ()
     common: Sequence[str] = ()  # names of parameters that other questions have, too
     own: Sequence[Parameter] = ()  # further parameters
     kept_hours: int = 0  # of which there are numbers; 0 where a period may be of any age
     is_of_site: bool = False  # only for users who may see the numbers of the whole site
     is_offered: Callable[[], bool] = _always  # whether the site has such numbers
+    rows_for: RowsFor | None = None  # of a question without a table
+    # JSON Schemas of columns that no table of the dashboard has, by name
+    own_columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def parameters(self) -> list[Parameter]:
@@ -210,4 +226,7 @@ QUESTIONS: Sequence[Question] = (
 
 def questions() -> dict[str, Question]:
     """Returns the questions by name, without those whose numbers the site does not have."""
-    return {question.name: question for question in QUESTIONS if question.is_offered()}
+    every = [*QUESTIONS]
+    for part in parts.installed():
+        every += part.questions(Question)
+    return {question.name: question for question in every if question.is_offered()}

@@ -94,7 +94,7 @@ def answer_schema(question: Question) -> dict[str, Any]:
             "description": "How many times the usual views of its age the object has.",
         }
     properties["row_count"] = {"type": "integer", "description": "The rows without a limit."}
-    row = {name: _column_schema(name) for name in question.columns}
+    row = {name: _column_schema(name, question) for name in question.columns}
     row["filters"] = {
         "type": "object",
         "additionalProperties": {"type": "string"},
@@ -104,8 +104,10 @@ def answer_schema(question: Question) -> dict[str, Any]:
     return _object(properties)
 
 
-def _column_schema(name: str) -> dict[str, Any]:
+def _column_schema(name: str, question: Question) -> Mapping[str, Any]:
     """Returns the schema of the values of a column."""
+    if name in question.own_columns:
+        return question.own_columns[name]
     if name in OWN_COLUMNS:
         return OWN_COLUMNS[name]
     column = COLUMNS[name]

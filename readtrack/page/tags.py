@@ -36,8 +36,8 @@ def html_of(content: Placeholder | str | None, context: Any) -> SafeString:
     """
     if not content:
         return SafeString()
-    request = _request_of(context)
-    recorder = _recorder_of(request)
+    request = request_of(context)
+    recorder = recorder_of(request)
     if recorder is None:
         html = asked(partial(_filled_now, str(content), context))
         return mark_safe(html)  # noqa: S308 - rendered by tags
@@ -57,7 +57,7 @@ def _filled_now(html: str, context: Any) -> str:
     return filled(html.encode(), find_reader).decode()
 
 
-def _recorder_of(request: Any) -> Recorder | None:
+def recorder_of(request: Any) -> Recorder | None:
     """Returns the recorder of a request whose page the middleware will fill in, else None."""
     recorder: Recorder | None = getattr(request, "readtrack", None)
     return None if recorder is None or recorder.is_closed else recorder
@@ -93,7 +93,7 @@ def is_shared(context: Any) -> bool:
     """Returns True for a page that is the same for everybody, and for one that the middleware does
     not fill in.
     """
-    recorder = _recorder_of(_request_of(context))
+    recorder = recorder_of(request_of(context))
     return recorder is None or recorder.is_shared
 
 
@@ -127,8 +127,8 @@ def script_with(context: Any, option: int, attributes_of: Callable[[], SafeStrin
 
     `attributes_of` returns further attributes of the tag.
     """
-    request = _request_of(context)
-    recorder = _recorder_of(request)
+    request = request_of(context)
+    recorder = recorder_of(request)
     if recorder is None:
         return ""
     try:
@@ -182,7 +182,7 @@ def nonce_of(request: Any) -> str:
 
 def reader_of(context: Any) -> readers.Reader | None:
     """Returns the reader of a template: that of the request, or without one the context's user."""
-    request = _request_of(context)
+    request = request_of(context)
     if request is None:
         user = context.get("user")
         if user is None or not user.is_authenticated:
@@ -196,10 +196,10 @@ def reader_of(context: Any) -> readers.Reader | None:
 
 def user_of(context: Any) -> Any:
     """Returns the user of a template: that of the request, or without one the context's; or None."""
-    request = _request_of(context)
+    request = request_of(context)
     return context.get("user") if request is None else getattr(request, "user", None)
 
 
-def _request_of(context: Any) -> Any:
+def request_of(context: Any) -> Any:
     """Returns the request of a template; None for a template that is rendered without one."""
     return getattr(context, "request", None) or context.get("request")

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from redis.exceptions import ResponseError
 
+from readtrack import parts
 from readtrack.conf import conf, logger, register_at_fork
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, Reason
@@ -55,7 +56,7 @@ class Waiting:
 
     at: datetime
     view_groups: Sequence["ViewsOfPartition"]
-    upkeep: Sequence[Call[Any]]
+    upkeep: Sequence[Call[Any]]  # also what parts run with the hit
     # Key of the counts of its skips; "" for a hit by a page's script, whose repeats are expected.
     skips_key: str
     # Counts the hit where the rate is in another partition than the views; None once it was run.
@@ -66,8 +67,8 @@ class Waiting:
     first_sent: float = 0.0  # seconds of the monotonic clock; 0 for a hit that was never sent
 
     @classmethod
-    def of(cls, hit: Hit) -> "Waiting":
-        """Returns the hit in the form of its calls."""
+    def of(cls, hit: Hit, part_calls: Sequence[Call[Any]] = ()) -> "Waiting":
+        """Returns the hit in the form of its calls, and of those that parts run with it."""
         view_groups = [
             ViewsOfPartition(len(portion.views), count_views(portion))
             for portion in recording.by_partition(hit)
@@ -75,7 +76,7 @@ class Waiting:
         return cls(
             at=hit.at,
             view_groups=view_groups,
-            upkeep=day_keys.upkeep(hit.at) if hit.visitor.kind == "day" else (),
+            upkeep=[*_upkeep_of_day(hit), *part_calls],
             skips_key="" if hit.by_script else key_of(hit.at),
             rate=recording.rate(hit, 1) if conf.PARTITIONS > 1 else None,
             take_back=recording.rate(hit, -1) if recording.takes_back(hit) else None,
@@ -344,6 +345,8 @@ class HitBuffer:
         for queued in self._batch:
             if _is_of_a_day(queued):
                 upkeep += day_keys.upkeep(_view(queued).at)
+            if isinstance(queued, Hit):
+                upkeep += parts.calls_of_hit(queued)
         try:
             skip_buffer.send(counting, *upkeep, *_clock_question())
         except ResponseError:  # perhaps because of one hit
@@ -488,8 +491,15 @@ def _with_ids_of_the_day(hit: Hit) -> Hit | None:
 def _queued(hit: Hit) -> Queued:
     """Returns the form in which the hit waits."""
     if keys.tenant_function() is not None:  # the thread knows no tenant
-        return Waiting.of(hit.named)
+        return _waiting(hit)
+    if parts.calls_of_hit(hit):  # which need the whole hit
+        return hit
     return PlainView.fields_of(hit) or hit
+
+
+def _upkeep_of_day(hit: Hit) -> Sequence[Call[Any]]:
+    """Returns the calls that keep the key of the day, for a visitor whose ids are those of a day."""
+    return day_keys.upkeep(hit.at) if hit.visitor.kind == "day" else ()
 
 
 def _view(queued: Any) -> PlainView | Hit:
@@ -510,8 +520,9 @@ def _waiting(queued: Any) -> Waiting:
     if isinstance(queued, Waiting):
         return queued
     if isinstance(queued, Hit):
-        return Waiting.of(queued.named)
-    return Waiting.of(PlainView._make(queued).hit)
+        hit = queued.named
+        return Waiting.of(hit, parts.calls_of_hit(hit))
+    return Waiting.of(PlainView._make(queued).hit)  # with which parts run nothing
 
 
 def _is_of_a_day(queued: Any) -> bool:

@@ -76,8 +76,9 @@ class Key:
         `settles`: the key is a counter that is in `views:unsettled` until it has SQL's count. A
         hash `family:{subject}` that settles is stored as one of the subject's hashes.
         `holds`: the members are "subjects" of a sorted set, which follow a new name, and go to
-        their partition (of two scores of a subject, they "add" up, or the "highest" stays);
-        "visitors" of a set or "readers" of a bitmap, who may be erased.
+        their partition (of two scores of a subject, they "add" up, or the "highest" stays; those of
+        a visitor's key stay in it, and follow only while `is_used`); "visitors" of a set or
+        "readers" of a bitmap, who may be erased.
         `divided`: what becomes of a key without a subject and a visitor if its partition is
         divided. It is "copied" to each; all go to the "first" partition; it begins "anew"; it is
         "left" alone; or it stays if its partition does.

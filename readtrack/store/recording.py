@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from time import perf_counter
 from typing import Any, cast
 
-from readtrack import buckets
+from readtrack import buckets, parts
 from readtrack.conf import conf
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
@@ -38,7 +38,8 @@ def record(hit: Hit, *extra_calls: Call[Any]) -> Outcome:
     page_began = _reckoned_beginning(hit)
     reads = _marks(hit)
     step_calls = [] if hits >= keys.ROBOT else steps(hit)
-    _run(*views, *reads, *step_calls, *_upkeep(hit), *extra_calls)
+    own_calls: list[Call[Any]] = [*views, *reads, *step_calls, *_upkeep(hit)]
+    _run(*own_calls, *parts.calls_of_hit(hit), *extra_calls)
 
     outcome = _outcome_of(hit, views, has_counted_rate=hits > 0)
     _count_skips(hit, outcome)

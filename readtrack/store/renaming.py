@@ -90,6 +90,7 @@ def move(rename: Rename) -> int:
         on_their_way = chain.from_iterable(scanning.key_batches(f"{keys.moving.family}:*"))
         moved += _arrive(on_their_way, rename)
     _rename_members(rename, at=buckets.now())
+    _rename_members_of_visitors(rename)
     for key_names in _batches(rename):
         _extend_turn()
         moved += _move(key_names, rename)
@@ -345,7 +346,47 @@ def _rename_members(rename: Rename, *, at: datetime) -> None:
 @cached_setting("INSTALLED_APPS", maxsize=1)
 def _sets_of_subjects() -> Sequence[keys.Key]:
     """Returns the rows with sorted sets of subjects."""
-    return [row for row in keys.every() if row.holds == "subjects"]
+    return [
+        row for row in keys.every() if row.holds == "subjects" and "visitor" not in row.part_names
+    ]
+
+
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def _sets_of_visitors() -> Sequence[keys.Key]:
+    """Returns the rows with sorted sets of subjects for each visitor, which take a look at all keys."""
+    return [
+        row
+        for row in keys.every()
+        if row.holds == "subjects" and "visitor" in row.part_names and row.is_used()
+    ]
+
+
+def _rename_members_of_visitors(rename: Rename) -> None:
+    """Renames the subjects in the sorted sets of single visitors, which parts may have."""
+    for row in _sets_of_visitors():
+        for key_names in scanning.key_batches(f"{row.family}:*"):
+            _extend_turn()
+            names = [name for name in key_names if keys.parse(name)[0] is row]
+            calls: list[Call[Any]] = []
+            entries_of_sets = scripts.run_all(
+                *(_entries(name, rename) for name in names), patient=True
+            )
+            for name, entries in zip(names, entries_of_sets, strict=True):
+                calls += _renamed_entries(name, entries, rename)
+            scripts.run_all(*calls, patient=True)
+
+
+def _renamed_entries(
+    name: str, entries: Iterable[tuple[str, int]], rename: Rename
+) -> list[Call[Any]]:
+    """Returns the calls that rename these entries of a sorted set, of those that have the old name."""
+    calls: list[Call[Any]] = []
+    for subject, score in entries:
+        new_subject = rename.renamed(subject)
+        if new_subject is not None:
+            calls.append(Call("ZADD", [name], ("GT", score, new_subject)))
+            calls.append(Call("ZREM", [name], (subject,)))
+    return calls
 
 
 def _renamed_members(names: Sequence[str], rename: Rename) -> list[Call[Any]]:

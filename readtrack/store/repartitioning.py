@@ -134,7 +134,7 @@ def _plan(key_names: Sequence[str], *, before: int) -> Plan:
 
 def _plan_copies(plan: Plan, key: ParsedKey, tags: Sequence[str]) -> None:
     """Adds to the plan that the key is copied to the partitions with these tags."""
-    if key.row.holds == "subjects":
+    if key.row.holds == "subjects" and "visitor" not in key.parts:
         plan.divided.append(key)
     old_tag = key.parts["tag"]
     copies = [key.row.placed(key.parts, tag=tag) for tag in tags if tag != old_tag]
