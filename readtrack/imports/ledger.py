@@ -98,6 +98,7 @@ class Batch:
     )
     # Start and end of each range of lines that counted, in bytes of the log.
     ranges: list[int] = field(default_factory=list)
+    _days: dict[int, date] = field(default_factory=dict)  # by hour, because views share hours
     # The hour (since 1970) in which the batch was begun.
     present_hour: int = field(default_factory=lambda: buckets.hour_index(buckets.now()))
 
@@ -107,9 +108,11 @@ class Batch:
         A log may have impossible times. A view before 1970 is added to the first hour, a view in
         the future to the present hour.
         """
+        hour = self._hour(at)
         self.views[subject] += 1
-        self.hours[subject, self._hour(at)] += 1
-        self.add_visitor(subject, visitor=visitor, at=at)
+        self.hours[subject, hour] += 1
+        self.visitors[subject].add(visitor)
+        self.day_visitors[subject, self._day(hour)].add(visitor)
 
     def add_views(self, subject: str, views: int, *, hour: int | None) -> None:
         """Adds views of nobody in particular, of an hour since 1970; None if that is not known."""
@@ -120,7 +123,14 @@ class Batch:
     def add_visitor(self, subject: str, *, visitor: str, at: datetime) -> None:
         """Adds a visitor, who may have come before."""
         self.visitors[subject].add(visitor)
-        self.day_visitors[subject, local_time.local_day(self._hour(at))].add(visitor)
+        self.day_visitors[subject, self._day(self._hour(at))].add(visitor)
+
+    def _day(self, hour: int) -> date:
+        """Returns the day of TIME_ZONE in which the hour (since 1970) begins."""
+        day = self._days.get(hour)
+        if day is None:
+            day = self._days[hour] = local_time.local_day(hour)
+        return day
 
     def _hour(self, at: datetime) -> int:
         """Returns the hour (since 1970) to which a view of that time is added."""

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -38,6 +38,14 @@ _ACCESS = re.compile(
     r"(\[?[^\[]{1,2000}(?:\[[^\[\]/]{0,255}\] [^\[]{0,255})?)"
     rf"\[([^\]]{{1,40}})\] {_QUOTED_TEXT} (\d{{3}}) \S+"
 )
+# The usual line of nginx or Apache, which needs no look at what else it may mean: an address, no name
+# of the first user, a referrer that is an address or none, and a browser.
+_USUAL = re.compile(
+    r"(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}|[0-9a-f]{1,4}:[0-9a-f:]{1,39}) - [^\s\[\"]+ "
+    r"\[(\d\d/[A-Z][a-z][a-z]/\d{4}:\d\d:\d\d:)(\d\d) ([+-]\d{4})\]"
+    r' "([^"\\]+)" (\d{3}) \S+ "(?:-|https?://[^"\\]*)" "(Mozilla/[^"\\]*)"(?: "-")?'
+)
+_SECONDS = {f"{number:02}": timedelta(seconds=number) for number in range(60)}
 _NEXT_QUOTED = re.compile(rf'[^"]*{_QUOTED_TEXT}')
 # Of Elastic Load Balancing: the type, which only newer balancers have, then time, name, client,
 # target, three durations, status, status of the target, sizes, request, agent.
@@ -104,7 +112,8 @@ def parser(
     `where` has fields of JSON logs with a value that visits have. `is_decoded` says that paths have
     neither escapes nor parameters, as nginx's `$uri`.
     """
-    requests = partial(request_of, is_decoded=True) if is_decoded else request_of
+    requests: Requests = partial(request_of, is_decoded=True) if is_decoded else request_of
+    may_be_usual = form in {"auto", "combined"}
     parse_access = partial(_parse_access, requests)
     parsers: dict[str, Parser] = {
         "json": Entries(fields or {}, where=where, is_decoded=is_decoded),
@@ -123,6 +132,9 @@ def parser(
         chosen = [parsers[form]]
 
     def parse(raw: bytes) -> Line | None:
+        line = _usual_line(requests, raw) if may_be_usual else None
+        if line is not None:
+            return line
         written = _without_prefix(raw)
         for parse_format in chosen:
             line = parse_format(written)
@@ -207,6 +219,32 @@ def _parse_access(requests: Requests, raw: bytes) -> Line | None:
         forwarded=forwarded or client.forwarded,
         host=client.host,
     )
+
+
+def _usual_line(requests: Requests, raw: bytes) -> Line | None:
+    """Returns the line if it is a usual one; None if it is another, or if a look at each value is
+    needed.
+
+    It is the line that `_parse_access` returns, too, in a third of the time.
+    """
+    match = _USUAL.fullmatch(raw.decode("latin-1"))
+    if match is None:
+        return None
+    address, minute, second, zone, request_text, status, agent = match.groups()
+    start = _start_of_minute(minute, zone)
+    if start is None or second not in _SECONDS or not addresses.network_of(address):
+        return None
+    request = requests(_request_text(request_text))
+    if request is None or request.host:
+        return None
+    at = start + _SECONDS[second]
+    return Line(address, at, request.method, request.path, int(status), agent)
+
+
+@lru_cache(maxsize=1024)
+def _start_of_minute(minute: str, zone: str) -> datetime | None:
+    """Returns the time of `01/Mar/2026:12:00:`; None if there is no such minute."""
+    return time_of(f"{minute}00 {zone}")
 
 
 class _Client(NamedTuple):

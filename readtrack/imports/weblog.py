@@ -195,6 +195,19 @@ def reset_time(subject: str) -> int:
     return resets.values_list("redis_time", flat=True).first() or 0
 
 
+def _refusal_of(method: str, status: int, agent: str | None) -> str:
+    """Returns why such a request cannot count; "" if it can."""
+    return hit.refusal(method, status, {"HTTP_USER_AGENT": agent}) or ""
+
+
+@lru_cache(maxsize=4096)
+def _pattern_of(path: str) -> str:
+    """Returns the pattern of a path: without its numbers, and without characters that control a
+    terminal.
+    """
+    return printable(_NUMBERS.sub("…", path)[:80])
+
+
 class _CountedBefore:
     """Tells which lines of a log have counted by an earlier import of it. Ask in the order of lines."""
 
@@ -247,6 +260,7 @@ class Recent:
     # Start (s since 1970) and number of hits of each window, by the hash of who hit what. The
     # oldest window is first. A plain tuple, because each line of a log makes two of them.
     _windows: OrderedDict[int, tuple[float, int]] = field(default_factory=OrderedDict)
+    _oldest: float = float("-inf")  # start of the oldest window, or of one that is gone
 
     def hit(self, *parties: str, at: float) -> int:
         """Counts a hit at that time (s since 1970), and returns the number of hits in its window.
@@ -255,7 +269,8 @@ class Recent:
         """
         # 8 bytes in place of the texts. It is very unlikely that two of them have the same hash.
         window = hash(parties)
-        self._make_room(window, at=at)
+        if abs(at - self._oldest) >= self.life or len(self._windows) >= MOST_WINDOWS:
+            self._make_room(window, at=at)
         started, hits = self._windows.get(window, (at, 0))
         if abs(at - started) >= self.life:
             del self._windows[window]  # so that the new window goes to the end
@@ -266,6 +281,7 @@ class Recent:
 
     def _make_room(self, window: int, *, at: float) -> None:
         """Removes windows that are over, and the oldest one if there is no room for the window."""
+        self._oldest = at
         while self._windows:
             started, _hits = next(iter(self._windows.values()))
             # The time of a line may be a little before that of the line before it, because servers
@@ -274,6 +290,7 @@ class Recent:
             is_over = abs(at - started) >= self.life
             has_room = window in self._windows or len(self._windows) < MOST_WINDOWS
             if has_room and not is_over:
+                self._oldest = started
                 return
             self._windows.popitem(last=False)
             if not is_over:
@@ -304,6 +321,7 @@ class Importer:
         self._parse = self._parser()
         self._look_up = lru_cache(maxsize=200_000)(look_up)
         self._reset_time = lru_cache(maxsize=200_000)(reset_time)
+        self._refusal_of = lru_cache(maxsize=8192)(_refusal_of)
         self._rates = Recent(rate_limit().seconds)
         self._views = Recent(conf.WINDOW or 1)
         self._batch = ledger.Batch()
@@ -480,6 +498,7 @@ class Importer:
             chunk = list(islice(raw_lines, LINES_AT_ONCE))
             position = self._judge_all(file, chunk, earlier_imports, start=position)
             self.report.read += len(chunk)
+            file.digest()
             self.progress(file.read() - bytes_read)
             bytes_read = file.read()
             unsaved_lines += len(chunk)
@@ -506,9 +525,12 @@ class Importer:
         """
         for text, end in raw_lines:
             is_before_position = end <= file.position
-            times_counted = [earlier.time_of(end) for earlier in earlier_imports]
-            counted_at = max(times_counted, default=0)
-            is_new = not is_before_position and not self._counts_still(text, counted_at)
+            counted_at = 0
+            for earlier in earlier_imports:
+                counted_at = max(counted_at, earlier.time_of(end))
+            is_new = not is_before_position and not (
+                counted_at and self._counts_still(text, counted_at)
+            )
             reason = self._judge(file, RawLine(text, start, end, is_new))
             if not is_new:
                 # The line was imported before. It is judged again for its windows: a repeat in a
@@ -534,10 +556,8 @@ class Importer:
 
     def _counts_still(self, raw: bytes, counted_at: int) -> bool:
         """Returns True if the line has counted, and what it shows was not reset since that time (µs
-        of Redis's clock). The time is 0 if it has not.
+        of Redis's clock).
         """
-        if not counted_at:
-            return False
         line = self._parse(raw)
         subject = self._look_up(line.path).subject if line else None
         return not subject or self._reset_time(subject) < counted_at
@@ -557,8 +577,7 @@ class Importer:
         file.has_counted = file.has_counted or bool(batch.views)
         if not batch.views and not (is_over and file.has_counted):
             return
-        digest = file.state.hexdigest()
-        refused = ledger.add(file.record, batch, position=position, digest=digest)
+        refused = ledger.add(file.record, batch, position=position, digest=file.digest())
         for subject, views in refused.items():
             self.report.counted -= views
             reason = (
@@ -623,10 +642,10 @@ class Importer:
             return "no visit"
         if not self._hosts.has(line.host):
             return "other host"
-        reason = hit.refusal(line.method, line.status, {"HTTP_USER_AGENT": line.agent})
-        if reason in {None, "bot", "agent"}:
+        reason = self._refusal_of(line.method, line.status, line.agent)
+        if reason == "" or reason == "bot" or reason == "agent":
             self._by_robot[reason == "bot"] += 1
-        return reason or ""
+        return reason
 
     def _is_outside(self, at: datetime) -> bool:
         """Returns True for a time before `since`, or not before `until`."""
@@ -634,10 +653,8 @@ class Importer:
         return is_before or (self.until is not None and at >= self.until)
 
     def _count_not_resolved(self, path: str) -> None:
-        """Counts the pattern of a path: without its numbers, and without characters that control a
-        terminal.
-        """
-        pattern = printable(_NUMBERS.sub("…", path)[:80])
+        """Counts the pattern of a path."""
+        pattern = _pattern_of(path)
         counts = self.report.not_resolved
         if pattern not in counts and len(counts) >= MOST_PATTERNS:
             pattern = OTHER_PATTERNS

@@ -3,6 +3,7 @@ lines themselves.
 """
 
 import json
+import re
 from datetime import datetime, timezone
 from time import process_time
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readtrack.hits.addresses import network
+from readtrack.imports import lines as lines_of_logs
 from readtrack.imports.line import Line
 from readtrack.imports.lines import FORMATS, parser
 from tests.imports import weblogs
@@ -340,6 +342,55 @@ def test_no_harm_in_a_line_raises(form: str, name: str, harm: bytes, data: st.Da
     for raw in [*lines[:-1], lines[-1][:at] + harm + lines[-1][at:], harm + lines[-1][at:]]:
         line = parse(raw)
         assert line is None or line.path.startswith("/")
+
+
+ADDRESSES = ["192.0.2.1", "2001:db8::1", "300.1.1.1", "::ffff:192.0.2.1", "fe80::1%eth0", "a:b"]
+USERS = ["-", "frank", "a,b", "192.0.2.9", "[x]", '"x"']
+TIMES = [
+    "01/Mar/2026:12:00:00 +0000",
+    "01/Mar/2026:12:00:59 -0130",
+    "01/Mar/2026:12:00:60 +0000",
+    "31/Feb/2026:12:00:00 +0000",
+    "01/Xyz/2026:12:00:00 +0000",
+    "01/Mar/2026:25:00:00 +0000",
+    "01/Mar/0001:00:00:00 +2359",
+    "01/Mar/2026:12:00:00.5 +0000",
+]
+REQUESTS = [
+    "GET /posts/1/ HTTP/1.1",
+    "GET /b%C3%BC/?a=/ HTTP/2.0",
+    "GET /b\u00fc/ HTTP/1.1",
+    r"GET /b\xC3\xBC/ HTTP/1.1",
+    "GET http://a.example/ HTTP/1.1",
+    "GET /a b HTTP/1.1",
+    "GET / ",
+    "-",
+    "",
+]
+REFERRERS = ["-", "https://a.example/", "192.0.2.7", "", r"https://a/\"b"]
+AGENTS = [BROWSER, "-", "", "Mozilla/5.0", "Mozilla/5.0 192.0.2.7", r"Mozilla/5.0 \x22", "x/1"]
+ENDS = ["", ' "-"', ' "192.0.2.7"', " 0.012", ' "a/1"', " "]
+
+
+@given(
+    *map(st.sampled_from, (ADDRESSES, USERS, TIMES, REQUESTS, REFERRERS, AGENTS, ENDS)),
+    st.booleans(),
+)
+def test_a_usual_line_is_read_as_any_other_line_is(
+    address: str,
+    user: str,
+    time: str,
+    request: str,
+    referrer: str,
+    agent: str,
+    end: str,
+    is_decoded: bool,
+) -> None:
+    text = f'{address} - {user} [{time}] "{request}" 200 1 "{referrer}" "{agent}"{end}'
+    found = parser(is_decoded=is_decoded)(text.encode())
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(lines_of_logs, "_USUAL", re.compile("(?!)"))
+        assert found == parser(is_decoded=is_decoded)(text.encode())
 
 
 @each_row("form", ["auto", *FORMATS])

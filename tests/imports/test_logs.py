@@ -122,7 +122,7 @@ def test_digests_identify_the_log_before_a_position(path: Path) -> None:
         log = LogFile(file)
         lines = log.lines()
         next(lines)
-        after_one = log.state.hexdigest()
+        after_one = log.digest()
         assert (log.digest_at(4), log.digest_at(99)) == (after_one, None)
         assert log.digest_at(6) != log.digest_at(8)
         assert log.digest_at(8) not in {after_one, log.digest_at(0), None}
@@ -226,7 +226,7 @@ def test_a_log_that_ends_with_a_piece_is_recognised_when_it_has_grown(path: Path
     with path.open("rb") as file:
         log = LogFile(file)
         ends = [end for _, end in log.lines()]
-        assert log.digest_at(ends[-1]) == log.state.hexdigest()
+        assert log.digest_at(ends[-1]) == log.digest()
     assert len(ends) == 2
 
 
