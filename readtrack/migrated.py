@@ -37,6 +37,16 @@ def applied(alias: str, *, containing: str = "") -> list[str]:
     return list(rows.values_list("name", flat=True))
 
 
+def apps_with_migrations(alias: str) -> set[str]:
+    """Returns the labels of all apps of which the database has had a migration. Raises
+    django.db.Error.
+    """
+    if not _has_records(alias):
+        return set()
+    rows = MigrationRecorder.Migration.objects.using(alias)
+    return set(rows.values_list("app", flat=True).distinct())
+
+
 @cached_setting("DATABASES", "DATABASE_ROUTERS", "MIGRATION_MODULES")
 def _has_records(alias: str) -> bool:
     """Returns True if the database has the table of migrations; a site's tests may do without."""

@@ -32,6 +32,11 @@ PARTS: Mapping[str, Shipped] = {
 }
 
 
+def label_of(part: str) -> str:
+    """Returns the label of the part's app: `readtrack_numbers` of `readtrack.numbers`."""
+    return part.replace(".", "_")
+
+
 def part_of_setting(name: str) -> str:
     """Returns the part that the setting belongs to; "" if no part has such a setting."""
     for part, names in PARTS.items():

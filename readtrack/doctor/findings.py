@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from django.db import DataError, Error, IntegrityError, NotSupportedError
 
-from readtrack import __version__, layouts
+from readtrack import __version__, layouts, shipped
 from readtrack.conf import conf
 from readtrack.doctor.measurements import (
     Addresses,
@@ -18,6 +18,7 @@ from readtrack.doctor.measurements import (
     Locks,
     Memory,
     Outbox,
+    Parts,
     Persistence,
     Ping,
     Pooler,
@@ -183,6 +184,21 @@ def of_tables(tables: Tables) -> list[Finding]:
             )
         ]
     return [_ok(f"The tables have layout {tables.layout}, which this version knows.")]
+
+
+def of_parts(parts: Parts) -> list[Finding]:
+    """Judges whether SQL has tables of parts that the site has taken away."""
+    findings = [
+        _note(
+            f"SQL has the tables of {name}, which is not in INSTALLED_APPS.",
+            f"They are written no more. To remove them, put '{name}' into INSTALLED_APPS again,"
+            f" run manage.py migrate {shipped.label_of(name)} zero, and take it out."
+            " What it has in Redis goes by itself.",
+        )
+        for name in parts.left
+    ]
+    names = ", ".join(parts.installed) or "none, which is the core alone"
+    return findings or [_ok(f"Parts: {names}.")]
 
 
 def of_memory(memory: Memory) -> list[Finding]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from django.db import models
 
-from readtrack import buckets, migrated
+from readtrack import buckets, migrated, parts, shipped
 from readtrack.hits.addresses import NOTICES, Notice
 from readtrack.models import FlushRun, PendingPublication
 from readtrack.schedule import is_in_beat
@@ -64,6 +64,14 @@ class Tables:
     layout: int
     newest_applied: str  # name of the newest one that the database has had; "" for none
     newest_known: str  # name of the newest one of this version
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts, as the site and the database have them."""
+
+    installed: Sequence[str]  # names such as "readtrack.numbers"
+    left: Sequence[str]  # of parts that are not installed, and have tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +241,18 @@ def tables() -> Tables:
         newest_applied=migrated.newest(applied),
         newest_known=migrated.newest(migrated.own()),
     )
+
+
+def installed_parts() -> Parts:
+    """Looks for tables of parts that the site has taken away."""
+    installed = [part.name for part in parts.installed()]
+    with_tables = migrated.apps_with_migrations(databases.of(FlushRun).alias)
+    left = [
+        name
+        for name in shipped.PARTS
+        if name not in installed and shipped.label_of(name) in with_tables
+    ]
+    return Parts(installed, left)
 
 
 def clocks() -> Clocks:

@@ -40,6 +40,7 @@ EXAMINATIONS = (
     Examination("scripts", measurements.lua_scripts, findings.of_scripts, REDIS),
     Examination("keys", measurements.keys_in_redis, findings.of_keys, REDIS),
     Examination("tables", measurements.tables, findings.of_tables, SQL),
+    Examination("parts", measurements.installed_parts, findings.of_parts, SQL),
     Examination("connections", measurements.shortage, findings.of_shortage, REDIS),
     Examination("addresses", measurements.addresses, findings.of_addresses, REDIS),
     Examination("flushes", measurements.flushes, findings.of_flushes, SQL),

@@ -90,12 +90,12 @@ def _remove_idle(
         for subject, row in unchanged.items()
         if row.hour <= last_idle_hour and not uniques.strategy_of(subject).is_exact
     ]
-    hashes: dict[Name, Mapping[str, int]] = {}
+    hashes: dict[Name, Mapping[str, int]] | None = None
     for step in steps:
         hashes_of_step = step.hashes_of_idle(idle_subjects)
         if hashes_of_step is None:
             return
-        hashes.update(hashes_of_step)
+        hashes = {**(hashes or {}), **hashes_of_step}
     calls = []
     for portion in scripts.parted(idle_subjects):
         views = {subject: live[subject].views for subject in portion}

@@ -1,7 +1,7 @@
 """Settling: a counter that began anew in Redis gets the count that SQL stores, once."""
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,13 +16,17 @@ from readtrack.store.counters import Epoch, Stored
 from readtrack.subjects import rows_by_model
 
 NOTHING = Stored({"": 0})  # what SQL stores of a row that is gone
+# A counter of which no installed part has known for so long (µs) is of a part that is gone. A deploy
+# that adds a part takes less.
+LEFT_OVER_AFTER = keys.DAY * 1_000_000
 
 
 def settle(epoch: epochs.SqlEpoch, faults: Faults) -> int:
     """Adds SQL's count to each unsettled counter, and lets a restored Redis join SQL's epochs.
 
     Returns the number of counters that were settled. Counters that begin meanwhile are left to the
-    next flush, and so are those whose row cannot be read.
+    next flush, and so are those whose row cannot be read. What a part that is gone has left over
+    is settled after a day, so that flushes do not read it for ever.
     """
     settled = 0
     until = server_time(patient=True)
@@ -34,8 +38,8 @@ def settle(epoch: epochs.SqlEpoch, faults: Faults) -> int:
         # Of each partition the next names in `views:unsettled`, and its epoch.
         lists = counters.unsettled(until=until, tags=epoch.tags, after=unreadable)
         counter_names: list[str] = []
-        for unsettled_names, _ in lists:
-            counter_names += unsettled_names
+        for began_by_name, _ in lists:
+            counter_names += began_by_name
         stored = stored_counters(counter_names, faults)
         # SQL's epochs are read after SQL's counts, so that all these counts were settled in these
         # epochs or in earlier ones.
@@ -43,13 +47,17 @@ def settle(epoch: epochs.SqlEpoch, faults: Faults) -> int:
         # A partition without unsettled counters is called, too, because it may have been restored.
         calls = []
         to_settle = 0
-        for unsettled_names, redis_epoch in lists:
+        for began_by_name, redis_epoch in lists:
             known_epoch = sql_epochs.get(redis_epoch.tag)
+            left_over = _left_over(began_by_name, before=until - LEFT_OVER_AFTER)
             to_add = _to_add(
-                unsettled_names, stored, redis_epoch=redis_epoch, sql_epoch=known_epoch
+                began_by_name,
+                {**dict.fromkeys(left_over, NOTHING), **stored},
+                redis_epoch=redis_epoch,
+                sql_epoch=known_epoch,
             )
             to_settle += len(to_add)
-            unreadable[redis_epoch.tag] += len(unsettled_names) - len(to_add)
+            unreadable[redis_epoch.tag] += len(began_by_name) - len(to_add)
             calls.append(counters.settle(to_add, epoch=redis_epoch, sql_epoch=known_epoch))
         answers: list[tuple[int, Epoch]] = scripts.run_all(*calls, patient=True)
         epoch.advance([new_epoch for _, new_epoch in answers])
@@ -61,8 +69,17 @@ def settle(epoch: epochs.SqlEpoch, faults: Faults) -> int:
             next(attempts)
 
 
+def _left_over(began_by_name: Mapping[str, int], *, before: int) -> list[str]:
+    """Returns the counters of parts, which are no totals, that began before that time (µs)."""
+    return [
+        name
+        for name, began in began_by_name.items()
+        if began < before and keys.split_member(name)[0]
+    ]
+
+
 def _to_add(
-    unsettled_names: Sequence[str],
+    unsettled_names: Iterable[str],
     stored: Mapping[str, Stored],
     *,
     redis_epoch: Epoch,

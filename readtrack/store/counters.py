@@ -273,8 +273,8 @@ def mark_changed(subjects: Iterable[str]) -> None:
 
 def unsettled(
     *, until: int, tags: Sequence[str], after: Mapping[str, int] = {}
-) -> list[tuple[list[str], Epoch]]:
-    """Returns, for each partition, the next counters to settle and the epoch.
+) -> list[tuple[dict[str, int], Epoch]]:
+    """Returns, for each partition, when each of the next counters to settle began (µs), and the epoch.
 
     A counter is named by its member of `views:unsettled`. Only counters that began by `until` (µs)
     are returned, the oldest first. `after` has the number of counters that are passed over, by tag.
@@ -282,12 +282,12 @@ def unsettled(
     limit = max(1, scripts.SLICE // len(tags))
     member_calls = []
     for tag in tags:
-        arguments = ("-inf", until, "BYSCORE", "LIMIT", after.get(tag, 0), limit)
-        member_calls.append(Call("ZRANGE", [keys.unsettled(tag)], arguments, scripts.names))
+        arguments = ("-inf", until, "BYSCORE", "LIMIT", after.get(tag, 0), limit, "WITHSCORES")
+        member_calls.append(Call("ZRANGE", [keys.unsettled(tag)], arguments, scripts.pairs))
     epoch_calls = [epoch(tag) for tag in tags]
     scripts.run_all(*member_calls, *epoch_calls, patient=True)
     return [
-        (members.result, present_epoch.result)
+        (dict(members.result), present_epoch.result)
         for members, present_epoch in zip(member_calls, epoch_calls, strict=True)
     ]
 

@@ -29,18 +29,21 @@ def remove(subjects: Sequence[str]) -> Call[int]:
 
 
 def remove_idle(
-    views: Mapping[str, int], hashes: Mapping[tuple[str, str], Mapping[str, int]]
+    views: Mapping[str, int], hashes: Mapping[tuple[str, str], Mapping[str, int]] | None
 ) -> Call[int]:
     """Removes subjects of one partition if Redis holds exactly what SQL stores of them.
 
     `views` has the stored totals by subject, `hashes` the stored counts by kind and subject, then
     by field. The script compares the totals, and the sum of the counts of each kind. The result is
-    the number of subjects that were removed.
+    the number of subjects that were removed. `hashes` is None where no part stores any: what a part
+    that is gone has left over goes with its subject.
     """
+    kinds = () if hashes is None else keys.hash_kinds()
+    hashes = hashes or {}
     rows = {}
     for subject, total in views.items():
         sums = []
-        for kind in keys.hash_kinds():
+        for kind in kinds:
             counts = hashes.get((kind, subject), {})
             sums.append(sum(counts.values()))
         rows[subject] = {"stored": {"views": str(total), "sums": sums}}

@@ -427,7 +427,7 @@ def settle_and_die(post: Post) -> Epoch:
     [(names, epoch)] = counters.unsettled(
         until=server_time(patient=True), tags=[keys.tag(subject_of(post))]
     )
-    bases = settling.stored_counters(names, Faults())
+    bases = settling.stored_counters([*names], Faults())
     known = SqlEpoch().known([epoch]).get(epoch.tag)
     settled, present = scripts.run(counters.settle(bases, epoch=epoch, sql_epoch=known))
     assert settled == 1
