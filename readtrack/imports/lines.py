@@ -274,7 +274,8 @@ def _client(head: str) -> _Client | None:
         client = _second_client(listed, users[0])
         users = users[1:]
     else:
-        client = _Client(listed, host=_virtual_host(words[:start]))
+        # lighttpd writes the host in the place of the first user.
+        client = _Client(listed, host=_virtual_host(words[:start] or users[:1]))
     has_usual_users = len(users) == 2 and users[0] == "-"
     if start > 1 and not has_usual_users:
         return None  # an address of something else, perhaps of a machine that collects logs
@@ -282,7 +283,7 @@ def _client(head: str) -> _Client | None:
 
 
 def _virtual_host(words: Sequence[str]) -> str:
-    """Returns the virtual host, which may be the only word before the address; "" if it is not."""
+    """Returns the virtual host, which may be the only one of these words; "" if it is not."""
     if len(words) != 1:
         return ""
     [word] = words

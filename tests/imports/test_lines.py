@@ -139,6 +139,8 @@ def test_fields_of_ones_own_are_named() -> None:
         (weblogs.line().replace("192", "192.0.2.99:80 192", 1), "192.0.2.99"),
         (weblogs.line().replace("192", "[2001:db8::1]:80 192", 1), "2001:db8::1"),
         (weblogs.line().replace("192.0.2.1", "a.example:80 b.example", 1), "a.example"),
+        (weblogs.line().replace(" - -", " www.example.com -", 1), "www.example.com"),  # lighttpd
+        (weblogs.line().replace(" - -", " frank -", 1), ""),
         (weblogs.line().replace("192", "web1 192", 1), ""),  # a machine, or anything else
         (weblogs.line("http://Example.com:8000/posts/1/?q"), "example.com"),
         (weblogs.nginx(host="www.example.com"), "www.example.com"),
