@@ -22,7 +22,7 @@ def check_script() -> list[checks.CheckMessage]:
                 f"READTRACK['{setting}'] leaves pages to the script,"
                 " but the URLconf has no address for it, so they are not counted.",
                 hint=(
-                    "Add path('live/', include('readtrack.urls')),"
+                    "Add path('readtrack/', include('readtrack.urls')),"
                     " and {% readtrack_script %} at the end of <body>."
                 ),
                 id="readtrack.W028",

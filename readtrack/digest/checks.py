@@ -53,7 +53,7 @@ def check_address() -> list[checks.CheckMessage]:
             checks.Warning(
                 "READTRACK['DIGEST'] is set, but the URLconf has no address with which readers"
                 " stop the mails.",
-                hint="Add path('live/', include('readtrack.urls')).",
+                hint="Add path('readtrack/', include('readtrack.urls')).",
                 id="readtrack.W083",
             )
         ]

@@ -183,6 +183,14 @@ def of_tables(tables: Tables) -> list[Finding]:
                 "Run: manage.py migrate readtrack",
             )
         ]
+    if tables.without_tables:
+        return [
+            _error(
+                f"The database lacks tables of {', '.join(tables.without_tables)}, so nothing of"
+                " them is stored.",
+                "Run: manage.py migrate",
+            )
+        ]
     return [_ok(f"The tables have layout {tables.layout}, which this version knows.")]
 
 
@@ -262,8 +270,8 @@ def of_persistence(persistence: Persistence) -> list[Finding]:
         findings.append(
             _warning(
                 "Redis keeps nothing over a restart.",
-                "Turn on its AOF or RDB. Otherwise a restart loses the views since the last"
-                " flush, and everybody's read state.",
+                "Turn on its AOF or RDB. Otherwise a restart loses the views and the reads since the"
+                " last flush; flushes bring the others back from SQL.",
             )
         )
     return findings

@@ -20,7 +20,7 @@ from readtrack import buckets, migrated, parts, shipped
 from readtrack.hits.addresses import NOTICES, Notice
 from readtrack.models import FlushRun, PendingPublication
 from readtrack.schedule import is_in_beat
-from readtrack.sql import databases, read_states, row_counts, runs
+from readtrack.sql import absent, databases, read_states, row_counts, runs
 from readtrack.sql.faults import Faults
 from readtrack.store import connection, counters, flush_notes, keys, read_state, scripts, skips
 from readtrack.store.cluster import Cluster
@@ -64,6 +64,7 @@ class Tables:
     layout: int
     newest_applied: str  # name of the newest one that the database has had; "" for none
     newest_known: str  # name of the newest one of this version
+    without_tables: Sequence[str]  # labels of the apps, the core and parts, that lack a table
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +241,7 @@ def tables() -> Tables:
         layout=migrated.layout_of(applied),
         newest_applied=migrated.newest(applied),
         newest_known=migrated.newest(migrated.own()),
+        without_tables=sorted({model._meta.app_label for model in absent.absent_tables()}),
     )
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from django.db import router
-from django.db.models import Model, Q
+from django.db.models import Model
 
 from readtrack.flush.steps import Steps
 from readtrack.sql import (
@@ -34,7 +34,6 @@ from readtrack.subjects import (
     owner,
     read_state_models,
     rows_by_model,
-    subject_of_row,
 )
 
 
@@ -84,19 +83,8 @@ def subjects_of_model(model: type[Model]) -> list[str]:
     # A dict and not a set, because it keeps the order. Redis may give a subject more than once.
     subjects = dict.fromkeys(scanning.subjects(owning_model._meta.label_lower))
     if owning_model in counted_models():
-        subjects |= dict.fromkeys(_stored_subjects(owning_model))
+        subjects |= dict.fromkeys(row_counts.subjects(owning_model))
     return [*subjects]
-
-
-def _stored_subjects(model: type[Model]) -> list[str]:
-    """Returns the subjects of the model that have counts in SQL."""
-    every_row = databases.rows(model)  # also the rows that the model's own manager hides
-    rows = row_counts.rows_with_counts(model, every_row)
-    counted_rows = rows.filter(Q(view_count__gt=0) | Q(visitor_count__gt=0))
-    pks = counted_rows.values_list("pk", flat=True)
-    if row_counts.table_of(model) is model:
-        return [subject_of_row(model, pk) for pk in pks]
-    return list(pks)  # a row of SubjectCount has the subject as its primary key
 
 
 def on_flush(sender: Any, *, using: str, **kwargs: Any) -> None:

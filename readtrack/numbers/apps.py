@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from django.db.models.signals import post_migrate
 from django.utils.translation import gettext_lazy as _
 
 from readtrack.parts import CountedView, EffectsOf, PartConfig
@@ -24,6 +25,9 @@ class NumbersConfig(PartConfig):
     label = "readtrack_numbers"
     verbose_name = _("Numbers")
     takes_dimensions = True
+
+    def ready(self) -> None:
+        post_migrate.connect(begin_history, sender=self)
 
     def subcommands(self) -> "Sequence[Subcommand]":
         from readtrack.numbers.daily_view import DailyView
@@ -80,3 +84,12 @@ class NumbersConfig(PartConfig):
         from readtrack.numbers import shown
 
         return [*shown.lines(obj, has_redis=has_redis)]
+
+
+def begin_history(sender: Any, *, using: str, **kwargs: Any) -> None:
+    """Receives post_migrate, and begins history where the migration has made its table."""
+    plan = kwargs.get("plan")
+    if plan:
+        from readtrack.numbers import beginning
+
+        beginning.on_migrate(using, plan)

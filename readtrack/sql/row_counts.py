@@ -7,7 +7,7 @@ from heapq import nlargest
 from typing import Any, NamedTuple
 
 from django.db import Error, connections
-from django.db.models import CharField, F, IntegerField, Model, QuerySet
+from django.db.models import CharField, F, IntegerField, Model, Q, QuerySet
 from django.db.models.functions import Cast
 
 from readtrack import row_security
@@ -118,6 +118,17 @@ def _separate_counts(model: type[Model], rows: "QuerySet[Any]") -> dict[Any, Row
     counts = stored(SubjectCount, keys)
     zero = RowCounts(0, 0)
     return {pk: counts.get(key, zero) for pk, key in zip(pks, keys, strict=True)}
+
+
+def subjects(model: type[Model]) -> list[str]:
+    """Returns the subjects of the model that have counts in SQL."""
+    every_row = databases.rows(model)  # also the rows that the model's own manager hides
+    rows = rows_with_counts(model, every_row)
+    counted_rows = rows.filter(Q(view_count__gt=0) | Q(visitor_count__gt=0))
+    pks = counted_rows.values_list("pk", flat=True)
+    if table_of(model) is model:
+        return [subject_of_row(model, pk) for pk in pks]
+    return list(pks)  # a row of SubjectCount has the subject as its primary key
 
 
 def by_subject(subjects: Iterable[str]) -> dict[str, RowCounts]:

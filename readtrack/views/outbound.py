@@ -45,7 +45,7 @@ def _direct(url: str) -> str:
 def _warn_of_no_address() -> None:
     logger.warning(
         "Links of outbound_url lead on directly and count nothing, because the URLconf has no address"
-        " for them. Add path('live/', include('readtrack.urls'))."
+        " for them. Add path('readtrack/', include('readtrack.urls'))."
     )
 
 

@@ -37,9 +37,18 @@ def test_a_database_that_is_gone_is_one_error(monkeypatch: pytest.MonkeyPatch) -
 def test_a_missing_table_is_named_once() -> None:
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE readtrack_flushrun CASCADE")
-    [finding] = [one for one in examine() if one.level == "error"]
-    assert "readtrack_flushrun" in finding.message
+    [finding] = [one for one in examine() if "readtrack_flushrun" in one.message]
+    assert finding.level == "error"
     assert "manage.py migrate" in finding.hint
+
+
+def test_a_table_that_no_flush_has_missed_yet_is_found() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE readtrack_rename")
+    [finding] = found("tables")
+    assert finding.level == "error"
+    assert "lacks tables of readtrack," in finding.message
+    assert finding.hint == "Run: manage.py migrate"
 
 
 def test_publications_that_redis_has_not_got_are_shown(settings: Settings) -> None:

@@ -146,7 +146,7 @@ def test_without_our_addresses_a_link_leads_on_directly_and_the_log_says_so_once
         page = template.render(Context({"post": factories.post(), "url": "https://example.com/"}))
         assert page == "https://example.com/"
     (message,) = caplog.messages
-    assert "path('live/', include('readtrack.urls'))" in message
+    assert "path('readtrack/', include('readtrack.urls'))" in message
     assert template.render(Context({"post": factories.post(), "url": "javascript:x()"})) == ""
 
 

@@ -80,8 +80,12 @@ An error is logged, and the next tick tries again.
             help="send the work to Django's tasks",
         )
 
-    def handle(self, *, enqueue: bool, **options: Any) -> None:
+    def handle(self, *, command: Any, verbosity: int, enqueue: bool, **options: Any) -> None:
         ticks = _ticks(enqueue=enqueue)
+        if verbosity > 0:
+            names = ", ".join(f"{tick.task} every {tick.interval:g} s" for tick in ticks)
+            command.stdout.write(f"Runs {names}. SIGTERM or Ctrl-C ends it.")
+            command.stdout.flush()
         stop = Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
