@@ -42,10 +42,11 @@ _ACCESS = re.compile(
 # of the first user, a referrer that is an address or none, and a browser.
 _USUAL = re.compile(
     r"(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}|[0-9a-f]{1,4}:[0-9a-f:]{1,39}) - [^\s\[\"]+ "
-    r"\[(\d\d/[A-Z][a-z][a-z]/\d{4}:\d\d:\d\d:)(\d\d) ([+-]\d{4})\]"
+    r"\[(\d\d/[A-Z][a-z][a-z]/\d{4}:\d\d:)(\d\d:\d\d) ([+-]\d{4})\]"
     r' "([^"\\]+)" (\d{3}) \S+ "(?:-|https?://[^"\\]*)" "(Mozilla/[^"\\]*)"(?: "-")?'
 )
-_SECONDS = {f"{number:02}": timedelta(seconds=number) for number in range(60)}
+# The time since the full hour, by its text: `59:07`.
+_SINCE_HOUR = {f"{n // 60:02}:{n % 60:02}": timedelta(seconds=n) for n in range(3600)}
 _NEXT_QUOTED = re.compile(rf'[^"]*{_QUOTED_TEXT}')
 # Of Elastic Load Balancing: the type, which only newer balancers have, then time, name, client,
 # target, three durations, status, status of the target, sizes, request, agent.
@@ -230,21 +231,21 @@ def _usual_line(requests: Requests, raw: bytes) -> Line | None:
     match = _USUAL.fullmatch(raw.decode("latin-1"))
     if match is None:
         return None
-    address, minute, second, zone, request_text, status, agent = match.groups()
-    start = _start_of_minute(minute, zone)
-    if start is None or second not in _SECONDS or not addresses.network_of(address):
+    address, hour, since_hour, zone, request_text, status, agent = match.groups()
+    start = _start_of_hour(hour, zone)
+    if start is None or since_hour not in _SINCE_HOUR or not addresses.network_of(address):
         return None
     request = requests(_request_text(request_text))
     if request is None or request.host:
         return None
-    at = start + _SECONDS[second]
+    at = start + _SINCE_HOUR[since_hour]
     return Line(address, at, request.method, request.path, int(status), agent)
 
 
 @lru_cache(maxsize=1024)
-def _start_of_minute(minute: str, zone: str) -> datetime | None:
-    """Returns the time of `01/Mar/2026:12:00:`; None if there is no such minute."""
-    return time_of(f"{minute}00 {zone}")
+def _start_of_hour(hour: str, zone: str) -> datetime | None:
+    """Returns the time of `01/Mar/2026:12:`; None if there is no such hour."""
+    return time_of(f"{hour}00:00 {zone}")
 
 
 class _Client(NamedTuple):
