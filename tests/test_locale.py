@@ -30,6 +30,8 @@ STRING = r"""u?("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')"""
 CALL = re.compile(rf"\b(_|n?p?gettext)\(\s*{STRING}(?:\s*,\s*{STRING})?(?:\s*,\s*{STRING})?")
 
 SHARED = {
+    "All",
+    "User",
     "Home",
     "No, take me back",
     "This month",
