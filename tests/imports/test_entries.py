@@ -171,7 +171,8 @@ def test_an_entry_of_a_service_that_lacks_a_field_is_no_error(name: str) -> None
     entry = SERVICES[name]
     for field in entry:
         parse({key: value for key, value in entry.items() if key != field})
-        for value in (None, 7, "text", "{", [], {}, [[]]):
+        values: tuple[object, ...] = (None, 7, "text", "{", [], {}, [[]])
+        for value in values:
             parse({**entry, field: value})
 
 

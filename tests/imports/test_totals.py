@@ -13,6 +13,7 @@ from pytest_django import Settings
 from readtrack import reports, tracker
 from readtrack.imports.models import Import
 from readtrack.imports.totals import number_of, take_totals
+from readtrack.numbers import reports as numbers_reports
 from tests.site.models import Post
 from tests.support import factories
 from tests.support.rows import each_row
@@ -178,7 +179,7 @@ def test_an_export_of_goatcounter_fills_counts_and_charts_once(form: str, tmp_pa
     assert take_totals(path).counted == 0
     assert counts()[post.pk] == 3
     start = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
-    hours = reports.series(post, since=start, until=start + timedelta(hours=2))
+    hours = numbers_reports.series(post, since=start, until=start + timedelta(hours=2))
     assert [hour.views for hour in hours][:2] == [2, 1]
 
 

@@ -3,6 +3,8 @@
 import os
 from urllib.parse import urlsplit
 
+import readtrack
+
 database = urlsplit(os.environ["DATABASE_URL"])
 redis_url = os.environ["ROLLING_REDIS_URL"]
 
@@ -16,7 +18,7 @@ INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
-    "readtrack",
+    *readtrack.EVERYTHING,
     "shop",
 ]
 MIDDLEWARE = [
