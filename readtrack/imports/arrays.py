@@ -23,8 +23,8 @@ def has_entries(head: bytes) -> bool:
 
 
 def pieces_of(stream: BinaryIO) -> Iterator[bytes]:
-    """Yields the stream in pieces. Each has one entry and what is before it, the last one also what
-    is behind it. An entry without an end is left out.
+    """Yields the stream in pieces. Each has one entry and what is before it; the last one also has
+    what is behind it. An entry without an end is a piece that `is_whole` tells from others.
 
     Text that is no entry is a piece up to the end of its line.
     """
@@ -39,8 +39,17 @@ def pieces_of(stream: BinaryIO) -> Iterator[bytes]:
             held = text[start:end]
             start = end
         text = text[start:]
-    if held:
-        yield (held + _end_of_array(text)).encode("latin-1")
+    if _end_of_gap(text, 0) == len(text):  # it only ends the array
+        held += text
+        text = ""
+    for piece in (held, text):
+        if piece:
+            yield piece.encode("latin-1")
+
+
+def is_whole(piece: bytes) -> bool:
+    """Returns False for an entry without an end."""
+    return piece.endswith(b"\n") or entry_in(piece) is not piece
 
 
 def entry_in(piece: bytes) -> bytes:
@@ -75,8 +84,3 @@ def _end_of_piece(text: str, start: int) -> int:
         else:
             return end
     return text.find("\n", begun) + 1
-
-
-def _end_of_array(text: str) -> str:
-    """Returns the rest of a file if it only ends the array; "" for an entry without an end."""
-    return text if _end_of_gap(text, 0) == len(text) else ""

@@ -127,7 +127,7 @@ class LogFile:
 
     def _is_end(self, piece: bytes) -> bool:
         """Returns True if a line ends with the piece."""
-        return self._has_entries or piece.endswith(b"\n")
+        return arrays.is_whole(piece) if self._has_entries else piece.endswith(b"\n")
 
     def _text_of(self, piece: bytes) -> bytes:
         """Returns the line in a piece."""
