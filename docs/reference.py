@@ -32,16 +32,16 @@ from readtrack.management.commands.readtrack import Command
 from readtrack.numbers import notes
 from readtrack.numbers import operations as numbers_operations
 from readtrack.numbers import reports as numbers_reports
-from readtrack.page import shown
 from readtrack.recent import reports as recent_reports
 from readtrack.schedule import readtrack_schedule
+from readtrack.script import shared, shown
 from readtrack.store import keys
 from readtrack.templatetags.readtrack import register
 
 # The Python API, by its place: of each class the members that a site uses.
 API: dict[str, tuple[Any, Iterable[str]]] = {
     "request": (request, ["Recorder: view, read, step"]),
-    "shared": (request, ["shared_page"]),
+    "shared": (shared, ["shared_page"]),
     "tokens": (shown, ["page_token"]),
     "tracker": (
         tracker,

@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 EVERYTHING = [
     "readtrack",
     "readtrack.numbers",
+    "readtrack.script",
     "readtrack.dashboard",
     "readtrack.digest",
     "readtrack.api",

@@ -41,14 +41,7 @@ class Conf:
     # Views
     WINDOW: int = 1800  # seconds in which further hits of a visitor on a subject are repeats; 0 is one second
     RATE: tuple[int, int] = (5, 10)  # hits of one visitor that count (0: no limit), and in how many seconds from the first
-
-    # Pages that do not come from Django each time: the script
-    COUNT_BY: Literal["either", "server", "script"] = "either"  # who counts a page with the script; either: the first
-    SCRIPT: str = "page.js"  # name of the script and of the address that it calls, below that of `readtrack.urls`
-    SCRIPT_AGE: int = 86_400  # seconds for which a page counts after it was made (a day); longer than caches keep it
-    SHARED_PATHS: Sequence[str] = ()  # regular expressions: paths (as the URLconf sees them) of pages that are the same for everybody
-    READ_WHEN: Literal["shown", "read"] = "shown"  # a dot goes out: page shown, or its marked text really read
-    RANK_BY: Literal["views", "seen"] = "views"  # what rankings and trending go by; seen: views whose page came to life in a browser, which needs the script
+    RANK_BY: Literal["views", "seen"] = "views"  # what rankings and trending go by; seen: views whose page came to life in a browser, which needs the part that tells it
 
     # Unique visitors
     UNIQUE: str = "hll"  # strategy: hll, set, daily, bitmap or none; a model's unique_strategy comes first

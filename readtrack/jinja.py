@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 from jinja2 import Environment, TemplateRuntimeError, nodes, pass_context
 from jinja2.ext import Extension
@@ -14,7 +13,7 @@ from jinja2.parser import Parser
 from jinja2.runtime import Context
 
 from readtrack import parts, reports, shipped
-from readtrack.page import honeypot, tags
+from readtrack.page import tags
 from readtrack.page.placeholders import COUNT, DOT, EXACT, UNREAD, WORDS, Placeholder
 from readtrack.page.stream import asked
 
@@ -31,9 +30,6 @@ class ReadTrackExtension(Extension):
             unread_dot=_placing(DOT),
             unread_count=_placing(UNREAD),
             first_unread=first_unread,
-            readtrack_honeypot=honeypot.link,
-            readtrack_text=readtrack_text,
-            readtrack_script=pass_context(tags.script),
         )
         for part in parts.installed():
             environment.globals.update(part.jinja_functions())
@@ -95,9 +91,3 @@ def first_unread(context: Context, rows: Any, of: Any = None, written: str = "")
     """`{% set post = first_unread(thread.posts) %}` is the first post that is new to the user."""
     user = tags.user_of(context)
     return asked(lambda: reports.first_unread(user, rows, of=of, written=written))
-
-
-@pass_context
-def readtrack_text(context: Context, obj: Any, text: str, selector: str = "") -> SafeString:
-    """`{{ readtrack_text(post, html) }}` shows the text, marked so that its reading counts."""
-    return tags.text(context, conditional_escape(text), obj, selector)

@@ -14,24 +14,15 @@ from django.http import HttpRequest, HttpResponseBase
 from django.views.generic.edit import DeletionMixin, FormMixin
 
 from readtrack import parts, tracker
-from readtrack.conf import cached_setting, conf, explains_pages, logger, patterns
-from readtrack.hits import bots, dimensions, exclusions, networks, origins, readers, visitors
-from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, Reason, refusal
-from readtrack.hits.reading import Reading
-from readtrack.page import contents, shown, stream, tags
+from readtrack.conf import cached_setting, conf, explains_pages, logger
+from readtrack.hits import bots, dimensions, exclusions, readers, visitors
+from readtrack.hits.hit import NO_OUTCOME, Further, Hit, Outcome, Reason, refusal
+from readtrack.page import contents, stream
 from readtrack.page.filling import Filling
-from readtrack.page.placeholders import (
-    MARK,
-    MAY_QUERY,
-    PAGE,
-    PAGE_MARK,
-    PANEL_MARK,
-    READER_MARK,
-    TEXT_MARK,
-    placeholders_in,
-)
-from readtrack.page.rendering import ScriptTag, in_language
-from readtrack.request import Recorder, ScriptReport, TrackedRequest, shows_an_object
+from readtrack.page.placeholders import MARK, MAY_QUERY, PANEL_MARK, READER_MARK
+from readtrack.page.rendering import Delivery, in_language
+from readtrack.page.reporting import Reporting
+from readtrack.request import Recorder, Report, TrackedRequest, shows_an_object
 from readtrack.store import clock, keys, recording, uniques
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import BusyError, Page, fail_open
@@ -55,8 +46,9 @@ class ReadTrackMiddleware:
 
     def __call__(self, request: TrackedRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
         request.readtrack = Recorder()
-        if conf.SHARED_PATHS:
-            request.readtrack.is_shared = _has_shared_path(request)
+        reporting = parts.reporting()
+        if reporting and reporting.is_shared(request):
+            request.readtrack.is_shared = True
         if self.is_async:
             return self._acall(request)
         with Page(request, conf.TIMEOUT):
@@ -96,24 +88,18 @@ def _close(request: TrackedRequest, response: HttpResponseBase) -> None:
     recorder.is_closed = not response.streaming
 
 
-def _has_shared_path(request: HttpRequest) -> bool:
-    """Returns True if SHARED_PATHS says that the page is the same for everybody."""
-    expressions, _ = patterns("SHARED_PATHS")
-    return any(expression.search(request.path_info) for expression in expressions)
-
-
 class Activity(NamedTuple):
     """What a visitor does on a page, as far as it is tracked."""
 
     views: tuple[str, ...] = ()  # subjects
     reads: tuple[str, ...] = ()  # subjects
     steps: tuple[tuple[str, str], ...] = ()  # subjects and stages of their funnels
-    reading: Reading | None = None  # of a text, as the page's script reports it
+    further: Further | None = None  # what a report tells beside that
 
     @property
     def has_anything(self) -> bool:
         """Returns True if there is anything to record."""
-        return bool(self.views or self.reads or self.steps or self.reading)
+        return bool(self.views or self.reads or self.steps or self.further)
 
 
 NO_ACTIVITY = Activity()
@@ -125,10 +111,10 @@ class ShownPage(NamedTuple):
     activity: Activity
     content: bytes | None  # b"" for a stream; None for a response that has nothing to fill in
     is_shared: bool  # the page is the same for everybody
-    has_script: bool  # the page has the script, which reports the page again
-    script_report: ScriptReport | None  # what the script reports, if it sent this request
+    is_reported_later: bool  # a later request may tell of the page again
+    report: Report | None  # what this request tells of an earlier page, if it does
     as_of: int | None  # Redis's clock (µs) when the page was made, if that was an earlier request
-    is_left_to_script: bool = False  # only the script may record the views and reads of the page
+    is_left_to_report: bool = False  # only a report may record the views and reads of the page
 
 
 class Verdict(NamedTuple):
@@ -158,9 +144,9 @@ def _finish(
         identity = identify(request, response, page, verdict, user)
         hit = _hit_of(request, page, verdict, identity)
         recorded = _queue(hit)  # None for a hit that is recorded directly
-        if recorded is None and page.script_report and page.content:
-            # One round trip records what the script reports, and asks for the numbers of the
-            # response to the script.
+        if recorded is None and page.report and page.content:
+            # One round trip records what the report tells, and asks for the numbers of the
+            # response to it.
             filling = Filling(page.content, _reader_finder(request, page, user))
             recorded = record(hit, *filling.question.calls)
         elif recorded is None:
@@ -194,74 +180,60 @@ def collect(request: TrackedRequest, response: HttpResponseBase) -> ShownPage | 
     if content is None and not recorder.has_anything and not explains_pages():
         return None
     page = _shown_by(recorder, content)
-    if not (page.activity.has_anything or page.has_script or page.script_report):
-        page = _with_cached(page, path=request.path)
-    if _belongs_to_script(page, request):
-        activity = page.activity._replace(views=(), reads=())
-        page = page._replace(activity=activity, is_left_to_script=True)
-    return page
+    reporting = parts.reporting()
+    return page if reporting is None else _with_reports(page, request, reporting)
 
 
-def _belongs_to_script(page: ShownPage, request: HttpRequest) -> bool:
-    """Returns True for a page that its script counts: one that is the same for everybody, or that
-    was fetched and may never be looked at.
+def _with_reports(page: ShownPage, request: HttpRequest, reporting: Reporting) -> ShownPage:
+    """Returns the page as it is on a site with reports: what it says of itself if it comes out of a
+    cache, and without the views and reads that are left to a report.
     """
-    if conf.COUNT_BY == "server" or not page.activity.has_anything:
-        return False
-    return page.is_shared or (page.has_script and origins.may_be_ahead(request.META))
+    if not (page.activity.has_anything or page.is_reported_later or page.report):
+        page = _with_cached(page, reporting, path=request.path)
+    may_be_left = page.activity.has_anything and (page.is_shared or page.is_reported_later)
+    if may_be_left and reporting.takes_over(request, is_shared=page.is_shared):
+        activity = page.activity._replace(views=(), reads=())
+        page = page._replace(activity=activity, is_left_to_report=True)
+    return page
 
 
 def _shown_by(recorder: Recorder, content: bytes | None) -> ShownPage:
     """Returns the page with what the recorder has collected."""
-    script_report = recorder.script_report
-    as_of = None if script_report is None else script_report.as_of
+    report = recorder.report
+    as_of = None if report is None else report.as_of
     return ShownPage(
         _activity_of(recorder),
         content,
         recorder.is_shared,
-        recorder.has_script,
-        script_report,
+        recorder.is_reported_later,
+        report,
         as_of,
     )
 
 
 def _activity_of(recorder: Recorder) -> Activity:
-    """Returns what the recorder has collected and the page's script has reported."""
+    """Returns what the recorder has collected."""
     if not recorder.has_anything:
         return NO_ACTIVITY
-    script_report = recorder.script_report
-    reading = None if script_report is None else script_report.reading
-    return Activity(tuple(recorder.views), tuple(recorder.reads), tuple(recorder.steps), reading)
+    report = recorder.report
+    further = None if report is None else report.further
+    return Activity(tuple(recorder.views), tuple(recorder.reads), tuple(recorder.steps), further)
 
 
-def _with_cached(page: ShownPage, *, path: str) -> ShownPage:
+def _with_cached(page: ShownPage, reporting: Reporting, *, path: str) -> ShownPage:
     """Returns the page, with its views and reads if it came out of `cache_page`.
 
     Its view did not run in that case, so the recorder knows nothing of it.
     """
-    if not page.content or PAGE_MARK not in page.content:
-        return page
-    cached = _cached_page(page.content, path=path)
+    cached = reporting.page_in(page.content, path=path) if page.content else None
     if cached is None:
         return page
     return page._replace(
         activity=Activity(views=cached.views, reads=cached.reads),
         as_of=cached.as_of,
         is_shared=cached.is_shared,
-        has_script=True,
+        is_reported_later=True,
     )
-
-
-def _cached_page(content: bytes, *, path: str) -> shown.NamedPage | None:
-    """Returns what a page out of `cache_page` shows; None if the content does not say it."""
-    for placeholder in placeholders_in(content).values():
-        if placeholder.kind != PAGE:
-            continue
-        page = shown.parse(placeholder.subject)
-        # Otherwise a fragment was cached with the script of another page in it.
-        if page.path == path[: shown.LONGEST_PATH]:
-            return page
-    return None
 
 
 def _needs_user(page: ShownPage, response: Any) -> bool:
@@ -305,8 +277,9 @@ def judge(
     verdict = Verdict(activity, reason)
     if activity.has_anything and _is_excluded(request, user):
         verdict = _excluded(verdict)
-    if page.has_script:
-        verdict = _without_reported(verdict, page)
+    reporting = parts.reporting()
+    if reporting and page.is_reported_later:
+        verdict = _without_reported(verdict, page, reporting)
     return verdict
 
 
@@ -317,31 +290,31 @@ def _excluded(verdict: Verdict) -> Verdict:
     activity = verdict.activity
     if exclusions.leaves_out_reads():
         return Verdict(NO_ACTIVITY, verdict.reason or "excluded")
-    if not (activity.views or activity.steps or activity.reading):
+    if not (activity.views or activity.steps or activity.further):
         return verdict
     return Verdict(Activity(reads=activity.reads), verdict.reason or "excluded")
 
 
-def _without_reported(verdict: Verdict, page: ShownPage) -> Verdict:
-    """Returns the verdict without the views and reads that the page's script reports later."""
+def _without_reported(verdict: Verdict, page: ShownPage, reporting: Reporting) -> Verdict:
+    """Returns the verdict without the views and reads that a later report has to tell."""
     activity = verdict.activity
-    if conf.COUNT_BY == "script":
-        return verdict._replace(activity=activity._replace(views=(), reads=()))
-    if conf.READ_WHEN == "read" and TEXT_MARK in (page.content or b""):
-        return verdict._replace(activity=activity._replace(reads=()))
-    return verdict
+    if reporting.takes_views():
+        activity = activity._replace(views=())
+    if reporting.takes_reads(page.content or b""):
+        activity = activity._replace(reads=())
+    return verdict._replace(activity=activity)
 
 
 def _refusal_of_views(
     request: HttpRequest, response: HttpResponseBase, page: ShownPage, user: Any | None
 ) -> Reason | None:
-    """Returns why the page's views, reads and reading cannot count; None if they can."""
+    """Returns why the page's views, reads and reports cannot count; None if they can."""
     activity = page.activity
-    if not (activity.views or activity.reads or activity.reading):
+    if not (activity.views or activity.reads or activity.further):
         return None
     method = request.method
     status = response.status_code
-    if page.script_report and status < 400:  # a script reports by POST
+    if page.report and status < 400:  # a report may come by POST
         method = "GET"
         status = 200
     return refusal(method, status, request.META, is_anonymous=user is None)
@@ -367,8 +340,8 @@ def _is_excluded(request: HttpRequest, user: Any | None) -> bool:
 
 def _skip(request: HttpRequest, page: ShownPage, verdict: Verdict) -> Outcome:
     """Counts the page's views as skips if they were refused. Returns the outcome of these views."""
-    # The skips of a page that its script reports were counted when the page was made.
-    if not verdict.reason or page.script_report:
+    # The skips of a page that is reported were counted when the page was made.
+    if not verdict.reason or page.report:
         return NO_OUTCOME
     agent = bots.user_agent_of(request)
     is_alone = not verdict.activity.has_anything
@@ -413,7 +386,7 @@ def _visitor_of(
 def _stand_in_of(request: HttpRequest, page: ShownPage, visitor: visitors.Visitor) -> str:
     """Returns the id that may have stood in for the visitor's cookie before it came back; else ""."""
     is_known = visitor.kind == "cookie" and not visitor.new_cookie
-    if page.script_report and is_known and visitors.has_recent_cookie(request):
+    if page.report and is_known and visitors.has_recent_cookie(request):
         return visitors.address_id(request)
     return ""
 
@@ -438,7 +411,7 @@ def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity
     has_values = conf.DIMENSIONS and parts.take_dimensions()
     if has_values and activity.views and not identity.visitor.opted_out:
         values = dimensions.values(request)
-    # A page that its script reports was made by an earlier request, and `as_of` is its time.
+    # A page that is reported was made by an earlier request, and `as_of` is its time.
     began = request.readtrack.began if page.as_of is None else None
     # Positional, because thirteen keyword arguments take as long as the hash of an address.
     return Hit(
@@ -448,8 +421,8 @@ def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity
         reads,
         values,
         activity.steps,
-        activity.reading,
-        page.script_report is not None,
+        activity.further,
+        page.report is not None,
         _is_seen(request, page, identity),
         identity.stand_in,
         identity.reader,
@@ -459,14 +432,11 @@ def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity
 
 
 def _is_seen(request: HttpRequest, page: ShownPage, identity: Identity) -> bool:
-    """Returns True if the page's script says that the page came to life, so that the view is seen.
-
-    A report on the page's text needs no such word: an engaged view is seen by itself. From a
-    doubtful network only an engaged view is seen, unless the user is signed in.
-    """
-    if page.script_report is None or not page.activity.views:
+    """Returns True if a report says that its page was seen."""
+    if page.report is None or not page.activity.views:
         return False
-    return identity.visitor.kind == "user" or not networks.is_doubtful(request.META)
+    reporting = parts.reporting()
+    return reporting is not None and reporting.is_seen(request, identity.visitor)
 
 
 def _queue(hit: Hit) -> Outcome | None:
@@ -504,10 +474,11 @@ def _give_cookie(
     if not identity.visitor.new_cookie:
         return
     # A person whose view was refused gets the cookie, too, and is a visitor of its own from then
-    # on. A robot with a cookie would lose the honeypot's mark.
+    # on. A robot with a cookie would lose its mark.
     is_robot = "honeypot" in outcome.skipped.values()
     is_person = bool(verdict.activity.views or outcome.steps) and not is_robot
-    if request.readtrack.script_report and conf.COUNT_BY == "server":
+    reporting = parts.reporting() if request.readtrack.report else None
+    if reporting and not reporting.counts_views():
         # The report counts no view, so it makes nobody a visitor whom the server would count anew.
         is_person = False
     if is_person or (conf.ANONYMOUS_READERS and verdict.activity.reads):
@@ -551,10 +522,11 @@ def _why_nothing_recorded(
 ) -> str:
     """Returns why a page without an outcome has none; "" if nobody would expect one."""
     has_activity = page.activity.has_anything
-    is_of_script = page.is_left_to_script or (page.has_script and has_activity)
-    if is_of_script:
-        return "left to the script" if page.has_script else "no script"
-    if page.activity.views or page.script_report or not _is_ordinary(request, response):
+    reporting = parts.reporting()
+    is_left = page.is_left_to_report or (page.is_reported_later and has_activity)
+    if reporting and is_left:
+        return reporting.explanation(is_reported_later=page.is_reported_later)
+    if page.activity.views or page.report or not _is_ordinary(request, response):
         return ""
     if not has_activity and shows_an_object(_view_class(request)):
         return "no subject"
@@ -616,9 +588,9 @@ def fill_in(
     if page.content is None:
         return
     find_reader = _reader_finder(request, page, user)
-    script_tag = ScriptTag(partial(tags.nonce_of, request), is_counted)
+    delivery = Delivery(request, is_counted)
     if response.streaming and not page.content:
-        stream.fill(response, find_reader, script_tag=script_tag)
+        stream.fill(response, find_reader, delivery=delivery)
         return
     if filling is None:
         content = page.content
@@ -626,11 +598,11 @@ def fill_in(
             content = _with_panel(response, content, user)
         filling = Filling(content, find_reader)
         filling.question.ask()
-    with in_language(page.script_report.language if page.script_report else ""):
+    with in_language(page.report.language if page.report else ""):
         filled = filling.filled(
             is_json=contents.is_json(response),
             charset=contents.charset_of(response),
-            script_tag=script_tag,
+            delivery=delivery,
         )
     contents.put(response, filled, request)
     if filling.dots and not page.is_shared:
@@ -652,6 +624,6 @@ def _reader_finder(
     request: HttpRequest, page: ShownPage, user: Any | None
 ) -> Callable[[], readers.Reader | None]:
     """Returns a function that returns the reader whose dots the page shows, or None."""
-    if page.is_shared:  # its dots are left to the script
+    if page.is_shared:  # its reader is not known
         return lambda: None
     return partial(visitors.reader, request, user)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from readtrack.flush.steps import Steps
     from readtrack.hits.hit import Hit
     from readtrack.management.subcommands.base import Line, Subcommand
-    from readtrack.page.additions import Addition
+    from readtrack.page.reporting import Reporting
     from readtrack.sql.row_counts import RowCounts
     from readtrack.store.counters import Stored
     from readtrack.store.keys import Key
@@ -52,13 +52,17 @@ class CountedView(NamedTuple):
     """What a part needs in the script that counts a view.
 
     The file `lua/counted.lua` in the part's folder has the Lua that each counted view runs, and
-    `lua/effects.lua` the functions of `PartConfig.effects`. Both know the constants by their names,
-    and the first one knows the keys by their names, too.
+    `lua/effects.lua` the functions of `PartConfig.effects`. `lua/seen.lua` is run by the view of a
+    page that was seen, also if the view is a repeat. They know the constants by their names, and
+    the first and the last one know the keys by their names, too. `lua/functions.lua` has what they
+    call.
     """
 
     # Rows of the table of keys, for keys of the view's subject or of its model. They may have the hour,
     # the minute and the date of the view in their name.
-    keys: "Mapping[str, Key]"
+    keys: "Mapping[str, Key]" = {}
+    # Rows for keys of the view's subject that only the views of seen pages need.
+    keys_if_seen: "Mapping[str, Key]" = {}
     # Tells by the name of a key and the label of a model if views of the model need it. If not, the
     # key of the total is in its place. Only for keys with the subject in their name.
     needs: Callable[[str, str], bool] = lambda name, label: True
@@ -98,6 +102,7 @@ class PartConfig(AppConfig):
     # The name in READTRACK of the dict with the settings of the part; "" for a part without any.
     setting = ""
     setting_about = ""  # a sentence for the reference: its keys, and what they mean
+    scripts: Sequence[str] = ()  # names of the scripts in its folder `lua`, without `.lua`
     # True for a part that needs the values of dimensions of each hit.
     takes_dimensions = False
     # True for a part whose pages of the admin show the numbers of the site. The core's page of counts
@@ -149,8 +154,10 @@ class PartConfig(AppConfig):
         """Returns the functions that the part adds to templates of Jinja2, by name."""
         return {}
 
-    def script_addition(self) -> "Addition | None":
-        """Returns what the part adds to the script of those pages whose tag asks for it."""
+    def reporting(self) -> "Reporting | None":
+        """Returns what the part decides about pages that later requests of its own tell of again;
+        None if it sends no such requests. Only one part does.
+        """
         return None
 
     def hears_publications(self) -> bool:
@@ -254,6 +261,13 @@ def require(name: str) -> None:
 def installed() -> tuple[PartConfig, ...]:
     """Returns the installed parts, in the order of INSTALLED_APPS."""
     return tuple(config for config in apps.get_app_configs() if isinstance(config, PartConfig))
+
+
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def reporting() -> "Reporting | None":
+    """Returns what a part decides about pages that are told of again; None without such a part."""
+    found = [part.reporting() for part in installed()]
+    return next(filter(None, found), None)
 
 
 @cached_setting("INSTALLED_APPS", maxsize=1)

@@ -1,18 +1,14 @@
 """`request.readtrack`: the views, reads and funnel steps of one request."""
 
 import time
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.db.models import Model
 from django.http import HttpRequest
 from django.views.generic.detail import BaseDetailView, DetailView
 from django.views.generic.edit import DeletionMixin
 
 from readtrack.conf import cached_setting, logger
-from readtrack.hits.reading import Reading
 from readtrack.subjects import (
     check_stage,
     has_read_state,
@@ -24,13 +20,16 @@ from readtrack.subjects import (
     why_not_saved,
 )
 
+if TYPE_CHECKING:
+    from readtrack.hits.hit import Further
 
-class ScriptReport(NamedTuple):
-    """What a page's script reports about a page that was sent before."""
+
+class Report(NamedTuple):
+    """What a request tells about a page that was sent before."""
 
     as_of: int  # Redis's clock (µs) when the page was made
     language: str  # of the page
-    reading: Reading | None  # how far the page's text was read; None without a marked text
+    further: "Further | None" = None  # what is recorded of it beside views and reads
 
 
 class Recorder:
@@ -38,15 +37,13 @@ class Recorder:
     is made.
     """
 
-    has_script = False  # the page has the script, which reports the page again
+    is_reported_later = False  # a later request may tell of the page again
     has_placeholders = False  # tags have left some
     is_closed = False  # the middleware is done with the request
     varies_by_reader = False  # a tag of a part shows something else to each reader
     is_personal = False  # such a tag shows what is known of this reader
-    is_shared = (
-        False  # the page is the same for everybody, so that only its script knows the reader
-    )
-    script_report: ScriptReport | None = None  # set if a page's script sent the request
+    is_shared = False  # the page is the same for everybody, so that its reader is not known
+    report: Report | None = None  # set if the request tells of an earlier page
 
     def __init__(self) -> None:
         self.began = time.perf_counter()
@@ -59,8 +56,8 @@ class Recorder:
     @property
     def has_anything(self) -> bool:
         """Returns True if there is anything to record."""
-        has_reading = self.script_report is not None and self.script_report.reading is not None
-        return bool(self.views or self.reads or self.steps) or has_reading
+        has_further = self.report is not None and self.report.further is not None
+        return bool(self.views or self.reads or self.steps) or has_further
 
     def view(self, obj: Model) -> None:
         """Adds a view of the object.
@@ -131,23 +128,6 @@ def shows_an_object(view: type[Any]) -> bool:
         return True
     # A DeleteView shows it, too, and asks whether to delete it.
     return issubclass(view, BaseDetailView) and not issubclass(view, DeletionMixin)
-
-
-def shared_page(view: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a view whose page is the same for everybody, so that caches may keep it.
-
-    The page's script then counts the view, and fills in the reader's dots.
-    """
-
-    @wraps(view)
-    def shared(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        request.readtrack.is_shared = True  # type: ignore[attr-defined]
-        return view(request, *args, **kwargs)
-
-    if iscoroutinefunction(view):
-        # Django awaits what the view returns, and asks the function whether to do so.
-        return markcoroutinefunction(shared)
-    return shared
 
 
 class MissingRecorder:

@@ -21,6 +21,10 @@ PARTS: Mapping[str, Shipped] = {
         subcommands=["note", "daily-view"],
         tags=["most_viewed", "trending", "views_in", "read_count", "readtrack_panel"],
     ),
+    "readtrack.script": Shipped(
+        setting="SCRIPT",
+        tags=["outbound_url", "readtrack_honeypot", "readtrack_script", "readtrack_text"],
+    ),
     "readtrack.dashboard": Shipped(),
     "readtrack.digest": Shipped(setting="DIGEST", subcommands=["digest"]),
     "readtrack.api": Shipped(subcommands=["mcp"]),

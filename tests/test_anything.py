@@ -13,7 +13,6 @@ from redis import Redis
 from readtrack.conf import conf
 from readtrack.hits import addresses, bots, visitors
 from readtrack.hits.hit import Hit, refusal
-from readtrack.page.shown import token_of
 from readtrack.store import keys
 from readtrack.store.counting import count_views
 from readtrack.subjects import subject_of_row
@@ -126,6 +125,7 @@ body = st.one_of(
 )
 
 
+@pytest.mark.needs_parts("script")
 @pytest.mark.django_db
 @many
 @given(
@@ -137,6 +137,8 @@ body = st.one_of(
 def test_nothing_that_is_sent_to_the_scripts_address_is_an_error_or_makes_up_a_key(
     redis: Redis, body: Any, referrer: bytes, headers: dict[str, Any], site: str
 ) -> None:
+    from readtrack.script.shown import token_of
+
     post = factories.post()
     token = token_of(f"/posts/|0|0|site.post:{post.pk}|", ())
     sent = body if isinstance(body, bytes) else _changed(token, body)

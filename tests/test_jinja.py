@@ -123,5 +123,6 @@ def test_an_unknown_form_says_which_there_are(rf: Any) -> None:
         page(rf, factories.user(), "{{ view_count(p, 'short') }}", p=factories.post())
 
 
+@pytest.mark.needs_parts("script")
 def test_the_script_is_there_as_well(rf: Any) -> None:
     assert "data-page=" in page(rf, AnonymousUser(), "{{ readtrack_script() }}")

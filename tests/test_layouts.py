@@ -24,13 +24,12 @@ from readtrack import __version__, layouts, migrated, tasks
 from readtrack.flush.run import flush
 from readtrack.hits import visitors
 from readtrack.models import FlushRun
-from readtrack.page import placeholders, shown
+from readtrack.page import placeholders
 from readtrack.page.filling import filled
 from readtrack.page.placeholders import COUNT, Placeholder, placeholders_in
 from readtrack.store import keys
 from readtrack.store.connection import connect
 from readtrack.store.flush_notes import LayoutError, NewerLayoutError
-from readtrack.views.outbound import outbound_url
 from tests.doctor.conftest import found
 from tests.site.models import Post
 from tests.support import factories
@@ -343,12 +342,15 @@ def one_warning(caplog: pytest.LogCaptureFixture) -> str:
     return str(record.getMessage())
 
 
+@pytest.mark.needs_parts("script")
 def test_the_token_of_a_newer_page_counts_nothing_and_is_logged_once(
     post: Post,
     redis: Redis,
     newer_tokens: Callable[[Any], str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    from readtrack.script import shown
+
     name = f"/|0|0|site.post:{post.pk}|"
     own = shown.token_of(name, ())
     newer = newer_tokens(lambda: shown.token_of(name, ()))
@@ -382,16 +384,22 @@ def test_a_newer_name_of_live_dots_is_refused(
     assert live_dots.parse(live_dots.name_of(dots)) == dots
 
 
+@pytest.mark.needs_parts("script")
 def test_a_newer_outbound_link_leads_nowhere(
     post: Post, newer_tokens: Callable[[Any], str], caplog: pytest.LogCaptureFixture
 ) -> None:
+    from readtrack.script.outbound import outbound_url
+
     link = newer_tokens(lambda: outbound_url(post, "https://example.com/"))
     assert factories.browser().get(link).status_code == 404
     assert "A link of outbound_url of layout 2" in caplog.text
 
 
+@pytest.mark.needs_parts("script")
 @pytest.mark.parametrize("content", [1, None, {}, [], "", [[1]], {"1": 2}, [True, "x"]])
 def test_a_signed_token_of_any_other_shape_is_refused(content: Any) -> None:
+    from readtrack.script import shown
+
     token = signing.dumps(content, salt=keys.salt("page"))
     assert shown.page_of(token) is None
     link = signing.Signer(salt=keys.salt("outbound")).sign_object(content)

@@ -26,10 +26,8 @@ from readtrack import reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits import visitors
 from readtrack.middleware import ReadTrackMiddleware
-from readtrack.page.shown import page_token
 from readtrack.store import clock, counting
 from readtrack.subjects import subject_of
-from readtrack.views.outbound import outbound_url
 from tests.site.models import Category, Manual, Post, Product
 from tests.site.urls import urlpatterns as site_urls
 from tests.support import factories
@@ -802,8 +800,10 @@ class OuterMiddleware:
 def flat_page(request: Any) -> HttpResponse:
     source = (
         "{% load readtrack %}{% unread_dot c %}|{% view_count post words %}|"
-        "{% if_unread c %}new{% else %}old{% endif_unread %}|{% readtrack_script %}"
+        "{% if_unread c %}new{% else %}old{% endif_unread %}|"
     )
+    if apps.is_installed("readtrack.script"):
+        source += "{% readtrack_script %}"
     if apps.is_installed("readtrack.numbers"):
         source += "{% readtrack_panel post %}"
     context = {"c": Category.objects.get(), "post": Post.objects.get()}
@@ -839,9 +839,13 @@ def test_a_page_that_an_outer_middleware_makes_is_filled_in(settings: Settings, 
     assert anonymous.startswith("|")
 
 
+@pytest.mark.needs_parts("script")
 def test_a_site_where_everybody_has_to_sign_in_has_public_pages(
     settings: Settings, redis: Redis
 ) -> None:
+    from readtrack.script.outbound import outbound_url
+    from readtrack.script.shown import page_token
+
     settings.MIDDLEWARE = [
         *settings.MIDDLEWARE,
         "django.contrib.auth.middleware.LoginRequiredMiddleware",
@@ -1040,8 +1044,17 @@ MAIN = "{% view_count post %}"
 LIST = "{% for post in posts %}{% view_count post words %}{% endfor %}"
 
 
+WITH_SCRIPT = "{% view_count post exact %}{% readtrack_script %}"
+
+
 @pytest.mark.parametrize(
-    "source", [MAIN, MAIN + MAIN, LIST + MAIN, "{% view_count post exact %}{% readtrack_script %}"]
+    "source",
+    [
+        MAIN,
+        MAIN + MAIN,
+        LIST + MAIN,
+        pytest.param(WITH_SCRIPT, marks=pytest.mark.needs_parts("script")),
+    ],
 )
 def test_a_page_that_shows_the_count_of_one_object_and_counts_no_view_says_so_with_debug(
     source: str, settings: Settings, redis: Redis, caplog: pytest.LogCaptureFixture

@@ -35,6 +35,7 @@ refusals = []
 for use in (
     lambda: call_command("readtrack", "digest", "--dry-run"),
     lambda: engines["django"].from_string("{% load readtrack %}{% readtrack_live title=True %}"),
+    lambda: engines["django"].from_string("{% load readtrack %}{% readtrack_script %}"),
     lambda: engines["jinja2"].from_string("{{ readtrack_live(title=True) }}").render(),
 ):
     try:
@@ -74,6 +75,7 @@ def test_a_site_is_told_which_part_a_setting_a_subcommand_or_a_tag_needs(bare_fo
     assert refusals == [
         "`digest` needs 'readtrack.digest' in INSTALLED_APPS.",
         "`{% readtrack_live %}` needs 'readtrack.live' in INSTALLED_APPS.",
+        "`{% readtrack_script %}` needs 'readtrack.script' in INSTALLED_APPS.",
         "`readtrack_live()` needs 'readtrack.live' in INSTALLED_APPS.",
     ]
     assert not is_in_help

@@ -261,6 +261,7 @@ def test_the_header_sums_up_several_subjects() -> None:
     )
 
 
+@pytest.mark.needs_parts("script")
 def test_every_skip_has_its_reason(settings: Settings, client: Client, page: str) -> None:
     settings.READTRACK = {"DEBUG_HEADER": True, "RATE": (2, 10)}
     for headers in (

@@ -45,7 +45,7 @@ def test_dots_are_marked() -> None:
         ("unread/", {}),
         ("unread/", {"category": ["x" * 10] * 201}),
         ("unread/", {"category": "no.model:1"}),
-        ("out/nonsense", {}),
+        pytest.param("out/nonsense", {}, marks=pytest.mark.needs_parts("script")),
     ],
 )
 def test_errors_of_the_endpoints_are_marked(path: str, data: dict[str, Any]) -> None:

@@ -65,8 +65,8 @@ def noting_hits(
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
         recorder = request.readtrack  # type: ignore[attr-defined]
-        report = recorder.script_report
-        reading = report.reading if report else None
+        report = recorder.report
+        reading = report.further if report else None
         verdict = response.headers.get("X-Readtrack", "")
         if not verdict and reading and reading.is_read:
             verdict = READ

@@ -16,7 +16,7 @@ from demo_project.blog.forms import PostForm
 from demo_project.blog.models import TURNS, Category, Post
 from readtrack import reports
 from readtrack.numbers import reports as numbers_reports
-from readtrack.request import shared_page
+from readtrack.script.shared import shared_page
 
 PAGE_SIZE = 12
 

@@ -11,11 +11,10 @@ UPDATE_CACHE = "django.middleware.cache.UpdateCacheMiddleware"
 CONDITIONAL_GET = "django.middleware.http.ConditionalGetMiddleware"
 # They make a page once the middlewares behind them are done.
 PAGE_MAKER = re.compile(r"(?<!Redirect)FallbackMiddleware$")
-CSP = ("django.middleware.csp.ContentSecurityPolicyMiddleware", "csp.middleware.CSPMiddleware")
 COMPRESSOR = re.compile("gzip|brotli|compress|zstd", re.IGNORECASE)  # in the name of a middleware
 
 
-def _precedes(first: str, second: str) -> bool:
+def precedes(first: str, second: str) -> bool:
     """Returns True if both are in MIDDLEWARE, in that order.
 
     Then the first sees a request before the second, and a response after it.
@@ -44,7 +43,7 @@ def check_presence() -> list[checks.CheckMessage]:
 
 def check_authentication() -> list[checks.CheckMessage]:
     """Checks that AuthenticationMiddleware comes first, because it sets the visitor's user."""
-    if not _precedes(MIDDLEWARE, AUTHENTICATION):
+    if not precedes(MIDDLEWARE, AUTHENTICATION):
         return []
     return [
         checks.Error(
@@ -69,13 +68,13 @@ def check_compression() -> list[checks.CheckMessage]:
             id="readtrack.E016",
         )
         for path in settings.MIDDLEWARE
-        if COMPRESSOR.search(path) and _precedes(MIDDLEWARE, path)
+        if COMPRESSOR.search(path) and precedes(MIDDLEWARE, path)
     ]
 
 
 def check_site_cache() -> list[checks.CheckMessage]:
     """Checks that no cache of the whole site answers in place of ReadTrackMiddleware."""
-    if not _precedes(UPDATE_CACHE, MIDDLEWARE):
+    if not precedes(UPDATE_CACHE, MIDDLEWARE):
         return []
     return [
         checks.Warning(
@@ -84,9 +83,9 @@ def check_site_cache() -> list[checks.CheckMessage]:
             hint=(
                 "There are three ways. Remove it and FetchFromCacheMiddleware, and cache views with"
                 " cache_page: counts and dots are live, and each page runs the middlewares."
-                " Or make the pages shared (readtrack.request.shared_page, SHARED_PATHS): pages stay"
-                " as fast as they are, and the script counts them and fills them in by a request of"
-                " its own. Or keep it as it is, if counts as old as the cache will do."
+                " Or make the pages the same for everybody: they stay as fast as they are, and a"
+                " script counts them and fills them in by a request of its own."
+                " Or keep it as it is, if counts as old as the cache will do."
             ),
             id="readtrack.W017",
         )
@@ -95,7 +94,7 @@ def check_site_cache() -> list[checks.CheckMessage]:
 
 def check_conditional_get() -> list[checks.CheckMessage]:
     """Checks that ConditionalGetMiddleware sees pages once their counts are filled in."""
-    if not _precedes(MIDDLEWARE, CONDITIONAL_GET):
+    if not precedes(MIDDLEWARE, CONDITIONAL_GET):
         return []
     return [
         checks.Warning(
@@ -120,19 +119,5 @@ def check_page_makers() -> list[checks.CheckMessage]:
             id="readtrack.W050",
         )
         for path in settings.MIDDLEWARE
-        if PAGE_MAKER.search(path) and _precedes(path, MIDDLEWARE)
-    ]
-
-
-def check_csp() -> list[checks.CheckMessage]:
-    """Checks that a page out of `cache_page` gets its nonce before the policy is sent."""
-    return [
-        checks.Warning(
-            f"'{path}' comes after ReadTrackMiddleware, so on a page out of cache_page the browser"
-            " refuses the script: the nonce is put into the page when the policy is made already.",
-            hint=f"Move '{path}' above 'readtrack.middleware.ReadTrackMiddleware' in MIDDLEWARE.",
-            id="readtrack.W051",
-        )
-        for path in CSP
-        if _precedes(MIDDLEWARE, path)
+        if PAGE_MAKER.search(path) and precedes(path, MIDDLEWARE)
     ]

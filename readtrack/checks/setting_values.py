@@ -14,7 +14,7 @@ from readtrack.store import keys
 AT_LEAST_ONE = ("FLUSH_TASKS",)
 # Seconds beyond which a setting was probably meant in milliseconds.
 MOST_SECONDS = {"TIMEOUT": 30, "CIRCUIT": 600, "BUFFER": 300, "FLUSH_INTERVAL": 43_200}
-PATTERNS = ("BOTS", "NOT_BOTS", "SHARED_PATHS")
+PATTERNS = ("BOTS", "NOT_BOTS")
 FUNCTIONS = ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
 
 COOKIE_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
@@ -25,7 +25,6 @@ COOKIE_PATH = re.compile(r"/[!-:<-~]*")  # no space, no semicolon, ASCII
 COOKIE_DOMAIN = re.compile(r"\.?[a-z0-9-]+(?:\.[a-z0-9-]+)*", re.IGNORECASE | re.ASCII)
 # An internationalised name is written as browsers send it: xn--bcher-kva.example.
 OWN_HOST = re.compile(r"\.?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*", re.IGNORECASE | re.ASCII)
-SCRIPT_NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
 LONGEST_DIMENSION = KIND_LENGTH - len("views:")  # characters
 # Partitions of a cluster; a single Redis has one.
 FEWEST_PARTITIONS = 16
@@ -204,19 +203,6 @@ def check_cookie_domain() -> list[checks.CheckMessage]:
 def _is_below(host: str, domain: str) -> bool:
     """Returns True if the host is that domain, or is in it."""
     return host == domain or host.endswith(f".{domain}")
-
-
-def check_script() -> list[checks.CheckMessage]:
-    """Checks that the script has a name that fits into an address."""
-    if SCRIPT_NAME.fullmatch(conf.SCRIPT):
-        return []
-    return [
-        checks.Error(
-            f"READTRACK['SCRIPT'] is {conf.SCRIPT!r}, which cannot be the end of an address.",
-            hint="Use letters, digits, '.', - and _, such as 'page.js'.",
-            id="readtrack.E027",
-        )
-    ]
 
 
 def check_funnel() -> list[checks.CheckMessage]:

@@ -23,7 +23,6 @@ from readtrack.checks import (
     setting_values,
     tenants,
     unique_visitors,
-    urls,
     users,
 )
 from readtrack.parts import Check
@@ -47,10 +46,8 @@ CHECKS: tuple[Check, ...] = (
     middleware.check_authentication,
     middleware.check_compression,
     middleware.check_site_cache,
-    urls.check_script,
     middleware.check_conditional_get,
     middleware.check_page_makers,
-    middleware.check_csp,
     setting_values.check_at_least_one,
     setting_values.check_seconds,
     setting_values.check_partitions,
@@ -61,7 +58,6 @@ CHECKS: tuple[Check, ...] = (
     setting_values.check_cookie,
     setting_values.check_cookie_path,
     setting_values.check_cookie_domain,
-    setting_values.check_script,
     setting_values.check_funnel,
     setting_values.check_dimensions,
     setting_values.check_own_hosts,

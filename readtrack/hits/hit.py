@@ -5,13 +5,15 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 from readtrack.conf import conf
 from readtrack.hits import bots, origins, visitors
 from readtrack.hits.readers import Reader
-from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
+
+if TYPE_CHECKING:
+    from readtrack.store.scripts import Call
 
 # Reasons for a skip. The reasons up to "excluded" are found before Redis is asked. The next three
 # are found by Redis. "busy" is a hit for which no connection was free.
@@ -52,6 +54,13 @@ PARTS = re.compile(
 )
 
 
+class Further(Protocol):
+    """What a part records of a hit beside its views, reads and steps."""
+
+    def call(self, hit: "Hit") -> "Call[list[tuple[str, str]]]":
+        """Returns the call that records it. Its result are subjects, and stages that are new."""
+
+
 class Hit(NamedTuple):
     """The subjects that one request views and reads. Times are aware UTC."""
 
@@ -62,12 +71,12 @@ class Hit(NamedTuple):
     # Names and values, by which the views are broken down.
     dimensions: tuple[tuple[str, str], ...] = ()
     steps: tuple[tuple[str, str], ...] = ()  # subjects and stages of their funnels
-    reading: Reading | None = None
-    # A page's script reports the hit, mostly for the second time, so repeats are expected.
-    by_script: bool = False
-    # The script's report says that the page was seen: it came to life in a browser.
+    further: "Further | None" = None
+    # A later request tells of the page, mostly for the second time, so repeats are expected.
+    is_report: bool = False
+    # It says that the page was seen: it came to life in a browser.
     is_seen: bool = False
-    # If the script reports a visitor with a cookie: the id that stood in for the cookie before.
+    # If it comes with a cookie: the id that stood in for the cookie before.
     stand_in: str = ""
     reader: Reader | None = None
     # What is published after the page began stays unread. If both are None, it began now.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from django.template import Library
     from django.urls import URLPattern
 
-    from readtrack.page.additions import Addition
+    from readtrack.script.additions import Addition
 
 
 class LiveConfig(PartConfig):
@@ -21,6 +21,7 @@ class LiveConfig(PartConfig):
     name = "readtrack.live"
     label = "readtrack_live"
     verbose_name = _("Live dots")
+    needs = ("readtrack.script",)
     setting = "LIVE"
     setting_about = (
         '"events": path of `readtrack.live.asgi`, such as "/events/", so that pages with live dots'

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from readtrack.live import dots
-from readtrack.page.additions import Addition, source_of
 from readtrack.page.placeholders import Placeholder
-from readtrack.page.shown import TokenPage, parse
 from readtrack.reports.page_state import PageState
+from readtrack.script.additions import Addition, source_of
+from readtrack.script.shown import TokenPage, parse
 
 
 class LiveDotsAddition(Addition):

@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 
 from readtrack.live import options
 from readtrack.live.script import LiveDotsAddition
-from readtrack.page import tags
+from readtrack.script import tags
 
 
 def live(context: Any, *, title: bool = False, badge: bool = False) -> str:

@@ -7,10 +7,10 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from readtrack.live import dots
+from readtrack.script.public import PublicResponse
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.circuit import fail_open
 from readtrack.views import errors
-from readtrack.views.public import PublicResponse
 
 # A cache may keep the answer for 5 seconds. While it asks for a new one, it gives the old one to
 # further tabs, or all that come at this moment would get through.

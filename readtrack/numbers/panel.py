@@ -10,7 +10,7 @@ from django.template.loader import render_to_string
 
 from readtrack import access, buckets, numerals, subjects
 from readtrack.conf import conf
-from readtrack.hits.reading import READ
+from readtrack.hits.stages import READ
 from readtrack.numbers.reports.hashes import hashes
 from readtrack.numbers.reports.usual_views import question, rated
 from readtrack.numbers.sql import period_gains, usual

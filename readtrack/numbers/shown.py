@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from django.db.models import Model
 
-from readtrack.hits.reading import ENGAGED, READ, SEEN
+from readtrack.hits.stages import ENGAGED, READ, SEEN
 from readtrack.management.subcommands.base import Line
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.sql import hashes, history

@@ -18,7 +18,7 @@ from readtrack import buckets, local_time
 from readtrack.conf import conf
 from readtrack.hits import sources
 from readtrack.hits.hit import Reason
-from readtrack.hits.reading import ENGAGED
+from readtrack.hits.stages import ENGAGED
 from readtrack.numbers import groups
 from readtrack.numbers.data import ChartData, Counts, Entry, GroupRow, Hashes, ScopeData
 from readtrack.numbers.objects import MOST, STILL_READ_DAYS

@@ -19,7 +19,7 @@ from readtrack.page.placeholders import (
     spots_in,
     without_strangers,
 )
-from readtrack.page.rendering import NO_SCRIPT_TAG, ScriptTag, rendered
+from readtrack.page.rendering import NO_DELIVERY, Delivery, rendered
 from readtrack.reports.page_state import PageQuestion
 
 FindReader = Callable[[], readers.Reader | None]
@@ -81,14 +81,14 @@ class Filling:
         *,
         is_json: bool = False,
         charset: str = "utf-8",
-        script_tag: ScriptTag = NO_SCRIPT_TAG,
+        delivery: Delivery = NO_DELIVERY,
     ) -> bytes:
         """Returns the content with counts and dots in the place of all placeholders.
 
         What only looks like a placeholder is removed.
         """
         state = self.question.state()
-        html = rendered(self._placeholders, state, script_tag=script_tag)
+        html = rendered(self._placeholders, state, delivery=delivery)
         paired = branches.paired(self._spots)
         pieces: list[bytes] = []
         are_shown: list[bool] = []  # of each `if_unread` that has begun, whether its branch is
@@ -123,7 +123,7 @@ def filled(
     find_reader: FindReader,
     *,
     salt: str = "",
-    script_tag: ScriptTag = NO_SCRIPT_TAG,
+    delivery: Delivery = NO_DELIVERY,
 ) -> bytes:
     """Returns the content with all placeholders filled in, in one round trip to Redis.
 
@@ -131,4 +131,4 @@ def filled(
     """
     filling = Filling(content, find_reader, salt=salt)
     filling.question.ask()
-    return filling.filled(script_tag=script_tag)
+    return filling.filled(delivery=delivery)

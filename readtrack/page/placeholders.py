@@ -28,16 +28,15 @@ UNREAD = "unread"  # the number of new items
 IF = "if"  # the three tags of `if_unread`
 ELSE = "else"
 END = "end"
-PAGE = "page"  # the page's token and the version of its script
-# The placeholder of a page has stored None, or the sum of this and of what `additions` has.
-WITH_NONCE = 1  # the tag of its script needs a nonce
-TOLD = "told"  # what an addition tells in the answer to a script
+PAGE = "page"  # what a page says of itself for the reports on it
+TOLD = "told"  # what the answer to a report tells beside counts and dots
 TEXT = "text"  # the mark behind a text whose reading counts
 PANEL = "panel"
 
 OF_COUNTS = {COUNT, EXACT, WORDS}
 OF_DOTS = {DOT, UNREAD, IF}
-OF_ELEMENTS = {COUNT, WORDS, DOT, UNREAD}  # the script replaces these
+OF_ELEMENTS = {COUNT, WORDS, DOT, UNREAD}  # the answer to a report replaces these
+OF_REPORTS = {PAGE, TOLD, TEXT}  # what takes their place is the matter of a part
 KINDS = {*OF_COUNTS, *OF_DOTS, ELSE, END, PAGE, TOLD, TEXT, PANEL}
 
 MARK = b"!rt!"  # the beginning of each placeholder

@@ -15,7 +15,7 @@ from readtrack import layouts
 from readtrack.page import branches, contents
 from readtrack.page.filling import FindReader, filled
 from readtrack.page.placeholders import MARK, MAY_QUERY, placeholders_in, spots_in
-from readtrack.page.rendering import NO_SCRIPT_TAG, ScriptTag
+from readtrack.page.rendering import NO_DELIVERY, Delivery
 from readtrack.page.repacking import Repacker
 from readtrack.store import keys
 
@@ -29,12 +29,12 @@ BEGUN = re.compile(
 LONGEST_WAIT = 2**18
 
 
-def fill(response: Any, find_reader: FindReader, *, script_tag: ScriptTag = NO_SCRIPT_TAG) -> None:
+def fill(response: Any, find_reader: FindReader, *, delivery: Delivery = NO_DELIVERY) -> None:
     """Has the chunks of a streamed response filled in, each in one round trip to Redis."""
     if response.has_header("Content-Length"):
         del response["Content-Length"]
     is_packed = contents.packed_by(response) == "gzip"
-    stream = Stream(cache(find_reader), script_tag=script_tag, is_packed=is_packed)
+    stream = Stream(cache(find_reader), delivery=delivery, is_packed=is_packed)
     fill_chunks = stream.afilled if response.is_async else stream.filled
     response.streaming_content = fill_chunks(response.streaming_content)
 
@@ -48,7 +48,7 @@ class Stream:
         self,
         find_reader: FindReader,
         *,
-        script_tag: ScriptTag = NO_SCRIPT_TAG,
+        delivery: Delivery = NO_DELIVERY,
         is_packed: bool = False,
     ) -> None:
         """`is_packed` says that the chunks are those of gzip's data, and are to be."""
@@ -56,7 +56,7 @@ class Stream:
         self._repacker = Repacker() if is_packed else None
         # Asynchronous streams are searched in a thread that knows no tenant.
         self._salt = keys.salt(layouts.PLACEHOLDER)
-        fill_in = partial(filled, find_reader=find_reader, salt=self._salt, script_tag=script_tag)
+        fill_in = partial(filled, find_reader=find_reader, salt=self._salt, delivery=delivery)
         # In the page's context, so that it waits for Redis no longer than the page may.
         self._fill_in: Callable[[bytes], bytes] = partial(copy_context().run, fill_in)
 

@@ -41,7 +41,7 @@ class PlainView(NamedTuple):
     has_new_cookie: bool
     at: datetime
     subject: str
-    by_script: bool
+    is_report: bool
     is_seen: bool
     stand_in: str
 
@@ -63,7 +63,7 @@ class PlainView(NamedTuple):
             bool(visitor.new_cookie),
             hit.at,
             subject,
-            hit.by_script,
+            hit.is_report,
             hit.is_seen,
             hit.stand_in,
         )
@@ -89,7 +89,7 @@ class PlainView(NamedTuple):
             visitor,
             view.at,
             views=(view.subject,),
-            by_script=view.by_script,
+            is_report=view.is_report,
             is_seen=view.is_seen,
             stand_in=view.stand_in,
         )
@@ -124,18 +124,18 @@ def entry_of_view(view: PlainView, *, prefix: str) -> Entry:
         rate_id = view.fallback_id
     key_names = [starts.rate + rate_id, starts.total + subject, starts.hll + subject]
     if view.is_seen:
-        key_names.append(keys.reading(subject))
+        key_names += [start + subject for start in starts.of_seen]
     key_names.append(f"{starts.window}{view.visitor_id}:{subject}")
     second_id = view.fallback_id or view.stand_in
     if second_id:
         key_names.append(f"{starts.window}{second_id}:{subject}")
     for start in starts.of_subject:
-        key_names.append(start + subject)  # noqa: PERF401 - a comprehension is slower for few
+        key_names.append(start + subject)
     run = _run_of_view(
         starts,
         0,  # hits that rate.lua counted, which runs only with partitions
         newcomers_of(has_new_cookie=view.has_new_cookie),
-        teller_of(by_script=view.by_script, has_stand_in=bool(view.stand_in)),
+        teller_of(is_report=view.is_report, has_stand_in=bool(view.stand_in)),
         int(view.is_seen),
         len(key_names),
     )
@@ -150,8 +150,10 @@ def entry_of_call(call: Call[Outcome]) -> Entry:
         return Entry(None, call.keys, arguments)
     [subject] = subjects
     rate, unsettled, bucket, total, minute_visitors, *others = call.keys
-    own_window = others[2] if is_seen == "1" else others[1]
-    first_of_model = len(others) - len(fragments.part_keys().of_model)
+    part_keys = fragments.part_keys()
+    keys_if_seen = len(part_keys.of_seen) if is_seen == "1" else 0
+    own_window = others[1 + keys_if_seen]
+    first_of_model = len(others) - len(part_keys.of_model)
     key_names = [rate, total, *others[:first_of_model]]
     run = _run(
         (unsettled, bucket, minute_visitors, *others[first_of_model:]),

@@ -77,7 +77,7 @@ class Waiting:
             at=hit.at,
             view_groups=view_groups,
             upkeep=[*_upkeep_of_day(hit), *part_calls],
-            skips_key="" if hit.by_script else key_of(hit.at),
+            skips_key="" if hit.is_report else key_of(hit.at),
             rate=recording.rate(hit, 1) if conf.PARTITIONS > 1 else None,
             take_back=recording.rate(hit, -1) if recording.takes_back(hit) else None,
         )
@@ -367,7 +367,7 @@ class HitBuffer:
 
     def _count_skips_of(self, view: PlainView | Hit, reasons: Sequence[Reason]) -> None:
         """Adds the skips of a view, unless a script reported it, whose repeats are expected."""
-        if not view.by_script:
+        if not view.is_report:
             skip_buffer.add(key_of(view.at), reasons)
             self._work.set()
 

@@ -7,6 +7,7 @@ cached, as the texts that go to Redis.
 from functools import partial
 from typing import Any, NamedTuple
 
+from readtrack import parts
 from readtrack.conf import cached_setting, conf
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.store import effects, keys, view_keys
@@ -24,11 +25,11 @@ SHARED_KEYS = 3  # keys of a hit before the keys of each view
 COUNTED = 1  # what record.lua returns for a view that counted
 REASONS: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot", 5: "error"}  # if it did not
 
-# Who reports a view: see lua/common.lua.
+# Who tells of a view: see lua/common.lua.
 BY_PAGE = 0
-BY_SCRIPT = 1
-BY_SCRIPT_WITH_COOKIE = 2
-BY_SCRIPT_WITHOUT_VIEW = 3
+BY_REPORT = 1
+BY_REPORT_WITH_COOKIE = 2
+BY_REPORT_WITHOUT_VIEW = 3
 
 
 def newcomers_of(*, has_new_cookie: bool) -> int:
@@ -36,13 +37,14 @@ def newcomers_of(*, has_new_cookie: bool) -> int:
     return NEWCOMERS if has_new_cookie else 0
 
 
-def teller_of(*, by_script: bool, has_stand_in: bool) -> int:
-    """Returns who reports a view, as a number of lua/common.lua."""
-    if by_script and conf.COUNT_BY == "server":
-        return BY_SCRIPT_WITHOUT_VIEW
+def teller_of(*, is_report: bool, has_stand_in: bool) -> int:
+    """Returns who tells of a view, as a number of lua/common.lua."""
+    reporting = parts.reporting() if is_report else None
+    if reporting and not reporting.counts_views():
+        return BY_REPORT_WITHOUT_VIEW
     if has_stand_in:
-        return BY_SCRIPT_WITH_COOKIE
-    return BY_SCRIPT if by_script else BY_PAGE
+        return BY_REPORT_WITH_COOKIE
+    return BY_REPORT if is_report else BY_PAGE
 
 
 class RateLimit(NamedTuple):
@@ -100,7 +102,7 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
     numbers = _arguments(
         hits,
         newcomers_of(has_new_cookie=bool(visitor.new_cookie)),
-        teller_of(by_script=hit.by_script, has_stand_in=bool(hit.stand_in)),
+        teller_of(is_report=hit.is_report, has_stand_in=bool(hit.stand_in)),
         int(hit.is_seen),
         (len(key_names) - SHARED_KEYS) // len(hit.views),
         len(hit.views),
@@ -122,13 +124,13 @@ def _keys_of_view(hit: Hit, subject: str, starts: ViewKeys) -> list[str]:
     """Returns the keys of one view, as record.lua takes them."""
     key_names = [starts.total + subject, starts.minute_visitors, starts.hll + subject]
     if hit.is_seen:
-        key_names.append(keys.reading(subject))
+        key_names += [start + subject for start in starts.of_seen]
     key_names.append(f"{starts.window}{hit.visitor.id}:{subject}")
     second_id = hit.visitor.fallback_id or hit.stand_in
     if second_id:
         key_names.append(f"{starts.window}{second_id}:{subject}")
     for start in starts.of_subject:
-        key_names.append(start + subject)  # noqa: PERF401 - a comprehension is slower for few
+        key_names.append(start + subject)
     key_names += starts.of_model
     return key_names
 

@@ -16,8 +16,9 @@ from readtrack.parts import CountedView, PartConfig
 
 
 class PartKeys(NamedTuple):
-    """The names in Lua of the keys that the parts need of each view, in the order of KEYS."""
+    """The names in Lua of the keys that the parts need of a view, in the order of KEYS."""
 
+    of_seen: tuple[str, ...]  # with the subject in their name, only for a view whose page was seen
     of_subject: tuple[str, ...]  # with the subject in their name
     of_model: tuple[str, ...]  # with only its model
 
@@ -30,13 +31,13 @@ class Joint(NamedTuple):
 
     @property
     def keys(self) -> PartKeys:
-        """The keys that the part needs of each view."""
+        """The keys that the part needs of a view."""
         of_subject: list[str] = []
         of_model: list[str] = []
         for name, row in self.view.keys.items():
             names = of_subject if row.pattern.endswith("{subject}") else of_model
             names.append(name)
-        return PartKeys(tuple(of_subject), tuple(of_model))
+        return PartKeys(tuple(self.view.keys_if_seen), tuple(of_subject), tuple(of_model))
 
     def fragment(self, name: str) -> str:
         """Returns the source of a file in the part's folder `lua`; "" if it has none."""
@@ -68,19 +69,27 @@ def joints() -> tuple[Joint, ...]:
 
 @cached_setting("INSTALLED_APPS")
 def part_keys() -> PartKeys:
-    """Returns the keys that all parts need of each view."""
+    """Returns the keys that all parts need of a view."""
+    of_seen: list[str] = []
     of_subject: list[str] = []
     of_model: list[str] = []
     for joint in joints():
+        of_seen += joint.keys.of_seen
         of_subject += joint.keys.of_subject
         of_model += joint.keys.of_model
-    return PartKeys(tuple(of_subject), tuple(of_model))
+    return PartKeys(tuple(of_seen), tuple(of_subject), tuple(of_model))
 
 
 def keys() -> str:
-    """Returns the Lua that tells how many keys the parts need of each view."""
-    of_subject, of_model = part_keys()
-    return f"local SUBJECT_KEYS, MODEL_KEYS = {len(of_subject)}, {len(of_model)}"
+    """Returns the Lua that tells how many keys the parts need of a view."""
+    numbers = ", ".join(str(len(names)) for names in part_keys())
+    return f"local SEEN_KEYS, SUBJECT_KEYS, MODEL_KEYS = {numbers}"
+
+
+def functions() -> str:
+    """Returns the Lua of the functions that the parts' other Lua calls."""
+    fragments = [joint.fragment("functions").rstrip("\n") for joint in joints()]
+    return "\n".join(filter(None, fragments))
 
 
 def counted() -> str:
@@ -89,7 +98,7 @@ def counted() -> str:
     subject_place = 0  # of the part's first key with the subject in its name, among all parts' keys
     model_place = 0
     for joint in joints():
-        of_subject, of_model = joint.keys
+        _, of_subject, of_model = joint.keys
         key_lines = []
         for place, name in enumerate(of_subject, start=subject_place):
             key_lines.append(f"local {name} = KEYS[subject_key + {place}]")
@@ -98,6 +107,21 @@ def counted() -> str:
         subject_place += len(of_subject)
         model_place += len(of_model)
         fragment = joint.fragment("counted")
+        if fragment:
+            blocks.append(joint.block(fragment, key_lines=key_lines))
+    return "\n".join(blocks)
+
+
+def seen() -> str:
+    """Returns the Lua that each view of a seen page runs for the parts."""
+    blocks = []
+    place = 0  # of the next key among all parts' keys of seen pages
+    for joint in joints():
+        key_lines = []
+        for name in joint.keys.of_seen:
+            key_lines.append(f"local {name} = KEYS[seen_key + {place}]")
+            place += 1
+        fragment = joint.fragment("seen")
         if fragment:
             blocks.append(joint.block(fragment, key_lines=key_lines))
     return "\n".join(blocks)
@@ -113,4 +137,10 @@ def effects() -> str:
     return "\n".join(blocks)
 
 
-PLACES: Mapping[str, Callable[[], str]] = {"keys": keys, "counted": counted, "effects": effects}
+PLACES: Mapping[str, Callable[[], str]] = {
+    "keys": keys,
+    "functions": functions,
+    "counted": counted,
+    "seen": seen,
+    "effects": effects,
+}

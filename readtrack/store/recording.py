@@ -1,6 +1,6 @@
 """Recording a hit, in one round trip."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Any, cast
 
@@ -8,19 +8,15 @@ from readtrack import buckets, parts
 from readtrack.conf import conf
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
-from readtrack.hits.reading import BINS, ENGAGED, READ, Reading
 from readtrack.store import clock, day_keys, keys, read_state, scripts
 from readtrack.store.counters import Name
-from readtrack.store.counting import count_views, rate_limit, view_weight
+from readtrack.store.counting import count_views, rate_limit
 from readtrack.store.scripts import Call
 from readtrack.store.skips import key_of, skip_buffer
 
-# Robots that the honeypot marks in an hour. A limit, because a robot can make up user agents.
-ROBOTS = 5_000
 MOST_TRIES = 3  # of marking a page's reads again
-VISITS_OF_ADDRESS = 20  # visits of an address to the honeypot in an hour; further ones mark nobody
 
-Step = tuple[str, str]  # a subject, and a stage of its funnel or of reading its text
+Step = tuple[str, str]  # a subject, and a stage of its funnel or one that a part counts
 
 
 def record(hit: Hit, *extra_calls: Call[Any]) -> Outcome:
@@ -51,11 +47,11 @@ def record(hit: Hit, *extra_calls: Call[Any]) -> Outcome:
 
 
 def _count_skips(hit: Hit, outcome: Outcome) -> None:
-    """Adds the skips to those that wait, unless a page's script reported the hit.
+    """Adds the skips to those that wait, unless the hit is a report.
 
-    A script mostly reports what was counted before, so its repeats are expected.
+    A report mostly tells of what was counted before, so its repeats are expected.
     """
-    skipped = {} if hit.by_script else outcome.skipped
+    skipped = {} if hit.is_report else outcome.skipped
     if skipped or watch.notices:
         skip_buffer.add(key_of(hit.at), skipped.values())
 
@@ -73,7 +69,7 @@ def _count_rate(hit: Hit) -> int:
 
     Without partitions it only returns 0, because record.lua counts the hit.
     """
-    if conf.PARTITIONS == 1 or not (hit.views or hit.steps or hit.reading):
+    if conf.PARTITIONS == 1 or not (hit.views or hit.steps or hit.further):
         return 0
     change = 1 if hit.views else 0
     return scripts.run(rate(hit, change))
@@ -212,24 +208,24 @@ def mark(rate_key: str) -> Call[int]:
 def takes_back(hit: Hit) -> bool:
     """Returns True if the hit has to be taken back from the rate if none of its views counts.
 
-    That is so for the report of a page's script, because the page's own request was a hit already.
+    That is so for a report on a page, because the page's own request was a hit already.
     Without partitions record.lua takes it back.
 
     A hit with a new cookie is not taken back: the rate limits how many refused hits open windows of
     new cookies (`counting.NEWCOMERS`), so it has to count them.
     """
-    is_by_script = bool(hit.by_script or hit.stand_in)
-    return conf.PARTITIONS > 1 and is_by_script and not hit.visitor.new_cookie
+    is_report = hit.is_report or bool(hit.stand_in)
+    return conf.PARTITIONS > 1 and is_report and not hit.visitor.new_cookie
 
 
 def steps(hit: Hit) -> list[Call[list[Step]]]:
-    """Returns the calls that take the visitor to the hit's stages, and count its reading.
+    """Returns the calls that take the visitor to the hit's stages, and record what is further.
 
     The result of a call has the stages that the visitor had not reached before.
     """
     calls = [_step(hit, subject, stage) for subject, stage in hit.steps]
-    if hit.reading:
-        calls.append(_reading(hit, hit.reading))
+    if hit.further:
+        calls.append(hit.further.call(hit))
     return calls
 
 
@@ -240,7 +236,7 @@ def _step(hit: Hit, subject: str, stage: str) -> Call[list[Step]]:
     """
     reached = conf.FUNNEL[: conf.FUNNEL.index(stage) + 1]
     passes = [keys.funnel_pass(identity, subject) for identity in hit.visitor.identities]
-    shared_keys, shared_arguments = _of_hash(hit, ("funnel", subject))
+    shared_keys, shared_arguments = of_hash(hit, ("funnel", subject))
     arguments = [*shared_arguments, keys.funnel_pass.ttl, len(reached), *reached]
 
     def decode(is_new: int) -> list[Step]:
@@ -249,8 +245,11 @@ def _step(hit: Hit, subject: str, stage: str) -> Call[list[Step]]:
     return Call("step", [*shared_keys, *passes], arguments, decode, absent=[])
 
 
-def _of_hash(hit: Hit, name: Name) -> tuple[list[str], list[str | int]]:
-    """Returns the keys and arguments with which step.lua and reading.lua begin."""
+def of_hash(hit: Hit, name: Name) -> tuple[list[str], list[str | int]]:
+    """Returns the keys and arguments with which a script begins that counts stages in a hash.
+
+    `name` is that of the hash. See step.lua.
+    """
     _, subject = name
     tag = keys.tag(subject)
     unsettled = keys.unsettled(tag)
@@ -263,65 +262,3 @@ def _of_hash(hit: Hit, name: Name) -> tuple[list[str], list[str | int]]:
         keys.trending_bucket(tag, buckets.minute_bucket(hit.at)),
     ]
     return key_names, [keys.ROBOT, member, subject, keys.trending_bucket.ttl]
-
-
-def _reading(hit: Hit, reading: Reading) -> Call[list[Step]]:
-    """Returns the call that counts how far the visitor has read the text.
-
-    The result are the stages, ENGAGED and READ, that are new.
-    """
-    subject = reading.subject
-    identities = hit.visitor.identities
-    if hit.visitor.new_cookie:
-        # A browser that reports without a cookie keeps none, so nobody will have the new id again.
-        identities = identities[1:]
-    key_names, arguments = _of_hash(hit, ("reading", subject))
-    key_names.append(keys.total(subject))
-    for identity in identities:
-        key_names += (
-            keys.window(identity, subject),
-            keys.reading_pass(identity, subject),
-            keys.read_pass(identity, subject),
-        )
-    if hit.stand_in:
-        key_names.append(keys.window(hit.stand_in, subject))
-    arguments += (
-        conf.WINDOW + reading.least,  # longer than a window, so that long texts can be read
-        view_weight(),
-        len(identities),
-        int(reading.is_read),
-        READ,
-        ENGAGED,
-    )
-    arguments += [str(seconds) for seconds in BINS if seconds <= reading.seconds]
-
-    def decode(answer: Sequence[int]) -> list[Step]:
-        is_new_of_stage = zip((ENGAGED, READ), answer, strict=True)
-        return [(subject, stage) for stage, is_new in is_new_of_stage if is_new]
-
-    return Call("reading", key_names, arguments, decode, absent=[])
-
-
-def honeypot_visits(address: str) -> int:
-    """Counts a visit of an address to the honeypot, and returns its visits of the hour.
-
-    The caller limits them, so that one address does not use up all marks of the hour. Raises
-    redis.RedisError.
-    """
-    key = keys.honeypot_visits(address)
-    return scripts.run(Call("rate", [key], (1, keys.honeypot_visits.ttl), int))
-
-
-def mark_robots(visitors: Iterable[str]) -> None:
-    """Marks the visitors with these ids as robots, so that their hits do not count for a day.
-
-    Their rates become `keys.ROBOT`, beyond every limit. After ROBOTS new marks in an hour, divided
-    among the partitions, only known robots are marked again. Raises redis.RedisError.
-    """
-    most_in_partition = max(1, ROBOTS // conf.PARTITIONS)
-    arguments = [keys.ROBOT, keys.DAY, most_in_partition, keys.robots.ttl]
-    calls = []
-    for tag, ids in keys.by_tag(visitors).items():
-        key_names = [keys.robots(tag), *map(keys.rate, ids)]
-        calls.append(Call("mark_robots", key_names, arguments, int))
-    scripts.run_all(*calls)

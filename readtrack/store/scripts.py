@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from redis import Redis, exceptions
 
+from readtrack import parts
 from readtrack.conf import cached_setting, conf, register_at_fork
 from readtrack.store import fragments, keys
 from readtrack.store.circuit import SilentError
@@ -42,7 +43,8 @@ _NOT_RUN = object()
 class Call(Generic[Result]):
     """A script or a plain command with its keys and arguments. `run_all` gives it its result."""
 
-    # The name of the script's file without `.lua`; or a plain command in capitals.
+    # The name of the script's file without `.lua`, with the part before it for a script of a part:
+    # `readtrack.script/reading`; or a plain command in capitals.
     script: str
     keys: Sequence[str]
     args: Sequence[str | int | bytes] = ()
@@ -247,8 +249,12 @@ def pairs(answer: Sequence[Any]) -> list[tuple[str, int]]:
 
 def load(client: Redis) -> None:
     """Loads every script into a server."""
-    for path in files("readtrack.store").joinpath("lua").iterdir():
-        client.script_load(_source(path.name.removesuffix(".lua")))
+    folder = files("readtrack.store").joinpath("lua")
+    names = [path.name.removesuffix(".lua") for path in folder.iterdir()]
+    for part in parts.installed():
+        names += [f"{part.name}/{script}" for script in part.scripts]
+    for name in names:
+        client.script_load(_source(name))
 
 
 @cached_setting("INSTALLED_APPS")
@@ -258,9 +264,22 @@ def _source(script: str) -> str:
     A line such as `-- common.lua` is replaced by that file, because a script cannot call another.
     One such as `-- parts: counted` is replaced by what the installed parts do in that place.
     """
-    path = files("readtrack.store").joinpath("lua", f"{script}.lua")
-    source = INCLUDED.sub(lambda line: _source(line[1]), path.read_text(encoding="utf-8"))
+    part, _, _ = script.rpartition("/")
+    source = _path_of(script).read_text(encoding="utf-8")
+    source = INCLUDED.sub(lambda line: _source(_included(line[1], part=part)), source)
     return OF_PARTS.sub(lambda line: fragments.PLACES[line[1]](), source)
+
+
+def _included(name: str, *, part: str) -> str:
+    """Returns the name of a script that one of the part includes: its own one, or the core's."""
+    own = f"{part}/{name}"
+    return own if part and _path_of(own).is_file() else name
+
+
+def _path_of(script: str) -> Any:
+    """Returns the path of the script's file."""
+    part, _, name = script.rpartition("/")
+    return files(part or "readtrack.store").joinpath("lua", f"{name}.lua")
 
 
 @cached_setting("INSTALLED_APPS")

@@ -25,6 +25,7 @@ class ViewKeys(NamedTuple):
     minute_visitors: str
     hll: str  # the total again where another strategy counts visitors
     window: str
+    of_seen: tuple[str, ...]  # what the parts need of a view whose page was seen
     of_subject: tuple[str, ...]  # what the parts need; the total again for what they do not need
     of_model: tuple[str, ...]
 
@@ -47,9 +48,11 @@ def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
         return prefix + row.tagged.format_map(parts_of_name)
 
     total = start(keys.total)
+    of_seen = []
     of_subject = []
     of_model = []
     for joint in fragments.joints():
+        of_seen += [start(row) for row in joint.view.keys_if_seen.values()]
         rows = joint.view.keys
         for name in joint.keys.of_subject:
             is_needed = joint.view.needs(name, label)
@@ -63,6 +66,7 @@ def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
         minute_visitors=start(keys.minute_visitors),
         hll=start(keys.hll) if uniques.counts_by_hll(label) else total,
         window=f"{prefix}{keys.window.family}{tag}:",
+        of_seen=tuple(of_seen),
         of_subject=tuple(of_subject),
         of_model=tuple(of_model),
     )

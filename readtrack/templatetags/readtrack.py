@@ -12,7 +12,7 @@ from django.apps import apps
 from django.template.base import Parser, Token
 
 from readtrack import numerals, parts, reports, shipped
-from readtrack.page import honeypot, tags
+from readtrack.page import tags
 from readtrack.page.placeholders import (
     COUNT,
     DOT,
@@ -26,7 +26,6 @@ from readtrack.page.placeholders import (
 from readtrack.page.rendering import in_words
 from readtrack.page.stream import asked
 from readtrack.reports.page_state import page_state
-from readtrack.views.outbound import outbound_url
 
 register = template.Library()
 
@@ -117,12 +116,6 @@ def visitor_count(obj: Any) -> int | str:
     if not Placeholder.of(COUNT, obj):  # has no counts; with DEBUG that is logged
         return ""
     return asked(lambda: reports.visitors([obj])[obj])
-
-
-register.simple_tag(outbound_url)
-register.simple_tag(honeypot.link, name="readtrack_honeypot")
-register.simple_tag(tags.script, takes_context=True, name="readtrack_script")
-register.simple_block_tag(tags.text, takes_context=True, name="readtrack_text")
 
 
 class PlaceholderNode(template.Node):

@@ -28,11 +28,11 @@ from readtrack.conf import conf
 from readtrack.hits import visitors
 from readtrack.hits.hit import Hit, refusal
 from readtrack.page import contents
-from readtrack.page.shown import token_of
+from readtrack.script import views as script
+from readtrack.script.shown import token_of
 from readtrack.store import scripts
 from readtrack.store.connection import connect
 from readtrack.store.counting import count_views
-from readtrack.views import script
 from tests.benchmarks.measuring import table
 from tests.benchmarks.serving import BUFFER, REST, SECONDS, requests_a_second
 from tests.site.models import Post

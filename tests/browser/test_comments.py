@@ -74,7 +74,7 @@ KINDS = {
 
 @pytest.fixture(autouse=True)
 def _comments(settings: Settings) -> Iterator[None]:
-    settings.READTRACK = {**settings.READTRACK, "COUNT_BY": "script"}
+    settings.READTRACK = {**settings.READTRACK, "SCRIPT": {"count_by": "script"}}
     yield
     COMMENTS.clear()
     TEXTS.clear()

@@ -11,7 +11,7 @@ from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from readtrack import reports, tracker
-from readtrack.page import shown
+from readtrack.script import shown
 from tests.browser.conftest import session
 from tests.browser.test_comments import KINDS, NAMES
 from tests.browser.test_reading import PERSON

@@ -17,7 +17,7 @@ from redis import Redis
 from readtrack import reports, tracker
 from readtrack.live import server as stream
 from readtrack.live.server import Events
-from readtrack.page import shown
+from readtrack.script import shown
 from tests.browser.conftest import Reader, settle
 from tests.browser.test_script import AWAY, LOOK
 from tests.site.models import Category
@@ -134,7 +134,7 @@ def test_a_dot_that_is_on_asks_no_more(
 def test_what_is_read_in_another_tab_goes_out_at_once(
     reader: Reader, user: Any, categories: list[Category], settings: Settings, count_by: str
 ) -> None:
-    settings.READTRACK = {**settings.READTRACK, "COUNT_BY": count_by}
+    settings.READTRACK = {**settings.READTRACK, "SCRIPT": {"count_by": count_by}}
     tracker.mark_unread(categories)
     page = reader(user=user)
     asked = open_live(page)

@@ -13,8 +13,8 @@ from playwright.sync_api import Page, Route
 from pytest_django import Settings
 
 from demo_project import chromium
-from readtrack.hits.reading import least_seconds, words
 from readtrack.numbers import reports as numbers_reports
+from readtrack.script.reading import least_seconds, words
 from readtrack.store import keys
 from tests.browser.conftest import Reader, settle, versions
 from tests.browser.urls import TEXTS

@@ -12,7 +12,7 @@ from redis import Redis
 
 from demo_project import chromium
 from readtrack import reports, tracker
-from readtrack.page import shown
+from readtrack.script import shown
 from tests.browser.conftest import Reader, settle
 from tests.browser.urls import POLICY, TEXTS, asked
 from tests.site.models import Category, Post
@@ -287,7 +287,7 @@ def test_a_strict_policy_has_nothing_to_object_to(
 def test_counts_and_dots_are_filled_in_where_trusted_types_are_required(
     reader: Reader, post: Post, settings: Settings, kind: str
 ) -> None:
-    settings.READTRACK = {**settings.READTRACK, "COUNT_BY": "script"}
+    settings.READTRACK = {**settings.READTRACK, "SCRIPT": {"count_by": "script"}}
     POLICY["now"] = "default-src 'self'; require-trusted-types-for 'script'"
     user = factories.user()
     page = reader(user=user)
@@ -358,7 +358,7 @@ def stop(server: LiveServer) -> None:
 def test_a_tab_that_is_never_looked_at_is_no_view_where_only_the_script_counts(
     reader: Reader, post: Post, views: Callable[[], int], settings: Settings
 ) -> None:
-    settings.READTRACK = {"COUNT_BY": "script"}
+    settings.READTRACK = {"SCRIPT": {"count_by": "script"}}
     page = reader(is_new=True)
     page.add_init_script(AWAY)
     page.goto(f"/post/{post.pk}/")

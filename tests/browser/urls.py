@@ -11,8 +11,8 @@ from django.template import engines
 from django.urls import include, path
 from django.views.decorators.cache import cache_page
 
-from readtrack.page.shown import page_token
-from readtrack.request import shared_page
+from readtrack.script.shared import shared_page
+from readtrack.script.shown import page_token
 from tests.site.models import Category, Post
 
 PAGE = """{% load readtrack %}<!doctype html><title>Post</title>

@@ -205,20 +205,6 @@ def test_a_middleware_that_makes_pages_around_ours_is_found(
     assert found() == []
 
 
-@pytest.mark.parametrize(
-    "theirs",
-    ["django.middleware.csp.ContentSecurityPolicyMiddleware", "csp.middleware.CSPMiddleware"],
-)
-def test_a_policy_that_is_made_before_the_page_is_filled_in_is_found(
-    settings: Settings, theirs: str
-) -> None:
-    order = list(settings.MIDDLEWARE)
-    settings.MIDDLEWARE = [*order, theirs]
-    assert the_message("readtrack.W051").hint == f"Move '{theirs}' above '{OURS}' in MIDDLEWARE."
-    settings.MIDDLEWARE = [theirs, *order]
-    assert found() == []
-
-
 @pytest.mark.django_db
 @pytest.mark.parametrize("is_site_wide", [True, False])
 def test_the_hint_about_the_cache_is_right(settings: Settings, *, is_site_wide: bool) -> None:

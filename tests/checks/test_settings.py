@@ -236,16 +236,6 @@ def test_the_cookies_domain_has_to_have_the_sites_hosts(
     assert found() == ids
 
 
-@pytest.mark.parametrize(
-    ("name", "is_good"), [("page.js", True), ("a/b-c.js", True), ("", False), ("/page.js", False)]
-)
-def test_the_scripts_name_has_to_fit_into_an_address(
-    settings: Settings, name: str, is_good: bool
-) -> None:
-    settings.READTRACK = {"SCRIPT": name}
-    assert found() == ([] if is_good else ["readtrack.E027"])
-
-
 def test_a_time_in_milliseconds_is_given_in_seconds(settings: Settings) -> None:
     settings.READTRACK = {"TIMEOUT": 250}
     message = the_message("readtrack.W053")

@@ -34,10 +34,10 @@ from readtrack.numbers.scope import PERIODS, Scope
 from readtrack.numbers.sql import breakdown_history, history, popular
 from readtrack.numbers.tables import NOT_KNOWN
 from readtrack.numbers.totals import SERIES
+from readtrack.script.robots import mark_robots
 from readtrack.sql import raising, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import skips
-from readtrack.store.recording import mark_robots
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import subject_of
 from readtrack.texts import title_of

@@ -15,8 +15,8 @@ from demo_project.blog.hits import judged_hits, noting_hits
 from demo_project.settings import SECRET_KEY
 from demo_project.traffic.browser import Browser, Page
 from demo_project.traffic.visitor import KEEPS_NO_COOKIES
-from readtrack.hits.reading import Reading
-from readtrack.request import Recorder, ScriptReport
+from readtrack.request import Recorder, Report
+from readtrack.script.reading import Reading
 from tests.demo.conftest import AGENT
 from tests.support.waiting import comes_true
 
@@ -243,7 +243,7 @@ def test_the_foot_of_a_page_says_that_its_text_was_really_read(rf: RequestFactor
         request.readtrack = Recorder()
         if is_script:
             reading = Reading("blog.post:1", 5, 60, is_read)
-            request.readtrack.script_report = ScriptReport(as_of=0, language="", reading=reading)
+            request.readtrack.report = Report(as_of=0, language="", further=reading)
         noting_hits(lambda request: HttpResponse())(request)
     assert [(hit.path, hit.words, hit.is_script) for hit in judged_hits] == [
         ("/post/1/", "really read", True)

@@ -18,12 +18,12 @@ from redis import Redis
 
 from readtrack import buckets, tracker
 from readtrack.flush.run import flush
-from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
 from readtrack.numbers.flush.steps import NumbersSteps
 from readtrack.numbers.models import Breakdown, BreakdownHistory, DayBreakdown, History
 from readtrack.numbers.sql import breakdown_history, day_breakdowns, history
 from readtrack.numbers.sql.history import of_reads
+from readtrack.script.reading import Reading
 from readtrack.sql import databases
 from readtrack.store import keys, scripts
 from readtrack.subjects import subject_of
@@ -258,7 +258,7 @@ def test_no_view_is_seen_twice_after_a_kill_between_history_and_counts_and_a_los
     def see(views: int) -> None:
         for number in range(views):
             visitor = Visitor(f"{uuid.uuid4()}-{number}")
-            hit = factories.hit(subject, visitor=visitor, by_script=True, is_seen=True)
+            hit = factories.hit(subject, visitor=visitor, is_report=True, is_seen=True)
             assert tracker.record(hit).counted
 
     def fail(model: Any, *args: Any, **named: Any) -> None:
@@ -316,7 +316,7 @@ def test_what_a_restored_redis_holds_of_a_deleted_row_is_not_stored_and_gains_no
     refer(post, *["direct"] * 3)
     assert tracker.record(factories.hit(subject, visitor=reader)).counted
     text = Reading(subject, 5, 9, is_read=True)
-    assert len(tracker.record(factories.hit(visitor=reader, reading=text)).steps) == 2
+    assert len(tracker.record(factories.hit(visitor=reader, further=text)).steps) == 2
     tracker.step(post, "click", visitor=Visitor("b"))
     flush()
     snapshot = dump(redis)
@@ -433,7 +433,7 @@ def test_a_flush_of_a_site_without_dimensions_and_funnels_makes_no_query_for_gai
     visitor = Visitor("a")
     tracker.record(factories.hit(subject_of(post), visitor=visitor))
     text = Reading(subject_of(post), 5, 9, is_read=True)
-    assert len(tracker.record(factories.hit(visitor=visitor, reading=text)).steps) == 2
+    assert len(tracker.record(factories.hit(visitor=visitor, further=text)).steps) == 2
     with CaptureQueriesContext(connection) as queries:
         flush(only_changed=only_changed)
     assert Breakdown.objects.filter(kind="reading").exists()

@@ -19,10 +19,11 @@ from pytest_django import Settings
 from readtrack import buckets, tracker
 from readtrack.conf import conf
 from readtrack.flush.run import flush
-from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, FlushRun, KnownEpoch, Reset
 from readtrack.numbers.models import Breakdown, BreakdownHistory, DayBreakdown, History
+from readtrack.script import keys as script_keys
+from readtrack.script.reading import Reading
 from readtrack.store import counters, keys, resetting, scripts
 from readtrack.store.circuit import circuit
 from readtrack.subjects import subject_of_row
@@ -158,12 +159,12 @@ class FlushMachine(FlusherMachine):
         self._view(index, visitor.id, DEVICES[0])
         before = self._seen_in_redis(index)
         for _ in range(2):
-            tracker.record(hit(subject, visitor=visitor, by_script=True, is_seen=True))
+            tracker.record(hit(subject, visitor=visitor, is_report=True, is_seen=True))
         if self._seen_in_redis(index) > before:
             self.books.see(self.pks[index])
 
     def _seen_in_redis(self, index: int) -> int:
-        return int(self.redis.hget(keys.reading(self._subject(index)), "seen") or 0)
+        return int(self.redis.hget(script_keys.reading(self._subject(index)), "seen") or 0)
 
     @rule(index=POST)
     def read_a_text(self, index: int) -> None:
@@ -171,7 +172,7 @@ class FlushMachine(FlusherMachine):
         self._view(index, visitor, DEVICES[0])
         before = self._seen_in_redis(index)
         text = Reading(subject, 5, 9, is_read=True)
-        steps = tracker.record(hit(visitor=Visitor(visitor), reading=text)).steps
+        steps = tracker.record(hit(visitor=Visitor(visitor), further=text)).steps
         # Where a loss has left fewer views than were seen, no more are seen than there are views.
         if self._seen_in_redis(index) > before:
             self.books.see(self.pks[index])

@@ -19,11 +19,11 @@ from redis import Redis
 from readtrack import reports, tracker
 from readtrack.live import dots as live
 from readtrack.live.script import LiveDotsAddition
-from readtrack.page import shown
 from readtrack.page.placeholders import DOT, PAGE, TOLD, UNREAD, Placeholder
 from readtrack.page.rendering import rendered
 from readtrack.reports.page_state import PageQuestion, PageState
-from readtrack.request import shared_page
+from readtrack.script import shown
+from readtrack.script.shared import shared_page
 from readtrack.subjects import subject_of
 from tests.conftest import use_redis
 from tests.site.models import Category, Post

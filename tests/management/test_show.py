@@ -10,7 +10,7 @@ from redis import Redis
 
 from readtrack import tracker
 from readtrack.flush.run import flush
-from readtrack.hits.reading import READ
+from readtrack.hits.stages import READ
 from readtrack.store import keys
 from readtrack.subjects import subject_of
 from tests.site.models import Post
@@ -35,9 +35,12 @@ def table(text: str) -> list[list[str]]:
 @pytest.fixture
 def viewed_post(redis: Redis) -> Post:
     """Returns a post with three views and two reads, of which SQL stores two views and one read."""
+
+    from readtrack.script import keys as script_keys
+
     post = factories.post(title="Tea\nand milk")
     subject = subject_of(post)
-    reading = keys.reading(subject)
+    reading = script_keys.reading(subject)
     tracker.record(factories.hit(subject))
     tracker.record(factories.hit(subject))
     redis.hincrby(reading, READ, 1)

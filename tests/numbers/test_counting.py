@@ -15,6 +15,7 @@ from redis import Redis
 from readtrack import buckets, tracker
 from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
+from readtrack.script import robots
 from readtrack.store import counters, fragments, recording, scripts
 from tests.support import factories
 from tests.support.depth import examples
@@ -217,7 +218,7 @@ def test_values_that_a_settling_left_over_become_other(redis: Redis) -> None:
 
 @pytest.mark.one_server("the script of a step does not see the rate of another partition")
 def test_a_robot_of_the_honeypot_takes_no_step() -> None:
-    recording.mark_robots(["a", "address"])
+    robots.mark_robots(["a", "address"])
     assert not step(Visitor("a"), "click")
     assert not step(Visitor("b", fallback_id="address"), "click")
     assert funnel() == [0, 0, 0]

@@ -26,7 +26,6 @@ from django.views.decorators.gzip import gzip_page
 from redis import Redis
 
 from readtrack import tracker
-from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page import contents, filling
@@ -274,6 +273,7 @@ def test_a_fragment_out_of_a_cache_shows_the_live_count_and_this_readers_dot(red
     assert factories.browser().get("/fragment/").text == "1"
 
 
+@pytest.mark.needs_parts("script")
 @pytest.mark.parametrize(
     "tag",
     [
@@ -286,12 +286,14 @@ def test_a_fragment_out_of_a_cache_shows_the_live_count_and_this_readers_dot(red
 def test_a_tag_that_asks_at_once_keeps_its_value_in_a_fragment(
     rf: Any, redis: Redis, tag: str
 ) -> None:
+    from readtrack.script.reading import Reading
+
     post, visitor = factories.post(), Visitor("a")
     cached = f"{{% cache 60 once tag %}}{tag}{{% endcache %}}"
     assert template(cached, rf.get("/"), tag=tag, post=post) == "0"
     subject = f"site.post:{post.pk}"
     tracker.record(factories.hit(subject, visitor=visitor))
-    tracker.record(factories.hit(visitor=visitor, reading=Reading(subject, 5, 60, is_read=True)))
+    tracker.record(factories.hit(visitor=visitor, further=Reading(subject, 5, 60, is_read=True)))
     assert template(tag, rf.get("/"), post=post) == "1"
     assert template(cached, rf.get("/"), tag=tag, post=post) == "0"
 

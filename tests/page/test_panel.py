@@ -22,12 +22,12 @@ from pytest_django import Settings
 from readtrack import reports, tracker
 from readtrack.access import numbers_url
 from readtrack.flush.run import flush
-from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
 from readtrack.numbers import panel
 from readtrack.numbers import reports as numbers_reports
 from readtrack.page.placeholders import PANEL, Placeholder
-from readtrack.request import shared_page
+from readtrack.script.reading import Reading
+from readtrack.script.shared import shared_page
 from readtrack.subjects import subject_of
 from tests.conftest import Start
 from tests.site.models import Article, Gadget, Post
@@ -168,7 +168,7 @@ def test_it_shows_what_the_reports_say(article: Article, editor: Client) -> None
     tracker.record(factories.hit(subject_of(article), visitor=reader))
     assert numbers(editor.get("/plain/").text) == ["6", "6", "6"]
     tracker.record(
-        factories.hit(visitor=reader, reading=Reading(subject_of(article), 5, 60, is_read=True))
+        factories.hit(visitor=reader, further=Reading(subject_of(article), 5, 60, is_read=True))
     )
     for _ in range(2):
         page = editor.get("/plain/").text
@@ -191,7 +191,7 @@ def test_reads_of_a_lost_hash_are_those_of_the_reports(
         tracker.record(factories.hit(subject_of(article), visitor=visitor))
         tracker.record(
             factories.hit(
-                visitor=visitor, reading=Reading(subject_of(article), 5, 60, is_read=True)
+                visitor=visitor, further=Reading(subject_of(article), 5, 60, is_read=True)
             )
         )
 
@@ -278,7 +278,7 @@ def test_a_cache_outside_of_the_middleware_keeps_no_panel(
 def test_a_shared_page_has_none(
     url: str, article: Article, editor: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"SHARED_PATHS": ["^/plain/"]}
+    settings.READTRACK = {"SCRIPT": {"shared_paths": ["^/plain/"]}}
     for _ in range(2):
         response = editor.get(url)
         assert "readtrack-panel" not in response.text
@@ -415,7 +415,7 @@ def test_every_word_is_marked_for_translation(editor: Client, start_redis: Start
     tracker.record(factories.hit(subject_of(article), visitor=Visitor("a")))
     tracker.record(
         factories.hit(
-            visitor=Visitor("a"), reading=Reading(subject_of(article), 5, 60, is_read=True)
+            visitor=Visitor("a"), further=Reading(subject_of(article), 5, 60, is_read=True)
         )
     )
     flush()

@@ -6,7 +6,8 @@ from django.template import engines
 from django.urls import include, path
 from django.views.generic import DetailView
 
-from readtrack.request import TrackedRequest, shared_page
+from readtrack.request import TrackedRequest
+from readtrack.script.shared import shared_page
 from tests.site.models import Post, Product
 
 DJANGO = (

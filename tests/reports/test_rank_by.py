@@ -25,7 +25,7 @@ def viewed(post: Post, *, views: int, seen: int) -> None:
         visitor = Visitor(f"{post.pk} {number}")
         tracker.record(factories.hit(subject_of(post), visitor=visitor))
         if number < seen:
-            hit = factories.hit(subject_of(post), visitor=visitor, by_script=True, is_seen=True)
+            hit = factories.hit(subject_of(post), visitor=visitor, is_report=True, is_seen=True)
             tracker.record(hit)
 
 
@@ -110,6 +110,7 @@ def test_the_most_seen_of_few_rows_are_looked_up_among_these_rows(posts: list[Po
     assert len(queries) == 3  # for the keys, for the counts and for the rows
 
 
+@pytest.mark.needs_parts("script")
 @pytest.mark.parametrize("rank_by", ["views", "seen"])
 def test_trending_goes_by_what_rankings_go_by(
     settings: Settings, posts: list[Post], rank_by: str

@@ -19,7 +19,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from demo_project import chromium
 from readtrack import reports
-from readtrack.views.honeypot import honeypot
+from readtrack.script.robots import honeypot
 from tests.browser.urls import post as post_page
 from tests.browser.urls import urlpatterns as site_urls
 from tests.security.ways import ADD, FRAMES, OWN, PARTS, VISITS
@@ -313,7 +313,7 @@ def test_a_page_of_another_origin_counts_nothing_and_puts_no_dot_out(
 def test_the_script_is_silent_in_a_frame_of_another_origin(
     place: Place, settings: Settings, host: str
 ) -> None:
-    settings.READTRACK = {**settings.READTRACK, "COUNT_BY": "script"}
+    settings.READTRACK = {**settings.READTRACK, "SCRIPT": {"count_by": "script"}}
     user = sign_in_at(place)
     results = tried(place, FRAMES, host=host, user=user)
     assert results.effective == set(), results

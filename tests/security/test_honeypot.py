@@ -13,7 +13,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import buckets
-from readtrack.store import recording
+from readtrack.script import robots
 from tests.support import factories
 from tests.support.factories import BROWSER
 
@@ -172,10 +172,10 @@ def test_one_address_does_not_use_up_the_marks_of_the_site(
     for number in range(60):
         visit(Client(), **{"User-Agent": f"{BROWSER} {number}", **OWN})
     each = 2 if options else 1  # today's and tomorrow's
-    assert marks(redis) == recording.VISITS_OF_ADDRESS * each
+    assert marks(redis) == robots.VISITS_OF_ADDRESS * each
     other: Any = Client(REMOTE_ADDR="192.0.2.7")
     visit(other, **OWN)
-    assert marks(redis) == (recording.VISITS_OF_ADDRESS + 1) * each
+    assert marks(redis) == (robots.VISITS_OF_ADDRESS + 1) * each
     assert all(redis.ttl(key) > 0 for key in redis.scan_iter("*"))
 
 

@@ -13,7 +13,8 @@ from redis import Redis
 
 from readtrack.conf import conf
 from readtrack.hits import bots
-from readtrack.store import counters, keys, recording
+from readtrack.script import robots
+from readtrack.store import counters, keys
 from readtrack.store.skips import skip_buffer
 from tests.site.models import Post
 from tests.support import factories
@@ -199,8 +200,8 @@ def _is_full(row: str, weight: tuple[int, int, int]) -> bool:
 
 def test_the_bounds_are_those_of_the_code() -> None:
     assert counters.VALUES == 50
-    assert recording.ROBOTS == 5_000
-    assert recording.VISITS_OF_ADDRESS == 20
+    assert robots.ROBOTS == 5_000
+    assert robots.VISITS_OF_ADDRESS == 20
     assert conf.MAX_ANONYMOUS_READERS == 1_000_000
     assert bots.LONGEST == 512
 

@@ -19,7 +19,7 @@ from redis import Redis
 
 from readtrack import reports
 from readtrack.hits.origins import is_foreign, is_foreign_part
-from readtrack.page import shown
+from readtrack.script import shown
 from tests.site.models import Post
 from tests.site.urls import urlpatterns as site_urls
 from tests.support import factories

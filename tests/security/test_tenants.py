@@ -13,10 +13,10 @@ from django.urls import include, path
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack.page import shown
 from readtrack.page.placeholders import Placeholder, placeholders_in
+from readtrack.script import shown
+from readtrack.script.outbound import outbound_url
 from readtrack.store import keys
-from readtrack.views.outbound import outbound_url
 from tests.site.models import Post
 from tests.support import factories
 

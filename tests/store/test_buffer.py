@@ -31,7 +31,6 @@ from readtrack.store import (
     day_keys,
     keys,
     read_state,
-    recording,
     scripts,
 )
 from readtrack.store.buffer import hit_buffer
@@ -93,7 +92,7 @@ def test_hits_are_sent_as_queued_with_the_command_of_each_alone(
             visitor,
             buckets.now() + timedelta(seconds=seconds),
             views,
-            by_script=by_script,
+            is_report=is_report,
             **others,
         )
         for visitor in visitors
@@ -104,7 +103,7 @@ def test_hits_are_sent_as_queued_with_the_command_of_each_alone(
             ("site.category:1",),
             ("site.post:1", "site.post:3"),
         )
-        for by_script in (False, True)
+        for is_report in (False, True)
         for others in (
             {},
             {"dimensions": (("device", "phone"),)},
@@ -282,12 +281,15 @@ def test_the_rate_of_a_visitor_holds_in_a_batch_of_several_partitions(settings: 
     assert sum(reports.views(posts).values()) == 5
 
 
+@pytest.mark.needs_parts("script")
 @pytest.mark.parametrize(
     "partitions", [pytest.param(1, marks=pytest.mark.one_server("needs partitions")), 16]
 )
 def test_the_rate_of_hits_that_waited_is_that_of_the_time_when_they_came(
     settings: Settings, partitions: int
 ) -> None:
+    from readtrack.script import robots
+
     settings.READTRACK = {**BUFFERED, "PARTITIONS": partitions, "RATE": (5, 10)}
     ago = buckets.now().replace(second=0, microsecond=0) - timedelta(minutes=2)
     readers = {
@@ -297,7 +299,7 @@ def test_the_rate_of_hits_that_waited_is_that_of_the_time_when_they_came(
         "script": 1.5,
     }  # seconds between their hits
     posts = {name: [factories.post() for _ in range(8)] for name in readers}
-    recording.mark_robots(["robot"])
+    robots.mark_robots(["robot"])
     for name, pause in readers.items():
         for number, post in enumerate(posts[name]):
             hit = factories.hit(
@@ -307,7 +309,7 @@ def test_the_rate_of_hits_that_waited_is_that_of_the_time_when_they_came(
             if (
                 name == "script"
             ):  # whose hit is taken back; with partitions once the batch was counted
-                hit_buffer.add(hit._replace(by_script=True))
+                hit_buffer.add(hit._replace(is_report=True))
     send()
     counted = {name: sum(reports.views(some).values()) for name, some in posts.items()}
     assert counted == {
@@ -321,7 +323,7 @@ def test_the_rate_of_hits_that_waited_is_that_of_the_time_when_they_came(
 
 def test_a_batch_counts_the_refusal_of_the_hit_that_was_refused() -> None:
     """What a page's script repeats is expected, and is no skip."""
-    told = factories.hit("site.post:1", by_script=True)
+    told = factories.hit("site.post:1", is_report=True)
     tracker.record(told)
     for hit in (
         factories.hit("site.post:2", visitor=Visitor("bob")),

@@ -16,7 +16,7 @@ from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun
-from readtrack.store import clock, keys, read_state, recording, repartitioning, resetting, trending
+from readtrack.store import clock, keys, read_state, repartitioning, resetting, trending
 from readtrack.store.flush_notes import LayoutError
 from readtrack.subjects import subject_of
 from tests.site.models import Post
@@ -121,6 +121,7 @@ def test_with_writers_of_both_numbers_each_view_is_stored_once(
     assert sum(reports.visitors(posts).values()) == pytest.approx(acknowledged, rel=0.05)
 
 
+@pytest.mark.needs_parts("script")
 @pytest.mark.needs_parts("numbers")
 @pytest.mark.parametrize(
     "overrides",
@@ -133,6 +134,7 @@ def test_what_sql_does_not_store_moves(
     posts: list[Post], overrides: dict[str, object], settings: Settings, redis: Redis
 ) -> None:
     from readtrack.numbers import reports as numbers_reports
+    from readtrack.script import robots
 
     change(settings, 1, **overrides)
     categories, user = [post.category for post in posts if post.category], factories.user()
@@ -144,7 +146,7 @@ def test_what_sql_does_not_store_moves(
     view(*posts)
     tracker.mark_unread(categories)
     tracker.mark_read(user, categories[:3])
-    recording.mark_robots(["robot"])
+    robots.mark_robots(["robot"])
     flush()
     view(posts[0])
     for before, after in ((1, 16), (16, 64)):

@@ -12,7 +12,7 @@ from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import KnownEpoch
 from readtrack.sql.epochs import SqlEpoch
-from readtrack.store import clock, counters, keys, recording, scanning, scripts, uniques
+from readtrack.store import clock, counters, keys, scanning, scripts, uniques
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.counters import Epoch
 from readtrack.store.uniques import UniquesError
@@ -134,14 +134,17 @@ def test_a_partition_that_lost_its_data_goes_on_from_sql(posts: list[Post], redi
     assert stored() == [2] * 8
 
 
+@pytest.mark.needs_parts("script")
 def test_a_visitor_has_one_rate_for_all_partitions(posts: list[Post], settings: Settings) -> None:
+    from readtrack.script import robots
+
     settings.READTRACK = {"PARTITIONS": COUNT, "RATE": (3, 10)}
     visitor = Visitor("somebody")
     outcomes = [
         tracker.record(factories.hit(subject_of(post), visitor=visitor)) for post in posts[:4]
     ]
     assert [bool(outcome.counted) for outcome in outcomes] == [True] * 3 + [False]
-    recording.mark_robots(["somebody", "other"])
+    robots.mark_robots(["somebody", "other"])
     assert not tracker.step(posts[0], "click", visitor=visitor)
     assert tracker.step(posts[0], "click", visitor=Visitor("person"))
 
@@ -149,7 +152,7 @@ def test_a_visitor_has_one_rate_for_all_partitions(posts: list[Post], settings: 
 def test_what_a_script_tells_again_takes_nothing_of_the_rate(
     posts: list[Post], redis: Redis
 ) -> None:
-    hit = factories.hit(*map(subject_of, posts), by_script=True)
+    hit = factories.hit(*map(subject_of, posts), is_report=True)
     for _ in range(3):
         tracker.record(hit)
     assert redis.get(keys.rate(hit.visitor.id)) == "1"
@@ -282,7 +285,7 @@ def test_queued_views_are_sent_to_their_partitions(
     settings.READTRACK = {"PARTITIONS": COUNT, "BUFFER": 1, "RATE": (2, 10)}
     subjects = tuple(map(subject_of, posts))
     first = factories.hit(*subjects[:4])
-    told = factories.hit(*subjects[4:], by_script=True)
+    told = factories.hit(*subjects[4:], is_report=True)
     for hit in (first, first, told, told, told):
         assert hit_buffer.add(hit)
     hit_buffer.close()

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from demo_project.engines.valkey import Valkey
-from readtrack import reports, tracker
+from readtrack import parts, reports, tracker
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
 from readtrack.store import clock, keys
@@ -127,7 +128,9 @@ def test_a_server_of_events_works_with_these_rights(valkey: Valkey, settings: Se
 
 def test_every_command_of_a_script_is_among_the_rights() -> None:
     called = set()
-    for script in files("readtrack.store").joinpath("lua").iterdir():
+    packages = ["readtrack.store", *(part.name for part in parts.installed())]
+    folders = [files(package).joinpath("lua") for package in packages]
+    for script in chain(*(folder.iterdir() for folder in folders if folder.is_dir())):
         if script.name == "move_read_state.lua":  # of `readtrack repartition`, which needs more
             continue
         called.update(re.findall(r"call\('([A-Z]+)'", script.read_text()))

@@ -34,7 +34,6 @@ INCLUDED = (
     "positions.lua",
     "raise.lua",
     "restoring.lua",
-    "seen.lua",
     "since.lua",
     "trim.lua",
     "unsettled.lua",

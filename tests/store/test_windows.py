@@ -95,7 +95,7 @@ def page_of(cookie: str) -> Hit:
 def script_of(cookie: str) -> Hit:
     """Returns what the script of such a page tells, once the browser has the cookie."""
     visitor = Visitor(cookie)
-    return factories.hit("site.post:1", visitor=visitor, by_script=True, stand_in="address")
+    return factories.hit("site.post:1", visitor=visitor, is_report=True, stand_in="address")
 
 
 def counted(hits: list[Hit]) -> int:

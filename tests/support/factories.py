@@ -14,7 +14,6 @@ from readtrack import buckets
 from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Tracked
-from readtrack.page.honeypot import link
 from readtrack.store import keys
 from tests.site.models import Category, Headline, Journal, Page, Post, Product, Profile, Review
 
@@ -88,6 +87,9 @@ def hit(*subjects: str, **values: Any) -> Hit:
 
 def honeypot() -> str:
     """Returns the address that the link to the honeypot has today."""
+
+    from readtrack.script.honeypot import link
+
     [address] = re.findall('href="([^"]+)"', link())
     return str(address)
 

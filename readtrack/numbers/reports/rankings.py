@@ -11,7 +11,7 @@ from django.db.models import BigIntegerField, Case, Model, QuerySet, Value, When
 
 from readtrack import buckets, local_time, subjects
 from readtrack.conf import conf
-from readtrack.hits.reading import SEEN
+from readtrack.hits.stages import SEEN
 from readtrack.models import Tracked
 from readtrack.numbers.reports import people
 from readtrack.numbers.sql import hashes as stored_hashes

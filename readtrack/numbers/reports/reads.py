@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.db.models import Model
 
-from readtrack.hits.reading import BINS, ENGAGED, READ, Stages
+from readtrack.hits.stages import BINS, ENGAGED, READ, Stages
 from readtrack.numbers.reports.hashes import hashes
 from readtrack.reports.counts import views
 from readtrack.subjects import counted_subject_of, subject_of

@@ -11,7 +11,7 @@ from django.db.models import F, Max, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from readtrack.conf import conf
-from readtrack.hits.reading import ENGAGED, READ, SEEN
+from readtrack.hits.stages import ENGAGED, READ, SEEN
 from readtrack.numbers.models import History, ReaderHistory
 from readtrack.sql import absent, databases, vendors
 from readtrack.sql.row_counts import RowCounts

@@ -3,13 +3,13 @@
 --   lifetimes (s) of a bucket, of a minute's visitors, and of a rate; what a view adds to its subject in the bucket: 1, or
 --   0 where rankings go by views that were seen.
 -- Gives: call, the outcomes of a view, these numbers by name, mark_unsettled, without_prefix; how many keys the parts need
---   of a view: SUBJECT_KEYS have the subject in their name, MODEL_KEYS only its model.
+--   of a view: SEEN_KEYS where its page was seen, SUBJECT_KEYS with the subject in their name, MODEL_KEYS with only its model.
 local call = redis.call
 local COUNTED, RATE, REPEAT, HONEYPOT, BROKEN = 1, 2, 3, 4, 5
--- Who tells of a view: the page itself (0), its script, or its script in a browser whose cookie has come back, so that
--- the view may have been counted by the id that stood in for the cookie.
--- A script that tells of a page whose view only the server counts (3) counts none.
-local BY_SCRIPT_WITH_COOKIE, BY_SCRIPT_WITHOUT_VIEW = 2, 3
+-- Who tells of a view: the page itself (0), a later report on it (1), or one with a cookie that has come back, so that
+-- the view may have been counted by the id that stood in for the cookie (2).
+-- A report on a page whose view only the server counts (3) counts none.
+local BY_REPORT_WITH_COOKIE, BY_REPORT_WITHOUT_VIEW = 2, 3
 local COMMON = 7
 local window, most_hits, robot = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local bucket_life, minute_life, rate_window, view_weight = ARGV[4], ARGV[5], ARGV[6], ARGV[7]

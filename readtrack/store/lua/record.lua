@@ -1,6 +1,6 @@
 -- Records the views of one hit.
 -- KEYS: rate (or the next key again, if rate.lua counted the hit), unsettled, trending bucket;
---       per view: total, model's visitors of the minute, hll (or total again), reading (only where the page was seen),
+--       per view: total, model's visitors of the minute, hll (or total again), what the parts need where the page was seen,
 --       window[, window of the visitor's fallback id, or the stand-in's]; what the parts need: keys with the subject, then
 --       keys with its model; with options, the keys of all effects
 -- ARGV: 1 to 7 as in common.lua;
@@ -12,14 +12,14 @@
 -- `options` is JSON, sent where a view has effects (store/effects.py): per view
 --   {{name, number of its first key, number of its last key, argument}, ...}
 -- common.lua
--- seen.lua
+-- parts: functions
 local SHARED_KEYS, VISITOR = 3, COMMON + 7
 local rate, unsettled, bucket, visitor = KEYS[1], KEYS[2], KEYS[3], ARGV[VISITOR]
 local counted_hits, newcomers = tonumber(ARGV[COMMON + 1]), tonumber(ARGV[COMMON + 2])
 local teller, is_seen = tonumber(ARGV[COMMON + 3]), ARGV[COMMON + 4] == '1'
 local keys_per_view, views = tonumber(ARGV[COMMON + 5]), tonumber(ARGV[COMMON + 6])
 local options = ARGV[VISITOR + views + 1] and cjson.decode(ARGV[VISITOR + views + 1])
-local counters = is_seen and 4 or 3 -- keys of a view before its windows
+local counters = is_seen and 3 + SEEN_KEYS or 3 -- keys of a view before its windows
 local own_keys = keys_per_view - SUBJECT_KEYS - MODEL_KEYS -- keys of a view without those of the parts
 local apply_effects
 
@@ -50,7 +50,7 @@ local outcomes, has_counted, hits = {}, false, nil
 for view = 1, views do
   local key = SHARED_KEYS + 1 + keys_per_view * (view - 1)
   local total, minute_visitors, hll, own_window = KEYS[key], KEYS[key + 1], KEYS[key + 2], KEYS[key + counters]
-  local reading, other_window = is_seen and KEYS[key + 3], nil
+  local seen_key, other_window = is_seen and key + 3, nil
   if own_keys > counters + 1 then other_window = KEYS[key + counters + 1] end
   local subject_key = key + own_keys
   local model_key = subject_key + SUBJECT_KEYS
@@ -63,6 +63,6 @@ for view = 1, views do
   outcomes[view] = outcome
 end
 
--- A script's hit that counts nothing is taken back, because the page's own request was a hit already.
+-- A report that counts nothing is taken back, because the page's own request was a hit already.
 if teller > 0 and newcomers == 0 and not has_counted and rate ~= unsettled then call('DECR', rate) end
 return outcomes

@@ -6,13 +6,13 @@
 --     ARGV: those of record.lua from 8 to 11, number of keys of each hit, where the subject begins in its total's key,
 --       and where the visitor begins in the window's (bytes from 1)
 --     KEYS of the run: unsettled, trending bucket, model's visitors of the minute, what the parts need with the model;
---     KEYS of each hit: rate, total, hll (or total again), reading (only where the page was seen), window[, other window],
+--     KEYS of each hit: rate, total, hll (or total again), what the parts need where the page was seen, window[, other window],
 --       what the parts need with the subject
 --   "same": the same, with the KEYS of the run before for the run
 --   "other": hits of any kind; each has the KEYS of record.lua and its ARGV from 8, behind the number of both
 -- Returns: per hit of a run of "other" what record.lua returns, of all others a number
 -- common.lua
--- seen.lua
+-- parts: functions
 local function record(KEYS, ARGV)
 -- record.lua
 end
@@ -24,13 +24,14 @@ local function record_alike(number_of_hits)
   local counted_hits, newcomers, teller, is_seen, keys_per_hit, subject_at, visitor_at =
     unpack(ARGV, next_arg, next_arg + 6)
   next_arg = next_arg + 7
-  local windows = is_seen == '1' and 4 or 3 -- keys of a hit before its windows
+  local windows = is_seen == '1' and 3 + SEEN_KEYS or 3 -- keys of a hit before its windows
   counted_hits, newcomers, teller = tonumber(counted_hits), tonumber(newcomers), tonumber(teller)
   keys_per_hit = tonumber(keys_per_hit)
   local own_keys = keys_per_hit - SUBJECT_KEYS -- keys of a hit without those of the parts
   for _ = 1, number_of_hits do
     local subject_key = next_key + own_keys
-    local rate, total, hll, reading = unpack(KEYS, next_key, next_key + windows - 1)
+    local rate, total, hll = unpack(KEYS, next_key, next_key + 2)
+    local seen_key = is_seen == '1' and next_key + 3
     local own_window, other_window = unpack(KEYS, next_key + windows, subject_key - 1)
     local subject = string.sub(total, subject_at)
     local visitor = string.sub(own_window, visitor_at, -#subject - 2)

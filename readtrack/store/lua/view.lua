@@ -9,7 +9,7 @@
 -- Takes values: subject, visitor; counted_hits, what rate.lua returned where the rate is in another partition, or 0;
 --   newcomers, the refused hits in a rate window that may open windows of new cookies, 0 for a visitor without a new
 --   cookie; teller (see common.lua); hits, nil at the first view of a hit.
--- Takes reading: the hash that counts views that were seen, where the page came to life in a browser, or nil.
+-- Takes seen_key, where the page was seen: the index in KEYS of the first key that the parts need for that; or nil.
 -- Gives: outcome, and hits for the hit's next view.
 --
 -- A window holds 1 for a counted view, and s once the page of that view was seen. One view has one such window, so no
@@ -30,9 +30,9 @@ if hits > robot then
   outcome = HONEYPOT
 elseif hits > most_hits then
   outcome = RATE
-elseif teller == BY_SCRIPT_WITHOUT_VIEW then
+elseif teller == BY_REPORT_WITHOUT_VIEW then
   outcome = REPEAT
-elseif teller == BY_SCRIPT_WITH_COOKIE then
+elseif teller == BY_REPORT_WITH_COOKIE then
   -- A new cookie's view that the stand-in (a hash of address and browser) let count is provisional: the cookie's window
   -- holds 'p', and 0 where the stand-in refused it. The first of those cookies whose page comes to life confirms the
   -- view, or takes it over. Each further one is another person behind the address.
@@ -74,7 +74,7 @@ if outcome == COUNTED then
   -- The score is that of one view only for a subject that is new to this minute, so the lifetime is set rarely.
   if call('ZINCRBY', bucket, view_weight, subject) == view_weight then call('EXPIRE', bucket, bucket_life) end
 -- parts: counted
-elseif hits <= newcomers and outcome ~= BROKEN and teller ~= BY_SCRIPT_WITHOUT_VIEW then
+elseif hits <= newcomers and outcome ~= BROKEN and teller ~= BY_REPORT_WITHOUT_VIEW then
   -- So that a reload with the new cookie stays a repeat.
   call('SET', own_window, '0', 'NX', 'EX', window)
 end
@@ -82,14 +82,6 @@ end
 if outcome == COUNTED or outcome == REPEAT and newcomers == 0 then
   if redis.pcall('PFADD', minute_visitors, visitor) == 1 then call('EXPIRE', minute_visitors, minute_life) end
 end
-if reading and (outcome == COUNTED or outcome == REPEAT) then
-  local holder = own_window
-  local state = call('GET', holder)
-  if other_window and (not state or state == 'p' or state == '0') then
-    holder = other_window
-    state = call('GET', holder)
-  end
-  if state == '1' then
-    count_seen(holder, reading, total, unsettled, without_prefix(reading, unsettled), bucket, subject)
-  end
+if seen_key and (outcome == COUNTED or outcome == REPEAT) then
+-- parts: seen
 end

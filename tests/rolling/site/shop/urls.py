@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template import engines
 from django.urls import include, path
 
-from readtrack.request import shared_page
+from readtrack.script.shared import shared_page
 from shop.models import Category, Post, Thread  # type: ignore[import-not-found]
 
 # The fragment stays in the cache for a few seconds, and so its placeholders are filled in by either

@@ -7,7 +7,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import tracker
-from readtrack.views.outbound import outbound_url
+from readtrack.script.outbound import outbound_url
 from tests.site.models import Post
 from tests.support import factories
 

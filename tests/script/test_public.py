@@ -10,7 +10,7 @@ from django.middleware.csrf import get_token
 from django.test import Client
 from pytest_django import Settings
 
-from readtrack.page import shown
+from readtrack.script import shown
 from tests.live.test_news import address
 from tests.support import factories
 

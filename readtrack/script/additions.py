@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from readtrack import parts
 from readtrack.conf import cached_setting
@@ -11,7 +11,7 @@ from readtrack.page.placeholders import Placeholder
 from readtrack.reports.page_state import PageState
 
 if TYPE_CHECKING:
-    from readtrack.page.shown import TokenPage
+    from readtrack.script.shown import TokenPage
 
 COMMENT = re.compile(rb"^ *//.*\n", re.MULTILINE)
 
@@ -27,7 +27,7 @@ class Addition:
     option: ClassVar[int]
 
     def source(self) -> bytes:
-        """Returns JavaScript that follows the script of the core."""
+        """Returns JavaScript that follows the page's script."""
         raise NotImplementedError
 
     def attributes(self, elements: Sequence[Placeholder]) -> Mapping[str, str]:
@@ -46,6 +46,14 @@ class Addition:
         return ""
 
 
+@runtime_checkable
+class Adding(Protocol):
+    """The configuration of a part that adds something to the script."""
+
+    def script_addition(self) -> Addition:
+        """Returns what it adds to the script of those pages whose tag asks for it."""
+
+
 def source_of(package: str, name: str) -> bytes:
     """Returns a file of JavaScript without the lines that are comments."""
     return COMMENT.sub(b"", files(package).joinpath(name).read_bytes())
@@ -54,8 +62,9 @@ def source_of(package: str, name: str) -> bytes:
 @cached_setting("INSTALLED_APPS", maxsize=1)
 def all_additions() -> tuple[Addition, ...]:
     """Returns the additions of all installed parts, in the order of their options."""
-    found = [part.script_addition() for part in parts.installed()]
-    return tuple(sorted(filter(None, found), key=lambda addition: addition.option))
+    adding = [part for part in parts.installed() if isinstance(part, Adding)]
+    found = [part.script_addition() for part in adding]
+    return tuple(sorted(found, key=lambda addition: addition.option))
 
 
 def among(options: int) -> list[Addition]:

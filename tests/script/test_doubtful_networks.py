@@ -8,13 +8,13 @@ from pytest_django import Settings
 from readtrack.hits import networks
 from readtrack.numbers import reports as numbers_reports
 from readtrack.store.buffer import hit_buffer
+from tests.script.test_reading import Tab
 from tests.site.models import Post
 from tests.support import factories
-from tests.views.test_reading import Tab
 
 pytestmark = [
     pytest.mark.django_db,
-    pytest.mark.urls("tests.views.test_reading"),
+    pytest.mark.urls("tests.script.test_reading"),
 ]
 
 DOUBTFUL = "198.51.100.7"
@@ -60,7 +60,7 @@ def test_an_engaged_view_is_seen(post: Post, kind: str) -> None:
 
 @pytest.mark.parametrize("count_by", ["script", "server"])
 def test_it_holds_whoever_counts(post: Post, settings: Settings, count_by: str) -> None:
-    settings.READTRACK = {**settings.READTRACK, "COUNT_BY": count_by}
+    settings.READTRACK = {**settings.READTRACK, "SCRIPT": {"count_by": count_by}}
     networks.files().read()
     tab = tab_at(DOUBTFUL, post)
     tab.tell()

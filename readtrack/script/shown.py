@@ -2,7 +2,7 @@
 
 The page's script gets it as a signed token, and gives the token back when it tells that the page
 was looked at. The token says nothing about the reader. Whoever gets the page may give it back, for
-SCRIPT_AGE seconds.
+LONGEST_AGE seconds.
 """
 
 import re
@@ -18,18 +18,20 @@ from django.utils.translation import get_language
 
 from readtrack import layouts
 from readtrack.conf import cached_setting, conf
-from readtrack.hits.reading import Reading, least_seconds
-from readtrack.page import additions
-from readtrack.page.additions import source_of
+from readtrack.page.reporting import NamedPage
 from readtrack.request import Recorder
+from readtrack.script import additions
+from readtrack.script.additions import source_of
+from readtrack.script.options import count_by
+from readtrack.script.reading import Reading, least_seconds
 from readtrack.store import clock, keys
 from readtrack.store.circuit import fail_open
 
 LONGEST_NAME = 4_000  # characters of a page's name in its placeholder
 LONGEST_PATH = 500  # characters of a path in the name
 
-PLAIN = source_of("readtrack.page", "script.js")
-READING = source_of("readtrack.page", "reading.js")  # for pages with a marked text
+PLAIN = source_of("readtrack.script", "script.js")
+READING = source_of("readtrack.script", "reading.js")  # for pages with a marked text
 
 
 def _script(*, has_text: bool, options: int) -> bytes:
@@ -62,6 +64,8 @@ def scripts() -> dict[str, bytes]:
     }
 
 
+# Seconds for which a page counts after it was made: longer than caches keep it.
+LONGEST_AGE = 86_400
 MOST_ELEMENTS = 200  # counts and dots of a page that its script keeps up to date
 END_OF_TOKEN = slice(-8, None)  # by which reading.js recognizes the mark of the page's text
 # The script's report on a text: seconds of engagement, and 1 if the text was read.
@@ -69,16 +73,6 @@ STATE = re.compile("(?P<seconds>[0-9]{1,5}) (?P<is_read>[01])")
 # The script's report when it asks for dots alone. Nothing is counted.
 ASKS_FOR_DOTS = "dots"
 ANSWER = "-"  # in place of a page's name in the answer to a script
-
-
-class NamedPage(NamedTuple):
-    """What the name of a page says that the page shows. See `name_of`."""
-
-    path: str  # its first LONGEST_PATH characters
-    is_shared: bool  # the page is the same for everybody
-    as_of: int  # the time (µs of Redis's clock) from which on publications are not in the page
-    views: tuple[str, ...]  # subjects
-    reads: tuple[str, ...]  # subjects
 
 
 class TokenPage(NamedTuple):
@@ -144,7 +138,7 @@ def token_of(
     """
     _, views, reads = name.rsplit("|", 2)  # the last fields are the subjects of views and reads
     # Where only the server counts, the script still tells that the views are seen.
-    is_reported = views or (reads and conf.COUNT_BY != "server")
+    is_reported = views or (reads and count_by() != "server")
     if not (is_reported or elements or text):
         return ""
     page = TokenPage(

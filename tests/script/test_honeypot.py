@@ -9,7 +9,8 @@ from redis import Redis
 
 from readtrack import buckets
 from readtrack.hits import visitors
-from readtrack.store import day_keys, keys, recording
+from readtrack.script import robots
+from readtrack.store import day_keys, keys
 from tests.support import factories
 from tests.support.factories import BROWSER
 
@@ -84,7 +85,7 @@ def test_a_robot_that_is_known_by_its_agent_needs_no_mark(
 def test_marks_are_bounded_and_those_there_are_renewed(
     client: Client, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "ROBOTS", 3)
+    monkeypatch.setattr(robots, "ROBOTS", 3)
     for number in (1, 1, 1, 2, 3, 4, 5):
         follow(client, **{"User-Agent": f"{BROWSER} {number}"})
     marks = redis.keys("rate:*")

@@ -5,21 +5,24 @@ waits for trusted events of two kinds, because crawlers only scroll (discourse/d
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from html import unescape
 from math import ceil
 from typing import NamedTuple
 
+from readtrack.conf import conf
+from readtrack.hits.hit import Hit
+from readtrack.hits.stages import BINS, ENGAGED, READ
+from readtrack.script import keys
+from readtrack.store import keys as core_keys
+from readtrack.store import recording
+from readtrack.store.counting import view_weight
+from readtrack.store.recording import Step
+from readtrack.store.scripts import Call
+
 WORDS_A_MINUTE = 238
 SHARE = 0.85  # the share of the reading time after which a text counts as read
 LEAST = 5  # seconds that any text takes
-# Seconds of engagement that are counted. A view that has reached a bin has reached all lower bins.
-BINS = (5, 8, 12, 18, 27, 40, 60, 90, 135, 200, 300, 450, 675, 1000, 1500)
-# Fields of the hash `reading:…` beside the bins: stages of a view, each of which is some of the
-# one before it: the page came to life in a browser, signs of a person came, the text was read.
-SEEN = "seen"
-ENGAGED = "engaged"
-READ = "read"
 TEXTS = 10_000  # texts whose number of words a process remembers
 _counts: dict[int, int] = {}  # numbers of words, by the hash of the text
 
@@ -38,30 +41,6 @@ CODE = re.compile(r"<(?:script|style)\b", re.IGNORECASE)
 CODE_END = re.compile(r"</(?:script|style)", re.IGNORECASE)
 
 
-class Stages(NamedTuple):
-    """How many views there were, and how many of them reached each stage.
-
-    No number is higher than the one before it.
-    """
-
-    views: int
-    seen: int  # whose page came to life in a browser
-    engaged: int  # with signs of a person
-    reads: int
-
-    @classmethod
-    def of(cls, views: int, counts: Mapping[str, int]) -> "Stages":
-        """Returns the stages of so many views. `counts` are those of the hash `reading:…`.
-
-        A flush that was killed may have stored a later stage only, which stands for the earlier
-        ones.
-        """
-        reads = counts.get(READ, 0)
-        engaged = max(counts.get(ENGAGED, 0), reads)
-        seen = max(counts.get(SEEN, 0), engaged)
-        return cls(views, min(seen, views), min(engaged, views), min(reads, views))
-
-
 class Reading(NamedTuple):
     """How far a visitor has read the text of a subject, as a page's script reports it."""
 
@@ -69,6 +48,42 @@ class Reading(NamedTuple):
     least: int  # the shortest time in which the text can be read (seconds)
     seconds: int  # how long the page was visible, in focus and in use
     is_read: bool
+
+    def call(self, hit: Hit) -> Call[list[Step]]:
+        """Returns the call that counts how far the visitor has read the text.
+
+        The result are the stages, ENGAGED and READ, that are new.
+        """
+        subject = self.subject
+        identities = hit.visitor.identities
+        if hit.visitor.new_cookie:
+            # A browser that reports without a cookie keeps none, so nobody will have the new id again.
+            identities = identities[1:]
+        key_names, arguments = recording.of_hash(hit, (keys.reading.family, subject))
+        key_names.append(core_keys.total(subject))
+        for identity in identities:
+            key_names += (
+                core_keys.window(identity, subject),
+                keys.reading_pass(identity, subject),
+                keys.read_pass(identity, subject),
+            )
+        if hit.stand_in:
+            key_names.append(core_keys.window(hit.stand_in, subject))
+        arguments += (
+            conf.WINDOW + self.least,  # longer than a window, so that long texts can be read
+            view_weight(),
+            len(identities),
+            int(self.is_read),
+            READ,
+            ENGAGED,
+        )
+        arguments += [str(seconds) for seconds in BINS if seconds <= self.seconds]
+        return Call("readtrack.script/reading", key_names, arguments, self._new_stages, absent=[])
+
+    def _new_stages(self, answer: Sequence[int]) -> list[Step]:
+        """Returns the stages that are new by the answer of reading.lua."""
+        is_new_of_stage = zip((ENGAGED, READ), answer, strict=True)
+        return [(self.subject, stage) for stage, is_new in is_new_of_stage if is_new]
 
 
 def words(html: str) -> int:

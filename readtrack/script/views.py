@@ -13,13 +13,13 @@ from django.views.decorators.http import require_http_methods
 
 from readtrack.conf import conf
 from readtrack.hits import origins, visitors
-from readtrack.hits.reading import Reading
-from readtrack.page import additions, shown
 from readtrack.page.placeholders import OF_DOTS, PAGE, TOLD, Placeholder
-from readtrack.request import Recorder, ScriptReport
+from readtrack.request import Recorder, Report
+from readtrack.script import additions, options, shown
+from readtrack.script.public import PublicResponse
+from readtrack.script.reading import Reading
 from readtrack.views import errors
 from readtrack.views.bodies import body_of
-from readtrack.views.public import PublicResponse
 
 LONGEST_REFERRER = 2_048  # characters, also of the page's own address
 LONGEST_BODY = 60_000  # bytes of a report; browsers send no more than 65,536 once a page is left
@@ -29,7 +29,7 @@ MILLISECONDS = re.compile("[0-9]{1,12}")
 LONGEST_WAY = 5
 
 
-class Report(NamedTuple):
+class SentReport(NamedTuple):
     """What a page's script sends: four lines."""
 
     token: str  # of the page
@@ -88,12 +88,12 @@ def _answer_report(request: HttpRequest) -> HttpResponse:
     return JsonResponse(answer)
 
 
-def _page_of(report: Report) -> shown.TokenPage | None:
+def _page_of(report: SentReport) -> shown.TokenPage | None:
     """Returns the page that the script reports; None if its token is not ours, or too old to count."""
     if not report.token:
         return None
     # Dots may be asked for as long as a tab is open.
-    max_age = None if report.state == shown.ASKS_FOR_DOTS else conf.SCRIPT_AGE
+    max_age = None if report.state == shown.ASKS_FOR_DOTS else shown.LONGEST_AGE
     return shown.page_of(report.token, max_age=max_age)
 
 
@@ -105,7 +105,7 @@ def _elements(page: shown.TokenPage, state: str) -> list[Placeholder]:
     return elements
 
 
-def _report_of(request: HttpRequest) -> Report:
+def _report_of(request: HttpRequest) -> SentReport:
     """Returns what the script sends, with "" for lines that are missing."""
     body = body_of(request, most=LONGEST_BODY) or b""
     token, _, after_token = body.decode(errors="replace").partition("\n")
@@ -113,12 +113,12 @@ def _report_of(request: HttpRequest) -> Report:
     state, _, since = after_referrer.partition("\n")
     milliseconds = MILLISECONDS.match(since)
     if milliseconds is None:
-        return Report(token, referrer, state, since=0)
-    return Report(token, referrer, state, since=int(milliseconds[0]))
+        return SentReport(token, referrer, state, since=0)
+    return SentReport(token, referrer, state, since=int(milliseconds[0]))
 
 
 def _hand_over(
-    request: HttpRequest, recorder: Recorder, page: shown.TokenPage, report: Report
+    request: HttpRequest, recorder: Recorder, page: shown.TokenPage, report: SentReport
 ) -> None:
     """Gives the request the address of the page and its referrer, and the middleware what it is to
     record.
@@ -129,7 +129,7 @@ def _hand_over(
     request.path = named.path
     request.META["QUERY_STRING"] = _query_of_page(request, path=named.path)
     request.META["HTTP_REFERER"] = report.referrer[:LONGEST_REFERRER]
-    recorder.script_report = ScriptReport(named.as_of, page.language, reading)
+    recorder.report = Report(named.as_of, page.language, reading)
     recorder.is_shared = False
     # Where only the server counts, the views are those that the page was seen for.
     if _is_first(state) and not _is_counted(page, since=report.since):
@@ -160,7 +160,7 @@ def _is_first(state: str) -> bool:
 
 def _is_view(state: str) -> bool:
     """Returns True if the report is of a view: the first one is, unless the server counts."""
-    return _is_first(state) and conf.COUNT_BY != "server"
+    return _is_first(state) and options.count_by() != "server"
 
 
 def _is_counted(page: shown.TokenPage, *, since: int) -> bool:
@@ -178,11 +178,11 @@ def _is_counted(page: shown.TokenPage, *, since: int) -> bool:
 def _is_read(state: str, reading: Reading | None, *, has_text: bool) -> bool:
     """Returns True if the report puts dots out.
 
-    With READ_WHEN = "read", a page with a text is read once its text is read; then only reports on
+    If reads wait for that, a page with a text is read once its text is read; then only reports on
     the text can put dots out. Otherwise only the first report can.
     """
     is_about_text = bool(state)
-    has_to_be_about_text = conf.READ_WHEN == "read"
+    has_to_be_about_text = options.reads_when_read()
     if has_text and is_about_text != has_to_be_about_text:
         return False
     if reading is not None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from readtrack.page.elements import element_of
+from readtrack.script.elements import element_of
 
 SVG = {"xmlns": "http://www.w3.org/2000/svg"}
 

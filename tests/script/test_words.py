@@ -2,8 +2,8 @@
 
 import pytest
 
-from readtrack.hits import reading
-from readtrack.hits.reading import least_seconds, words
+from readtrack.script import reading
+from readtrack.script.reading import least_seconds, words
 
 ENGLISH = "It’s a truth universally acknowledged (well-known, 3.14 of them) – or so they say; don't ask <b>why</b>!"
 CHINESE = "我喜欢写代码。人人生而自由，在尊严和权利上一律平等。他们赋有理性和良心，并应以兄弟关系的精神相对待。"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from readtrack.page import additions, shown
 from readtrack.page.placeholders import PAGE, TOLD, Placeholder
 from readtrack.page.rendering import rendered
 from readtrack.reports.page_state import PageState
+from readtrack.script import additions, shown
 
 NAME = "/|0|0|site.post:1|"
 OF_NO_PART = 2**20

@@ -33,13 +33,15 @@ from redis import Redis
 from readtrack import reports, tracker
 from readtrack.hits import visitors
 from readtrack.middleware import ReadTrackMiddleware
-from readtrack.page import filling, shown
-from readtrack.request import Recorder, shared_page
+from readtrack.page import filling
+from readtrack.request import Recorder
+from readtrack.script import shown
+from readtrack.script import views as script_view
+from readtrack.script.shared import shared_page
 from readtrack.store import keys, scripts
 from readtrack.store.buffer import hit_buffer
 from readtrack.store.connection import connect
 from readtrack.store.skips import skip_buffer
-from readtrack.views import script as script_view
 from tests.checks.findings import found
 from tests.site.models import Category, Post
 from tests.site.urls import urlpatterns as site_urls
@@ -73,6 +75,12 @@ def announced(request: Any, pk: int) -> HttpResponse:
     return HttpResponse(engines["django"].from_string(SOURCE).render({"object": post}, request))
 
 
+def dotted(request: Any, pk: int) -> HttpResponse:
+    request.readtrack.read(Category.objects.get(pk=pk))
+    source = "{% load readtrack %}{% readtrack_script %}"
+    return HttpResponse(engines["django"].from_string(source).render({}, request))
+
+
 @shared_page
 def listed(request: Any) -> HttpResponse:
     source = "{% load readtrack %}{% for post in posts %}{% view_count post %}{% endfor %}{% readtrack_script %}"
@@ -90,6 +98,7 @@ urlpatterns = [
     *site_urls,
     path("plain/<int:pk>/", PostPage.as_view()),
     path("read/<int:pk>/", announced),
+    path("dot/<int:pk>/", dotted),
     path("cached/<int:pk>/", cache_page(600, cache="pages")(announced)),
     path("shared/<int:pk>/", shared_page(announced)),
     path("shared/cached/<int:pk>/", cache_page(600, cache="pages")(shared_page(announced))),
@@ -271,7 +280,7 @@ def test_a_page_that_javascript_fetches_counts_at_once_without_the_script(
     browser = factories.browser()
     browser.get(f"/posts/{post.pk}/", headers={**FETCHED, **AHEAD[by]})
     assert views(post) == 1
-    settings.READTRACK = {"COUNT_BY": "server"}
+    settings.READTRACK = {"SCRIPT": {"count_by": "server"}}
     other_post = factories.post(category=factories.category())
     browser.get(f"/read/{other_post.pk}/", headers={**FETCHED, **AHEAD[by]})
     assert views(other_post) == 1
@@ -335,7 +344,7 @@ def test_a_page_that_the_browser_has_kept_counts_once_more_after_the_window(
 
 @pytest.mark.parametrize(
     ("options", "headers"),
-    [({}, {"Sec-Purpose": "prefetch"}), ({"COUNT_BY": "script"}, {}), ({}, FETCHED)],
+    [({}, {"Sec-Purpose": "prefetch"}), ({"SCRIPT": {"count_by": "script"}}, {}), ({}, FETCHED)],
     ids=["fetched ahead", "left to the script", "by JavaScript"],
 )
 def test_a_tab_in_the_background_counts_late_if_the_server_has_not_counted_it(
@@ -612,7 +621,7 @@ def test_no_cookie_of_the_form_protection_is_needed(settings: Settings, post: Po
 
 
 def test_a_token_that_is_forged_foreign_old_or_huge_counts_nothing(
-    redis: Redis, settings: Settings, post: Post
+    redis: Redis, settings: Settings, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good = token(factories.browser().get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"}))
     redis.flushdb()
@@ -656,7 +665,8 @@ def test_a_token_that_is_forged_foreign_old_or_huge_counts_nothing(
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = None
     settings.READTRACK = {"PREFIX": "tenant:"}
     assert tell(browser, good).status_code == 403
-    settings.READTRACK = {"SCRIPT_AGE": 0}
+    settings.READTRACK = {}
+    monkeypatch.setattr(shown, "LONGEST_AGE", 0)
     assert tell(browser, good).status_code == 403
     assert redis.keys() == []
 
@@ -730,7 +740,7 @@ def test_script_hits_leave_the_limit_to_the_pages(settings: Settings) -> None:
 def test_only_the_script_counts_where_the_site_says_so(
     settings: Settings, post: Post, category: Category
 ) -> None:
-    settings.READTRACK = {"COUNT_BY": "script", "DEBUG_HEADER": True}
+    settings.READTRACK = {"SCRIPT": {"count_by": "script"}, "DEBUG_HEADER": True}
     user = factories.user()
     browser = factories.browser(user)
     response = browser.get(f"/read/{post.pk}/")
@@ -748,7 +758,7 @@ def test_only_the_script_counts_where_the_site_says_so(
 
 
 def test_only_the_server_counts_where_the_site_says_so(settings: Settings, post: Post) -> None:
-    settings.READTRACK = {"COUNT_BY": "server"}
+    settings.READTRACK = {"SCRIPT": {"count_by": "server"}}
     browser = factories.browser()
     response = browser.get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"})
     answer = tell(browser, token(response))
@@ -791,7 +801,7 @@ def test_a_shared_page_is_the_same_for_everybody_and_its_script_counts(
 
 
 def test_a_shared_page_is_named_by_its_path_as_well(settings: Settings, post: Post) -> None:
-    settings.READTRACK = {"SHARED_PATHS": ["^/read/"]}
+    settings.READTRACK = {"SCRIPT": {"shared_paths": ["^/read/"]}}
     page = factories.browser(factories.user()).get(f"/read/{post.pk}/")
     assert not page.has_header("Vary")
     assert views(post) == 0
@@ -801,22 +811,31 @@ def test_below_a_script_name_a_shared_page_is_named_by_its_path_in_the_urlconf(
     settings: Settings, post: Post
 ) -> None:
     settings.FORCE_SCRIPT_NAME = "/shop"
-    settings.READTRACK = {"SHARED_PATHS": ["^/read/"]}
+    settings.READTRACK = {"SCRIPT": {"shared_paths": ["^/read/"]}}
     page = factories.browser(factories.user()).get(f"/read/{post.pk}/")
     assert not page.has_header("Vary")
     assert views(post) == 0
-    settings.READTRACK = {"SHARED_PATHS": ["^/shop/read/"]}
+    settings.READTRACK = {"SCRIPT": {"shared_paths": ["^/shop/read/"]}}
     assert factories.browser(factories.user()).get(f"/read/{post.pk}/").has_header("Vary")
 
 
 def test_a_shared_page_is_counted_by_the_server_alone_where_the_site_says_so(
     settings: Settings, post: Post
 ) -> None:
-    settings.READTRACK = {"COUNT_BY": "server"}
+    settings.READTRACK = {"SCRIPT": {"count_by": "server"}}
     page = factories.browser(factories.user()).get(f"/shared/{post.pk}/")
     assert not page.has_header("Vary")
     assert not page.cookies
     assert views(post) == 1
+
+
+@pytest.mark.parametrize(("count_by", "has_token"), [("either", True), ("server", False)])
+def test_a_page_that_only_puts_a_dot_out_has_a_token_unless_the_server_does_that(
+    settings: Settings, post: Post, count_by: str, has_token: bool
+) -> None:
+    settings.READTRACK = {"SCRIPT": {"count_by": count_by}}
+    path = f"/dot/{post.category_id}/"
+    assert bool(token(factories.browser().get(path))) == has_token
 
 
 def test_a_shared_page_says_who_counts_it(settings: Settings, post: Post, rf: Any) -> None:
@@ -830,7 +849,7 @@ def test_a_shared_page_says_who_counts_it(settings: Settings, post: Post, rf: An
 
     @shared_page
     def without_subject(request: Any) -> HttpResponse:
-        request.readtrack.has_script = True
+        request.readtrack.is_reported_later = True
         return HttpResponse("a list")
 
     pages: list[Any] = [
@@ -841,11 +860,6 @@ def test_a_shared_page_says_who_counts_it(settings: Settings, post: Post, rf: An
 
 def test_a_coroutine_may_be_a_shared_page() -> None:
     assert factories.browser().get("/shared/async/1/").text == "the same"
-
-
-def test_a_wrong_pattern_of_shared_paths_is_found(settings: Settings) -> None:
-    settings.READTRACK = {"SHARED_PATHS": ["("]}
-    assert found() == ["readtrack.E020"]
 
 
 CLASS = 15
@@ -933,7 +947,11 @@ def test_each_browser_that_comes_to_life_is_one_view_in_any_order(
 
 @pytest.mark.parametrize(
     ("options", "is_found"),
-    [({}, False), ({"COUNT_BY": "script"}, True), ({"SHARED_PATHS": ["^/x"]}, True)],
+    [
+        ({}, False),
+        ({"SCRIPT": {"count_by": "script"}}, True),
+        ({"SCRIPT": {"shared_paths": ["^/x"]}}, True),
+    ],
 )
 def test_pages_without_an_address_for_their_script_are_found(
     settings: Settings, options: dict[str, Any], is_found: bool

@@ -17,7 +17,7 @@ local bins = #ARGV - FIRST + 1
 if rate ~= unsettled and tonumber(call('GET', rate) or 0) >= robot then return {0, 0} end
 
 -- unsettled.lua
--- seen.lua
+-- functions.lua
 -- `holder` is the window that holds the view, as long as nobody knows that its page was seen (see view.lua).
 local reached, was_read, is_open, holder = 0, false, false, nil
 for id = 1, ids do

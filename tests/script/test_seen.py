@@ -16,7 +16,8 @@ from readtrack import buckets, tracker
 from readtrack.flush.run import flush
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.models import Breakdown, History
-from readtrack.request import shared_page
+from readtrack.script import keys as script_keys
+from readtrack.script.shared import shared_page
 from readtrack.sql import archive
 from readtrack.store import keys
 from readtrack.store.buffer import hit_buffer
@@ -79,7 +80,7 @@ def seen(post: Post) -> tuple[int, int]:
 def test_a_page_that_comes_to_life_is_seen_once(
     settings: Settings, post: Post, kind: str, count_by: str, anonymous: str
 ) -> None:
-    settings.READTRACK = {"COUNT_BY": count_by, "ANONYMOUS": anonymous}
+    settings.READTRACK = {"SCRIPT": {"count_by": count_by}, "ANONYMOUS": anonymous}
     tab = Tab(post, kind=kind)
     for _ in range(3):
         tab.come_to_life()
@@ -91,7 +92,7 @@ def test_a_page_that_comes_to_life_is_seen_once(
 def test_a_page_whose_script_never_runs_is_viewed_and_not_seen(
     settings: Settings, post: Post, count_by: str
 ) -> None:
-    settings.READTRACK = {"COUNT_BY": count_by}
+    settings.READTRACK = {"SCRIPT": {"count_by": count_by}}
     Tab(post)
     assert seen(post) == (1, 0)
     factories.browser().get(f"/bare/{post.pk}/")
@@ -102,7 +103,7 @@ def test_a_page_whose_script_never_runs_is_viewed_and_not_seen(
 def test_a_page_is_seen_where_its_view_waits_in_the_buffer(
     settings: Settings, post: Post, count_by: str
 ) -> None:
-    settings.READTRACK = {"BUFFER": 3600, "COUNT_BY": count_by}
+    settings.READTRACK = {"BUFFER": 3600, "SCRIPT": {"count_by": count_by}}
     tab = Tab(post)
     tab.come_to_life()
     assert seen(post) == (0, 0)
@@ -163,7 +164,7 @@ def test_a_reset_sets_seen_views_to_zero_and_an_open_page_counts_no_more_than_it
     tracker.reset_views(post)
     tab.come_to_life()
     assert seen(post) == (0, 0)
-    assert not redis.exists(keys.reading(f"site.post:{post.pk}"))
+    assert not redis.exists(script_keys.reading(f"site.post:{post.pk}"))
 
 
 def test_seen_views_go_with_a_renamed_object_and_with_a_deleted_one(post: Post) -> None:

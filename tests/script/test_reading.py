@@ -21,12 +21,12 @@ from redis import Redis
 
 from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
-from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.models import Breakdown, History
-from readtrack.page import shown
-from readtrack.request import shared_page
+from readtrack.script import shown
+from readtrack.script.reading import Reading
+from readtrack.script.shared import shared_page
 from readtrack.sql import databases
 from readtrack.store import keys
 from readtrack.store.buffer import hit_buffer
@@ -271,8 +271,8 @@ def test_pages_without_a_text_hear_of_none(post: Post) -> None:
 @pytest.mark.parametrize(
     "site",
     [
-        {"COUNT_BY": "script"},
-        {"COUNT_BY": "server"},
+        {"SCRIPT": {"count_by": "script"}},
+        {"SCRIPT": {"count_by": "server"}},
         {"ANONYMOUS": "hash"},
         {"UNIQUE": "set", "FUNNELS": True},
     ],
@@ -315,7 +315,7 @@ def test_ones_own_people_are_left_out(settings: Settings, post: Post) -> None:
 def test_a_dot_goes_out_when_the_text_is_read_where_the_site_says_so(
     settings: Settings, post: Post, category: Category, count_by: str
 ) -> None:
-    settings.READTRACK = {"READ_WHEN": "read", "COUNT_BY": count_by}
+    settings.READTRACK = {"SCRIPT": {"reads": "read", "count_by": count_by}}
     user = factories.user()
     tab = Tab(post, browser=factories.browser(user))
     for state in ("", "30 0", "40 1"):
@@ -328,7 +328,7 @@ def test_a_dot_goes_out_when_the_text_is_read_where_the_site_says_so(
 def test_a_page_without_a_text_is_read_when_it_is_shown(
     settings: Settings, post: Post, category: Category
 ) -> None:
-    settings.READTRACK = {"READ_WHEN": "read"}
+    settings.READTRACK = {"SCRIPT": {"reads": "read"}}
     user = factories.user()
     factories.browser(user).get(f"/posts/{post.pk}/")
     factories.browser(user).get(f"/categories/{category.pk}/")
@@ -341,7 +341,7 @@ def test_the_median_is_that_of_engaged_views(post: Post) -> None:
         visitor = Visitor(f"v{number}")
         tracker.record(factories.hit(f"site.post:{post.pk}", visitor=visitor))
         text = Reading(f"site.post:{post.pk}", 51, seconds, is_read=False)
-        tracker.record(factories.hit(visitor=visitor, reading=text))
+        tracker.record(factories.hit(visitor=visitor, further=text))
     found = numbers_reports.reading(post)
     assert (found.views, found.engaged, found.reads) == (11, 11, 0)
     assert found.seconds == pytest.approx(75, abs=8)
@@ -352,7 +352,7 @@ def test_the_median_of_the_longest_is_the_last_bin(post: Post) -> None:
     tracker.record(factories.hit(f"site.post:{post.pk}", visitor=visitor))
     tracker.record(
         factories.hit(
-            visitor=visitor, reading=Reading(f"site.post:{post.pk}", 51, 9999, is_read=False)
+            visitor=visitor, further=Reading(f"site.post:{post.pk}", 51, 9999, is_read=False)
         )
     )
     assert numbers_reports.reading(post).seconds == 1500
@@ -392,7 +392,7 @@ def readers(post: Post, *, number: int) -> None:
         visitor, subject = Visitor(f"v{next(numbers)}"), f"site.post:{post.pk}"
         tracker.record(factories.hit(subject, visitor=visitor))
         tracker.record(
-            factories.hit(visitor=visitor, reading=Reading(subject, 51, 60, is_read=True))
+            factories.hit(visitor=visitor, further=Reading(subject, 51, 60, is_read=True))
         )
 
 

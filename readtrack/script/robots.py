@@ -1,5 +1,6 @@
 """The honeypot's address. Whoever follows its link is a robot: people do not see the link."""
 
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from django.contrib.auth.decorators import login_not_required
@@ -9,10 +10,18 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from readtrack import buckets
+from readtrack.conf import conf
 from readtrack.hits import hit, visitors
-from readtrack.page.honeypot import is_current
-from readtrack.store import day_keys, recording
+from readtrack.script import keys
+from readtrack.script.honeypot import is_current
+from readtrack.store import day_keys, scripts
+from readtrack.store import keys as core_keys
 from readtrack.store.circuit import fail_open
+from readtrack.store.scripts import Call
+
+# Robots that are marked in an hour. A limit, because a robot can make up user agents.
+ROBOTS = 5_000
+VISITS_OF_ADDRESS = 20  # visits of an address in an hour; further ones mark nobody
 
 
 @login_not_required
@@ -65,8 +74,8 @@ def _mark_robot(request: HttpRequest) -> None:
         return  # robots keep no cookies, so this is a person who was led here
     now = buckets.now()
     address = visitors.Visitor(visitors.network_id(request), kind="hash")
-    visits = recording.honeypot_visits(day_keys.resolve(address, at=now).id)
-    if visits > recording.VISITS_OF_ADDRESS:
+    visits = visits_of(day_keys.resolve(address, at=now).id)
+    if visits > VISITS_OF_ADDRESS:
         return  # or else one robot could mark the browsers of all people with its address
     ids = set()
     for at in (now, now + buckets.DAY):
@@ -75,4 +84,29 @@ def _mark_robot(request: HttpRequest) -> None:
         # A robot does not send its new cookie back.
         if visitor_of_day.new_cookie:
             ids.discard(visitor_of_day.id)
-    recording.mark_robots(ids)
+    mark_robots(ids)
+
+
+def visits_of(address: str) -> int:
+    """Counts a visit of an address to the honeypot, and returns its visits of the hour.
+
+    The caller limits them, so that one address does not use up all marks of the hour. Raises
+    redis.RedisError.
+    """
+    key = keys.honeypot_visits(address)
+    return scripts.run(Call("rate", [key], (1, keys.honeypot_visits.ttl), int))
+
+
+def mark_robots(visitor_ids: Iterable[str]) -> None:
+    """Marks the visitors with these ids as robots, so that their hits do not count for a day.
+
+    Their rates become `ROBOT`, beyond every limit. After ROBOTS new marks in an hour, divided
+    among the partitions, only known robots are marked again. Raises redis.RedisError.
+    """
+    most_in_partition = max(1, ROBOTS // conf.PARTITIONS)
+    arguments = [core_keys.ROBOT, core_keys.DAY, most_in_partition, keys.robots.ttl]
+    calls = []
+    for tag, ids in core_keys.by_tag(visitor_ids).items():
+        key_names = [keys.robots(tag), *map(core_keys.rate, ids)]
+        calls.append(Call("readtrack.script/mark_robots", key_names, arguments, int))
+    scripts.run_all(*calls)

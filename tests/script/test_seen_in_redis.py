@@ -13,8 +13,8 @@ from redis import Redis
 from readtrack import tracker
 from readtrack.flush.run import flush
 from readtrack.hits.hit import Hit
-from readtrack.hits.reading import Reading
 from readtrack.hits.visitors import Visitor
+from readtrack.script.reading import Reading
 from readtrack.store import keys
 from readtrack.store.counters import hashes
 from readtrack.store.scripts import run_all
@@ -43,7 +43,7 @@ def views(redis: Redis, subject: str) -> int:
 
 
 def script_of(visitor: Visitor, subject: str, stand_in: str = "") -> Hit:
-    return factories.hit(subject, visitor=visitor, by_script=True, is_seen=True, stand_in=stand_in)
+    return factories.hit(subject, visitor=visitor, is_report=True, is_seen=True, stand_in=stand_in)
 
 
 def page_of_newcomer(cookie: str, subject: str) -> Hit:
@@ -138,14 +138,14 @@ def test_no_stage_counts_more_than_the_one_before_it_whatever_happens(
 def happen(act: str, visitor: Visitor, post: Post, redis: Redis) -> None:
     subject = f"site.post:{post.pk}"
     stand_in = "address" if visitor.id.startswith("new") and not visitor.new_cookie else ""
-    told = {"visitor": visitor, "stand_in": stand_in, "by_script": True}
+    told = {"visitor": visitor, "stand_in": stand_in, "is_report": True}
     if act == "page":
         tracker.record(factories.hit(subject, visitor=visitor))
     elif act == "script":
         tracker.record(factories.hit(subject, is_seen=True, **told))
     elif act in {"engaged", "read"}:
         text = Reading(subject, 5, 9, is_read=act == "read")
-        tracker.record(factories.hit(reading=text, **told))
+        tracker.record(factories.hit(further=text, **told))
     elif act == "reset":
         tracker.reset_views(post)
     elif act == "flush":
