@@ -30,7 +30,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "db.sqlite3"}}
 CACHES = {"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": "%(redis)s"}}
 INSTALLED_APPS = [
-    "django.contrib.contenttypes", "django.contrib.auth", "readtrack", "shop", "store",
+    "django.contrib.contenttypes", "django.contrib.auth", "readtrack", "readtrack.numbers", "shop", "store",
 ]
 READTRACK = {"TIMEOUT": 5.0, "PARTITIONS": %(partitions)d, "MODELS": {
     %(product)r: {"counted": True},
@@ -87,6 +87,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from readtrack import reports, tracker
 from readtrack.hits.visitors import Visitor
+from readtrack.numbers import reports as numbers_reports
 from shop.models import *
 
 def view(obj, times, name):
@@ -100,7 +101,7 @@ def numbers(*objs):
     return {
         "views": [reports.views([obj])[obj] for obj in counted],
         "visitors": [reports.visitors([obj])[obj] for obj in counted],
-        "charts": [sum(point.views for point in reports.series(obj)) for obj in counted],
+        "charts": [sum(point.views for point in numbers_reports.series(obj)) for obj in counted],
         "unread": len(reports.unread(User.objects.get(), [category])),
     }
 

@@ -87,7 +87,7 @@ PAGES = [
     ("admin", f"{DASHBOARD}?tab=age"),
     ("admin", f"{DASHBOARD}?tab=refused"),
     ("admin", f"{DASHBOARD}?period=28&device=phone"),
-    ("admin", f"{DASHBOARD}readers/blog.category:1/"),
+    ("admin", "/admin/readtrack/flushrun/readers/blog.category:1/"),
     ("admin", "/admin/readtrack/viewcounts/"),
     ("admin", POSTS),
     ("admin", "/post/1/"),  # with the panel

@@ -318,6 +318,7 @@ def test_a_view_in_a_slot_on_its_way_is_told_as_an_error_and_a_flush_waits_for_i
     assert tracker.record(factories.hit(subject)).counted == (subject,)
 
 
+@pytest.mark.needs_parts("script")  # an object has one hash without it
 def test_long_work_with_two_keys_waits_for_a_slot_on_its_way(
     cluster: ValkeyCluster, posts: list[Post], monkeypatch: pytest.MonkeyPatch
 ) -> None:
