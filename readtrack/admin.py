@@ -286,20 +286,27 @@ def _form_url(obj: Model, *, admin_site: admin.AdminSite, request: HttpRequest) 
     return reverse(view_name, args=[utils.quote(obj.pk)], current_app=admin_site.name)
 
 
-class ViewCounts(models.Model):  # noqa: DJ008
-    """The page of stored counts as an entry in the admin's list of apps, beside the flushes.
+class AdminEntry(models.Model):
+    """The base of an entry in the admin's list of apps, beside the flushes, that is no table.
 
-    It has no rows and no table. Its registry of models is another one than Django's, so that it needs
-    no migration.
+    It has no rows. Its registry of models is another one than Django's, so that it needs no
+    migration.
     """
 
     class Meta:
+        abstract = True
         apps = Apps()
         app_label = "readtrack"
         managed = False
+        default_permissions = ()
+
+
+class ViewCounts(AdminEntry):  # noqa: DJ008
+    """The page of stored counts."""
+
+    class Meta(AdminEntry.Meta):
         verbose_name = _("view counts")
         verbose_name_plural = _("view counts")
-        default_permissions = ()
 
 
 @admin.register(ViewCounts)

@@ -49,14 +49,6 @@ def part_of_setting(name: str) -> str:
     return ""
 
 
-def part_of_subcommand(name: str) -> str:
-    """Returns the part that the subcommand belongs to; "" if no part has such a subcommand."""
-    for part, names in PARTS.items():
-        if name in names.subcommands:
-            return part
-    return ""
-
-
 def missing(name: str, part: str) -> str:
     """Returns what a site is told that uses something of a part that it has not installed."""
     return f"`{name}` needs '{part}' in INSTALLED_APPS."

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import django
 from django.apps import apps
-from django.apps.registry import Apps
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db import models
@@ -17,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from readtrack import parts
 from readtrack.access import may_view_numbers, may_view_report_of
-from readtrack.admin import ReadOnlyAdmin
+from readtrack.admin import AdminEntry, ReadOnlyAdmin
 from readtrack.published import published_at
 from readtrack.subjects import author_of
 from readtrack.texts import address_of, name_of, title_of
@@ -26,20 +25,12 @@ if TYPE_CHECKING:
     from readtrack.numbers.scope import Scope
 
 
-class Dashboard(models.Model):  # noqa: DJ008
-    """The dashboard as an entry in the admin's list of apps, beside the flushes.
+class Dashboard(AdminEntry):
+    """The dashboard. It is listed with the core, and no table of a part."""
 
-    It has no rows and no table. Its registry of models is another one than Django's, so that it needs
-    no migration in the app beside whose models it is listed.
-    """
-
-    class Meta:
-        apps = Apps()
-        app_label = "readtrack"
-        managed = False
+    class Meta(AdminEntry.Meta):
         verbose_name = _("dashboard")
         verbose_name_plural = _("dashboard")
-        default_permissions = ()
 
 
 @admin.register(Dashboard)

@@ -234,7 +234,7 @@ def _flush(
     for chunk in _chunks(changed):
         for step in steps:
             step.changed(chunk)
-    work = Work(run, epoch, faults, steps, changed, progress)
+    work = Work(run, epoch, faults, steps, changed, left_out, progress)
     recently_viewed: frozenset[str] = frozenset()
     if is_late:
         _write_late(work)
@@ -255,6 +255,7 @@ class Work(NamedTuple):
     faults: Faults
     steps: Sequence[Steps]  # of the parts
     changed: dict[str, None]  # subjects that may have been viewed since the last good flush
+    left_out: frozenset[str]  # subjects whose past a part is writing, if the flush is late
     progress: Callable[[int], object]
 
     def write_chunk(self, subjects: list[str], extent: Extent) -> None:
@@ -293,12 +294,12 @@ def _write_late(work: Work) -> None:
     Adds to `changed` what could not be written. Subjects whose past a part is writing are left out,
     except those that were viewed lately: that part stores their hours.
     """
-    left_out = {subject for step in work.steps for subject in step.left_out}
     for chunk in _chunks(_every_subject(work.run, work.epoch)):
         for step in work.steps:
             step.compare(chunk)
         subjects = frozenset(chunk)
-        extent = Extent(changed=subjects - (left_out - work.changed.keys()), archived=subjects)
+        left_out = work.left_out - work.changed.keys()
+        extent = Extent(changed=subjects - left_out, archived=subjects)
         work.write_chunk(chunk, extent)
         work.changed.update(dict.fromkeys(work.faults.failed & subjects))
 
@@ -486,7 +487,7 @@ def _finish(work: Work, recently_viewed: frozenset[str]) -> None:
     It lowers rows that were reset, and lets parts do what comes last. After a full flush it also
     deletes old records of flushes.
     """
-    run, epoch, faults, steps, changed, _progress = work
+    run, epoch, faults, steps, changed, *_ = work
     resets.finish(resetting.recent_resets(epoch.tags), steps, faults, now=run.redis_time)
     for step in steps:
         step.finish(has_changes=bool(changed))
