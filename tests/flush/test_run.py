@@ -360,7 +360,9 @@ def test_a_changed_flush_with_nothing_new_takes_eight_queries(
         assert flush(only_changed=True).read == 0
 
 
-@pytest.mark.parametrize("has_step", [False, True])
+@pytest.mark.parametrize(
+    "has_step", [False, pytest.param(True, marks=pytest.mark.needs_parts("numbers"))]
+)
 def test_a_flush_reads_hashes_only_where_there_are_any(redis: Redis, has_step: bool) -> None:
     posts = [factories.post() for _ in range(200)]
     view(*posts)
