@@ -16,7 +16,7 @@ from django.utils.timezone import get_current_timezone, get_default_timezone
 from readtrack.buckets import DAY, HOUR, WEEK, day_bucket, hour_index, hour_start, now
 
 FIRST_DAY = date(1990, 1, 1)  # the earliest day of which numbers are asked
-MOMENT = timedelta(microseconds=1)
+MOMENT = timedelta(microseconds=1)  # the shortest time: the one before an exclusive end
 MIDNIGHT = time()
 YEAR_OF_WEEKS = 52 * WEEK  # after which a day has the same weekday
 

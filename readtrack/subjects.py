@@ -190,7 +190,7 @@ def owner(model: type[Model]) -> type[Model]:
 
     A proxy or a child shares those of its parent.
     """
-    table = _counting_model(model)
+    table = _model_of_counts(model)
     if issubclass(table, Tracked):
         return table
     models = _configured_models()
@@ -215,19 +215,19 @@ def _configured_models() -> _ConfiguredModels:
     with_read_state = {label for label, options in options_by_label if options.read_state}
     for model in apps.get_models():
         for field in news_links(model):
-            with_read_state.add(_counting_model(field.related_model)._meta.label_lower)
+            with_read_state.add(_model_of_counts(field.related_model)._meta.label_lower)
         for board in board_paths(model).values():
-            with_read_state.add(_counting_model(board)._meta.label_lower)
+            with_read_state.add(_model_of_counts(board)._meta.label_lower)
     return _ConfiguredModels(
         counted={label for label, options in options_by_label if options.counted},
         with_read_state=with_read_state,
     )
 
 
-def _counting_model(model: type[Model]) -> type[Model]:
-    """Returns the model whose table has the counts of a Tracked model.
+def _model_of_counts(model: type[Model]) -> type[Model]:
+    """Returns the model whose table has the counts, where the model is Tracked.
 
-    For another model it is the model itself, or the model of a proxy.
+    Any other model is returned as it is, and in place of a proxy the model of the proxy.
     """
     concrete = model._meta.concrete_model or model
     if issubclass(concrete, Tracked):

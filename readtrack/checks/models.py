@@ -106,7 +106,7 @@ def _problems_of_boards(entry: Mapping[Any, Any]) -> Iterator[_Problem]:
 
 
 def check_boards() -> list[checks.CheckMessage]:
-    """Checks that `boards` in MODELS leads to models that have no read state of their own."""
+    """Checks that `boards` in MODELS leads to models whose dots come from these rows alone."""
     messages: list[checks.CheckMessage] = []
     for label, options in registry.registry().items():
         model = subjects.model_with_label(label)

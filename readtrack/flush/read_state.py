@@ -67,15 +67,16 @@ def restore(tags: Sequence[str]) -> None:
         outbox.resend()
 
 
-def part_readers(tags: Sequence[str]) -> None:
-    """Takes ordinals away that several readers have in SQL. A flush stores none of that kind, but an
-    earlier version did.
+def separate_readers(tags: Sequence[str]) -> None:
+    """Takes an ordinal away from all readers that share it in SQL: nobody knows whose it is.
+
+    `store` does so with those that it stores; these are left where it was killed on the way.
 
     Raises redis.RedisError or django.db.Error.
     """
     if readers.has_ordinals():
         for tag in tags:
-            reader_numbers.heal(tag)
+            reader_numbers.separate_all(tag)
 
 
 def store(tags: Sequence[str], sent: Mapping[str, Sequence[Pending]], *, is_full: bool) -> int:

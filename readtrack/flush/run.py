@@ -313,7 +313,7 @@ def _keep_read_state(
     """
     is_full = run.kind != run.Kind.CHANGED
     if is_full:
-        read_state.part_readers(epoch.tags)
+        read_state.separate_readers(epoch.tags)
     read_state.restore(epoch.tags)
     read_state.store(epoch.tags, sent, is_full=is_full)
 

@@ -180,7 +180,7 @@ def spots_in(content: bytes, salt: str = "") -> list[Spot]:
     end = 0  # of the last one
     for match in PATTERN.finditer(content):
         start = match.start()
-        if start < end:
+        if start < end:  # a second match within the last placeholder
             continue
         text = b"!rt" + match[1]
         if text not in verified:

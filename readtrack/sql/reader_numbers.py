@@ -56,11 +56,11 @@ def store(tag: str, numbers: Mapping[str, int]) -> None:
         _retire(tag, former)
         rows = _with(tag, numbers)
         former = {row.number for row in rows if numbers.get(row.name, row.number) != row.number}
-    _part(tag, rows)
+    _separate(tag, rows)
     copies.forget_new_readers(tag, numbers)
 
 
-def heal(tag: str) -> None:
+def separate_all(tag: str) -> None:
     """Takes away all ordinals of a partition that several readers have.
 
     Raises redis.RedisError or django.db.Error.
@@ -69,7 +69,7 @@ def heal(tag: str) -> None:
     by_number = of_partition.order_by().values("number").annotate(readers=Count("name"))
     shared = [*by_number.filter(readers__gt=1).values_list("number", flat=True)]
     for portion in scripts.sliced(shared):
-        _part(tag, [*of_partition.filter(number__in=portion)])
+        _separate(tag, [*of_partition.filter(number__in=portion)])
 
 
 def portions(tag: str) -> Iterator[list[tuple[str, int]]]:
@@ -122,7 +122,7 @@ def _with(tag: str, numbers: Mapping[str, int]) -> list[ReaderNumber]:
     return [*databases.rows(ReaderNumber).filter(has_name_or_number, tag=tag)]
 
 
-def _part(tag: str, rows: Sequence[ReaderNumber]) -> None:
+def _separate(tag: str, rows: Sequence[ReaderNumber]) -> None:
     """Takes an ordinal that several of the rows have away from all of them."""
     names_by_number: dict[int, list[str]] = {}
     for row in rows:

@@ -98,7 +98,8 @@ def run(call: Call[Result], *, patient: bool = False) -> Result:
 def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
     """Runs the calls in one round trip, and gives each its result. Returns the results, in order.
 
-    Raises redis.RedisError if Redis fails, or if one call fails; the other calls then still have
+    With `patient` it waits for the server for as long as a flush does, and no call has its `absent`
+    for a result. Raises redis.RedisError if Redis fails, or if one call fails; the other calls then still have
     their results. Raises AnswerError if an answer is of another type than its call expects.
     """
     if not calls:

@@ -86,7 +86,7 @@ def test_any_answer_but_yes_cancels_a_reset(
     with pytest.raises(CommandError, match="Cancelled"):
         run(*RESET)
     assert views(viewed_post, redis) == (2, "3")
-    assert "site.Post sets 1 object to zero" in capsys.readouterr().out
+    assert "sets 1 object of site.Post to zero" in capsys.readouterr().out
 
 
 @one_partition
@@ -121,9 +121,16 @@ def test_without_a_terminal_nothing_asks(
 @one_partition
 def test_a_dry_run_of_a_reset_says_what_would_be_lost(viewed_post: Post, redis: Redis) -> None:
     said = run(*RESET, "--dry-run")
-    assert "sets 1 object to zero" in said
+    assert "sets 1 object of site.Post to zero" in said
     assert "Lost for good: 3 views" in said
     assert views(viewed_post, redis) == (2, "3")
+
+
+def test_a_reset_says_that_a_proxy_shares_the_counts_of_its_model(
+    viewed_post: Post, redis: Redis
+) -> None:
+    said = run("reset", "--model", "site.Headline", "--dry-run")
+    assert "1 object of site.Post, whose counts site.Headline shares, to zero" in said
 
 
 def test_a_dry_run_of_a_reset_counts_the_marks_of_readers(redis: Redis) -> None:

@@ -11,7 +11,7 @@ from readtrack.management.subcommands import confirmation
 from readtrack.management.subcommands.base import Subcommand, progress_bar
 from readtrack.reports.page_state import page_state
 from readtrack.store import read_state, scripts
-from readtrack.subjects import has_read_state, is_counted, model_with_label
+from readtrack.subjects import has_read_state, is_counted, model_with_label, owner
 
 
 class Reset(Subcommand):
@@ -49,10 +49,19 @@ ids, and with them the counts and dots, of old ones. After manage.py flush it is
             )
         if dry_run:
             return _consequences(model_class)
+        # Without a terminal it does not ask.
         confirmation.confirm(lambda: _consequences(model_class), interactive=interactive)
         with progress_bar("Resetting", unit=" objects", verbosity=verbosity) as bar:
             count = resets.reset_model(model_class, progress=bar.update)
-        return f"Reset {counted(count, 'object')} of {model_class._meta.label}."
+        return f"Reset {counted(count, 'object')} of {_names(model_class)}."
+
+
+def _names(model: type[Model]) -> str:
+    """Returns the label of the model that is reset, and that of a child or proxy which was named."""
+    owning = owner(model)
+    if owning is model:
+        return model._meta.label
+    return f"{owning._meta.label}, whose counts {model._meta.label} shares"
 
 
 def _consequences(model: type[Model]) -> str:
@@ -67,7 +76,7 @@ def _consequences(model: type[Model]) -> str:
     if has_read_state(model):
         marks = sum(read_state.count_readers(subjects, patient=True).values())
     return (
-        f"A reset of {model._meta.label} sets {counted(len(subjects), 'object')} to zero, in Redis"
-        f" and in the database.\nLost for good: {counted(views, 'view')}, with their visitors, reads"
+        f"A reset sets {counted(len(subjects), 'object')} of {_names(model)} to zero, in Redis and in"
+        f" the database.\nLost for good: {counted(views, 'view')}, with their visitors, reads"
         f" and history, and {counted(marks, 'mark')} of readers."
     )
