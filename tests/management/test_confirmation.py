@@ -130,7 +130,7 @@ def test_a_reset_says_that_a_proxy_shares_the_counts_of_its_model(
     viewed_post: Post, redis: Redis
 ) -> None:
     said = run("reset", "--model", "site.Headline", "--dry-run")
-    assert "1 object of site.Post, whose counts site.Headline shares, to zero" in said
+    assert "1 object of site.Post (whose counts site.Headline shares) to zero" in said
 
 
 def test_a_dry_run_of_a_reset_counts_the_marks_of_readers(redis: Redis) -> None:

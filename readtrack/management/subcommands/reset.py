@@ -61,7 +61,7 @@ def _names(model: type[Model]) -> str:
     owning = owner(model)
     if owning is model:
         return model._meta.label
-    return f"{owning._meta.label}, whose counts {model._meta.label} shares"
+    return f"{owning._meta.label} (whose counts {model._meta.label} shares)"
 
 
 def _consequences(model: type[Model]) -> str:
