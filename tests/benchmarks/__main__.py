@@ -1,13 +1,17 @@
-"""Runs the benchmarks on servers of its own: `python -m tests.benchmarks [NAME …]`."""
+"""Runs the benchmarks on servers of its own: `python -m tests.benchmarks [NAME …] [--against REV]`."""
 
 import argparse
 import os
 import pkgutil
+from collections.abc import Sequence
 from importlib import import_module
+
+import psycopg
 
 from demo_project.engines.postgres import Postgres
 from demo_project.engines.valkey import Valkey
 from tests import benchmarks
+from tests.benchmarks import against, measuring
 
 NAMES = [
     name.removeprefix("bench_")
@@ -28,20 +32,42 @@ def main() -> None:
         metavar="NAME",
         help=f"one of: {', '.join(NAMES)} (all, if none is named)",
     )
-    names = parser.parse_args().names or NAMES
+    parser.add_argument(
+        "--against",
+        metavar="REV",
+        help="also runs them on this revision of git, in turns, and prints ratios to it",
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=3,
+        metavar="N",
+        help="how often each revision has its turn with --against (%(default)s)",
+    )
+    options = parser.parse_args()
+    names = options.names or NAMES
     if unknown := set(names) - set(NAMES):
         parser.error(
             f"no benchmark is called {', '.join(sorted(unknown))}; there are: {', '.join(NAMES)}"
         )
     with Valkey() as valkey, Postgres() as postgres:
+        give_memory(postgres)
         os.environ["READTRACK_TEST_REDIS_URL"] = valkey.url
         os.environ["DATABASE_URL"] = postgres.url
         os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
-        prepare()
-        give_memory(postgres)
-        for name in names:
-            import_module(f"tests.benchmarks.bench_{name}").main()
-        forget_skips()
+        os.environ[measuring.SERVERS] = f"{valkey.pid} {postgres.pid}"
+        if options.against:
+            against.compare_revisions(names, options.against, rounds=options.rounds)
+        else:
+            run(names)
+
+
+def run(names: Sequence[str]) -> None:
+    """Runs the benchmarks on the servers that the environment names, on an empty database."""
+    prepare()
+    for name in names:
+        import_module(f"tests.benchmarks.bench_{name}").main()
+    forget_skips()
 
 
 def prepare() -> None:
@@ -64,11 +90,8 @@ def give_memory(postgres: Postgres) -> None:
     """Lets PostgreSQL keep 1 GB of pages: its manual advises a quarter of a server's memory, the
     default is 128 MB.
     """
-    from django.db import connection
-
-    with connection.cursor() as cursor:
-        cursor.execute("ALTER SYSTEM SET shared_buffers = '1GB'")
-    connection.close()
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET shared_buffers = '1GB'")
     postgres.restart()
 
 

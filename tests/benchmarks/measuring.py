@@ -2,13 +2,62 @@
 noisy for all.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
+from typing import NamedTuple
 
 Work = Callable[[], object]
 
 ROUNDS = 9
+# Names of environment variables.
+SERVERS = "READTRACK_BENCHMARK_SERVERS"  # process ids of Redis and of PostgreSQL
+ROWS = "READTRACK_BENCHMARK_ROWS"  # file that tables are added to as JSON, see against.py
+
+
+class Spent(NamedTuple):
+    """Processor time (s) by who spent it."""
+
+    process: float
+    redis: float
+    sql: float
+
+    @property
+    def total(self) -> float:
+        """Returns the time of all three."""
+        return sum(self)
+
+
+def spent(work: Work) -> Spent:
+    """Returns the processor time that the work takes here, in Redis and in PostgreSQL. Linux only."""
+    before = _processor_times()
+    work()
+    after = _processor_times()
+    return Spent(*(end - start for start, end in zip(before, after, strict=True)))
+
+
+def _processor_times() -> Spent:
+    redis, sql = map(int, os.environ[SERVERS].split())
+    return Spent(process_time(), _time_of_family(redis), _time_of_family(sql))
+
+
+def _time_of_family(pid: int) -> float:
+    """Returns the processor time of a process, its children, and its children that have ended."""
+    ticks_of_ended = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[13:15]
+    time = sum(map(int, ticks_of_ended)) / os.sysconf("SC_CLK_TCK")
+    for process in (pid, *_children(pid)):
+        for thread in Path(f"/proc/{process}/task").glob("*/schedstat"):
+            nanoseconds, *_ = thread.read_text().split()
+            time += int(nanoseconds) / 1e9
+    return time
+
+
+def _children(pid: int) -> Iterator[int]:
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        yield from map(int, children.read_text().split())
 
 
 def compare(
@@ -37,6 +86,9 @@ def compare(
 
 def table(title: str, rows: Sequence[tuple[str, ...]]) -> None:
     """Prints the rows under the title, the first row as the head, numbers to the right."""
+    if ROWS in os.environ:
+        with Path(os.environ[ROWS]).open("a", encoding="utf-8") as file:
+            file.write(json.dumps([title, rows]) + "\n")
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     print(f"\n{title}")
     for row in rows:
