@@ -1,12 +1,38 @@
 """Counts as text, in the notation of the active language: `1,234` in full, `1.2k` in short."""
 
 from django.utils.formats import number_format
-from django.utils.translation import pgettext
+from django.utils.translation import get_language, pgettext
+
+MINUS = "\N{MINUS SIGN}"
+#: Languages that have a space before "%", by CLDR.
+WITH_SPACE = {"cs", "da", "de", "es", "fi", "fr", "nb", "ru", "sk", "sv", "uk"}
 
 
 def exact(number: int) -> str:
     """Returns `1,234`, with the separators of the active language."""
     return number_format(number, force_grouping=True)
+
+
+def signed(number: int) -> str:
+    """Returns `+1,234`, `0`, or a number behind MINUS, which is as wide as the plus."""
+    if number > 0:
+        return f"+{exact(number)}"
+    return f"{MINUS}{exact(-number)}" if number else exact(0)
+
+
+def per_cent(number: float) -> str:
+    """Returns `12%`, or `12 %` with a space that does not break in languages that have one."""
+    return f"{exact(round(number))}{_sign_of_per_cent()}"
+
+
+def signed_per_cent(number: float) -> str:
+    """Returns a change: `+12%`, `0%`, or per cents behind MINUS."""
+    return f"{signed(round(number))}{_sign_of_per_cent()}"
+
+
+def _sign_of_per_cent() -> str:
+    language, _, _ = (get_language() or "").partition("-")
+    return "\N{NO-BREAK SPACE}%" if language in WITH_SPACE else "%"
 
 
 def multiple(number: float) -> str:

@@ -5,9 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
-from django.contrib.auth import get_user_model
 from django.contrib.humanize.templatetags.humanize import naturaltime
-from django.db.models import Model
 from django.utils import timezone
 from django.utils.formats import date_format, get_format
 from django.utils.functional import lazy
@@ -28,6 +26,7 @@ from readtrack.hits.addresses import NOTICES
 from readtrack.numbers import tables
 from readtrack.numbers.data import ChartData, ScopeData
 from readtrack.numbers.details import details_of
+from readtrack.numbers.filters import Chosen, chosen_in
 from readtrack.numbers.loading import SKIP_HOURS, load
 from readtrack.numbers.offered import tables_by_tab
 from readtrack.numbers.scope import (
@@ -44,13 +43,8 @@ from readtrack.numbers.totals import SERIES, Total, totals
 from readtrack.numerals import exact, multiple
 from readtrack.published import published_at
 from readtrack.sql import runs
-from readtrack.subjects import (
-    counted_models,
-    enters_funnel,
-    label_of,
-    parse_subject,
-)
-from readtrack.texts import address_of, name_of
+from readtrack.subjects import enters_funnel
+from readtrack.texts import address_of
 
 FILES = ("csv", "json")  # formats of exports
 NOTICED_HOURS = 24
@@ -227,7 +221,8 @@ def page_context(
     now = tables_by_name.pop("now", None)
     series = _valid_series(data, series)
     here = _parameters(tab, series=series)
-    chips = _chips(data, scope, here)
+    filters = chosen_in(data)
+    chips = _chips(filters, scope, here)
     chart_context = _unknown_context(data, now)
     if data.chart and over_time and now:
         chart_context = _chart_context(
@@ -931,52 +926,14 @@ def _sources_file(obj: Any, scope: Scope, *, site: str | None) -> dict[str, str]
     return {"file": f"{link}&{parameters}", "file_title": tables.labels_of(dimensions[0]).title}
 
 
-def _chips(data: ScopeData, scope: Scope, here: Mapping[str, str]) -> list[Chip]:
+def _chips(filters: Sequence[Chosen], scope: Scope, here: Mapping[str, str]) -> list[Chip]:
     """Returns the filters in force. `here` is the parameter of the page's own tab."""
-    labels = {"model": _("Model"), "category": _("Category"), "author": _("Author")}
-    chips = []
-    for filter_name, value in scope.chosen.items():
-        if filter_name in scope.fixed:
-            continue
-        chip = Chip(
-            label=labels.get(filter_name) or tables.labels_of(filter_name).heading,
-            value=_value_text(data, filter_name, value),
-            address_without=scope.address(**{filter_name: ""}, **here),
-            name=filter_name,
+    return [
+        Chip(
+            label=one.label,
+            value=one.value,
+            address_without=scope.address(**{one.name: ""}, **here),
+            name=one.name,
         )
-        chips.append(chip)
-    return chips
-
-
-def _value_text(data: ScopeData, filter_name: str, value: str) -> str:
-    """Returns the value of a filter as people know it."""
-    if filter_name in ("category", "author"):
-        return _name_of_chosen(data, filter_name, value)
-    # The filter `model` has labels of models. The value of a dimension that equals a label is shown
-    # as the model, too.
-    for model in counted_models():
-        if label_of(model) == value:
-            return str(model._meta.verbose_name_plural)
-    return tables.name_of_value(filter_name, value)
-
-
-def _name_of_chosen(data: ScopeData, filter_name: str, value: str) -> str:
-    """Returns the name of a category or an author; the value if there is no such row."""
-    row = data.objects.chosen(filter_name)
-    if row is None:
-        row = _chosen_category(value) if filter_name == "category" else _chosen_author(value)
-    return name_of(value if row is None else row)
-
-
-def _chosen_category(subject: str) -> Model | None:
-    """Returns the row of a category's subject, or None."""
-    model_and_pk = parse_subject(subject)
-    if model_and_pk is None:
-        return None
-    model, pk = model_and_pk
-    return model._default_manager.filter(pk=pk).first()
-
-
-def _chosen_author(pk: str) -> Model | None:
-    """Returns the user with that primary key, or None."""
-    return get_user_model()._default_manager.filter(pk=pk).first()
+        for one in filters
+    ]

@@ -95,6 +95,8 @@ class ChartData:
     last_flush: FlushRun | None
     summed_until: int  # the time of the last full flush (µs), 0 for none
     usual: Sequence[Band | None]  # the usual views at each point; empty if nothing is usual
+    # The usual views of the site, or of a model, on each day; of today until now.
+    usual_days: Mapping[date, Band]
 
 
 class PeriodHashes(NamedTuple):

@@ -445,7 +445,13 @@ def load(
             ),
         )
         usual_points = usual_question.points(scope_with_start, saved.usual, comparisons=usual)
-        chart = _chart(numbers, saved, usual_points, has_notes=has_notes)
+        chart = _chart(
+            numbers,
+            saved,
+            usual_points,
+            usual_days=usual_question.days(scope_with_start, saved.usual),
+            has_notes=has_notes,
+        )
     sections = _sections(needs, is_whole=answers.is_whole)
     return ScopeData(
         asked=scope,
@@ -1036,6 +1042,7 @@ def _chart(
     saved: FlushNotesDays,
     usual: Sequence[Band | None],
     *,
+    usual_days: Mapping[date, Band],
     has_notes: bool,
 ) -> ChartData:
     """Returns the numbers by point, what is usual there, their totals, and the notes and the last
@@ -1068,6 +1075,7 @@ def _chart(
         last_flush=saved.run,
         summed_until=saved.full_until,
         usual=usual,
+        usual_days=usual_days,
     )
 
 

@@ -82,6 +82,21 @@ class UsualQuestion:
                 points = [_gained(bands, one, start, end) for start, end in pairwise(bounds)]
         return points if any(points) else []
 
+    def days(self, scope: Scope, stored: StoredUsual) -> dict[date, Band]:
+        """Returns the band of each day of the period that has one: of the site, or of a model."""
+        week = stored.bands.get(self.week, {})
+        if not week:
+            return {}
+        now = buckets.now()
+        bands = {}
+        length = scope.span.last_day - scope.span.first_day
+        for number in range(length.days + 1):
+            day = scope.span.first_day + number * buckets.DAY
+            band = _of_week(week, local_time.day_start(day), by="day", now=now)
+            if band is not None:
+                bands[day] = band
+        return bands
+
 
 def _has_publication(subject: str) -> bool:
     """Returns True if the model of the subject says when its objects were published."""

@@ -1,0 +1,308 @@
+"""How a period went, as values: what the sentence above the numbers of a site says.
+
+`readtrack.numbers.words` has the words, so that pages, mails and programs say the same.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Literal, NamedTuple
+
+from django.db.models import Max
+
+from readtrack import buckets, local_time
+from readtrack.conf import conf
+from readtrack.numbers.data import ChartData, Entry, ScopeData
+from readtrack.numbers.filters import Chosen
+from readtrack.numbers.models import History
+from readtrack.numbers.scope import DEFAULT_COMPARISON, Scope
+from readtrack.numbers.sql.history import BASELINE
+from readtrack.numbers.sql.usual import Band
+from readtrack.numbers.sql.usual_week import WEEKS
+from readtrack.numbers.tables import change
+from readtrack.numbers.totals import totals
+from readtrack.numbers.usual import WEEKLY
+from readtrack.sql import databases
+from readtrack.subjects import subject_column
+
+LEAST_CHANGE = 5  # per cent; a smaller change of a number is not told
+LEAST_OF_VERDICT = 10  # per cent by which views change in good times where no band is known
+LEAST_SHARE = 10  # per cent of all views, with which a single story is told
+LEAST_USUAL = 1  # views; where fewer are usual, nothing is above or below it
+
+#: What a period is called. "today" is a day that is not over, "period" any other number of days.
+Kind = Literal["today", "day", "week", "month", "year", "period"]
+Word = Literal["good", "usual", "quiet"]
+#: "known": there are views. "empty": none in the period. "nothing": none at all yet. "silent":
+#: a server of Redis does not answer, so that the numbers of now are not known.
+State = Literal["known", "empty", "nothing", "silent"]
+
+
+class UsualDays(NamedTuple):
+    """How many of the days that are over had more views than usual, as many, and fewer."""
+
+    above: int
+    within: int
+    below: int
+
+    @property
+    def days(self) -> int:
+        """The number of days that are over."""
+        return sum(self)
+
+
+class UsualDay(NamedTuple):
+    """The views of a single day, and the ends of what is usual on it; of today until now."""
+
+    views: int
+    low: int
+    high: int
+
+
+class Change(NamedTuple):
+    """A number that changed, one of `totals.SERIES`, and its change in per cent."""
+
+    name: str
+    per_cent: int
+
+
+class TopStory(NamedTuple):
+    """The object with the most views, and its share of them in per cent."""
+
+    subject: str
+    obj: Any
+    views: int
+    share: int
+    times: float | None  # how many times its usual views it has by now; None if that is not known
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a period went. What is not known, or not worth telling, is None."""
+
+    state: State
+    kind: Kind
+    views: int = 0
+    word: Word | None = None
+    days: UsualDays | None = None
+    day: UsualDay | None = None
+    views_change: int | None = None  # per cent; None if views are not compared
+    change: Change | None = None  # of the number that changed most
+    story: TopStory | None = None
+    filters: Sequence[Chosen] = ()
+    last_day: date | None = None  # of the last view before an empty period
+    is_older_than_history: bool = (
+        False  # what it is compared with began before anything was counted
+    )
+    began: date | None = None  # when counting began, if it is older than history and that is known
+    is_usual_unknown: bool = False  # the site is too young for a band that the chart would have
+
+
+def verdict_of(data: ScopeData, filters: Sequence[Chosen] = ()) -> Verdict:
+    """Returns how the period of the scope went. `filters` are those in force, by their names.
+
+    Needs the tables "over-time" and "most-viewed". Makes no query, but for one if there is no view
+    in the period, to find the last one before it.
+    """
+    chart = data.chart
+    kind = kind_of(data.scope)
+    is_silent = data.scope.is_present and not data.is_whole
+    if chart is None or is_silent:
+        return Verdict("silent", kind, filters=filters)
+    if not chart.total.views:
+        return _empty(data, chart, kind=kind, filters=filters)
+    days = None if kind in ("today", "day") else _usual_days(data, chart)
+    day = _usual_day(data, chart) if kind in ("today", "day") else None
+    views_change = _views_change(chart)
+    return Verdict(
+        state="known",
+        kind=kind,
+        views=chart.total.views,
+        word=_word(days, day, views_change),
+        days=days,
+        day=day,
+        views_change=views_change,
+        change=_strongest_change(data, chart, has_views=bool(days or day)),
+        story=_top_story(data, chart),
+        filters=filters,
+        is_older_than_history=data.is_compared and not chart.is_before_whole,
+        began=_began(data, chart),
+        is_usual_unknown=_is_usual_unknown(data, chart),
+    )
+
+
+def kind_of(scope: Scope) -> Kind:
+    """Returns what the period of a scope is called."""
+    first, last = scope.span.first_day, scope.span.last_day
+    if scope.is_all_time:
+        return "period"
+    if first == last:
+        return "today" if scope.is_present else "day"
+    if scope.period in ("month", "year"):
+        return "month" if scope.period == "month" else "year"
+    return _kind_of_days(first, last)
+
+
+def _kind_of_days(first: date, last: date) -> Kind:
+    """Returns what some days are called: a week, or a whole month or year of the calendar."""
+    next_day = last + buckets.DAY
+    if next_day - first == buckets.WEEK:
+        return "week"
+    if first.day == 1 and next_day == local_time.month_after(first):
+        return "month"
+    is_year = (first.month, first.day) == (1, 1) and next_day == first.replace(year=first.year + 1)
+    return "year" if is_year else "period"
+
+
+def _empty(data: ScopeData, chart: ChartData, *, kind: Kind, filters: Sequence[Chosen]) -> Verdict:
+    """Returns the verdict on a period without a view."""
+    last_day = _last_day_before(data)
+    is_of_part = bool(filters) or bool(data.asked.chosen)
+    is_first = last_day is None and not chart.is_before_whole and not is_of_part
+    return Verdict(
+        state="nothing" if is_first else "empty", kind=kind, filters=filters, last_day=last_day
+    )
+
+
+def _last_day_before(data: ScopeData) -> date | None:
+    """Returns the day of the last view before the period; None if it is not known. Makes a query."""
+    if data.asked.values or not conf.HISTORY:
+        return None
+    columns = data.objects.model_columns
+    if data.asked.is_listed:
+        columns = [subject_column(subject) for subject in data.objects.stored]
+    before = databases.rows(History).filter(
+        subject__in=columns, hour__gt=BASELINE, hour__lt=data.scope.span.hours.start
+    )
+    last_hour = before.aggregate(last=Max("hour"))["last"]
+    return None if last_hour is None else local_time.day_of(buckets.hour_start(last_hour))
+
+
+def _views_by_day(data: ScopeData, chart: ChartData) -> Mapping[date, int]:
+    """Returns the views of each day that is over; none where points are longer than a day."""
+    if data.scope.by not in WEEKLY:
+        return {}
+    views: Counter[date] = Counter()
+    for start, point in zip(data.starts, chart.points, strict=False):
+        views[local_time.day_of(start)] += point.views
+    if data.scope.is_present:
+        views.pop(data.scope.span.last_day, None)
+    return views
+
+
+def _usual_days(data: ScopeData, chart: ChartData) -> UsualDays | None:
+    """Returns how the days that are over were; None unless it is known what is usual on each."""
+    views_by_day = _views_by_day(data, chart)
+    bands = chart.usual_days
+    if not views_by_day or any(day not in bands for day in views_by_day):
+        return None
+    above = 0
+    below = 0
+    for day, views in views_by_day.items():
+        low, high = _ends(bands[day])
+        above += views > high
+        below += views < low
+    return UsualDays(above, len(views_by_day) - above - below, below)
+
+
+def _usual_day(data: ScopeData, chart: ChartData) -> UsualDay | None:
+    """Returns how the only day of the period is; None if it is not known what is usual."""
+    band = chart.usual_days.get(data.scope.span.first_day)
+    if band is None or band.usual < LEAST_USUAL:
+        return None
+    low, high = _ends(band)
+    return UsualDay(chart.total.views, low, high)
+
+
+def _ends(band: Band) -> tuple[int, int]:
+    """Returns the ends of what is usual, as pages show them."""
+    return round(band.low), round(band.high)
+
+
+def _views_change(chart: ChartData) -> int | None:
+    """Returns the change of the views in per cent; None if they are not compared."""
+    if chart.total_before is None or not chart.is_before_whole:
+        return None
+    return change(chart.compared.views, chart.total_before.views)
+
+
+def _word(days: UsualDays | None, day: UsualDay | None, views_change: int | None) -> Word | None:
+    """Returns the verdict: by the days, by the day, or by the change of views without a band."""
+    if days is not None:
+        return _word_between(2 * days.above > days.days, 2 * days.below > days.days)
+    if day is not None:
+        return _word_between(day.views > day.high, day.views < day.low)
+    if views_change is not None:
+        return _word_between(views_change >= LEAST_OF_VERDICT, views_change <= -LEAST_OF_VERDICT)
+    return None
+
+
+def _word_between(is_good: bool, is_quiet: bool) -> Word:  # noqa: FBT001 - two sides of one scale
+    if is_good:
+        return "good"
+    return "quiet" if is_quiet else "usual"
+
+
+def _strongest_change(data: ScopeData, chart: ChartData, *, has_views: bool) -> Change | None:
+    """Returns the number that changed most; None if none changed by LEAST_CHANGE.
+
+    Views are among them only if the sentence does not have their change already (`has_views`).
+    """
+    if not chart.is_before_whole:
+        return None
+    changes = []
+    for total in totals(data, chart):
+        if total.compared is None or total.before is None:
+            continue
+        per_cent = change(total.compared, total.before)
+        if per_cent is not None and (total.name != "views" or has_views):
+            changes.append(Change(total.name, per_cent))
+    strongest = max(changes, key=lambda one: abs(one.per_cent), default=None)
+    if strongest is None or abs(strongest.per_cent) < LEAST_CHANGE:
+        return None
+    return strongest
+
+
+def _top_story(data: ScopeData, chart: ChartData) -> TopStory | None:
+    """Returns the object with the largest share of the views; None if it has less than a tenth."""
+    if "object" in data.asked.chosen or data.asked.is_joint:
+        return None
+    first: Entry | None = max(data.entries, key=lambda entry: entry.now.views, default=None)
+    if first is None:
+        return None
+    share = min(100, round(100 * first.now.views / chart.total.views))
+    if share < LEAST_SHARE:
+        return None
+    usual = data.usual.get(first.subject)
+    return TopStory(
+        subject=first.subject,
+        obj=data.objects[first.subject],
+        views=first.now.views,
+        share=share,
+        times=None if usual is None else round(usual.times, 2),
+    )
+
+
+def _began(data: ScopeData, chart: ChartData) -> date | None:
+    """Returns the day on which counting began within what the chart has loaded.
+
+    It is None if history covers what is compared, and if the first day is not among the points.
+    """
+    is_right_before = data.is_compared and data.asked.comparison == DEFAULT_COMPARISON
+    if not is_right_before or chart.is_before_whole or data.scope.by not in WEEKLY:
+        return None
+    days = [local_time.day_of(start) for start in data.starts]
+    days_before = [*map(data.scope.day_before, days)]
+    points = [*chart.points_before, *chart.points]
+    for day, point in zip([*days_before, *days], points, strict=False):
+        if point is not None and point.views:
+            return day
+    return None
+
+
+def _is_usual_unknown(data: ScopeData, chart: ChartData) -> bool:
+    """Returns True if the chart has no band because the history of the site is too young."""
+    has_bands = not data.asked.is_listed and not data.asked.values and data.scope.by in WEEKLY
+    is_late = buckets.now() - data.scope.span.since < WEEKS * buckets.WEEK
+    return bool(conf.HISTORY) and has_bands and is_late and not chart.usual_days
