@@ -35,6 +35,7 @@ from tests.support.machines import (
     FlusherMachine,
     back_up,
     empty,
+    made_ready,
     needs_threads,
     restore,
     run_machine,
@@ -250,6 +251,9 @@ class FlushMachine(FlusherMachine):
         History.objects.bulk_create(rows)
         for pattern in PASSING:
             self._unlink(pattern)
+        if self.backup is not None:
+            _, tables = self.backup
+            _age(tables)
         if self.snapshot is not None:  # its hours would be those of the present
             self.snapshot = {
                 key: value
@@ -398,6 +402,33 @@ class FlushMachine(FlusherMachine):
     def _unlink(self, pattern: str) -> None:
         for name in list(self.redis.scan_iter(pattern)):
             self.redis.unlink(name)
+
+
+def _age(backup: Backup) -> None:
+    """Makes the backup older by the time that passed. Its hours would be those of the present."""
+    for run in backup[FlushRun]:
+        run.flushed_until -= MICROSECONDS
+    for row in backup[Archive]:
+        row.hour -= HOURS
+    for row in backup[History]:
+        if row.hour > 0:
+            row.hour -= HOURS
+
+
+@pytest.mark.django_db(transaction=True)
+@needs_threads
+def test_views_after_a_backup_of_weeks_ago_came_back_are_stored_beside_those_of_its_hours(
+    redis_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with made_ready(FlushMachine, redis_url, settings, monkeypatch):
+        site = FlushMachine()
+        site.live_a_little(has_past=True, unique="hll")
+        site.let_time_pass(is_flushed=True)
+        site.view(index=0, times=1, device="phone")
+        site.finish(only_changed=False)
+        site.restore_backup()
+        site.view(index=1, times=1, device="phone")
+        site.teardown()  # flushes, and checks that what is owed is stored
 
 
 @pytest.mark.django_db(transaction=True)

@@ -2,7 +2,9 @@
 database that goes back to a backup.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -17,7 +19,7 @@ from readtrack.store import scripts
 from tests.support.depth import DEEP, examples
 from tests.support.stepping import SteppedConnection, Stepper
 
-Backup = Mapping[type[Model], Sequence[Model]]
+Backup = Mapping[Any, Sequence[Any]]  # rows by model
 
 needs_threads = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="threads need a database that they share"
@@ -79,6 +81,23 @@ def restore(backup: Backup) -> None:
         model._base_manager.bulk_create(rows)
 
 
+@contextmanager
+def made_ready(
+    machine: type[FlusherMachine],
+    redis_url: str,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[None]:
+    """Lets the machine work with that Redis while it is open."""
+    options = {"CONNECTION_POOL_KWARGS": {"connection_class": SteppedConnection}}
+    settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
+    monkeypatch.setattr(scripts, "SLICE", 2)  # so that what flushes read takes several turns
+    with Redis.from_url(redis_url) as client:
+        machine.redis = client
+        machine.site = settings
+        yield
+
+
 def run_machine(
     machine: type[FlusherMachine],
     redis_url: str,
@@ -88,12 +107,7 @@ def run_machine(
     steps: int,
 ) -> None:
     """Runs the machine on that Redis, with that many steps in each example."""
-    options = {"CONNECTION_POOL_KWARGS": {"connection_class": SteppedConnection}}
-    settings.CACHES = {"default": {**settings.CACHES["default"], "OPTIONS": options}}
-    monkeypatch.setattr(scripts, "SLICE", 2)  # so that what flushes read takes several turns
-    with Redis.from_url(redis_url) as client:
-        machine.redis = client
-        machine.site = settings
+    with made_ready(machine, redis_url, settings, monkeypatch):
         run_state_machine_as_test(
             machine,
             settings=hypothesis_settings(
