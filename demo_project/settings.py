@@ -101,10 +101,14 @@ READTRACK: dict[str, object] = {
     "PREFIX": REDIS_PREFIX,
     "TIMEOUT": 1.0,
     "DEBUG_HEADER": True,  # for the line at the foot of each page
-    "FUNNELS": True,
     "FLUSH_INTERVAL": FLUSH_EVERY,
-    "DIMENSIONS": ["channel", "referrer", "campaign", "device", "country"],
-    "COUNTRY_HEADER": "CF-IPCountry",  # the simulated visitors send it, as a proxy would
+    "NETWORKS": {
+        "country_header": "CF-IPCountry"
+    },  # the simulated visitors send it, as a proxy would
+    "NUMBERS": {
+        "funnels": True,
+        "dimensions": ["channel", "referrer", "campaign", "device", "country"],
+    },
     "MODELS": {
         "forum.Thread": {"read_state": "positions", "boards": ["board"]},
         "forum.Reply": {"news_for": ["thread"], "news_author": "author"},

@@ -95,7 +95,7 @@ def _unquoted(option: str) -> str:
 
 
 def _settings() -> Iterator[str]:
-    setting = r"\{confval\} (\w+)\n:type: (.+)\n:default: (.+)\n"
+    setting = r"\{confval\} ([\w.]+)\n:type: (.+)\n:default: (.+)\n"
     for name, type_of, default in re.findall(setting, PARTS["settings"]()):
         yield f"setting {name}: {_unquoted(type_of)} = {_unquoted(default)}"
 

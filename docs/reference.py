@@ -103,19 +103,41 @@ def settings() -> str:
             lines += [f"## {heading[1]}", ""]
         elif setting := re.fullmatch(r"    ([A-Z_]+): (.+?) = .*?  # (.+)", line):
             name, kind, meaning = setting.groups()
-            lines += [f"```{{confval}} {name}", f":type: {_code(kind)}"]
-            lines += [
-                f":default: {_code(repr(conf.DEFAULTS[name]))}",
-                "",
-                f"{meaning[0].upper()}{meaning[1:]}.",
-            ]
-            lines += ["```", ""]
+            keys_of_setting = conf.keys_of(name)
+            if keys_of_setting:
+                lines += _dict_of_keys(name, meaning, keys_of_setting)
+            else:
+                lines += _setting(name, kind, repr(conf.DEFAULTS[name]), meaning)
     for part in parts.installed():
         if part.setting:
-            lines += [f"## {part.name}", "", f"```{{confval}} {part.setting}"]
-            lines += [f":type: {_code('Mapping[str, Any]')}", f":default: {_code('{}')}", ""]
-            lines += [f"{part.setting_about[0].upper()}{part.setting_about[1:]}.", "```", ""]
+            lines += [f"## {part.name}", ""]
+            lines += _dict_of_keys(part.setting, part.setting_about, part.setting_keys())
     return "\n".join(lines)
+
+
+def _dict_of_keys(name: str, meaning: str, keys_of_setting: type[Any] | None) -> list[str]:
+    """The setting, which is a dict, followed by each of its keys."""
+    lines = _setting(name, "Mapping[str, Any]", "{}", meaning)
+    if keys_of_setting is None:
+        return lines
+    for line in inspect.getsource(keys_of_setting).splitlines():
+        if key := re.fullmatch(r"    ([a-z_]+): (.+?) = (.+?)  # (.+)", line):
+            key_name, kind, default, meaning_of_key = key.groups()
+            lines += _setting(f"{name}.{key_name}", kind, default, meaning_of_key)
+    return lines
+
+
+def _setting(name: str, kind: str, default: str, meaning: str) -> list[str]:
+    """One setting, or a key of one."""
+    return [
+        f"```{{confval}} {name}",
+        f":type: {_code(kind)}",
+        f":default: {_code(default)}",
+        "",
+        f"{meaning[0].upper()}{meaning[1:]}.",
+        "```",
+        "",
+    ]
 
 
 def _code(text: str) -> str:

@@ -5,7 +5,9 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Literal, TypeVar
+from operator import attrgetter
+from pathlib import PurePath
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from django.conf import settings
 from django.core.signals import setting_changed
@@ -15,10 +17,45 @@ from django.utils.module_loading import import_string
 from readtrack.renamed import current_names
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Keys = TypeVar("Keys")
+Path = str | PurePath
 
 logger = logging.getLogger("readtrack")
 # Windows has no fork. `dict` takes the same keywords, and does nothing.
 register_at_fork: Any = getattr(os, "register_at_fork", dict)
+
+
+# Settings that are dicts. One line for each key, with its comment.
+# fmt: off
+
+
+class Bots(NamedTuple):
+    """The keys of BOTS."""
+
+    more: Sequence[str] = ()  # regular expressions: user agents of more robots
+    people: Sequence[str] = ()  # regular expressions: user agents of people that would be taken for robots
+    function: str = ""  # path of a function (user agent) -> bool that replaces the is-bot package
+
+
+class Networks(NamedTuple):
+    """The keys of NETWORKS."""
+
+    databases: Sequence[Path] = ()  # paths of .mmdb files with AS numbers or countries
+    doubtful: Sequence[Path] = ()  # "AS16509", "203.0.113.0/24", paths of lists that operators publish: where programs run, and seldom people's browsers
+    country_header: str = ""  # header in which a trusted proxy names the visitor's country, e.g. "CF-IPCountry"
+
+
+class Cookie(NamedTuple):
+    """The keys of COOKIE."""
+
+    name: str = "anon_id"  # name of the cookie; below a script name, that is added: anon_id_shop
+    age: int = 31_536_000  # seconds that the cookie lasts (a year)
+    path: str = "/"  # path of the cookie: browsers send it with pages below that path
+    domain: str = ""  # domain of the cookie, such as "example.com" for all hosts below it; "" for the page's host
+    consent: str = ""  # path of a function (request) -> bool: may a cookie be set? Until then hashed as by "hash"
+
+
+# fmt: on
 
 
 class Conf:
@@ -35,39 +72,24 @@ class Conf:
     PREFIX: str = ""  # put before every key where sites share a Redis; or the path of a function () -> tenant's name
     TIMEOUT: float = 0.25  # seconds that a page waits for Redis at most, in all
     BUFFER: int = 0  # seconds that views wait in a process, to be sent together; 0: each page sends its own
-    CIRCUIT: float = 5.0  # seconds between two tries while Redis fails, at most; after one failure a page tries at once
     PARTITIONS: int = 1  # parts of the keys, each on one server of a Redis Cluster: 16 to 1024; 1 for a single server
 
     # Views
     WINDOW: int = 1800  # seconds in which further hits of a visitor on a subject are repeats; 0 is one second
     RATE: tuple[int, int] = (5, 10)  # hits of one visitor that count (0: no limit), and in how many seconds from the first
-    RANK_BY: Literal["views", "seen"] = "views"  # what rankings and trending go by; seen: views whose page came to life in a browser, which needs the part that tells it
 
     # Unique visitors
     UNIQUE: str = "hll"  # strategy: hll, set, daily, bitmap or none; a model's unique_strategy comes first
 
-    # Funnels and breakdowns
-    FUNNEL: Sequence[str] = ("view", "click", "convert")  # stages in their order; the first stage is a view
-    FUNNELS: bool = False  # every view enters its subject's funnel; a model's has_funnel comes first
-    DIMENSIONS: Sequence[str] = ("channel", "referrer", "campaign")  # what views are divided by: these, device, browser, os, country, or dotted paths of callables; (): nothing
-    OWN_HOSTS: Sequence[str] = ()  # more hosts whose pages are "internal" sources: "shop.example.com", or ".example.com" with all below
-    COUNTRY_HEADER: str = ""  # header in which a trusted proxy names the visitor's country, e.g. "CF-IPCountry"
-
     # Robots, and your own people
-    BOTS: Sequence[str] = ()  # regular expressions: user agents of more robots
-    NOT_BOTS: Sequence[str] = ()  # regular expressions: user agents of people that would be taken for robots
-    IS_BOT: str = ""  # path of a function (user agent) -> bool that replaces the is-bot package
+    BOTS: Bots = Bots()  # which user agents are those of robots, beside the known ones
     EXCLUDE: Mapping[str, Any] = {}  # views left out: staff, groups, permissions, paths, networks, function; reads: True leaves out reads, too
-    NETWORKS: Mapping[str, Any] = {}  # {"databases": [paths of .mmdb files with AS numbers or countries], "doubtful": ["AS16509", "203.0.113.0/24", paths of lists that operators publish]}
+    NETWORKS: Networks = Networks()  # what a visitor's network tells: whether to doubt the visitor, and the country
     DEBUG_HEADER: bool = False  # adds X-Readtrack to every response that could count, as DEBUG does
 
     # Visitors
     ANONYMOUS: Literal["cookie", "hash", "none"] = "cookie"  # hash: no cookie, a new visitor each day; none: no count
-    COOKIE: str = "anon_id"  # name of the signed cookie of anonymous visitors; below a script name, that is added: anon_id_shop
-    COOKIE_AGE: int = 31_536_000  # seconds that the cookie lasts (a year)
-    COOKIE_PATH: str = "/"  # path of the cookie: browsers send it with pages below that path
-    COOKIE_DOMAIN: str = ""  # domain of the cookie, such as "example.com" for all hosts below it; "" for the page's host
-    CONSENT: str = ""  # path of a function (request) -> bool: may a cookie be set? Until then hashed as by "hash"
+    COOKIE: Cookie = Cookie()  # the signed cookie by which anonymous visitors are known
     SECRET: str = ""  # key of the hashes that stand for visitors; "" derives one from SECRET_KEY
     HONOUR_OPT_OUT: bool = True  # visitors with Sec-GPC: 1 or DNT: 1 get no cookie and are hashed as by "hash"
     PROXIES: Literal["auto"] | int | Sequence[str] = "auto"  # how many, or their addresses or networks, the nearest last; auto: a private peer is one
@@ -80,10 +102,8 @@ class Conf:
     READ_STATE: Literal["bitmap", "sequence"] = "bitmap"  # sequence: 4 bytes a reader, which also tell "3 new"
     READ_DAYS: int = 90  # days for which the form "positions" of MODELS knows publications; what is older counts as read
     READERS: Literal["auto", "id", "ordinal"] = "auto"  # a reader's position: the user id, or by order of coming
-    MAX_READER: int = 100_000_000  # highest position of a reader (sequence: 1/32 of it): 12.5 MB a category at most
     START_AS_READ: bool = False  # a new account begins with every category read, in place of none
-    ANONYMOUS_READERS: bool = False  # anonymous visitors have dots, too, by their cookie
-    MAX_ANONYMOUS_READERS: int = 1_000_000  # of them whom Redis knows at once, 58 B each; further ones have no dots
+    ANONYMOUS_READERS: int = 0  # so many anonymous visitors at once have dots, too, by their cookie: such as 1_000_000, of 58 B each in Redis; 0: none
     STALE_FOR: int = 0  # maximum replica or cache lag in seconds; posts published within it stay unread
     READ_QUERYSET: str = ""  # path of a function (request, queryset) -> the rows that the user may see, for JSON
 
@@ -94,9 +114,6 @@ class Conf:
     FLUSH_INTERVAL: int = 60  # seconds between two flushes, in readtrack_schedule, too; after three of them a flush is late
     FLUSH_TASKS: int = 1  # tasks of Celery or Django that a flush by the schedule is divided into; at most PARTITIONS
     IDLE_DAYS: int = 30  # days without a view until a subject leaves Redis (not with UNIQUE set or bitmap); 0 is never
-
-    # History
-    HISTORY: Literal[False] | Mapping[str, int] = {"days": 90, "years": 0}  # for charts: days with every hour; years (0: all) with one total a day; False: none
     # fmt: on
 
     def of_part(self, name: str) -> Mapping[str, Any]:
@@ -109,10 +126,34 @@ class Conf:
 
     def load(self) -> None:
         """Loads the site's settings. Must run again after each change of READTRACK."""
-        overrides = getattr(settings, "READTRACK", {})
         self.__dict__.clear()
-        if isinstance(overrides, dict):  # a system check reports any other type
-            self.__dict__.update(current_names(overrides))
+        for name, given in site_settings().items():
+            keys = keys_of(name)
+            self.__dict__[name] = with_defaults(given, keys) if keys else given
+
+
+def site_settings() -> dict[str, Any]:
+    """Returns the settings as the site gives them, by their current names."""
+    overrides = getattr(settings, "READTRACK", {})
+    # A system check reports any other type.
+    return current_names(overrides) if isinstance(overrides, dict) else {}
+
+
+def keys_of(name: str) -> type[Any] | None:
+    """Returns the class with the keys of a setting that is a dict of such; None for another one."""
+    annotation = TYPES.get(name)
+    return annotation if hasattr(annotation, "_fields") else None
+
+
+def with_defaults(given: Any, keys: Callable[..., Keys]) -> Keys:
+    """Returns the values of a setting with such keys, with defaults for those that the site leaves out.
+
+    A check names what is no dict, and keys that do not exist.
+    """
+    if not isinstance(given, dict):
+        return keys()
+    known = vars(keys)["_fields"]
+    return keys(**{key: value for key, value in given.items() if key in known})
 
 
 conf = Conf()
@@ -154,13 +195,13 @@ def explains_pages() -> bool:
 
 @cached_setting()
 def patterns(name: str) -> tuple[list[re.Pattern[str]], list[tuple[str, str, str]]]:
-    """Returns the valid and the invalid regular expressions of the setting.
+    """Returns the valid and the invalid regular expressions of the setting, such as "BOTS.more".
 
     An invalid one is a tuple of the setting, the pattern, and what is wrong with it.
     """
     valid = []
     invalid = []
-    for pattern in getattr(conf, name):
+    for pattern in attrgetter(name)(conf):
         try:
             valid.append(re.compile(pattern, re.IGNORECASE))
         except (re.error, TypeError) as error:
@@ -200,14 +241,19 @@ def log_failure(name: str, otherwise: str, error_type: type[Exception]) -> None:
     logger.exception("%s failed; %s.", name, otherwise)
 
 
-# Memory of a reader in the read state of one category (bits), by READ_STATE. By it, MAX_READER
-# bounds the positions of readers.
+# Memory of a reader in the read state of one category (bits), by READ_STATE.
 READER_BITS = {"bitmap": 1, "sequence": 32}
+MOST_BITS = 100_000_000  # of the read state of a category, 12.5 MB: one large user id takes no more
 
 
 def reader_bits() -> int:
     """Returns the memory of a reader in the read state of one category (bits)."""
     return READER_BITS.get(conf.READ_STATE, 1)  # a check names an unknown form
+
+
+def highest_reader(bits: int) -> int:
+    """Returns the highest position of a reader where each reader takes so many bits."""
+    return MOST_BITS // bits
 
 
 TYPES: dict[str, Any] = Conf.__annotations__

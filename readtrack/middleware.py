@@ -15,7 +15,7 @@ from django.views.generic.edit import DeletionMixin, FormMixin
 
 from readtrack import parts, tracker
 from readtrack.conf import cached_setting, conf, explains_pages, logger
-from readtrack.hits import bots, dimensions, exclusions, readers, visitors
+from readtrack.hits import bots, exclusions, readers, visitors
 from readtrack.hits.hit import NO_OUTCOME, Further, Hit, Outcome, Reason, refusal
 from readtrack.page import contents, stream
 from readtrack.page.filling import Filling
@@ -408,9 +408,9 @@ def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity
     if identity.reader is None:
         reads = ()
     values: tuple[tuple[str, str], ...] = ()
-    has_values = conf.DIMENSIONS and parts.take_dimensions()
-    if has_values and activity.views and not identity.visitor.opted_out:
-        values = dimensions.values(request)
+    if activity.views and not identity.visitor.opted_out:
+        for values_of in parts.values_functions():
+            values += values_of(request)
     # A page that is reported was made by an earlier request, and `as_of` is its time.
     began = request.readtrack.began if page.as_of is None else None
     # Positional, because thirteen keyword arguments take as long as the hash of an address.

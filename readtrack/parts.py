@@ -18,6 +18,7 @@ from readtrack.conf import cached_setting
 if TYPE_CHECKING:
     from django.contrib.admin import AdminSite
     from django.db.models import Model
+    from django.http import HttpRequest
     from django.template import Library
     from django.urls import URLPattern
 
@@ -80,6 +81,8 @@ class Effect(NamedTuple):
     argument: str | int
 
 
+# Returns the name and value of each dimension that a request has.
+ValuesOf = Callable[["HttpRequest"], tuple[tuple[str, str], ...]]
 # Returns the effects of a hit's view of a subject.
 EffectsOf = Callable[["Hit", str], Sequence[Effect]]
 
@@ -103,14 +106,18 @@ class PartConfig(AppConfig):
     setting = ""
     setting_about = ""  # a sentence for the reference: its keys, and what they mean
     scripts: Sequence[str] = ()  # names of the scripts in its folder `lua`, without `.lua`
-    # True for a part that needs the values of dimensions of each hit.
-    takes_dimensions = False
     # True for a part whose pages of the admin show the numbers of the site. The core's page of counts
     # is then not in the list of the admin.
     shows_numbers = False
 
     def __init_subclass__(cls) -> None:
         cls.default = cls.__dict__.get("default", True)
+
+    def setting_keys(self) -> type[Any] | None:
+        """Returns the class, a NamedTuple, with the keys of the part's setting, their types and their
+        defaults, by which the core checks them; None for a part that checks them itself.
+        """
+        return None
 
     def checks(self) -> Sequence[Check]:
         """Returns the system checks of the part. They touch no network."""
@@ -162,6 +169,26 @@ class PartConfig(AppConfig):
 
     def hears_publications(self) -> bool:
         """Returns True if Redis is to tell each publication as it happens, see `store.channel`."""
+        return False
+
+    def dimensions(self) -> Sequence[str]:
+        """Returns the names of what the part divides views by, such as "channel". They are in the
+        names of keys.
+        """
+        return ()
+
+    def values_function(self) -> "ValuesOf | None":
+        """Returns the function that tells the name and value of each dimension that a request has;
+        None for a part without dimensions.
+        """
+        return None
+
+    def stages(self) -> Sequence[str]:
+        """Returns the stages of the part's funnel in their order, to which visitors take steps."""
+        return ()
+
+    def trends_by_seen(self) -> bool:
+        """Returns True if what is trending goes by views that were seen, in place of all views."""
         return False
 
     def counted_view(self) -> CountedView | None:
@@ -271,9 +298,28 @@ def reporting() -> "Reporting | None":
 
 
 @cached_setting("INSTALLED_APPS", maxsize=1)
-def take_dimensions() -> bool:
-    """Returns True if any installed part needs the values of dimensions of each hit."""
-    return any(part.takes_dimensions for part in installed())
+def dimensions() -> tuple[str, ...]:
+    """Returns the names of the dimensions of all installed parts."""
+    return tuple(name for part in installed() for name in part.dimensions())
+
+
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def values_functions() -> tuple[ValuesOf, ...]:
+    """Returns the functions of all installed parts that tell the values of a request."""
+    functions = [part.values_function() for part in installed()]
+    return tuple(function for function in functions if function is not None)
+
+
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def stages() -> tuple[str, ...]:
+    """Returns the stages of the funnel; none if no installed part has a funnel."""
+    return tuple(stage for part in installed() for stage in part.stages())
+
+
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def trend_by_seen() -> bool:
+    """Returns True if an installed part lets what is trending go by views that were seen."""
+    return any(part.trends_by_seen() for part in installed())
 
 
 @cached_setting("INSTALLED_APPS", maxsize=1)

@@ -18,6 +18,7 @@ class Shipped(NamedTuple):
 
 PARTS: Mapping[str, Shipped] = {
     "readtrack.numbers": Shipped(
+        setting="NUMBERS",
         subcommands=["note", "daily-view"],
         tags=["most_viewed", "trending", "views_in", "read_count", "readtrack_panel"],
     ),

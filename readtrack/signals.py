@@ -3,7 +3,7 @@
 from django.dispatch import Signal
 
 # Sent when a page notices that Redis failed, once until Redis answers again, by each process. Pages
-# then go on without Redis, and try it again every `READTRACK["CIRCUIT"]` seconds at most. Arguments: `sender` (None), `error`
+# then go on without Redis, and try it again every five seconds or more often. Arguments: `sender` (None), `error`
 # (the exception).
 redis_failed = Signal()
 

@@ -15,7 +15,8 @@ from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db.models import DateField, ForeignKey, IntegerField, ManyToManyField, Model
 from django.utils.module_loading import import_string
 
-from readtrack.conf import cached_setting, conf, says_true
+from readtrack import parts
+from readtrack.conf import cached_setting, says_true
 from readtrack.models import SUBJECT_LENGTH, Tracked
 from readtrack.registry import registry
 
@@ -511,15 +512,9 @@ def is_date(field: Any) -> bool:
     return isinstance(field, DateField)
 
 
-def enters_funnel(model: type[Model] | None) -> bool:
-    """Returns True if a view of the model enters a funnel."""
-    has_funnel = getattr(model, "has_funnel", None)
-    return conf.FUNNELS if has_funnel is None else bool(has_funnel)
-
-
 def check_stage(stage: str) -> None:
-    """Raises ValueError for a stage that FUNNEL lacks."""
-    if stage not in conf.FUNNEL:
-        raise ValueError(
-            f"READTRACK['FUNNEL'] has no stage {stage!r}; it has: {', '.join(conf.FUNNEL)}."
-        )
+    """Raises ValueError for a stage that the funnel lacks."""
+    stages = parts.stages()
+    if stage not in stages:
+        listed = ", ".join(stages) or "none"
+        raise ValueError(f"The funnel has no stage {stage!r}; it has: {listed}.")

@@ -96,7 +96,7 @@ def step(obj: Model, stage: str, *, visitor: visitors.Visitor) -> bool:
     """Records a step to a stage of the object's funnel, in one round trip.
 
     Returns True if the visitor had not reached the stage within the last hour. Raises ValueError
-    for a stage that FUNNEL lacks, TypeError for a visitor of another type, and redis.RedisError.
+    for a stage that the funnel lacks, TypeError for a visitor of another type, and redis.RedisError.
     """
     _check_visitor(visitor)
     subjects.check_stage(stage)

@@ -24,12 +24,13 @@ from readtrack.conf import Conf
 from readtrack.hits.addresses import Watch, watch
 from readtrack.sql import read_states
 from readtrack.store import buffer, clock, connection, keys, read_state, scripts
-from readtrack.store.circuit import circuit
+from readtrack.store.circuit import Circuit, circuit
 from readtrack.store.connection import CLUSTER_FACTORY
 from readtrack.store.skips import skip_buffer
 from tests.support import caches, factories
 from tests.support import depth as depth  # loads hypothesis's profile
 from tests.support import emptying as emptying  # empties the databases after tests that commit
+from tests.support.bounds import MOST_BITS, set_most_bits
 from tests.support.forks import SETTINGS, Forks
 from tests.support.partitions import COUNT, PlainNames, PlainNamesInCluster
 from tests.support.partitions import validator as validator
@@ -45,6 +46,7 @@ prefix_of_a_sites_tests = keys.test_prefix
 keys.test_prefix = lambda: ""  # the tests look for keys by their plain names
 Conf.TIMEOUT = 10.0  # a busy machine may be slow; tests of time-outs set their own
 buffer.GRACE = 60.0
+LONGEST_PAUSE = Circuit.longest_pause
 
 Start = Callable[..., Valkey]
 # Of tests that are about django-redis itself.
@@ -77,6 +79,8 @@ def redis(_client: Redis) -> Redis:
     apart from readtrack's own.
     """
     _client.flushdb()
+    Circuit.longest_pause = LONGEST_PAUSE
+    set_most_bits(MOST_BITS)
     circuit.close()
     skip_buffer.clear()
     vars(watch).update(vars(Watch()))

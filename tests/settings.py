@@ -10,6 +10,7 @@ import django
 
 import readtrack
 from readtrack.conf import Conf
+from readtrack.numbers.options import NumbersOptions
 from tests.support import caches
 
 # Without parts, `tests.support.core_alone` leaves out the tests that need one.
@@ -94,5 +95,6 @@ TASKS = {
 }
 READTRACK: dict[str, object] = {"TIMEOUT": 10.0}
 # For these processes and all that they start; tests/support/partitions.py says what it is for.
-Conf.DIMENSIONS = ()  # tests name the dimensions that they are about
+# Tests name the dimensions that they are about.
+NumbersOptions.__new__.__defaults__ = NumbersOptions()._replace(dimensions=())
 Conf.PARTITIONS = int(os.environ.get("READTRACK_TEST_PARTITIONS", "1"))

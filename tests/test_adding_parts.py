@@ -28,7 +28,7 @@ settings.INSTALLED_APPS = [
 settings.INSTALLED_APPS += parts
 settings.DATABASES["default"]["NAME"] = database
 settings.READTRACK = {
-    **settings.READTRACK, "DIMENSIONS": ["device"], "FUNNELS": True, "RATE": (0, 10)
+    **settings.READTRACK, "NUMBERS": {"dimensions": ["device"], "funnels": True}, "RATE": (0, 10)
 }
 django.setup()
 from django.core.management import call_command

@@ -48,8 +48,9 @@ options = st.fixed_dictionaries(
         "PROXIES": st.one_of(
             st.integers(0, 3), st.just("auto"), st.lists(st.one_of(address, header), max_size=3)
         ),
-        "BOTS": st.lists(text, max_size=3),
-        "NOT_BOTS": st.lists(text, max_size=3),
+        "BOTS": st.fixed_dictionaries(
+            {"more": st.lists(text, max_size=3), "people": st.lists(text, max_size=3)}
+        ),
         "HONOUR_OPT_OUT": st.booleans(),
     },
 )

@@ -37,7 +37,7 @@ def test_another_setting_changes_nothing(settings: Settings) -> None:
 def test_every_setting_has_a_type_and_a_default(settings: Settings) -> None:
     settings.READTRACK = {}
     assert TYPES.keys() == DEFAULTS.keys()
-    own = {"DIMENSIONS", "TIMEOUT", "PARTITIONS"}  # the tests set them for all
+    own = {"TIMEOUT", "PARTITIONS"}  # the tests set them for all
     assert all(
         getattr(conf, name) == default for name, default in DEFAULTS.items() if name not in own
     )

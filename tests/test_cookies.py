@@ -9,6 +9,7 @@ from django.test import AsyncClient, Client
 from pytest_django import Settings
 
 from readtrack import reports
+from readtrack.conf import conf
 from readtrack.hits import visitors
 from readtrack.middleware import ReadTrackMiddleware
 from tests.support import factories
@@ -62,7 +63,7 @@ def test_the_script_name_may_come_from_the_settings_or_the_server(settings: Sett
 
 
 def test_path_and_domain_of_the_cookie_are_the_sites_to_choose(settings: Settings) -> None:
-    settings.READTRACK = {"COOKIE_PATH": "/posts/", "COOKIE_DOMAIN": "shop.example"}
+    settings.READTRACK = {"COOKIE": {"path": "/posts/", "domain": "shop.example"}}
     cookie = new_cookies(page_of(factories.browser()))["anon_id"]
     assert cookie["path"] == "/posts/"
     assert cookie["domain"] == "shop.example"
@@ -99,11 +100,11 @@ def test_only_a_few_cookies_of_one_name_are_tried(rf: Any, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("options", "headers"),
     [
-        ({"CONSENT": f"{__name__}.has_consent"}, {}),
+        ({"COOKIE": {"consent": f"{__name__}.has_consent"}}, {}),
         ({}, {"Sec-GPC": "1"}),
         ({}, {"DNT": "1"}),
         ({"ANONYMOUS": "hash"}, {}),
-        ({"COOKIE_PATH": "/posts", "COOKIE_DOMAIN": "shop.example"}, {"Sec-GPC": "1"}),
+        ({"COOKIE": {"path": "/posts", "domain": "shop.example"}}, {"Sec-GPC": "1"}),
     ],
     ids=str,
 )
@@ -120,8 +121,7 @@ def test_a_cookie_that_is_no_longer_wanted_is_removed(
     cookie = new_cookies(response)["anon_id"]
     assert cookie.value == ""
     assert cookie["max-age"] == 0
-    assert cookie["path"] == options.get("COOKIE_PATH", "/")
-    assert cookie["domain"] == options.get("COOKIE_DOMAIN", "")
+    assert (cookie["path"], cookie["domain"]) == (conf.COOKIE.path, conf.COOKIE.domain)
     assert "private" in response["Cache-Control"]
     del browser.cookies["anon_id"]
     assert not new_cookies(page_of(browser, headers=headers))

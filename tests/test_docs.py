@@ -533,7 +533,7 @@ def test_a_button_marks_all_read(rf: Any, redis: Redis) -> None:
 def test_a_step_outside_a_request_goes_on_from_the_visitors_view(
     rf: Any, settings: Settings, *, brings_cookie: bool
 ) -> None:
-    settings.READTRACK = {**settings.READTRACK, "FUNNELS": True}
+    settings.READTRACK = {**settings.READTRACK, "NUMBERS": {"funnels": True}}
     [code] = [
         code
         for _, code in fences(ROOT / "docs" / "howto" / "funnels.md", "python")
@@ -580,7 +580,7 @@ def test_a_view_of_django_rest_framework_counts(
         "Post": Post,
     }
     codes = [code for _, code in fences(ROOT / "docs" / "howto" / "apps.md", "python")]
-    for part in ("class PostSerializer", "class PostDetail", "NOT_BOTS"):
+    for part in ("class PostSerializer", "class PostDetail", '"people"'):
         exec(next(code for code in codes if part in code), snippet)
     settings.READTRACK = {"DEBUG_HEADER": True, **snippet["READTRACK"]}
     view = snippet["PostDetail"].as_view(authentication_classes=[Token])

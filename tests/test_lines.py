@@ -4,12 +4,12 @@ import json
 import unicodedata
 from email.message import EmailMessage
 
+import pytest
 from django.test import RequestFactory
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from readtrack.hits import dimensions
 from readtrack.lines import one_line
 from readtrack.texts import line_of
 from tests.support.rows import each_row
@@ -63,7 +63,10 @@ def test_any_text_becomes_a_line_once(text: str) -> None:
     EmailMessage()["Subject"] = line
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_campaign_that_a_visitor_sends_is_clean(settings: Settings, rf: RequestFactory) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["campaign"]}
+    from readtrack.numbers import dimensions
+
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["campaign"]}}
     request = rf.get("/", {"utm_campaign": f"spring{TAGS}{SELECTORS}\u200b\u3164"})
     assert dimensions.values(request) == (("campaign", "spring"),)

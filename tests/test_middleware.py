@@ -209,7 +209,7 @@ def test_somebody_with_an_app_who_is_not_signed_in_is_a_robot(redis: Redis, agen
 
 
 def test_a_signed_in_robot_that_the_site_names_is_a_robot(redis: Redis, settings: Settings) -> None:
-    settings.READTRACK = {"BOTS": ["^uptime/"], "NOT_BOTS": ["^uptime/desk"]}
+    settings.READTRACK = {"BOTS": {"more": ["^uptime/"], "people": ["^uptime/desk"]}}
     category, post, user = factories.category(), factories.post(), factories.user()
     for agent in ("uptime/1.0", "uptime/desk"):
         robot = factories.browser(user, headers={"User-Agent": agent})
@@ -249,7 +249,7 @@ def test_a_page_that_a_signed_in_user_did_not_see_stays_unread(
 
 
 def test_a_robot_that_has_a_cookie_is_no_reader(settings: Settings) -> None:
-    settings.READTRACK = {"ANONYMOUS_READERS": True}
+    settings.READTRACK = {"ANONYMOUS_READERS": 1_000_000}
     category, browser = factories.category(), factories.browser()
     browser.get(f"/categories/{category.pk}/")
     assert "readtrack-dot" in browser.get("/list/").text
@@ -339,6 +339,7 @@ class Words(DetailView):
 urlpatterns = [path("words/", Words.as_view())]
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_mistake_of_the_sites_code_is_logged_with_its_cure_and_the_page_goes_on(
     redis: Redis, rf: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -444,7 +445,7 @@ def test_a_cookie_signed_for_something_else_is_ignored(redis: Redis) -> None:
 def test_a_cookie_expires_on_the_server_as_well(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, age: int, is_new: bool
 ) -> None:
-    settings.READTRACK = {"COOKIE_AGE": 3_600}
+    settings.READTRACK = {"COOKIE": {"age": 3_600}}
     browser, now = factories.browser(), time.time()
     with monkeypatch.context() as patch:
         patch.setattr(visitors, "time", SimpleNamespace(time=lambda: now - age))
@@ -839,7 +840,7 @@ def test_a_page_that_an_outer_middleware_makes_is_filled_in(settings: Settings, 
     assert anonymous.startswith("|")
 
 
-@pytest.mark.needs_parts("script")
+@pytest.mark.needs_parts("numbers", "script")
 def test_a_site_where_everybody_has_to_sign_in_has_public_pages(
     settings: Settings, redis: Redis
 ) -> None:

@@ -18,6 +18,7 @@ from readtrack.store import day_keys
 from readtrack.store.skips import skip_buffer
 from tests.site.models import Post
 from tests.support import factories
+from tests.support.bounds import set_most_bits
 from tests.support.factories import BROWSER
 
 # The next one, because a process forgets the keys of days before yesterday.
@@ -99,8 +100,9 @@ def test_a_visit_over_midnight_is_one_visitor(
     assert redis.pfcount("views:hll:site.post:1") == views
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_funnel_goes_on_over_midnight(settings: Settings) -> None:
-    settings.READTRACK = {"ANONYMOUS": "hash", "FUNNELS": True}
+    settings.READTRACK = {"ANONYMOUS": "hash", "NUMBERS": {"funnels": True}}
     of_day(-5)
     at = MIDNIGHT + MINUTE * 5
     tracker.record(
@@ -169,7 +171,10 @@ def may_set_cookie(request: HttpRequest) -> Any:
 def test_without_consent_a_visitor_is_hashed_and_gets_no_cookie(
     settings: Settings, page: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings.READTRACK = {"CONSENT": "tests.test_request.may_set_cookie", "DEBUG_HEADER": True}
+    settings.READTRACK = {
+        "COOKIE": {"consent": "tests.test_request.may_set_cookie"},
+        "DEBUG_HEADER": True,
+    }
     for number, answer in enumerate(("no", "truthy", "fails", "fails", "yes")):
         response = fetch(Client(REMOTE_ADDR=f"203.0.113.{number}"), page, **{"X-Consent": answer})
         assert response["X-Readtrack"] == "counted"
@@ -185,7 +190,7 @@ def test_a_cookie_of_before_is_not_read_once_consent_is_withdrawn(
     settings: Settings, page: str
 ) -> None:
     settings.READTRACK = {
-        "CONSENT": "tests.test_request.may_set_cookie",
+        "COOKIE": {"consent": "tests.test_request.may_set_cookie"},
         "DEBUG_HEADER": True,
         "WINDOW": 1,
     }
@@ -335,7 +340,7 @@ def test_nothing_personal_is_stored(settings: Settings, redis_url: str, anonymou
     settings.READTRACK = {"ANONYMOUS": anonymous, "PROXIES": 1}
     post, category = factories.post(), factories.category()
     user = factories.user(pk=987_654_321, username="hieronymus", email="hieronymus@example.org")
-    settings.READTRACK = {**settings.READTRACK, "MAX_READER": 10_000}
+    set_most_bits(10_000)
     secrets = {
         "hieronymus",
         "987654321",

@@ -70,7 +70,7 @@ def test_a_limit_of_nothing_is_no_limit(settings: Settings) -> None:
         assert tracker.record(factories.hit(f"a.b:{number}", visitor=Visitor("someone"))).counted
 
 
-@pytest.mark.parametrize("options", [{}, {"HISTORY": False}])
+@pytest.mark.parametrize("options", [{}, {"NUMBERS": {"history": False}}])
 def test_windows_of_nothing_are_a_second_and_nothing_fails(
     settings: Settings, options: dict[str, Any]
 ) -> None:

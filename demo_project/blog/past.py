@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from demo_project.traffic.visitor import CURIOUS, appeal
 from readtrack import buckets
-from readtrack.hits import sources
 from readtrack.hits.hit import Reason
 from readtrack.hits.stages import BINS, ENGAGED, READ, SEEN
+from readtrack.numbers import sources
 
 DAYS = 365
 #: Views of an ordinary day, after half a year. Today has more than half as many again: some 1,600 an

@@ -6,8 +6,8 @@ from typing import Any
 
 from readtrack import parts
 from readtrack.api.parameters import COMMON, Parameter
-from readtrack.conf import conf
 from readtrack.numbers.loading import SKIP_HOURS
+from readtrack.numbers.options import numbers_options
 from readtrack.numbers.scope import dimension_names
 from readtrack.subjects import read_state_models
 
@@ -105,7 +105,7 @@ class Question:
 
 
 def _has_history() -> bool:
-    return bool(conf.HISTORY)
+    return numbers_options().history
 
 
 QUESTIONS: Sequence[Question] = (
@@ -166,7 +166,7 @@ QUESTIONS: Sequence[Question] = (
         lambda texts: "funnel",
         ("title", "count", "before", "change", "rate", "step_rate"),
         common=(*DAYS, "compare", "object", *FILTERS, "limit"),
-        is_offered=lambda: bool(conf.FUNNEL),
+        is_offered=lambda: bool(numbers_options().funnel),
     ),
     Question(
         "groups",

@@ -10,9 +10,8 @@ from django.conf import settings
 from django.core import checks
 
 from readtrack import parts, shipped
-from readtrack.conf import DEFAULTS, TYPES, conf
-from readtrack.hits import networks
-from readtrack.renamed import REMOVED, RENAMED, replacement
+from readtrack.conf import TYPES, Path, conf, keys_of, site_settings
+from readtrack.renamed import RENAMED
 
 
 class Expected(NamedTuple):
@@ -23,9 +22,9 @@ class Expected(NamedTuple):
 
 
 class WrongType(NamedTuple):
-    """A setting whose value does not fit its type."""
+    """A setting, or one of its keys, whose value does not fit its type."""
 
-    name: str
+    place: str  # such as "['COOKIE']['age']"
     value: Any
     expected: str
 
@@ -65,13 +64,6 @@ def _counts_or_lists_proxies(value: Any) -> bool:
     return value == "auto" or _is_whole_number(value) or _is_list_of_strings(value)
 
 
-def _lists_networks(value: Any) -> bool:
-    """Returns True for a dict with some of the keys of NETWORKS, and lists of texts and paths."""
-    if not isinstance(value, dict) or not value.keys() <= {networks.DATABASES, networks.DOUBTFUL}:
-        return False
-    return all(map(_is_list_of_paths, value.values()))
-
-
 def _is_list_of_paths(value: Any) -> bool:
     """Returns True for a list of strings and `pathlib` paths."""
     if not isinstance(value, (list, tuple)):
@@ -79,35 +71,23 @@ def _is_list_of_paths(value: Any) -> bool:
     return all(isinstance(entry, (str, PurePath)) for entry in value)
 
 
-def _is_history(value: Any) -> bool:
-    """Returns True for False, and for a dict with some of the default's keys and whole numbers."""
-    if not isinstance(value, dict):
-        return value is False
-    has_valid_keys = value.keys() <= DEFAULTS["HISTORY"].keys()
-    return bool(value) and has_valid_keys and all(map(_is_whole_number, value.values()))
-
-
-# By the annotation of a setting in `conf.py`. An annotation of `Literal` lists its values itself.
+A_DICT = Expected("a dict", _is_dict)
+# By the annotation of a setting, or of one of its keys. An annotation of `Literal` lists its values
+# itself.
 EXPECTED: Mapping[Any, Expected] = {
     int: Expected("a whole number, at least 0", _is_whole_number),
     float: Expected("a number above 0", _is_positive_number),
     bool: Expected("True or False", _is_boolean),
     str: Expected("a string", _is_string),
-    Sequence: Expected("a list of strings", _is_list_of_strings),
-    Mapping: Expected("a dict", _is_dict),
+    Sequence[str]: Expected("a list of strings", _is_list_of_strings),
+    Sequence[Path]: Expected("a list of strings or paths", _is_list_of_paths),
+    Mapping: A_DICT,
 }
 # By the name of a setting whose values have a form of their own.
 EXPECTED_OF: Mapping[str, Expected] = {
     "RATE": Expected("hits and seconds, such as (5, 10), as whole numbers, at least 0", _is_rate),
     "PROXIES": Expected(
         "'auto', or the number of proxies, or a list of their addresses", _counts_or_lists_proxies
-    ),
-    "NETWORKS": Expected(
-        "a dict with 'databases' or 'doubtful' or both, each a list of strings or paths",
-        _lists_networks,
-    ),
-    "HISTORY": Expected(
-        "a dict such as {'days': 90, 'years': 0}, or False for no history", _is_history
     ),
 }
 
@@ -116,25 +96,46 @@ def _expected(name: str) -> Expected:
     """Returns what the value of the setting has to be."""
     if name in EXPECTED_OF:
         return EXPECTED_OF[name]
-    if name in parts.settings():
-        return EXPECTED[Mapping]
-    annotation = TYPES[name]
-    origin = get_origin(annotation) or annotation
-    if origin is Literal:
+    if name in parts.settings() or keys_of(name):
+        return A_DICT
+    return _expected_by(TYPES[name])
+
+
+def _expected_by(annotation: Any) -> Expected:
+    """Returns what a value with this annotation has to be."""
+    if annotation in EXPECTED:
+        return EXPECTED[annotation]
+    if get_origin(annotation) is Literal:
         choices = get_args(annotation)
         return Expected(f"one of {', '.join(map(repr, choices))}", choices.__contains__)
-    return EXPECTED[origin]
+    return EXPECTED[get_origin(annotation)]
+
+
+def _keys_of(name: str) -> Mapping[str, Any]:
+    """Returns the keys of a setting of the core or of a part, each with its annotation.
+
+    It is empty for a setting that is no dict, and for one whose keys have a check of their own.
+    """
+    part = parts.settings().get(name)
+    keys = part.setting_keys() if part else keys_of(name)
+    return keys.__annotations__ if keys else {}
 
 
 def wrong_types() -> list[WrongType]:
-    """Returns the settings whose values do not fit their types."""
+    """Returns the settings, and their keys, whose values do not fit their types."""
     wrong = []
-    for name, value in vars(conf).items():
+    for name, value in site_settings().items():
         if name not in TYPES and name not in parts.settings():
             continue
         expected = _expected(name)
         if not expected.fits(value):
-            wrong.append(WrongType(name, value, expected.description))
+            wrong.append(WrongType(f"[{name!r}]", value, expected.description))
+            continue
+        for key, annotation in _keys_of(name).items():
+            expected = _expected_by(annotation)
+            if key in value and not expected.fits(value[key]):
+                place = f"[{name!r}][{key!r}]"
+                wrong.append(WrongType(place, value[key], expected.description))
     return wrong
 
 
@@ -153,10 +154,10 @@ def check_dict() -> list[checks.CheckMessage]:
 
 
 def check_types() -> list[checks.CheckMessage]:
-    """Checks that each setting has a value of its type."""
+    """Checks that each setting, and each of its keys, has a value of its type."""
     return [
         checks.Error(
-            f"READTRACK['{setting.name}'] is {setting.value!r}.",
+            f"READTRACK{setting.place} is {setting.value!r}.",
             hint=f"Give it {setting.expected}, or leave it out for the default.",
             id="readtrack.E002",
         )
@@ -166,35 +167,18 @@ def check_types() -> list[checks.CheckMessage]:
 
 def check_renamed() -> list[checks.CheckMessage]:
     """Checks that settings have their current names."""
+    given = getattr(settings, "READTRACK", {})
+    if not isinstance(given, dict):
+        return []
     return [
         checks.Warning(
             f"READTRACK['{name}'] is called '{RENAMED[name]}' now; a later version refuses the old name.",
             hint=f"Write '{RENAMED[name]}' in its place, with the same value.",
             id="readtrack.W047",
         )
-        for name in _site_settings()
-        if name in RENAMED
+        for name in RENAMED
+        if name in given
     ]
-
-
-def check_removed() -> list[checks.CheckMessage]:
-    """Checks that the site gives no setting that another one has replaced."""
-    site_settings = _site_settings()
-    return [
-        checks.Error(
-            f"READTRACK['{name}'] is no setting any more.",
-            hint=f"{replacement(name, site_settings)}",
-            id="readtrack.E048",
-        )
-        for name in site_settings
-        if name in REMOVED
-    ]
-
-
-def _site_settings() -> Mapping[Any, Any]:
-    """Returns READTRACK as the site wrote it; an empty dict if it is no dict."""
-    given = getattr(settings, "READTRACK", {})
-    return given if isinstance(given, dict) else {}
 
 
 def check_parts() -> list[checks.CheckMessage]:
@@ -234,7 +218,7 @@ def check_names() -> list[checks.CheckMessage]:
     messages: list[checks.CheckMessage] = []
     known = [*TYPES, *parts.settings()]
     for name in vars(conf):
-        if name in known or name in REMOVED or shipped.part_of_setting(name):
+        if name in known or shipped.part_of_setting(name):
             continue
         suggestions = get_close_matches(str(name).upper(), known) or known
         messages.append(
@@ -244,4 +228,24 @@ def check_names() -> list[checks.CheckMessage]:
                 id="readtrack.W003",
             )
         )
+    return messages
+
+
+def check_keys() -> list[checks.CheckMessage]:
+    """Checks that no setting has a key that does not exist."""
+    messages: list[checks.CheckMessage] = []
+    for name, given in site_settings().items():
+        known = _keys_of(name)
+        if not known or not isinstance(given, dict):
+            continue
+        for key in given:
+            if key in known:
+                continue
+            suggestions = get_close_matches(str(key).lower(), known) or known
+            message = checks.Warning(
+                f"READTRACK['{name}'] has no key {key!r}.",
+                hint=f"Did you mean: {', '.join(suggestions)}?",
+                id="readtrack.W092",
+            )
+            messages.append(message)
     return messages

@@ -1,21 +1,22 @@
 """Checks of settings whose values have the right type, but cannot be used."""
 
 import re
+from operator import attrgetter
 
 from django.conf import settings
 from django.core import checks
 
 from readtrack.conf import DEFAULTS, conf, function_problem, patterns
-from readtrack.hits import addresses, dimensions, exclusions, networks
-from readtrack.models import KIND_LENGTH
+from readtrack.hits import addresses, exclusions, networks
 from readtrack.store import keys
 
 # Names of settings.
 AT_LEAST_ONE = ("FLUSH_TASKS",)
 # Seconds beyond which a setting was probably meant in milliseconds.
-MOST_SECONDS = {"TIMEOUT": 30, "CIRCUIT": 600, "BUFFER": 300, "FLUSH_INTERVAL": 43_200}
-PATTERNS = ("BOTS", "NOT_BOTS")
-FUNCTIONS = ("CONSENT", "IS_BOT", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
+MOST_SECONDS = {"TIMEOUT": 30, "BUFFER": 300, "FLUSH_INTERVAL": 43_200}
+# Settings, or keys of settings.
+PATTERNS = ("BOTS.more", "BOTS.people")
+FUNCTIONS = ("COOKIE.consent", "BOTS.function", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
 
 COOKIE_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
 HEADER_NAME = re.compile(
@@ -23,9 +24,6 @@ HEADER_NAME = re.compile(
 )  # Django's key has HTTP_ and underscores
 COOKIE_PATH = re.compile(r"/[!-:<-~]*")  # no space, no semicolon, ASCII
 COOKIE_DOMAIN = re.compile(r"\.?[a-z0-9-]+(?:\.[a-z0-9-]+)*", re.IGNORECASE | re.ASCII)
-# An internationalised name is written as browsers send it: xn--bcher-kva.example.
-OWN_HOST = re.compile(r"\.?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*", re.IGNORECASE | re.ASCII)
-LONGEST_DIMENSION = KIND_LENGTH - len("views:")  # characters
 # Partitions of a cluster; a single Redis has one.
 FEWEST_PARTITIONS = 16
 MOST_PARTITIONS = 1024
@@ -93,6 +91,11 @@ def check_flush_tasks() -> list[checks.CheckMessage]:
     ]
 
 
+def _place(setting: str) -> str:
+    """Returns the place in READTRACK of a setting, or of a key of one, such as "BOTS.more"."""
+    return "".join(f"['{name}']" for name in setting.split("."))
+
+
 def check_patterns() -> list[checks.CheckMessage]:
     """Checks that patterns are regular expressions."""
     messages: list[checks.CheckMessage] = []
@@ -101,8 +104,7 @@ def check_patterns() -> list[checks.CheckMessage]:
         for setting, pattern, error in invalid:
             messages.append(
                 checks.Error(
-                    f"READTRACK['{setting}'] has {pattern!r},"
-                    f" which is no regular expression: {error}.",
+                    f"READTRACK{_place(setting)} has {pattern!r}, which is no regular expression: {error}.",
                     hint=(
                         "Correct it. Escape special characters, as re.escape does."
                         " Until then the pattern is ignored."
@@ -146,11 +148,12 @@ def check_address_header() -> list[checks.CheckMessage]:
 
 def check_cookie() -> list[checks.CheckMessage]:
     """Checks that the cookie has a name that browsers take."""
-    if COOKIE_NAME.fullmatch(conf.COOKIE):
+    if COOKIE_NAME.fullmatch(conf.COOKIE.name):
         return []
     return [
         checks.Error(
-            f"READTRACK['COOKIE'] is {conf.COOKIE!r}, which cannot be the name of a cookie.",
+            f"READTRACK['COOKIE']['name'] is {conf.COOKIE.name!r},"
+            " which cannot be the name of a cookie.",
             hint=(
                 "Use letters, digits, - and _."
                 " To set no cookie at all, use READTRACK['ANONYMOUS'] = 'hash'."
@@ -163,13 +166,13 @@ def check_cookie() -> list[checks.CheckMessage]:
 def check_cookie_path() -> list[checks.CheckMessage]:
     """Checks that browsers send the cookie with pages of the site."""
     script_name = settings.FORCE_SCRIPT_NAME
-    path = conf.COOKIE_PATH
+    path = conf.COOKIE.path
     is_on_pages = not script_name or f"{script_name}/".startswith(f"{path.rstrip('/')}/")
     if COOKIE_PATH.fullmatch(path) and is_on_pages:
         return []
     return [
         checks.Error(
-            f"READTRACK['COOKIE_PATH'] is {path!r}, so no page of the site gets the cookie.",
+            f"READTRACK['COOKIE']['path'] is {path!r}, so no page of the site gets the cookie.",
             hint=(
                 "Give it the path below which browsers see the site's pages, such as '/shop',"
                 " or leave it out for '/'."
@@ -181,16 +184,17 @@ def check_cookie_path() -> list[checks.CheckMessage]:
 
 def check_cookie_domain() -> list[checks.CheckMessage]:
     """Checks that browsers take a cookie of that domain from the site's hosts."""
-    domain = conf.COOKIE_DOMAIN.lower().lstrip(".")
+    domain = conf.COOKIE.domain.lower().lstrip(".")
     if not domain:
         return []
     hosts = [host.lower().lstrip(".") for host in settings.ALLOWED_HOSTS]
     is_of_site = not hosts or "*" in hosts or any(_is_below(host, domain) for host in hosts)
-    if COOKIE_DOMAIN.fullmatch(conf.COOKIE_DOMAIN) and is_of_site:
+    if COOKIE_DOMAIN.fullmatch(conf.COOKIE.domain) and is_of_site:
         return []
     return [
         checks.Error(
-            f"READTRACK['COOKIE_DOMAIN'] is {conf.COOKIE_DOMAIN!r}, so browsers refuse the cookie.",
+            f"READTRACK['COOKIE']['domain'] is {conf.COOKIE.domain!r},"
+            " so browsers refuse the cookie.",
             hint=(
                 "Give it a domain without scheme, port and path that the hosts in ALLOWED_HOSTS"
                 " are in, or leave it out for the host of each page."
@@ -203,69 +207,6 @@ def check_cookie_domain() -> list[checks.CheckMessage]:
 def _is_below(host: str, domain: str) -> bool:
     """Returns True if the host is that domain, or is in it."""
     return host == domain or host.endswith(f".{domain}")
-
-
-def check_funnel() -> list[checks.CheckMessage]:
-    """Checks that the funnel has stages, and each of them once."""
-    has_repeats = len(set(conf.FUNNEL)) < len(conf.FUNNEL)
-    if conf.FUNNEL and not has_repeats:
-        return []
-    return [
-        checks.Error(
-            f"READTRACK['FUNNEL'] is {conf.FUNNEL!r}:"
-            " it needs at least one stage, and each stage only once.",
-            hint="Name the stages in their order, such as ['view', 'click', 'convert'].",
-            id="readtrack.E032",
-        )
-    ]
-
-
-def check_dimensions() -> list[checks.CheckMessage]:
-    """Checks that each dimension has a function, and a name that is free and fits."""
-    messages: list[checks.CheckMessage] = []
-    for path in conf.DIMENSIONS:
-        problem = _dimension_problem(path)
-        if problem:
-            messages.append(
-                checks.Error(
-                    f"READTRACK['DIMENSIONS'] names '{path}': {problem}.",
-                    hint=(
-                        "Name device, browser, os, country, referrer, channel, campaign,"
-                        " or the dotted path of a callable that takes the request."
-                    ),
-                    id="readtrack.E033",
-                )
-            )
-    return messages
-
-
-def _dimension_problem(path: str) -> str:
-    """Returns the reason why the dimension cannot be used; "" if it can."""
-    name = dimensions.name_of(path)
-    if name in keys.reserved():
-        return f"other keys are called '{name}'"
-    if len(name) > LONGEST_DIMENSION:
-        return f"its name is longer than {LONGEST_DIMENSION} characters"
-    problem = dimensions.problem(path)
-    if problem:
-        return problem
-    all_names = [dimensions.name_of(dimension) for dimension in conf.DIMENSIONS]
-    if all_names.count(name) > 1:
-        return f"another one is also called '{name}'"
-    return ""
-
-
-def check_own_hosts() -> list[checks.CheckMessage]:
-    """Checks that OWN_HOSTS has names of hosts, without a scheme, a port or a path."""
-    return [
-        checks.Error(
-            f"READTRACK['OWN_HOSTS'] has {host!r}, which is no name of a host.",
-            hint="Write it as in ALLOWED_HOSTS: 'shop.example.com', or '.example.com' with all below.",
-            id="readtrack.E063",
-        )
-        for host in conf.OWN_HOSTS
-        if not OWN_HOST.fullmatch(str(host))
-    ]
 
 
 def check_exclusions() -> list[checks.CheckMessage]:
@@ -339,7 +280,7 @@ def check_functions() -> list[checks.CheckMessage]:
     """Checks that settings name functions that exist."""
     messages: list[checks.CheckMessage] = []
     for name in FUNCTIONS:
-        path = getattr(conf, name)
+        path = attrgetter(name)(conf)
         if not path:
             continue
         if name == "PREFIX" and not keys.PATH.fullmatch(path):
@@ -348,14 +289,14 @@ def check_functions() -> list[checks.CheckMessage]:
         if problem:
             messages.append(
                 checks.Error(
-                    f"READTRACK['{name}'] names '{path}', which is no function: {problem}.",
+                    f"READTRACK{_place(name)} names '{path}', which is no function: {problem}.",
                     hint=(
                         "Give the path of a function:"
-                        " IS_BOT takes a user agent and returns True for a robot;"
+                        " that of BOTS takes a user agent and returns True for a robot;"
                         " READ_QUERYSET takes (request, queryset) and returns the rows which the"
                         " user may see; VIEW_NUMBERS takes (user, object), where None is the"
                         " whole site, and returns True for those who may see its numbers;"
-                        " CONSENT takes (request) and returns True once a cookie may be set,"
+                        " 'consent' takes (request) and returns True once a cookie may be set,"
                         " until then none is; PREFIX takes nothing and returns the tenant's name,"
                         f" and a prefix that is no path ends with a colon, such as '{path}:'."
                     ),

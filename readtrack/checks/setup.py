@@ -30,9 +30,9 @@ from readtrack.parts import Check
 TYPE_CHECKS: tuple[Check, ...] = (
     setting_types.check_dict,
     setting_types.check_renamed,
-    setting_types.check_removed,
     setting_types.check_types,
     setting_types.check_names,
+    setting_types.check_keys,
     setting_types.check_parts,
     setting_types.check_needs,
 )
@@ -58,9 +58,6 @@ CHECKS: tuple[Check, ...] = (
     setting_values.check_cookie,
     setting_values.check_cookie_path,
     setting_values.check_cookie_domain,
-    setting_values.check_funnel,
-    setting_values.check_dimensions,
-    setting_values.check_own_hosts,
     setting_values.check_exclusions,
     setting_values.check_networks,
     setting_values.check_doubted_share,

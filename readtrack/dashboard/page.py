@@ -29,6 +29,7 @@ from readtrack.numbers.details import details_of
 from readtrack.numbers.filters import Chosen, chosen_in
 from readtrack.numbers.loading import SKIP_HOURS, load
 from readtrack.numbers.offered import tables_by_tab
+from readtrack.numbers.options import enters_funnel, numbers_options
 from readtrack.numbers.scope import (
     COMPARISONS,
     DEFAULT_COMPARISON,
@@ -43,7 +44,6 @@ from readtrack.numbers.totals import SERIES, Total, totals
 from readtrack.numerals import exact, multiple
 from readtrack.published import published_at
 from readtrack.sql import runs
-from readtrack.subjects import enters_funnel
 from readtrack.texts import address_of
 
 FILES = ("csv", "json")  # formats of exports
@@ -408,13 +408,13 @@ def _definitions(data: ScopeData) -> list[tuple[Any, Any]]:
 
 def _more_dimensions() -> str:
     """Returns which dimensions the site could have, too, and the line to write; "" for none."""
-    names = [str(path) for path in conf.DIMENSIONS]
+    names = [str(path) for path in numbers_options().dimensions]
     missing = [name for name in tables.DIMENSIONS if name not in names]
     if not missing:
         return ""
     listed = ", ".join(str(tables.labels_of(name).title) for name in missing)
     quoted = ", ".join(f'"{name}"' for name in [*names, *missing])
-    return MORE_DIMENSIONS % {"names": listed, "line": f'READTRACK["DIMENSIONS"] = [{quoted}]'}
+    return MORE_DIMENSIONS % {"names": listed, "line": f'"NUMBERS": {{"dimensions": [{quoted}]}}'}
 
 
 def _notices(data: ScopeData) -> list[str]:

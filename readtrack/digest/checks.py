@@ -5,6 +5,7 @@ from django.urls import NoReverseMatch, reverse
 
 from readtrack.conf import conf
 from readtrack.digest.options import digest_options, digest_problems
+from readtrack.numbers.options import numbers_options
 
 #: What Django sends from where a site does not say it. Mail servers refuse it.
 DEFAULT_SENDER = "webmaster@localhost"
@@ -31,12 +32,13 @@ def check_setting() -> list[checks.CheckMessage]:
 
 def check_history() -> list[checks.CheckMessage]:
     """Checks that the numbers of a week or a day are stored."""
-    if not conf.of_part("DIGEST") or conf.HISTORY:
+    if not conf.of_part("DIGEST") or numbers_options().history:
         return []
     return [
         checks.Error(
-            "READTRACK['DIGEST'] is set, but HISTORY is off, so no numbers of a period are stored.",
-            hint="Leave HISTORY out, or take DIGEST out.",
+            "READTRACK['DIGEST'] is set, but NUMBERS has 'history': False, so no numbers of a period are"
+            " stored.",
+            hint="Leave 'history' out of NUMBERS, or take DIGEST out.",
             id="readtrack.E082",
         )
     ]

@@ -66,9 +66,9 @@ def reason_of(
     has_no_name = not user_agent.strip()
     if has_no_name and is_anonymous and not is_signed:
         return "bot"
-    if _matches("NOT_BOTS", user_agent):
+    if _matches("BOTS.people", user_agent):
         return None
-    if _matches("BOTS", user_agent):
+    if _matches("BOTS.more", user_agent):
         return "bot"
     if is_signed or ASSISTANTS.search(user_agent):
         return "agent"
@@ -78,17 +78,18 @@ def reason_of(
 
 
 def _is_bot(user_agent: str) -> bool:
-    """Returns True for a robot, by the site's function IS_BOT, or else by `_looks_like_bot`."""
-    if conf.IS_BOT and not function_problem(conf.IS_BOT):
+    """Returns True for a robot, by the site's function in BOTS, or else by `_looks_like_bot`."""
+    path = conf.BOTS.function
+    if path and not function_problem(path):
         try:
-            return bool(import_string(conf.IS_BOT)(user_agent))
+            return bool(import_string(path)(user_agent))
         except Exception as error:  # the page is made already, and a visitor can send any agent
-            log_failure(conf.IS_BOT, "is-bot is asked instead", type(error))
+            log_failure(path, "is-bot is asked instead", type(error))
     return _looks_like_bot(user_agent)
 
 
 def _matches(setting: str, user_agent: str) -> bool:
-    """Returns True if a regular expression of the setting BOTS or NOT_BOTS matches the agent."""
+    """Returns True if a regular expression of "BOTS.more" or "BOTS.people" matches the agent."""
     valid, _ = patterns(setting)
     return any(pattern.search(user_agent) for pattern in valid)
 

@@ -26,8 +26,6 @@ from readtrack.hits import addresses
 
 Network = IPv4Network | IPv6Network
 
-DATABASES = "databases"  # keys of NETWORKS
-DOUBTFUL = "doubtful"
 OPERATOR = re.compile("AS([0-9]{1,10})", re.IGNORECASE)
 LONGEST_LIST = 64_000_000  # bytes; the longest one that is published has some 5,000,000
 # Seconds until a process looks again whether its files have changed.
@@ -135,7 +133,7 @@ register_at_fork(after_in_child=lambda: files.cache_clear())  # type: ignore[att
 
 def is_doubtful(meta: Mapping[str, Any]) -> bool:
     """Returns True if the request with these headers comes from a doubtful network."""
-    if not conf.NETWORKS:
+    if not (conf.NETWORKS.databases or conf.NETWORKS.doubtful):
         return False
     client = addresses.network(*addresses.hops(meta))
     loaded = files().recent()
@@ -147,15 +145,10 @@ def country(client: str) -> str:
 
     `client` is as `addresses.network` returns it.
     """
-    if not conf.NETWORKS:
+    if not conf.NETWORKS.databases:
         return ""
     codes = (_country_in(record) for record in _records(client, files().recent()))
     return next(filter(None, codes), "")
-
-
-def has_databases() -> bool:
-    """Returns True if the site names .mmdb files."""
-    return bool(conf.NETWORKS.get(DATABASES))
 
 
 def _is_in_ranges(client: str, loaded: Loaded) -> bool:
@@ -229,7 +222,7 @@ def problems() -> list[tuple[str, str]]:
     """
     unusable: list[tuple[str, str]] = []
     has_operators = False
-    for path in _given(DATABASES):
+    for path in _databases():
         try:
             records = _first_records(_database(path))
         except UnusableError as error:
@@ -238,7 +231,7 @@ def problems() -> list[tuple[str, str]]:
         has_operators = has_operators or any(map(_operator_in, records))
         if not any(map(_operator_in, records)) and not any(map(_country_in, records)):
             unusable.append((path, "it has neither AS numbers nor countries"))
-    for entry in _given(DOUBTFUL):
+    for entry in _doubtful():
         if OPERATOR.fullmatch(entry):
             if not has_operators:
                 unusable.append((entry, "no file of 'databases' has AS numbers"))
@@ -255,7 +248,7 @@ def doubted_shares() -> dict[str, float]:
     that most visitors are doubted.
     """
     networks: list[Network] = []
-    for entry in _given(DOUBTFUL):
+    for entry in _doubtful():
         with suppress(UnusableError):  # which `problems` has
             networks += [] if OPERATOR.fullmatch(entry) else _networks_of(entry)
     sizes = {
@@ -283,19 +276,22 @@ def _first_records(database: Any) -> list[Mapping[str, Any]]:
         raise UnusableError(f"it is broken ({type(error).__name__})") from error
 
 
-def _given(key: str) -> list[str]:
-    """Returns the entries of NETWORKS with that key, paths as text."""
-    return [fspath(entry) for entry in conf.NETWORKS.get(key, ())]
+def _databases() -> list[str]:
+    """Returns the paths of databases that NETWORKS names, as text."""
+    return [fspath(path) for path in conf.NETWORKS.databases]
+
+
+def _doubtful() -> list[str]:
+    """Returns the doubtful networks of NETWORKS, paths as text."""
+    return [fspath(entry) for entry in conf.NETWORKS.doubtful]
 
 
 def _paths() -> list[str]:
     """Returns the paths of the files that NETWORKS names."""
     lists = [
-        entry
-        for entry in _given(DOUBTFUL)
-        if not OPERATOR.fullmatch(entry) and _network(entry) is None
+        entry for entry in _doubtful() if not OPERATOR.fullmatch(entry) and _network(entry) is None
     ]
-    return [*_given(DATABASES), *lists]
+    return [*_databases(), *lists]
 
 
 def _stamp(path: str) -> Any:
@@ -310,14 +306,14 @@ def _stamp(path: str) -> Any:
 def _load() -> Loaded:
     """Reads all files. Those that cannot be used are left out and logged."""
     databases = []
-    for path in _given(DATABASES):
+    for path in _databases():
         try:
             databases.append(_database(path))
         except UnusableError as error:
             logger.error("NETWORKS: %s is left out: %s.", path, error)
     operators = set()
     networks: list[Network] = []
-    for entry in _given(DOUBTFUL):
+    for entry in _doubtful():
         match = OPERATOR.fullmatch(entry)
         if match:
             operators.add(int(match[1]))

@@ -7,7 +7,7 @@ from django.contrib.auth import get_user_model
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models import IntegerField
 
-from readtrack.conf import cached_setting, conf, logger, reader_bits
+from readtrack.conf import cached_setting, conf, highest_reader, logger, reader_bits
 
 # A position (a number), or a name by which Redis finds the position. With READERS "id" the position
 # is the user id; with "ordinal" Redis gives the next free one, for UUIDs and ids far apart.
@@ -18,7 +18,7 @@ ANONYMOUS = "anon:"
 
 
 class ReaderError(ValueError):
-    """A user id that would allocate more memory than MAX_READER allows."""
+    """A user id that would allocate more memory in Redis than a category may have."""
 
 
 def user_model() -> type[Any] | None:
@@ -57,8 +57,8 @@ def reader_by_id(pk: Any) -> Reader:
     if type(pk) is int and 0 <= pk <= highest():
         return pk
     raise ReaderError(
-        f"User id {pk!r} is not a whole number from 0 to {highest()}: raise READTRACK['MAX_READER'], "
-        "or let READTRACK['READERS'] = 'ordinal' number the readers."
+        f"User id {pk!r} is not a whole number from 0 to {highest()}:"
+        " let READTRACK['READERS'] = 'ordinal' number the readers."
     )
 
 
@@ -100,7 +100,7 @@ def has_whole_ids() -> bool:
 def has_ordinals() -> bool:
     """Returns True if Redis numbers the readers, False if their user ids are their positions."""
     return (
-        conf.ANONYMOUS_READERS
+        conf.ANONYMOUS_READERS > 0
         or conf.READERS == "ordinal"
         or (conf.READERS == "auto" and not has_whole_ids())
     )
@@ -111,4 +111,4 @@ def highest() -> int:
 
     It depends on the setting READ_STATE, because a reader takes 1 bit or 32 bits.
     """
-    return conf.MAX_READER // reader_bits()
+    return highest_reader(reader_bits())

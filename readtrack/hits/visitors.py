@@ -157,10 +157,10 @@ def _asks_to_opt_out(meta: Mapping[str, Any]) -> bool:
 
 
 def _may_have_cookie(request: HttpRequest) -> bool:
-    """Returns True if the site's settings, and its function CONSENT, allow a cookie."""
-    if conf.ANONYMOUS != "cookie" or not conf.COOKIE:
+    """Returns True if the site's settings, and its function in COOKIE, allow a cookie."""
+    if conf.ANONYMOUS != "cookie" or not conf.COOKIE.name:
         return False
-    consent = conf.CONSENT
+    consent = conf.COOKIE.consent
     if not consent:
         return True
     return says_true(consent, lambda: import_string(consent)(request), otherwise="no cookie is set")
@@ -174,8 +174,8 @@ def cookie_name(request: HttpRequest) -> str:
     """
     script_name = request.META.get("SCRIPT_NAME")
     if not script_name:
-        return conf.COOKIE
-    return conf.COOKIE + NO_PART_OF_NAME.sub("_", script_name.rstrip("/"))
+        return conf.COOKIE.name
+    return conf.COOKIE.name + NO_PART_OF_NAME.sub("_", script_name.rstrip("/"))
 
 
 def _id_of_cookie(request: HttpRequest) -> str:
@@ -324,7 +324,7 @@ def logged(address: str, agent: str, *, at: datetime) -> Visitor:
     """
     network = addresses.network_of(address) or address
     permanent_id = _keyed(network, _key("visitor", agent[: bots.LONGEST]))
-    if conf.ANONYMOUS == "cookie" and conf.COOKIE:
+    if conf.ANONYMOUS == "cookie" and conf.COOKIE.name:
         return Visitor(permanent_id, fallback_id=permanent_id)
     id_of_day = digest("visitor", f"{at.date()}:{permanent_id}")
     return Visitor(id_of_day, fallback_id=permanent_id, kind="hash")
@@ -381,8 +381,8 @@ def remove_cookie(request: HttpRequest, response: HttpResponseBase) -> None:
     """
     response.delete_cookie(
         cookie_name(request),
-        path=conf.COOKIE_PATH,
-        domain=conf.COOKIE_DOMAIN or None,
+        path=conf.COOKIE.path,
+        domain=conf.COOKIE.domain or None,
         samesite="Lax",
     )
     patch_cache_control(response, private=True)
@@ -443,15 +443,15 @@ def _blank_cookie(is_secure: bool) -> tuple["Morsel[str]", str]:  # noqa: FBT001
     """
     response = HttpResponse()
     response.set_cookie(
-        conf.COOKIE,
-        max_age=conf.COOKIE_AGE,
-        path=conf.COOKIE_PATH,
-        domain=conf.COOKIE_DOMAIN or None,
+        conf.COOKIE.name,
+        max_age=conf.COOKIE.age,
+        path=conf.COOKIE.path,
+        domain=conf.COOKIE.domain or None,
         secure=is_secure,
         httponly=True,
         samesite="Lax",
     )
-    blank = response.cookies[conf.COOKIE]
+    blank = response.cookies[conf.COOKIE.name]
     blank["expires"] = ""  # which max-age overrides
     _, _, attributes = blank.OutputString().partition(";")
     return blank, f";{attributes}"
@@ -472,7 +472,7 @@ def has_recent_cookie(request: HttpRequest) -> bool:
 
     Twice as long as a window lasts, because a view may have waited in a buffer.
     """
-    minute = request.COOKIES[conf.COOKIE].split(":")[1]
+    minute = request.COOKIES[conf.COOKIE.name].split(":")[1]
     return time.time() - int(minute, 16) * 60 <= 2 * conf.WINDOW
 
 
@@ -485,5 +485,5 @@ def _opened(cookie: str) -> str:
         if secrets.compare_digest(signature.encode(), given_bytes):
             _, _, minute = body.rpartition(":")  # in hexadecimal digits
             age = time.time() - int(minute, 16) * 60
-            return visitor_id if age <= conf.COOKIE_AGE else ""
+            return visitor_id if age <= conf.COOKIE.age else ""
     return ""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from django.conf import settings
 from django.utils.http import is_same_domain
 
-from readtrack.conf import conf
 from readtrack.doctor.wording import counted
+from readtrack.numbers.options import numbers_options
 
 MOST_HOSTS = 1_000  # other hosts that are counted one by one, because visitors may make them up
 NAMED_HOSTS = 5  # other hosts that the note names
@@ -17,11 +17,14 @@ class Hosts:
     """Tells lines of this site from those of other hosts, which it counts."""
 
     def __init__(self, names: Sequence[str] = ()) -> None:
-        """Takes the names of the site's hosts, by default those of ALLOWED_HOSTS and OWN_HOSTS.
+        """Takes the names of the site's hosts, by default those of ALLOWED_HOSTS and the
+        'own_hosts' of NUMBERS.
 
         A name such as `.example.com` stands for all hosts below it, too.
         """
-        own = names or (settings.ALLOWED_HOSTS and [*settings.ALLOWED_HOSTS, *conf.OWN_HOSTS])
+        own = names or (
+            settings.ALLOWED_HOSTS and [*settings.ALLOWED_HOSTS, *numbers_options().own_hosts]
+        )
         # Without names nothing is known, so that all hosts are the site's.
         self._own = [name.lower() for name in own] or ["*"]
         self._known: dict[str, bool] = {}
@@ -52,7 +55,7 @@ class Hosts:
         return (
             f"{counted(lines, 'line')} of other hosts did not count: {listed}"
             f"{' and others' if is_longer else ''}. The site's hosts are those of ALLOWED_HOSTS and"
-            " OWN_HOSTS, unless --host names them."
+            " the 'own_hosts' of NUMBERS, unless --host names them."
         )
 
     def _is_own(self, host: str) -> bool:

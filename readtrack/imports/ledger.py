@@ -16,17 +16,17 @@ from typing import Any, NamedTuple
 from django.db.models import F
 
 from readtrack import buckets, local_time
-from readtrack.conf import conf
 from readtrack.flush import run, settling
 from readtrack.imports import keys as import_keys
 from readtrack.imports.models import Import, ImportedLines
+from readtrack.numbers.counted import counts_days
 from readtrack.numbers.flush import day_visitors
+from readtrack.numbers.options import numbers_options
 from readtrack.numbers.sql import past_hours
 from readtrack.sql import databases, epochs
 from readtrack.sql.faults import Faults
 from readtrack.store import connection as redis_connection
 from readtrack.store import counters, keys, scripts, uniques
-from readtrack.store.effects import counts_days
 from readtrack.subjects import label_in
 
 VIEWS = 2_000  # views in a batch: a script that adds more would keep Redis from serving pages
@@ -560,7 +560,7 @@ def _confirm(
                     ranges=json.dumps(distances, separators=(",", ":")),
                     redis_time=redis_time,
                 )
-            if part and conf.HISTORY:
+            if part and numbers_options().history:
                 past_hours.raise_hours(batch.hours, added, first_live=batch.first_live_hour)
 
     databases.retried(connection, confirm)

@@ -160,7 +160,10 @@ a row without an object stands for everything of its model. Each import of a tab
             action="append",
             default=[],
             metavar="NAME",
-            help="a host of the site, for a log that names hosts, in place of ALLOWED_HOSTS and OWN_HOSTS",
+            help=(
+                "a host of the site, for a log that names hosts, in place of ALLOWED_HOSTS and the"
+                " 'own_hosts' of NUMBERS"
+            ),
         )
         parser.add_argument(
             "--since",

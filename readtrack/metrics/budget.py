@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, exp, prod
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.db.models import Avg, Count
@@ -13,14 +14,15 @@ from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.metrics import memory
 from readtrack.metrics.memory import KeyKind
+from readtrack.numbers.counted import counts_days
+from readtrack.numbers.options import enters_funnel, numbers_options
 from readtrack.numbers.sql import day_breakdowns
 from readtrack.sql import row_counts
-from readtrack.store import counters, effects, keys, read_state, scripts
+from readtrack.store import counters, keys, read_state, scripts
 from readtrack.store.counting import rate_limit
 from readtrack.store.uniques import STRATEGIES, Strategy, strategy_of
 from readtrack.subjects import (
     counted_models,
-    enters_funnel,
     is_board,
     label_of,
     read_state_models,
@@ -186,11 +188,11 @@ def _day_rows(size: SiteSize) -> DayRows:
 
     The number of values that an object has on a day is that of this site.
     """
-    if not conf.HISTORY:
+    if not numbers_options().history:
         return DayRows(0, BYTES_OF_DAY_ROW, 0)
     viewed_subjects = _viewed_subjects(size.viewed, size.views)
     values = day_breakdowns.values_of_a_day() or VALUES_OF_A_DAY
-    fields = len(conf.DIMENSIONS) * values
+    fields = len(numbers_options().dimensions) * values
     if any(map(enters_funnel, counted_models())):
         fields += 1  # the first stage; few views reach a later one
     rows = round(viewed_subjects * fields)
@@ -209,7 +211,7 @@ def _unused_rows() -> set[keys.Key]:
     unused |= {*read_state.ROWS} - {read_state.strategy_of("").key()}
     if not read_state.has_positions():
         unused |= {keys.positions, keys.thread_news}
-    if not effects.counts_days(""):
+    if not counts_days(""):
         unused.add(keys.day_visitors)
     if not any(map(enters_funnel, counted_models())):
         unused |= {keys.funnel, keys.funnel_pass}
@@ -312,7 +314,7 @@ def _lifetime(row: keys.Key) -> int:
         return row.ttl
     if row is keys.rate:
         return rate_limit().seconds
-    setting: int = getattr(conf, row.ttl)
+    setting: int = attrgetter(row.ttl)(conf)
     seconds = setting * keys.DAY if row.ttl.endswith("DAYS") else setting
     return max(1, seconds)  # a setting of 0 makes keys of one second
 
@@ -339,7 +341,7 @@ def _copies(part_names: frozenset[str]) -> int:
     """Returns how many keys there are because each model or dimension of the site has its own."""
     counts = {
         "model": len(counted_models()),
-        "dimension": len(conf.DIMENSIONS),
+        "dimension": len(numbers_options().dimensions),
     }
     return prod(count for part_name, count in counts.items() if part_name in part_names)
 
@@ -365,5 +367,5 @@ def _members(
     if row.type == "hash" and "dimension" in part_names:
         return min(size.visitors, counters.VALUES)
     if row.type == "hash":
-        return len(conf.FUNNEL)
+        return len(numbers_options().funnel)
     return size.readers + 1

@@ -25,6 +25,7 @@ from readtrack.conf import conf
 from readtrack.doctor import measurements
 from readtrack.hits.hit import REASONS
 from readtrack.models import FlushRun
+from readtrack.numbers.options import numbers_options
 from readtrack.numbers.sql import history
 from readtrack.sql import runs
 from readtrack.store import connection, counters, keys, scripts, skips, uniques
@@ -282,7 +283,7 @@ def _of_redis(answers: RedisAnswers) -> Iterator[Metric]:
 
 def _of_sql(answers: SqlAnswers) -> Iterator[Metric]:
     """Yields the metrics of what SQL answered."""
-    if conf.HISTORY:
+    if numbers_options().history:
         yield from _of_models(answers.sums)
     yield from _of_flushes(answers)
     yield _gauge(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models.signals import post_migrate
 from django.utils.translation import gettext_lazy as _
 
-from readtrack.parts import CountedView, EffectsOf, PartConfig
+from readtrack.parts import Check, CountedView, EffectsOf, PartConfig, ValuesOf
 
 if TYPE_CHECKING:
     from django.db.models import Model
@@ -24,7 +24,38 @@ class NumbersConfig(PartConfig):
     name = "readtrack.numbers"
     label = "readtrack_numbers"
     verbose_name = _("Numbers")
-    takes_dimensions = True
+    setting = "NUMBERS"
+    setting_about = "which numbers there are by time and by value, and what rankings go by"
+
+    def setting_keys(self) -> type[Any]:
+        from readtrack.numbers.options import NumbersOptions
+
+        return NumbersOptions
+
+    def checks(self) -> Sequence[Check]:
+        from readtrack.numbers import checks
+
+        return (checks.check_funnel, checks.check_dimensions, checks.check_own_hosts)
+
+    def dimensions(self) -> Sequence[str]:
+        from readtrack.numbers import dimensions
+
+        return dimensions.names()
+
+    def values_function(self) -> ValuesOf | None:
+        from readtrack.numbers import dimensions
+
+        return dimensions.values if dimensions.names() else None
+
+    def stages(self) -> Sequence[str]:
+        from readtrack.numbers.options import numbers_options
+
+        return numbers_options().funnel
+
+    def trends_by_seen(self) -> bool:
+        from readtrack.numbers.options import numbers_options
+
+        return numbers_options().rank_by == "seen"
 
     def ready(self) -> None:
         post_migrate.connect(begin_history, sender=self)

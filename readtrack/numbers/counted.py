@@ -3,12 +3,18 @@
 from collections.abc import Sequence
 from functools import partial
 
-from readtrack.conf import conf
+from readtrack.conf import cached_setting
 from readtrack.hits.hit import Hit
+from readtrack.numbers.options import enters_funnel, numbers_options
 from readtrack.parts import CountedView, Effect, EffectsOf
-from readtrack.store import counters, keys
-from readtrack.store.effects import counts_days
-from readtrack.subjects import enters_funnel, model_with_label
+from readtrack.store import counters, keys, uniques
+from readtrack.subjects import model_with_label
+
+
+@cached_setting()
+def counts_days(label: str) -> bool:
+    """Returns True if the visitors of each day are counted for objects of the model."""
+    return numbers_options().history and bool(uniques.strategy_of(label).rows)
 
 
 def counted_view() -> CountedView:
@@ -37,8 +43,8 @@ def _needs(name: str, label: str) -> bool:
 
 def effects_of_model(label: str) -> EffectsOf:
     """Returns the function that tells the effects of a view of the model."""
-    if conf.FUNNEL and enters_funnel(model_with_label(label)):
-        return partial(_entry_and_values, stage=conf.FUNNEL[0])
+    if numbers_options().funnel and enters_funnel(model_with_label(label)):
+        return partial(_entry_and_values, stage=numbers_options().funnel[0])
     return _values
 
 

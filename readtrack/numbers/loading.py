@@ -16,6 +16,7 @@ from django.db.models import Model
 from readtrack import buckets, local_time, subjects
 from readtrack.conf import conf
 from readtrack.numbers import by_value, groups, publications
+from readtrack.numbers.counted import counts_days
 from readtrack.numbers.data import (
     ByValue,
     ChartData,
@@ -31,6 +32,7 @@ from readtrack.numbers.data import (
     SectionReaders,
 )
 from readtrack.numbers.objects import CANDIDATES, MOST, Objects, Order, PeriodViews
+from readtrack.numbers.options import enters_funnel, numbers_options
 from readtrack.numbers.people import PeopleCalls, PeopleQuestion, days_of
 from readtrack.numbers.reports import funnels
 from readtrack.numbers.reports.hashes import hashes as merged_hashes
@@ -46,8 +48,7 @@ from readtrack.reports.page_state import page_state
 from readtrack.sql import read_states, row_counts, runs
 from readtrack.store import counters, keys, read_state, scripts, skips, trending, uniques
 from readtrack.store.circuit import fail_open
-from readtrack.store.effects import counts_days
-from readtrack.subjects import enters_funnel, label_in, label_of, subject_column
+from readtrack.subjects import label_in, label_of, subject_column
 
 SKIP_HOURS = 48  # for which Redis keeps skips
 RECENT_MINUTES = 5
@@ -132,7 +133,7 @@ class Needs:
         Of single objects all time is that of their counts, which began before the gains.
         """
         is_by_counts = self.scope.is_listed and self.scope.is_all_time and not self.scope.values
-        return bool(conf.HISTORY) and not is_by_counts
+        return numbers_options().history and not is_by_counts
 
     @property
     def gained_kinds(self) -> list[str]:
@@ -184,7 +185,7 @@ class Needs:
     @property
     def has_usual(self) -> bool:
         """Returns True if objects are compared with what is usual at their present age."""
-        if not (conf.HISTORY and self.has_live_counts) or self.scope.values:
+        if not (numbers_options().history and self.has_live_counts) or self.scope.values:
             return False
         if "object" in self.scope.chosen:
             return self.has_chart

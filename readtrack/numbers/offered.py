@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from readtrack.conf import conf
 from readtrack.numbers import groups
+from readtrack.numbers.options import numbers_options
 from readtrack.numbers.scope import Scope, dimension_names
 from readtrack.subjects import published_field, read_state_models
 
@@ -14,7 +14,7 @@ def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
     The page of one object has a single tab.
     """
     dimensions = [f"by-{name}" for name in dimension_names()]
-    reading = ["really-read", "funnel"] if conf.FUNNEL else ["really-read"]
+    reading = ["really-read", "funnel"] if numbers_options().funnel else ["really-read"]
     if "object" in scope.chosen:
         return {"numbers": ["over-time", *dimensions, *reading, "now"]}
     by_tab: dict[str, Sequence[str]] = {
@@ -32,7 +32,7 @@ def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
 
 def _tables_of_groups(scope: Scope) -> dict[str, Sequence[str]]:
     """Returns the names of the tables of categories, authors and ages, by tab."""
-    if not conf.HISTORY:
+    if not numbers_options().history:
         return {}
     kinds = groups.groups_of(scope)
     of_groups = [name for name, group in groups.TABLES.items() if group in kinds]

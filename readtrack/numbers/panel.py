@@ -9,8 +9,8 @@ from django.db.models import Model
 from django.template.loader import render_to_string
 
 from readtrack import access, buckets, numerals, subjects
-from readtrack.conf import conf
 from readtrack.hits.stages import READ
+from readtrack.numbers.options import numbers_options
 from readtrack.numbers.reports.hashes import hashes
 from readtrack.numbers.reports.usual_views import question, rated
 from readtrack.numbers.sql import period_gains, usual
@@ -93,7 +93,7 @@ def numbers(subject: str, obj: Model) -> dict[str, Any]:
     read_counts = hashes([subject], ["reading"], in_redis)["reading", subject]
     views = state.views[subject]
     day_views = ""
-    if conf.HISTORY:
+    if numbers_options().history:
         unflushed = views - stored.views
         day_views = numerals.exact(gains.get(column, zero).views + unflushed)
     times_usual = ""

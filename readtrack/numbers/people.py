@@ -8,13 +8,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from readtrack import buckets
+from readtrack.numbers.counted import counts_days
 from readtrack.numbers.data import People
 from readtrack.numbers.objects import Objects
 from readtrack.numbers.reports.people import Days
 from readtrack.numbers.scope import Scope, Span
 from readtrack.numbers.sql.day_visitors import AskedDays, StoredDay
 from readtrack.store import keys, scripts, uniques
-from readtrack.store.effects import counts_days
 from readtrack.store.uniques import Union
 from readtrack.subjects import label_in, subject_column
 

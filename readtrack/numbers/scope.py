@@ -17,8 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from readtrack import buckets, local_time, subjects
-from readtrack.conf import conf
-from readtrack.hits import dimensions
+from readtrack.numbers import dimensions
 from readtrack.sql import databases
 
 LONGEST = 4_000  # characters of a value in the address; an object's key may be percent-encoded text
@@ -506,8 +505,7 @@ def dimension_names() -> list[str]:
     A dimension that is called like another parameter of the address cannot be a filter.
     """
     names_of_parameters = (*FILTERS, *OTHER_PARAMETERS)
-    dimensions_of_site = [dimensions.name_of(path) for path in conf.DIMENSIONS]
-    filters = [name for name in dimensions_of_site if name not in names_of_parameters]
+    filters = [name for name in dimensions.names() if name not in names_of_parameters]
     return sorted(filters, key=lambda name: name != "referrer")
 
 

@@ -16,10 +16,9 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from readtrack import buckets, local_time
 from readtrack.conf import conf
-from readtrack.hits import sources
 from readtrack.hits.hit import Reason
 from readtrack.hits.stages import ENGAGED
-from readtrack.numbers import groups
+from readtrack.numbers import groups, sources
 from readtrack.numbers.data import ChartData, Counts, Entry, GroupRow, Hashes, ScopeData
 from readtrack.numbers.objects import MOST, STILL_READ_DAYS
 from readtrack.numbers.reports.reads import median

@@ -6,8 +6,8 @@ from datetime import date, datetime
 from itertools import pairwise
 
 from readtrack import buckets, local_time
-from readtrack.conf import conf
 from readtrack.numbers.objects import Objects
+from readtrack.numbers.options import numbers_options
 from readtrack.numbers.reports.usual_views import Rated, Usual, question, rated
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.sql.usual import (
@@ -40,7 +40,7 @@ class UsualQuestion:
         comparable = [subject for subject in shown if _has_publication(subject)]
         candidates = rated(objects.loaded(comparable))
         week = ""
-        if has_model_points and conf.HISTORY and scope.by in WEEKLY:
+        if has_model_points and numbers_options().history and scope.by in WEEKLY:
             is_of_model = "model" in scope.chosen
             week = name_of_week(label_of(scope.models[0]) if is_of_model else "")
         return cls(candidates, week)

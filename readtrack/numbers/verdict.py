@@ -12,10 +12,10 @@ from typing import Any, Literal, NamedTuple
 from django.db.models import Max
 
 from readtrack import buckets, local_time
-from readtrack.conf import conf
 from readtrack.numbers.data import ChartData, Entry, ScopeData
 from readtrack.numbers.filters import Chosen
 from readtrack.numbers.models import History
+from readtrack.numbers.options import numbers_options
 from readtrack.numbers.scope import DEFAULT_COMPARISON, Scope
 from readtrack.numbers.sql.history import BASELINE
 from readtrack.numbers.sql.usual import Band
@@ -167,7 +167,7 @@ def _empty(data: ScopeData, chart: ChartData, *, kind: Kind, filters: Sequence[C
 
 def _last_day_before(data: ScopeData) -> date | None:
     """Returns the day of the last view before the period; None if it is not known. Makes a query."""
-    if data.asked.values or not conf.HISTORY:
+    if data.asked.values or not numbers_options().history:
         return None
     columns = data.objects.model_columns
     if data.asked.is_listed:
@@ -305,4 +305,4 @@ def _is_usual_unknown(data: ScopeData, chart: ChartData) -> bool:
     """Returns True if the chart has no band because the history of the site is too young."""
     has_bands = not data.asked.is_listed and not data.asked.values and data.scope.by in WEEKLY
     is_late = buckets.now() - data.scope.span.since < WEEKS * buckets.WEEK
-    return bool(conf.HISTORY) and has_bands and is_late and not chart.usual_days
+    return numbers_options().history and has_bands and is_late and not chart.usual_days

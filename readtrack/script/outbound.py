@@ -10,8 +10,8 @@ from django.urls import NoReverseMatch, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from readtrack import layouts
-from readtrack.conf import cached_setting, conf, logger
+from readtrack import layouts, parts
+from readtrack.conf import cached_setting, logger
 from readtrack.store import keys
 from readtrack.subjects import check_stage, subject_of
 from readtrack.texts import is_web
@@ -66,7 +66,7 @@ def follow(request: HttpRequest, signed: str) -> HttpResponse:
     if not is_web(url):
         return errors.no_web_page()
     recorder = getattr(request, "readtrack", None)
-    # A link may outlive its stage, because the site has changed FUNNEL since.
-    if recorder is not None and request.method == "GET" and stage in conf.FUNNEL:
+    # A link may outlive its stage, because the site has changed the stages since.
+    if recorder is not None and request.method == "GET" and stage in parts.stages():
         recorder.steps[subject, stage] = None
     return HttpResponseRedirect(url, headers={"X-Robots-Tag": "noindex, nofollow"})

@@ -34,8 +34,10 @@ class Circuit:
     """Opens when Redis fails. While it is open, callers do not ask Redis, except one that tries again.
 
     After the first failure the next caller tries at once, because one slow answer is no outage.
-    After each failed try the pause doubles, from TIMEOUT to CIRCUIT seconds.
+    After each failed try the pause doubles, from TIMEOUT to `longest_pause` seconds.
     """
+
+    longest_pause = 5.0  # seconds between two tries while Redis fails, at most
 
     def __init__(self, name: str = "Redis") -> None:
         self.name = name  # for the log
@@ -43,7 +45,7 @@ class Circuit:
         # When Redis last failed or was tried again (seconds of the monotonic clock); None while the
         # circuit is closed.
         self.opened: float | None = None
-        self.pause = inf  # seconds from `opened` to the next try; CIRCUIT at most
+        self.pause = inf  # seconds from `opened` to the next try; `longest_pause` at most
         self._failures = 0  # since pages were last quick
         self._is_trying = False
         # When the first of the slow pages ended (the same clock); None after a quick page.
@@ -54,7 +56,7 @@ class Circuit:
         with self._lock:
             if self.opened is None:
                 return True
-            pause = min(self.pause, conf.CIRCUIT)
+            pause = min(self.pause, self.longest_pause)
             if time.monotonic() - self.opened < pause or has_little_time():
                 return False
             # This caller tries Redis. Other callers wait until it knows, which takes TIMEOUT.
@@ -92,7 +94,7 @@ class Circuit:
     def note_wait(self, waited: float) -> None:
         """Notes how long a page waited for Redis (s) that got all answers in time.
 
-        Opens the circuit for CIRCUIT seconds if all pages of the last TIMEOUT seconds waited for
+        Opens the circuit for `longest_pause` seconds if all pages of the last TIMEOUT seconds waited for
         more than half of TIMEOUT. One slow moment, such as a fork of Redis, does not open it,
         because views would be lost.
         """
@@ -104,7 +106,7 @@ class Circuit:
             self.slow_since = now
         elif now - self.slow_since > conf.TIMEOUT:
             error = exceptions.TimeoutError(f"pages wait {waited * 1000:.0f} ms for it")
-            self.open(error, pause=conf.CIRCUIT)
+            self.open(error, pause=self.longest_pause)
 
 
 @dataclass(slots=True)

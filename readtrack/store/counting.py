@@ -61,7 +61,7 @@ def rate_limit() -> RateLimit:
     return RateLimit(hits or NO_LIMIT, seconds or 1)
 
 
-@cached_setting()
+@cached_setting("INSTALLED_APPS")
 def common_arguments() -> tuple[str, ...]:
     """Returns the arguments that are the same for all hits, as in lua/common.lua."""
     numbers = (
@@ -78,7 +78,7 @@ def common_arguments() -> tuple[str, ...]:
 
 def view_weight() -> int:
     """Returns what a view adds to what is trending: 0 where rankings go by views that were seen."""
-    return 0 if conf.RANK_BY == "seen" else 1
+    return 0 if parts.trend_by_seen() else 1
 
 
 def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:

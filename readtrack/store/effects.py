@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from readtrack import parts
-from readtrack.conf import cached_setting, conf
+from readtrack.conf import cached_setting
 from readtrack.hits.hit import Hit
 from readtrack.parts import Effect, EffectsOf
 from readtrack.store import uniques
@@ -35,12 +35,6 @@ def makers(label: str) -> tuple[EffectsOf, ...]:
         if maker is not None:
             found.append(maker)
     return tuple(found)
-
-
-@cached_setting()
-def counts_days(label: str) -> bool:
-    """Returns True if the visitors of each day are counted for objects of the model."""
-    return bool(conf.HISTORY) and bool(uniques.strategy_of(label).rows)
 
 
 def effects_of(hit: Hit) -> Sequence[Sequence[Effect]]:

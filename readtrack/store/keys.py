@@ -26,7 +26,6 @@ from django.utils.module_loading import import_string
 
 from readtrack import buckets, parts
 from readtrack.conf import cached_setting, conf
-from readtrack.hits import dimensions
 
 Item = TypeVar("Item")
 
@@ -310,7 +309,7 @@ reads_began = Key("reads:began", "string", 0, "since when Redis knows publicatio
 reads_restoring = Key("reads:restoring", "string", DAY, "the flush that gives Redis its read state back, by a random number")
 reads_changed = Key("reads:changed", "sorted set", 0, "keys of read state that changed since SQL got a copy, by when (µs)", is_used=_never)
 readers = Key("readers", "hash of readers", 0, "the ordinal of each reader without a small number, by a keyed hash", divided="copied")
-anonymous_readers = Key("readers:anonymous:{generation}", "hash of readers", "COOKIE_AGE", "the same by cookies, by when they were numbered; kept for up to two COOKIE_AGE", divided="copied")
+anonymous_readers = Key("readers:anonymous:{generation}", "hash of readers", "COOKIE.age", "the same by cookies, by when they were numbered; kept for up to twice the age", divided="copied")
 readers_next = Key("readers:next", "string", 0, "the next ordinal; an evicted `readers` hands none out again", divided="copied")
 readers_new = Key("readers:new", "sorted set", 0, "readers that SQL does not know yet, by their ordinals", is_used=_never)
 flush_last = Key("flush:last", "string", 0, "last start or end of a flush (µs)", divided="copied")
@@ -356,7 +355,7 @@ def hash_kinds() -> tuple[str, ...]:
     kinds = []
     for row in every():
         if row is dimension:
-            kinds += [f"views:{dimensions.name_of(path)}" for path in conf.DIMENSIONS]
+            kinds += [f"views:{name}" for name in parts.dimensions()]
         elif row.settles and row.type == "hash":
             kinds.append(row.family)
     return tuple(kinds)

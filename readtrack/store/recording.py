@@ -234,7 +234,8 @@ def _step(hit: Hit, subject: str, stage: str) -> Call[list[Step]]:
 
     A pass is a key with the number of stages that one visitor has reached before.
     """
-    reached = conf.FUNNEL[: conf.FUNNEL.index(stage) + 1]
+    stages = parts.stages()
+    reached = stages[: stages.index(stage) + 1]
     passes = [keys.funnel_pass(identity, subject) for identity in hit.visitor.identities]
     shared_keys, shared_arguments = of_hash(hit, ("funnel", subject))
     arguments = [*shared_arguments, keys.funnel_pass.ttl, len(reached), *reached]

@@ -6,9 +6,8 @@ from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
 
-from readtrack import buckets, local_time
-from readtrack.conf import cached_setting, conf
-from readtrack.hits import dimensions
+from readtrack import buckets, local_time, parts
+from readtrack.conf import cached_setting
 from readtrack.store import keys
 from readtrack.store.scripts import Call
 
@@ -58,15 +57,15 @@ def slots(row: keys.Key, *, at: datetime) -> list[dict[str, str]]:
     For a row with a key for each day, they are the days of the lifetime; for a row with one key,
     there is one slot without parts.
     """
-    parts = [part for part in row.part_names if part in SLOTS]
-    values = [_values(part, row.ttl, at) for part in parts]
-    return [dict(zip(parts, slot, strict=True)) for slot in product(*values)]
+    slot_names = [name for name in row.part_names if name in SLOTS]
+    values = [_values(name, row.ttl, at) for name in slot_names]
+    return [dict(zip(slot_names, slot, strict=True)) for slot in product(*values)]
 
 
 def _values(part: str, lifetime: int, at: datetime) -> Sequence[str]:
     """Returns the values that a part of the names of keys may have, by the lifetime of the keys (s)."""
     if part == "dimension":
-        return [dimensions.name_of(path) for path in conf.DIMENSIONS]
+        return parts.dimensions()
     if part == "minute":
         return buckets.minute_buckets(lifetime // keys.MINUTE + 2, until=at + buckets.MINUTE)
     if part == "hour":

@@ -21,7 +21,7 @@ from readtrack.subjects import counted_models, label_in, label_of, model_with_la
 
 # Members of sets that are counted together. More would block the server for too long.
 UNION_LIMIT = 200_000
-BITMAPS_AT_ONCE = 5  # bitmaps read in one round trip, because each has up to MAX_READER bits
+BITMAPS_AT_ONCE = 5  # bitmaps read in one round trip, because each has up to 100,000,000 bits
 
 
 class UniquesError(ValueError):

@@ -5,7 +5,7 @@ from math import ceil
 from django.http import HttpResponse, JsonResponse
 from django.utils.translation import gettext, ngettext
 
-from readtrack.conf import conf
+from readtrack.store.circuit import circuit
 
 
 class RefusalError(Exception):
@@ -18,7 +18,7 @@ class RefusalError(Exception):
         headers = {}
         if status == 503:
             # In seconds (RFC 9110, 10.2.3). Until then the circuit is open, and Redis is not asked.
-            headers["Retry-After"] = str(ceil(conf.CIRCUIT))
+            headers["Retry-After"] = str(ceil(circuit.longest_pause))
         self.response = JsonResponse(
             {"error": {"code": code, "message": message}}, status=status, headers=headers
         )

@@ -49,8 +49,7 @@ def editor(**values: Any) -> User:
 def site(settings: Settings) -> Site:
     """Returns a site with history, with live views, and with refused hits."""
     settings.READTRACK = {
-        "DIMENSIONS": ["referrer", "device"],
-        "FUNNELS": True,
+        "NUMBERS": {"dimensions": ["referrer", "device"], "funnels": True},
         "TIMEOUT": 10.0,
     }
     loading._accounts.cache_clear()

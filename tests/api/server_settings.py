@@ -9,8 +9,7 @@ from tests.settings import *  # noqa: F403 - as a site's settings for one host d
 from tests.settings import INSTALLED_APPS as INSTALLED_APPS
 
 READTRACK = {
-    "DIMENSIONS": ["referrer", "device"],
-    "FUNNELS": True,
+    "NUMBERS": {"dimensions": ["referrer", "device"], "funnels": True},
     "TIMEOUT": 10.0,
 }
 LOGGING = {

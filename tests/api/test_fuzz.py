@@ -96,7 +96,7 @@ def asking(draw: st.DrawFn) -> tuple[str, dict[str, str]]:
 
 @pytest.fixture
 def api(settings: Any) -> dict[str, Any]:
-    settings.READTRACK = {"DIMENSIONS": ["referrer", "device"], "TIMEOUT": 10.0}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["referrer", "device"]}, "TIMEOUT": 10.0}
     for make in factories.KINDS.values():
         make()
     return described(editor())

@@ -128,7 +128,7 @@ def test_the_index_has_the_questions_of_the_site(site: Site, settings: Settings)
     assert {"numbers", "top", "breakdown", "funnel", "groups"} <= {*names}
     for question in client.get(API).json()["questions"]:
         assert client.get(question["url"]).status_code in (200, 400)
-    settings.READTRACK = {"FUNNEL": (), "HISTORY": False}
+    settings.READTRACK = {"NUMBERS": {"funnel": (), "history": False}}
     names = [question["name"] for question in client.get(API).json()["questions"]]
     assert not {"breakdown", "funnel", "groups", "still_read"} & {*names}
     assert client.get(f"{API}funnel").status_code == 404
@@ -224,7 +224,7 @@ WRONG: list[tuple[str, str, str]] = [
 def test_a_wrong_parameter_is_named(
     question: str, query: str, name: str, settings: Settings
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["referrer"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["referrer"]}}
     user = editor()
     response = Client().get(f"{API}{question}?{query}", headers=token_of(user))
     assert response.status_code == 400, response.text

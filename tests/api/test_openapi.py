@@ -36,7 +36,11 @@ def assert_valid(content: Any, schema_name: str, api: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "site_settings",
-    [{}, {"DIMENSIONS": ["referrer", "country"]}, {"FUNNEL": (), "HISTORY": False}],
+    [
+        {},
+        {"NUMBERS": {"dimensions": ["referrer", "country"]}},
+        {"NUMBERS": {"funnel": (), "history": False}},
+    ],
 )
 def test_the_description_is_valid(site_settings: dict[str, Any], settings: Settings) -> None:
     settings.READTRACK = site_settings
@@ -46,7 +50,7 @@ def test_the_description_is_valid(site_settings: dict[str, Any], settings: Setti
     assert api["paths"].keys() == {f"/{name}" for name in questions()}
 
 
-@pytest.mark.parametrize("site_settings", [{}, {"DIMENSIONS": ["referrer"]}])
+@pytest.mark.parametrize("site_settings", [{}, {"NUMBERS": {"dimensions": ["referrer"]}}])
 def test_a_generator_makes_a_client_of_all_questions(
     site_settings: dict[str, Any], settings: Settings, tmp_path: Path
 ) -> None:
@@ -137,6 +141,6 @@ def test_the_description_changes_with_the_site(settings: Settings) -> None:
     assert "/breakdown" not in without
     names = [parameter["name"] for parameter in without["/top"]["get"]["parameters"]]
     assert "dimension" not in names  # which no value could be given
-    settings.READTRACK = {"DIMENSIONS": ["country"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["country"]}}
     [parameter, *_] = description("/")["paths"]["/breakdown"]["get"]["parameters"]
     assert parameter["schema"]["enum"] == ["country"]

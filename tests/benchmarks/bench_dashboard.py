@@ -60,7 +60,9 @@ def main() -> None:
     history_months.divide(connection, at=now - timedelta(days=million.DAYS + 90))
     history_months.add_months(at=now)
     rows = million.fill(at=now)
-    with override_settings(READTRACK={"DIMENSIONS": million.DIMENSIONS, "TIMEOUT": 10.0}):
+    with override_settings(
+        READTRACK={"NUMBERS": {"dimensions": million.DIMENSIONS}, "TIMEOUT": 10.0}
+    ):
         popular.renew(at=now, faults=Faults())
         began = perf_counter()
         usual_renewal.renew(at=now, faults=Faults())

@@ -26,11 +26,7 @@ POSTS = int(os.environ.get("READTRACK_BENCHMARK_POSTS", "20000"))
 FEW = 100  # one post in so many is viewed where 1 % changed
 QUIET_MINUTES = 20
 QUIET_HOURS = 3
-# The dimensions that a site has by default. The settings of the tests have none.
-SETTINGS: dict[str, object] = {
-    "TIMEOUT": 10.0,
-    "DIMENSIONS": ["channel", "referrer", "campaign"],
-}
+SETTINGS: dict[str, object] = {"TIMEOUT": 10.0}  # and the default dimensions
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 REFERRERS = 40  # other sites that link to the posts
 OWN_TABLE = """

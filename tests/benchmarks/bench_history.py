@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def _fill(present: int, *, first: int) -> int:
-    """Fills history: by the hour since the days of HISTORY and a day, and by the day before. Returns the
+    """Fills history: by the hour since the `days` of NUMBERS and a day, and by the day before. Returns the
     number of rows.
     """
     oldest, young = (present // 24 - DAYS) * 24, (present // 24 - HOURLY_DAYS - 1) * 24

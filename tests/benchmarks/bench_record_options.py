@@ -30,13 +30,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "unique visitors: set": {"UNIQUE": "set"},
     "unique visitors: daily": {"UNIQUE": "daily"},
     "unique visitors: bitmap": {"UNIQUE": "bitmap"},
-    "no visitors of a day": {"HISTORY": False},
-    "funnels": {"FUNNELS": True},
-    "one dimension": {"DIMENSIONS": ["device"]},
-    "five dimensions": {"DIMENSIONS": list(VALUES)},
+    "no visitors of a day": {"NUMBERS": {"history": False}},
+    "funnels": {"NUMBERS": {"funnels": True}},
+    "one dimension": {"NUMBERS": {"dimensions": ["device"]}},
+    "five dimensions": {"NUMBERS": {"dimensions": list(VALUES)}},
     "everything": {
-        "FUNNELS": True,
-        "DIMENSIONS": list(VALUES),
+        "NUMBERS": {"funnels": True, "dimensions": list(VALUES)},
     },
 }
 
@@ -69,7 +68,9 @@ def pings() -> None:
 
 def recording(options: dict[str, Any]) -> Callable[[], None]:
     """Records views of visitors nobody has seen before, under the options."""
-    dimensions = tuple((name, VALUES[name]) for name in options.get("DIMENSIONS", ()))
+    dimensions = tuple(
+        (name, VALUES[name]) for name in options.get("NUMBERS", {}).get("dimensions", ())
+    )
 
     def work() -> None:
         for _ in range(VIEWS):

@@ -366,9 +366,9 @@ def with_cookie_by_django(request: HttpRequest) -> list[str]:
     """Returns the cookies of a response that has such a cookie by `response.set_cookie`."""
     response = HttpResponse()
     response.set_cookie(
-        conf.COOKIE,
+        conf.COOKIE.name,
         "visitor-00000000000000",
-        max_age=conf.COOKIE_AGE,
+        max_age=conf.COOKIE.age,
         secure=request.is_secure(),
         httponly=True,
         samesite="Lax",

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import connection
 
 from readtrack import buckets, tracker
-from readtrack.hits.dimensions import BUILT_IN, SOURCES
+from readtrack.numbers.dimensions import BUILT_IN, SOURCES
 from readtrack.store import keys
 from readtrack.store.connection import connect
 from tests.benchmarks import people

@@ -294,7 +294,7 @@ def test_a_text_that_is_swapped_into_a_page_without_one_is_read(reader: Reader) 
 
 def test_who_leaves_by_a_link_is_told_of(reader: Reader, settings: Settings) -> None:
     # What playwright calls itself goes along with what is sent on leaving.
-    settings.READTRACK = {"NOT_BOTS": ["HeadlessChrome"]}
+    settings.READTRACK = {"BOTS": {"people": ["HeadlessChrome"]}}
     page, post, TEXTS["now"] = reader(is_new=True), factories.post(), ENGLISH
     page.add_init_script(PERSON)
     page.clock.install()

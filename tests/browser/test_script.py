@@ -138,7 +138,7 @@ def test_a_campaign_is_known_whoever_counts_the_page(
 ) -> None:
     from readtrack.numbers import reports as numbers_reports
 
-    settings.READTRACK = {**settings.READTRACK, "DIMENSIONS": ["campaign", "channel"]}
+    settings.READTRACK = {**settings.READTRACK, "NUMBERS": {"dimensions": ["campaign", "channel"]}}
     page = reader()
     with told(page):
         page.goto(f"/{kind}/{post.pk}/?utm_source=letter&utm_medium=email&utm_campaign=May")

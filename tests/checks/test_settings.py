@@ -1,14 +1,15 @@
 """Settings that are misspelt, of a wrong type or unusable are found, with what to do about it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pytest_django import Settings
 
+from readtrack import parts
 from readtrack.checks.setup import check_setup
 from readtrack.conf import DEFAULTS
 from tests.checks.findings import found, the_message
-from tests.hits import test_dimensions
 from tests.support.rows import each_row
 
 
@@ -44,11 +45,21 @@ def test_a_wrong_setting_is_found(
         ("TIMEOUT", "fast", False),
         ("PREFIX", "site:", True),
         ("PREFIX", b"site:", False),
-        ("BOTS", [], True),
-        ("BOTS", ("abot",), True),
-        ("BOTS", "abot", False),
-        ("BOTS", [7], False),
-        ("BOTS", 7, False),
+        ("BOTS", {}, True),
+        ("BOTS", {"more": ("abot",)}, True),
+        ("BOTS", {"more": "abot"}, False),
+        ("BOTS", {"people": [7]}, False),
+        ("BOTS", {"function": None}, False),
+        ("BOTS", ["abot"], False),
+        ("COOKIE", {"name": "id", "age": 60, "path": "/a", "domain": "", "consent": ""}, True),
+        ("COOKIE", {"age": "60"}, False),
+        ("COOKIE", {"age": True}, False),
+        ("COOKIE", "id", False),
+        ("NETWORKS", {"databases": [Path("a.mmdb"), "b.mmdb"], "doubtful": ("AS1",)}, True),
+        ("NETWORKS", {"databases": "a.mmdb"}, False),
+        ("NETWORKS", {"country_header": ["X-Country"]}, False),
+        ("ANONYMOUS_READERS", 1_000, True),
+        ("ANONYMOUS_READERS", True, False),
         ("MODELS", {}, True),
         ("MODELS", ["site.Manual"], False),
         ("CACHE", ["default"], False),
@@ -67,13 +78,6 @@ def test_a_wrong_setting_is_found(
         ("RATE", (5,), False),
         ("RATE", (5, "10"), False),
         ("RATE", 5, False),
-        ("HISTORY", False, True),
-        ("HISTORY", {"years": 5}, True),
-        ("HISTORY", {"days": 30, "years": 5}, True),
-        ("HISTORY", {"days": "30"}, False),
-        ("HISTORY", {"weeks": 30}, False),
-        ("HISTORY", {}, False),
-        ("HISTORY", True, False),
     ],
 )
 def test_a_setting_has_to_fit_its_type(
@@ -83,7 +87,7 @@ def test_a_setting_has_to_fit_its_type(
     assert ("readtrack.E002" not in found()) == fits
 
 
-@each_row("name", DEFAULTS)
+@each_row("name", [*DEFAULTS, *parts.settings()])
 @each_row("value", [object(), [[1]], {1: [1]}], ids=["object", "list", "dict"])
 def test_the_checks_go_on_with_any_value_of_a_setting(
     settings: Settings, name: str, value: Any
@@ -108,9 +112,8 @@ def test_messages_name_the_culprit_and_hints_the_way_out(settings: Settings) -> 
         ({"WINDOW": -1}, "Give it a whole number, at least 0, or"),
         ({"TIMEOUT": 0}, "Give it a number above 0, or"),
         ({"READERS": "x"}, "Give it one of 'auto', 'id', 'ordinal', or"),
-        ({"DIMENSIONS": "device"}, "Give it a list of strings, or"),
-        ({"FUNNELS": 1}, "Give it True or False, or"),
-        ({"HISTORY": 1}, "Give it a dict such as {'days': 90, 'years': 0}, or False for"),
+        ({"START_AS_READ": 1}, "Give it True or False, or"),
+        ({"COOKIE": "id"}, "Give it a dict, or"),
         ({"PREFIX": 1}, "Give it a string, or"),
         ({"PROXIES": "one"}, "Give it 'auto', or the number of proxies, or a list of"),
     ],
@@ -124,6 +127,43 @@ def test_a_hint_says_what_fits_and_is_the_only_one(
     assert words in str(message.hint)
     [(name, value)] = options.items()
     assert message.msg == f"READTRACK['{name}'] is {value!r}."
+
+
+@each_row(
+    ("name", "key", "value", "words"),
+    [
+        ("COOKIE", "age", "60", "Give it a whole number, at least 0, or"),
+        ("BOTS", "more", "abot", "Give it a list of strings, or"),
+        ("NETWORKS", "databases", 7, "Give it a list of strings or paths, or"),
+    ],
+)
+def test_a_hint_says_what_fits_a_key(
+    settings: Settings, name: str, key: str, value: Any, words: str
+) -> None:
+    settings.READTRACK = {name: {key: value}}
+    [message] = check_setup(None)
+    assert message.id == "readtrack.E002"
+    assert words in str(message.hint)
+    assert message.msg == f"READTRACK['{name}']['{key}'] is {value!r}."
+
+
+@each_row(
+    ("name", "key", "words"),
+    [
+        ("COOKIE", "nmae", "Did you mean: name?"),
+        ("BOTS", "People", "Did you mean: people?"),
+        ("NETWORKS", "database", "Did you mean: databases?"),
+        ("COOKIE", 7, "Did you mean: name, age, path, domain, consent?"),
+    ],
+)
+def test_a_key_that_does_not_exist_is_found_and_has_no_effect(
+    settings: Settings, name: str, key: Any, words: str
+) -> None:
+    settings.READTRACK = {name: {key: "x"}}
+    assert found() == ["readtrack.W092"]
+    message = the_message("readtrack.W092")
+    assert message.msg == f"READTRACK['{name}'] has no key {key!r}."
+    assert message.hint == words
 
 
 def test_for_a_name_that_resembles_nothing_the_hint_lists_all_names(settings: Settings) -> None:
@@ -144,19 +184,12 @@ def test_for_a_name_that_resembles_nothing_the_hint_lists_all_names(settings: Se
         ({"ADDRESS_HEADER": "True-Client-IP"}, []),
         ({"ADDRESS_HEADER": "HTTP_X_FORWARDED_FOR"}, ["readtrack.E058"]),
         ({"ADDRESS_HEADER": ""}, ["readtrack.E058"]),
-        ({"BUFFER": 60, "TIMEOUT": 2, "CIRCUIT": 60.0, "FLUSH_INTERVAL": 3600}, []),
+        ({"BUFFER": 60, "TIMEOUT": 2, "FLUSH_INTERVAL": 3600}, []),
         ({"TIMEOUT": 250}, ["readtrack.W053"]),
-        ({"CIRCUIT": 5000, "BUFFER": 1000}, ["readtrack.W053", "readtrack.W053"]),
+        ({"TIMEOUT": 50, "BUFFER": 1000}, ["readtrack.W053", "readtrack.W053"]),
         ({"FLUSH_INTERVAL": 60_000}, ["readtrack.W053"]),
         ({"BUFFER": 0.5}, ["readtrack.E002"]),
-        ({"FUNNEL": []}, ["readtrack.E032"]),
-        ({"FUNNEL": ["view", "click", "view"]}, ["readtrack.E032"]),
-        ({"FUNNEL": ["view"]}, []),
-        ({"DIMENSIONS": ["shoe"]}, ["readtrack.E033"]),
-        ({"DIMENSIONS": ["device", "tests.hits.test_dimensions.plan"]}, []),
-        ({"DIMENSIONS": ["os", "os"]}, ["readtrack.E033", "readtrack.E033"]),
-        ({"DIMENSIONS": ["tests.hits.test_dimensions.UNCALLABLE"]}, ["readtrack.E033"]),
-        ({"ANONYMOUS_READERS": True, "READERS": "id"}, ["readtrack.E040"]),
+        ({"ANONYMOUS_READERS": 1_000, "READERS": "id"}, ["readtrack.E040"]),
         ({"READERS": "ordinal"}, []),
         ({"READ_QUERYSET": "tests.nothing.here"}, ["readtrack.E041"]),
         ({"READ_QUERYSET": "tests.views.test_unread.UNREAD"}, ["readtrack.E041"]),
@@ -168,25 +201,6 @@ def test_a_value_that_cannot_be_used_is_found(
 ) -> None:
     settings.READTRACK = options
     assert found() == ids
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("total", "other keys are called 'total'"),
-        ("earlier", "other keys are called 'earlier'"),
-        ("reset", "other keys are called 'reset'"),
-        ("x" * 35, "its name is longer than 34 characters"),
-        ("x" * 34, ""),
-    ],
-)
-def test_a_dimension_has_a_name_that_is_free_and_fits(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, name: str, words: str
-) -> None:
-    monkeypatch.setattr(test_dimensions, name, test_dimensions.plan, raising=False)
-    settings.READTRACK = {"DIMENSIONS": [f"tests.hits.test_dimensions.{name}"]}
-    assert found() == (["readtrack.E033"] if words else [])
-    assert not words or words in the_message("readtrack.E033").msg
 
 
 @each_row(
@@ -209,7 +223,7 @@ def test_the_cookies_path_has_to_lead_to_the_sites_pages(
     settings: Settings, path: str, script_name: str | None, ids: list[str]
 ) -> None:
     settings.FORCE_SCRIPT_NAME = script_name
-    settings.READTRACK = {"COOKIE_PATH": path}
+    settings.READTRACK = {"COOKIE": {"path": path}}
     assert found() == ids
 
 
@@ -232,7 +246,7 @@ def test_the_cookies_domain_has_to_have_the_sites_hosts(
     settings: Settings, domain: str, hosts: list[str], ids: list[str]
 ) -> None:
     settings.ALLOWED_HOSTS = hosts
-    settings.READTRACK = {"COOKIE_DOMAIN": domain}
+    settings.READTRACK = {"COOKIE": {"domain": domain}}
     assert found() == ids
 
 

@@ -45,7 +45,7 @@ SOURCES = ["direct", "a.example", "b.example"]
 
 @pytest.fixture(autouse=True)
 def dimensions(settings: Settings) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["referrer", "device"], "FUNNELS": True}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["referrer", "device"], "funnels": True}}
     loading._accounts.cache_clear()
 
 
@@ -415,13 +415,14 @@ def test_the_page_says_among_how_many_objects_it_looked(
 def test_a_filtered_page_is_there_without_redis_and_without_history(
     posts: list[Post], admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {**settings.READTRACK, "HISTORY": False}
+    numbers = settings.READTRACK["NUMBERS"]
+    settings.READTRACK = {**settings.READTRACK, "NUMBERS": {**numbers, "history": False}}
     page = opened(admin_client, referrer="a.example", period="all")
     assert [row.values[1] for row in tables_of(page)["most-viewed"].rows] == [3, 2]
     settings.CACHES = {
         "default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}
     }
-    settings.READTRACK = {**settings.READTRACK, "HISTORY": {"days": 90}}
+    settings.READTRACK = {**settings.READTRACK, "NUMBERS": numbers}
     for more in ({}, {"device": "phone"}):
         page = opened(admin_client, referrer="a.example", **more)
         assert [row.values[1] for row in tables_of(page)["most-viewed"].rows][-1:] == [2]

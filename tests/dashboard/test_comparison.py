@@ -333,7 +333,7 @@ def test_compared_with_nothing_a_page_has_neither_line_nor_column_nor_growth(
 def test_where_history_does_not_go_back_so_far_nothing_is_compared(
     admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["device"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device"]}}
     views = Views(4, days=60)
     # History without the random views around a year ago.
     earliest = buckets.hour_index(buckets.now()) - 60 * 24

@@ -266,7 +266,7 @@ def test_a_site_without_groups_has_no_such_tabs(admin_client: Client, settings: 
     context: Any = admin_client.get(DASHBOARD, {"model": "site.product", "tab": "groups"}).context
     labels = [str(choice.label) for choice in context["tabs"]]
     assert not {"Categories and authors", "Age"} & {*labels}
-    settings.READTRACK = {"HISTORY": False}
+    settings.READTRACK = {"NUMBERS": {"history": False}}
     context = admin_client.get(DASHBOARD).context
     labels = [str(choice.label) for choice in context["tabs"]]
     assert not {"Categories and authors", "Age"} & {*labels}

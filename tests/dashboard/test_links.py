@@ -26,7 +26,7 @@ DASHBOARD = "/admin/readtrack/dashboard/"
 
 @pytest.fixture(autouse=True)
 def dimensions(settings: Settings) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["referrer", "device"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["referrer", "device"]}}
 
 
 def breadcrumb(page: Any) -> str:

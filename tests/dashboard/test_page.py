@@ -22,14 +22,13 @@ from redis import Redis
 
 from readtrack import buckets, reports, tracker
 from readtrack.access import numbers_url
-from readtrack.conf import conf
 from readtrack.dashboard.page import FILES, FORMATS, TABS, _comparison
 from readtrack.flush.run import flush
-from readtrack.hits import sources
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun
-from readtrack.numbers import loading, objects, tables
+from readtrack.numbers import loading, objects, sources, tables
 from readtrack.numbers.models import History, Note, Popular
+from readtrack.numbers.options import numbers_options
 from readtrack.numbers.scope import PERIODS, Scope
 from readtrack.numbers.sql import breakdown_history, history, popular
 from readtrack.numbers.tables import NOT_KNOWN
@@ -38,6 +37,7 @@ from readtrack.script.robots import mark_robots
 from readtrack.sql import raising, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import skips
+from readtrack.store.circuit import Circuit
 from readtrack.store.skips import skip_buffer
 from readtrack.subjects import subject_of
 from readtrack.texts import title_of
@@ -137,7 +137,7 @@ def test_an_empty_site_is_told_what_to_do(admin_client: Client) -> None:
 def test_the_sentence_below_the_chart_names_the_filters(
     admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["referrer", "device"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["referrer", "device"]}}
     section = factories.category(name="Sport")
     post = factories.post(category=section)
     tracker.record(factories.hit(subject_of(post), dimensions=(("referrer", "a.example"),)))
@@ -261,7 +261,7 @@ def test_every_word_of_the_dashboard_is_marked_for_translation(admin_client: Cli
             " ",
             content(page).partition(">")[2].partition("<footer")[0],
         )
-        assert set(unmarked(text)) <= {"CSV", "JSON", *conf.FUNNEL}
+        assert set(unmarked(text)) <= {"CSV", "JSON", *numbers_options().funnel}
     assert any("⟦seen by the same visitor already⟧" in page for page in pages)
 
 
@@ -367,7 +367,7 @@ def test_a_share_in_a_file_is_in_per_cent_as_on_the_page_with_two_more_digits(
 def test_the_columns_of_a_file_are_those_of_the_page_with_its_headings_and_units(
     admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["device"], "FUNNELS": True}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device"], "funnels": True}}
     post = factories.post(category=factories.category())
     for days_ago, device in ((10, "phone"), (2, "tablet"), (2, "=1+1")):
         add_views(post, days_ago, 30, visitors=20, reads=10)
@@ -487,9 +487,9 @@ def test_without_redis_hours_that_were_not_flushed_have_no_number(
 
 
 def test_with_redis_back_the_dashboard_is_live_again(
-    admin_client: Client, start_redis: Start, settings: Settings
+    admin_client: Client, start_redis: Start
 ) -> None:
-    settings.READTRACK = {"CIRCUIT": 0.0}
+    Circuit.longest_pause = 0.0
     valkey = start_redis()
     valkey.stop()
     assert "Redis does not answer" in admin_client.get(DASHBOARD).text
@@ -805,7 +805,7 @@ def test_a_category_has_rows_of_models_that_are_not_the_sites_own(
 def test_sources_of_an_object_and_of_a_model_are_those_of_the_period(
     admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["referrer", "device", "shop.tracking.plan"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["referrer", "device", "shop.tracking.plan"]}}
     one, two = factories.post(title="One"), factories.post(title="Two")
     for post, source, device in (
         (one, "a.example", "phone"),
@@ -823,10 +823,11 @@ def test_sources_of_an_object_and_of_a_model_are_those_of_the_period(
     assert found["by-plan"] == []
     for given in ({"from": "2026-01-01", "to": "2026-01-31"}, {"model": "site.article"}):
         assert shown(admin_client, tab="sources", **given)["by-referrer"] == []
-    settings.READTRACK = {**settings.READTRACK, "HISTORY": False}
+    numbers = settings.READTRACK["NUMBERS"]
+    settings.READTRACK = {**settings.READTRACK, "NUMBERS": {**numbers, "history": False}}
     found = shown(admin_client, tab="sources")
     assert found["by-referrer"] == [["Direct", "2", "67 %"], ["a.example", "1", "33 %"]]
-    settings.READTRACK = {**settings.READTRACK, "HISTORY": {"days": 90}}
+    settings.READTRACK = {**settings.READTRACK, "NUMBERS": numbers}
     found = shown(admin_client, tab="sources", object=f"site.post:{two.pk}")
     assert found["by-device"] == [["tablet", "1", "0", NOT_KNOWN, "100 %"]]
     found = shown(admin_client, object=f"site.post:{two.pk}", period="all")
@@ -851,7 +852,7 @@ def test_sources_of_an_object_and_of_a_model_are_those_of_the_period(
 def test_channels_and_campaigns_have_names_for_people(
     admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["channel", "campaign"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["channel", "campaign"]}}
     for channel in sources.CHANNELS:
         values = (("channel", channel), ("campaign", "letter / may"))
         subject = f"site.post:{factories.post().pk}"
@@ -887,7 +888,7 @@ def add_gain(days_ago: int, kind: str, *, model: str = "site.post", **gains: int
 def test_sources_obey_the_period_beside_the_one_before(
     admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["device", "referrer"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device", "referrer"]}}
     add_gain(200, "views:device", phone=1000)
     add_gain(10, "views:device", phone=40, tablet=5)
     add_gain(2, "views:device", phone=60, desktop=30)
@@ -928,7 +929,7 @@ def test_sources_obey_the_period_beside_the_one_before(
 def test_a_title_leads_to_the_objects_page_which_has_its_sources_first(
     admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["device", "referrer"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device", "referrer"]}}
     category, old = factories.category(), factories.post()
     post = factories.post(title="Grew", category=category)
     hit = factories.hit(
@@ -971,7 +972,7 @@ IN_SECTION = {"category": "site.category:1"}
 def test_the_list_of_what_grew_most_has_the_file_of_each_objects_sources(
     admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["device", "referrer"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device", "referrer"]}}
     post = factories.post(title="Grew")
     tracker.record(
         factories.hit(subject_of(post), dimensions=(("device", "phone"), ("referrer", "a.example")))
@@ -983,7 +984,7 @@ def test_the_list_of_what_grew_most_has_the_file_of_each_objects_sources(
         (["device"], ['"phone",1,0,"",100.0']),
         ([], []),
     ):
-        settings.READTRACK = {"DIMENSIONS": dimensions}
+        settings.READTRACK = {"NUMBERS": {"dimensions": dimensions}}
         [table] = admin_client.get(DASHBOARD, {"tab": "growth"}).context["tables"]
         files = [head["file"] for head, *_ in table["rows"] if "file" in head]
         answers: list[Any] = [admin_client.get(file) for file in files]
@@ -1002,7 +1003,7 @@ def test_the_list_of_what_grew_most_has_the_file_of_each_objects_sources(
 def test_a_file_has_the_rows_of_the_page_small_lines_too(
     period: str, filters: dict[str, str], admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["referrer"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["referrer"]}}
     category = factories.category(pk=1)
     for number in (1, 2, 3):
         post = factories.post(title=f"Story {number}", category=category)
@@ -1028,7 +1029,7 @@ def test_a_file_has_the_rows_of_the_page_small_lines_too(
 def test_each_question_is_answered_by_a_file_two_clicks_away(
     admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["referrer"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["referrer"]}}
     post = factories.post(category=factories.category())
     add_views(post, 2, 5, reads=3)
     tracker.skip(["a"], "bot", is_alone=False, agent="GPTBot/1.0", at=buckets.now() - buckets.DAY)
@@ -1054,7 +1055,7 @@ def test_each_question_is_answered_by_a_file_two_clicks_away(
 def test_a_click_on_a_source_or_a_category_leads_to_what_it_filters_and_to_nothing_else(
     admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["device"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device"]}}
     post = factories.post(category=factories.category(name="Sport"))
     tracker.record(factories.hit(subject_of(post), dimensions=(("device", "phone"),)))
     flush()
@@ -1073,7 +1074,7 @@ def test_a_click_on_a_source_or_a_category_leads_to_what_it_filters_and_to_nothi
 def test_no_period_can_be_chosen_for_what_is_of_now(
     admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["device"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device"]}}
     shows = {
         tab: 'aria-label="Period"' in admin_client.get(DASHBOARD, {"tab": tab}).text for tab in TABS
     }
@@ -1111,7 +1112,7 @@ def test_the_periods_of_what_was_not_counted_are_those_that_are_kept(admin_clien
 def test_on_paper_each_tab_with_a_period_says_which_it_is(
     admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["device"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device"]}}
     add_views(factories.post(), 9, 3)
     days = {"from": "2026-01-02", "to": "2026-01-05"}
     for tab in TABS:
@@ -1126,7 +1127,7 @@ def test_on_paper_each_tab_with_a_period_says_which_it_is(
 def test_the_funnel_of_a_model_obeys_the_period_too(
     admin_client: Client, settings: Settings, *, has_funnels: bool
 ) -> None:
-    settings.READTRACK = {"FUNNELS": has_funnels}
+    settings.READTRACK = {"NUMBERS": {"funnels": has_funnels}}
     post = factories.post()
     for days_ago, views, clicks in ((10, 40, 10), (2, 60, 30)):
         add_views(post, days_ago, views)
@@ -1148,7 +1149,7 @@ def test_the_funnel_of_a_model_obeys_the_period_too(
 def test_a_value_that_was_flushed_is_in_the_hour_of_its_flush_and_no_other(
     admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["device"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device"]}}
     post = factories.post()
     for times in (1, 2):
         for _ in range(times):
@@ -1165,7 +1166,7 @@ def test_without_redis_sources_are_those_that_are_stored(
     admin_client: Client, settings: Settings, start_redis: Start
 ) -> None:
     valkey = start_redis()
-    settings.READTRACK = {"DIMENSIONS": ["device"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device"]}}
     post = factories.post()
     for _ in range(2):
         tracker.record(factories.hit(f"site.post:{post.pk}", dimensions=(("device", "phone"),)))
@@ -1218,7 +1219,7 @@ def test_a_period_in_which_nothing_was_opened_has_nothing_that_was_really_read(
 
 def test_the_funnel_has_its_rates(admin_client: Client, settings: Settings) -> None:
     for has_funnels in (True, False):
-        settings.READTRACK = {"FUNNELS": has_funnels}
+        settings.READTRACK = {"NUMBERS": {"funnels": has_funnels}}
         post = factories.post()
         counts.view(*[post] * 4)
         hit = factories.hit()._replace(steps=((f"site.post:{post.pk}", "click"),))
@@ -1238,18 +1239,18 @@ def test_a_site_that_uses_no_funnel_has_no_empty_table_of_it(
     admin_client: Client, settings: Settings
 ) -> None:
     counts.view(factories.post())
-    for given in ({}, {"FUNNEL": ()}, {"FUNNEL": (), "FUNNELS": True}):
+    for given in ({}, {"NUMBERS": {"funnel": ()}}, {"NUMBERS": {"funnel": (), "funnels": True}}):
         settings.READTRACK = given
         assert "funnel" not in shown(admin_client, tab="reading", model="site.post")
     assert admin_client.get(DASHBOARD, {"table": "funnel", "format": "csv"}).status_code == 404
-    settings.READTRACK = {"FUNNELS": True}
+    settings.READTRACK = {"NUMBERS": {"funnels": True}}
     assert shown(admin_client, tab="reading", model="site.post")["funnel"] == []
 
 
 def test_captions_of_one_object_speak_of_no_others(
     admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"FUNNELS": True, "DIMENSIONS": ["device"]}
+    settings.READTRACK = {"NUMBERS": {"funnels": True, "dimensions": ["device"]}}
     post = factories.post()
     found = [
         one["table"] for one in opened(admin_client, object=subject_of(post)).context["tables"]
@@ -1567,7 +1568,7 @@ def test_no_day_is_told_of_a_list_of_all_time(admin_client: Client) -> None:
 def test_what_is_compared_with_nothing_has_not_grown(
     admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["device"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device"]}}
     post = factories.post()
     counts.view(post)
     page = admin_client.get(DASHBOARD, {"tab": "growth", "from": "2020-01-01", "to": "2020-01-02"})
@@ -1699,14 +1700,14 @@ def test_it_is_not_said_how_many_accounts_have_not_read_where_visitors_read(
         tracker.mark_read(user, [section])
     type(reader).objects.filter(pk__in=[user.pk for user in others]).update(is_active=False)
     assert ["Sport", "3", NOT_KNOWN, NOT_KNOWN] in shown(admin_client, tab="sections")["sections"]
-    settings.READTRACK = {"ANONYMOUS_READERS": True}
+    settings.READTRACK = {"ANONYMOUS_READERS": 1_000_000}
     assert ["Sport", "0", NOT_KNOWN, NOT_KNOWN] in shown(admin_client, tab="sections")["sections"]
 
 
 def test_breakdowns_are_of_a_bounded_number_of_objects(
     admin_client: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["device"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device"]}}
     monkeypatch.setattr(objects, "MOST", 1)
     section = factories.category()
     for obj in (

@@ -17,13 +17,13 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import buckets, local_time, tracker
-from readtrack.conf import DEFAULTS
 from readtrack.dashboard import page as dashboard_page
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.numbers import people
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.models import History
+from readtrack.numbers.options import NumbersOptions
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.tables import NOT_KNOWN
 from readtrack.subjects import subject_of
@@ -263,7 +263,7 @@ def test_with_partitions_people_are_united(
     assert not redis.keys("*united*")
 
 
-@pytest.mark.parametrize("options", [{"UNIQUE": "none"}, {"HISTORY": False}])
+@pytest.mark.parametrize("options", [{"UNIQUE": "none"}, {"NUMBERS": {"history": False}}])
 def test_a_site_that_counts_no_days_has_no_number_of_visitors(
     admin_client: Client, settings: Settings, options: dict[str, Any]
 ) -> None:
@@ -333,13 +333,14 @@ def test_a_site_without_marked_texts_is_told_how_to_mark_them_in_place_of_no_rea
 def test_sources_are_told_by_default_and_what_else_can_be(
     client: Client, admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": DEFAULTS["DIMENSIONS"]}
+    names = NumbersOptions._field_defaults["dimensions"]
+    settings.READTRACK = {"NUMBERS": {"dimensions": names}}
     post = factories.post()
     client.get(
         f"/posts/{post.pk}/?utm_source=letter&utm_medium=email",
         headers={"User-Agent": factories.BROWSER, "Referer": "https://www.google.com/"},
     )
-    found = {name: numbers_reports.breakdown(post, name) for name in DEFAULTS["DIMENSIONS"]}
+    found = {name: numbers_reports.breakdown(post, name) for name in names}
     assert found == {
         "channel": {"search": 1},
         "referrer": {"google.com": 1},
@@ -348,8 +349,8 @@ def test_sources_are_told_by_default_and_what_else_can_be(
     page: Any = admin_client.get(DASHBOARD, {"tab": "sources"})
     assert page.context_data["more_dimensions"] == (
         "More can be told: Countries, Devices, Browsers, Systems. In the settings, write"
-        ' READTRACK["DIMENSIONS"] = ["channel", "referrer", "campaign", "country", "device",'
-        ' "browser", "os"].'
+        ' "NUMBERS": {"dimensions": ["channel", "referrer", "campaign", "country", "device",'
+        ' "browser", "os"]}.'
     )
     assert "More can be told" in page.text
 

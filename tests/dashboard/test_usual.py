@@ -126,7 +126,7 @@ def test_without_a_usual_there_is_no_card(admin_client: Client, settings: Settin
     _, [good, _other] = newsroom()
     post = factories.post()
     assert admin_client.get(f"{DASHBOARD}object/{subject_of(post)}/").context["usual"] is None
-    settings.READTRACK = {**settings.READTRACK, "HISTORY": False}
+    settings.READTRACK = {**settings.READTRACK, "NUMBERS": {"history": False}}
     assert admin_client.get(f"{DASHBOARD}object/{subject_of(good)}/").context["usual"] is None
     assert admin_client.get(DASHBOARD).context["usual"] is None
 

@@ -66,7 +66,7 @@ def test_a_day_has_its_own_views_and_visitors_by_the_day_and_by_the_hour(
     zone: str, day: date, hours: int, settings: Settings, tmp_path: Path
 ) -> None:
     settings.TIME_ZONE = zone
-    settings.READTRACK = {"HISTORY": {"days": 90, "years": 0}}
+    settings.READTRACK = {"NUMBERS": {"days": 90, "years": 0}}
     days = [day - buckets.DAY, day, day + buckets.DAY]
     journal = Journal(tmp_path, by_step(days[0], 3, minutes=60, zone=zone))
     expected = [journal.on(one, zone=zone) for one in days if journal.on(one, zone=zone)]

@@ -48,7 +48,7 @@ def test_a_value_that_cannot_be_used_is_found(
 
 
 def test_without_history_there_are_no_numbers_of_a_week(settings: Settings) -> None:
-    settings.READTRACK = {"DIGEST": digests.DIGEST, "HISTORY": False}
+    settings.READTRACK = {"DIGEST": digests.DIGEST, "NUMBERS": {"history": False}}
     assert found() == ["readtrack.E082"]
 
 

@@ -33,7 +33,7 @@ TABLES = (Archive, Breakdown, BreakdownHistory, DayBreakdown, DayVisitors, Flush
 
 @pytest.fixture(autouse=True)
 def referrer(settings: Settings) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["referrer"], "RATE": (0, 10)}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["referrer"]}, "RATE": (0, 10)}
 
 
 def come(*objs: Any) -> None:

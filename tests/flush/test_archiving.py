@@ -183,7 +183,7 @@ def breakdowns_of(post: Post, redis: Redis) -> tuple[dict[str, int], dict[str, i
     return live, dict(Breakdown.objects.values_list("field", "count"))
 
 
-@override_settings(READTRACK={"DIMENSIONS": ["referrer"]})
+@override_settings(READTRACK={"NUMBERS": {"dimensions": ["referrer"]}})
 def test_values_that_were_replaced_in_redis_are_so_in_sql(post: Post, redis: Redis) -> None:
     for turn in range(1, 5):
         refer(post, *junk(30), *["real.example"] * 5)
@@ -194,7 +194,7 @@ def test_values_that_were_replaced_in_redis_are_so_in_sql(post: Post, redis: Red
     assert live["real.example"] == 20
 
 
-@override_settings(READTRACK={"DIMENSIONS": ["referrer"]})
+@override_settings(READTRACK={"NUMBERS": {"dimensions": ["referrer"]}})
 def test_a_value_that_comes_back_between_two_flushes_adds_nothing(post: Post, redis: Redis) -> None:
     refer(post, "back.example", *["real.example"] * 60, *junk(48))
     flush(only_changed=True)
@@ -207,7 +207,7 @@ def test_a_value_that_comes_back_between_two_flushes_adds_nothing(post: Post, re
     assert live["back.example"] >= 3
 
 
-@override_settings(READTRACK={"DIMENSIONS": ["referrer"]})
+@override_settings(READTRACK={"NUMBERS": {"dimensions": ["referrer"]}})
 def test_a_breakdown_that_redis_lost_adds_up_to_the_views_again(post: Post, redis: Redis) -> None:
     refer(post, *junk(80), *["real.example"] * 40)
     flush()
@@ -224,7 +224,7 @@ def test_a_breakdown_that_redis_lost_adds_up_to_the_views_again(post: Post, redi
     assert len(live.keys() - {"other"}) == 50
 
 
-@override_settings(READTRACK={"DIMENSIONS": ["referrer"]})
+@override_settings(READTRACK={"NUMBERS": {"dimensions": ["referrer"]}})
 def test_a_flush_that_stores_replaced_values_late_brings_nothing_back(
     post: Post, redis: Redis
 ) -> None:

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def referrer(settings: Settings) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["referrer"], "RATE": (0, 10)}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["referrer"]}, "RATE": (0, 10)}
 
 
 @pytest.fixture
@@ -413,12 +413,13 @@ def test_rows_of_a_reset_that_were_written_late_go_and_what_was_counted_since_is
 
 
 def test_without_history_nothing_is_gained(post: Post, settings: Settings) -> None:
-    settings.READTRACK = {**settings.READTRACK, "HISTORY": False}
+    numbers = settings.READTRACK["NUMBERS"]
+    settings.READTRACK = {**settings.READTRACK, "NUMBERS": {**numbers, "history": False}}
     refer(post, "direct")
     flush()
     assert not gained()
     assert not DayBreakdown.objects.exists()
-    settings.READTRACK = {**settings.READTRACK, "HISTORY": {"days": 90}}
+    settings.READTRACK = {**settings.READTRACK, "NUMBERS": numbers}
     refer(post, "direct")
     flush()
     assert gained() == {"direct": 1}

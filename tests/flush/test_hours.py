@@ -218,7 +218,7 @@ def test_with_redis_gone_charts_show_what_sql_has(redis: Redis, settings: Settin
 
 
 def test_without_history_hours_are_redis_s(redis: Redis, settings: Settings) -> None:
-    settings.READTRACK = {"HISTORY": False}
+    settings.READTRACK = {"NUMBERS": {"history": False}}
     view(factories.post(), 4)
     flush()
     assert (shown(), rows(), redis.zcount("views:unsettled", "-inf", "(+inf")) == (4, [], 0)
@@ -259,7 +259,7 @@ def test_a_redis_that_is_emptied_at_any_step_of_a_flush_makes_no_chart_count_twi
     assert trip > 8
 
 
-@override_settings(READTRACK={"HISTORY": {"days": 0}})
+@override_settings(READTRACK={"NUMBERS": {"days": 0}})
 def test_days_that_redis_knows_the_hours_of_are_not_thinned(redis: Redis) -> None:
     post, now = factories.post(), buckets.now()
     for age in (47, 40, 30):

@@ -74,8 +74,7 @@ LOSSES = [
     "the epoch",
 ]
 SETTINGS = {
-    "FUNNELS": True,
-    "DIMENSIONS": ["device"],
+    "NUMBERS": {"funnels": True, "dimensions": ["device"]},
     "RATE": (0, 10),
     "TIMEOUT": 10,  # so many slices may take a busy machine its time
 }

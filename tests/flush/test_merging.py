@@ -308,7 +308,7 @@ def test_history_is_kept_by_the_hour_for_row_and_model(post: Post) -> None:
 
 @pytest.mark.needs_parts("numbers")
 @pytest.mark.django_db(transaction=True)
-@override_settings(READTRACK={"HISTORY": False})
+@override_settings(READTRACK={"NUMBERS": {"history": False}})
 def test_a_site_may_do_without_history(post: Post) -> None:
     from readtrack.numbers.models import History
 

@@ -42,7 +42,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture(autouse=True)
 def referrer(settings: Settings) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["referrer"], "RATE": (0, 10)}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["referrer"]}, "RATE": (0, 10)}
 
 
 def flush_at(at: datetime, **options: Any) -> FlushRun:

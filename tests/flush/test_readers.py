@@ -97,7 +97,7 @@ def test_the_full_flush_keeps_it_and_the_frequent_one_does_not() -> None:
     assert [count for _, count in stored(category)] == [1]
 
 
-@override_settings(READTRACK={"HISTORY": False})
+@override_settings(READTRACK={"NUMBERS": {"history": False}})
 def test_a_site_may_do_without() -> None:
     read(factories.category(), 1)
     flush()
@@ -158,7 +158,7 @@ def test_with_redis_gone_the_last_number_stands(start_redis: Any) -> None:
     assert [point.readers for point in numbers_reports.reader_series(category, hours=2)] == [5, 5]
 
 
-@override_settings(READTRACK={"HISTORY": {"days": 10}})
+@override_settings(READTRACK={"NUMBERS": {"days": 10}})
 def test_old_days_keep_their_last_number(noon: datetime) -> None:
     category = factories.category()
     old = noon - timedelta(days=12)

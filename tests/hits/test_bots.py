@@ -236,10 +236,10 @@ def test_an_assistant_that_reads_for_a_user_leaves_the_dot() -> None:
 
 def test_a_site_decides_about_assistants(settings: Settings) -> None:
     signed = {"HTTP_USER_AGENT": BROWSER, "HTTP_SIGNATURE_INPUT": "x"}
-    settings.READTRACK = {"NOT_BOTS": ["Firefox", "Claude-User"]}
+    settings.READTRACK = {"BOTS": {"people": ["Firefox", "Claude-User"]}}
     assert refusal("GET", 200, signed) is None  # such as behind a gateway that signs
     assert [bots.reason_of(agent) for agent in ASSISTANTS[:3]] == ["agent", "agent", None]
-    settings.READTRACK = {"BOTS": ["ChatGPT-User"]}
+    settings.READTRACK = {"BOTS": {"more": ["ChatGPT-User"]}}
     assert refusal("GET", 200, signed) == "agent"
     assert [bots.reason_of(agent) for agent in ASSISTANTS[:3]] == ["bot", "agent", "agent"]
 
@@ -249,7 +249,7 @@ def test_an_endless_agent_is_judged_by_its_beginning() -> None:
 
 
 def test_a_site_adds_and_exempts_patterns(settings: Settings) -> None:
-    settings.READTRACK = {"BOTS": ["firefox/14.", "(?i)acme"], "NOT_BOTS": [r"^curl/8\."]}
+    settings.READTRACK = {"BOTS": {"more": ["firefox/14.", "(?i)acme"], "people": [r"^curl/8\."]}}
     assert bots.reason_of(BROWSER)
     assert bots.reason_of("Mozilla/5.0 ACME Chrome/142.0")
     assert not bots.reason_of("curl/8.5.0")
@@ -259,7 +259,7 @@ def test_a_site_adds_and_exempts_patterns(settings: Settings) -> None:
 
 
 def test_a_site_gives_its_own_judge(settings: Settings) -> None:
-    settings.READTRACK = {"IS_BOT": "tests.hits.test_bots.refuses_firefox"}
+    settings.READTRACK = {"BOTS": {"function": "tests.hits.test_bots.refuses_firefox"}}
     assert bots.reason_of(BROWSER)
     assert not bots.reason_of("curl/8.5.0")
     assert bots.reason_of("")
@@ -272,7 +272,7 @@ def fails_on_short(user_agent: str) -> bool:
 def test_a_judge_that_fails_breaks_no_page(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings.READTRACK = {"IS_BOT": "tests.hits.test_bots.fails_on_short"}
+    settings.READTRACK = {"BOTS": {"function": "tests.hits.test_bots.fails_on_short"}}
     assert not bots.reason_of("Mozilla/5.0 CFNetwork")
     assert caplog.text == ""
     assert bots.reason_of("abc")
@@ -286,15 +286,15 @@ def test_a_judge_that_fails_breaks_no_page(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"BOTS": ["(", "fine"]}, "readtrack.E020"),
-        ({"NOT_BOTS": ["*", "fine"]}, "readtrack.E020"),
-        ({"IS_BOT": "tests.nowhere.judge"}, "readtrack.E041"),
-        ({"IS_BOT": "tests.hits.test_bots.ROBOTS"}, "readtrack.E041"),
+        ({"BOTS": {"more": ["(", "fine"]}}, "readtrack.E020"),
+        ({"BOTS": {"people": ["*", "fine"]}}, "readtrack.E020"),
+        ({"BOTS": {"function": "tests.nowhere.judge"}}, "readtrack.E041"),
+        ({"BOTS": {"function": "tests.hits.test_bots.ROBOTS"}}, "readtrack.E041"),
         ({"PROXIES": ["nonsense"]}, "readtrack.E022"),
-        ({"COOKIE": ""}, "readtrack.E023"),
-        ({"COOKIE": "two words"}, "readtrack.E023"),
+        ({"COOKIE": {"name": ""}}, "readtrack.E023"),
+        ({"COOKIE": {"name": "two words"}}, "readtrack.E023"),
         ({"ANONYMOUS": "maybe"}, "readtrack.E002"),
-        ({"CONSENT": "tests.nowhere.may"}, "readtrack.E041"),
+        ({"COOKIE": {"consent": "tests.nowhere.may"}}, "readtrack.E041"),
     ],
 )
 @pytest.mark.django_db
@@ -303,6 +303,6 @@ def test_a_bad_setting_is_a_system_check_and_no_error_of_a_page(
 ) -> None:
     settings.READTRACK = options
     assert [check.id for check in checks.run_checks() if check.id == problem]
-    if options.get("COOKIE") != "two words":
+    if options.get("COOKIE") != {"name": "two words"}:
         page = client.get(f"/posts/{factories.post().pk}/", headers={"User-Agent": BROWSER})
         assert page.status_code == 200

@@ -134,7 +134,7 @@ def test_a_reader_who_is_not_left_out_puts_dots_out_as_before(settings: Settings
 def test_no_step_of_a_funnel_counts_for_whoever_is_left_out(settings: Settings) -> None:
     from readtrack.numbers import reports as numbers_reports
 
-    settings.READTRACK = {"EXCLUDE": {"staff": True}, "FUNNELS": True}
+    settings.READTRACK = {"EXCLUDE": {"staff": True}, "NUMBERS": {"funnels": True}}
     post = factories.post()
     browser = factories.browser(factories.user(is_staff=True))
     browser.post(f"/posts/{post.pk}/buy/")

@@ -28,7 +28,7 @@ from redis import Redis
 from readtrack import reports
 from readtrack.checks.setup import check_setup
 from readtrack.flush.run import flush
-from readtrack.hits import addresses, dimensions, networks
+from readtrack.hits import addresses, networks
 from readtrack.hits.networks import Ranges
 from tests.checks.findings import found, the_message
 from tests.support import factories
@@ -449,7 +449,6 @@ def test_a_missing_extra_is_warned_of(
         {"doubtful": "AS16509"},
         {"doubtful": [16509]},
         {"databases": None},
-        {"database": []},
     ],
 )
 def test_a_setting_of_another_form_is_an_error(settings: Settings, value: Any) -> None:
@@ -486,28 +485,34 @@ def test_no_thread_is_no_error(settings: Settings, monkeypatch: pytest.MonkeyPat
         ({"country": {"iso_code": 7}}, "US"),
     ],
 )
+@pytest.mark.needs_parts("numbers")
 def test_a_country_comes_from_a_database_before_the_registries(
     settings: Settings, tmp_path: Path, record: Any, code: str
 ) -> None:
+    from readtrack.numbers import dimensions
+
     path = write_database(tmp_path / "x.mmdb", {"8.8.8.0/24": record})
-    settings.READTRACK = {"DIMENSIONS": ["country"], "NETWORKS": {"databases": [path]}}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["country"]}, "NETWORKS": {"databases": [path]}}
     networks.files().read()
     request = RequestFactory().get("/", REMOTE_ADDR="8.8.8.8")
     assert dimensions.values(request) == (("country", code),)
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_database_is_enough_for_countries(
     settings: Settings,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    from readtrack.numbers import dimensions
+
     path = write_database(
         tmp_path / "x.mmdb", {"192.0.2.0/24": {"country_code": "DE"}}, ip_version=4
     )
     monkeypatch.setitem(sys.modules, "iptocc", None)
     request = RequestFactory().get("/", REMOTE_ADDR="8.8.8.8")
-    settings.READTRACK = {"DIMENSIONS": ["country"], "NETWORKS": {"databases": [path]}}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["country"]}, "NETWORKS": {"databases": [path]}}
     networks.files().read()
     assert networks.country("192.0.2.1") == "DE"
     assert networks.country("2001:db8::") == ""  # the file has IPv4 only
@@ -515,7 +520,7 @@ def test_a_database_is_enough_for_countries(
     assert dimensions.values(request) == ()
     assert found() == []
     assert caplog.text == ""
-    settings.READTRACK = {"DIMENSIONS": ["country"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["country"]}}
     assert dimensions.values(request) == ()
     assert "The dimension country failed" in caplog.text
 
@@ -549,7 +554,7 @@ def test_an_address_is_kept_nowhere(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     settings.READTRACK = {
-        "DIMENSIONS": ["country"],
+        "NUMBERS": {"dimensions": ["country"]},
         "NETWORKS": {"doubtful": ["AS16509", "203.0.113.0/24"], "databases": [operators]},
     }
     networks.files().read()

@@ -52,7 +52,7 @@ def test_an_endless_agent_is_cut(rf: Any) -> None:
 
 
 def test_a_site_may_do_without_cookies(rf: Any, settings: Settings) -> None:
-    settings.READTRACK = {"COOKIE": ""}
+    settings.READTRACK = {"COOKIE": {"name": ""}}
     request = rf.get("/", headers={"User-Agent": BROWSER})
     assert visitors.visitor(request, None).new_cookie == ""
     assert visitors.visitor(request, None) == visitors.visitor(request, None)

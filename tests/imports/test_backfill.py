@@ -163,7 +163,7 @@ def test_views_of_the_running_hours_are_counted_once_beside_live_ones(
 
 @pytest.mark.usefixtures("post")
 def test_without_history_none_is_written(redis: Redis) -> None:
-    with override_settings(READTRACK={"HISTORY": False}):
+    with override_settings(READTRACK={"NUMBERS": {"history": False}}):
         add(START, buckets.now())
     assert not History.objects.exists()
     assert redis.keys("trending:*") == []

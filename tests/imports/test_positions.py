@@ -15,6 +15,7 @@ from readtrack import reports, tracker
 from readtrack.flush.run import flush
 from tests.site.models import Board, ReadMark, Reply, Thread, TopicReadTrack
 from tests.support import factories, forum
+from tests.support.bounds import set_most_bits
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -102,7 +103,7 @@ def test_a_row_says_why_it_is_left_out(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_reader_with_an_id_out_of_bounds_is_left_out(
     capsys: pytest.CaptureFixture[str], settings: Settings
 ) -> None:
-    settings.READTRACK = {**settings.READTRACK, "MAX_READER": 1000}
+    set_most_bits(1000)
     mark(factories.user(pk=1001), Thread.objects.create(), datetime.now(timezone.utc))
     figures = run(capsys, "site.TopicReadTrack", "topic")
     left_out = figures.get("  id out of bounds (100%)", 0)

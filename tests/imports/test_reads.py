@@ -15,6 +15,7 @@ from readtrack.store import keys, read_state, scripts
 from readtrack.subjects import subject_of
 from tests.site.models import Article, Category
 from tests.support import factories
+from tests.support.bounds import set_most_bits
 from tests.support.partitions import slots_checked
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -86,8 +87,8 @@ def test_each_partition_numbers_the_readers_for_itself(
     assert unread == [set(), {there}, set()]
 
 
-def test_a_dry_run_marks_nothing(capsys: pytest.CaptureFixture[str], settings: Settings) -> None:
-    settings.READTRACK = {"MAX_READER": 1000}
+def test_a_dry_run_marks_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    set_most_bits(1000)
     user, category = factories.user(pk=7), factories.category()
     mark(user, category)
     mark(factories.user(pk=1001), category)

@@ -173,7 +173,7 @@ def test_visitors_behind_a_proxy_are_told_apart_by_the_rules_of_live_hits(
     [
         (["www.example.com"], {}, [], 1),
         ([".example.com"], {}, [], 2),
-        (["www.example.com"], {"OWN_HOSTS": ["shop.example.com"]}, [], 2),
+        (["www.example.com"], {"NUMBERS": {"own_hosts": ["shop.example.com"]}}, [], 2),
         (["*"], {}, [], 4),
         ([], {}, [], 4),
         (["*"], {}, ["example.net"], 1),
@@ -425,7 +425,7 @@ def test_visitors_without_a_cookie_are_others_each_day_but_have_one_window(
 def test_an_imported_visitor_is_another_than_the_live_one_whose_key_is_random(
     post: Post, write: Write, client: Any
 ) -> None:
-    with override_settings(READTRACK={"COOKIE": ""}):
+    with override_settings(READTRACK={"COOKIE": {"name": ""}}):
         client.get("/posts/1/", headers={"User-Agent": BROWSER}, REMOTE_ADDR="192.0.2.1")
         today = buckets.now().replace(hour=0, minute=0, second=0, microsecond=0)
         seen = ((0, "192.0.2.1"), (9999, "192.0.2.1"), (0, "192.0.2.9"))

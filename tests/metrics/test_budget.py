@@ -175,9 +175,9 @@ def test_it_reads_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
             ["category:{subject}:read"],
         ),
         ({}, ["views:hll:day:{date}:{subject}"], []),
-        ({"HISTORY": False}, [], ["views:hll:day:{date}:{subject}"]),
+        ({"NUMBERS": {"history": False}}, [], ["views:hll:day:{date}:{subject}"]),
         ({"UNIQUE": "set"}, ["views:unique:{subject}"], []),
-        ({"ANONYMOUS_READERS": True}, ["readers:anonymous:{generation}"], []),
+        ({"ANONYMOUS_READERS": 1_000_000}, ["readers:anonymous:{generation}"], []),
     ],
 )
 def test_kinds_of_keys_that_the_settings_leave_out_are_not_weighed(
@@ -222,8 +222,7 @@ ALL_ELSE = {
     "UNIQUE": "set",
     "READ_STATE": "sequence",
     "READERS": "ordinal",
-    "FUNNELS": True,
-    "DIMENSIONS": ["tests.metrics.test_budget.colour"],
+    "NUMBERS": {"funnels": True, "dimensions": ["tests.metrics.test_budget.colour"]},
 }
 
 
@@ -310,7 +309,7 @@ def test_the_command_says_that_redis_is_gone() -> None:
 def test_the_rows_that_objects_get_on_a_day_are_estimated_by_those_of_the_newest_day(
     settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["device", "referrer"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device", "referrer"]}}
     size: dict[str, Any] = {"posts": 1_000, "active": 1.0, "visitors": 10, "views": 1_000_000}
     guess = budget.budget(**size).day_rows
     assert (guess.rows, guess.total) == (1_000 * (2 * 3 + 1), guess.rows * guess.each)
@@ -326,7 +325,8 @@ def test_the_rows_that_objects_get_on_a_day_are_estimated_by_those_of_the_newest
     assert budget.budget(**size).day_rows.rows == 1_000 * (2 * 2 + 1)
     call_command("readtrack", "budget", posts=1_000, active=1.0, visitors=10, views=1_000_000)
     assert "by value and day: 5,000 rows a day, 1.0 MB." in capsys.readouterr().out
-    settings.READTRACK = {**settings.READTRACK, "HISTORY": False}
+    numbers = settings.READTRACK["NUMBERS"]
+    settings.READTRACK = {**settings.READTRACK, "NUMBERS": {**numbers, "history": False}}
     assert budget.budget(**size).day_rows.rows == 0
 
 

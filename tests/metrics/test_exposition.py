@@ -291,7 +291,7 @@ def test_a_redis_that_lost_everything_lowers_no_counter_of_views(redis: Redis) -
 
 
 def test_a_site_without_history_has_no_counters_of_views(settings: Settings) -> None:
-    settings.READTRACK = {**settings.READTRACK, "HISTORY": False}
+    settings.READTRACK = {**settings.READTRACK, "NUMBERS": {"history": False}}
     view_times(factories.post(), 2)
     flush()
     samples = scrape()

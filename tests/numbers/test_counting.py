@@ -121,10 +121,10 @@ def test_no_stage_ever_counts_more_than_the_one_before(
 def test_views_enter_a_funnel_only_where_it_is_turned_on(settings: Settings, redis: Redis) -> None:
     tracker.record(factories.hit("site.post:1"))
     assert redis.keys("funnel:*") == []
-    settings.READTRACK = {"FUNNELS": True, "FUNNEL": ["seen", "sold"]}
+    settings.READTRACK = {"NUMBERS": {"funnels": True, "funnel": ["seen", "sold"]}}
     tracker.record(factories.hit("site.post:1"))
     assert redis.hgetall("funnel:site.post:1") == {"seen": "1"}
-    settings.READTRACK = {"FUNNELS": True, "FUNNEL": []}
+    settings.READTRACK = {"NUMBERS": {"funnels": True, "funnel": []}}
     tracker.record(factories.hit("site.post:2"))
     assert not redis.exists("funnel:site.post:2")
 

@@ -213,7 +213,7 @@ def test_a_page_may_have_filters_of_its_own_which_no_address_changes() -> None:
 
 
 def test_dimensions_are_filters(settings: Settings) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["device", "shop.tracking.period"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device", "shop.tracking.period"]}}
     found: Any = Scope.parse({"device": "phone", "period": "7"})
     assert (found.values, found.period) == ({"device": "phone"}, "7")
     assert found.address(device="") == "?period=7"

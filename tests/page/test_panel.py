@@ -212,7 +212,10 @@ def test_the_panel_and_the_page_count_the_view_of_the_page(editor: Client) -> No
 
 
 def test_a_model_of_another_package_has_a_panel(settings: Settings, editor: Client) -> None:
-    settings.READTRACK = {"MODELS": {"site.Gadget": {"counted": True}}, "HISTORY": False}
+    settings.READTRACK = {
+        "MODELS": {"site.Gadget": {"counted": True}},
+        "NUMBERS": {"history": False},
+    }
     gadget = Gadget.objects.create(name="x")
     view(gadget, 2)
     flush()

@@ -139,7 +139,7 @@ def test_visitors_have_a_list_only_if_the_setting_says_so_and_the_cookie_came_ba
         ({"Sec-GPC": "1"}, {}),
         ({"DNT": "1"}, {}),
         ({}, {"ANONYMOUS": "hash"}),
-        ({}, {"CONSENT": "tests.recent.test_openings.never"}),
+        ({}, {"COOKIE": {"consent": "tests.recent.test_openings.never"}}),
         ({"User-Agent": "Googlebot/2.1 (+http://www.google.com/bot.html)"}, {}),
     ],
     ids=str,

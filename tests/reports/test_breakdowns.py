@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def dimensions(settings: Settings) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["device"], "FUNNELS": True}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device"], "funnels": True}}
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ TODAY = date(2026, 11, 20)
 
 @pytest.fixture(autouse=True)
 def dimensions(settings: Settings) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["device", "referrer"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device", "referrer"]}}
 
 
 def in_days(rows: list[tuple[int, int, str, int]], posts: list[Post]) -> None:
@@ -115,8 +115,9 @@ def test_what_is_no_period_is_an_error(period: dict[str, Any]) -> None:
 
 
 def test_a_period_needs_history(settings: Settings) -> None:
-    settings.READTRACK = {**settings.READTRACK, "HISTORY": False}
-    with pytest.raises(ValueError, match="HISTORY"):
+    numbers = settings.READTRACK["NUMBERS"]
+    settings.READTRACK = {**settings.READTRACK, "NUMBERS": {**numbers, "history": False}}
+    with pytest.raises(ValueError, match="that needs history"):
         numbers_reports.breakdown(factories.post(), "device", days=7)
 
 

@@ -38,7 +38,7 @@ NUMBERS = [sum(views.values()) for views in CLOCKS]  # 10, 4, 7
 
 @pytest.fixture
 def _dimensions(settings: Settings) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["device"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device"]}}
 
 
 def viewed(zone: str, path: Path, clocks: Any) -> Post:

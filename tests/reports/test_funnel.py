@@ -37,7 +37,7 @@ def test_a_form_takes_a_step_once_an_hour(visitor: Client) -> None:
 def test_a_view_and_a_step_of_one_request_are_one_round_trip_and_one_visitor(
     visitor: Client, settings: Settings, redis: Redis
 ) -> None:
-    settings.READTRACK = {"FUNNELS": True}
+    settings.READTRACK = {"NUMBERS": {"funnels": True}}
     post = factories.post()
     visitor.get(f"/posts/{post.pk}/buy/?view=1&stage=click&status=200")
     assert funnel(post) == [1, 1, 0]
@@ -47,7 +47,7 @@ def test_a_view_and_a_step_of_one_request_are_one_round_trip_and_one_visitor(
 def test_a_visitor_goes_through_the_funnel_with_one_cookie(
     visitor: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"FUNNELS": True}
+    settings.READTRACK = {"NUMBERS": {"funnels": True}}
     post = factories.post()
     visitor.get(f"/posts/{post.pk}/")
     assert funnel(post) == [1, 0, 0]
@@ -132,12 +132,12 @@ def test_where_views_do_not_enter_the_funnel_the_live_count_stands_for_them(redi
 
 
 def test_a_site_without_stages_has_an_empty_funnel(settings: Settings) -> None:
-    settings.READTRACK = {"FUNNEL": []}
+    settings.READTRACK = {"NUMBERS": {"funnel": []}}
     assert numbers_reports.funnel(factories.post()) == []
 
 
 def test_a_page_breaks_its_view_down(visitor: Client, settings: Settings) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["browser", "device", "referrer"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["browser", "device", "referrer"]}}
     one, two = factories.post(), factories.post()
     for post in (one, two):
         visitor.get(f"/posts/{post.pk}/", headers={"Referer": "https://example.com/"})
@@ -152,7 +152,7 @@ def test_a_page_breaks_its_view_down(visitor: Client, settings: Settings) -> Non
 
 
 def test_a_breakdown_is_in_order(redis: Redis, settings: Settings) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["device"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device"]}}
     post = factories.post()
     redis.hset(f"views:device:site.post:{post.pk}", mapping={"b": 1, "phone": 3, "a": 1})
     assert list(numbers_reports.breakdown(post, "device").items()) == [
@@ -165,7 +165,7 @@ def test_a_breakdown_is_in_order(redis: Redis, settings: Settings) -> None:
 def test_a_visitor_who_opted_out_is_counted_and_not_broken_down(
     visitor: Client, settings: Settings, redis: Redis
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["browser"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["browser"]}}
     post = factories.post()
     visitor.get(f"/posts/{post.pk}/", headers={"Sec-GPC": "1"})
     assert redis.get(f"views:total:site.post:{post.pk}") == "1"
@@ -190,7 +190,7 @@ def test_where_anonymous_visitors_are_not_counted_they_take_no_step(
 
 
 def test_with_redis_gone_there_is_nothing_and_no_error(settings: Settings, visitor: Client) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["device"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device"]}}
     settings.CACHES = {
         "default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}
     }

@@ -188,7 +188,7 @@ def test_a_flush_stores_what_earlier_flushes_missed(redis: Redis) -> None:
 
 
 def test_days_go_with_the_years_of_history(settings: Settings) -> None:
-    settings.READTRACK = {"HISTORY": {"days": 90, "years": 1}}
+    settings.READTRACK = {"NUMBERS": {"days": 90, "years": 1}}
     post = factories.post()
     now = buckets.now()
     for age in (1, 364, 367):
@@ -217,7 +217,7 @@ def test_a_deleted_object_leaves_no_days_to_a_new_one_with_its_key(
     assert numbers_reports.visitors_together(Post, days=1) == 3  # people who came stay counted
 
 
-@pytest.mark.parametrize("options", [{"UNIQUE": "none"}, {"HISTORY": False}])
+@pytest.mark.parametrize("options", [{"UNIQUE": "none"}, {"NUMBERS": {"history": False}}])
 def test_without_days_a_period_is_an_error_that_says_why(
     settings: Settings, redis: Redis, options: dict[str, Any]
 ) -> None:

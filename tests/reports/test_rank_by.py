@@ -1,4 +1,4 @@
-"""RANK_BY: rankings and trending by seen views."""
+"""The key 'rank_by' of NUMBERS: rankings and trending by seen views."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def test_rankings_go_by_seen_views_where_the_site_says_so(
 ) -> None:
     from readtrack.numbers import reports as numbers_reports
 
-    settings.READTRACK = {"RANK_BY": "seen", "RATE": (0, 10)}
+    settings.READTRACK = {"NUMBERS": {"rank_by": "seen"}, "RATE": (0, 10)}
     fill(posts)
     flush()
     assert [*numbers_reports.most_viewed(Post, **period)] == [posts[1], posts[0]]
@@ -112,10 +112,11 @@ def test_the_most_seen_of_few_rows_are_looked_up_among_these_rows(posts: list[Po
 
 @pytest.mark.needs_parts("script")
 @pytest.mark.parametrize("rank_by", ["views", "seen"])
+@pytest.mark.needs_parts("numbers")
 def test_trending_goes_by_what_rankings_go_by(
     settings: Settings, posts: list[Post], rank_by: str
 ) -> None:
-    settings.READTRACK = {"RANK_BY": rank_by, "RATE": (0, 10)}
+    settings.READTRACK = {"NUMBERS": {"rank_by": rank_by}, "RATE": (0, 10)}
     fill(posts)
     tracker.refresh_trending()
     found = [(trend.obj, trend.views) for trend in reports.trending() if trend.views]
@@ -128,7 +129,7 @@ def test_trending_goes_by_what_rankings_go_by(
 def test_a_flush_of_what_changed_finds_views_that_nobody_saw(
     settings: Settings, posts: list[Post], redis: Redis
 ) -> None:
-    settings.READTRACK = {"RANK_BY": "seen"}
+    settings.READTRACK = {"NUMBERS": {"rank_by": "seen"}}
     flush()
     viewed(posts[0], views=1, seen=0)
     flush(only_changed=True)
@@ -138,7 +139,8 @@ def test_a_flush_of_what_changed_finds_views_that_nobody_saw(
     assert redis.ttl(bucket) > 0
 
 
+@pytest.mark.needs_parts("numbers")
 def test_another_value_is_an_error(settings: Settings) -> None:
-    settings.READTRACK = {"RANK_BY": "clicks"}
+    settings.READTRACK = {"NUMBERS": {"rank_by": "clicks"}}
     [error] = setting_types.check_types()
-    assert "RANK_BY" in error.msg
+    assert "READTRACK['NUMBERS']['rank_by'] is 'clicks'" in error.msg

@@ -112,7 +112,7 @@ def test_without_history_nothing_is_usual(settings: Settings) -> None:
     usual.peers(views=10)
     one = usual.article(HOURS_50, views=5)
     usual.renew()
-    settings.READTRACK = {**settings.READTRACK, "HISTORY": False}
+    settings.READTRACK = {**settings.READTRACK, "NUMBERS": {"history": False}}
     assert numbers_reports.usual(one) is None
     assert numbers_reports.usual_hours() == {}
 

@@ -94,7 +94,7 @@ def test_a_post_is_not_answered(visitor: Client) -> None:
 def test_a_link_outlives_its_stage(visitor: Client, redis: Redis, settings: object) -> None:
     post = factories.post()
     path = link(post)
-    settings.READTRACK = {"FUNNEL": ["view", "buy"]}  # type: ignore[attr-defined]
+    settings.READTRACK = {"NUMBERS": {"funnel": ["view", "buy"]}}  # type: ignore[attr-defined]
     assert visitor.get(path).status_code == 302
     assert stages(redis, post) == {}
 
@@ -139,7 +139,7 @@ def test_the_tag_of_nothing_is_the_plain_target(post: object) -> None:
 def test_without_our_addresses_a_link_leads_on_directly_and_the_log_says_so_once(
     source: str, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings.READTRACK = {"FUNNEL": ["view", "click", "x"]}
+    settings.READTRACK = {"NUMBERS": {"funnel": ["view", "click", "x"]}}
     settings.ROOT_URLCONF = "tests.site.no_urls"
     template = Template("{% load readtrack %}" + source)
     for _ in range(2):

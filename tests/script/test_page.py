@@ -578,7 +578,7 @@ def test_an_app_is_no_browser_and_sends_the_token_of_its_data(
     settings: Settings, post: Post
 ) -> None:
     good = token(factories.browser().get(f"/read/{post.pk}/", headers={"Sec-Purpose": "prefetch"}))
-    settings.READTRACK = {"NOT_BOTS": ["^MyApp/"]}
+    settings.READTRACK = {"BOTS": {"people": ["^MyApp/"]}}
     for app, user in (
         ("okhttp/4.12.0", None),
         ("okhttp/4.12.0", factories.user()),
@@ -691,7 +691,10 @@ def test_a_robot_that_runs_scripts_is_a_robot_once(post: Post) -> None:
 def test_the_scripts_view_is_judged_as_the_pages_own(settings: Settings, post: Post) -> None:
     from readtrack.numbers import reports as numbers_reports
 
-    settings.READTRACK = {"EXCLUDE": {"paths": ["^/read/"]}, "DIMENSIONS": ["referrer"]}
+    settings.READTRACK = {
+        "EXCLUDE": {"paths": ["^/read/"]},
+        "NUMBERS": {"dimensions": ["referrer"]},
+    }
     for kind in ("read", "plain"):
         response = factories.browser().get(
             f"/{kind}/{post.pk}/", headers={"Sec-Purpose": "prefetch"}
@@ -719,7 +722,7 @@ def test_the_scripts_view_has_the_campaign_of_the_pages_address(
 ) -> None:
     from readtrack.numbers import reports as numbers_reports
 
-    settings.READTRACK = {"DIMENSIONS": ["campaign"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["campaign"]}}
     page = factories.browser().get(f"/shared/{post.pk}/")
     tell(factories.browser(), token(page), Referer=address.format(pk=post.pk), **OWN)
     assert (views(post), numbers_reports.breakdown(post, "campaign")) == (1, campaign)

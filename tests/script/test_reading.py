@@ -274,7 +274,7 @@ def test_pages_without_a_text_hear_of_none(post: Post) -> None:
         {"SCRIPT": {"count_by": "script"}},
         {"SCRIPT": {"count_by": "server"}},
         {"ANONYMOUS": "hash"},
-        {"UNIQUE": "set", "FUNNELS": True},
+        {"UNIQUE": "set", "NUMBERS": {"funnels": True}},
     ],
 )
 def test_reads_count_under_any_settings(
@@ -460,7 +460,7 @@ def test_only_reads_that_rose_get_a_row(post: Post, settings: Settings) -> None:
     History.objects.all().delete()
     flush(only_changed=True)
     assert not History.objects.filter(subject__startswith="reads:").exists()
-    settings.READTRACK = {"HISTORY": False}
+    settings.READTRACK = {"NUMBERS": {"history": False}}
     readers(post, number=1)
     flush(only_changed=True)
     assert not History.objects.filter(subject__startswith="reads:").exists()

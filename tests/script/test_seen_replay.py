@@ -53,7 +53,7 @@ urlpatterns = [*site_urls, path("replay/<int:pk>/", page)]
 def test_what_people_see_is_counted_within_one_per_cent_beside_disguised_robots(
     settings: Settings,
 ) -> None:
-    settings.READTRACK = {"RANK_BY": "seen", "RATE": (0, 10), "TIMEOUT": 10}
+    settings.READTRACK = {"NUMBERS": {"rank_by": "seen"}, "RATE": (0, 10), "TIMEOUT": 10}
     chance = random.Random(1)
     category = factories.category()
     pks = [factories.post(category=category).pk for _ in range(POSTS)]

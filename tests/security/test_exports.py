@@ -93,7 +93,7 @@ def test_a_text_behind_numbers_is_no_formula_either(admin_client: Client) -> Non
 def test_a_heading_out_of_the_address_is_no_formula(
     separator: str, admin_client: Client, settings: Any
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["device"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["device"]}}
     for title in TITLES:
         content = export(admin_client, "most-viewed", "csv", device=f"x{title}")
         assert computed_cells(content, separator) == []

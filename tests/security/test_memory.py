@@ -11,7 +11,6 @@ from django.test import Client
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack.conf import conf
 from readtrack.hits import bots
 from readtrack.script import robots
 from readtrack.store import counters, keys
@@ -152,9 +151,8 @@ def test_one_client_takes_a_bounded_number_of_bytes_by_hit(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     settings.READTRACK = {
-        "ANONYMOUS_READERS": True,
-        "DIMENSIONS": ["referrer", "device", "browser"],
-        "FUNNELS": True,
+        "ANONYMOUS_READERS": 1_000_000,
+        "NUMBERS": {"dimensions": ["referrer", "device", "browser"], "funnels": True},
         "RATE": (0, 10),
     }
     act, numbers = way(Site()), count()
@@ -202,12 +200,11 @@ def test_the_bounds_are_those_of_the_code() -> None:
     assert counters.VALUES == 50
     assert robots.ROBOTS == 5_000
     assert robots.VISITS_OF_ADDRESS == 20
-    assert conf.MAX_ANONYMOUS_READERS == 1_000_000
     assert bots.LONGEST == 512
 
 
 def test_anonymous_readers_take_what_the_setting_says(redis: Redis, settings: Settings) -> None:
-    settings.READTRACK = {"ANONYMOUS_READERS": True, "MAX_ANONYMOUS_READERS": 100}
+    settings.READTRACK = {"ANONYMOUS_READERS": 100}
     site: Any = Site()
     act = with_kept_cookies(site)
     for number in range(150):

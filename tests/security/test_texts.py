@@ -72,10 +72,12 @@ def article(text: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> A
     """
     settings.ROOT_URLCONF = __name__
     settings.READTRACK = {
-        "DIMENSIONS": ["referrer", "country", "browser", f"{__name__}.said"],
-        "COUNTRY_HEADER": "X-Country",
+        "NUMBERS": {
+            "dimensions": ["referrer", "country", "browser", f"{__name__}.said"],
+            "funnels": True,
+        },
+        "NETWORKS": {"country_header": "X-Country"},
         "MODELS": {"site.Category": {"read_state": True}},
-        "FUNNELS": True,
     }
     for model in (Article, Category, User):
         monkeypatch.setattr(model, "__str__", lambda obj: text)

@@ -122,7 +122,7 @@ def test_a_text_that_no_row_can_have_ends_no_import(tmp_path: Path) -> None:
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="MySQL's tables of the app hold it")
 @pytest.mark.usefixtures("latin")
 def test_a_value_that_the_database_lacks_costs_only_itself(settings: Settings) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["referrer"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["referrer"]}}
     post = factories.post()
     subject = f"site.post:{post.pk}"
     held = "caf\N{LATIN SMALL LETTER E WITH ACUTE}"

@@ -137,7 +137,7 @@ def test_no_gain_makes_no_query() -> None:
 def test_days_go_after_the_years_of_history(years: int) -> None:
     for age in (0, 94, 500):
         add(TODAY - age * DAY, a=2)
-    with override_settings(READTRACK={"HISTORY": {"days": 90, "years": years}}):
+    with override_settings(READTRACK={"NUMBERS": {"days": 90, "years": years}}):
         at = datetime(2026, 5, 5, 12, tzinfo=timezone.utc)
         assert thinning.thin(at=at) == (1 if years else 0)
     kept = [*([] if years else [TODAY - 500 * DAY]), TODAY - 94 * DAY, TODAY]

@@ -101,7 +101,7 @@ def test_a_value_for_which_there_is_no_room_takes_none_with_it_that_differs_in_c
 def test_old_hours_become_days_and_days_go_after_years(years: int) -> None:
     for hours in (0, 1, 24 * 94, 24 * 94 + 1, 24 * 500):
         add(HOUR - hours, a=2, b=1)
-    with override_settings(READTRACK={"HISTORY": {"days": 90, "years": years}}):
+    with override_settings(READTRACK={"NUMBERS": {"days": 90, "years": years}}):
         assert thinning.thin(at=NOON) == (4 if years else 2)
         assert thinning.thin(at=NOON) == 0
     day = buckets.hour_index(NOON.replace(hour=23)) - 24 * 94

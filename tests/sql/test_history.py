@@ -156,7 +156,7 @@ def test_views_of_this_hour_that_redis_forgot_the_hour_of_are_of_this_hour(redis
     assert sum(point.views for point in series(post, hours=2)) == 8
 
 
-@override_settings(READTRACK={"HISTORY": {"days": 10}})
+@override_settings(READTRACK={"NUMBERS": {"days": 10}})
 def test_old_days_keep_their_last_hour_and_the_sum_of_the_day(noon: datetime) -> None:
     old, young = noon - timedelta(days=12), noon - timedelta(days=3)
     for subject in ("site.post", "site.post:1"):
@@ -205,7 +205,7 @@ def test_days_are_kept_for_ever_or_as_long_as_a_site_wants(
     noon: datetime, years: int, kept: int
 ) -> None:
     keep("site.post:1", {noon - timedelta(days=800): 5})
-    with override_settings(READTRACK={"HISTORY": {"years": years}}):
+    with override_settings(READTRACK={"NUMBERS": {"years": years}}):
         thinning.thin(at=noon)
     assert History.objects.filter(hour__gt=history.BASELINE).count() == kept
 
@@ -255,7 +255,7 @@ def test_history_that_goes_becomes_the_baseline(noon: datetime) -> None:
     history.begin({"site.post:1": RowCounts(2_000, 300)})
     history.begin({})
     keep("site.post:1", {noon - 800 * DAY: 1_003, noon - 799 * DAY: 1_005, noon - 10 * DAY: 1_010})
-    with override_settings(READTRACK={"HISTORY": {"years": 1}}):
+    with override_settings(READTRACK={"NUMBERS": {"years": 1}}):
         assert thinning.thin(at=noon) == 2
     assert list(History.objects.order_by("hour").values_list("views", flat=True)) == [1_005, 1_010]
     assert [
@@ -264,7 +264,7 @@ def test_history_that_goes_becomes_the_baseline(noon: datetime) -> None:
 
 
 def test_without_history_there_is_no_baseline() -> None:
-    with override_settings(READTRACK={"HISTORY": False}):
+    with override_settings(READTRACK={"NUMBERS": {"history": False}}):
         tracker.record(factories.hit(subject_of(factories.post(view_count=1_000))))
         flush()
     assert not History.objects.exists()

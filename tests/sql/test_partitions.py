@@ -32,7 +32,7 @@ pytestmark = [
 DAY = timedelta(days=1)
 START = datetime(2026, 3, 10, 8, tzinfo=timezone.utc)
 YEARS_LATER = datetime(2029, 3, 10, 8, tzinfo=timezone.utc)
-TWO_YEARS = override_settings(READTRACK={"HISTORY": {"years": 2}})
+TWO_YEARS = override_settings(READTRACK={"NUMBERS": {"years": 2}})
 
 
 def operate(*, alias: str = "default") -> None:

@@ -169,7 +169,7 @@ def test_the_usual_of_a_random_history_is_that_of_a_plain_computation(
     monkeypatch.setattr(peers, "FEWEST", 3)
     monkeypatch.setattr(peers, "PEERS", 12)
     settings.TIME_ZONE = zone
-    settings.READTRACK = {**settings.READTRACK, "HISTORY": {"days": 10 if is_thinned else 200}}
+    settings.READTRACK = {**settings.READTRACK, "NUMBERS": {"days": 10 if is_thinned else 200}}
     chance = random.Random(f"{days} {zone} {examples(1)}")
     stories = newsroom(chance, days=days, number=40)
     for back in range(140, -1, -7):
@@ -356,7 +356,7 @@ def test_the_hours_of_the_week_are_those_of_a_plain_computation(
     zone: str, days: int, settings: Settings
 ) -> None:
     settings.TIME_ZONE = zone
-    settings.READTRACK = {**settings.READTRACK, "HISTORY": {"days": 45}}
+    settings.READTRACK = {**settings.READTRACK, "NUMBERS": {"days": 45}}
     chance = random.Random(f"{zone} {days}")
     at = AT - timedelta(days=chance.choice([0, 17]))  # the clocks change within these weeks
     last = buckets.hour_index(at)

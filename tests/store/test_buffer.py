@@ -34,7 +34,7 @@ from readtrack.store import (
     scripts,
 )
 from readtrack.store.buffer import hit_buffer
-from readtrack.store.circuit import circuit
+from readtrack.store.circuit import Circuit, circuit
 from readtrack.store.counting import count_views
 from readtrack.store.skips import key_of, skip_buffer
 from readtrack.subjects import subject_of
@@ -72,7 +72,7 @@ def views(redis: Redis) -> dict[str, int]:
     return {key[start:]: int(redis.get(key) or 0) for key in map(str, redis.keys("views:total:*"))}
 
 
-FUNNELS = pytest.param({"FUNNELS": True}, marks=pytest.mark.needs_parts("numbers"))
+FUNNELS = pytest.param({"NUMBERS": {"funnels": True}}, marks=pytest.mark.needs_parts("numbers"))
 
 
 @pytest.mark.parametrize("extra", [{}, FUNNELS], ids=str)
@@ -218,7 +218,7 @@ def test_views_are_sent_after_the_time_of_the_setting(redis: Redis) -> None:
     [
         {},
         {"ANONYMOUS": "hash"},
-        {"DIMENSIONS": ["device"], "UNIQUE": "set", "FUNNELS": True},
+        {"NUMBERS": {"dimensions": ["device"], "funnels": True}, "UNIQUE": "set"},
     ],
 )
 def test_many_views_are_one_round_trip_and_count_as_alone(
@@ -241,7 +241,7 @@ def test_many_views_are_one_round_trip_and_count_as_alone(
         factories.hit(
             "site.post:1",
             f"site.post:{number}",
-            dimensions=(("device", "phone"),) * ("DIMENSIONS" in options),
+            dimensions=(("device", "phone"),) * ("NUMBERS" in options),
         )
         for number in range(2, 7)
     ]
@@ -396,7 +396,8 @@ def test_visitors_by_a_hash_of_the_day_do_not_wait_for_a_redis_that_hangs(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A process that has no key of the day, as after midnight, learns that Redis hangs by two pages."""
-    settings.READTRACK = {**BUFFERED, "ANONYMOUS": "hash", "TIMEOUT": 1, "CIRCUIT": 60}
+    settings.READTRACK = {**BUFFERED, "ANONYMOUS": "hash", "TIMEOUT": 1}
+    Circuit.longest_pause = 60
     with create_server(("127.0.0.1", 0)) as listener:
         use_redis(settings, f"redis://127.0.0.1:{listener.getsockname()[1]}/0")
         day_keys._known.clear()
@@ -416,7 +417,8 @@ def test_visitors_by_a_hash_of_the_day_do_not_wait_for_a_redis_that_hangs(
 def test_visitors_by_a_hash_of_the_day_that_is_known_wait_for_redis(
     redis: Redis, settings: Settings
 ) -> None:
-    settings.READTRACK = {**BUFFERED, "ANONYMOUS": "hash", "CIRCUIT": 60}
+    settings.READTRACK = {**BUFFERED, "ANONYMOUS": "hash"}
+    Circuit.longest_pause = 60
     posts = [factories.post(), factories.post()]
     for post in posts:
         assert factories.browser().get(f"/posts/{post.pk}/")["X-Readtrack"] == "queued"
@@ -433,7 +435,7 @@ def test_a_step_does_not_wait_and_counts_the_view_before_it(
 ) -> None:
     from readtrack.numbers import reports as numbers_reports
 
-    settings.READTRACK = {**BUFFERED, "FUNNELS": True}
+    settings.READTRACK = {**BUFFERED, "NUMBERS": {"funnels": True}}
     post, browser = factories.post(), factories.browser()
     assert browser.get(f"/posts/{post.pk}/")["X-Readtrack"] == "queued"
     assert browser.get(f"/posts/{post.pk}/buy/")["X-Readtrack"] == "step"
@@ -477,7 +479,8 @@ def test_a_lost_answer_counts_no_view_twice(wire: Wire, redis: Redis) -> None:
 def test_views_wait_for_a_redis_that_comes_back(
     start_redis: Callable[..., Valkey], settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings.READTRACK = {**BUFFERED, "CIRCUIT": 0.1}
+    settings.READTRACK = {**BUFFERED}
+    Circuit.longest_pause = 0.1
     server = start_redis()
     clock.ask()
     server.stop()
@@ -498,7 +501,8 @@ def test_views_wait_for_a_redis_that_comes_back(
 def test_views_that_were_sent_too_long_ago_are_errors(
     settings: Settings, redis: Redis, redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings.READTRACK = {**BUFFERED, "WINDOW": 0, "CIRCUIT": 0.01}
+    settings.READTRACK = {**BUFFERED, "WINDOW": 0}
+    Circuit.longest_pause = 0.01
     there = settings.CACHES
     hit_buffer.add(factories.hit("site.post:1"))
     settings.CACHES = {"default": {**there["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
@@ -524,7 +528,8 @@ def test_the_end_of_a_process_tells_what_redis_did_not_take(
 
 
 def test_the_thread_asks_a_redis_that_pages_do_without(redis: Redis, settings: Settings) -> None:
-    settings.READTRACK = {**BUFFERED, "CIRCUIT": 600}
+    settings.READTRACK = {**BUFFERED}
+    Circuit.longest_pause = 600
     circuit.pause = inf
     circuit.opened = monotonic()
     hit_buffer.add(factories.hit("site.post:1"))
@@ -536,7 +541,8 @@ def test_the_thread_asks_a_redis_that_pages_do_without(redis: Redis, settings: S
 def test_the_end_of_a_process_waits_for_a_redis_that_hangs(
     start_redis: Start, settings: Settings, caplog: pytest.LogCaptureFixture, seconds: float
 ) -> None:
-    settings.READTRACK = {"BUFFER": 60, "TIMEOUT": 0.25, "CIRCUIT": 600}
+    settings.READTRACK = {"BUFFER": 60, "TIMEOUT": 0.25}
+    Circuit.longest_pause = 600
     server = start_redis()
     clock.ask()
     with Redis.from_url(server.url, decode_responses=True) as redis:
@@ -553,7 +559,8 @@ def test_the_end_of_a_process_waits_for_a_redis_that_hangs(
 def test_hits_wait_with_the_others_while_the_end_of_a_process_waits_for_redis(
     start_redis: Start, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings.READTRACK = {"BUFFER": 60, "TIMEOUT": 0.25, "CIRCUIT": 600}
+    settings.READTRACK = {"BUFFER": 60, "TIMEOUT": 0.25}
+    Circuit.longest_pause = 600
     server = start_redis()
     clock.ask()
     with Redis.from_url(server.url, decode_responses=True) as redis:
@@ -567,10 +574,8 @@ def test_hits_wait_with_the_others_while_the_end_of_a_process_waits_for_redis(
     assert hit_buffer._thread is None
 
 
-def test_skips_are_sent_at_the_end_of_a_process_that_pages_do_without_redis(
-    settings: Settings,
-) -> None:
-    settings.READTRACK = {"CIRCUIT": 600}
+def test_skips_are_sent_at_the_end_of_a_process_that_pages_do_without_redis() -> None:
+    Circuit.longest_pause = 600
     circuit.pause = inf
     circuit.opened = monotonic()
     tracker.skip(["site.post:1"], "bot")
@@ -628,7 +633,8 @@ def test_views_wait_for_a_redis_that_refuses_all_writes(
     refuse: str,
     serve: str,
 ) -> None:
-    settings.READTRACK = {**BUFFERED, "CIRCUIT": 0.1}
+    settings.READTRACK = {**BUFFERED}
+    Circuit.longest_pause = 0.1
     server = start_redis(replica_serve_stale_data="no")
     with Redis.from_url(server.url, decode_responses=True) as redis:
         clock.ask()

@@ -27,7 +27,8 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Clock:
-    settings.READTRACK = {"TIMEOUT": 0.25, "CIRCUIT": 5.0}
+    settings.READTRACK = {"TIMEOUT": 0.25}
+    Circuit.longest_pause = 5.0
     clock = Clock()
     of_circuit = SimpleNamespace(monotonic=clock.monotonic, perf_counter=clock.monotonic)
     monkeypatch.setattr("readtrack.store.circuit.time", of_circuit)
@@ -130,7 +131,8 @@ def test_what_waits_for_redis_asks_it_though_pages_do_without(clock: Clock) -> N
 def test_one_slow_moment_costs_the_views_of_that_moment(settings: Settings) -> None:
     with Valkey() as server:
         use_redis(settings, server.url)
-        settings.READTRACK = {"TIMEOUT": 0.3, "CIRCUIT": 60.0, "DEBUG_HEADER": True}
+        settings.READTRACK = {"TIMEOUT": 0.3, "DEBUG_HEADER": True}
+        Circuit.longest_pause = 60.0
         posts = [factories.post() for _ in range(4)]
         browser = factories.browser()
         assert browser.get(f"/posts/{posts[0].pk}/")["X-Readtrack"] == "counted"

@@ -73,7 +73,8 @@ def cluster(servers: ValkeyCluster, settings: Settings) -> ValkeyCluster:
     """Returns an empty cluster, which the site uses."""
     servers.empty()
     settings.CACHES = {"default": site_caches.cluster(servers.urls[:1])}
-    settings.READTRACK = {"PARTITIONS": COUNT, "RATE": (0, 10), "CIRCUIT": 60, "TIMEOUT": 1.0}
+    settings.READTRACK = {"PARTITIONS": COUNT, "RATE": (0, 10), "TIMEOUT": 1.0}
+    Circuit.longest_pause = 60
     return servers
 
 
@@ -395,7 +396,7 @@ def test_after_some_seconds_a_page_asks_a_server_again_that_failed(
     own = circuit_of(cluster, owner(cluster, posts[0]))
     own.opened = time.monotonic() - 30.0
     assert reports.views(posts[:1])[posts[0]] == 7
-    own.opened -= 31.0  # more than CIRCUIT ago
+    own.opened -= 31.0  # more than the longest pause ago
     assert reports.views(posts[:1])[posts[0]] == 8
     assert own.opened is None
 
@@ -1144,7 +1145,7 @@ def test_the_dashboard_shows_what_the_other_servers_know_and_says_that_one_is_mi
 
     settings.READTRACK = {
         **settings.READTRACK,
-        "DIMENSIONS": ["readtrack.hits.dimensions.referrer"],
+        "NUMBERS": {"dimensions": ["readtrack.numbers.dimensions.referrer"]},
     }
     kept = key_slot(key_of(buckets.now()).encode()) // (16384 // SHARDS + 1)
     silent = kept if has_skips else (kept + 1) % SHARDS

@@ -23,7 +23,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from demo_project.engines.valkey import Valkey
 from readtrack import reports, signals, tracker
 from readtrack.store import connection, scripts
-from readtrack.store.circuit import circuit, fail_open
+from readtrack.store.circuit import Circuit, circuit, fail_open
 from readtrack.store.connection import connect
 from readtrack.store.counting import count_views
 from tests.conftest import DJANGO_REDIS, use_redis
@@ -41,7 +41,7 @@ def server(settings: Settings) -> Iterator[Valkey]:
     """Starts a Redis for this test alone, to be killed and paused."""
     with Valkey() as engine:
         use_redis(settings, engine.url)
-        settings.READTRACK = {"CIRCUIT": 60.0}
+        Circuit.longest_pause = 60.0
         yield engine
 
 
@@ -61,7 +61,8 @@ def failures() -> Iterator[list[Exception]]:
 @pytest.fixture(params=["kill", "pause"])
 def lost(request: pytest.FixtureRequest, server: Valkey, settings: Settings) -> Valkey:
     """Kills the site's Redis, or freezes it."""
-    settings.READTRACK = {"TIMEOUT": 0.1, "CIRCUIT": 60.0}
+    settings.READTRACK = {"TIMEOUT": 0.1}
+    Circuit.longest_pause = 60.0
     assert comes_true(answers)
     getattr(server, request.param)()
     return server
@@ -103,9 +104,9 @@ def test_an_async_page_is_served_without_redis(lost: Valkey) -> None:
 
 
 def test_a_failed_redis_is_not_asked_again_until_the_circuit_lets_one_request_try(
-    wire: Wire, settings: Settings
+    wire: Wire,
 ) -> None:
-    settings.READTRACK = {"CIRCUIT": 60.0}
+    Circuit.longest_pause = 60.0
     post, browser = factories.post(), factories.browser()
     wire.cut()
     browser.get(f"/posts/{post.pk}/")
@@ -118,7 +119,8 @@ def test_a_failed_redis_is_not_asked_again_until_the_circuit_lets_one_request_tr
 
 def test_the_site_counts_again_when_redis_is_back(lost: Valkey, settings: Settings) -> None:
     post, browser = factories.post(view_count=7), factories.browser()
-    settings.READTRACK = {"TIMEOUT": 0.1, "CIRCUIT": 0.01}
+    settings.READTRACK = {"TIMEOUT": 0.1}
+    Circuit.longest_pause = 0.01
     assert ">7<" in browser.get(f"/posts/{post.pk}/").text
     bring_back(lost)
     # The circuit closes a hundredth of a second after the last failure, and a busy machine may fail
@@ -208,7 +210,7 @@ def test_a_lost_connection_is_replaced_without_an_error(wire: Wire, redis: Redis
         {},
         {"RATE": (0, 10)},
         {"WINDOW": 1},
-        {"UNIQUE": "daily", "FUNNELS": True, "DIMENSIONS": ["device"]},
+        {"UNIQUE": "daily", "NUMBERS": {"funnels": True, "dimensions": ["device"]}},
     ],
 )
 def test_a_view_whose_answer_was_lost_counts_once_though_it_is_sent_again(

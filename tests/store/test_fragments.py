@@ -28,7 +28,7 @@ from django.conf import settings
 settings.INSTALLED_APPS = [
     name for name in settings.INSTALLED_APPS if not name.startswith("readtrack.")
 ]
-settings.READTRACK = {**settings.READTRACK, "DIMENSIONS": ["channel"], "FUNNELS": True}
+settings.READTRACK = {**settings.READTRACK, "NUMBERS": {"dimensions": ["channel"]}}
 django.setup()
 from django.core.management import call_command
 from redis import Redis

@@ -126,8 +126,8 @@ def test_with_writers_of_both_numbers_each_view_is_stored_once(
 @pytest.mark.parametrize(
     "overrides",
     some(
-        [{}, {"READERS": "ordinal", "UNIQUE": "set", "DIMENSIONS": ["device"]}],
-        deep=[{"READERS": "ordinal"}, {"UNIQUE": "set"}, {"DIMENSIONS": ["device"]}],
+        [{}, {"READERS": "ordinal", "UNIQUE": "set", "NUMBERS": {"dimensions": ["device"]}}],
+        deep=[{"READERS": "ordinal"}, {"UNIQUE": "set"}, {"NUMBERS": {"dimensions": ["device"]}}],
     ),
 )
 def test_what_sql_does_not_store_moves(
@@ -160,7 +160,7 @@ def test_what_sql_does_not_store_moves(
         assert [*reports.views(Post.objects.order_by("pk")).values()] == [3] + [2] * 7
         assert [*reports.visitors(Post.objects.order_by("pk")).values()] == [3] + [2] * 7
         assert sum(point.views for point in numbers_reports.series(Post)) == 17
-        if overrides.get("DIMENSIONS"):
+        if overrides.get("NUMBERS"):
             assert numbers_reports.breakdown(posts[0], "device") == {"phone": 1}
         assert {keys.tag_in(key) for key in redis.scan_iter(keys.matching("views:total:*"))} <= {
             *keys.tags()

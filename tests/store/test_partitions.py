@@ -247,7 +247,7 @@ def test_without_history_an_import_needs_its_part_all_the_same(
     from readtrack.imports.models import Import
     from readtrack.numbers.models import History
 
-    settings.READTRACK = {"PARTITIONS": COUNT, "HISTORY": False}
+    settings.READTRACK = {"PARTITIONS": COUNT, "NUMBERS": {"history": False}}
     batch: Any = Batch()
     for post in posts:
         batch.add(subject_of(post), visitor="visitor", at=buckets.now())
@@ -306,7 +306,10 @@ def test_a_dimension_that_leaves_the_settings_stops_no_flush_and_loses_nothing(
         for post in posts:
             tracker.record(factories.hit(subject_of(post), dimensions=(("device", "phone"),)))
 
-    with_devices = {"PARTITIONS": COUNT, "DIMENSIONS": ["readtrack.hits.dimensions.device"]}
+    with_devices = {
+        "PARTITIONS": COUNT,
+        "NUMBERS": {"dimensions": ["readtrack.numbers.dimensions.device"]},
+    }
     record()
     assert flush().written == len(posts)
     settings.READTRACK = with_devices

@@ -19,7 +19,7 @@ from demo_project.engines.valkey import Valkey
 from readtrack import reports
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.store import connection, pools, scripts
-from readtrack.store.circuit import BusyError, circuit
+from readtrack.store.circuit import BusyError, Circuit, circuit
 from readtrack.store.pools import Connections
 from readtrack.store.scripts import Call
 from readtrack.store.skips import skip_buffer
@@ -115,7 +115,8 @@ def test_a_server_that_takes_no_more_clients_loses_no_view(
 def test_a_page_that_finds_no_connection_in_time_is_busy_and_the_next_one_counts(
     settings: Settings, caplog: pytest.LogCaptureFixture, pool: str
 ) -> None:
-    settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0, "DEBUG_HEADER": True}
+    settings.READTRACK = {"TIMEOUT": TIMEOUT, "DEBUG_HEADER": True}
+    Circuit.longest_pause = 60.0
     limit(settings, 1, pool)
     post, browser = factories.post(view_count=7), factories.browser()
     times: list[float] = []
@@ -154,7 +155,8 @@ def test_a_page_goes_on_as_soon_as_a_connection_is_free(settings: Settings) -> N
 def test_time_spent_on_waiting_for_a_connection_is_no_fault_of_redis(
     wire: Wire, settings: Settings
 ) -> None:
-    settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0, "DEBUG_HEADER": True}
+    settings.READTRACK = {"TIMEOUT": TIMEOUT, "DEBUG_HEADER": True}
+    Circuit.longest_pause = 60.0
     limit(settings, 1)
     wire.hook = lambda moment, trip: time.sleep(0.4 * TIMEOUT) if moment == "answer" else None
     # Where the machine is busy, the connection may be free too late.
@@ -163,7 +165,8 @@ def test_time_spent_on_waiting_for_a_connection_is_no_fault_of_redis(
 
 
 def test_pages_that_wait_for_connections_only_do_not_make_redis_slow(settings: Settings) -> None:
-    settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0, "DEBUG_HEADER": True}
+    settings.READTRACK = {"TIMEOUT": TIMEOUT, "DEBUG_HEADER": True}
+    Circuit.longest_pause = 60.0
     limit(settings, 1)
     for _ in range(4):
         assert comes_true(lambda: view_while_taken(0.7 * TIMEOUT) == "counted")
@@ -174,7 +177,8 @@ def test_who_waits_is_told_at_once_that_redis_died(
     start_redis: Start, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     valkey: Valkey = start_redis()
-    settings.READTRACK = {"TIMEOUT": 30.0, "CIRCUIT": 60.0, "DEBUG_HEADER": True}
+    settings.READTRACK = {"TIMEOUT": 30.0, "DEBUG_HEADER": True}
+    Circuit.longest_pause = 60.0
     with ThreadPoolExecutor(1) as threads:
         with all_taken() as taken:
             valkey.kill()

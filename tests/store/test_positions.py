@@ -341,7 +341,7 @@ def test_a_thread_with_nothing_new_gets_no_position(ann: Reader, redis: Redis) -
 
 
 def test_an_anonymous_reader_has_no_dots_and_no_positions(settings: Any, redis: Redis) -> None:
-    settings.READTRACK = {**settings.READTRACK, "ANONYMOUS_READERS": True}
+    settings.READTRACK = {**settings.READTRACK, "ANONYMOUS_READERS": 1_000_000}
     reader = f"{readers.ANONYMOUS}visitor"
     publish(reply(ONE, 1, boards=(BOARD,)))
     assert unread(reader, ONE, BOARD) == [0, 0]

@@ -15,6 +15,7 @@ from readtrack.hits.readers import Reader
 from readtrack.reports.page_state import page_state
 from readtrack.store import read_state, scripts
 from readtrack.store.read_state import Publication
+from tests.support.bounds import set_most_bits
 
 ONE, TWO = "site.category:1", "site.category:2"
 BY_ID: list[dict[str, Any]] = [{}, {"READ_STATE": "sequence"}]
@@ -158,13 +159,12 @@ def test_redis_holds_no_reader_by_primary_key(
     assert str(pk) not in f"{redis.hgetall('readers')}{redis.keys('*')}"
 
 
-@pytest.mark.parametrize(
-    "options", [{"MAX_READER": 1}, {"MAX_READER": 63, "READ_STATE": "sequence"}], ids=str
-)
+@pytest.mark.parametrize(("form", "bits"), [("bitmap", 1), ("sequence", 63)])
 def test_no_more_ordinals_are_handed_out_than_allowed(
-    redis: Redis, settings: Any, options: dict[str, Any]
+    redis: Redis, settings: Any, form: str, bits: int
 ) -> None:
-    settings.READTRACK = {"READERS": "ordinal", **options}
+    settings.READTRACK = {"READERS": "ordinal", "READ_STATE": form}
+    set_most_bits(bits)
     assert [tracker.mark_subjects_read(name, [ONE]) for name in ("a", "b", "c", "a")] == [
         [ONE],
         [ONE],
@@ -251,7 +251,7 @@ def test_a_far_id_is_refused_and_allocates_nothing(
 ) -> None:
     settings.READTRACK = {"READ_STATE": state}
     assert readers.reader_by_id(highest) == highest
-    with pytest.raises(readers.ReaderError, match=r"MAX_READER.*READERS"):
+    with pytest.raises(readers.ReaderError, match=r"READERS.*ordinal"):
         readers.reader_by_id(highest + 1)
     assert redis.keys("*") == []
 

@@ -13,8 +13,7 @@ from tests.support import factories
 from tests.support.wire import Wire
 
 EVERYTHING: dict[str, Any] = {
-    "FUNNELS": True,
-    "DIMENSIONS": ["device", "browser", "os", "country", "referrer"],
+    "NUMBERS": {"funnels": True, "dimensions": ["device", "browser", "os", "country", "referrer"]},
 }
 VALUES = (
     ("device", "phone"),

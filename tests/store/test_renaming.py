@@ -99,7 +99,7 @@ def test_every_key_of_a_model_follows(
     settings.READTRACK = {
         "PARTITIONS": partitions,
         "UNIQUE": strategy,
-        "FUNNELS": True,
+        "NUMBERS": {"funnels": True},
     }
     with slots_checked() if partitions > 1 else nullcontext():
         for number in range(3):
@@ -268,7 +268,7 @@ def test_readers_of_the_old_name_have_read_the_new_one(
 def test_an_object_gets_a_new_key_and_others_keep_theirs(
     redis: Redis, settings: Settings, partitions: int
 ) -> None:
-    settings.READTRACK |= {"DIMENSIONS": ["device"]}
+    settings.READTRACK |= {"NUMBERS": {"dimensions": ["device"]}}
     old, new = "site.page:hell", "site.page:hello%20w"
     record(old, 2, dimensions=(("device", "phone"),))
     record("site.page:hello", 1)

@@ -61,9 +61,13 @@ def valkey(settings: Settings) -> Iterator[Valkey]:
     "overrides",
     [
         {},
-        {"UNIQUE": "set", "READ_STATE": "sequence", "FUNNELS": True, "BUFFER": 1},
+        {"UNIQUE": "set", "READ_STATE": "sequence", "NUMBERS": {"funnels": True}, "BUFFER": 1},
         {"UNIQUE": "daily", "READERS": "ordinal", "ANONYMOUS": "hash"},
-        {"UNIQUE": "bitmap", "ANONYMOUS_READERS": True, "DIMENSIONS": ["device", "referrer"]},
+        {
+            "UNIQUE": "bitmap",
+            "ANONYMOUS_READERS": 1_000_000,
+            "NUMBERS": {"dimensions": ["device", "referrer"]},
+        },
         {"IDLE_DAYS": 1, "PARTITIONS": 16, "READERS": "ordinal", "READ_STATE": "sequence"},
         {"LIVE": {"events": "/events/"}},
     ],

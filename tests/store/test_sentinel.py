@@ -17,6 +17,7 @@ from readtrack import reports, tracker
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
 from readtrack.store import scripts
+from readtrack.store.circuit import Circuit
 from readtrack.store.connection import RedisError, connect
 from readtrack.store.counters import totals
 from tests.site.models import Post
@@ -33,7 +34,7 @@ def watched(settings: Settings) -> Iterator[Watched]:
     """Starts a primary, a replica and their Sentinel, which the site uses."""
     with Watched() as servers:
         settings.CACHES = {"default": servers.cache()}
-        settings.READTRACK = {"CIRCUIT": 0.01}
+        Circuit.longest_pause = 0.01
         yield servers
 
 
@@ -99,7 +100,8 @@ def test_pages_are_served_through_a_failover_and_count_again_by_themselves(
     post = factories.post(view_count=7)
     assert ">8<" in page(post)
     watched.sync()
-    settings.READTRACK = {"TIMEOUT": 0.5, "CIRCUIT": 0.01}
+    settings.READTRACK = {"TIMEOUT": 0.5}
+    Circuit.longest_pause = 0.01
     with watched.announced():
         getattr(watched.primary, end)()
         for _ in range(3):

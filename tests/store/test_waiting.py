@@ -23,7 +23,7 @@ from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page.placeholders import Placeholder
 from readtrack.page.tags import html_of
 from readtrack.store import clock, connection, scripts
-from readtrack.store.circuit import circuit
+from readtrack.store.circuit import Circuit, circuit
 from readtrack.store.connection import AnswerError, connect
 from readtrack.store.counting import count_views
 from tests.conftest import use_redis
@@ -106,7 +106,8 @@ def test_scripts_that_redis_forgot_cost_each_trip_of_a_page_one_more(
 def test_both_trips_of_a_page_and_lost_scripts_share_one_time_out(
     wire: Wire, redis: Redis, settings: Settings, is_async: bool
 ) -> None:
-    settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0}
+    settings.READTRACK = {"TIMEOUT": TIMEOUT}
+    Circuit.longest_pause = 60.0
     post, url = factories.post(view_count=7), "/posts/{}/async/" if is_async else "/posts/{}/"
     ask: Any = (
         partial(factories.fetch_async, AsyncClient()) if is_async else factories.browser().get
@@ -127,7 +128,8 @@ def test_both_trips_of_a_page_and_lost_scripts_share_one_time_out(
 def test_a_new_connection_and_its_handshake_take_of_the_same_time(
     wire: Wire, settings: Settings
 ) -> None:
-    settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0}
+    settings.READTRACK = {"TIMEOUT": TIMEOUT}
+    Circuit.longest_pause = 60.0
     post, browser = factories.post(view_count=7), factories.browser()
     slow(wire, TIMEOUT * 0.6)
 
@@ -145,7 +147,8 @@ def test_a_new_connection_and_its_handshake_take_of_the_same_time(
 def test_bytes_that_trickle_take_no_longer(settings: Settings, pool: str) -> None:
     post, browser = factories.post(view_count=7), factories.browser()
     use_pool(settings, pool_class=pool)
-    settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0}
+    settings.READTRACK = {"TIMEOUT": TIMEOUT}
+    Circuit.longest_pause = 60.0
 
     def look_at_the_page() -> float:
         circuit.close()
@@ -158,7 +161,8 @@ def test_bytes_that_trickle_take_no_longer(settings: Settings, pool: str) -> Non
 
 
 def test_the_parts_of_a_streamed_page_share_its_time_out(wire: Wire, settings: Settings) -> None:
-    settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 0.001}
+    settings.READTRACK = {"TIMEOUT": TIMEOUT}
+    Circuit.longest_pause = 0.001
     browser = factories.browser()
     for _ in range(5):
         factories.post()
@@ -175,7 +179,8 @@ def test_the_parts_of_a_streamed_page_share_its_time_out(wire: Wire, settings: S
 
 
 def test_what_a_view_waits_for_by_itself_counts(wire: Wire, settings: Settings) -> None:
-    settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0}
+    settings.READTRACK = {"TIMEOUT": TIMEOUT}
+    Circuit.longest_pause = 60.0
     post = factories.post(view_count=7)
 
     def page(request: Any) -> HttpResponse:
@@ -202,7 +207,8 @@ def test_answers_that_stay_slow_open_the_circuit_though_they_are_in_time(
     wire: Wire, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     timeout = 2 * TIMEOUT  # so that a busy machine makes no answer late
-    settings.READTRACK = {"TIMEOUT": timeout, "CIRCUIT": 60.0}
+    settings.READTRACK = {"TIMEOUT": timeout}
+    Circuit.longest_pause = 60.0
     post, browser = factories.post(view_count=7), factories.browser()
     browser.get(f"/posts/{post.pk}/")
     slow(wire, timeout * 0.3)
@@ -218,7 +224,8 @@ def test_answers_that_stay_slow_open_the_circuit_though_they_are_in_time(
 
 
 def test_one_slow_moment_opens_nothing(wire: Wire, settings: Settings) -> None:
-    settings.READTRACK = {"TIMEOUT": TIMEOUT, "CIRCUIT": 60.0}
+    settings.READTRACK = {"TIMEOUT": TIMEOUT}
+    Circuit.longest_pause = 60.0
     post, browser = factories.post(), factories.browser()
     connect().ping()
     for _ in range(3):
@@ -257,7 +264,8 @@ def test_an_answer_of_a_wrong_type_is_no_page_that_failed(
 ) -> None:
     from readtrack.numbers import reports as numbers_reports
 
-    settings.READTRACK = {"TIMEOUT": TIMEOUT / 2, "CIRCUIT": 0.001, "READERS": "ordinal"}
+    settings.READTRACK = {"TIMEOUT": TIMEOUT / 2, "READERS": "ordinal"}
+    Circuit.longest_pause = 0.001
     post, category = factories.post(view_count=7), factories.category()
     reader = factories.browser(factories.user())
     pages = (f"/posts/{post.pk}/", f"/categories/{category.pk}/", "/list/", "/json/", "/stream/")

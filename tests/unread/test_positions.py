@@ -439,7 +439,7 @@ def test_the_dashboard_lists_no_readers_of_threads_and_boards(
 def test_what_a_visitor_has_read_before_signing_in_leaves_threads_alone(
     ann: User, settings: Settings
 ) -> None:
-    settings.READTRACK = {**settings.READTRACK, "ANONYMOUS_READERS": True}
+    settings.READTRACK = {**settings.READTRACK, "ANONYMOUS_READERS": 1_000_000}
     topic, category = thread(replies=1), factories.category()
     anonymous = f"{readers.ANONYMOUS}visitor"
     read_state.begin(0)

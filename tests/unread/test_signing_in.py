@@ -41,7 +41,7 @@ def _anonymous_readers(
     request: pytest.FixtureRequest, settings: Settings, form: str
 ) -> Iterator[None]:
     settings.READTRACK = {
-        "ANONYMOUS_READERS": True,
+        "ANONYMOUS_READERS": 1_000_000,
         "READ_STATE": form,
         "PARTITIONS": request.param,
     }

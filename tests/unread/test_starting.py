@@ -16,6 +16,7 @@ from readtrack.store import keys, read_state, scripts
 from readtrack.unread import starting
 from tests.site.models import Category, Member, Post, Shelf, Topic
 from tests.support import factories
+from tests.support.bounds import set_most_bits
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -87,8 +88,8 @@ def test_a_dry_run_says_how_much_memory_it_would_take(capsys: pytest.CaptureFixt
     assert reports.unread(user, categories) == set(categories)
 
 
-def test_no_more_is_allocated_than_the_highest_reader_allows(settings: Settings) -> None:
-    settings.READTRACK = {"MAX_READER": 100}
+def test_no_more_is_allocated_than_the_highest_reader_allows() -> None:
+    set_most_bits(100)
     factories.user(pk=1_000)
     user, category = factories.user(pk=100), factories.category()
     call_command("readtrack", "start-as-read", verbosity=0)
@@ -97,7 +98,8 @@ def test_no_more_is_allocated_than_the_highest_reader_allows(settings: Settings)
 
 
 def test_no_more_ordinals_are_given_than_allowed(settings: Settings) -> None:
-    settings.READTRACK = {"MAX_READER": 1, "READERS": "ordinal"}
+    settings.READTRACK = {"READERS": "ordinal"}
+    set_most_bits(1)
     for _ in range(4):
         factories.user()
     assert starting.number_readers() == dict.fromkeys(keys.tags(), 1)
@@ -157,7 +159,8 @@ def test_an_account_is_made_without_redis_or_with_an_id_out_of_bounds(
 ) -> None:
     from readtrack.numbers.models import ReaderHistory
 
-    settings.READTRACK = {"START_AS_READ": True, "MAX_READER": 1000}
+    settings.READTRACK = {"START_AS_READ": True}
+    set_most_bits(1000)
     category = factories.category()
     factories.user(pk=5000)
     nowhere = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}

@@ -10,10 +10,10 @@ from functools import partial
 from typing import NamedTuple
 
 from readtrack import local_time
-from readtrack.conf import conf
 from readtrack.numbers.flush import late_views
 from readtrack.numbers.flush.late_views import NOTHING_LATE, LateViews
 from readtrack.numbers.models import Breakdown
+from readtrack.numbers.options import numbers_options
 from readtrack.numbers.sql import breakdown_history, day_breakdowns, history
 from readtrack.numbers.sql import hashes as stored_hashes
 from readtrack.sql import absent, databases, epochs, row_counts
@@ -98,7 +98,7 @@ def _store_once(
     if not epoch.advance(redis_epochs):
         return live, True
     to_store = _not_above(live, most_seen)
-    if conf.HISTORY and _gains(live, stored):
+    if numbers_options().history and _gains(live, stored):
         store_with_gains = partial(_store_with_gains, to_store, stored, hours=hours)
         is_stored = databases.retried(databases.of(Breakdown), store_with_gains)
         if not is_stored:
@@ -283,7 +283,7 @@ def _raise(live: Hashes, stored: Hashes, *, hours: Hours) -> None:
     The caller has to open a transaction.
     """
     live = _without_deleted(live, stored)
-    if conf.HISTORY:
+    if numbers_options().history:
         _store_stages(live, stored, hours=hours)
     databases.upsert(Breakdown, ("subject", "kind", "field"), ("count",), rows=_rows(live, stored))
     for name, counts in live.items():

@@ -13,11 +13,11 @@ from datetime import date, datetime, timedelta
 from django.db.models import Q
 
 from readtrack import buckets, local_time
+from readtrack.numbers.counted import counts_days
 from readtrack.numbers.sql import day_visitors
 from readtrack.numbers.sql.day_visitors import LENGTHS, AskedDays, Day, StoredDay
 from readtrack.sql import databases
 from readtrack.store import keys, scripts
-from readtrack.store.effects import counts_days
 from readtrack.store.scripts import Call
 from readtrack.store.uniques import Union, union
 from readtrack.subjects import label_in, subject_column

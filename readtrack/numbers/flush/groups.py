@@ -14,6 +14,7 @@ from typing import NamedTuple
 from django.db.models import Min, Model
 
 from readtrack import buckets, local_time
+from readtrack.numbers.counted import counts_days
 from readtrack.numbers.flush import day_visitors
 from readtrack.numbers.models import History
 from readtrack.numbers.sql import group_sums, memberships, period_gains
@@ -26,7 +27,6 @@ from readtrack.sql import databases
 from readtrack.sql.faults import Faults
 from readtrack.store import keys, scripts
 from readtrack.store.counters import MODEL_HOURS
-from readtrack.store.effects import counts_days
 from readtrack.subjects import counted_models, label_of, subject_column
 
 Gained = Mapping[tuple[str, int], int]  # by subject and hour

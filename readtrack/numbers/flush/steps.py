@@ -7,7 +7,6 @@ from datetime import datetime
 from functools import partial
 
 from readtrack import buckets
-from readtrack.conf import conf
 from readtrack.flush.run import REACH
 from readtrack.flush.steps import Hashes, Steps
 from readtrack.models import FlushRun
@@ -15,6 +14,7 @@ from readtrack.numbers.flush import breakdowns, day_visitors, groups, late_views
 from readtrack.numbers.flush.hours import write_hours
 from readtrack.numbers.flush.late_views import NOTHING_LATE, LateViews
 from readtrack.numbers.models import Breakdown, History
+from readtrack.numbers.options import numbers_options
 from readtrack.numbers.sql import (
     day_breakdowns,
     history,
@@ -76,7 +76,7 @@ class NumbersSteps(Steps):
         self.faults.store(subjects, store)
 
     def in_transaction(self, counts: Mapping[str, RowCounts]) -> None:
-        if not (conf.HISTORY and counts):
+        if not (numbers_options().history and counts):
             return
         late = {subject: self.late[subject] for subject in counts if subject in self.late}
         history.store_hours(late_views.rows_of_history(late, counts, present=self.hour))
@@ -84,7 +84,7 @@ class NumbersSteps(Steps):
         history.store(in_time, hour=self.hour)
 
     def stored(self, subjects: Sequence[str]) -> None:
-        if not conf.HISTORY:
+        if not numbers_options().history:
             return
         days = day_visitors.last_days(self.at)
         if self.is_late or self.run.kind == FlushRun.Kind.ARCHIVE:
@@ -204,5 +204,5 @@ def _stored_hashes(hashes: Sequence[Name]) -> Mapping[str, Stored]:
 
 def settled(counts: Mapping[str, RowCounts]) -> None:
     """Begins the history of those subjects that have views and no history yet."""
-    if conf.HISTORY:
+    if numbers_options().history:
         history.begin({subject: row for subject, row in counts.items() if row.views})

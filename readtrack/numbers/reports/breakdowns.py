@@ -6,8 +6,8 @@ from datetime import date
 
 from django.db.models import Model
 
-from readtrack.conf import conf
-from readtrack.hits import dimensions
+from readtrack.numbers import dimensions
+from readtrack.numbers.options import numbers_options
 from readtrack.numbers.reports import people
 from readtrack.numbers.reports.hashes import hashes
 from readtrack.numbers.sql import day_breakdowns
@@ -30,13 +30,13 @@ def breakdown(
     TIME_ZONE, as of the last flush, which takes a query for each 1,000 objects. `since` and `until`
     are days or times; `until` is exclusive.
 
-    Raises ValueError for a dimension that is not in DIMENSIONS, for a period without HISTORY, and for
-    a combination of `days`, `since` and `until` that is no period.
+    Raises ValueError for a dimension that the site does not have, for a period without history, and
+    for a combination of `days`, `since` and `until` that is no period.
     """
-    configured = [dimensions.name_of(path) for path in conf.DIMENSIONS]
+    configured = dimensions.names()
     if dimension not in configured:
         listed = ", ".join(configured) or "nothing yet"
-        raise ValueError(f"READTRACK['DIMENSIONS'] has no {dimension!r}; it has: {listed}.")
+        raise ValueError(f"The list of dimensions has no {dimension!r}; it has: {listed}.")
     objs = [objs] if isinstance(objs, Model) else objs
     subjects = [subject_of(obj) for obj in objs]
     kind = f"views:{dimension}"
@@ -50,8 +50,8 @@ def breakdown(
 
 def _gains(subjects: Iterable[str], kind: str, period: people.Days) -> Counter[str]:
     """Returns what the subjects gained together in the period, by field."""
-    if not conf.HISTORY:
-        raise ValueError("The values of a period are not stored: that needs READTRACK['HISTORY'].")
+    if not numbers_options().history:
+        raise ValueError("The values of a period are not stored: that needs history (NUMBERS).")
     columns = [subject_column(subject) for subject in subjects]
     [gained] = day_breakdowns.gains(columns, [kind], [day_breakdowns.Days(*period)])
     return sum(gained.values(), Counter[str]())

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from django.db.models import Model
 
-from readtrack.conf import conf
+from readtrack.numbers.options import enters_funnel, numbers_options
 from readtrack.numbers.reports.hashes import hashes
 from readtrack.reports.counts import views
 from readtrack.store import counters
-from readtrack.subjects import enters_funnel, subject_of
+from readtrack.subjects import subject_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,13 @@ class Stage:
 
 
 def funnel(objs: Model | Iterable[Model]) -> list[Stage]:
-    """Returns the stages of FUNNEL in their order, for one object or for several together, in at
+    """Returns the stages of the funnel in their order, for one object or for several together, in at
     most two round trips.
 
-    If the views of an object do not enter the funnel (FUNNELS, `has_funnel`), its live views count
-    as the first stage.
+    If the views of an object do not enter the funnel ('funnels' of NUMBERS, `has_funnel`), its live
+    views count as the first stage.
     """
-    if not conf.FUNNEL:
+    if not numbers_options().funnel:
         return []
     objs = [objs] if isinstance(objs, Model) else list(objs)
     counts = hashes([subject_of(obj) for obj in objs], ["funnel"])
@@ -51,14 +51,14 @@ def stages(counts: Mapping[counters.Name, Counter[str]], viewed: Mapping[str, in
             without_views.update(counts_of_subject)
         else:
             totals.update(counts_of_subject)
-    first_stage = conf.FUNNEL[0]
+    first_stage = numbers_options().funnel[0]
     # A later step without a counted view has also counted as the first stage. So that number may be
     # higher than the views.
     without_views[first_stage] = max(without_views[first_stage], sum(viewed.values()))
     totals.update(without_views)
     in_order = []
     count_before = totals[first_stage]
-    for name in conf.FUNNEL:
+    for name in numbers_options().funnel:
         count = totals[name]
         rate = _share(count, of=totals[first_stage])
         step_rate = _share(count, of=count_before)

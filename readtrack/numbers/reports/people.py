@@ -11,11 +11,11 @@ from typing import NamedTuple
 from django.utils.timezone import get_default_timezone
 
 from readtrack import buckets, local_time
+from readtrack.numbers.counted import counts_days
 from readtrack.numbers.sql import day_visitors
 from readtrack.numbers.sql.day_visitors import AskedDays, StoredDay
 from readtrack.store import keys, scripts, uniques
 from readtrack.store.circuit import fail_open
-from readtrack.store.effects import counts_days
 from readtrack.store.scripts import Call
 from readtrack.store.uniques import Union, UniquesError
 from readtrack.subjects import label_in, subject_column
@@ -87,7 +87,7 @@ def check(labels: Collection[str]) -> None:
         if not counts_days(label):
             raise UniquesError(
                 f"Visitors of a period are not counted for {label}: that needs"
-                " READTRACK['HISTORY'], and another strategy than 'none'."
+                " history (NUMBERS), and another strategy than 'none'."
             )
 
 

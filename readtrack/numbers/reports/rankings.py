@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, get_args
 from django.db.models import BigIntegerField, Case, Model, QuerySet, Value, When
 
 from readtrack import buckets, local_time, subjects
-from readtrack.conf import conf
 from readtrack.hits.stages import SEEN
 from readtrack.models import Tracked
+from readtrack.numbers.options import numbers_options
 from readtrack.numbers.reports import people
 from readtrack.numbers.sql import hashes as stored_hashes
 from readtrack.numbers.sql import history, period_gains, popular
@@ -51,8 +51,8 @@ def most_viewed(
     """Returns the rows of a model or of a queryset with the most views, most viewed first. Leaves
     out rows without views.
 
-    `by` is "views" or "seen", by default what RANK_BY says: "seen" are the views whose page came to
-    life in a browser, as of the last flush.
+    `by` is "views" or "seen", by default what 'rank_by' of NUMBERS says: "seen" are the views whose
+    page came to life in a browser, as of the last flush.
 
     Without a period it returns a list, by the counts of all time in SQL. With `days` (the last
     days), or with `since` and perhaps `until`, it returns a queryset, by the views in that period,
@@ -68,7 +68,7 @@ def most_viewed(
     rows = of._default_manager.all() if isinstance(of, type) else of
     if problem := subjects.why_not_counted(rows.model):
         raise TypeError(problem)
-    by = by or conf.RANK_BY
+    by = by or numbers_options().rank_by
     if by not in get_args(By):
         raise ValueError(
             f"Rows are ordered by 'views', 'visitors', 'seen' or 'reads', not by {by!r}."

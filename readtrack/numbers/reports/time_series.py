@@ -61,7 +61,7 @@ def series(
     the period in which it begins. The first and the last one
     are whole, or go up to now. `until` is exclusive and defaults to now, `since` defaults to
     `hours` hours before it; naive times are of TIME_ZONE. Views that are older than the days of
-    HISTORY are all in the last hour of their day. While Redis is down, views that are not flushed
+    NUMBERS are all in the last hour of their day. While Redis is down, views that are not flushed
     are missing. Raises ValueError for an unknown period, and TypeError for stages of anything but
     an object.
     """
@@ -230,7 +230,7 @@ def _fresh_views(obj: Model, last_row: Any, *, present_hour: int) -> Counter[int
         counters.subject_hours, [0] * len(hours), hours, subject=subjects.subject_of(obj)
     )
     # Without history, views from before these hours are in no hour: they were counted before
-    # HISTORY was turned on.
+    # history was turned on.
     remaining = sum(counts)
     if last_row:
         remaining = views([obj])[obj] - last_row.views

@@ -14,7 +14,7 @@ from django.db.models import Model
 from django.utils.timezone import get_default_timezone, override
 
 from readtrack import buckets
-from readtrack.conf import conf
+from readtrack.numbers.options import numbers_options
 from readtrack.numbers.sql import usual as usual_bands
 from readtrack.numbers.sql.peers import section_of
 from readtrack.numbers.sql.usual import (
@@ -78,7 +78,7 @@ class Rated:
         # the day of a date would begin at another hour.
         with override(get_default_timezone()):
             published = published_at(obj)
-        if published is None or not conf.HISTORY or not is_counted(obj.__class__):
+        if published is None or not numbers_options().history or not is_counted(obj.__class__):
             return None
         return cls(
             column=subject_column(subject_of(obj)),
@@ -182,7 +182,7 @@ def usual_hours(of: type[Model] | None = None) -> Mapping[tuple[int, int], Band]
 
 def week(label: str) -> Bands:
     """Returns the bands by slot of the week of a model, or of the whole site. Makes one query."""
-    if not conf.HISTORY:
+    if not numbers_options().history:
         return {}
     name = name_of_week(label)
     return usual_bands.stored(AskedUsual([name])).bands.get(name, {})

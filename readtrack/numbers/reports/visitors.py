@@ -37,7 +37,7 @@ def visitors(
     A period is the last `days`, today included, or `since` with or without `until`, which are days
     or times. It is counted by whole days of TIME_ZONE; `until` is exclusive. It takes a query and a
     round trip for 100 objects. While Redis is down, the number is that of the day with the most
-    visitors. Raises UniquesError where the visitors of days are not counted (without HISTORY, or by
+    visitors. Raises UniquesError where the visitors of days are not counted (without history, or by
     the strategy "none"), ValueError for an impossible period, and TypeError for an object that has
     no counts.
     """

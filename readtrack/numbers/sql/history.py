@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from django.db.models import F, Max, QuerySet, Window
 from django.db.models.functions import RowNumber
 
-from readtrack.conf import conf
 from readtrack.hits.stages import ENGAGED, READ, SEEN
 from readtrack.numbers.models import History, ReaderHistory
+from readtrack.numbers.options import numbers_options
 from readtrack.sql import absent, databases, vendors
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_column
@@ -28,7 +28,7 @@ FOREVER = 2**31 - 1  # an hour that no row reaches
 
 def is_kept() -> bool:
     """Returns True if flushes store history: the site wants it, and its table is there."""
-    return bool(conf.HISTORY) and not absent.is_absent(History)
+    return numbers_options().history and not absent.is_absent(History)
 
 
 class Sums(NamedTuple):

@@ -1,4 +1,4 @@
-"""Thinning history: HISTORY's `days` keep their hours, older days keep one row, and history that is
+"""Thinning history: the `days` of NUMBERS keep their hours, older days keep one row, and history that is
 older than its `years` is deleted.
 """
 
@@ -9,8 +9,8 @@ from typing import Any
 from django.db.models import QuerySet, Sum
 
 from readtrack import buckets, local_time
-from readtrack.conf import DEFAULTS, conf
 from readtrack.numbers.models import BreakdownHistory, History, ReaderHistory
+from readtrack.numbers.options import numbers_options
 from readtrack.numbers.sql import day_breakdowns, day_visitors, history_months
 from readtrack.numbers.sql.breakdown_history import add_gains
 from readtrack.numbers.sql.history import BASELINE
@@ -23,15 +23,13 @@ DAYS_AGAIN = timedelta(days=7)
 
 
 def thin(*, at: datetime) -> int:
-    """Leaves one row a day after the days of HISTORY, and no row after its years.
-
-    Where HISTORY is turned off, old history is thinned by the default days and years. Returns how
-    many rows it deleted.
+    """Leaves one row a day after the days of NUMBERS, and no row after its years. Returns how many
+    rows it deleted.
     """
-    kept = _kept()
+    years = numbers_options().years
     deleted = 0
-    if kept["years"]:
-        oldest = at - timedelta(days=365.25 * kept["years"])
+    if years:
+        oldest = at - timedelta(days=365.25 * years)
         deleted += _forget(before=buckets.hour_index(oldest))
         oldest_day = local_time.local_day(buckets.hour_index(oldest))
         deleted += day_visitors.delete_before(oldest_day)
@@ -58,14 +56,9 @@ def first_whole_hour(*, at: datetime) -> int:
     return local_time.first_hour_of(local_time.local_day(buckets.hour_index(end)))
 
 
-def _kept() -> dict[str, int]:
-    """Returns the days and the years of HISTORY; the default ones where it is turned off."""
-    return {**DEFAULTS["HISTORY"], **(conf.HISTORY or {})}
-
-
 def _whole_days() -> int:
     """Returns the number of the last days that keep their hours."""
-    return max(_kept()["days"], WHOLE_DAYS)
+    return max(numbers_options().days, WHOLE_DAYS)
 
 
 def _thin_day(model: Any, first: int, until: int) -> int:

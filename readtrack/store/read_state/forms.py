@@ -9,7 +9,7 @@ from itertools import starmap
 from struct import iter_unpack, pack, unpack
 from typing import Any, NamedTuple
 
-from readtrack.conf import READER_BITS, conf
+from readtrack.conf import READER_BITS, highest_reader
 from readtrack.hits import readers
 from readtrack.hits.readers import Reader
 from readtrack.store import clock, keys, scripts
@@ -87,7 +87,7 @@ class Strategy:
 
     def highest(self) -> int:
         """Returns the highest position of a reader, which bounds the memory of a category."""
-        return conf.MAX_READER // self.bits
+        return highest_reader(self.bits)
 
     def size_of(self, highest: int) -> int:
         """Returns the memory of a category's read state up to that position (bytes)."""

@@ -1,7 +1,7 @@
 """Ordinals: the positions that Redis gives to readers whose name is no position, in each partition.
 
 The ordinals of users are in one hash, for ever. Those of anonymous readers are in hashes that
-expire: one for each generation, which lasts for COOKIE_AGE seconds. No two readers of a partition
+expire: one for each generation, which lasts as long as a cookie. No two readers of a partition
 get the same ordinal, in whatever hash they are.
 """
 
@@ -46,7 +46,7 @@ def all_hashes(tag: str) -> list[str]:
 def other_hashes(reader: Reader, tag: str) -> list[str]:
     """Returns the keys of the partition's hashes that cannot have the reader's ordinal.
 
-    A partition has a hash for users, and one for the anonymous readers of each COOKIE_AGE. All of them
+    A partition has a hash for users, and one for the anonymous readers of each generation. All of them
     give ordinals out of one sequence, so a script that gives a new one has to count all of them.
     """
     hashes_of_reader = hashes_of(reader, tag)
@@ -88,7 +88,7 @@ def _anonymous_hashes(tag: str) -> list[str]:
 
 def _most_anonymous() -> int:
     """Returns how many anonymous readers may have an ordinal in a partition."""
-    return max(1, conf.MAX_ANONYMOUS_READERS // conf.PARTITIONS)
+    return max(1, conf.ANONYMOUS_READERS // conf.PARTITIONS)
 
 
 def _generation() -> int:
@@ -98,4 +98,4 @@ def _generation() -> int:
 
 def _generation_length() -> int:
     """Returns how long a generation lasts (seconds)."""
-    return max(1, conf.COOKIE_AGE)
+    return max(1, conf.COOKIE.age)

@@ -14,6 +14,7 @@ from django.http import HttpRequest
 from django.utils.http import is_same_domain
 
 from readtrack.conf import cached_setting, conf
+from readtrack.numbers.options import numbers_options
 
 DIRECT = "direct"
 INTERNAL = "internal"
@@ -82,7 +83,7 @@ DIRECT_SOURCE = Source(DIRECT, DIRECT)
 def _channels_by_host() -> dict[str, str]:
     """Returns the channels of the hosts in sources.ini."""
     sections = ConfigParser(interpolation=None)
-    path = files("readtrack.hits").joinpath("sources.ini")
+    path = files("readtrack.numbers").joinpath("sources.ini")
     sections.read_string(path.read_text(encoding="utf-8"))
     channels: dict[str, str] = {}
     for channel in sections.sections():
@@ -168,14 +169,14 @@ def site_of(host: str) -> str:
 
 
 def _is_own(host: str, own_host: str) -> bool:
-    """Returns True for a host of this site: the request's own, with or without `www.`, one of
-    OWN_HOSTS, or one to which browsers send the visitor's cookie by COOKIE_DOMAIN.
+    """Returns True for a host of this site: the request's own, with or without `www.`, one of the
+    'own_hosts' of NUMBERS, or one to which browsers send the visitor's cookie by its domain.
     """
     if host.removeprefix("www.") == own_host.removeprefix("www."):
         return True
-    own_hosts = list(conf.OWN_HOSTS)
-    if conf.COOKIE_DOMAIN:
-        own_hosts.append("." + conf.COOKIE_DOMAIN.lstrip("."))
+    own_hosts = list(numbers_options().own_hosts)
+    if conf.COOKIE.domain:
+        own_hosts.append("." + conf.COOKIE.domain.lstrip("."))
     return any(is_same_domain(host, own.lower()) for own in own_hosts)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from readtrack.hits import dimensions
+from readtrack.numbers import dimensions
 from tests.support.rows import each_row
 
 WINDOWS = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
@@ -51,7 +51,7 @@ UNCALLABLE = 5
 
 
 def values(settings: Settings, *paths: str, **headers: str) -> dict[str, str]:
-    settings.READTRACK = {"DIMENSIONS": paths}
+    settings.READTRACK = {"NUMBERS": {"dimensions": paths}}
     return dict(dimensions.values(RequestFactory(headers=headers).get("/", REMOTE_ADDR="8.8.8.8")))
 
 
@@ -117,7 +117,10 @@ def test_the_country_is_found_by_address(settings: Settings) -> None:
 def test_the_country_comes_from_a_trusted_proxy_first(
     settings: Settings, code: str, country: str | None
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["country"], "COUNTRY_HEADER": "CF-IPCountry"}
+    settings.READTRACK = {
+        "NUMBERS": {"dimensions": ["country"]},
+        "NETWORKS": {"country_header": "CF-IPCountry"},
+    }
     request = RequestFactory().get("/", REMOTE_ADDR="8.8.8.8", HTTP_CF_IPCOUNTRY=code)
     assert dict(dimensions.values(request)).get("country") == country
 
@@ -125,8 +128,8 @@ def test_the_country_comes_from_a_trusted_proxy_first(
 def test_a_site_adds_dimensions_of_its_own(settings: Settings) -> None:
     found = values(
         settings,
-        "tests.hits.test_dimensions.plan",
-        "tests.hits.test_dimensions.nothing",
+        "tests.numbers.test_dimensions.plan",
+        "tests.numbers.test_dimensions.nothing",
         **{"X-Plan": " gold\tplan\n"},
     )
     assert found == {"plan": "gold plan"}
@@ -134,7 +137,11 @@ def test_a_site_adds_dimensions_of_its_own(settings: Settings) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["tests.hits.test_dimensions.broken", "tests.hits.test_dimensions.missing", "missing.module"],
+    [
+        "tests.numbers.test_dimensions.broken",
+        "tests.numbers.test_dimensions.missing",
+        "missing.module",
+    ],
 )
 def test_one_that_fails_is_left_out_and_logged(
     settings: Settings, caplog: pytest.LogCaptureFixture, path: str
@@ -155,12 +162,12 @@ def test_one_that_fails_is_left_out_and_logged(
         ("\ud800", ""),
     ],
 )
-@override_settings(READTRACK={"DIMENSIONS": ["tests.hits.test_dimensions.own"]})
+@override_settings(READTRACK={"NUMBERS": {"dimensions": ["tests.numbers.test_dimensions.own"]}})
 def test_a_value_is_one_short_printable_line(value: Any, cleaned: str) -> None:
     assert line_of(value) == cleaned
 
 
-@override_settings(READTRACK={"DIMENSIONS": ["tests.hits.test_dimensions.own"]})
+@override_settings(READTRACK={"NUMBERS": {"dimensions": ["tests.numbers.test_dimensions.own"]}})
 @given(st.text(max_size=600))
 def test_any_value_becomes_short_and_printable(text: str) -> None:
     found = line_of(text)
@@ -175,10 +182,10 @@ def test_any_value_becomes_short_and_printable(text: str) -> None:
         ("device", ""),
         ("country", ""),
         ("referrer", ""),
-        ("tests.hits.test_dimensions.plan", ""),
+        ("tests.numbers.test_dimensions.plan", ""),
         ("plan", "doesn't look like a module path"),
-        ("tests.hits.test_dimensions.missing", "does not define"),
-        ("tests.hits.test_dimensions.UNCALLABLE", "not callable"),
+        ("tests.numbers.test_dimensions.missing", "does not define"),
+        ("tests.numbers.test_dimensions.UNCALLABLE", "not callable"),
     ],
 )
 def test_the_message_names_what_is_wrong_with_a_dimension(path: str, words: str) -> None:
@@ -192,5 +199,5 @@ def test_a_missing_extra_is_said_only_where_it_is_needed(
 ) -> None:
     monkeypatch.setitem(dimensions.NEEDED, "country", "no_such_package.country_code")
     assert "pip install readtrack[dimensions]" in dimensions.problem("country")
-    settings.READTRACK = {"COUNTRY_HEADER": "CF-IPCountry"}
+    settings.READTRACK = {"NETWORKS": {"country_header": "CF-IPCountry"}}
     assert dimensions.problem("country") == ""

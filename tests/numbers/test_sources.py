@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from readtrack.hits import dimensions, sources
+from readtrack.numbers import dimensions, sources
 from tests.support import factories
 from tests.support.rows import each_row
 
@@ -140,20 +140,40 @@ def test_every_channel_of_the_list_is_known_and_no_host_is_in_two() -> None:
         (
             "example.com",
             "https://shop.example.com/",
-            {"OWN_HOSTS": ["Shop.example.com"]},
+            {"NUMBERS": {"own_hosts": ["Shop.example.com"]}},
             "internal",
         ),
-        ("example.com", "https://a.shop.example/", {"OWN_HOSTS": [".shop.example"]}, "internal"),
-        ("example.com", "https://shop.example/", {"OWN_HOSTS": [".shop.example"]}, "internal"),
+        (
+            "example.com",
+            "https://a.shop.example/",
+            {"NUMBERS": {"own_hosts": [".shop.example"]}},
+            "internal",
+        ),
+        (
+            "example.com",
+            "https://shop.example/",
+            {"NUMBERS": {"own_hosts": [".shop.example"]}},
+            "internal",
+        ),
         (
             "example.com",
             "https://myshop.example/",
-            {"OWN_HOSTS": [".shop.example"]},
+            {"NUMBERS": {"own_hosts": [".shop.example"]}},
             "myshop.example",
         ),
-        ("example.com", "https://m.example.com/", {"COOKIE_DOMAIN": "example.com"}, "internal"),
-        ("example.com", "https://m.example.com/", {"COOKIE_DOMAIN": ".example.com"}, "internal"),
-        ("example.com", "https://t.co/", {"COOKIE_DOMAIN": "example.com"}, "t.co"),
+        (
+            "example.com",
+            "https://m.example.com/",
+            {"COOKIE": {"domain": "example.com"}},
+            "internal",
+        ),
+        (
+            "example.com",
+            "https://m.example.com/",
+            {"COOKIE": {"domain": ".example.com"}},
+            "internal",
+        ),
+        ("example.com", "https://t.co/", {"COOKIE": {"domain": "example.com"}}, "t.co"),
     ],
 )
 def test_pages_of_own_hosts_are_internal(
@@ -182,7 +202,7 @@ def test_pages_of_own_hosts_are_internal(
 )
 @pytest.mark.django_db
 def test_a_check_refuses_what_is_no_host(settings: Settings, host: str, *, is_wrong: bool) -> None:
-    settings.READTRACK = {"OWN_HOSTS": [host]}
+    settings.READTRACK = {"NUMBERS": {"own_hosts": [host]}}
     found = [check.id for check in checks.run_checks() if check.id == "readtrack.E063"]
     assert bool(found) is is_wrong
 
@@ -219,7 +239,7 @@ def test_a_check_refuses_what_is_no_host(settings: Settings, host: str, *, is_wr
 def test_a_campaign_is_named_by_the_pages_address(
     settings: Settings, query: str, campaign: str
 ) -> None:
-    settings.READTRACK = {"DIMENSIONS": ["campaign"]}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["campaign"]}}
     values = dict(dimensions.values(request(f"/?{query}")))
     assert values.get("campaign", "") == campaign
 
@@ -410,7 +430,7 @@ def test_a_source_seen_before_is_not_parsed_again(
 def test_views_are_broken_down_by_channel_and_campaign(settings: Settings) -> None:
     from readtrack.numbers import reports as numbers_reports
 
-    settings.READTRACK = {"DIMENSIONS": DIMENSIONS}
+    settings.READTRACK = {"NUMBERS": {"dimensions": DIMENSIONS}}
     post = factories.post()
     path = f"/posts/{post.pk}/"
     first, second, third = (factories.browser(REMOTE_ADDR=f"192.0.2.{n}") for n in range(3))
@@ -431,7 +451,7 @@ def test_views_are_broken_down_by_channel_and_campaign(settings: Settings) -> No
 def test_made_up_campaigns_take_no_more_than_their_share(settings: Settings) -> None:
     from readtrack.numbers import reports as numbers_reports
 
-    settings.READTRACK = {"DIMENSIONS": ["campaign"], "RATE": (0, 10)}
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["campaign"]}, "RATE": (0, 10)}
     post = factories.post()
     for number in range(70):
         browser = factories.browser(REMOTE_ADDR=f"192.0.2.{number}")

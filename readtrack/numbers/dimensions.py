@@ -11,9 +11,11 @@ from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
 from readtrack.conf import conf, function_problem, log_failure
-from readtrack.hits import addresses, networks, sources
+from readtrack.hits import addresses, networks
 from readtrack.hits.bots import user_agent_of
 from readtrack.lines import one_line
+from readtrack.numbers import sources
+from readtrack.numbers.options import numbers_options
 
 LENGTH = 64  # characters of a value that are stored
 # Systems that `ua_parser` reports for computers.
@@ -40,7 +42,7 @@ def values(request: HttpRequest) -> tuple[tuple[str, str], ...]:
     """
     pairs = []
     source = None  # has three of the dimensions
-    for path in conf.DIMENSIONS:
+    for path in numbers_options().dimensions:
         # A function of the site may fail, or a package may be missing. The page must not suffer,
         # because it is made already.
         try:
@@ -76,6 +78,11 @@ def _printable_line(value: Any) -> str:
     return line[:LENGTH].rstrip()
 
 
+def names() -> list[str]:
+    """Returns the names of the site's dimensions."""
+    return [name_of(path) for path in numbers_options().dimensions]
+
+
 def name_of(path: str) -> str:
     """Returns the name of a dimension: `device`, or `plan` for `shop.tracking.plan`."""
     return path.rpartition(".")[2]
@@ -83,7 +90,7 @@ def name_of(path: str) -> str:
 
 def problem(path: str) -> str:
     """Returns why the dimension cannot be used, for the system check; "" if it can be used."""
-    if path == "country" and (conf.COUNTRY_HEADER or networks.has_databases()):
+    if path == "country" and (conf.NETWORKS.country_header or conf.NETWORKS.databases):
         return ""
     if path in NEEDED:
         error = function_problem(NEEDED[path])
@@ -94,11 +101,11 @@ def problem(path: str) -> str:
 def country(request: HttpRequest) -> str:
     """Returns the country as two letters, "DE"; "" for an unknown one.
 
-    It is what COUNTRY_HEADER says, or is found by the address: in a database of NETWORKS, or else
-    in those of the registries, which need the extra `readtrack[dimensions]`.
+    It is what the 'country_header' of NETWORKS says, or is found by the address: in a database of
+    NETWORKS, or else in those of the registries, which need the extra `readtrack[dimensions]`.
     """
-    if conf.COUNTRY_HEADER:
-        code = request.headers.get(conf.COUNTRY_HEADER, "").strip().upper()
+    if conf.NETWORKS.country_header:
+        code = request.headers.get(conf.NETWORKS.country_header, "").strip().upper()
         is_code = len(code) == 2 and code.isascii() and code.isalpha() and code != "XX"
         return code if is_code else ""
     client = addresses.network(*addresses.hops(request.META))
@@ -113,7 +120,7 @@ def _country_by_registry(client: str) -> str:
     try:
         package = import_module("iptocc")
     except ImportError:
-        if networks.has_databases():
+        if conf.NETWORKS.databases:
             return ""
         raise
     return str(package.country_code(client) or "")
