@@ -74,8 +74,9 @@ def forget():
 
 
 def let_a_day_pass():
-    marks = redis.zrange("views:unsettled", 0, -1, withscores=True)
-    redis.zadd("views:unsettled", {name: score - 86_400e6 for name, score in marks})
+    for key in ("views:unsettled", "views:dimensions"):
+        marks = redis.zrange(key, 0, -1, withscores=True)
+        redis.zadd(key, {name: score - 86_400e6 for name, score in marks})
 
 
 def let_a_month_pass():
@@ -164,6 +165,7 @@ def test_a_part_comes_and_goes(site: Callable[..., Any]) -> None:
     assert message.startswith(f"SQL has the tables of {NUMBERS}, ")
     assert "run manage.py migrate readtrack_numbers zero" in hint
     assert a_day_later["unsettled"] == []
+    assert "views:device:site.post:1" not in a_day_later["keys"]
     assert a_month_later["keys"] == []
     assert (a_month_later["views"], a_month_later["in SQL"]) == (5, 5)
 

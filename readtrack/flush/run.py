@@ -35,7 +35,15 @@ from readtrack.sql import (
     vendors,
 )
 from readtrack.sql.faults import Faults
-from readtrack.store import counters, flush_notes, keys, resetting, scripts, uniques
+from readtrack.store import (
+    counters,
+    dimension_names,
+    flush_notes,
+    keys,
+    resetting,
+    scripts,
+    uniques,
+)
 from readtrack.store.connection import server_time
 from readtrack.store.read_state import copies
 from readtrack.unread import outbox
@@ -281,10 +289,14 @@ def _write(work: Work, recently_viewed: frozenset[str]) -> None:
     )
     is_changed = run.kind == run.Kind.CHANGED
     subjects = work.changed if is_changed else _every_subject(run, work.epoch)
+    is_archive = run.kind == run.Kind.ARCHIVE
+    gone_dimensions = dimension_names.gone(work.epoch.tags) if is_archive else []
     for chunk in _chunks(subjects):
-        if run.kind == run.Kind.ARCHIVE:
+        if is_archive:
             extent = extent._replace(archived=chunk)
+        dimension_names.remove(gone_dimensions, chunk)
         work.write_chunk(chunk, extent)
+    dimension_names.forget(gone_dimensions, work.epoch.tags)
 
 
 def _write_late(work: Work) -> None:

@@ -284,6 +284,7 @@ united = Key("views:hll:united:{number}", "HyperLogLog", 0, "exists only inside 
 funnel = Key("funnel:{subject}", "hash", 0, "number of passes that reached each stage", kept_with="counts", united="add", settles=True)
 funnel_pass = Key("funnel:pass:{visitor}:{subject}", "string", HOUR, "stage that a visitor reached")
 dimension = Key("views:{dimension}:{subject}", "hash", 0, "views by value: the 50 heaviest", kept_with="counts", united="add", settles=True)
+dimension_names = Key("views:dimensions", "sorted set", 0, "names of dimensions, by when the site last had them (µs)", divided="copied", is_used=_never)
 unsettled = Key("views:unsettled", "sorted set", 0, "counters that lack SQL's count, by when they began (µs); epoch")
 reset = Key("views:reset", "sorted set", DAY, "subjects set to zero, by when (µs)", united="highest", holds="subjects")
 purged = Key("views:purged", "sorted set", DAY, "subjects whose counts went with a deleted row, or were from before a reset, by when (µs)", united="highest", holds="subjects")
