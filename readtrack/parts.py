@@ -355,7 +355,10 @@ def _functions_of_hits() -> tuple[CallsOf, ...]:
 
 def calls_of_hit(hit: "Hit") -> "list[Call[Any]]":
     """Returns the calls of all installed parts that the round trip of the hit also runs."""
-    return [call for calls_of in _functions_of_hits() for call in calls_of(hit)]
+    calls: list[Call[Any]] = []
+    for calls_of in _functions_of_hits():
+        calls += calls_of(hit)
+    return calls
 
 
 def jobs() -> list[Job]:

@@ -39,7 +39,7 @@ from readtrack.imports.models import Import
 from readtrack.imports.options import view_rules
 from readtrack.models import FlushRun, Reset
 from readtrack.sql import vendors
-from readtrack.store.counting import rate_limit
+from readtrack.store.limits import rate_limit
 from readtrack.subjects import is_counted, subject_column, subject_of, subject_of_row
 
 LINES_AT_ONCE = 1_000  # lines that are judged before the progress is reported

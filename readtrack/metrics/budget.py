@@ -19,7 +19,7 @@ from readtrack.numbers.options import enters_funnel, numbers_options
 from readtrack.numbers.sql import day_breakdowns
 from readtrack.sql import row_counts
 from readtrack.store import counters, keys, read_state, scripts
-from readtrack.store.counting import rate_limit
+from readtrack.store.limits import rate_limit
 from readtrack.store.uniques import STRATEGIES, Strategy, strategy_of
 from readtrack.subjects import (
     counted_models,

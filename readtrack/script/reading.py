@@ -16,7 +16,7 @@ from readtrack.hits.stages import BINS, ENGAGED, READ
 from readtrack.script import keys
 from readtrack.store import keys as core_keys
 from readtrack.store import recording
-from readtrack.store.counting import view_weight
+from readtrack.store.limits import view_weight
 from readtrack.store.recording import Step
 from readtrack.store.scripts import Call
 

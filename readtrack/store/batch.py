@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Caller, Kind, Visitor, id_of
-from readtrack.store import effects, fragments, keys, view_keys
+from readtrack.store import effects, fragments, view_keys
 from readtrack.store.counting import (
     COUNTED,
     REASONS,
-    common_arguments,
     newcomers_of,
     teller_of,
 )
@@ -116,9 +115,8 @@ class Entry(NamedTuple):
 
 def entry_of_view(view: PlainView, *, prefix: str) -> Entry:
     """Returns the entry of a view in a batch. For sites without partitions."""
-    minute = int(view.at.timestamp()) // keys.MINUTE
     subject = view.subject
-    starts = view_keys.of_minute(minute, prefix, "", label_in(subject))
+    starts = view_keys.at_time(view.at, prefix, "", label_in(subject))
     rate_id = view.visitor_id
     if view.fallback_id and view.visitor_kind != "user":
         rate_id = view.fallback_id
@@ -144,7 +142,7 @@ def entry_of_view(view: PlainView, *, prefix: str) -> Entry:
 
 def entry_of_call(call: Call[Outcome]) -> Entry:
     """Returns the entry in a batch of the hit that a call of `count_views` would count."""
-    arguments: Sequence[Any] = call.args[len(common_arguments()) :]
+    arguments: Sequence[Any] = call.args
     counted_hits, newcomers, teller, is_seen, _, _, visitor, *subjects = arguments
     if len(subjects) > 1:  # several views, or options behind the subject
         return Entry(None, call.keys, arguments)
@@ -200,7 +198,7 @@ def count_batch(entries: Iterable[Entry]) -> Call[list[Sequence[Reason]] | None]
     of the partition is silent.
     """
     key_names: list[str] = []
-    arguments: list[Any] = [*common_arguments()]
+    arguments: list[Any] = []
     keys_of_last_run: Sequence[str] = ()
     for run, entries_of_run in groupby(entries, attrgetter("run")):
         # The index of the number of hits, which is known only after the loop over them.

@@ -28,7 +28,8 @@ from readtrack.store import batch, clock, day_keys, keys, recording, scripts
 from readtrack.store.batch import Entry, PlainView
 from readtrack.store.circuit import SilentError, ask_anyway, fail_open
 from readtrack.store.cluster import REFUSAL
-from readtrack.store.counting import count_views, rate_limit, set_hits
+from readtrack.store.counting import count_views, set_hits
+from readtrack.store.limits import rate_limit
 from readtrack.store.scripts import Call
 from readtrack.store.skips import key_of, skip_buffer
 

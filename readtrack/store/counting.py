@@ -1,11 +1,10 @@
 """Counting the views of one hit by one script. The rule by which a view counts is in lua/view.lua.
 
-Hot path: each counted page runs `count_views`. So the arguments that depend only on settings are
-cached, as the texts that go to Redis.
+Hot path: each counted page runs `count_views`.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from readtrack import parts
 from readtrack.conf import cached_setting, conf
@@ -15,7 +14,6 @@ from readtrack.store.scripts import Call
 from readtrack.store.view_keys import ViewKeys
 from readtrack.subjects import label_in
 
-NO_LIMIT = keys.ROBOT - 1  # hits
 # A refused hit with a new cookie still opens the cookie's window, but only the first 100 of an
 # address and browser in the seconds of RATE.
 NEWCOMERS = 100
@@ -47,40 +45,6 @@ def teller_of(*, is_report: bool, has_stand_in: bool) -> int:
     return BY_REPORT if is_report else BY_PAGE
 
 
-class RateLimit(NamedTuple):
-    """How many hits of one visitor count, and in how many seconds from the first of them."""
-
-    hits: int
-    seconds: int
-
-
-@cached_setting()
-def rate_limit() -> RateLimit:
-    """Returns the setting RATE. In the setting, 0 hits mean no limit, and 0 seconds mean one."""
-    hits, seconds = conf.RATE
-    return RateLimit(hits or NO_LIMIT, seconds or 1)
-
-
-@cached_setting("INSTALLED_APPS")
-def common_arguments() -> tuple[str, ...]:
-    """Returns the arguments that are the same for all hits, as in lua/common.lua."""
-    numbers = (
-        conf.WINDOW or 1,  # without a window, a hit that is sent again would count twice
-        rate_limit().hits,
-        keys.ROBOT,
-        keys.trending_bucket.ttl,
-        keys.minute_visitors.ttl,
-        rate_limit().seconds,
-        view_weight(),
-    )
-    return tuple(map(str, numbers))
-
-
-def view_weight() -> int:
-    """Returns what a view adds to what is trending: 0 where rankings go by views that were seen."""
-    return 0 if parts.trend_by_seen() else 1
-
-
 def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
     """Counts the hit's views, which are of one partition.
 
@@ -89,26 +53,27 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
     visitor = hit.visitor
     prefix = keys.prefix()
     tag = keys.tag(hit.views[0]) if conf.PARTITIONS > 1 else ""
-    minute = int(hit.at.timestamp()) // keys.MINUTE
-    starts_of_views = [
-        view_keys.of_minute(minute, prefix, tag, label_in(subject)) for subject in hit.views
-    ]
-    first = starts_of_views[0]
-    # With several partitions the rate is in another one. `unsettled` in its place tells the script.
-    rate = first.unsettled if tag else first.rate + visitor.rate_id
-    key_names = [rate, first.unsettled, first.bucket]
-    for subject, starts in zip(hit.views, starts_of_views, strict=True):
-        key_names += _keys_of_view(hit, subject, starts)
+    key_names: list[str] = []
+    has_effects = False
+    for subject in hit.views:
+        starts = view_keys.at_time(hit.at, prefix, tag, label_in(subject))
+        if not key_names:
+            # With several partitions the rate is in another one. `unsettled` in its place tells
+            # the script.
+            rate = starts.unsettled if tag else starts.rate + visitor.rate_id
+            key_names = [rate, starts.unsettled, starts.bucket]
+        _add_keys(key_names, hit, subject, starts)
+        has_effects = has_effects or starts.has_effects
     numbers = _arguments(
         hits,
-        newcomers_of(has_new_cookie=bool(visitor.new_cookie)),
-        teller_of(is_report=hit.is_report, has_stand_in=bool(hit.stand_in)),
-        int(hit.is_seen),
+        NEWCOMERS if visitor.new_cookie else 0,
+        teller_of(is_report=hit.is_report, has_stand_in=hit.stand_in != ""),
+        hit.is_seen,
         (len(key_names) - SHARED_KEYS) // len(hit.views),
         len(hit.views),
     )
     arguments = [*numbers, visitor.id, *hit.views]
-    effects_by_view = effects.effects_of(hit)
+    effects_by_view = effects.effects_of(hit) if has_effects else ()
     if effects_by_view:
         options = effects.options_of(effects_by_view, first_key=len(key_names) + 1)
         key_names += options.keys
@@ -117,31 +82,28 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
     if hits:
         # With several partitions, a silent server does not keep other partitions from counting.
         absent = Outcome(skipped=dict.fromkeys(hit.views, "error"))
-    return Call("record", key_names, arguments, partial(_outcome, hit), absent)
+    return Call("record", key_names, arguments, partial(_outcome, hit.views), absent)
 
 
-def _keys_of_view(hit: Hit, subject: str, starts: ViewKeys) -> list[str]:
-    """Returns the keys of one view, as record.lua takes them."""
-    key_names = [starts.total + subject, starts.minute_visitors, starts.hll + subject]
+def _add_keys(key_names: list[str], hit: Hit, subject: str, starts: ViewKeys) -> None:
+    """Adds the keys of one view, as record.lua takes them."""
+    visitor = hit.visitor
+    key_names += (starts.total + subject, starts.minute_visitors, starts.hll + subject)
     if hit.is_seen:
         key_names += [start + subject for start in starts.of_seen]
-    key_names.append(f"{starts.window}{hit.visitor.id}:{subject}")
-    second_id = hit.visitor.fallback_id or hit.stand_in
+    key_names.append(f"{starts.window}{visitor.id}:{subject}")
+    second_id = visitor.fallback_id or hit.stand_in
     if second_id:
         key_names.append(f"{starts.window}{second_id}:{subject}")
     for start in starts.of_subject:
         key_names.append(start + subject)
     key_names += starts.of_model
-    return key_names
 
 
 @cached_setting()
 def _arguments(*numbers: int) -> tuple[str, ...]:
-    """Returns the common arguments and these numbers, as texts.
-
-    hiredis packs texts in half the time that it needs for numbers.
-    """
-    return (*common_arguments(), *map(str, numbers))
+    """Returns these numbers as texts, which hiredis packs in half the time."""
+    return tuple([f"{number:d}" for number in numbers])
 
 
 def set_hits(views: Call[Outcome], hits: int) -> None:
@@ -153,18 +115,17 @@ def set_hits(views: Call[Outcome], hits: int) -> None:
     _rate, unsettled, *other_keys = views.keys
     views.keys = [unsettled, unsettled, *other_keys]
     arguments = list(views.args)
-    place_of_hits = len(common_arguments())  # right behind the common arguments
-    arguments[place_of_hits] = str(hits)
+    arguments[0] = str(hits)
     views.args = arguments
 
 
-def _outcome(hit: Hit, codes: list[int]) -> Outcome:
-    """Returns the outcome by the code that record.lua returned for each view."""
+def _outcome(views: tuple[str, ...], codes: list[int]) -> Outcome:
+    """Returns the outcome of these views by the code that record.lua returned for each."""
     if codes == [COUNTED]:
-        return Outcome(hit.views)
+        return Outcome(views)
     counted = []
     skipped = {}
-    for subject, code in zip(hit.views, codes, strict=True):
+    for subject, code in zip(views, codes, strict=True):
         if code == COUNTED:
             counted.append(subject)
         else:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from readtrack import buckets, parts
 from readtrack.conf import conf
@@ -10,12 +10,14 @@ from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.store import clock, day_keys, keys, read_state, scripts
 from readtrack.store.counters import Name
-from readtrack.store.counting import count_views, rate_limit
+from readtrack.store.counting import count_views
+from readtrack.store.limits import rate_limit
 from readtrack.store.scripts import Call
 from readtrack.store.skips import key_of, skip_buffer
 
 MOST_TRIES = 3  # of marking a page's reads again
 
+Item = TypeVar("Item")
 Step = tuple[str, str]  # a subject, and a stage of its funnel or one that a part counts
 
 
@@ -28,22 +30,23 @@ def record(hit: Hit, *extra_calls: Call[Any]) -> Outcome:
     """
     if hit.visitor.kind == "hash":
         hit = hit._replace(visitor=day_keys.resolve(hit.visitor, at=hit.at))
-    hits = _count_rate(hit)
+    hits = _count_rate(hit) if conf.PARTITIONS > 1 else 0
     # Views come before steps, because a step on the viewed page follows its view.
     views = [count_views(portion, hits=hits) for portion in by_partition(hit)]
-    page_began = _reckoned_beginning(hit)
-    reads = _marks(hit)
+    page_began = 0
+    reads: list[Call[tuple[str, ...]]] = []
+    if hit.reads:
+        page_began = _reckoned_beginning(hit)
+        reads = _marks(hit)
     step_calls = [] if hits >= keys.ROBOT else steps(hit)
-    own_calls: list[Call[Any]] = [*views, *reads, *step_calls, *_upkeep(hit)]
-    _run(*own_calls, *parts.calls_of_hit(hit), *extra_calls)
+    _run([*views, *reads, *step_calls, *_upkeep(hit), *parts.calls_of_hit(hit), *extra_calls])
 
     outcome = _outcome_of(hit, views, has_counted_rate=hits > 0)
     _count_skips(hit, outcome)
     if not (reads or step_calls):
         return outcome
     read = _read(hit, reads, page_began=page_began)
-    new_steps = [step for call in step_calls for step in call.result]
-    return outcome._replace(read=tuple(read), steps=tuple(new_steps))
+    return outcome._replace(read=tuple(read), steps=_results_of(step_calls))
 
 
 def _count_skips(hit: Hit, outcome: Outcome) -> None:
@@ -56,7 +59,7 @@ def _count_skips(hit: Hit, outcome: Outcome) -> None:
         skip_buffer.add(key_of(hit.at), skipped.values())
 
 
-def _run(*calls: Call[Any]) -> None:
+def _run(calls: Sequence[Call[Any]]) -> None:
     """Runs the calls in one round trip, with the waiting skips if they are due."""
     if skip_buffer.skips and perf_counter() >= skip_buffer.due:
         skip_buffer.send(*calls)
@@ -67,9 +70,9 @@ def _run(*calls: Call[Any]) -> None:
 def _count_rate(hit: Hit) -> int:
     """Counts the hit in the visitor's rate if it has views. Returns the hits in the rate window.
 
-    Without partitions it only returns 0, because record.lua counts the hit.
+    Only with partitions. Without them record.lua counts the hit.
     """
-    if conf.PARTITIONS == 1 or not (hit.views or hit.steps or hit.further):
+    if not (hit.views or hit.steps or hit.further):
         return 0
     change = 1 if hit.views else 0
     return scripts.run(rate(hit, change))
@@ -80,6 +83,8 @@ def by_partition(hit: Hit) -> list[Hit]:
 
     Only the views are divided: each portion has all other fields of the hit.
     """
+    if len(hit.views) == 1:
+        return [hit]
     portions = scripts.parted(hit.views)
     if len(portions) == 1:
         return [hit]
@@ -87,18 +92,14 @@ def by_partition(hit: Hit) -> list[Hit]:
 
 
 def _marks(hit: Hit) -> list[Call[tuple[str, ...]]]:
-    """Returns the calls that mark the hit's categories read."""
-    if not hit.reads:
-        return []
+    """Returns the calls that mark the hit's categories read, of which it has some."""
     reader = cast(Any, hit.reader)
     return read_state.marks(reader, hit.reads, began=hit.began, as_of=hit.as_of, absent=())
 
 
 def _reckoned_beginning(hit: Hit) -> int:
-    """Returns when the page began by what is known of Redis's clock (µs); 0 if it has no reads, or if
-    that is not reckoned.
-    """
-    if not hit.reads or hit.began is None or keys.test_prefix():
+    """Returns when the page began by what is known of Redis's clock (µs); 0 if that is not reckoned."""
+    if hit.began is None or keys.test_prefix():
         return 0
     return clock.at(hit.began)
 
@@ -108,10 +109,15 @@ def _read(hit: Hit, marks: Sequence[Call[tuple[str, ...]]], *, page_began: int) 
 
     `page_began` is when the page began as it was reckoned before the calls (µs), 0 if it was not.
     """
-    read = [subject for call in marks for subject in call.result]
+    read = [*_results_of(marks)]
     if page_began and len(read) < len(hit.reads):
         read += _marked_again(hit, read, page_began=page_began)
     return read
+
+
+def _results_of(calls: Sequence[Call[Sequence[Item]]]) -> tuple[Item, ...]:
+    """Returns what is in the results of the calls, together."""
+    return tuple([item for call in calls for item in call.result])
 
 
 def _marked_again(hit: Hit, read: Sequence[str], *, page_began: int) -> list[str]:
@@ -129,8 +135,8 @@ def _marked_again(hit: Hit, read: Sequence[str], *, page_began: int) -> list[str
         if not left or not 0 < page_began - page_began_before < clock.STEP:
             break
         calls = _marks(hit._replace(reads=tuple(left)))
-        _run(*calls)
-        newly_read += [subject for call in calls for subject in call.result]
+        _run(calls)
+        newly_read += _results_of(calls)
     return newly_read
 
 
@@ -223,6 +229,8 @@ def steps(hit: Hit) -> list[Call[list[Step]]]:
 
     The result of a call has the stages that the visitor had not reached before.
     """
+    if not (hit.steps or hit.further):
+        return []
     calls = [_step(hit, subject, stage) for subject, stage in hit.steps]
     if hit.further:
         calls.append(hit.further.call(hit))

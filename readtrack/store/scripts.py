@@ -14,7 +14,7 @@ from redis import Redis, exceptions
 
 from readtrack import parts
 from readtrack.conf import cached_setting, conf, register_at_fork
-from readtrack.store import fragments, keys
+from readtrack.store import fragments, keys, limits
 from readtrack.store.circuit import SilentError
 from readtrack.store.cluster import Cluster
 from readtrack.store.connection import PATIENCE, WRONG_TYPE, AnswerError, closers, connect
@@ -26,6 +26,7 @@ SLICE = 1000
 ONCE = frozenset({"forget_reader", "rate", "record", "record_batch", "skip", "step"})
 INCLUDED = re.compile(r"^-- (\w+)\.lua$", re.MULTILINE)
 OF_PARTS = re.compile(r"^-- parts: (\w+)$", re.MULTILINE)
+OF_SETTINGS = re.compile(r"^-- settings$", re.MULTILINE)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -107,7 +108,7 @@ def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
     ask = sender(patient)
     commands = [call.command() for call in calls]
     answers = ask(commands)
-    if any(isinstance(answer, exceptions.NoScriptError) for answer in answers):
+    if exceptions.NoScriptError in map(type, answers):
         _send_sources(ask, calls, commands, answers)
     if patient:
         # Or a flush would take a silent server for an empty one.
@@ -263,11 +264,13 @@ def _source(script: str) -> str:
     """Returns the source of the script.
 
     A line such as `-- common.lua` is replaced by that file, because a script cannot call another.
-    One such as `-- parts: counted` is replaced by what the installed parts do in that place.
+    One such as `-- parts: counted` is replaced by what the installed parts do in that place, and
+    `-- settings` by the numbers of the settings.
     """
     part, _, _ = script.rpartition("/")
     source = _path_of(script).read_text(encoding="utf-8")
     source = INCLUDED.sub(lambda line: _source(_included(line[1], part=part)), source)
+    source = OF_SETTINGS.sub(lambda line: limits.lua(), source)
     return OF_PARTS.sub(lambda line: fragments.PLACES[line[1]](), source)
 
 

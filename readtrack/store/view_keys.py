@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from readtrack import buckets, local_time
 from readtrack.conf import cached_setting
-from readtrack.store import fragments, keys, uniques
+from readtrack.store import effects, fragments, keys, uniques
 from readtrack.store.keys import Key
 
 
@@ -28,6 +28,14 @@ class ViewKeys(NamedTuple):
     of_seen: tuple[str, ...]  # what the parts need of a view whose page was seen
     of_subject: tuple[str, ...]  # what the parts need; the total again for what they do not need
     of_model: tuple[str, ...]
+    has_effects: bool  # the model's views may have some, see store/effects.py
+
+
+# All hits of a second have the same object as their time, by which they are found soonest.
+@cached_setting("INSTALLED_APPS", "TIME_ZONE", maxsize=1024)
+def at_time(at: datetime, prefix: str, tag: str, label: str) -> ViewKeys:
+    """Returns the keys of a model's views in the minute of that time, in the tag's partition."""
+    return of_minute(int(at.timestamp()) // keys.MINUTE, prefix, tag, label)
 
 
 @cached_setting("INSTALLED_APPS", "TIME_ZONE", maxsize=1024)
@@ -69,4 +77,5 @@ def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
         of_seen=tuple(of_seen),
         of_subject=tuple(of_subject),
         of_model=tuple(of_model),
+        has_effects=bool(effects.makers(label)),
     )

@@ -1,5 +1,5 @@
 -- Included at the beginning of record.lua and record_batch.lua.
--- Takes ARGV 1 to 7, which all hits have in common: window (s), most hits in a rate window, rate that marks a robot,
+-- Takes the numbers of the settings (store/limits.py): window (s), most hits in a rate window, rate that marks a robot,
 --   lifetimes (s) of a bucket, of a minute's visitors, and of a rate; what a view adds to its subject in the bucket: 1, or
 --   0 where rankings go by views that were seen.
 -- Gives: call, the outcomes of a view, these numbers by name, mark_unsettled, without_prefix; how many keys the parts need
@@ -10,9 +10,7 @@ local COUNTED, RATE, REPEAT, HONEYPOT, BROKEN = 1, 2, 3, 4, 5
 -- the view may have been counted by the id that stood in for the cookie (2).
 -- A report on a page whose view only the server counts (3) counts none.
 local BY_REPORT_WITH_COOKIE, BY_REPORT_WITHOUT_VIEW = 2, 3
-local COMMON = 7
-local window, most_hits, robot = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local bucket_life, minute_life, rate_window, view_weight = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+-- settings
 -- parts: keys
 
 -- unsettled.lua

@@ -3,21 +3,20 @@
 --       per view: total, model's visitors of the minute, hll (or total again), what the parts need where the page was seen,
 --       window[, window of the visitor's fallback id, or the stand-in's]; what the parts need: keys with the subject, then
 --       keys with its model; with options, the keys of all effects
--- ARGV: 1 to 7 as in common.lua;
---       8 what rate.lua returned, or 0; 9 refused hits in a rate window that may open windows of new cookies, 0 for a
---       visitor without a new cookie; 10 who tells of the hit; 11 1 if the page was seen, or 0; 12 keys per view;
---       13 number of views; 14 visitor; subject of each view[; options]
+-- ARGV: 1 what rate.lua returned, or 0; 2 refused hits in a rate window that may open windows of new cookies, 0 for a
+--       visitor without a new cookie; 3 who tells of the hit; 4 1 if the page was seen, or 0; 5 keys per view;
+--       6 number of views; 7 visitor; subject of each view[; options]
 -- Returns: per view 1 counted, 2 rate, 3 repeat, 4 honeypot, 5 total is no number
 --
 -- `options` is JSON, sent where a view has effects (store/effects.py): per view
 --   {{name, number of its first key, number of its last key, argument}, ...}
 -- common.lua
 -- parts: functions
-local SHARED_KEYS, VISITOR = 3, COMMON + 7
+local SHARED_KEYS, VISITOR = 3, 7
 local rate, unsettled, bucket, visitor = KEYS[1], KEYS[2], KEYS[3], ARGV[VISITOR]
-local counted_hits, newcomers = tonumber(ARGV[COMMON + 1]), tonumber(ARGV[COMMON + 2])
-local teller, is_seen = tonumber(ARGV[COMMON + 3]), ARGV[COMMON + 4] == '1'
-local keys_per_view, views = tonumber(ARGV[COMMON + 5]), tonumber(ARGV[COMMON + 6])
+local counted_hits, newcomers = tonumber(ARGV[1]), tonumber(ARGV[2])
+local teller, is_seen = tonumber(ARGV[3]), ARGV[4] == '1'
+local keys_per_view, views = tonumber(ARGV[5]), tonumber(ARGV[6])
 local options = ARGV[VISITOR + views + 1] and cjson.decode(ARGV[VISITOR + views + 1])
 local counters = is_seen and 3 + SEEN_KEYS or 3 -- keys of a view before its windows
 local own_keys = keys_per_view - SUBJECT_KEYS - MODEL_KEYS -- keys of a view without those of the parts

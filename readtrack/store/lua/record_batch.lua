@@ -1,15 +1,15 @@
 -- Records the views of many hits, in their order.
 -- Guarantees: those of view.lua, for each hit. Sent again, it counts none of them twice.
--- KEYS and ARGV: ARGV 1 to 7 as in common.lua; then runs of hits, each with its own KEYS and ARGV. A run begins with its
---   kind and its number of hits, which are
+-- KEYS and ARGV: runs of hits, each with its own KEYS and ARGV. A run begins with its kind and its number of hits,
+--   which are
 --   "alike": hits of one view each without options, of one model and minute.
---     ARGV: those of record.lua from 8 to 11, number of keys of each hit, where the subject begins in its total's key,
+--     ARGV: those of record.lua from 1 to 4, number of keys of each hit, where the subject begins in its total's key,
 --       and where the visitor begins in the window's (bytes from 1)
 --     KEYS of the run: unsettled, trending bucket, model's visitors of the minute, what the parts need with the model;
 --     KEYS of each hit: rate, total, hll (or total again), what the parts need where the page was seen, window[, other window],
 --       what the parts need with the subject
 --   "same": the same, with the KEYS of the run before for the run
---   "other": hits of any kind; each has the KEYS of record.lua and its ARGV from 8, behind the number of both
+--   "other": hits of any kind; each has the KEYS of record.lua and its ARGV, behind the number of both
 -- Returns: per hit of a run of "other" what record.lua returns, of all others a number
 -- common.lua
 -- parts: functions
@@ -17,7 +17,7 @@ local function record(KEYS, ARGV)
 -- record.lua
 end
 
-local outcomes, next_key, next_arg = {}, 1, COMMON + 1
+local outcomes, next_key, next_arg = {}, 1, 1
 local unsettled, bucket, minute_visitors, model_key
 
 local function record_alike(number_of_hits)
@@ -47,7 +47,7 @@ local function record_other(number_of_hits)
   for _ = 1, number_of_hits do
     local number_of_keys, number_of_args = ARGV[next_arg], ARGV[next_arg + 1]
     next_arg = next_arg + 2
-    local own_keys, own_args = {}, {unpack(ARGV, 1, COMMON)}
+    local own_keys, own_args = {}, {}
     for _ = 1, number_of_keys do
       own_keys[#own_keys + 1] = KEYS[next_key]
       next_key = next_key + 1
