@@ -8,9 +8,7 @@ With `--against` the other revision is measured by the same method, in turns wit
 `--names` lists below the table what it only counts: modules, imports, tables.
 
 A part is a folder of readtrack with an `apps.py` of its own; the rest of `contrib/` counts as one,
-too. The core is everything else, without migrations. For the `intended` figures the folders and
-modules of INTENDED are parts, too, so that they mean the same before a part becomes an app and
-after.
+too. The core is everything else, without migrations.
 
 - lines: lines of Python that are not blank. functions: methods, too, but no lambdas.
 - tokens a line: without comments and line ends, by lines that are neither blank nor only a comment.
@@ -59,18 +57,6 @@ SITE = ROOT / "tests" / "support" / "weighed_site"
 PACKAGE = "readtrack"
 PRESENT = "present"
 ROUNDS = 11
-# The folders and modules, below `readtrack`, of what may become an app of its own.
-INTENDED = {
-    "alerts": "alerts alert_settings checks.alerts management.subcommands.alerts models.alerts",
-    "api": "api management.subcommands.mcp models.api_tokens views.reports_api",
-    "contrib": "contrib",
-    "dashboard": "admin dashboard",
-    "digest": "digest digest_options checks.digest management.subcommands.digest models.digest"
-    " sql.digest_readers views.digest",
-    "doctor": "doctor management.subcommands.budget management.subcommands.doctor",
-    "imports": "imports management.subcommands.import_",
-    "metrics": "checks.metrics doctor.metrics hits.scrapers views.metrics",
-}
 APP_NAME = re.compile(r"""^ +name *= *["'](.+)["']""", re.MULTILINE)  # in an `apps.py`
 NO_CODE = {
     tokenize.COMMENT,
@@ -136,13 +122,6 @@ def parts_of(modules: Mapping[str, Module]) -> list[str]:
         if last == "apps" and folder != PACKAGE and PACKAGE not in APP_NAME.findall(module.text):
             parts.add(folder)
     return sorted(parts)
-
-
-def intended_parts() -> dict[str, str]:
-    """Returns the name of the intended part by folder or module."""
-    return {
-        f"{PACKAGE}.{place}": part for part, places in INTENDED.items() for place in places.split()
-    }
 
 
 def place_of(name: str, places: Iterable[str]) -> str:
@@ -222,13 +201,6 @@ def code_figures(modules: Mapping[str, Module]) -> Figures:
     for part, some in by_part.items():
         figures |= sizes(f"part {part}", measured(some))
     figures["core: imports of parts"] = imports_across(modules, titles)
-
-    titles |= intended_parts()
-    by_part = divided(modules, titles)
-    figures |= sizes("intended core", measured(by_part.pop("")))
-    for part, some in by_part.items():
-        figures[f"intended {part}: lines"] = measured(some).lines
-    figures["intended core: imports of parts"] = imports_across(modules, titles)
     return figures
 
 
