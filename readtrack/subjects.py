@@ -282,9 +282,17 @@ def why_not_counted(model: type[Any]) -> str:
             f"{model.__name__} has no counts, only its children have ({counted}); pass the child's"
             " object."
         )
-    entry = f"READTRACK['MODELS']['{model._meta.label}'] = {{'counted': True}}"
-    ways = f"let it extend readtrack.models.Tracked, or set {entry}"
+    line = line_of_settings(model._meta.label, "counted", value=True)
+    ways = f"let it extend readtrack.models.Tracked, or write into the settings {line}"
     return f"{model.__name__} has no counts; {ways}."
+
+
+def line_of_settings(label: str, key: str, *, value: object) -> str:
+    """Returns the line for the end of the settings that adds an entry to the model's in MODELS.
+
+    It works where the site has no MODELS yet, too.
+    """
+    return f"READTRACK.setdefault('MODELS', {{}}).setdefault('{label}', {{}})[{key!r}] = {value!r}"
 
 
 @cached_setting(maxsize=None)
@@ -342,8 +350,11 @@ def why_no_read_state(model: type[Any]) -> str:
     if issubclass(model, Model) and has_read_state(model):
         return ""
     label = model._meta.label if issubclass(model, Model) else model.__name__
-    entry = f"READTRACK['MODELS']['{label}'] = {{'read_state': True}}"
-    return f"{model.__name__} has no read state; set {entry}, or name it in news_for."
+    line = line_of_settings(label, "read_state", value=True)
+    return (
+        f"{model.__name__} has no read state; write into the settings {line},"
+        " or name it in news_for."
+    )
 
 
 def read_state_models() -> list[type[Model]]:

@@ -300,7 +300,7 @@ def text_of(response: Any) -> str:
     [
         (
             lambda: factories.category(),
-            "Category has no counts; let it extend readtrack.models.Tracked, or set",
+            "Category has no counts; let it extend readtrack.models.Tracked, or write",
         ),
         (
             lambda: Publication(pk=1),
@@ -385,5 +385,5 @@ def test_an_object_that_never_has_a_dot_is_told_of_in_the_log_with_debug(
     (message,) = caplog.messages
     assert message.startswith(
         "{% unread_dot post %} in <unknown source>, line 1, shows nothing:"
-        " Post has no read state; set READTRACK['MODELS']['site.Post'] = {'read_state': True}"
+        " Post has no read state; write into the settings READTRACK.setdefault('MODELS', {})"
     )

@@ -71,6 +71,15 @@ def periods_of(every: Every, *, at: datetime) -> list[DigestPeriod]:
     return [period for period in periods if period.may_be_due(at=at)]
 
 
+def next_due(every: Every, zone: tzinfo, *, at: datetime) -> datetime:
+    """Returns when the next digest is due to readers in the time zone, after that time."""
+    due = last_period(every, at=at).due(zone)
+    if due > at:
+        return due
+    length = buckets.DAY if every == "day" else buckets.WEEK
+    return last_period(every, at=at + length).due(zone)
+
+
 def last_period(every: Every, *, at: datetime) -> DigestPeriod:
     """Returns the last day that is over at that time, or the last week from Monday to Sunday."""
     today = local_time.day_of(at, zone=get_default_timezone())

@@ -38,6 +38,7 @@ class Sent:
 
     sent: int = 0
     failed: int = 0  # the mail server, or the site's own code, did not take them
+    has_to_wait: bool = False  # for a full flush, which stores the numbers of the days
 
 
 @dataclass(slots=True)
@@ -68,6 +69,7 @@ def send_due(*, at: datetime | None = None) -> Sent:
     for period in periods_of(digest_options().every, at=now):
         if not _is_stored(period):
             logger.info("The digests wait for a full flush.")
+            result.has_to_wait = True
             continue
         sent = send(_due(period, at=now), period)
         result.sent += sent.sent

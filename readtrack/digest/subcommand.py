@@ -12,8 +12,8 @@ from django.utils.timezone import get_default_timezone
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.digest import readers, sending
-from readtrack.digest.options import EVERY, Every, digest_problems
-from readtrack.digest.periods import DigestPeriod
+from readtrack.digest.options import EVERY, Every, digest_options, digest_problems
+from readtrack.digest.periods import DigestPeriod, next_due
 from readtrack.digest.readers import Reader
 from readtrack.doctor.wording import counted
 from readtrack.management.subcommands.base import Subcommand
@@ -77,7 +77,7 @@ Nobody gets a digest twice, unless --again is given. With --dry-run nothing is s
             return _mails(_readers(user, period), period)
         is_at_once = any((user, at, every))
         if not is_at_once:
-            return _result(sending.send_due())
+            return _result_of_due(sending.send_due())
         return _result(sending.send(_readers(user, period), period, is_again=again))
 
 
@@ -87,6 +87,21 @@ def _result(sent: sending.Sent) -> str:
     if sent.failed:
         raise CommandError(f"Sent {number}; {sent.failed} failed, see the log.")
     return f"Sent {number}."
+
+
+def _result_of_due(sent: sending.Sent) -> str:
+    """Returns what to print of the mails that were due, and why there are none if there are none.
+
+    Raises CommandError if a mail failed.
+    """
+    text = _result(sent)
+    if sent.sent:
+        return text
+    if sent.has_to_wait:
+        return f"{text} Some wait for a full flush; run: manage.py readtrack flush"
+    zone = get_default_timezone()
+    due = next_due(digest_options().every, zone, at=buckets.now())
+    return f"{text} The next are due on {due.astimezone(zone):%A, %Y-%m-%d, at %H:%M} ({zone})."
 
 
 def _readers(name: str | None, period: DigestPeriod) -> Sequence[Reader]:

@@ -268,9 +268,9 @@ def of_persistence(persistence: Persistence) -> list[Finding]:
         )
     else:
         findings.append(
-            _warning(
+            _note(
                 "Redis keeps nothing over a restart.",
-                "Turn on its AOF or RDB. Otherwise a restart loses the views and the reads since the"
+                "If you did not choose that, turn on its AOF or RDB. Otherwise a restart loses the views and the reads since the"
                 " last flush; flushes bring the others back from SQL.",
             )
         )

@@ -18,6 +18,7 @@ from readtrack.subjects import (
     can_be_unread,
     label_in,
     label_of,
+    line_of_settings,
     listed,
     model_with_label,
     parse_subject,
@@ -135,8 +136,10 @@ def _news_of(user: Any, obj: Model) -> read_state.NewsOfReader | None:
     subject = subject_of(obj)
     positions = read_state.positions_of(label_in(subject))
     if positions is None:
-        entry = f"READTRACK['MODELS']['{obj._meta.label}'] = {{'read_state': 'positions'}}"
-        raise TypeError(f"{type(obj).__name__} has no positions of readers; set {entry}.")
+        line = line_of_settings(obj._meta.label, "read_state", value="positions")
+        raise TypeError(
+            f"{type(obj).__name__} has no positions of readers; write into the settings {line}."
+        )
     pk = readers.id_of(user)
     reader = None if pk is None else readers.or_none(pk)
     if reader is None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from django.db import Error, connections, router
+from django.db import connections, router
 from django.db.models import Model
 
 from readtrack import parts
@@ -17,13 +17,7 @@ from readtrack.sql import vendors
 
 Tables = frozenset[type[Model]]
 
-ADVICE = "the table is missing, so nothing of it was stored. Run: manage.py migrate"
-
 _left_out: ContextVar[Tables] = ContextVar("left_out", default=frozenset())
-
-
-class AbsentTableError(Error):
-    """The database lacks a table of the app."""
 
 
 def is_absent(model: type[Model]) -> bool:

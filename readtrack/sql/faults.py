@@ -2,10 +2,11 @@
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from django.db import Error
+from django.db.models import Model
 
 from readtrack.lines import one_line
 from readtrack.models import FlushRun
@@ -20,6 +21,7 @@ Write = Callable[[Subjects], object]
 # Errors that one row or one model may have.
 FAILURES = (Error, *NO_VALUE)
 EXAMPLES = 3  # subjects of each model and error that a text names
+ADVICE = "Run: manage.py migrate"
 MOST_LINES = 20  # of a text
 MOST_OF_ERROR = 200  # characters of an error that a text has
 # Subjects that are tried one by one. If all of them fail, the fault is not theirs.
@@ -33,12 +35,16 @@ class Faults:
         self.failed: set[str] = set()  # subjects, and labels of models that failed as a whole
         self.locked: set[str] = set()  # subjects that other transactions were in the way of
         self._by_reason: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self._absent_tables: set[str] = set()
         # By the label of a model of which nothing more is tried.
         self._given_up: dict[str, Exception] = {}
 
     def __str__(self) -> str:
         """Returns a line for each model and error, with some of the subjects."""
         lines = []
+        if self._absent_tables:
+            tables = ", ".join(sorted(self._absent_tables))
+            lines.append(f"The database lacks {tables}, so nothing of them is stored. {ADVICE}")
         for (label, reason), subjects in self._by_reason.items():
             named = ", ".join(sorted(subjects)[:EXAMPLES])
             if len(subjects) > EXAMPLES:
@@ -76,6 +82,12 @@ class Faults:
         of its subjects fails; None if it does not fail.
         """
         return self._given_up.get(label) or _error_of(write, subjects)
+
+    def leave_out(self, tables: Iterable[type[Model]]) -> None:
+        """Notes tables of the app that the database lacks."""
+        names = {model._meta.db_table for model in tables}
+        self._absent_tables |= names
+        self.failed |= names
 
     def refuse(self, subjects: Subjects, error: Exception) -> None:
         """Notes subjects of one model that the database hides, or does not let the flush change."""

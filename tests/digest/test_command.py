@@ -1,5 +1,6 @@
 """`manage.py readtrack digest`."""
 
+from datetime import datetime, timezone
 from io import StringIO
 from typing import Any
 
@@ -11,7 +12,7 @@ from pytest_django import Settings
 from readtrack import buckets
 from readtrack.digest import records, sending
 from readtrack.digest.models import DigestReader
-from readtrack.digest.periods import DigestPeriod
+from readtrack.digest.periods import DigestPeriod, next_due
 from tests.support import digests, factories
 from tests.support.wire import Wire
 
@@ -61,8 +62,33 @@ def test_it_sends_what_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     monday = digests.monday_morning()
     monkeypatch.setattr(buckets, "now", lambda at=None: at or monday)
     assert run() == "Sent 1 mail.\n"
-    assert run() == "Sent 0 mails.\n"
+    next_monday = monday + buckets.WEEK
+    assert run() == (
+        f"Sent 0 mails. The next are due on Monday, {next_monday:%Y-%m-%d}, at 07:00 (UTC).\n"
+    )
     assert len(mail.outbox) == 1
+
+
+@pytest.mark.parametrize(
+    ("every", "now", "due"),
+    [
+        ("week", "2026-11-23 06:59", "2026-11-23 07:00"),
+        ("week", "2026-11-23 07:00", "2026-11-30 07:00"),
+        ("week", "2026-11-29 23:59", "2026-11-30 07:00"),
+        ("day", "2026-11-29 06:00", "2026-11-29 07:00"),
+        ("day", "2026-11-29 07:00", "2026-11-30 07:00"),
+    ],
+)
+def test_the_next_mails_are_due_in_the_morning(every: Any, now: str, due: str) -> None:
+    at, expected = (datetime.fromisoformat(f"{text}+00:00") for text in (now, due))
+    assert next_due(every, timezone.utc, at=at) == expected
+
+
+def test_mails_that_wait_for_a_full_flush_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    digests.editor()
+    monday = digests.monday_morning()
+    monkeypatch.setattr(buckets, "now", lambda at=None: at or monday)
+    assert run() == "Sent 0 mails. Some wait for a full flush; run: manage.py readtrack flush\n"
 
 
 def test_one_user_gets_it_at_once_and_once() -> None:

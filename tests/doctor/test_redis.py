@@ -36,7 +36,7 @@ pytestmark = pytest.mark.django_db
         ),
         ({"maxmemory": "1000000"}, "eviction", "error", "Nothing is counted now"),
         ({"maxmemory": "1000000000"}, "eviction", "ok", "noeviction"),
-        ({}, "persistence", "warning", "keeps nothing over a restart"),
+        ({}, "persistence", "note", "keeps nothing over a restart"),
         ({"appendonly": "yes"}, "persistence", "ok", "AOF"),
         ({"save": "3600 1"}, "persistence", "ok", "save 3600 1"),
         ({}, "role", "ok", "a primary with 0 replicas"),

@@ -18,6 +18,7 @@ from readtrack.numbers.models import (
     History,
     Popular,
 )
+from readtrack.sql.faults import Faults
 from readtrack.subjects import subject_of
 from tests.site.models import Page
 from tests.support import factories
@@ -78,3 +79,13 @@ def test_without_the_table_that_tells_of_losses_nothing_is_stored(redis: Redis) 
     come(factories.post())
     with missing(KnownEpoch), pytest.raises(Exception, match="readtrack_knownepoch"):
         flush()
+
+
+def test_one_line_names_all_tables_that_are_missing() -> None:
+    faults = Faults()
+    faults.leave_out([History, Breakdown])
+    assert len(faults.failed) == 2
+    assert str(faults) == (
+        "The database lacks readtrack_numbers_breakdown, readtrack_numbers_history,"
+        " so nothing of them is stored. Run: manage.py migrate"
+    )

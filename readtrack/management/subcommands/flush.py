@@ -10,7 +10,16 @@ from readtrack.conf import conf
 from readtrack.flush import run
 from readtrack.management.subcommands.base import Subcommand, progress_bar
 
-FIGURES = ("read", "written", "settled", "lifted", "orphans", "locked", "failed")  # of a FlushRun
+# Of a FlushRun, with what is printed behind the number.
+FIGURES = {
+    "read": "counts read",
+    "written": "rows written",
+    "settled": "counters that began anew in Redis, and go on from SQL's count",
+    "lifted": "counters raised to SQL's count, which was higher",
+    "orphans": "counts of deleted rows",
+    "locked": "rows that another transaction holds; the next flush writes them",
+    "failed": "rows or tables not stored",
+}
 
 
 def part(text: str) -> str:
@@ -46,9 +55,7 @@ With several PARTITIONS, some can be flushed by one process and some by another,
 
 It also brings the trending lists up to date.
 
-It prints the counts that were read, the rows that were written, the counters that were settled (given SQL's count
-after they began anew), those that were lifted (lower than SQL's count), the counts whose rows are deleted, the
-rows that another transaction has locked, which the next flush writes, and what the database refused.
+It prints what it did, a number on each line.
 
 Exit status: 0, or 1 if the database refused a row or a model. All others are stored then, and the errors are named.
 """
@@ -98,8 +105,8 @@ Exit status: 0, or 1 if the database refused a row or a model. All others are st
                 flush_run = run.flush(only_changed=changed, part=partition, progress=bar.update)
         tracker.refresh_trending()
         seconds = flush_run.took.total_seconds() if flush_run.took else 0
-        lines = [f"{name:8} {getattr(flush_run, name):>12,}" for name in FIGURES]
-        lines.append(f"{'seconds':8} {seconds:>12.2f}")
+        lines = [f"{getattr(flush_run, name):>9,} {text}" for name, text in FIGURES.items()]
+        lines.append(f"{seconds:>9.2f} seconds")
         if flush_run.faults:
             if verbosity:
                 command.stdout.write("\n".join(lines))
