@@ -40,8 +40,6 @@ from tests.support.wire import Wire
 # Each new connection tells it to the server, and redis-py reads it from a file each time: 2 ms.
 if VERSION >= (5,):
     redis_utils.get_lib_version = cache(redis_utils.get_lib_version)
-if "readtrack.dashboard" in settings.INSTALLED_APPS:
-    from tests.support import quick_pygal as quick_pygal  # draws charts in less time
 prefix_of_a_sites_tests = keys.test_prefix
 keys.test_prefix = lambda: ""  # the tests look for keys by their plain names
 Conf.TIMEOUT = 10.0  # a busy machine may be slow; tests of time-outs set their own

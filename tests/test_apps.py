@@ -70,7 +70,7 @@ import readtrack.urls
 import readtrack.templatetags.readtrack
 print(*sorted(at_setup))
 print(*sorted(parts()))
-print(*sorted(name for name in ("celery", "prometheus_client", "pygal", "tqdm") if name in sys.modules))
+print(*sorted(name for name in ("celery", "prometheus_client", "tqdm") if name in sys.modules))
 """
 # Only the store names Redis, whose package takes longer to import than all of Django's setup.
 NOT_AT_SETUP = "store sql reports page flush unread tracker middleware checks operations renames"

@@ -4,7 +4,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
 from django.template import Library
 from pytest_django import Settings
 
@@ -100,19 +99,6 @@ def test_a_part_says_which_other_part_it_needs(settings: Settings) -> None:
     [message] = check_needs()
     assert message.id == "readtrack.E091"
     assert message.msg == "readtrack.digest needs readtrack.numbers, which is not installed."
-
-
-@pytest.mark.needs_parts("dashboard")
-def test_the_dashboard_says_that_the_package_for_its_charts_is_missing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from readtrack.dashboard.checks import check_package
-
-    assert check_package() == []
-    monkeypatch.setattr("readtrack.dashboard.checks.find_spec", lambda name: None)
-    [message] = check_package()
-    assert message.id == "readtrack.E092"
-    assert message.hint == "Install it: pip install 'readtrack[dashboard]'"
 
 
 # In a process that has imported none of them.

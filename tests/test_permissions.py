@@ -21,7 +21,7 @@ from readtrack import buckets, subjects, tracker
 from readtrack.access import may_view_numbers, numbers_url
 from readtrack.admin import TrackedAdmin
 from readtrack.dashboard.admin import Dashboard, DashboardAdmin
-from readtrack.dashboard.page import TABS
+from readtrack.dashboard.navigation import TABS
 from readtrack.flush.run import flush
 from readtrack.numbers.models import Note
 from readtrack.subjects import author_of, subject_of

@@ -163,7 +163,8 @@ class DashboardAdmin(ReadOnlyAdmin):
         raises PermissionDenied for other users.
         """
         from readtrack.dashboard.exports import export
-        from readtrack.dashboard.page import FILES, page_context
+        from readtrack.dashboard.page import page_context
+        from readtrack.dashboard.panels import FILES
         from readtrack.numbers.scope import Scope
 
         sees_all = self.has_view_permission(request)

@@ -1,10 +1,8 @@
 """The app's configuration: the dashboard in the admin."""
 
-from collections.abc import Sequence
-
 from django.utils.translation import gettext_lazy as _
 
-from readtrack.parts import Check, PartConfig
+from readtrack.parts import PartConfig
 
 
 class DashboardConfig(PartConfig):
@@ -15,8 +13,3 @@ class DashboardConfig(PartConfig):
     verbose_name = _("Dashboard")
     needs = ("readtrack.numbers",)
     shows_numbers = True
-
-    def checks(self) -> Sequence[Check]:
-        from readtrack.dashboard import checks
-
-        return (checks.check_package,)

@@ -65,6 +65,7 @@ class DayNote(NamedTuple):
 
     text: str
     obj: Any = None
+    published: int = 0  # number of publications that it is about; 0 for a note by an editor
 
 
 class GroupRow(NamedTuple):

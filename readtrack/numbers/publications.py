@@ -33,7 +33,7 @@ def notes_of(scope: Scope) -> Mapping[date, list[DayNote]]:
     if "object" in scope.chosen:
         if scope.published and scope.span.since <= scope.published < scope.span.until:
             day = local_time.day_of(scope.published)
-            notes[day].append(DayNote(pgettext("a note on a chart", "Published")))
+            notes[day].append(DayNote(pgettext("a note on a chart", "Published"), published=1))
         return notes
     if scope.is_all_time or len(scope.span.hours) > MOST_DAYS * 24:
         return notes
@@ -62,10 +62,12 @@ def _notes_of_model(model: type[Model], scope: Scope) -> Iterator[tuple[date, Da
         named = named_by_day.get(day, [])
         if len(named) < len(pks):
             text = ngettext("%(count)s published", "%(count)s published", len(pks))
-            yield day, DayNote(text % {"count": len(pks)})
+            not_named = len(pks) - len(named)
+            yield day, DayNote(text % {"count": len(pks)}, published=not_named)
         # A row that is missing was deleted meanwhile.
         for row in filter(None, map(rows_by_pk.get, named)):
-            yield day, DayNote(_("Published: %(title)s") % {"title": title_of(row)}, row)
+            text = _("Published: %(title)s") % {"title": title_of(row)}
+            yield day, DayNote(text, row, published=1)
 
 
 def _published_in(scope: Scope, model: type[Model]) -> dict[date, list[Any]]:

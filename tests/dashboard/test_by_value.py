@@ -22,7 +22,7 @@ from pytest_django import Settings
 
 from readtrack import buckets, local_time, tracker
 from readtrack.access import numbers_url
-from readtrack.dashboard.page import TABS
+from readtrack.dashboard.navigation import TABS
 from readtrack.flush.run import flush
 from readtrack.numbers import by_value, loading, tables
 from readtrack.numbers.models import BreakdownHistory, DayBreakdown, History, Popular

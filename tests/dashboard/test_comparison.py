@@ -15,7 +15,7 @@ from django.utils.translation import override as language
 from pytest_django import Settings
 
 from readtrack import buckets, local_time
-from readtrack.dashboard.page import TABS
+from readtrack.dashboard.navigation import TABS
 from readtrack.flush.run import flush
 from readtrack.numbers.models import History
 from readtrack.numbers.scope import COMPARISONS, Scope, Span
@@ -116,9 +116,9 @@ def test_cards_chart_and_tables_have_the_numbers_of_the_period_that_is_compared(
     before = views.between(span_before)
     now = views.between(scope.span)
     assert (figure(page.context).value, figure(page.context).before) == (f"{now:,}", f"{before:,}")
-    drawn = json.loads(page.context["chart_values"])
-    assert sum(filter(None, drawn["before"])) == before
-    assert drawn["labels"][1] == COMPARISONS[compare]
+    chart = page.context["chart"]
+    assert sum(filter(None, chart.drawn.before)) == before
+    assert chart.label_before == COMPARISONS[compare]
     for given in ({"category": f"site.category:{views.section.pk}"}, {"model": "site.post"}):
         context = opened(admin_client, period=period, compare=compare, **given).context
         assert figure(context).before == f"{before:,}"
@@ -319,14 +319,14 @@ def test_compared_with_nothing_a_page_has_neither_line_nor_column_nor_growth(
     Views(3, days=420)
     page = opened(admin_client, period="7", compare="none")
     assert figure(page.context).before is None
-    assert json.loads(page.context["chart_values"])["before"] == []
+    assert page.context["chart"].drawn.before == []
     columns = [column.name for column in tables(page.context)["most-viewed"].columns]
     assert {"before", "change"}.isdisjoint(columns)
     assert TABS["growth"] not in [choice.label for choice in page.context["tabs"]]
     # Other than in all time, the numbers are those of the period.
     compared = opened(admin_client, period="7")
     assert figure(page.context).value == figure(compared.context).value
-    assert len(page.context["chart_rows"]) == 7
+    assert len(page.context["chart"].rows) == 7
     assert page.context["data"].objects.days == 7  # of the list that has the best
 
 
@@ -343,8 +343,8 @@ def test_where_history_does_not_go_back_so_far_nothing_is_compared(
     for given in ({"model": "site.post"}, {"category": section}):
         page = opened(admin_client, period="28", compare="year", **given)
         assert (figure(page.context).before, figure(page.context).change) == (NOT_KNOWN, "")
-        assert "the history does not go back that far" in page.context["compared"]
-        assert json.loads(page.context["chart_values"])["before"] == []
+        assert "the history does not go back that far" in page.context["chart"].compared
+        assert page.context["chart"].drawn.before == []
         rows = tables(page.context)["most-viewed"].rows
         assert {row.values[2:4] for row in rows} == {(None, None)}
         growth = opened(admin_client, period="28", compare="year", tab="growth", **given)

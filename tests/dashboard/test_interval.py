@@ -124,7 +124,7 @@ def test_the_address_keeps_the_interval(admin_client: Client) -> None:
     assert ("by", "week") in context["kept"]
     file = admin_client.get(DASHBOARD + context["files"][0].addresses["json"])
     rows = json.loads(b"".join(file.streaming_content))["rows"]  # type: ignore[attr-defined]
-    assert len(rows) == len(context["chart_rows"])
+    assert len(rows) == len(context["chart"].rows)
     assert len(rows) <= 14
     chosen = {choice.label: choice for choice in context["intervals"]}
     assert [choice.label for choice in chosen.values() if choice.is_chosen] == [INTERVALS["week"]]
@@ -140,11 +140,11 @@ def test_hours_of_several_days_have_their_days(admin_client: Client) -> None:
     Views(6, days=420)
     with override("en"):
         context = opened(admin_client, period="7", by="hour").context
-    labels = [start for start, _ in context["chart_rows"]]
+    labels = [start for start, _ in context["chart"].rows]
     assert len({*labels}) == len(labels) > 140
     day = date_format(timezone.localdate(), "DATE_FORMAT")
     assert f"{day} midnight" in labels
-    today = opened(admin_client, period="today").context["chart_rows"][0][0]
+    today = opened(admin_client, period="today").context["chart"].rows[0][0]
     assert today == "midnight"  # which has no need of it
 
 

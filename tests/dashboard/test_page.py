@@ -22,7 +22,9 @@ from redis import Redis
 
 from readtrack import buckets, reports, tracker
 from readtrack.access import numbers_url
-from readtrack.dashboard.page import FILES, FORMATS, TABS, _comparison
+from readtrack.dashboard.navigation import TABS
+from readtrack.dashboard.panels import FILES
+from readtrack.dashboard.timeline import FORMATS, change_of
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun
@@ -158,7 +160,7 @@ def test_the_sentence_below_the_chart_names_the_filters(
         ),
     ):
         page = opened(admin_client, period="today", **given)
-        assert page.context["summary"] == expected
+        assert page.context["chart"].summary == expected
     assert "With the filter by Source: a.example only the views are known." in page.text
     both = opened(admin_client, referrer="a.example", device="phone").text
     words = (
@@ -177,7 +179,7 @@ def test_the_sentence_below_the_chart_has_the_plural_forms_of_its_language(
     if views:
         add_views(factories.post(), 1, views)
     with override("ar"):
-        assert words in opened(admin_client).context["summary"]
+        assert words in opened(admin_client).context["chart"].summary
 
 
 def test_the_period_before_is_told_to_end_at_the_same_time_of_day(admin_client: Client) -> None:
@@ -205,14 +207,10 @@ def test_totals_chart_table_and_file_have_the_same_numbers_flushed_or_not(
     assert [row[1] for row in found["most-viewed"]] == [str(count) for count in views[1:] if count]
     rows = list(csv.DictReader(StringIO(exported(admin_client, "over-time", "csv", period=period))))
     assert sum(int(row["Views"]) for row in rows) == views[0]
-    assert sum(int(values[0]) for _, values in page.context["chart_rows"]) == views[0]
-    # The script draws them without another request.
-    assert html.unescape(page.text).count(page.context["chart_values"]) == 1
-    drawn = json.loads(page.context["chart_values"])
-    assert (
-        drawn["rows"]
-        == json.loads(exported(admin_client, "over-time", "json", period=period))["rows"]
-    )
+    assert sum(int(values[0]) for _, values in page.context["chart"].rows) == views[0]
+    drawn = page.context["chart"].drawn
+    rows = json.loads(exported(admin_client, "over-time", "json", period=period))["rows"]
+    assert drawn.values == [row[1] for row in rows]
     one = shown(admin_client, period=period, object=f"site.post:{post.pk}")
     assert one["Views"][0] == str(views[1])
 
@@ -269,9 +267,8 @@ def test_the_chart_is_a_described_drawing_and_the_page_has_no_script_and_style_o
     admin_client: Client,
 ) -> None:
     page = content(admin_client.get(DASHBOARD).text)
-    chart = page[page.index("<svg") : page.index("</svg>")]
-    assert re.match(
-        r"<svg[^>]* role=\"img\"[^>]*>\s*<title>[^<]+</title>\s*<desc>[^<]+</desc>", chart
+    assert re.search(
+        r'class="readtrack-chart" role="group" aria-label="Views over time: 0 views, [^"]+"', page
     )
     assert not re.search(r"<script(?![^>]* src=)|<style|style=|\son\w+=", page)
 
@@ -467,9 +464,11 @@ def test_without_redis_hours_that_were_not_flushed_have_no_number(
     admin_client: Client, start_redis: Start, settings: Settings
 ) -> None:
     def known() -> list[bool]:
-        rows = admin_client.get(
-            DASHBOARD, {"from": f"{day:%Y-%m-%d}", "to": f"{day:%Y-%m-%d}"}
-        ).context["chart_rows"]
+        rows = (
+            admin_client.get(DASHBOARD, {"from": f"{day:%Y-%m-%d}", "to": f"{day:%Y-%m-%d}"})
+            .context["chart"]
+            .rows
+        )
         return [values[0] != "\N{EN DASH}" for _, values in rows]
 
     day = buckets.now() - buckets.DAY
@@ -1068,7 +1067,7 @@ def test_a_click_on_a_source_or_a_category_leads_to_what_it_filters_and_to_nothi
         page = admin_client.get(DASHBOARD + link)
         # Before: the same tab, whose numbers the filter did not change.
         assert [one["table"].name for one in page.context["tables"]] == expected
-        assert ("charts" in page.context, "Views over time" in page.text) == (True, True)
+        assert page.context["chart"].title == "Views over time"
 
 
 def test_no_period_can_be_chosen_for_what_is_of_now(
@@ -1118,8 +1117,7 @@ def test_on_paper_each_tab_with_a_period_says_which_it_is(
     for tab in TABS:
         page = opened(admin_client, tab=tab, **days)
         paper = re.findall(r'readtrack-on-paper">(.*?)</p>', page.text)
-        summary = page.context.get("summary", "")
-        told_where = [text for text in (*paper, summary) if "Jan. 2, 2026 to Jan. 5, 2026" in text]
+        told_where = [text for text in paper if "Jan. 2, 2026 to Jan. 5, 2026" in text]
         assert len(told_where) == (tab != "sections"), tab
 
 
@@ -1305,10 +1303,11 @@ def test_notes_are_on_the_chart_below_it_and_in_its_table(
     Note.objects.create(day=date(2026, 2, 28), text="Too early")
     week = {"from": "2026-03-01", "to": "2026-03-07"}
     page = admin_client.get(DASHBOARD, week).text
-    both = "Newsletter &lt;sent&gt;; Sale"
-    assert page.count(f"<title>{both}</title>") == 2  # in the wide and in the narrow drawing
-    assert re.findall(r"<li><b>[^<]+</b> (.*?)</li>", page) == ["First", both, "Redesign"]
-    assert f"<td>{both}</td>" in page
+    assert re.findall(r"<li><bdi>(.*?)</bdi></li>", page) == [
+        *("First", "Newsletter &lt;sent&gt;", "Sale", "Redesign")
+    ]
+    assert page.count('<i class="readtrack-note"></i>') == 4 + 1  # the legend
+    assert "<td>Newsletter &lt;sent&gt;; Sale</td>" in page
     assert "Too" not in content(page)
     hours, weeks = (
         {"from": "2026-03-05", "to": "2026-03-05"},
@@ -1319,9 +1318,10 @@ def test_notes_are_on_the_chart_below_it_and_in_its_table(
         assert len(rows) == points
         assert [place for place, row in enumerate(rows) if "Sale" in row["Notes"]] == [expected]
         # Before: the first day of the week, or the first hour of the day.
-        notes = opened(admin_client, **given).context["notes"]
-        texts = [(day, [note.text for note in notes_of_day]) for day, notes_of_day in notes]
-        assert ("March 5, 2026", ["Newsletter <sent>", "Sale"]) in texts
+        marks = opened(admin_client, **given).context["chart"].marks
+        assert ["Newsletter <sent>", "Sale"] in [
+            [note.text for note in mark.notes][-2:] for mark in marks
+        ]
 
 
 def test_tables_of_the_whole_site_say_that_filters_do_not_change_them(admin_client: Client) -> None:
@@ -1350,8 +1350,8 @@ def test_all_time_has_no_column_and_no_line_of_a_period_before(admin_client: Cli
         page = opened(admin_client, period=period)
         assert page.text.count("Views (The period before)</th>") == expected
         assert page.text.count("The period before</li>") == expected
-        assert {len(values) for _, values in page.context["chart_rows"]} == {
-            len(page.context["chart_columns"]) - 1
+        assert {len(values) for _, values in page.context["chart"].rows} == {
+            len(page.context["chart"].columns) - 1
         }
 
 
@@ -1360,11 +1360,11 @@ def test_the_chart_and_its_table_write_days_and_times_as_the_rest_of_the_page(
 ) -> None:
     # Before: 1 March, 00:00 and 13:00 beside March 1, 2026 and 1 p.m.
     week = opened(admin_client, **{"from": "2026-03-01", "to": "2026-03-07"}).context
-    assert [week["chart_rows"][place][0] for place in (0, -1)] == ["March 1, 2026", "March 7, 2026"]
-    assert "March 7</text>" in week["charts"][0]
+    assert [week["chart"].rows[place][0] for place in (0, -1)] == ["March 1, 2026", "March 7, 2026"]
+    assert [mark.label for mark in week["chart"].marks][-1] == "Sat 7"
     day = opened(admin_client, **{"from": "2026-03-05", "to": "2026-03-05"}).context
-    assert [day["chart_rows"][hour][0] for hour in (0, 13)] == ["midnight", "1 p.m."]
-    long = opened(admin_client, **{"from": "2025-03-03", "to": "2026-03-07"}).context["chart_rows"]
+    assert [day["chart"].rows[hour][0] for hour in (0, 13)] == ["midnight", "1 p.m."]
+    long = opened(admin_client, **{"from": "2025-03-03", "to": "2026-03-07"}).context["chart"].rows
     assert len({start for start, _ in long}) == len(long)
 
 
@@ -1765,7 +1765,7 @@ def test_numbers_that_full_flushes_add_up_say_so_and_today_is_not_compared_by_th
     ],
 )
 def test_a_total_that_has_not_changed_has_no_trend(total: int, change: str, trend: str) -> None:
-    compared = _comparison(total, 300, is_whole=True)
+    compared = change_of(total, 300, is_whole=True)
     assert (compared["change"], compared["trend"]) == (change, trend)
 
 
@@ -1793,7 +1793,7 @@ def test_a_period_is_not_compared_with_one_in_which_history_began(admin_client: 
     page = admin_client.get(DASHBOARD)
     assert (page.context["figures"][0].before, page.context["figures"][0].change) == (NOT_KNOWN, "")
     assert "The period before</li>" not in page.text
-    assert json.loads(page.context["chart_values"])["before"] == []
+    assert page.context["chart"].drawn.before == []
     [views, *_others] = admin_client.get(DASHBOARD, {"period": "yesterday"}).context["figures"]
     assert views.before == "60"  # history is older than the day before yesterday
 
@@ -1807,7 +1807,7 @@ def test_a_card_chooses_the_number_that_the_chart_shows(admin_client: Client) ->
     titles = []
     for figure in page.context["figures"]:
         page = admin_client.get(DASHBOARD + figure.address)
-        titles.append(page.context["chart_title"])
+        titles.append(page.context["chart"].title)
         [chosen] = [one for one in page.context["figures"] if one.is_chosen]
         assert (chosen.label, figure.value) == (figure.label, chosen.value)
         # The card, the period, the comparison and the interval.
@@ -1815,9 +1815,7 @@ def test_a_card_chooses_the_number_that_the_chart_shows(admin_client: Client) ->
         assert "period=28" in figure.address
     assert len(titles) == len(SERIES) - 1  # no view was seen: the posts have no script
     assert titles == ["Views over time", "Visitors", "Reads"]
-    values = json.loads(page.context["chart_values"])
-    index = values["columns"].index(values["series"])
-    assert sum(row[index] for row in values["rows"]) == 22
+    assert sum(page.context["chart"].drawn.values) == 22
     links = [address for _label, address, _is_chosen in page.context["periods"]]
     assert all("series=reads" in link for link in links)  # another period of the same number
     assert "series" not in opened(admin_client, series="nonsense").context["periods"][0].address
@@ -1825,7 +1823,7 @@ def test_a_card_chooses_the_number_that_the_chart_shows(admin_client: Client) ->
 
 def test_people_now_are_shown_in_periods_that_include_now(admin_client: Client) -> None:
     for period, is_shown in (("today", True), ("7", True), ("all", True), ("yesterday", False)):
-        assert ('class="readtrack-now"' in opened(admin_client, period=period).text) == is_shown
+        assert ('readtrack-now"' in opened(admin_client, period=period).text) == is_shown
 
 
 def test_a_range_in_the_future_says_so(admin_client: Client) -> None:

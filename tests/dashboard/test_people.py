@@ -17,7 +17,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import buckets, local_time, tracker
-from readtrack.dashboard import page as dashboard_page
+from readtrack.dashboard.definitions import DEFINITIONS
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.numbers import people
@@ -54,7 +54,7 @@ def figures_in(answer: Any) -> dict[str, Any]:
 def points(client: Client, **given: str) -> list[Any]:
     """Returns the visitors of each point of the chart."""
     context: Any = client.get(DASHBOARD, given).context
-    return list(context["chart"].values("visitors"))
+    return list(context["chart"].table.values("visitors"))
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +84,7 @@ def test_a_person_who_reads_two_posts_on_two_days_is_one_visitor(admin_client: C
     }
     of_products = figures(admin_client, model="site.product")
     assert of_products["Visitors"].value == "1"
-    assert "3 visitors" in context["summary"]
+    assert "3 visitors" in context["chart"].summary
 
 
 def test_each_of_two_periods_may_have_the_most_days(
@@ -232,12 +232,12 @@ def test_a_chart_by_the_hour_says_where_that_of_visitors_is(
     assert figures_in(answer)["Visitors"].is_chosen
     assert "there is no chart of them by the hour" in answer.text
     assert "<svg" not in answer.text.partition("readtrack-over-time")[2].partition("</section>")[0]
-    link = answer.context["chart_by_day"]
+    link = answer.context["chart"].by_day
     assert link.label == label
     assert dict(parse_qsl(link.address[1:])) == dict(parse_qsl(address[1:]))
     by_day: Any = admin_client.get(DASHBOARD + link.address)
-    assert by_day.context["series"] == "visitors"
-    assert by_day.context["charts"]
+    assert by_day.context["chart"].series == "visitors"
+    assert by_day.context["chart"].shapes
     assert "there is no chart" not in by_day.text
 
 
@@ -249,7 +249,7 @@ def test_without_redis_visitors_are_not_known(admin_client: Client, settings: Se
     }
     context: Any = admin_client.get(DASHBOARD).context
     assert [figure.label for figure in context["figures"]] == ["Views", "Reads"]
-    assert set(context["chart"].values("visitors")) == {None}
+    assert set(context["chart"].table.values("visitors")) == {None}
 
 
 def test_with_partitions_people_are_united(
@@ -290,7 +290,7 @@ def test_weeks_and_months_are_unions_of_their_days(admin_client: Client) -> None
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_each_number_has_a_definition_in_each_language(language: str) -> None:
-    for name, definition in dashboard_page.DEFINITIONS:
+    for name, definition in DEFINITIONS:
         with override("en"):
             english = (str(name), str(definition))
         with override(language):

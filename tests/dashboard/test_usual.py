@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from readtrack import buckets, local_time, tracker
-from readtrack.dashboard.page import TABS
+from readtrack.dashboard.navigation import TABS
 from readtrack.flush.run import flush
 from readtrack.numbers import objects
 from readtrack.numbers import usual as dashboard_usual
@@ -229,10 +229,10 @@ def test_behind_the_chart_is_what_the_site_has_at_that_hour_or_on_that_day(
     html = page.content.decode()
     assert html.count('class="readtrack-band"') == 2  # in the wide and in the narrow drawing
     assert "The pale band behind the line is what is usual." in html
-    assert 'class="readtrack-usual">usual</li>' in html
-    [bands] = [json.loads(page.context["chart_values"])["usual"]]
+    assert 'class="readtrack-band"' in html
+    bands = [[*band] if band else None for band in page.context["chart"].drawn.usual]
     assert bands[0] == [round(chart.usual[0].low), round(chart.usual[0].high)]
-    columns = [str(column.heading) for column in page.context["chart_columns"]]
+    columns = [str(column.heading) for column in page.context["chart"].columns]
     assert columns[-3:] == ["Usual, from", "Usual, to", "Notes"]
 
 
@@ -258,8 +258,8 @@ def test_other_charts_have_no_band(admin_client: Client) -> None:
     for given in ({"by": "week", "period": "90"}, {"series": "reads"}, category, long_ago):
         page = admin_client.get(DASHBOARD, {**model, **given})
         assert 'class="readtrack-band"' not in page.content.decode()
-        assert page.context["has_usual"] is False
-    assert admin_client.get(DASHBOARD, model).context["has_usual"] is True
+        assert page.context["chart"].drawn.usual == []
+    assert admin_client.get(DASHBOARD, model).context["chart"].drawn.usual
 
 
 def test_behind_the_chart_of_an_object_is_what_its_peers_gained(admin_client: Client) -> None:

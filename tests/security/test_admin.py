@@ -171,10 +171,7 @@ def test_whoever_may_change_a_post_may_publish_it_again() -> None:
     assert reports.unread(reader, [category]) == {category}
 
 
-def test_the_admin_brings_no_library_that_only_charts_and_long_commands_need(
-    forks: Forks,
-) -> None:
-    """pygal is loaded once a chart is drawn; even then pytest's and others' importers work."""
+def test_the_admin_brings_no_library_that_only_long_commands_need(forks: Forks) -> None:
     code = """
 import json, sys
 import django
@@ -186,14 +183,8 @@ settings.ALLOWED_HOSTS = ["testserver"]
 from django.core.management import load_command_class
 load_command_class("readtrack", "readtrack").create_parser("manage.py", "readtrack")
 page = Client().get("/admin/login/")
-heavy = ("pygal", "tqdm", "lxml")
-before = [name for name in heavy if name in sys.modules]
-from readtrack.dashboard import charts
-charts.line("Views", ["a", "b"], [1, 2], description="three")
-after = "pygal" in sys.modules
-odd = [str(finder) for finder in sys.meta_path if not hasattr(finder, "find_spec")]
-print(json.dumps([page.status_code, before, after, odd]))
+print(json.dumps([page.status_code, "tqdm" in sys.modules]))
 """
     ended = forks.run(code)
     assert ended.code == 0
-    assert json.loads(ended.output) == [200, [], True, []]
+    assert json.loads(ended.output) == [200, False]

@@ -17,7 +17,7 @@ from django.urls import path
 from pytest_django import Settings
 
 from readtrack import buckets, tracker
-from readtrack.dashboard.page import TABS
+from readtrack.dashboard.navigation import TABS
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun
 from readtrack.numbers.models import Note

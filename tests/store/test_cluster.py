@@ -1138,7 +1138,7 @@ def test_the_dashboard_shows_what_the_other_servers_know_and_says_that_one_is_mi
     *,
     has_skips: bool,
 ) -> None:
-    from readtrack.dashboard.page import TABS
+    from readtrack.dashboard.navigation import TABS
     from readtrack.numbers import panel
     from readtrack.numbers.objects import CANDIDATES
     from readtrack.numbers.tables import NOT_KNOWN
