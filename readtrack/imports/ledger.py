@@ -29,7 +29,8 @@ from readtrack.store import connection as redis_connection
 from readtrack.store import counters, keys, scripts, uniques
 from readtrack.subjects import label_in
 
-VIEWS = 2_000  # views in a batch: a script that adds more would keep Redis from serving pages
+VIEWS = 5_000  # views in a batch: others who write history wait while more are added
+COUNTERS = 2_000  # of a batch in Redis: a script that adds to more keeps Redis from serving pages
 # The highest total of an object that an import makes. No object has as many views, so a higher
 # number comes from damaged data. It also leaves room: Lua's numbers are exact up to 2^53, and SQL
 # adds up the totals of a model.
@@ -102,6 +103,17 @@ class Batch:
     # The hour (since 1970) in which the batch was begun.
     present_hour: int = field(default_factory=lambda: buckets.hour_index(buckets.now()))
 
+    @property
+    def is_full(self) -> bool:
+        """True if it should be added before more lines are read."""
+        if self.views.total() >= VIEWS:
+            return True
+        live_hours = {hour for hour in self._days if _is_live(hour, present_hour=self.present_hour)}
+        counters = len(self.views)
+        if live_hours:
+            counters += sum(hour in live_hours for _, hour in self.hours)
+        return counters >= COUNTERS
+
     def add(self, subject: str, *, visitor: str, at: datetime) -> None:
         """Adds one view.
 
@@ -166,19 +178,26 @@ class Part(NamedTuple):
         """The hour (since 1970) in which the part was made."""
         return self.first_live_hour + LIVE_HOURS
 
+    @property
+    def text(self) -> str:
+        """The part as JSON, for the record of the import."""
+        return json.dumps(self._asdict(), separators=(",", ":"))
 
-def part_of(batch: Batch, *, at: datetime) -> str:
-    """Returns the batch as the JSON of a Part, for the record of the import."""
+
+EMPTY = Part({}, [], 0, [])
+
+
+def part_of(batch: Batch, *, at: datetime) -> Part:
+    """Returns the views of the batch, which is added at that time."""
     hours = [SubjectHour(*key, count) for key, count in batch.hours.items()]
-    first_live_hour = buckets.hour_index(at) - LIVE_HOURS
-    return json.dumps(Part(batch.views, hours, first_live_hour, batch.ranges)._asdict())
+    return Part(batch.views, hours, buckets.hour_index(at) - LIVE_HOURS, batch.ranges)
 
 
-def _parsed(part: str) -> Part:
-    """Returns the part that the record keeps as JSON. For "" it is empty."""
-    if not part:
-        return Part({}, [], 0, [])
-    values = json.loads(part)
+def part_in(record: Import) -> Part:
+    """Returns the part that the record keeps; EMPTY if it has none."""
+    if not record.part:
+        return EMPTY
+    values = json.loads(record.part)
     hours = [SubjectHour(*entry) for entry in values["hours"]]
     return Part(values["views"], hours, values["first_live_hour"], values["ranges"])
 
@@ -274,13 +293,12 @@ class _Increment(NamedTuple):
     end: int  # when the counter expires (s since 1970); 0 for a total, which does not
 
 
-def apply(source: str, part: str, *, before: int, after: int) -> list[scripts.Call[int]]:
+def apply(source: str, batch: Part, *, before: int, after: int) -> list[scripts.Call[int]]:
     """Returns the calls that add the views of the batch to the counters in Redis, one for each
     partition. The result of a call is REFUSED, APPLIED or UNSETTLED.
 
-    `part` is the batch as JSON, between the two positions.
+    The batch is what the source has between the two positions.
     """
-    batch = _parsed(part)
     hours_by_tag: defaultdict[str, list[SubjectHour]] = defaultdict(list)
     for subject_hour in batch.hours:
         hours_by_tag[keys.tag(subject_hour.subject)].append(subject_hour)
@@ -315,11 +333,16 @@ def _subject_increments(hours: Iterable[SubjectHour], *, present_hour: int) -> l
     """
     increments = []
     for subject, hour, views in hours:
-        end = _start(hour) + keys.hour.ttl
-        if end > _start(present_hour):
+        if _is_live(hour, present_hour=present_hour):
+            end = _start(hour) + keys.hour.ttl
             bucket = buckets.hour_bucket(buckets.hour_start(hour))
             increments.append(_Increment(keys.hour(bucket, subject), "", views, end))
     return increments
+
+
+def _is_live(hour: int, *, present_hour: int) -> bool:
+    """Returns True if Redis keeps the views of subjects in that hour, in the present hour."""
+    return present_hour - hour < keys.hour.ttl // keys.HOUR
 
 
 def _model_increments(
@@ -389,7 +412,7 @@ def _states_of_batch(record: Import, states: Mapping[str, ImportState]) -> list[
 
     If the record does not know its subjects, it returns the states of all partitions.
     """
-    tags = keys.by_tag(_parsed(record.part).views) or states
+    tags = keys.by_tag(part_in(record).views) or states
     return [states[tag] for tag in tags]
 
 
@@ -414,17 +437,19 @@ def _finish(record: Import, states: Mapping[str, ImportState], *, done: int, dig
         return 0
     before = record.position
     # If the database was restored from a backup, the record has no batch, or an older one.
-    part = record.part if done == record.intended else ""
+    part = part_in(record) if done == record.intended else EMPTY
     lost = 0
     totals: dict[str, int] = {}
     # The import may have been killed after it had added the batch to some of the partitions.
-    is_partial = part and any(state.done != done for state in _states_of_batch(record, states))
+    is_partial = part.views and any(
+        state.done != done for state in _states_of_batch(record, states)
+    )
     if is_partial and not _add_to_redis(record.source, part, before=before, after=done):
         lost = done - before
     run.flush()
-    if part:
-        totals = totals_after(record.source, _parsed(part).views, position=done)
-    ranges = _parsed(part).ranges if part else [before, done]
+    if part.views:
+        totals = totals_after(record.source, part.views, position=done)
+    ranges = part.ranges if part.views else [before, done]
     _confirm(record, done, digest=new_digest, part=part, ranges=ranges, totals=totals)
     return lost
 
@@ -449,7 +474,7 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> dic
     # 2. SQL notes the batch.
     part = part_of(batch, at=buckets.now())
     unchanged = Import.objects.filter(pk=record.pk, position=before)
-    _check(unchanged.update(intended=position, part=part))
+    _check(unchanged.update(intended=position, part=part.text))
     # 3. Redis adds the views.
     _check(_add_to_redis(record.source, part, before=before, after=position))
     # 4. SQL's counts are raised.
@@ -476,34 +501,31 @@ def _add_visitors(visitors_by_subject: Mapping[str, Collection[str]]) -> None:
 
 
 def _add_day_visitors(visitors: Mapping[tuple[str, date], Collection[str]]) -> None:
-    """Adds the visitors of days to SQL, by way of Redis's sketches.
+    """Adds the visitors of days to SQL. Redis has sketches of the last days, and gets these, too.
 
     Each visitor counts once, so this may be repeated.
     """
     recent_days = day_visitors.all_days(buckets.now())
+    past: dict[tuple[str, date], Collection[str]] = {}
     subjects_by_day: defaultdict[date, list[str]] = defaultdict(list)
-    add_calls: list[scripts.Call[int]] = []
-    remove_calls: list[scripts.Call[int]] = []
+    calls: list[scripts.Call[int]] = []
     for (subject, day), ids in visitors.items():
-        if not counts_days(label_in(subject)):
-            continue
-        subjects_by_day[day].append(subject)
-        name = keys.day_visitors(buckets.day_bucket(day), subject)
-        life = keys.day_visitors.ttl
         if day not in recent_days:
-            life = keys.HOUR  # in case that the import is killed before it removes the key
-            remove_calls.append(scripts.Call("UNLINK", [name]))
-        add_calls += (
-            scripts.Call("PFADD", [name], [*ids]),
-            scripts.Call("EXPIRE", [name], (life,)),
-        )
-    scripts.run_all(*add_calls, patient=True)
+            past[subject, day] = ids
+        elif counts_days(label_in(subject)):
+            subjects_by_day[day].append(subject)
+            name = keys.day_visitors(buckets.day_bucket(day), subject)
+            calls += (
+                scripts.Call("PFADD", [name], [*ids]),
+                scripts.Call("EXPIRE", [name], (keys.day_visitors.ttl,)),
+            )
+    scripts.run_all(*calls, patient=True)
     for day, subjects in subjects_by_day.items():
         day_visitors.store(subjects, days=[day])
-    scripts.run_all(*remove_calls, patient=True)
+    day_visitors.add(past)
 
 
-def _add_to_redis(source: str, part: str, *, before: int, after: int) -> bool:
+def _add_to_redis(source: str, part: Part, *, before: int, after: int) -> bool:
     """Adds the batch to the counts in each partition that does not have it yet.
 
     Returns False if a partition refuses it, because Redis lost its data.
@@ -524,13 +546,13 @@ def _confirm(
     position: int,
     *,
     digest: str,
-    part: str = "",
+    part: Part = EMPTY,
     ranges: Sequence[int] = (),
     totals: Mapping[str, int] = {},
 ) -> None:
     """Moves the position, notes which lines counted and fills in the history, in one transaction.
 
-    `part` is the batch as JSON, `ranges` are those of its lines, and `totals` are the totals of its
+    `part` is the batch, `ranges` are those of its lines, and `totals` are the totals of its
     subjects right after it was added. Raises ImportRefusedError if another import has moved the
     position meanwhile.
     """
@@ -545,7 +567,6 @@ def _confirm(
     }
     redis_time = redis_connection.server_time(patient=True) if ranges else 0
     distances = [end - start for start, end in pairwise([0, *ranges])]
-    batch = _parsed(part)
     added = {subject: total for subject, total in totals.items() if total != NOT_ADDED}
     connection = databases.of(Import)
 
@@ -560,8 +581,8 @@ def _confirm(
                     ranges=json.dumps(distances, separators=(",", ":")),
                     redis_time=redis_time,
                 )
-            if part and numbers_options().history:
-                past_hours.raise_hours(batch.hours, added, first_live=batch.first_live_hour)
+            if part.hours and numbers_options().history:
+                past_hours.raise_hours(part.hours, added, first_live=part.first_live_hour)
 
     databases.retried(connection, confirm)
     record.position = record.intended = position

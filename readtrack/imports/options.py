@@ -9,7 +9,7 @@ KEYS = ("views",)
 
 
 def view_rules() -> Mapping[str, Any]:
-    """Returns the rules by the name of a view. `weblog.subject_at` says what a rule may be."""
+    """Returns the rules by the name of a view. `pages.subject_at` says what a rule may be."""
     rules: Mapping[str, Any] = conf.of_part("IMPORTS").get("views", {})
     return rules
 

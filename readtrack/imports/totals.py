@@ -21,8 +21,8 @@ from readtrack.imports import goatcounter
 from readtrack.imports.hosts import printable
 from readtrack.imports.ledger import MOST_VIEWS, Batch, ImportRefusedError, Report, add, resume
 from readtrack.imports.models import Import
+from readtrack.imports.pages import Lookup, look_up
 from readtrack.imports.tables import pk_of
-from readtrack.imports.weblog import Lookup, look_up
 from readtrack.sql import row_counts
 from readtrack.subjects import counted_models, label_of, subject_of_row
 

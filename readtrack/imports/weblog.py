@@ -5,27 +5,13 @@ the log has.
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from django.apps import apps
-from django.conf import settings
-from django.core.exceptions import (
-    FieldDoesNotExist,
-    MultipleObjectsReturned,
-    ObjectDoesNotExist,
-    ValidationError,
-)
-from django.db import DataError, Error, InterfaceError, OperationalError, models
-from django.http import Http404
-from django.urls import Resolver404, ResolverMatch, get_script_prefix, resolve
-from django.utils.translation import get_language_from_path, override
-from django.views.generic.detail import DetailView, SingleObjectMixin
+from typing import NamedTuple
 
 from readtrack.conf import conf
 from readtrack.doctor.wording import counted
@@ -36,15 +22,15 @@ from readtrack.imports.examples import Examples
 from readtrack.imports.hosts import Hosts, printable
 from readtrack.imports.line import Line
 from readtrack.imports.models import Import
-from readtrack.imports.options import view_rules
+from readtrack.imports.pages import Pages
 from readtrack.models import FlushRun, Reset
-from readtrack.sql import vendors
 from readtrack.store.limits import rate_limit
-from readtrack.subjects import is_counted, subject_column, subject_of, subject_of_row
+from readtrack.subjects import subject_column
 
 LINES_AT_ONCE = 1_000  # lines that are judged before the progress is reported
 LINES_UNTIL_SAVED = 200_000  # lines after which the position is stored even if few views counted
 MOST_WINDOWS = 500_000  # windows that are remembered; they take some 100 MB
+SPARE_WINDOWS = 1_000  # further windows that may be there before some are removed
 MOST_PATTERNS = 1_000  # patterns of paths without an object that are counted one by one
 OTHER_PATTERNS = "(others)"  # all further patterns
 # Seconds that two logs must have in common before a note says so. Pieces of one rotated log have
@@ -61,132 +47,6 @@ NAMED_FAILURES = 5  # errors of looking up a path that notes have an example of
 
 # UUIDs and numbers in a path.
 _NUMBERS = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9]+")
-
-
-# The errors that a site's function may raise for a path without an object. A log has all kinds of
-# paths, so these errors must not end the import.
-_NO_OBJECT = (
-    ObjectDoesNotExist,
-    MultipleObjectsReturned,
-    Http404,
-    ValidationError,
-    ValueError,
-    OverflowError,
-    DataError,
-)
-
-
-def subject_at(path: str) -> str | None:
-    """Returns the subject of the object that the page at that path shows.
-
-    Returns "" if the object does not exist, and None if it is not known which object it shows.
-    """
-    with override(get_language_from_path(path) or settings.LANGUAGE_CODE):
-        try:
-            match = resolve("/" + path.removeprefix(get_script_prefix()))
-        except Resolver404:
-            return None
-    # The site's setting for the view: a function, `"app.Model"`, `("app.Model", "argument")`, or
-    # `("app.Model", "argument", "field")`.
-    rules = view_rules()
-    rule: Any = rules.get(match.view_name) or rules.get(match._func_path)
-    if callable(rule):
-        return _subject_by_function(rule, path, match)
-    if rule:
-        return _subject_by_model(rule, match)
-    return _subject_by_view(match)
-
-
-class Lookup(NamedTuple):
-    """The object that a path shows, or the error by which it could not be looked up."""
-
-    subject: str | None  # as `subject_at` returns it; None for an error
-    error: str = ""
-
-
-def look_up(path: str) -> Lookup:
-    """Returns the object that the page at that path shows, or the error of the site's views and
-    functions, or of the database about that path. Raises django.db.Error if the database is gone.
-    """
-    try:
-        return Lookup(subject_at(path))
-    except Exception as error:
-        if isinstance(error, (OperationalError, InterfaceError)):
-            Import.objects.exists()  # raises the same error if the database is gone
-        first_line, _, _ = str(error).strip().partition("\n")
-        return Lookup(None, error=f"{type(error).__name__}: {first_line}")
-
-
-def _subject_by_function(
-    function: Callable[..., Any], path: str, match: ResolverMatch
-) -> str | None:
-    """Returns the subject of the object that the site's function returns for the path.
-
-    Returns "" if the object does not exist, and None for anything but a counted object.
-    """
-    try:
-        obj = function(path, *match.args, **match.kwargs)
-    except _NO_OBJECT:
-        return ""
-    if not isinstance(obj, models.Model) or not is_counted(obj.__class__):
-        return None
-    return "" if obj.pk is None else subject_of(obj)
-
-
-def _subject_by_model(rule: str | Sequence[str], match: ResolverMatch) -> str | None:
-    """Returns the subject of the row that an argument of the URL names.
-
-    The rule is the label of a model, or a tuple: the label, the name of the argument, and the field
-    that has its value. Both are "pk" by default.
-    """
-    argument = "pk"
-    field = "pk"
-    if isinstance(rule, str):
-        label = rule
-    elif len(rule) == 2:
-        label, argument = rule
-    else:
-        label, argument, field = rule
-    rows = apps.get_model(label)._default_manager.all()
-    return _subject_in(rows, field=field, value=match.kwargs.get(argument))
-
-
-def _subject_by_view(match: ResolverMatch) -> str | None:
-    """Returns the subject of the object that a DetailView shows; None for any other view."""
-    view_class = getattr(match.func, "view_class", None)
-    if not (isinstance(view_class, type) and issubclass(view_class, DetailView)):
-        return None
-    view: Any = view_class(**getattr(match.func, "view_initkwargs", {}))
-    if view.queryset is None and view.model is None:
-        return None  # get_object() or get_queryset() may need a request, which we do not have
-    rows = SingleObjectMixin.get_queryset(view)
-    pk = match.kwargs.get(view.pk_url_kwarg)
-    if pk is not None:
-        return _subject_in(rows, field="pk", value=pk)
-    return _subject_in(rows, field=view.slug_field, value=match.kwargs.get(view.slug_url_kwarg))
-
-
-def _subject_in(queryset: "models.QuerySet[Any]", *, field: str, value: Any) -> str | None:
-    """Returns the subject of the first row whose field has the value.
-
-    Returns "" if there is no such row, and None for a value that the field cannot have.
-    """
-    model = queryset.model
-    if value is None or not is_counted(model) or "\0" in str(value):
-        return None
-    try:
-        # There is no such field if `field` leads to a related model, such as `author__name`.
-        with suppress(FieldDoesNotExist):
-            model_field: Any = model._meta.pk if field == "pk" else model._meta.get_field(field)
-            value = model_field.clean(value, None)
-        pk = queryset.filter(**{field: value}).values_list("pk", flat=True).first()
-    except (ValidationError, ValueError):
-        return None
-    except Error as error:
-        if not vendors.is_impossible_value(error):
-            raise
-        return None  # a text with characters that the database lacks
-    return "" if pk is None else subject_of_row(model, pk)
 
 
 def reset_time(subject: str) -> int:
@@ -260,7 +120,7 @@ class Recent:
     # Start (s since 1970) and number of hits of each window, by the hash of who hit what. The
     # oldest window is first. A plain tuple, because each line of a log makes two of them.
     _windows: OrderedDict[int, tuple[float, int]] = field(default_factory=OrderedDict)
-    _oldest: float = float("-inf")  # start of the oldest window, or of one that is gone
+    _room: int = 0  # windows from which on those that are over are removed
 
     def hit(self, *parties: str, at: float) -> int:
         """Counts a hit at that time (s since 1970), and returns the number of hits in its window.
@@ -269,7 +129,7 @@ class Recent:
         """
         # 8 bytes in place of the texts. It is very unlikely that two of them have the same hash.
         window = hash(parties)
-        if abs(at - self._oldest) >= self.life or len(self._windows) >= MOST_WINDOWS:
+        if len(self._windows) >= self._room:
             self._make_room(window, at=at)
         started, hits = self._windows.get(window, (at, 0))
         if abs(at - started) >= self.life:
@@ -281,7 +141,11 @@ class Recent:
 
     def _make_room(self, window: int, *, at: float) -> None:
         """Removes windows that are over, and the oldest one if there is no room for the window."""
-        self._oldest = at
+        self._remove(window, at=at)
+        # Windows that are over change nothing, so some may stay for a while.
+        self._room = min(len(self._windows) * 5 // 4 + SPARE_WINDOWS, MOST_WINDOWS)
+
+    def _remove(self, window: int, *, at: float) -> None:
         while self._windows:
             started, _hits = next(iter(self._windows.values()))
             # The time of a line may be a little before that of the line before it, because servers
@@ -290,7 +154,6 @@ class Recent:
             is_over = abs(at - started) >= self.life
             has_room = window in self._windows or len(self._windows) < MOST_WINDOWS
             if has_room and not is_over:
-                self._oldest = started
                 return
             self._windows.popitem(last=False)
             if not is_over:
@@ -319,7 +182,7 @@ class Importer:
     def __post_init__(self) -> None:
         self.report = ledger.Report()
         self._parse = self._parser()
-        self._look_up = lru_cache(maxsize=200_000)(look_up)
+        self._pages = Pages()
         self._reset_time = lru_cache(maxsize=200_000)(reset_time)
         self._refusal_of = lru_cache(maxsize=8192)(_refusal_of)
         self._rates = Recent(rate_limit().seconds)
@@ -327,8 +190,8 @@ class Importer:
         self._batch = ledger.Batch()
         self._hosts = Hosts(self.hosts)
         self._has_agents = True  # the lines of the file that is read say the user agent
-        # Lines of the file that would count but for the user agent, by whether it is a robot's.
-        self._by_robot: Counter[bool] = Counter()
+        self._robots = 0  # lines of the file that would count but for a robot's user agent
+        self._has_people = False  # a line of the file has no robot's user agent, and could count
         self._examples = Examples()
         # New lines that show an object, by address. It stops counting at too many addresses.
         self._addresses: Counter[str] = Counter()
@@ -433,7 +296,8 @@ class Importer:
             self._identify(file)  # again, because a file before this one may be a copy of it
             file.record.save()
         self._has_agents = self._finds_agent(file)
-        self._by_robot.clear()
+        self._robots = 0
+        self._has_people = False
         self._read(file)
         self._note_robots(file)
         if file.is_damaged:
@@ -457,9 +321,9 @@ class Importer:
 
     def _note_robots(self, file: logs.LogFile) -> None:
         """Notes a file that seems to be of robots alone: its user agents may be misunderstood."""
-        if self._by_robot[True] and not self._by_robot[False]:
+        if self._robots and not self._has_people:
             self.report.notes.append(
-                f"{file.name}: all of {counted(self._by_robot[True], 'line')} that could count are"
+                f"{file.name}: all of {counted(self._robots, 'line')} that could count are"
                 " of robots, which is suspicious. --dry-run shows how user agents are understood."
             )
 
@@ -503,9 +367,7 @@ class Importer:
             bytes_read = file.read()
             unsaved_lines += len(chunk)
             is_over = len(chunk) < LINES_AT_ONCE
-            is_full = (
-                self._batch.views.total() >= ledger.VIEWS or unsaved_lines >= LINES_UNTIL_SAVED
-            )
+            is_full = self._batch.is_full or unsaved_lines >= LINES_UNTIL_SAVED
             if is_over or is_full:
                 self._save(file, position=position, is_over=is_over)
                 unsaved_lines = 0
@@ -513,7 +375,7 @@ class Importer:
     def _judge_all(
         self,
         file: logs.LogFile,
-        raw_lines: Iterable[tuple[bytes, int]],
+        raw_lines: Sequence[tuple[bytes, int]],
         earlier_imports: Sequence[_CountedBefore],
         *,
         start: int,
@@ -523,43 +385,47 @@ class Importer:
         Each line is given with the position of its end, `start` is where the first one starts.
         `earlier_imports` are other imports of the file. Returns the position after the last line.
         """
-        for text, end in raw_lines:
+        parsed = [self._line_of(text) for text, _end in raw_lines]
+        self._pages.prepare(self._paths_that_can_count(parsed))
+        for (text, end), line in zip(raw_lines, parsed, strict=True):
+            counted_at = max((earlier.time_of(end) for earlier in earlier_imports), default=0)
+            has_counted = bool(counted_at) and self._counts_still(line, counted_at)
             is_before_position = end <= file.position
-            counted_at = 0
-            for earlier in earlier_imports:
-                counted_at = max(counted_at, earlier.time_of(end))
-            is_new = not is_before_position and not (
-                counted_at and self._counts_still(text, counted_at)
-            )
-            reason = self._judge(file, RawLine(text, start, end, is_new))
+            is_new = not is_before_position and not has_counted
+            reason = self._judge(file, line, RawLine(text, start, end, is_new))
             if not is_new:
-                # The line was imported before. It is judged again for its windows: a repeat in a
-                # new line must not count.
-                would_not_count = reason not in {"", "outside the times"}
-                if would_not_count and not is_before_position:
-                    self._kept += 1
+                # The line was judged again for its windows: a repeat in a new line must not count.
+                self._kept += not is_before_position and reason not in {"", "outside the times"}
                 reason = "imported before"
             if reason:
                 self.report.skipped[reason] += 1
             if self.dry_run:
-                self._note_example(text, reason)
+                self._note_example(text, line, reason)
             start = end
         return start
 
-    def _note_example(self, raw: bytes, reason: str) -> None:
+    def _paths_that_can_count(self, parsed: Iterable[Line | None]) -> set[str]:
+        """Returns the paths of those lines that can count if the path shows an object."""
+        paths = set()
+        for line in parsed:
+            if line is None or self._is_outside(line.at):
+                continue
+            if not self._refusal_of(line.method, line.status, line.agent):
+                paths.add(line.path)
+        return paths
+
+    def _note_example(self, raw: bytes, line: Line | None, reason: str) -> None:
         """Notes how the line was understood, if it is an example."""
         if self._examples.is_full or reason == "comment":
             return
-        line = self._line_of(raw)
-        subject = self._look_up(line.path).subject if line else None
+        subject = self._pages.look_up(line.path).subject if line else None
         self._examples.add(raw, line, subject, reason=reason)
 
-    def _counts_still(self, raw: bytes, counted_at: int) -> bool:
+    def _counts_still(self, line: Line | None, counted_at: int) -> bool:
         """Returns True if the line has counted, and what it shows was not reset since that time (µs
         of Redis's clock).
         """
-        line = self._parse(raw)
-        subject = self._look_up(line.path).subject if line else None
+        subject = self._pages.look_up(line.path).subject if line else None
         return not subject or self._reset_time(subject) < counted_at
 
     def _save(self, file: logs.LogFile, *, position: int, is_over: bool) -> None:
@@ -599,14 +465,13 @@ class Importer:
             f" {last:%Y-%m-%d %H:%M} UTC."
         )
 
-    def _judge(self, file: logs.LogFile, raw: RawLine) -> str:
+    def _judge(self, file: logs.LogFile, line: Line | None, raw: RawLine) -> str:
         """Puts a new line into the batch if it is a view. Returns the reason why it does not count,
         or "".
 
         A line that was imported before only enters its windows. If no view says what a path shows,
         the path is counted in the report, and there is no reason.
         """
-        line = self._line_of(raw.text)
         if line is None:
             return "comment" if lines.is_comment(raw.text) else "malformed"
         if self._is_outside(line.at):
@@ -617,7 +482,7 @@ class Importer:
         reason = self._refusal(line)
         if reason:
             return reason
-        page = self._look_up(line.path)
+        page = self._pages.look_up(line.path)
         if page.error:
             self._note_failure(line.path, page.error)
             return "lookup failed"
@@ -640,11 +505,13 @@ class Importer:
         """Returns why a request cannot count, whatever it shows; "" if it can."""
         if not line.is_visit:
             return "no visit"
-        if not self._hosts.has(line.host):
+        if line.host and not self._hosts.has(line.host):
             return "other host"
         reason = self._refusal_of(line.method, line.status, line.agent)
-        if reason == "" or reason == "bot" or reason == "agent":
-            self._by_robot[reason == "bot"] += 1
+        if reason == "bot":
+            self._robots += 1
+        elif reason == "" or reason == "agent":
+            self._has_people = True
         return reason
 
     def _is_outside(self, at: datetime) -> bool:

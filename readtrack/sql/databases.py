@@ -7,7 +7,7 @@ names of tables and columns, and by expressions. What differs between vendors is
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from datetime import timedelta
+from datetime import date, timedelta
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
@@ -89,12 +89,30 @@ def with_keys(model: type[models.Model], keys: Sequence[Any]) -> "Iterator[model
         return
     if not originals:
         return
-    quote: Any = connection.ops.quote_name
-    column = f"{quote(model._meta.db_table)}.{quote(model._meta.pk.column)}"
+    yield _of_array(rows(model), model._meta.pk.column, array_type, [*originals])
+
+
+def having(all_rows: "models.QuerySet[Any]", name: str, texts: Collection[str]) -> Any:
+    """Returns a queryset of those of the rows whose text field has one of these values.
+
+    Databases but PostgreSQL limit the number of values.
+    """
+    if not vendors.vendor_of(connections[all_rows.db]).has_arrays:
+        return all_rows.filter(**{f"{name}__in": texts})
+    column = all_rows.model._meta.get_field(name).column
+    return _of_array(all_rows, column, "text", [*texts])
+
+
+def _of_array(
+    all_rows: "models.QuerySet[Any]", column: str, array_type: str, values: Sequence[Any]
+) -> "models.QuerySet[Any]":
+    """Returns a queryset of those of the rows whose column has one of the values, for PostgreSQL."""
+    quote: Any = connections[all_rows.db].ops.quote_name
+    full_name = f"{quote(all_rows.model._meta.db_table)}.{quote(column)}"
     # One parameter with an array, because to fill in a thousand parameters takes psycopg longer
     # than PostgreSQL takes to answer.
-    condition = f"{column} = ANY(%s::{array_type}[])"
-    yield rows(model).extra(where=[condition], params=[array([*originals])])  # noqa: S610 - quoted names
+    condition = f"{full_name} = ANY(%s::{array_type}[])"
+    return all_rows.extra(where=[condition], params=[array(values)])  # noqa: S610 - quoted names
 
 
 def prepared(model: type[models.Model], keys: Collection[Any]) -> PreparedKeys:
@@ -251,12 +269,40 @@ def oldest_lock(model: type[models.Model]) -> OldestLock | None:
 def array(values: Sequence[Any]) -> Any:
     """Returns the values as a parameter that PostgreSQL takes for an array.
 
-    Whole numbers are written as text, `{1,2,3}`, which takes psycopg a fifth of the time.
+    Values of these types are written as text, `{1,2,3}`, which takes psycopg a fifth of the time.
     """
-    if set(map(type, values)) == {int}:
-        numbers = ",".join(map(str, values))
-        return f"{{{numbers}}}"
-    return list(values)
+    write = _WRITTEN_IN_ARRAYS.get(_only_type(values))
+    if write is None:
+        return list(values)
+    items = ",".join(map(write, values))
+    return f"{{{items}}}"
+
+
+def _only_type(values: Iterable[Any]) -> type | None:
+    """Returns the type that all the values have; None if they have several."""
+    types = set(map(type, values))
+    return types.pop() if len(types) == 1 else None
+
+
+def _quoted(text: str) -> str:
+    """Returns the text as an item of an array."""
+    if "\\" in text or '"' in text:
+        text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def _in_hexadecimal(value: bytes) -> str:
+    """Returns the bytes as an item of an array."""
+    return f'"\\\\x{value.hex()}"'
+
+
+# How each type of value is written in an array.
+_WRITTEN_IN_ARRAYS: dict[type | None, Callable[[Any], str]] = {
+    int: str,
+    str: _quoted,
+    date: date.isoformat,
+    bytes: _in_hexadecimal,
+}
 
 
 def upsert(

@@ -1,13 +1,18 @@
-"""Taking over a web server's log: lines per second beside merely unpacking it, and peak memory."""
+"""Taking over a web server's log: lines per second beside merely unpacking it, peak memory, and the
+processor's time beside GoAccess's for the same log.
+"""
 
 import gzip
 import os
 import random
 import resource
+import shutil
+import subprocess
 import tempfile
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
+from typing import NamedTuple
 
 from readtrack.imports.models import Import
 from readtrack.imports.weblog import Importer
@@ -19,6 +24,8 @@ from tests.support.factories import BROWSER
 
 POSTS = 2_000
 LINES = (100_000, 400_000)
+PAIRS = 3
+PAIR_LINES = 200_000
 START = datetime(2026, 3, 1, tzinfo=timezone.utc)
 
 
@@ -39,12 +46,57 @@ def main() -> None:
         "Importing a gzip log of a month (half of its lines are views, the rest files, robots, errors)",
         rows,
     )
+    _beside_goaccess(first)
+
+
+def _beside_goaccess(first: int) -> None:
+    """Prints the processor's time of both for the same logs, one after the other."""
+    if not shutil.which("goaccess"):
+        print("\nDebian's goaccess is not installed.")
+        return
+    rows: list[tuple[str, ...]] = [("", "GoAccess", "import", "ratio")]
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(PAIRS):
+            packed = Path(folder) / "packed.gz"
+            _write(packed, lines=PAIR_LINES, first=first)
+            path = Path(folder) / "access.log"
+            # A line of its own, or the log would be known.
+            path.write_bytes(gzip.decompress(packed.read_bytes()) + b"pair %d\n" % number)
+            peer = _goaccess_seconds(path)
+            own = _imported(path).processor
+            rows.append(
+                (f"pair {number + 1}", f"{peer:.2f} s", f"{own:.2f} s", f"{own / peer:.1f} ×")
+            )
+    table(f"Processor's time for {PAIR_LINES:,} lines (at most 3.5 ×)", rows)
+
+
+def _goaccess_seconds(path: Path) -> float:
+    """Returns the seconds of the processor that GoAccess takes for a report of the log."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    report = path.with_suffix(".json")
+    subprocess.run(
+        ["goaccess", path, "--log-format=COMBINED", "-o", report, "--no-global-config"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+class Spent(NamedTuple):
+    """What an import has taken."""
+
+    seconds: float
+    views: float
+    memory: float  # by which the process grew (kB)
+    processor: float  # seconds
 
 
 def _row(path: Path, *, lines: int) -> tuple[str, ...]:
     bare = _unpacked(path)
-    spent, counted, memory = _imported(path)
-    again, _, _ = _imported(path)
+    spent, counted, memory, _ = _imported(path)
+    again = _imported(path).seconds
     return (
         f"{lines / bare:,.0f}/s",
         f"{lines / spent:,.0f}",
@@ -63,8 +115,8 @@ def _unpacked(path: Path) -> float:
     return perf_counter() - start
 
 
-def _imported(path: Path) -> tuple[float, float, float]:
-    """Seconds, views, and how many kB the process grew."""
+def _imported(path: Path) -> Spent:
+    """Imports the log in a fork."""
     from django.db import connections
 
     connections.close_all()
@@ -72,14 +124,15 @@ def _imported(path: Path) -> tuple[float, float, float]:
     if not (fork := os.fork()):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         start = perf_counter()
+        processor = process_time()
         report = Importer().run([str(path)])
+        processor = process_time() - processor
         spent = perf_counter() - start
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-        os.write(writer, f"{spent} {report.counted} {grown}".encode())
+        os.write(writer, f"{spent} {report.counted} {grown} {processor}".encode())
         os._exit(0)
     os.waitpid(fork, 0)
-    found = [float(word) for word in os.read(reader, 100).split()]
-    return found[0], found[1], found[2]
+    return Spent(*(float(word) for word in os.read(reader, 200).split()))
 
 
 def _write(path: Path, *, lines: int, first: int) -> None:

@@ -55,7 +55,7 @@ def begin(added: Batch) -> Import:
     """Imports a part up to the point where Redis has it and SQL does not know of it."""
     record, part = Import.objects.create(source="test"), ledger.part_of(added, at=buckets.now())
     assert all(scripts.run_all(*ledger.intend("test", added.views, before=0, after=100)))
-    Import.objects.filter(pk=record.pk).update(intended=100, part=part)
+    Import.objects.filter(pk=record.pk).update(intended=100, part=part.text)
     (call,) = ledger.apply("test", part, before=0, after=100)
     while scripts.run(call) == ledger.UNSETTLED:
         settle(SqlEpoch(), Faults())

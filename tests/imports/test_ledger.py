@@ -58,7 +58,7 @@ def begin(record: Import, post: Post, *, after: int) -> None:
         *ledger.intend(record.source, [subject], before=record.position, after=after)
     ) == [1]
     part = ledger.part_of(batch(post), at=weblogs.START)
-    Import.objects.filter(pk=record.pk).update(intended=after, part=part)
+    Import.objects.filter(pk=record.pk).update(intended=after, part=part.text)
     record.refresh_from_db()
 
 

@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404
 from django.test.utils import override_settings
 from django.urls import set_script_prefix
 
-from readtrack.imports.weblog import subject_at
+from readtrack.imports.pages import subject_at
 from tests.site.models import Page, Post, Product, Review
 from tests.support import factories
 from tests.support.rows import each_row

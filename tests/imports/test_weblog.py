@@ -16,7 +16,7 @@ from redis import Redis
 
 from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
-from readtrack.imports import weblog
+from readtrack.imports import pages, weblog
 from readtrack.imports.ledger import Report
 from readtrack.imports.models import Import
 from readtrack.imports.weblog import OTHER_PATTERNS, Importer, Recent
@@ -344,9 +344,9 @@ def test_a_database_that_is_gone_ends_the_import(
         def exists(self) -> bool:
             raise OperationalError("still gone")
 
-    monkeypatch.setattr(weblog, "subject_at", gone)
+    monkeypatch.setattr(pages, "subject_at", gone)
     with pytest.raises(OperationalError, match="still gone"):
-        weblog.look_up("/posts/1/")
+        pages.look_up("/posts/1/")
 
 
 def test_an_object_that_is_deleted_meanwhile_does_not_end_the_import(write: Write) -> None:

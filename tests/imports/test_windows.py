@@ -3,11 +3,13 @@
 from datetime import datetime, timezone
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pytest_django import Settings
 
 from readtrack.imports import weblog
 from readtrack.imports.line import Line
-from readtrack.imports.weblog import Importer, RawLine
+from readtrack.imports.weblog import Importer, RawLine, Recent
 
 
 def refusal(importer: Importer, visitor: str, subject: str, *, at: float) -> str:
@@ -88,3 +90,34 @@ def test_with_no_room_left_a_known_visitor_stays_known(monkeypatch: pytest.Monke
     monkeypatch.setattr(weblog, "MOST_WINDOWS", 2)
     hits = [("anna", "a", 0), ("ben", "a", 0), ("anna", "a", 1)]
     assert outcomes(*hits) == ["", "", "repeat"]
+
+
+@given(
+    hits=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40)), max_size=60),
+    spare=st.sampled_from([0, 1, 1000]),
+)
+def test_removing_windows_that_are_over_changes_nothing(
+    hits: list[tuple[int, int]], spare: int
+) -> None:
+    recent = Recent(life=50)
+    starts: dict[str, float] = {}  # of the window of each visitor
+    numbers: dict[str, int] = {}
+    at = 0
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(weblog, "SPARE_WINDOWS", spare)
+        for visitor_number, pause in hits:
+            at += pause
+            visitor = str(visitor_number)
+            if visitor not in starts or at - starts[visitor] >= 50:
+                starts[visitor] = at
+                numbers[visitor] = 0
+            numbers[visitor] += 1
+            assert recent.hit(visitor, at=at) == numbers[visitor]
+    assert recent.forgotten == 0
+
+
+def test_windows_that_are_over_are_removed() -> None:
+    recent = Recent(life=10)
+    for number in range(5_000):
+        recent.hit(str(number), at=number)
+    assert len(recent._windows) <= 2 * weblog.SPARE_WINDOWS

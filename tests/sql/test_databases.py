@@ -1,6 +1,7 @@
 """Every kind of key, model and database gives the same results."""
 
 from contextlib import closing
+from datetime import date
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from django.db import OperationalError, connection, connections
 from django.db.backends.sqlite3.base import DatabaseWrapper
 from django.db.models import Model
 from django.test.utils import override_settings
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 from redis import Redis
 
 from readtrack import tracker
@@ -207,3 +211,25 @@ def test_a_transaction_of_sqlite_that_reads_first_writes_after_another_writer(
                     writing.execute("UPDATE counts SET views = 2")
             cursor.execute("UPDATE counts SET views = 3")
         assert vars(own)["transaction_mode"] is None
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL has arrays")
+@given(
+    texts=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))),
+    numbers=st.lists(st.integers(-(2**63), 2**63 - 1)),
+    days=st.lists(st.dates()),
+    blobs=st.lists(st.binary()),
+)
+@hypothesis_settings(suppress_health_check=list(HealthCheck), deadline=None, max_examples=40)
+def test_arrays_have_the_values_that_were_given(
+    texts: list[str], numbers: list[int], days: list[date], blobs: list[bytes]
+) -> None:
+    values = [texts, [*texts, None], numbers, days, blobs]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT %s::text[], %s::text[], %s::bigint[], %s::date[], %s::bytea[]",
+            [databases.array(items) for items in values],
+        )
+        *others, stored_blobs = cursor.fetchone()
+    assert others == values[:4]
+    assert [*map(bytes, stored_blobs)] == blobs

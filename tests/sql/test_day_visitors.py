@@ -93,3 +93,36 @@ def test_the_flush_takes_the_days_that_its_buckets_reach() -> None:
     assert len(days_of_flush.last_days(midnight)) == 2
     assert days_of_flush.all_days(noon)[-1] == noon.date()
     assert len(days_of_flush.all_days(noon)) == 4  # a key of the first one may be left
+
+
+def sketches() -> dict[tuple[str, date], int]:
+    rows = DayVisitors.objects.values_list("subject", "day", "visitors")
+    return {(subject, day): visitors for subject, day, visitors in rows}
+
+
+def test_visitors_of_the_past_are_added_once_however_often_they_come() -> None:
+    came = {
+        ("site.post:1", FIRST): {"anna", "ben"},
+        ("site.post:2", FIRST): {"anna", *map(str, range(1_500))},
+        ("site.post:1", FIRST + DAY): {"anna"},
+    }
+    for _ in range(2):
+        days_of_flush.add(came)
+        stored = sketches()
+        model = stored.pop(("site.post", FIRST))
+        two = stored.pop(("site.post:2", FIRST))
+        assert 1_450 < two < 1_550
+        assert 0 <= model - two <= 2
+        assert stored == {
+            ("site.post:1", FIRST): 2,
+            ("site.post:1", FIRST + DAY): 1,
+            ("site.post", FIRST + DAY): 1,
+        }
+    days_of_flush.add({("site.post:1", FIRST): {"ben", "carl"}})
+    assert sketches()["site.post:1", FIRST] == 3
+
+
+def test_a_sketch_in_sql_that_is_none_is_replaced() -> None:
+    write("site.post:1", FIRST, 1)
+    days_of_flush.add({("site.post:1", FIRST): {"anna", "ben"}})
+    assert sketches()["site.post:1", FIRST] == 2

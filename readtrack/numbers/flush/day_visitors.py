@@ -7,8 +7,9 @@ restored loses nothing that SQL has.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
+from typing import Any
 
 from django.db.models import Q
 
@@ -62,6 +63,50 @@ def store_unions(sketches: Sketches, *, tag: str) -> None:
         sketches = _unite(sketches, tag=tag)
 
 
+def add(visitors: Mapping[tuple[str, date], Collection[str]]) -> None:
+    """Stores visitors of the past, by subject and day, beside those that SQL has, and those of the
+    models. Redis keeps nothing of them. Raises ContendedError.
+    """
+    counted = [key for key in visitors if counts_days(label_in(key[0]))]
+    for portion in scripts.parted(counted, tag_of=_tag_of):
+        new: defaultdict[Day, set[str]] = defaultdict(set)
+        for subject, day in portion:
+            ids = visitors[subject, day]
+            new[subject_column(subject), day].update(ids)
+            new[label_in(subject), day].update(ids)
+        _add(new, tag=_tag_of(portion[0]))
+
+
+def _tag_of(key: tuple[str, date]) -> str:
+    """Returns the tag of the partition of the subject."""
+    return keys.tag(key[0])
+
+
+def _add(visitors: Mapping[Day, Collection[str]], *, tag: str) -> None:
+    """Stores these visitors beside those that SQL has. The tag's partition adds them to sketches.
+    Raises ContendedError.
+    """
+    attempts = databases.attempts("visitors of days")
+    scratch_key = keys.united(tag, "")
+    while visitors:
+        next(attempts)
+        stored = _stored(visitors)
+        calls: dict[Day, Call[Union]] = {}
+        for name, ids in visitors.items():
+            row = stored.get(name)
+            arguments = [row.sketch if row else b"", *ids]
+            calls[name] = Call(
+                "readtrack.numbers/add_visitors", [scratch_key], arguments, _union_of
+            )
+        visitors = {name: visitors[name] for name in _raise(calls, stored)}
+
+
+def _union_of(answer: Sequence[Any]) -> Union:
+    """Returns the union that a script has answered."""
+    visitors, sketch = answer
+    return Union(visitors, sketch)
+
+
 def _live(subjects: Sequence[str], *, days: Sequence[date]) -> Sketches:
     """Returns Redis's sketches by subject and day, and those of all objects by model and day."""
     calls: list[Call[Sequence[bytes | None]]] = []
@@ -93,15 +138,21 @@ def _unite(live: Sketches, *, tag: str) -> Sketches:
         row = stored.get(name)
         all_sketches = [*sketches, row.sketch] if row else sketches
         calls[name] = union(all_sketches, tag=tag, wants_sketch=True)
+    return {name: live[name] for name in _raise(calls, stored)}
+
+
+def _raise(calls: Mapping[Day, Call[Union]], stored: Mapping[Day, StoredDay]) -> list[Day]:
+    """Runs the calls, and stores those unions that have more visitors than SQL's rows.
+
+    Returns the days whose rows another flush has raised meanwhile.
+    """
     scripts.run_all(*calls.values(), patient=True)
     read = {name: row.visitors for name, row in stored.items()}
     risen: dict[Day, Union] = {}
     for name, call in calls.items():
         if call.result.visitors > read.get(name, 0):
             risen[name] = call.result
-    if not risen:
-        return {}
-    return {name: live[name] for name in day_visitors.raise_days(risen, read=read)}
+    return day_visitors.raise_days(risen, read=read) if risen else []
 
 
 def _stored(names: Iterable[Day]) -> dict[Day, StoredDay]:

@@ -50,9 +50,9 @@ class AskedDays(NamedTuple):
         """The rows, in no order."""
         condition = _in_period(self.first, self.last) if self.has_blocks else Q(length=1)
         rows = databases.rows(DayVisitors).filter(
-            condition, subject__in=self.subjects, day__gte=self.first, day__lte=self.last
+            condition, day__gte=self.first, day__lte=self.last
         )
-        return rows[: self.limit]
+        return databases.having(rows, "subject", self.subjects)[: self.limit]
 
 
 def _in_period(first: date, last: date) -> Q:
@@ -151,9 +151,8 @@ def _upsert(rows: Iterable[tuple[str, date, int, int, bytes, int]]) -> None:
 def _visitors(days: Iterable[Day]) -> dict[Day, int]:
     """Returns the stored number of visitors of each of these days that has a row."""
     subjects = {subject for subject, _ in days}
-    rows = databases.rows(DayVisitors).filter(
-        subject__in=subjects, day__in={day for _, day in days}, length=1
-    )
+    rows = databases.rows(DayVisitors).filter(day__in={day for _, day in days}, length=1)
+    rows = databases.having(rows, "subject", subjects)
     return {
         (subject, day): visitors
         for subject, day, visitors in rows.values_list("subject", "day", "visitors")
