@@ -25,6 +25,11 @@ def per_cent(number: float) -> str:
     return f"{exact(round(number))}{_sign_of_per_cent()}"
 
 
+def share(number: float) -> str:
+    """Returns a share of 0 to 100 per cent: `12%`, and `<1%` in place of a 0 that is not nothing."""
+    return f"<{per_cent(1)}" if 0 < number < 0.5 else per_cent(number)
+
+
 def signed_per_cent(number: float) -> str:
     """Returns a change: `+12%`, `0%`, or per cents behind MINUS."""
     return f"{signed(round(number))}{_sign_of_per_cent()}"

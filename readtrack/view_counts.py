@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from django.db.models import Model
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import ngettext
 
 from readtrack import buckets
 from readtrack.models.rows import past_caches
-from readtrack.numerals import exact, whole
+from readtrack.numerals import exact, share
 from readtrack.sql import row_counts, runs
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import counted_models, label_of
@@ -75,14 +75,13 @@ def _section(model: type[Model], form_url: Callable[[Model], str]) -> Section:
     together = sum(counts.views for _obj, counts in viewed)
     rows: list[Row] = []
     for obj, counts in viewed:
-        percent = whole(100 * counts.views / together)
         row = Row(
             title=title_of(obj),
             url=form_url(obj),
             counts=counts,
             views=exact(counts.views),
             visitors=exact(counts.visitors),
-            share=gettext("%(number)s %%") % {"number": percent},
+            share=share(100 * counts.views / together),
             length=_length(counts.views, most),
         )
         rows.append(row)

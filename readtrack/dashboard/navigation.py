@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
-from django.utils.formats import date_format
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from readtrack import buckets
+from readtrack.numbers.comparison import span_text
 from readtrack.numbers.data import ScopeData
 from readtrack.numbers.filters import Chosen
 from readtrack.numbers.loading import SKIP_HOURS
@@ -19,7 +19,6 @@ from readtrack.numbers.scope import (
     INTERVALS,
     PERIODS,
     Scope,
-    Span,
 )
 
 TABS: Mapping[str, Any] = {
@@ -163,15 +162,6 @@ def chips(filters: Sequence[Chosen], scope: Scope, here: Mapping[str, str]) -> l
         )
         for one in filters
     ]
-
-
-def span_text(span: Span) -> str:
-    """Returns the first and the last day of the period as text."""
-    first = date_format(span.first_day, "DATE_FORMAT")
-    last = date_format(span.last_day, "DATE_FORMAT")
-    if first == last:
-        return first
-    return pgettext("period", "%(first)s to %(last)s") % {"first": first, "last": last}
 
 
 def filters_in_words(filters: Sequence[Chip]) -> str:

@@ -58,9 +58,11 @@ def table_context(table: tables.Table, scope: Scope, *, site: str | None) -> dic
     shown_rows = table.rows[: table.row_limit]
     bars = _bars(table, shown_rows)
     for row, bar in zip(shown_rows, bars, strict=True):
-        cells: list[dict[str, Any]] = []
-        for column, value in zip(table.columns, row.values, strict=True):
-            cells.append({"column": column, "text": tables.text_of_cell(value, column)})
+        texts = tables.texts_of_row(row, table.columns)
+        cells: list[dict[str, Any]] = [
+            {"column": column, "text": text}
+            for column, text in zip(table.columns, texts, strict=True)
+        ]
         head, *other_cells = cells
         head["bar"] = bar
         if "object" in row.filters:

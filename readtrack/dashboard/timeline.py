@@ -14,8 +14,9 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_
 from readtrack import buckets, local_time
 from readtrack.access import numbers_url
 from readtrack.dashboard import charts
-from readtrack.dashboard.navigation import Choice, span_text
+from readtrack.dashboard.navigation import Choice
 from readtrack.numbers import tables
+from readtrack.numbers.comparison import rule_of_comparison, span_text
 from readtrack.numbers.data import ChartData, DayNote, ScopeData
 from readtrack.numbers.scope import COMPARISONS, INTERVALS, PERIODS, Scope
 from readtrack.numbers.totals import SERIES, Total, totals
@@ -219,38 +220,13 @@ def change_of(total: int | None, before: int | None, *, is_whole: bool) -> dict[
         return {"before": None, "change": "", "trend": ""}
     if not is_whole:
         return {"before": tables.NOT_KNOWN, "change": "", "trend": ""}
-    change = ""
+    per_cent = tables.change(total, before) or 0
     trend = ""
-    per_cent = tables.change(total, before)
-    if per_cent is not None:
-        change = tables.text(per_cent, "change")
-        # By the rounded change, so that no arrow stands before "0 %".
-        if per_cent > 0:
-            trend = "up"
-        elif per_cent < 0:
-            trend = "down"
+    # By the rounded change, so that no arrow stands before "0%".
+    if per_cent:
+        trend = "up" if per_cent > 0 else "down"
+    change = tables.change_text(total, before) if total or before else ""
     return {"before": exact(before), "change": change, "trend": trend}
-
-
-def _compared_text(data: ScopeData, chart: ChartData) -> str:
-    """Returns a sentence about what the period is compared with; "" if it is not compared."""
-    before = data.scope.before
-    compared = data.scope.compared
-    if before is None or compared is None:
-        return ""
-    if not data.is_compared:
-        if data.asked.has_days_only:
-            return _("Whole days are compared, so not before today is over.")
-        return _("It is compared from the first whole hour on.")
-    span = {"span": span_text(before)}
-    if not chart.is_before_whole:
-        return _("It is not compared with %(span)s: the history does not go back that far.") % span
-    if compared == data.scope.span:
-        return _("Compared with %(span)s.") % span
-    if data.scope.compares_days:
-        return _("Compared with %(span)s, without today.") % span
-    time = date_format(timezone.localtime(compared.until), "TIME_FORMAT")
-    return _("Compared with %(span)s, both up to %(time)s.") % {**span, "time": time}
 
 
 def _summary(data: ScopeData, chart: ChartData) -> str:
@@ -390,7 +366,7 @@ def chart_view(
     return ChartView(
         title=over_time.title if series == "views" else label,
         summary=" ".join(filter(None, sentences)),
-        compared=_compared_text(data, chart),
+        compared=rule_of_comparison(data, chart),
         series=series,
         label=label,
         label_before=str(COMPARISONS[data.scope.comparison]),

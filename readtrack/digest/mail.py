@@ -161,14 +161,11 @@ def _figures(contents: Contents) -> list[Figure]:
 
 
 def _figure(label: str, number: Number) -> Figure:
-    change = None
-    if number.now is not None and number.before is not None:
-        change = tables.change(number.now, number.before)
     return Figure(
         label=label,
         value=tables.text(number.now, "number"),
         before=tables.text(number.before, "number"),
-        change=tables.text(change, "change"),
+        change=tables.change_text(number.now, number.before),
     )
 
 

@@ -54,7 +54,7 @@ class Entry(NamedTuple):
 
     subject: str
     now: Counts
-    compared: Counts  # what `before` is compared with: up to now without the running hour
+    compared: Counts  # what `before` is compared with; see `Scope.compared`
     before: Counts
     growth: int  # how many views more the compared part has than the period before
     gained: GainedByPoint
@@ -88,7 +88,7 @@ class ChartData:
     total_before: Counts | None  # None if the periods are not compared
     is_before_whole: bool  # False if history began later than the period before
     total: Counts
-    compared: Counts  # what `total_before` is compared with: up to now without the running hour
+    compared: Counts  # what `total_before` is compared with; see `Scope.compared`
     is_summed: bool  # False until a full flush has added up the reads and the seen views
     known_until: datetime  # later points are not known while Redis does not answer
     # Editors' notes in the period, and those about publications, first day first.

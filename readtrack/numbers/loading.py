@@ -387,8 +387,6 @@ def load(
     SQL's counts are read before Redis's, because what is settled and written in between would
     count twice.
     """
-    if _has_tables_of_days(scope, tables):
-        scope = scope.without_today()  # so that all numbers of a page are compared alike
     needs = Needs(scope, tables)
     objects = Objects(scope, needs.order_of_candidates, obj)
     if scope.is_listed:
@@ -486,11 +484,6 @@ def load(
         groups=group_rows,
         group_titles=groups.titles(group_rows, row_limit=row_limit),
     )
-
-
-def _has_tables_of_days(scope: Scope, tables: Sequence[str]) -> bool:
-    """Returns True if some of the tables have numbers of objects that are known by the day only."""
-    return bool(scope.values) or (scope.is_listed and bool(_breakdown_kinds(tables)))
 
 
 def _choose_by_tables(

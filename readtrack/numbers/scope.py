@@ -136,7 +136,7 @@ class Scope:
     chosen: Mapping[str, str]  # the values of filters by name: FILTERS and dimensions
     # Those of the filters that the page sets by itself. Addresses do not contain them.
     fixed: Mapping[str, str] = field(default_factory=dict)
-    # The part of the period that is compared. One up to now is compared up to the last whole hour.
+    # The part of the period that is compared: the days that are over, or the hours of today alone.
     compared: Span | None = None
     is_future: bool = False  # the address gives days in the future, and today is taken instead
     # A key of COMPARISONS, as the address has it; see `comparison`.
@@ -193,7 +193,11 @@ class Scope:
         return scope._comparing_until(now)
 
     def _comparing_until(self, now: datetime) -> "Scope":
-        """Returns the scope that compares its period, as far as that can be compared now."""
+        """Returns the scope that compares its period, as far as that can be compared now.
+
+        Days that are over are compared, so that all numbers of a page are compared alike: visitors
+        are known by the day only. Today alone is compared up to the last whole hour.
+        """
         if self.period in ("all", PUBLISHED) or self.comparison == "none":
             return self
         return self._comparing(_compared_part(self.span, now=now))
@@ -202,17 +206,6 @@ class Scope:
         """Returns the scope that compares this part of its period."""
         before = _span_before(self.span, compared, self.day_before)
         return replace(self, compared=compared, before=before)
-
-    def without_today(self) -> "Scope":
-        """Returns the scope that compares whole days only, so not today, which is not over.
-
-        Of today alone it stays the same.
-        """
-        is_of_today = self.span.first_day == self.span.last_day
-        if self.compared is None or self.compared == self.span or is_of_today:
-            return self
-        today = local_time.day_start(self.span.last_day)
-        return self._comparing(self.span._replace(until=today))
 
     @property
     def day_before(self) -> "DayBefore":
@@ -619,12 +612,15 @@ def _comparison(period: str, span: Span, *, compare: str) -> str:
 
 
 def _compared_part(span: Span, *, now: datetime) -> Span:
-    """Returns the part of a period that is compared: up to now, without the running hour.
+    """Returns the part of a period that is compared: without today, which is not over.
 
-    Numbers are kept by the hour, so the period before can be cut at a whole hour only.
+    Of today alone it is the part up to the running hour. Numbers are kept by the hour, so the
+    period before can be cut at a whole hour only.
     """
     if span.until < now:
         return span
+    if span.first_day < span.last_day:
+        return span._replace(until=local_time.day_start(span.last_day))
     running_hour = buckets.hour_start(buckets.hour_index(now))
     return span._replace(until=max(span.since, running_hour))
 

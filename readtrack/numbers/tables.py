@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
 
 from readtrack import buckets, local_time
 from readtrack.conf import conf
@@ -24,10 +24,11 @@ from readtrack.numbers.objects import MOST, STILL_READ_DAYS
 from readtrack.numbers.reports.reads import median
 from readtrack.numbers.scope import COMPARISONS, Scope
 from readtrack.numbers.sql import popular
+from readtrack.numbers.sql.breakdown_history import OTHER as OTHER_VALUES
 from readtrack.numbers.sql.memberships import NONE, OLDER, Group
 from readtrack.numbers.sql.memberships import OTHER as OTHER_GROUPS
 from readtrack.numbers.sql.usual import Band
-from readtrack.numerals import exact, multiple
+from readtrack.numerals import exact, multiple, share, signed_per_cent
 from readtrack.store.skips import NAMED, OTHER
 from readtrack.texts import title_of
 
@@ -54,7 +55,6 @@ REASONS: Mapping[Reason, Any] = {
     "busy": gettext_lazy("no connection to Redis was free"),
     "error": gettext_lazy("an error: it could not be counted"),
 }
-WITHOUT_TODAY = gettext_lazy("Whole days are compared, without today, which is not over.")
 OF_THE_SITE = gettext_lazy("Of the whole site, whatever the filters.")
 
 #: The names of groups by age, for people; see `readtrack.numbers.sql.memberships`.
@@ -196,12 +196,9 @@ def text(value: Any, value_kind: ValueKind) -> str:
     if value_kind == "number":
         return exact(value)
     if value_kind == "share":
-        return _("%(number)s %%") % {"number": exact(round(value))}
+        return share(value)
     if value_kind == "change":
-        if value > MOST_PER_CENT:
-            return f"\N{MULTIPLICATION SIGN}\N{NO-BREAK SPACE}{exact(round(value / 100) + 1)}"
-        sign = "+" if value > 0 else ""
-        return _("%(number)s %%") % {"number": f"{sign}{exact(round(value))}"}
+        return _change_text(value)
     if value_kind == "seconds":
         return _("%(seconds)s s") % {"seconds": exact(value)}
     if value_kind == "times":
@@ -211,10 +208,41 @@ def text(value: Any, value_kind: ValueKind) -> str:
     return title_of(value)
 
 
+def change_text(now: int | None, before: int | None) -> str:
+    """Returns the change of a number as the page shows it: "new" where nothing was before."""
+    if now and before == 0:
+        return _new()
+    per_cent = None if now is None or before is None else change(now, before)
+    return text(per_cent, "change")
+
+
+def _new() -> str:
+    return pgettext("in the place of a change, where there was nothing before", "new")
+
+
+def _change_text(per_cent: float) -> str:
+    if per_cent > MOST_PER_CENT:
+        return f"\N{MULTIPLICATION SIGN}\N{NO-BREAK SPACE}{exact(round(per_cent / 100) + 1)}"
+    return signed_per_cent(per_cent)
+
+
+def texts_of_row(row: "Row", columns: Sequence[Column]) -> list[str]:
+    """Returns the values of a row as the page shows them."""
+    values = {column.name: value for column, value in zip(columns, row.values, strict=True)}
+    counts = [values[column.name] for column in columns if column.value_kind == "number"]
+    # Where nothing was before, a change is not known, and "new" if there is something now.
+    is_new = values.get("before") == 0 and any(counts)
+    return [
+        _new() if is_new and column.name == "change" else text_of_cell(values[column.name], column)
+        for column in columns
+    ]
+
+
 def text_of_cell(value: Any, column: Column) -> str:
     """Returns a value of a column as the page shows it."""
-    if column.name in VALUES and column.value_kind == "text":
-        return name_of_value(column.name, value)
+    is_of_dimension = column.name in VALUES or column.name not in COLUMNS
+    if is_of_dimension and column.value_kind == "text":
+        return name_of_value(column.name, str(value))
     return text(value, column.value_kind)
 
 
@@ -440,7 +468,7 @@ def _has_trend(data: ScopeData) -> bool:
 
 
 def _captions_by_value(data: ScopeData) -> list[str]:
-    """Returns sentences on which objects were compared by value, and how their days were."""
+    """Returns a sentence on which objects were compared by value, if not all were."""
     assert data.by_value is not None  # noqa: S101 - for tables of a chosen value
     captions = []
     if data.by_value.is_cut and not data.asked.is_listed:
@@ -451,8 +479,6 @@ def _captions_by_value(data: ScopeData) -> list[str]:
             count,
         )
         captions.append(caption % {"count": exact(count)})
-    if data.by_value.is_compared_by_day and data.asked.is_present:
-        captions.append(str(WITHOUT_TODAY))
     return captions
 
 
@@ -578,8 +604,6 @@ def _caption_of_days(data: ScopeData) -> str:
             "Of the %(count)s most viewed objects of the period together.",
             count,
         ) % {"count": exact(count)}
-    if data.gains.before is not None and data.asked.is_present:
-        caption = f"{caption} {WITHOUT_TODAY}"
     return caption
 
 
@@ -926,7 +950,7 @@ DIMENSIONS: Mapping[str, DimensionLabels] = {
     "browser": DimensionLabels(gettext_lazy("Browsers"), gettext_lazy("Browser")),
     "os": DimensionLabels(gettext_lazy("Systems"), gettext_lazy("System")),
 }
-#: The names of values for people. All other values are shown as they are.
+#: The names of values for people.
 SOURCES: Mapping[str, Any] = {
     sources.DIRECT: pgettext_lazy("where a visitor came from", "Direct"),
     sources.INTERNAL: pgettext_lazy("where a visitor came from", "Internal"),
@@ -940,6 +964,16 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
         sources.MAIL: gettext_lazy("Mail"),
         "assistants": gettext_lazy("Assistants"),
         sources.OTHER_SITES: gettext_lazy("Other sites"),
+    },
+    "device": {
+        "desktop": pgettext_lazy("a device", "Desktop"),
+        "phone": pgettext_lazy("a device", "Phone"),
+        "tablet": pgettext_lazy("a device", "Tablet"),
+    },
+    "stage": {
+        "view": pgettext_lazy("a stage of the funnel", "Viewed"),
+        "click": pgettext_lazy("a stage of the funnel", "Clicked"),
+        "convert": pgettext_lazy("a stage of the funnel", "Converted"),
     },
 }
 
@@ -1005,9 +1039,16 @@ def _unknown(name: str, data: ScopeData) -> Table:
 
 
 def name_of_value(dimension: str, value: str) -> str:
-    """Returns a value of a dimension as the page shows it."""
+    """Returns a value of a dimension, or a stage of the funnel, as the page shows it.
+
+    What the site names by itself begins with a capital letter.
+    """
     names = VALUES.get(dimension, {})
-    return str(names.get(value, value))
+    if value in names:
+        return str(names[value])
+    if value == OTHER_VALUES:
+        return _("Other")
+    return value if dimension in DIMENSIONS else f"{value[:1].upper()}{value[1:]}"
 
 
 def labels_of(dimension: str) -> DimensionLabels:

@@ -8,7 +8,6 @@ from django.utils.translation import gettext as _
 
 from readtrack import buckets, local_time
 from readtrack.numbers.data import ChartData, ScopeData
-from readtrack.numerals import exact
 
 #: The numbers that the chart can show, by their names in the address. They are fields of Counts,
 #: columns of the table "over-time" and keys of COLUMNS.
@@ -34,7 +33,7 @@ def totals(data: ScopeData, chart: ChartData) -> list[Total]:
 def _total(data: ScopeData, chart: ChartData, name: str) -> Total:
     """Returns the total of one of SERIES."""
     if name == "visitors":
-        return _visitors_total(data, chart)
+        return _visitors_total(data)
     before = getattr(chart.total_before, name) if chart.total_before else None
     if name == "views":
         return Total(name, chart.total.views, chart.compared.views, before)
@@ -52,20 +51,13 @@ def _total(data: ScopeData, chart: ChartData, name: str) -> Total:
     return Total(name, now, getattr(chart.compared, name), before, as_of)
 
 
-def _visitors_total(data: ScopeData, chart: ChartData) -> Total:
+def _visitors_total(data: ScopeData) -> Total:
     """Returns the visitors of the period."""
     people = data.people
     remark = ""
     if people.is_cut:
         remark = _("too many objects to add up")
-    elif _is_compared_without_today(data, chart) and people.compared is not None:
-        remark = _("without today: %(count)s") % {"count": exact(people.compared)}
     return Total("visitors", people.total, people.compared, people.before, remark=remark)
-
-
-def _is_compared_without_today(data: ScopeData, chart: ChartData) -> bool:
-    """Returns True if a number of visitors stands beside one that leaves out today."""
-    return data.scope.is_present and chart.is_before_whole and data.people.before is not None
 
 
 def _time_or_day(until: int) -> str:

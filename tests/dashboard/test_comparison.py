@@ -14,7 +14,7 @@ from django.utils import timezone as zones
 from django.utils.translation import override as language
 from pytest_django import Settings
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.dashboard.navigation import TABS
 from readtrack.flush.run import flush
 from readtrack.numbers.models import History
@@ -111,7 +111,7 @@ def test_cards_chart_and_tables_have_the_numbers_of_the_period_that_is_compared(
     page = opened(admin_client, period=period, compare=compare, model="site.post")
     scope = page.context["data"].scope
     since = shifted(scope.span.since, compare)
-    until = shifted(scope.compared.until, compare)  # without the running hour
+    until = shifted(scope.compared.until, compare)  # without today, or without the running hour
     span_before = Span(since, until)
     before = views.between(span_before)
     now = views.between(scope.span)
@@ -133,8 +133,6 @@ def test_cards_chart_and_tables_have_the_numbers_of_the_period_that_is_compared(
             )
     post = subject_of(views.posts[1])
     context = opened(admin_client, period=period, compare=compare, object=post).context
-    if period in ("7", "28"):  # the sources of an object are known by the day, so today is left out
-        span_before = Span(since, shifted(local_time.day_start(zones.localdate()), compare))
     assert figure(context).before == f"{views.between(span_before, post):,}"
 
 
@@ -143,12 +141,12 @@ def test_cards_chart_and_tables_have_the_numbers_of_the_period_that_is_compared(
     [
         ({"period": "today", "compare": "week"}, ("2026-11-13 00:00", "2026-11-13 10:00")),
         ({"period": "yesterday", "compare": "week"}, ("2026-11-12 00:00", "2026-11-13 00:00")),
-        ({"period": "7", "compare": "week"}, ("2026-11-07 00:00", "2026-11-13 10:00")),
+        ({"period": "7", "compare": "week"}, ("2026-11-07 00:00", "2026-11-13 00:00")),
         ({"period": "today", "compare": "year"}, ("2025-11-20 00:00", "2025-11-20 10:00")),
-        ({"period": "month", "compare": "year"}, ("2025-11-01 00:00", "2025-11-20 10:00")),
-        ({"period": "year", "compare": "year"}, ("2025-01-01 00:00", "2025-11-20 10:00")),
+        ({"period": "month", "compare": "year"}, ("2025-11-01 00:00", "2025-11-20 00:00")),
+        ({"period": "year", "compare": "year"}, ("2025-01-01 00:00", "2025-11-20 00:00")),
         # No week earlier for more than seven days, and no year earlier for more than a year.
-        ({"period": "28", "compare": "week"}, ("2026-09-26 00:00", "2026-10-23 10:00")),
+        ({"period": "28", "compare": "week"}, ("2026-09-26 00:00", "2026-10-23 00:00")),
         (
             {"from": "2024-01-01", "to": "2025-06-30", "compare": "year"},
             ("2022-07-03 00:00", "2024-01-01 00:00"),
@@ -230,8 +228,8 @@ def test_points_stand_beside_the_same_part_of_the_period_before() -> None:
         weeks = beside(year)
         assert weeks[0] == ("26-01-01 00", "25-01-02 00, 96 h")  # both up to a Sunday
         assert weeks[1] == ("26-01-05 00", "25-01-06 00, 168 h")
-        # The week of the present day is compared up to Friday at ten o'clock.
-        assert weeks[-1] == ("26-11-16 00", "25-11-17 00, 106 h")
+        # The week of the present day is compared without Friday, which is not over.
+        assert weeks[-1] == ("26-11-16 00", "25-11-17 00, 96 h")
         months = Scope.parse({"period": "year", "by": "month"}, at=FRIDAY)
         assert beside(months)[1] == ("26-02-01 00", "25-02-01 00, 672 h")
         autumn = Scope.parse(
@@ -263,9 +261,9 @@ def test_this_year_is_compared_up_to_the_same_day_after_a_leap_day() -> None:
         assert before
         ends[now] = f"{before.until:%Y-%m-%dT%H:%M}"
     assert ends == {
-        "2024-02-29T12:30": "2023-02-28T12:00",
-        "2024-03-01T12:30": "2023-03-01T12:00",
-        "2025-03-01T12:30": "2024-03-01T12:00",
+        "2024-02-29T12:30": "2023-03-01T00:00",
+        "2024-03-01T12:30": "2023-03-01T00:00",
+        "2025-03-01T12:30": "2024-02-29T00:00",
     }
 
 
@@ -411,7 +409,7 @@ def test_a_gap_of_months_is_one_point(admin_client: Client) -> None:
     Views(8, days=420)
     data = opened(admin_client, period="7", compare="year", model="site.post").context["data"]
     assert len(data.starts) == 7
-    assert data.gap_index == 7
+    assert data.gap_index == 6  # the days that are over
     assert all(len(entry.gained.views) <= 16 for entry in data.entries)
 
 

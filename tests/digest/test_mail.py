@@ -83,11 +83,11 @@ def test_it_has_the_numbers_and_the_stories_in_text_and_in_html() -> None:
     mail = mail_to(digests.editor())
     assert mail.subject.startswith("news.example.com: 1,201 views, ")
     assert "\n" not in mail.subject
-    assert "Views: 1,201 (Before: 1,500, -20 %)" in mail.body
+    assert "Views: 1,201 (Before: 1,500, \N{MINUS SIGN}20%)" in mail.body
     assert "Reads: 300" in mail.body
     assert re.search(r"Grew most \(More views\)\n\n\+200  Grown\n", str(mail.body))
     html = html_of(mail)
-    for text in ("1,201", "1,500", "-20 %", "Grown", "Fallen", "+200"):
+    for text in ("1,201", "1,500", "\N{MINUS SIGN}20%", "Grown", "Fallen", "+200"):
         assert text in html
     message = sent(mail)
     assert message.get_content_type() == "multipart/alternative"

@@ -55,19 +55,19 @@ def span(period: str, at: datetime = FRIDAY, first: str = "", last: str = "") ->
         ),
         (
             "7",
-            ["2026-11-14 00:00", "2026-11-20 10:30", "2026-11-07 00:00", "2026-11-13 10:00", "day"],
+            ["2026-11-14 00:00", "2026-11-20 10:30", "2026-11-07 00:00", "2026-11-13 00:00", "day"],
         ),
         (
             "28",
-            ["2026-10-24 00:00", "2026-11-20 10:30", "2026-09-26 00:00", "2026-10-23 10:00", "day"],
+            ["2026-10-24 00:00", "2026-11-20 10:30", "2026-09-26 00:00", "2026-10-23 00:00", "day"],
         ),
         (
             "90",
-            ["2026-08-23 00:00", "2026-11-20 10:30", "2026-05-25 00:00", "2026-08-22 10:00", "day"],
+            ["2026-08-23 00:00", "2026-11-20 10:30", "2026-05-25 00:00", "2026-08-22 00:00", "day"],
         ),
         (
             "month",
-            ["2026-11-01 00:00", "2026-11-20 10:30", "2026-10-01 00:00", "2026-10-20 10:00", "day"],
+            ["2026-11-01 00:00", "2026-11-20 10:30", "2026-10-01 00:00", "2026-10-20 00:00", "day"],
         ),
         (
             "year",
@@ -75,7 +75,7 @@ def span(period: str, at: datetime = FRIDAY, first: str = "", last: str = "") ->
                 "2026-01-01 00:00",
                 "2026-11-20 10:30",
                 "2025-01-01 00:00",
-                "2025-11-20 10:00",
+                "2025-11-20 00:00",
                 "week",
             ],
         ),
@@ -105,7 +105,7 @@ def test_a_period_is_of_the_sites_time_zone_and_the_one_before_lasted_as_long(
         (
             "2026-11-19",
             "2026-12-24",
-            ["2026-11-19 00:00", "2026-11-20 09:30", "2026-11-17 00:00", "2026-11-18 09:00"],
+            ["2026-11-19 00:00", "2026-11-20 09:30", "2026-11-17 00:00", "2026-11-18 00:00"],
         ),
         (
             "2030-01-01",
@@ -134,7 +134,7 @@ def test_a_month_is_compared_with_no_more_than_the_whole_one_before() -> None:
 def test_days_with_a_change_of_the_clock_are_days() -> None:
     with override("Europe/Berlin"):
         scope = Scope.parse({"period": "7"}, at=datetime(2026, 10, 26, 11, tzinfo=timezone.utc))
-        assert [len(one.starts("day")) for one in (scope.span, scope.before) if one] == [7, 7]
+        assert [len(one.starts("day")) for one in (scope.span, scope.before) if one] == [7, 6]
         assert Scope.parse({"from": "2026-10-25", "to": "2026-10-25"}, at=FRIDAY).by == "hour"
     with override("America/Sao_Paulo"):  # had no midnight on that day
         assert span("", first="2018-11-04", last="2018-11-04")[0] == "2018-11-04 01:00"

@@ -1,0 +1,46 @@
+"""The words for a period, and for what the numbers of a page are compared with."""
+
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext, pgettext
+
+from readtrack.numbers.data import ChartData, ScopeData
+from readtrack.numbers.scope import Span
+from readtrack.numerals import exact
+
+
+def span_text(span: Span) -> str:
+    """Returns the first and the last day of a period."""
+    first = date_format(span.first_day, "DATE_FORMAT")
+    last = date_format(span.last_day, "DATE_FORMAT")
+    if first == last:
+        return first
+    return pgettext("period", "%(first)s to %(last)s") % {"first": first, "last": last}
+
+
+def rule_of_comparison(data: ScopeData, chart: ChartData) -> str:
+    """Returns the sentence on what all changes of a page compare; "" if nothing is compared."""
+    before = data.scope.before
+    compared = data.scope.compared
+    if before is None or compared is None:
+        return ""
+    if not data.is_compared:
+        if data.asked.has_days_only:
+            return _("Whole days are compared, so not before today is over.")
+        return _("It is compared from the first whole hour on.")
+    span = {"span": span_text(before)}
+    if not chart.is_before_whole:
+        return _("It is not compared with %(span)s: the history does not go back that far.") % span
+    if compared == data.scope.span:
+        return _("Compared with %(span)s.") % span
+    if data.scope.compares_days:
+        days = (compared.last_day - compared.first_day).days + 1
+        text = ngettext(
+            "Changes compare the %(count)s day that is over with %(span)s.",
+            "Changes compare the %(count)s days that are over with %(span)s.",
+            days,
+        )
+        return text % {**span, "count": exact(days)}
+    time = date_format(timezone.localtime(compared.until), "TIME_FORMAT")
+    return _("Compared with %(span)s, both up to %(time)s.") % {**span, "time": time}
