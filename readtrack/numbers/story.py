@@ -1,0 +1,143 @@
+"""How a story does, as values: what the sentence above the numbers of an object says.
+
+`readtrack.numbers.words_of_story` has the words.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Literal, NamedTuple
+
+from readtrack import buckets, local_time
+from readtrack.numbers.data import ChartData, ScopeData
+from readtrack.numbers.details import details_of
+from readtrack.numbers.filters import Chosen
+from readtrack.numbers.scope import PUBLISHED, Scope
+from readtrack.numbers.tables import change
+from readtrack.numbers.usual import WEEKLY
+
+LEAST_TREND = 20  # per cent by which views of a day differ from those of the day before
+
+#: Where a multiple of the usual lies, and from which multiple on. The last one is for all below.
+Word = Literal["far above", "above", "usual", "below", "far below"]
+FAR_ABOVE = 3.0
+ABOVE = 1.5
+BELOW = 0.67
+FAR_BELOW = 0.33
+
+
+def word_of(times: float) -> Word:
+    """Returns where so many times the usual views lie."""
+    if times >= FAR_ABOVE:
+        return "far above"
+    if times >= ABOVE:
+        return "above"
+    if times > BELOW:
+        return "usual"
+    return "below" if times > FAR_BELOW else "far below"
+
+
+class UsualOfStory(NamedTuple):
+    """The views of a story since its publication, and what is usual for its kind at its age."""
+
+    views: int
+    usual: int
+    times: float
+    age: float  # hours
+    kind: str  # the plural name of its model
+    section: str  # in which its peers are; "" for peers of the whole model
+
+
+class Trend(NamedTuple):
+    """The views of the last day that is over, and of the day before."""
+
+    views: int
+    before: int
+
+    @property
+    def per_cent(self) -> int:
+        """The change from the one to the other."""
+        return change(self.views, self.before) or 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoryVerdict:
+    """How a story does. What is not known, or not worth telling, is None."""
+
+    is_known: bool  # False while Redis does not answer
+    views: int = 0  # of the period
+    is_since_publication: bool = False  # or of all time; False for another period
+    usual: UsualOfStory | None = None
+    reads: int | None = None  # per cent of the views of the period
+    trend: Trend | None = None
+    filters: Sequence[Chosen] = ()
+
+    @property
+    def word(self) -> Word | None:
+        """Where its views lie; None if it is not known what is usual."""
+        return None if self.usual is None else word_of(self.usual.times)
+
+
+def story_verdict_of(data: ScopeData, filters: Sequence[Chosen] = ()) -> StoryVerdict:
+    """Returns how the only object of the scope does. `filters` are those in force.
+
+    Needs the table "over-time". Makes no query.
+    """
+    chart = data.chart
+    if chart is None or not data.is_whole:
+        return StoryVerdict(is_known=False, filters=filters)
+    return StoryVerdict(
+        is_known=True,
+        views=chart.total.views,
+        is_since_publication=data.asked.period in (PUBLISHED, "all"),
+        usual=usual_of_story(data),
+        reads=_share_of_reads(chart),
+        trend=_trend(data.scope, data, chart),
+        filters=filters,
+    )
+
+
+def usual_of_story(data: ScopeData) -> UsualOfStory | None:
+    """Returns what is usual for the only object of the scope; None if that is not known."""
+    subject = data.asked.chosen.get("object", "")
+    comparison = data.usual.get(subject)
+    if comparison is None:
+        return None
+    obj: Any = data.objects[subject]
+    return UsualOfStory(
+        views=comparison.views,
+        usual=round(comparison.usual),
+        times=round(comparison.times, 2),
+        age=comparison.age,
+        kind=str(obj._meta.verbose_name_plural),
+        section=details_of(obj).category if comparison.section else "",
+    )
+
+
+def _share_of_reads(chart: ChartData) -> int | None:
+    """Returns which share of the views became reads; None without a read, as without marked texts."""
+    if not (chart.is_summed and chart.total.reads and chart.total.views):
+        return None
+    return min(100, round(100 * chart.total.reads / chart.total.views))
+
+
+def _trend(scope: Scope, data: ScopeData, chart: ChartData) -> Trend | None:
+    """Returns the views of the last two whole days since the publication, if they differ enough.
+
+    None where points are longer than a day, and for a period that ended earlier.
+    """
+    if scope.by not in WEEKLY or not scope.is_present:
+        return None
+    views: Counter[date] = Counter()
+    for start, point in zip(data.starts, chart.points, strict=False):
+        views[local_time.day_of(start)] += point.views
+    yesterday = scope.span.last_day - buckets.DAY
+    before = yesterday - buckets.DAY
+    first_whole_day = scope.span.first_day
+    if scope.published is not None and scope.published >= scope.span.since:
+        first_whole_day = local_time.day_of(scope.published) + buckets.DAY
+    if before < first_whole_day or not views[before]:
+        return None
+    trend = Trend(views[yesterday], views[before])
+    return trend if abs(trend.per_cent) >= LEAST_TREND else None
