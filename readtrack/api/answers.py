@@ -16,10 +16,15 @@ from readtrack.lines import one_line
 from readtrack.numbers import tables
 from readtrack.numbers.data import ChartData, ScopeData
 from readtrack.numbers.detailed import rounded, with_details
+from readtrack.numbers.filters import chosen_in
 from readtrack.numbers.loading import load
 from readtrack.numbers.offered import tables_by_tab
 from readtrack.numbers.scope import FILTERS, Scope, Span
+from readtrack.numbers.story import story_verdict_of
 from readtrack.numbers.totals import totals
+from readtrack.numbers.verdict import verdict_of
+from readtrack.numbers.words import lead
+from readtrack.numbers.words_of_story import lead_of_story
 from readtrack.sql import vendors
 from readtrack.texts import line_of
 
@@ -55,7 +60,10 @@ def _answer(question: Question, user: Any, texts: Mapping[str, str]) -> dict[str
         raise not_allowed("You may not see the numbers of the site.")
     if not any(table_name in names for names in tables_by_tab(asked.scope).values()):
         raise not_known("There are no such numbers for this period and these filters.")
-    data = load(asked.scope, [table_name], has_notes=asked.sees_all, obj=asked.obj)
+    table_names, row_limit = _needed(question, asked.scope, table_name)
+    data = load(
+        asked.scope, table_names, has_notes=asked.sees_all, obj=asked.obj, row_limit=row_limit
+    )
     check_interval(texts, data.scope)
     table = tables.table_named(table_name, data)
     content: dict[str, Any] = {"question": question.name}
@@ -67,11 +75,23 @@ def _answer(question: Question, user: Any, texts: Mapping[str, str]) -> dict[str
         content["interval"] = data.scope.by
         content["totals"] = _totals(data)
         content["times_usual"] = _times_usual(data)
+        content.update(_verdict(data))
     content["row_count"] = len(table.rows)
     if "limit" in question.common:
         table = table._replace(rows=table.rows[: int(texts.get("limit", DEFAULT_ROWS))])
     content["rows"] = _rows(question, table, data)
     return content
+
+
+def _needed(question: Question, scope: Scope, table_name: str) -> tuple[list[str], int]:
+    """Returns the tables that the answer is made of, and the rows of objects that they need; 0 for
+    all.
+
+    Beside totals it is said which object has the largest share of the views.
+    """
+    if question.has_totals and not scope.values and "object" not in scope.chosen:
+        return [table_name, "most-viewed"], 1
+    return [table_name], 0
 
 
 def _answer_of_part(
@@ -158,6 +178,16 @@ def _total(total: Any, chart: ChartData) -> dict[str, Any]:
         "before": before,
         "change": change,
     }
+
+
+def _verdict(data: ScopeData) -> dict[str, Any]:
+    """Returns how the period went, or how the only object does: as a word, and as sentences."""
+    filters = chosen_in(data)
+    if "object" in data.asked.chosen:
+        of_story = story_verdict_of(data, filters)
+        return {"verdict": of_story.word, "summary": one_line(lead_of_story(of_story).text)}
+    verdict = verdict_of(data, filters)
+    return {"verdict": verdict.word, "summary": one_line(lead(verdict).text)}
 
 
 def _times_usual(data: ScopeData) -> float | None:

@@ -1,10 +1,12 @@
 """The JSON Schemas of questions and answers, which OpenAPI and assistants get."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from readtrack.api.questions import Question
+from readtrack.numbers.story import Word as StoryWord
 from readtrack.numbers.tables import COLUMNS, ValueKind
+from readtrack.numbers.verdict import Word as SiteWord
 
 #: The types of the values of columns. A value of None is not known.
 TYPES: Mapping[ValueKind, list[str]] = {
@@ -92,6 +94,15 @@ def answer_schema(question: Question) -> dict[str, Any]:
         properties["times_usual"] = {
             "type": ["number", "null"],
             "description": "How many times the usual views of its age the object has.",
+        }
+        properties["verdict"] = {
+            "type": ["string", "null"],
+            "enum": [*dict.fromkeys([*get_args(SiteWord), *get_args(StoryWord)]), None],
+            "description": "How the period went, or how the object does; None if it is not known.",
+        }
+        properties["summary"] = {
+            "type": "string",
+            "description": "The same in sentences, as the dashboard and its mails say it.",
         }
     properties["row_count"] = {"type": "integer", "description": "The rows without a limit."}
     row = {name: _column_schema(name, question) for name in question.columns}

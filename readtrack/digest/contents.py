@@ -16,6 +16,7 @@ from readtrack.numbers.loading import load
 from readtrack.numbers.objects import CANDIDATES
 from readtrack.numbers.reports.usual_views import times_usual
 from readtrack.numbers.scope import Scope
+from readtrack.numbers.verdict import Verdict, verdict_of
 from readtrack.published import published_at
 from readtrack.reports.skipped import skips
 from readtrack.subjects import subject_of
@@ -49,6 +50,7 @@ class Contents:
     views: Number
     visitors: Number
     reads: Number
+    verdict: Verdict  # how the period went; `readtrack.numbers.words` says it
     usual_views: int | None  # what the site usually has on such days; None if that is not known
     most_viewed: Sequence[Story]  # with their views
     best: Sequence[Story]  # published in the period, with how many times the usual views they have
@@ -83,6 +85,7 @@ def contents_of(period: DigestPeriod, *, author: str = "") -> Contents:
         views=Number(chart.total.views, before.views if before else None),
         visitors=Number(numbers.people.total, numbers.people.before),
         reads=Number(chart.total.reads, before.reads if before else None),
+        verdict=verdict_of(numbers),
         usual_views=_usual_views(chart),
         most_viewed=_with_views(numbers),
         best=_best(numbers, growth),

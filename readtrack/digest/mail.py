@@ -29,6 +29,7 @@ from readtrack.digest.readers import Reader
 from readtrack.lines import one_line
 from readtrack.numbers import tables
 from readtrack.numbers.objects import STILL_READ_DAYS
+from readtrack.numbers.words import lead
 from readtrack.numerals import exact, multiple
 from readtrack.site_address import absolute
 from readtrack.texts import address_of, line_of, name_of
@@ -127,6 +128,7 @@ def _context(contents: Contents, reader: Reader) -> dict[str, Any]:
         "title": _("Numbers of %(author)s") % {"author": _shortened(one_line(name))},
         "period": _period_text(contents.period),
         "is_empty": contents.is_empty,
+        "lead": lead(contents.verdict),
         "headings": [pgettext("the number of the period before", "Before"), _change_heading()],
         "figures": _figures(contents),
         "usual": _usual_text(contents.usual_views),

@@ -271,9 +271,11 @@ def _top_story(data: ScopeData, chart: ChartData) -> TopStory | None:
     first: Entry | None = max(data.entries, key=lambda entry: entry.now.views, default=None)
     if first is None:
         return None
-    share = min(100, round(100 * first.now.views / chart.total.views))
+    share = round(100 * first.now.views / chart.total.views)
     if share < LEAST_SHARE:
         return None
+    if share >= 100:  # only all views are all of them
+        share = 100 if first.now.views >= chart.total.views else 99
     usual = data.usual.get(first.subject)
     return TopStory(
         subject=first.subject,

@@ -23,8 +23,9 @@ from readtrack.numbers.verdict import (
     Word,
 )
 from readtrack.numerals import exact, multiple, per_cent
-from readtrack.texts import title_of
+from readtrack.texts import line_of
 
+LONGEST_TITLE = 120  # characters
 TITLE = "\0"  # stands in a sentence where the title of the object comes, which may be a link
 
 #: The verdict on a period by what the period is called, and by its word.
@@ -333,7 +334,10 @@ def _of_story(story: TopStory) -> Sentence:
         sentence = with_usual
         values["times"] = multiple(story.times)
     before, _title, after = (str(sentence) % values).partition(TITLE)
-    return Sentence(before, title_of(story.obj), after, story.obj, story.subject)
+    title = line_of(story.obj)
+    if len(title) > LONGEST_TITLE:
+        title = f"{title[:LONGEST_TITLE]}…"
+    return Sentence(before, title, after, story.obj, story.subject)
 
 
 def _of_no_views(verdict: Verdict) -> str:

@@ -8,6 +8,11 @@ from django.contrib.auth.models import User
 
 from readtrack import buckets
 from readtrack.api.questions import QUESTIONS
+from readtrack.numbers.filters import chosen_in
+from readtrack.numbers.loading import load
+from readtrack.numbers.scope import Scope
+from readtrack.numbers.verdict import verdict_of
+from readtrack.numbers.words import lead
 from readtrack.subjects import subject_of
 from tests.api.conftest import Site, answered, asked, assert_same, exported
 from tests.site.models import Article, Category
@@ -136,3 +141,21 @@ def test_a_title_has_nothing_that_a_person_does_not_see(
     for line in ("Good news", "Sports", "Anna"):
         assert f'"{line}"' in texts
     assert texts.isprintable()
+
+
+def test_the_answer_says_in_words_what_the_dashboard_says(site: Site) -> None:
+    for given in ({}, {"model": "site.post"}, {"category": subject_of(site.news)}):
+        scope = Scope.parse(given)
+        data = load(scope, ["over-time", "most-viewed"], row_limit=10)
+        verdict = verdict_of(data, chosen_in(data))
+        answer = answered(site.editor, "numbers", **given)
+        assert answer["summary"] == lead(verdict).text
+        assert answer["summary"]
+        assert answer["verdict"] == verdict.word
+        assert answer["rows"]
+
+
+def test_the_answer_about_an_object_says_how_it_does(site: Site) -> None:
+    article = Article.objects.create(title="New", published_at=buckets.now())
+    answer = answered(site.editor, "numbers", object=subject_of(article), period="all")
+    assert (answer["verdict"], answer["summary"]) == (None, "No views yet.")

@@ -85,6 +85,11 @@ def test_it_has_the_numbers_and_the_stories_in_text_and_in_html() -> None:
     assert "\n" not in mail.subject
     assert "Views: 1,201 (Before: 1,500, \N{MINUS SIGN}20%)" in mail.body
     assert "Reads: 300" in mail.body
+    said = (
+        "A quiet week. There were 1,201 views, 20% fewer than before. 99% of all views went to"
+        " one story: Grown."
+    )
+    assert said in str(mail.body)
     assert re.search(r"Grew most \(More views\)\n\n\+200  Grown\n", str(mail.body))
     html = html_of(mail)
     for text in ("1,201", "1,500", "\N{MINUS SIGN}20%", "Grown", "Fallen", "+200"):
