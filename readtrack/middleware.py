@@ -200,24 +200,17 @@ def _with_reports(page: ShownPage, request: HttpRequest, reporting: Reporting) -
 def _shown_by(recorder: Recorder, content: bytes | None) -> ShownPage:
     """Returns the page with what the recorder has collected."""
     report = recorder.report
-    as_of = None if report is None else report.as_of
-    return ShownPage(
-        _activity_of(recorder),
-        content,
-        recorder.is_shared,
-        recorder.is_reported_later,
-        report,
-        as_of,
+    as_of = None
+    further = None
+    if report is not None:
+        as_of = report.as_of
+        further = report.further
+    activity = Activity(
+        tuple(recorder.views), tuple(recorder.reads), tuple(recorder.steps), further
     )
-
-
-def _activity_of(recorder: Recorder) -> Activity:
-    """Returns what the recorder has collected."""
-    if not recorder.has_anything:
-        return NO_ACTIVITY
-    report = recorder.report
-    further = None if report is None else report.further
-    return Activity(tuple(recorder.views), tuple(recorder.reads), tuple(recorder.steps), further)
+    return ShownPage(
+        activity, content, recorder.is_shared, recorder.is_reported_later, report, as_of
+    )
 
 
 def _with_cached(page: ShownPage, reporting: Reporting, *, path: str) -> ShownPage:
@@ -271,6 +264,8 @@ def judge(
         return Verdict(NO_ACTIVITY)
     reason = _refusal_of_views(request, response, page, user)
     if reason:
+        if not activity.steps:
+            return Verdict(NO_ACTIVITY, reason)
         activity = Activity(steps=activity.steps)
     if activity.steps and _refusal_of_steps(request, response, user):
         activity = activity._replace(steps=())

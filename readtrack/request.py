@@ -14,6 +14,7 @@ from readtrack.subjects import (
     has_read_state,
     is_board,
     is_counted,
+    subject_if_saved,
     subject_of,
     why_no_read_state,
     why_not_counted,
@@ -56,19 +57,21 @@ class Recorder:
     @property
     def has_anything(self) -> bool:
         """Returns True if there is anything to record."""
-        has_further = self.report is not None and self.report.further is not None
-        return bool(self.views or self.reads or self.steps) or has_further
+        if self.views or self.reads or self.steps:
+            return True
+        return self.report is not None and self.report.further is not None
 
     def view(self, obj: Model) -> None:
         """Adds a view of the object.
 
         If its views cannot be counted, the log says once what to do, and the page goes on.
         """
-        problem = why_not_counted(obj.__class__) or why_not_saved(obj)
-        if problem:
-            _log_mistake(f"view() counts nothing: {problem}")
+        problem = why_not_counted(obj.__class__)
+        subject = "" if problem else subject_if_saved(obj)
+        if not subject:
+            _log_mistake(f"view() counts nothing: {problem or why_not_saved(obj)}")
             return
-        self.views[subject_of(obj)] = None
+        self.views[subject] = None
 
     def read(self, obj: Model) -> None:
         """Marks the object read for the signed-in user.

@@ -40,10 +40,19 @@ NO_VALUE = (ValidationError, ValueError, TypeError, ArithmeticError, LookupError
 
 def subject_of(obj: Model) -> str:
     """Returns the subject of the object. Raises ValueError for an object that is not saved."""
+    subject = subject_if_saved(obj)
+    if not subject:
+        raise ValueError(f"{obj!r} has no primary key yet; save it before tracking it.")
+    return subject
+
+
+def subject_if_saved(obj: Model) -> str:
+    """Returns the subject of the object; "" for an object that is not saved."""
     pk = obj.pk
     if pk is None:
-        raise ValueError(f"{obj!r} has no primary key yet; save it before tracking it.")
-    return subject_of_row(obj.__class__, pk)  # type() of a SimpleLazyObject is no model
+        return ""
+    # type() of a SimpleLazyObject is no model.
+    return subject_in(label_of(obj.__class__), pk)
 
 
 def why_not_saved(obj: Model) -> str:

@@ -22,13 +22,13 @@ def paired(spots: Sequence[Spot]) -> set[int]:
     complete: set[int] = set()
     begun: list[Block] = []
     for index, spot in enumerate(spots):
-        kind, subject, *_ = spot.placeholder
+        kind = spot.placeholder.kind
         if kind == IF:
-            begun.append(Block(subject, [index]))
+            begun.append(Block(spot.placeholder.subject, [index]))
         elif kind == ELSE:
-            _divide(begun, subject, index)
+            _divide(begun, spot.placeholder.subject, index)
         elif kind == END:
-            complete.update(_ended(begun, subject, index))
+            complete.update(_ended(begun, spot.placeholder.subject, index))
     return complete
 
 

@@ -81,12 +81,12 @@ class Placeholder(NamedTuple):
         text of the tag and its place in the templates.
         """
         is_dot = kind in OF_DOTS
-        is_saved = isinstance(obj, Model) and obj.pk is not None
-        if not is_saved or not _can_have(obj, is_dot=is_dot):
+        subject = subjects.subject_if_saved(obj) if isinstance(obj, Model) else ""
+        if not subject or not _can_have(obj, is_dot=is_dot):
             if settings.DEBUG:
+                is_saved = subject != ""
                 _explain(_class_of(obj), is_dot, is_saved, tag)
             return None
-        subject = subjects.subject_of(obj)
         if is_dot:
             return cls(kind, subject)
         if kind == TEXT:
@@ -184,7 +184,7 @@ def spots_in(content: bytes, salt: str = "") -> list[Spot]:
             continue
         text = b"!rt" + match[1]
         if text not in verified:
-            verified[text] = _verified(match[2], match[3], salt=salt)
+            verified[text] = _verified(match[2], match[3], salt)
         placeholder = verified[text]
         if placeholder is not None:
             spots.append(Spot(start, text, placeholder))
@@ -197,7 +197,9 @@ def placeholders_in(content: bytes, salt: str = "") -> dict[bytes, Placeholder]:
     return {spot.text: spot.placeholder for spot in spots_in(content, salt)}
 
 
-def _verified(signed_body: bytes, signature: bytes, *, salt: str) -> Placeholder | None:
+# Because the counts of a site's most read pages are on many of its pages: a tenth of the time.
+@cached_setting("SECRET_KEY", "SECRET_KEY_FALLBACKS", maxsize=1024)
+def _verified(signed_body: bytes, signature: bytes, salt: str) -> Placeholder | None:
     """Returns the placeholder with that body; None with a signature that is not the site's."""
     body = signed_body.decode("utf-8", "replace")
     # The signature is checked first, because the body may be anything that a visitor typed.

@@ -23,6 +23,8 @@ from readtrack.page.placeholders import (
 from readtrack.reports.page_state import PageState
 from readtrack.store.read_state import strategy_of
 
+COUNT_HTML = '<span class="readtrack-count" title="{}">{}</span>'
+
 
 class Delivery(NamedTuple):
     """How a page is sent, for what takes the place of its placeholders."""
@@ -74,17 +76,15 @@ def _element(
 
 def _count(views: int, placeholder: Placeholder) -> str:
     """Returns the HTML of a count, or of EXACT the mere number."""
-    if views < 1000:  # without the formatting of numbers, which takes longest here
-        exact = str(views)
-        shown_text = exact
-    else:
-        exact = numerals.exact(views)
-        shown_text = numerals.short(views)
-    if placeholder.kind == EXACT:
+    kind = placeholder.kind
+    if views < 1000 and kind != WORDS:
+        # Digits need neither the formatting of numbers nor escaping, which take longest here.
+        return str(views) if kind == EXACT else COUNT_HTML.format(views, views)
+    exact = numerals.exact(views)
+    if kind == EXACT:
         return exact
-    if placeholder.kind == WORDS:
-        shown_text = in_words(views)
-    return format_html('<span class="readtrack-count" title="{}">{}</span>', exact, shown_text)
+    shown_text = in_words(views) if kind == WORDS else numerals.short(views)
+    return format_html(COUNT_HTML, exact, shown_text)
 
 
 def _dot(

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from django.conf import settings
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 
 from readtrack.conf import explains_pages
@@ -34,7 +34,7 @@ def html_of(content: Placeholder | str | None, context: Any) -> SafeString:
     recorder = recorder_of(request)
     if recorder is None:
         html = asked(partial(_filled_now, str(content), context))
-        return mark_safe(html)  # noqa: S308 - rendered by tags
+        return SafeString(html)  # rendered by tags
     recorder.has_placeholders = True
     if isinstance(content, Placeholder):
         if content.kind in OF_COUNTS and explains_pages() and "forloop" not in context:
@@ -42,7 +42,8 @@ def html_of(content: Placeholder | str | None, context: Any) -> SafeString:
         language = _own_language(request)
         if language:
             content = content._replace(language=language)
-    return mark_safe(str(content))  # noqa: S308 - signed placeholders, or rendered by tags
+    # Signed placeholders, or rendered by tags. `mark_safe` takes as long as the placeholder itself.
+    return SafeString(str(content))
 
 
 def _filled_now(html: str, context: Any) -> str:

@@ -7,6 +7,7 @@ LONGEST_AGE seconds.
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from time import time
 from typing import Any, NamedTuple
@@ -106,6 +107,7 @@ def name_of(recorder: Recorder, *, path: str) -> str:
     return "|".join(fields)
 
 
+@lru_cache(maxsize=256)  # as `_page_of`
 def parse(name: str) -> NamedPage:
     """Returns what the page with that name shows."""
     path, is_shared, as_of, views, reads = name.split("|")
@@ -175,8 +177,19 @@ def page_of(token: str, *, max_age: int | None = None) -> TokenPage | None:
     """Returns the page with that token; None for a token that is not ours, or older than `max_age`
     (seconds).
     """
+    page = _page_of(token, keys.salt("page"))
+    if page is None or (max_age is not None and time() - page.made > max_age):
+        return None
+    return page
+
+
+# All who get a page out of a shared cache send the same token. To open one takes as long as to count
+# its view.
+@cached_setting("SECRET_KEY", "SECRET_KEY_FALLBACKS", maxsize=256)
+def _page_of(token: str, salt: str) -> TokenPage | None:
+    """Returns the page with that token, of any age; None for a token that is not ours."""
     try:
-        content = signing.loads(token, salt=keys.salt("page"), max_age=max_age)
+        content = signing.loads(token, salt=salt)
         return TokenPage(*layouts.fields_in(content, what="The token of a page"))
     except (signing.BadSignature, TypeError, ValueError):
         return None

@@ -1,13 +1,13 @@
 """The address of the page's script, to which the script also reports that a page is looked at."""
 
+import json
 import re
 from time import time
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.views.decorators.cache import never_cache
+from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
@@ -23,6 +23,9 @@ from readtrack.views.bodies import body_of
 
 LONGEST_REFERRER = 2_048  # characters, also of the page's own address
 LONGEST_BODY = 60_000  # bytes of a report; browsers send no more than 65,536 once a page is left
+
+# In Cache-Control, as Django's `never_cache` has it.
+NEVER_KEPT = "max-age=0, no-cache, no-store, must-revalidate, private"
 
 MILLISECONDS = re.compile("[0-9]{1,12}")
 # Seconds that a page, and the report on it, may take between the server and the browser.
@@ -60,7 +63,6 @@ def page(request: HttpRequest) -> HttpResponse:
     )
 
 
-@never_cache
 def _answer_report(request: HttpRequest) -> HttpResponse:
     """Returns the answer to a script: placeholders, which the middleware fills in.
 
@@ -85,7 +87,12 @@ def _answer_report(request: HttpRequest) -> HttpResponse:
     for addition in additions.among(page.options):
         answer[addition.name] = str(Placeholder(TOLD, addition.name))
         answer.update(addition.answer(page))
-    return JsonResponse(answer)
+    # Not a JsonResponse, whose encoder knows types that the answer has not, and takes longer.
+    return HttpResponse(
+        json.dumps(answer),
+        content_type="application/json",
+        headers={"Cache-Control": NEVER_KEPT},
+    )
 
 
 def _page_of(report: SentReport) -> shown.TokenPage | None:
@@ -196,5 +203,4 @@ def _has_new_cookie(request: HttpRequest) -> bool:
     A cookie proves itself by coming back. Only then is its owner told apart from visitors with the
     same address.
     """
-    visitor = visitors.visitor(request, visitors.signed_in(request))
-    return bool(visitor.new_cookie)
+    return visitors.gets_cookie(request, visitors.signed_in(request))

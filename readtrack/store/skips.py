@@ -57,17 +57,19 @@ class SkipBuffer:
             fields = (*fields, *notices)
         with self._lock:
             for field in fields:
-                self.skips[key, self._counted_field(key, field)] += 1
-            while len(self.skips) > HOURS * len(REASONS):
-                oldest = min(self.skips)
-                del self.skips[oldest]
+                if (key, field) in self.skips:  # most are
+                    self.skips[key, field] += 1
+                else:
+                    self._add_new(key, field)
 
-    def _counted_field(self, key: str, field: str) -> str:
-        """Returns the field; OTHER for the name of a robot that is one too many."""
-        is_robot = field.startswith(NAMED)
-        if is_robot and len(self.skips) >= MOST and (key, field) not in self.skips:
-            return OTHER
-        return field
+    def _add_new(self, key: str, field: str) -> None:
+        """Adds one to a field that there was not; to OTHER for a robot that is one too many."""
+        if field.startswith(NAMED) and len(self.skips) >= MOST:
+            field = OTHER
+        self.skips[key, field] += 1
+        while len(self.skips) > HOURS * len(REASONS):
+            oldest = min(self.skips)
+            del self.skips[oldest]
 
     def send(self, *calls: Call[Any]) -> list[Any]:
         """Runs the calls and sends the skips, in one round trip. Returns the results of the calls.

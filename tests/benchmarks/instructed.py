@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from itertools import count
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -362,6 +363,10 @@ def main(site: str, few: str, many: str, *names: str) -> None:
             kinds[name] = kind
     for kind in kinds.values():
         serve(kind, WARMING)
+    # What a process does once a second, or once a minute, is left out: valgrind is so slow that few
+    # requests would share it.
+    module_of("store.skips").INTERVAL = inf
+    module_of("store.clock").due = inf
     # Otherwise a collection of all objects of Django, at a request that chance chooses, is part of
     # what is measured.
     gc.collect()
