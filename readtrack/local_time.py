@@ -218,6 +218,11 @@ def month_after(day: date) -> date:
     return (day.replace(day=1) + 31 * DAY).replace(day=1)
 
 
+def last_of_month(day: date) -> date:
+    """Returns the last day of the month of the day."""
+    return month_after(day) - DAY
+
+
 def month_before(day: date) -> date:
     """Returns the first day of the month before that of the day."""
     return (day.replace(day=1) - DAY).replace(day=1)

@@ -79,6 +79,8 @@ def navigation(
         "periods": _period_choices(scope, here),
         "period": scope.periods.get(scope.period, ""),
         "span": span_text(scope.span),
+        "earlier": scope.address_beside(-1, **here),
+        "later": scope.address_beside(1, **here),
         "has_dates": True,
         "comparisons": _comparison_choices(scope, here),
         "comparison": COMPARISONS[scope.comparison],

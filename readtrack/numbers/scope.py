@@ -24,10 +24,13 @@ LONGEST = 4_000  # characters of a value in the address; an object's key may be 
 LONGEST_DAY = 26  # hours, where clocks go back by two
 DEFAULT_PERIOD = "7"
 
-#: The periods by their names in the address. A number is the number of days up to today.
+#: The periods by their names in the address. A number is the number of days up to today. Weeks are
+#: those from Monday to Sunday.
 PERIODS: Mapping[str, Any] = {
     "today": _("Today"),
     "yesterday": _("Yesterday"),
+    "week": _("This week"),
+    "last-week": _("Last week"),
     "7": _("7 days"),
     "28": _("28 days"),
     "90": _("90 days"),
@@ -35,6 +38,7 @@ PERIODS: Mapping[str, Any] = {
     "year": _("This year"),
     "all": _("All time"),
 }
+WEEKS = ("week", "last-week")
 PUBLISHED = "published"  # the period of an object's page that begins at its publication
 SINCE_PUBLICATION = {PUBLISHED: _("Since publication")}
 HOURS_OF_NEWS = 72  # since publication that are shown by the hour
@@ -261,6 +265,29 @@ class Scope:
     def periods(self) -> Mapping[str, Any]:
         """Returns the periods that can be chosen, by their names in the address."""
         return PERIODS if self.published is None else {**SINCE_PUBLICATION, **PERIODS}
+
+    def address_beside(self, steps: int, **changes: str) -> str:
+        """Returns the query string for the period that many steps later, or earlier if it is below 0.
+
+        It is as long, or a month or a year of the calendar if this one is. It is "" for a period in
+        the future, and beside one without a length of its own.
+        """
+        if self.period in ("all", PUBLISHED):
+            return ""
+        first, last = _days_beside(self.period, self.span, steps=steps)
+        today = local_time.day_of(buckets.now())
+        if first > today or first < local_time.FIRST_DAY:
+            return ""
+        for period in (*WEEKS, "month", "year"):
+            # By its name, so that the way back is as long.
+            span = _span(period, buckets.now(), [today])
+            if (first, last) != (today, today) and _days_beside(period, span, steps=0) == (
+                first,
+                last,
+            ):
+                return self.address(period=period, **changes)
+        days = {"from": first.isoformat(), "to": min(last, today).isoformat()}
+        return self.address(period="", **days, **changes)
 
     @property
     def is_all_time(self) -> bool:
@@ -579,10 +606,17 @@ def _span(period: str, now: datetime, days: Sequence[date]) -> Span:
     `days` are the first and the last day of a range. Other periods do not look at them.
     """
     today = local_time.day_of(now)
-    last_days = {"yesterday": today - buckets.DAY, "range": days[-1]}
+    monday = local_time.first_day(today, by="week")
+    last_days = {
+        "yesterday": today - buckets.DAY,
+        "last-week": monday - buckets.DAY,
+        "range": days[-1],
+    }
     last_day = last_days.get(period, today)
     length = int(period) if period.isdigit() else 1  # days
     first_days = {
+        "week": monday,
+        "last-week": monday - buckets.WEEK,
         "month": today.replace(day=1),
         "year": today.replace(month=1, day=1),
         "range": days[0],
@@ -592,6 +626,27 @@ def _span(period: str, now: datetime, days: Sequence[date]) -> Span:
     return Span(local_time.day_start(first_day), min(end_of_last_day, now))
 
 
+def _days_beside(period: str, span: Span, *, steps: int) -> tuple[date, date]:
+    """Returns the first and the last day of the period that many steps later, at most one."""
+    first, last = span.first_day, span.last_day
+    if period == "year" or _is_year(first, last):
+        year = first.year + steps
+        return date(year, 1, 1), date(year, 12, 31)
+    if period == "month" or (first.day == 1 and last == local_time.last_of_month(first)):
+        months = {-1: local_time.month_before(first), 1: local_time.month_after(first)}
+        month = months.get(steps, first)
+        return month, local_time.last_of_month(month)
+    length = buckets.WEEK if period in WEEKS else last - first + buckets.DAY
+    return first + steps * length, first + (steps + 1) * length - buckets.DAY
+
+
+def _is_year(first: date, last: date) -> bool:
+    """Returns True if the days are those of a year of the calendar."""
+    return (first.month, first.day, last.month, last.day) == (1, 1, 12, 31) and (
+        first.year == last.year
+    )
+
+
 def _comparisons(period: str, span: Span) -> list[str]:
     """Returns the keys of COMPARISONS that a period can have, without those that overlap it."""
     if period in ("all", PUBLISHED):
@@ -599,7 +654,8 @@ def _comparisons(period: str, span: Span) -> list[str]:
     first_day = span.first_day
     last_day = span.last_day
     comparisons = ["before"]
-    if last_day - first_day < buckets.WEEK:
+    # Of a week of the calendar, the period before is the one a week earlier.
+    if last_day - first_day < buckets.WEEK and period not in WEEKS:
         comparisons.append("week")
     if local_time.year_before(last_day) < first_day:
         comparisons.append("year")
@@ -627,7 +683,7 @@ def _compared_part(span: Span, *, now: datetime) -> Span:
 
 def _day_before(period: str, span: Span, *, comparison: str) -> DayBefore:
     """Returns the function that returns the day beside a day of the period."""
-    if comparison == "week":
+    if comparison == "week" or period in WEEKS:
         return lambda day: day - buckets.WEEK
     if comparison == "year" or period == "year":
         return local_time.year_before

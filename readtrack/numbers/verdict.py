@@ -139,9 +139,8 @@ def kind_of(scope: Scope) -> Kind:
         return "period"
     if first == last:
         return "today" if scope.is_present else "day"
-    if scope.period in ("month", "year"):
-        return "month" if scope.period == "month" else "year"
-    return _kind_of_days(first, last)
+    named: Mapping[str, Kind] = {"week": "week", "month": "month", "year": "year"}
+    return named.get(scope.period) or _kind_of_days(first, last)
 
 
 def _kind_of_days(first: date, last: date) -> Kind:

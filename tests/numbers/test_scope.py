@@ -79,6 +79,14 @@ def span(period: str, at: datetime = FRIDAY, first: str = "", last: str = "") ->
                 "week",
             ],
         ),
+        (
+            "week",
+            ["2026-11-16 00:00", "2026-11-20 10:30", "2026-11-09 00:00", "2026-11-13 00:00", "day"],
+        ),
+        (
+            "last-week",
+            ["2026-11-09 00:00", "2026-11-16 00:00", "2026-11-02 00:00", "2026-11-09 00:00", "day"],
+        ),
         ("all", ["2026-11-20 00:00", "2026-11-20 10:30", "hour"]),
     ],
 )
@@ -260,3 +268,49 @@ def test_no_point_begins_before_the_period() -> None:
 def test_a_period_without_length_has_no_hours(noon: datetime) -> None:
     span = Span(noon, noon)
     assert (len(span.hours), span.starts("hour")) == (0, [])
+
+
+def beside(address: str, steps: int) -> str:
+    """Returns the address of the period so many steps from that of the address."""
+    return Scope.parse(dict(parse_qsl(address.removeprefix("?")))).address_beside(steps)
+
+
+@each_row(
+    ("address", "earlier", "later"),
+    [
+        ("?period=last-week", "", "?period=week"),
+        ("?from=2026-10-01&to=2026-10-31", "?from=2026-09-01&to=2026-09-30", ""),
+        ("?from=2025-01-01&to=2025-12-31", "?from=2024-01-01&to=2024-12-31", ""),
+        ("?from=2025-03-10&to=2025-03-19", "?from=2025-02-28&to=2025-03-09", ""),
+        ("?from=2024-02-28&to=2024-02-28", "?from=2024-02-27&to=2024-02-27", ""),
+    ],
+)
+def test_the_period_beside_one_is_as_long(address: str, earlier: str, later: str) -> None:
+    before = beside(address, -1)
+    assert before == earlier or not earlier
+    after = beside(address, 1)
+    assert after == later or not later
+    assert beside(before, 1) == address
+    assert after == "" or beside(after, -1)
+
+
+def test_no_period_is_beside_all_time_and_none_is_in_the_future() -> None:
+    for period in ("today", "week", "7", "28", "90", "month", "year"):
+        assert beside(f"?period={period}", 1) == ""
+        assert beside(f"?period={period}", -1)
+    assert beside("?period=all", -1) == beside("?period=all", 1) == ""
+    year_before = beside("?period=year", -1)
+    assert beside(year_before, 1) == "?period=year"
+    assert beside(beside("?period=month", -1), 1) == "?period=month"
+
+
+@given(
+    st.sampled_from(["week", "last-week"]), st.datetimes(datetime(2024, 1, 1), datetime(2030, 1, 1))
+)
+def test_a_week_is_from_monday_to_sunday(period: str, at: datetime) -> None:
+    scope = Scope.parse({"period": period}, at=at.replace(tzinfo=timezone.utc))
+    assert scope.span.first_day.weekday() == 0
+    assert scope.before
+    assert scope.before.first_day == scope.span.first_day - timedelta(days=7)
+    if period == "last-week":
+        assert scope.span.last_day == scope.span.first_day + timedelta(days=6)
