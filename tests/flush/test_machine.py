@@ -423,7 +423,8 @@ def test_views_after_a_backup_of_weeks_ago_came_back_are_stored_beside_those_of_
         site = FlushMachine()
         site.live_a_little(has_past=True, unique="hll")
         site.let_time_pass(is_flushed=True)
-        site.view(index=0, times=1, device="phone")
+        for index in range(POSTS):
+            site.view(index, times=1, device="phone")
         site.finish(only_changed=False)
         site.restore_backup()
         site.view(index=1, times=1, device="phone")
