@@ -517,6 +517,6 @@ def _viewed_since(began: datetime) -> set[str]:
     number_of_minutes = int((until - began) / buckets.MINUTE) + 2
     minutes = buckets.minute_buckets(number_of_minutes, until=until)
     viewed: set[str] = set()
-    for subjects in counters.changed(minutes):
+    for subjects in counters.viewed(minutes):
         viewed.update(subjects)
     return viewed

@@ -7,7 +7,7 @@
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -45,33 +45,23 @@ from readtrack.store import (
     uniques,
 )
 from readtrack.store.connection import server_time
+from readtrack.store.counters import Taken
 from readtrack.store.read_state import copies
 from readtrack.unread import outbox
 from readtrack.unread.outbox import Pending
 
-# A flush of what changed reads the buckets of all minutes since the last flush, and some minutes
-# before and after them. For the web servers name the buckets by Redis's time as each of them
-# computes it (see store/clock.py). The changes of a machine whose clock was off by more than that
-# are stored by the next full flush.
-OVERLAP = timedelta(minutes=3)  # before the last flush
-AHEAD = timedelta(minutes=2)  # after the present minute
-# No bucket of these last minutes has expired.
-REACH = timedelta(seconds=keys.trending_bucket.ttl) - timedelta(minutes=5)
+# The list of what changed has not expired since a flush that was so long ago, nor has any bucket of
+# these last minutes.
+REACH = timedelta(seconds=keys.changed.ttl) - timedelta(minutes=5)
+# The buckets of so many minutes after the present one are read, too, because a web server's clock
+# may be ahead.
+AHEAD = timedelta(minutes=2)
 
 TOTALS_AT_ONCE = 10_000  # totals in a chunk, which is written before the next chunk is read
 RUNS_KEPT = 10_000  # records of past flushes: a week of one a minute
 # From one archive to the next. The full flushes between them archive what was viewed in the last
 # hour.
 ARCHIVE_INTERVAL = timedelta(days=1)
-
-
-class Changes(NamedTuple):
-    """How a flush finds out what changed since the last good flush."""
-
-    # The minute buckets do not say it: the last good flush is too long ago, or Redis was restored
-    # from a snapshot. So everything is compared with SQL, not only the totals.
-    is_late: bool
-    minutes: Sequence[str]  # names of the minute buckets with the subjects that changed
 
 
 def flush(
@@ -83,8 +73,8 @@ def flush(
 ) -> FlushRun:
     """Writes all totals that Redis has to SQL, or with `only_changed` those that changed.
 
-    Writes all totals, too, if the minute buckets do not reach back to the last good flush, or if
-    Redis was restored from a snapshot. With `must_archive` a full flush archives, even if no
+    Writes all totals, too, if the last good flush was so long ago that the list of what changed may
+    have expired, or if Redis was restored from a snapshot. With `must_archive` a full flush archives, even if no
     archive is due. `part` limits the flush to some partitions: "2/8" is every eighth partition from
     the second one on, "" is all partitions. `progress` is called with numbers of totals.
 
@@ -110,7 +100,7 @@ def flush(
     with ExitStack() as tables_left_out:
         try:
             with databases.retrying():
-                _without_absent_tables(work, run, faults, tables_left_out)
+                taken = _without_absent_tables(work, run, faults, tables_left_out)
         except Exception as error:
             run.error = f"{type(error).__name__}: {error}"
             raise
@@ -119,14 +109,16 @@ def flush(
             run.failed = len(faults.failed)
             run.faults = "\n".join(filter(None, [run.faults, str(faults)]))
             _save(run)
+    if not run.error:
+        counters.forget_taken(taken)
     flushed.send_robust(sender=None, run=run)
     return run
 
 
 def _without_absent_tables(
-    work: Callable[[], None], run: FlushRun, faults: Faults, left_out: ExitStack
-) -> None:
-    """Does the work of the flush. If the database lacks tables of the app, it begins again without
+    work: Callable[[], Taken], run: FlushRun, faults: Faults, left_out: ExitStack
+) -> Taken:
+    """Does the work of the flush, and returns what that returns. If the database lacks tables of the app, it begins again without
     these tables, and notes them as faults. They stay left out until the stack is closed.
     """
     while True:
@@ -220,19 +212,25 @@ def _flush(
     only_changed: bool,
     must_archive: bool,
     progress: Callable[[int], object],
-) -> None:
-    """Does what `flush` does, and sets the numbers of the run, which `flush` saves."""
+) -> Taken:
+    """Does what `flush` does, and sets the numbers of the run, which `flush` saves.
+
+    Returns the subjects that changed, which are stored.
+    """
     epoch = epochs.SqlEpoch(run.part)
     sent = outbox.sent_publications(epoch.tags)  # before the flush notes itself in Redis
-    is_late, minutes = _begin(run, epoch, only_changed=only_changed, must_archive=must_archive)
+    is_late = _begin(run, epoch, only_changed=only_changed, must_archive=must_archive)
     run.faults = _silent_partitions(epoch)
     if run.faults:
         logger.warning("Not flushed: %s", run.faults)
     steps = steps_of_parts(run, epoch, faults, is_late=is_late)
     for step in steps:
         step.begin()
+    # Before settling, so that each counter which began before its subject was taken is settled, and
+    # is stored by this flush.
+    taken = counters.take_changed(epoch.tags)
+    changed = taken.subjects
     run.settled += settle(epoch, faults)
-    changed = dict.fromkeys(_changed(minutes, epoch))
     # After settling, so that what begins meanwhile is not compared.
     left_out = subjects_left_out() if is_late else frozenset()
     for step in steps:
@@ -252,6 +250,7 @@ def _flush(
     faults.attempt("read state", partial(_keep_read_state, run, epoch, sent), None)
     _leave(run, faults, changed=changed)
     _note_end(run, epoch)
+    return taken
 
 
 class Work(NamedTuple):
@@ -347,11 +346,6 @@ def _silent_partitions(epoch: epochs.SqlEpoch) -> str:
     return "\n".join(f"partitions {', '.join(tags)}: {error}" for error, tags in names.items())
 
 
-def _changed(minutes: Sequence[str], epoch: epochs.SqlEpoch) -> Iterator[str]:
-    """Yields the subjects in these minute buckets, some of them more than once."""
-    return chain.from_iterable(counters.changed(minutes, tags=epoch.tags))
-
-
 def _every_subject(run: FlushRun, epoch: epochs.SqlEpoch) -> Iterator[str]:
     """Yields the subjects of all totals in the partitions of this flush."""
     is_whole = not run.part and not epoch.silent
@@ -368,7 +362,7 @@ def _recently_viewed(run: FlushRun, epoch: epochs.SqlEpoch) -> frozenset[str]:
         return frozenset()
     until = buckets.time_of(run.flushed_until) + AHEAD
     minutes = buckets.minute_buckets(REACH // buckets.MINUTE, until=until)
-    return frozenset(_changed(minutes, epoch))
+    return frozenset(chain.from_iterable(counters.viewed(minutes, tags=epoch.tags)))
 
 
 def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
@@ -380,8 +374,11 @@ def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
 
 def _begin(
     run: FlushRun, epoch: epochs.SqlEpoch, *, only_changed: bool, must_archive: bool
-) -> Changes:
-    """Notes the run in Redis and in SQL, decides its kind, and returns what it has to look at.
+) -> bool:
+    """Notes the run in Redis and in SQL, and decides its kind.
+
+    Returns True if the list of what changed does not say all: the last good flush is too long ago,
+    or Redis was restored from a snapshot. So everything is compared with SQL, not only the totals.
 
     If Redis does not know the newest flush that SQL knows, Redis was restored from an older
     snapshot, so everything has to be written. The run is noted in Redis first. If it is killed
@@ -405,18 +402,7 @@ def _begin(
     else:
         run.kind = run.Kind.FULL
     _write_record(run)
-    is_late = is_restored or not is_in_reach
-    return Changes(is_late, _minutes_since(since, now=now))
-
-
-def _minutes_since(since: datetime, *, now: datetime) -> Sequence[str]:
-    """Returns the minute buckets with what was viewed since then, as far as they reach back."""
-    if not now - REACH <= since <= now:
-        since = now - REACH
-    until = now + AHEAD
-    # Two more, because the division leaves out parts of a minute at both ends.
-    count = (until - since + OVERLAP) // buckets.MINUTE + 2
-    return buckets.minute_buckets(count, until=until)
+    return is_restored or not is_in_reach
 
 
 def _is_archive_due(run: FlushRun, past_times: "QuerySet[FlushRun, Any]") -> bool:

@@ -10,6 +10,7 @@ from html import unescape
 from math import ceil
 from typing import NamedTuple
 
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits.hit import Hit
 from readtrack.hits.stages import BINS, ENGAGED, READ
@@ -60,7 +61,9 @@ class Reading(NamedTuple):
             # A browser that reports without a cookie keeps none, so nobody will have the new id again.
             identities = identities[1:]
         key_names, arguments = recording.of_hash(hit, (keys.reading.family, subject))
-        key_names.append(core_keys.total(subject))
+        tag = core_keys.tag(subject)
+        minute = buckets.minute_bucket(hit.at)
+        key_names += (core_keys.trending_bucket(tag, minute), core_keys.total(subject))
         for identity in identities:
             key_names += (
                 core_keys.window(identity, subject),

@@ -100,7 +100,7 @@ class Run(NamedTuple):
     The hits have one view each, of one model and minute, and equal flags.
     """
 
-    # unsettled, bucket, the model's visitors, and what the parts need with the model
+    # unsettled, bucket, changed, the model's visitors, and what the parts need with the model
     keys: tuple[str, ...]
     arguments: tuple[str, ...]  # those of record_batch.lua after the number of hits
 
@@ -147,14 +147,14 @@ def entry_of_call(call: Call[Outcome]) -> Entry:
     if len(subjects) > 1:  # several views, or options behind the subject
         return Entry(None, call.keys, arguments)
     [subject] = subjects
-    rate, unsettled, bucket, total, minute_visitors, *others = call.keys
+    rate, unsettled, bucket, changed, total, minute_visitors, *others = call.keys
     part_keys = fragments.part_keys()
     keys_if_seen = len(part_keys.of_seen) if is_seen == "1" else 0
     own_window = others[1 + keys_if_seen]
     first_of_model = len(others) - len(part_keys.of_model)
     key_names = [rate, total, *others[:first_of_model]]
     run = _run(
-        (unsettled, bucket, minute_visitors, *others[first_of_model:]),
+        (unsettled, bucket, changed, minute_visitors, *others[first_of_model:]),
         (counted_hits, newcomers, teller, is_seen, len(key_names)),
         total_start=total.removesuffix(subject),
         window_start=own_window.removesuffix(f"{visitor}:{subject}"),
@@ -166,7 +166,7 @@ def entry_of_call(call: Call[Outcome]) -> Entry:
 def _run_of_view(starts: ViewKeys, *numbers: int) -> Run:
     """Returns the run of all views with these keys and numbers, the same object for each."""
     return _run(
-        (starts.unsettled, starts.bucket, starts.minute_visitors, *starts.of_model),
+        (starts.unsettled, starts.bucket, starts.changed, starts.minute_visitors, *starts.of_model),
         numbers,
         total_start=starts.total,
         window_start=starts.window,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from readtrack import buckets
 from readtrack.store import keys, scripts, uniques
 from readtrack.store.cluster import Cluster
-from readtrack.store.connection import connect, server_time
+from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
 
 Name = tuple[str, str]  # of a hash: its kind ("funnel", "reading", "views:device"), and the subject
@@ -247,7 +247,7 @@ def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
             return
 
 
-def changed(minutes: Sequence[str], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:
+def viewed(minutes: Sequence[str], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:
     """Yields the subjects that were viewed in these minutes: a list for each minute and partition.
 
     The minutes are buckets, such as "202611200915".
@@ -261,20 +261,56 @@ def changed(minutes: Sequence[str], *, tags: Sequence[str] = ()) -> Iterator[lis
         yield from scripts.run_all(*calls, patient=True)
 
 
-def mark_changed(subjects: Iterable[str]) -> None:
-    """Makes the next flush store these subjects, though they had no further view.
+class Taken(NamedTuple):
+    """What a flush has taken from the lists of what changed."""
 
-    A flush takes the subjects of the minute buckets, which trending has too. A subject is entered there
-    with 0 views.
+    subjects: dict[str, None]  # in no order
+    times: dict[str, str]  # when they were taken (µs), by the tag of the partition
+
+
+def take_changed(tags: Sequence[str]) -> Taken:
+    """Returns the subjects that changed since the last flush, and those that earlier flushes have
+    not stored.
+
+    They come again until `forget_taken` is called. Raises redis.RedisError.
     """
-    minute = buckets.minute_bucket(buckets.time_of(server_time(patient=True)))
+
+    def decode(answer: Sequence[Any]) -> tuple[str, list[str]]:
+        time, subjects = answer
+        return time.decode(), scripts.names(subjects)
+
+    calls = [
+        Call("take_changed", [keys.changed(tag), keys.flushing(tag)], (keys.flushing.ttl,), decode)
+        for tag in tags
+    ]
+    taken = Taken({}, {})
+    for tag, (time, subjects) in zip(tags, scripts.run_all(*calls, patient=True), strict=True):
+        taken.subjects.update(dict.fromkeys(subjects))
+        taken.times[tag] = time
+    return taken
+
+
+def forget_taken(taken: Taken) -> None:
+    """Forgets the subjects that were taken, except those that another flush has taken since then.
+
+    Raises redis.RedisError.
+    """
+    calls = [
+        Call[int]("ZREMRANGEBYSCORE", [keys.flushing(tag)], ("-inf", time))
+        for tag, time in taken.times.items()
+    ]
+    scripts.run_all(*calls, patient=True)
+
+
+def mark_changed(subjects: Iterable[str]) -> None:
+    """Makes the next flush store these subjects, though they had no further view."""
     for portion in scripts.parted([*subjects]):
         scores: list[str | int] = []
         for subject in portion:
-            scores += (0, subject)
-        bucket = keys.trending_bucket(keys.tag(portion[0]), minute)
-        arguments = (keys.trending_bucket.ttl, "ZADD", "NX", *scores)
-        scripts.run(Call[int]("write", [bucket], arguments), patient=True)
+            scores += (1, subject)
+        name = keys.changed(keys.tag(portion[0]))
+        arguments = (keys.changed.ttl, "ZADD", *scores)
+        scripts.run(Call[int]("write", [name], arguments), patient=True)
 
 
 def unsettled(

@@ -18,7 +18,7 @@ from readtrack.subjects import label_in
 # address and browser in the seconds of RATE.
 NEWCOMERS = 100
 
-SHARED_KEYS = 3  # keys of a hit before the keys of each view
+SHARED_KEYS = 4  # keys of a hit before the keys of each view
 
 COUNTED = 1  # what record.lua returns for a view that counted
 REASONS: dict[int, Reason] = {2: "rate", 3: "repeat", 4: "honeypot", 5: "error"}  # if it did not
@@ -61,7 +61,7 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
             # With several partitions the rate is in another one. `unsettled` in its place tells
             # the script.
             rate = starts.unsettled if tag else starts.rate + visitor.rate_id
-            key_names = [rate, starts.unsettled, starts.bucket]
+            key_names = [rate, starts.unsettled, starts.bucket, starts.changed]
         _add_keys(key_names, hit, subject, starts)
         has_effects = has_effects or starts.has_effects
     numbers = _arguments(

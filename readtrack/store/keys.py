@@ -286,6 +286,8 @@ funnel_pass = Key("funnel:pass:{visitor}:{subject}", "string", HOUR, "stage that
 dimension = Key("views:{dimension}:{subject}", "hash", 0, "views by value: the 50 heaviest", kept_with="counts", united="add", settles=True)
 dimension_names = Key("views:dimensions", "sorted set", 0, "names of dimensions, by when the site last had them (µs)", divided="copied", is_used=_never)
 unsettled = Key("views:unsettled", "sorted set", 0, "counters that lack SQL's count, by when they began (µs); epoch")
+changed = Key("views:changed", "sorted set", 70 * MINUTE, "subjects that changed since a flush took this list", united="highest", holds="subjects")
+flushing = Key("views:flushing", "sorted set", 70 * MINUTE, "subjects that a flush took and has not stored yet, by when it took them (µs)", united="highest", holds="subjects")
 reset = Key("views:reset", "sorted set", DAY, "subjects set to zero, by when (µs)", united="highest", holds="subjects")
 purged = Key("views:purged", "sorted set", DAY, "subjects whose counts went with a deleted row, or were from before a reset, by when (µs)", united="highest", holds="subjects")
 window = Key("viewed:{visitor}:{subject}", "string", "WINDOW", "1: counted; s: counted and seen; 2: the view of another id; a new cookie's: p, or 0 if refused")

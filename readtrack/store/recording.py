@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any, TypeVar, cast
 
-from readtrack import buckets, parts
+from readtrack import parts
 from readtrack.conf import conf
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
@@ -268,6 +268,6 @@ def of_hash(hit: Hit, name: Name) -> tuple[list[str], list[str | int]]:
         unsettled if tag else keys.rate(hit.visitor.rate_id),
         unsettled,
         keys.prefix() + member,
-        keys.trending_bucket(tag, buckets.minute_bucket(hit.at)),
+        keys.changed(tag),
     ]
-    return key_names, [keys.ROBOT, member, subject, keys.trending_bucket.ttl]
+    return key_names, [keys.ROBOT, member, subject, keys.changed.ttl]

@@ -15,12 +15,13 @@ from readtrack.store.keys import Key
 class ViewKeys(NamedTuple):
     """The keys of a model's views in a minute. The subject or visitor is still missing at the end.
 
-    The keys `unsettled`, `bucket`, `minute_visitors` and those of `of_model` are complete.
+    The keys `unsettled`, `bucket`, `changed`, `minute_visitors` and those of `of_model` are complete.
     """
 
     rate: str
     unsettled: str
     bucket: str
+    changed: str
     total: str
     minute_visitors: str
     hll: str  # the total again where another strategy counts visitors
@@ -70,6 +71,7 @@ def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
         rate=start(keys.rate),
         unsettled=start(keys.unsettled),
         bucket=start(keys.trending_bucket),
+        changed=start(keys.changed),
         total=total,
         minute_visitors=start(keys.minute_visitors),
         hll=start(keys.hll) if uniques.counts_by_hll(label) else total,

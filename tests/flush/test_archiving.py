@@ -17,7 +17,7 @@ from readtrack.models import Archive, FlushRun
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.models import Breakdown, History
 from readtrack.numbers.sql.history import of_stage
-from readtrack.store import scripts
+from readtrack.store import counters, scripts
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
@@ -98,10 +98,12 @@ def test_hashes_are_stored_settled_and_lifted_like_totals(post: Post, redis: Red
     redis.delete(name)  # begun anew, as record.lua would
     redis.hset(name, "view", 1)
     redis.zadd("views:unsettled", {name: int(buckets.now().timestamp() * 1e6)})
+    counters.mark_changed([subject_of(post)])
     flush(only_changed=True)
     assert redis.hgetall(name) == {"view": "6", "sign": "2"}
 
     redis.hset(name, "view", 1)  # out of an old snapshot
+    counters.mark_changed([subject_of(post)])
     flush(only_changed=True)
     assert redis.hgetall(name) == {"view": "6", "sign": "2"}
 

@@ -92,12 +92,11 @@ def test_a_changed_flush_takes_up_what_a_full_one_left_however_old_the_change_is
 ) -> None:
     post = factories.post()
     view(post)
-    redis.delete(*redis.keys("trending:bucket:*"))
+    redis.delete("views:changed")
     release = lock(post)
     assert flush().locked == 1
-    [bucket] = redis.keys("trending:bucket:*")
-    assert redis.zrange(bucket, 0, -1, withscores=True) == [(subject_of(post), 0)]
-    assert 0 < redis.ttl(bucket) <= keys.trending_bucket.ttl
+    assert redis.zrange("views:changed", 0, -1) == [subject_of(post)]
+    assert 0 < redis.ttl("views:changed") <= keys.changed.ttl
     release()
     assert flush(only_changed=True).written == 1
 

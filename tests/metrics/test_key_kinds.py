@@ -28,6 +28,7 @@ def test_every_key_is_weighed_by_its_kind(redis: Redis, prefix: str) -> None:
         "views:hll:{subject}": 2,
         "views:hll:day:{date}:{subject}": 2,
         "views:unsettled": 1,
+        "views:changed": 1,
         "viewed:{visitor}:{subject}": 6,
         "rate:{visitor}": 3,
         "trending:bucket:{minute}": 1,

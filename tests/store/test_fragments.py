@@ -87,6 +87,7 @@ def test_the_core_alone_counts_views_and_writes_only_its_own_keys(
         "rate:{visitor}",
         "trending:bucket:{minute}",
         "viewed:{visitor}:{subject}",
+        "views:changed",
         "views:hll:{subject}",
         "views:total:{subject}",
         "views:unsettled",
@@ -97,7 +98,7 @@ def test_the_core_alone_counts_views_and_writes_only_its_own_keys(
         "unread": [1, 0],
         "is trending": True,
         "with a value": ["site.post:7"],
-        "keys of two views": 3 + 2 * 4,
+        "keys of two views": 4 + 2 * 4,
         "batch": [[], []],
     }
 
@@ -168,6 +169,7 @@ def test_a_view_has_the_keys_of_each_part_in_the_order_of_the_apps() -> None:
         keys.rate("ann"),
         "views:unsettled",
         "trending:bucket:202611201159",
+        "views:changed",
         "views:total:site.post:1",
         "visitors:minute:202611201159:site.post",
         "views:hll:site.post:1",

@@ -29,6 +29,7 @@ LUA = sorted(path.name for path in files("readtrack.store").joinpath("lua").iter
 
 
 INCLUDED = (
+    "changed.lua",
     "common.lua",
     "place.lua",
     "positions.lua",

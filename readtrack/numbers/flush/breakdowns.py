@@ -96,6 +96,7 @@ def _store_once(
     stored = stored_hashes.breakdowns(hash_names)
     live, redis_epochs = _live_hashes(subjects)
     if not epoch.advance(redis_epochs):
+        counters.mark_changed(subjects)
         return live, True
     to_store = _not_above(live, most_seen)
     if numbers_options().history and _gains(live, stored):

@@ -1,5 +1,5 @@
 -- Counts a view whose page was seen. Joined into record.lua and record_batch.lua, and included in reading.lua.
--- Takes call, view_weight, bucket_life, mark_unsettled.
+-- Takes call, view_weight, bucket_life, mark_unsettled, mark_changed.
 -- Gives: count_seen.
 
 -- Returns true if the total can be compared with the counts of the hash: not while only the total lacks what SQL stores.
@@ -16,12 +16,14 @@ end
 
 -- Counts once what the window holds, and marks it in the window. Never counts more than views: a window may be older
 -- than a reset, which does not find it.
-local function count_seen(window, hash, total, unsettled, name, bucket, subject)
+local function count_seen(window, hash, total, unsettled, name, bucket, changed, subject)
   local most = most_seen(unsettled, total, subject, name, hash)
   local seen = tonumber(redis.pcall('HGET', hash, 'seen')) or 0
   if seen >= most then return end
   call('SET', window, 's', 'KEEPTTL')
   if redis.pcall('HINCRBY', hash, 'seen', 1) == 1 and call('HLEN', hash) == 1 then mark_unsettled(unsettled, name) end
-  call('ZINCRBY', bucket, 1 - view_weight, subject)
+  mark_changed(changed, subject)
+  if tonumber(view_weight) == 1 then return end
+  call('ZINCRBY', bucket, 1, subject)
   if call('TTL', bucket) < 0 then call('EXPIRE', bucket, bucket_life) end
 end

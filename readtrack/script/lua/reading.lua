@@ -2,26 +2,27 @@
 -- Guarantees: engagement counts once in a visitor's pass, and only after a view in an open window. A read counts once, and
 -- only after engagement. A later bin counts the earlier ones with it. An engaged view was seen. No stage counts more than
 -- the one before it, and none more than the views. A robot of the honeypot reads nothing.
--- The minute's bucket gets the subject with no further view, so that the flush finds it.
--- KEYS: rate (or the next key again, if the caller looked at it), unsettled, reading, trending bucket, total;
+-- The subject is marked as changed, so that the next flush finds it.
+-- KEYS: rate (or the next key again, if the caller looked at it), unsettled, reading, changed, trending bucket, total;
 --       per id of the visitor: window, pass of engagement, pass of the read; window of the stand-in, or nothing
 -- ARGV: rate that marks a robot, name of the hash in `unsettled`, subject, lifetimes of a bucket and of a pass (s), what a
 --       view adds to its subject in the bucket, number of ids, 1 if the text was read, or 0; the fields: that of reads,
 --       those of engagement and of each bin that was reached
 -- Returns: {1 if the last bin is new, 1 if the read is new}
 local call = redis.call
-local rate, unsettled, reading, bucket, total = unpack(KEYS, 1, 5)
+local rate, unsettled, reading, changed, bucket, total = unpack(KEYS, 1, 6)
 local robot, name, subject, bucket_life, pass_life, view_weight = tonumber(ARGV[1]), unpack(ARGV, 2, 6)
 local ids, is_read, read_field, FIRST = tonumber(ARGV[7]), ARGV[8] == '1', ARGV[9], 10
 local bins = #ARGV - FIRST + 1
 if rate ~= unsettled and tonumber(call('GET', rate) or 0) >= robot then return {0, 0} end
 
 -- unsettled.lua
+-- changed.lua
 -- functions.lua
 -- `holder` is the window that holds the view, as long as nobody knows that its page was seen (see view.lua).
 local reached, was_read, is_open, holder = 0, false, false, nil
 for id = 1, ids do
-  local key = 3 + 3 * id
+  local key = 4 + 3 * id
   local window = call('GET', KEYS[key])
   is_open = is_open or window and window ~= '0'
   if window == '1' then holder = KEYS[key] end
@@ -29,11 +30,11 @@ for id = 1, ids do
   was_read = was_read or call('EXISTS', KEYS[key + 2]) == 1
 end
 -- The view of a new cookie whose page did not report yet is that of its stand-in.
-local stand_in = KEYS[6 + 3 * ids]
-if stand_in and call('GET', KEYS[6]) == 'p' and call('GET', stand_in) == '1' then holder = stand_in end
+local stand_in = KEYS[7 + 3 * ids]
+if stand_in and call('GET', KEYS[7]) == 'p' and call('GET', stand_in) == '1' then holder = stand_in end
 if reached == 0 and not is_open then return {0, 0} end
 
-if holder then count_seen(holder, reading, total, unsettled, name, bucket, subject) end
+if holder then count_seen(holder, reading, total, unsettled, name, bucket, changed, subject) end
 
 local function count_of(field) return tonumber(call('HGET', reading, field)) or 0 end
 
@@ -51,14 +52,11 @@ for bin = 1, bins do
   limit = math.min(limit, count_of(field))
 end
 if bins > reached then
-  for id = 1, ids do call('SET', KEYS[4 + 3 * id], bins, 'EX', pass_life) end
+  for id = 1, ids do call('SET', KEYS[5 + 3 * id], bins, 'EX', pass_life) end
 end
 if is_read and not was_read then
   is_new_read = add(read_field, count_of(ARGV[FIRST]))
-  for id = 1, ids do call('SET', KEYS[5 + 3 * id], 1, 'EX', pass_life) end
+  for id = 1, ids do call('SET', KEYS[6 + 3 * id], 1, 'EX', pass_life) end
 end
-if is_new + is_new_read > 0 then
-  call('ZINCRBY', bucket, 0, subject)
-  if call('TTL', bucket) < 0 then call('EXPIRE', bucket, bucket_life) end
-end
+if is_new + is_new_read > 0 then mark_changed(changed, subject) end
 return {is_new, is_new_read}

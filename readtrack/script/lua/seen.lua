@@ -7,5 +7,5 @@ if other_window and (not state or state == 'p' or state == '0') then
   state = call('GET', holder)
 end
 if state == '1' then
-  count_seen(holder, reading, total, unsettled, without_prefix(reading, unsettled), bucket, subject)
+  count_seen(holder, reading, total, unsettled, without_prefix(reading, unsettled), bucket, changed, subject)
 end

@@ -1,5 +1,5 @@
 -- Records the views of one hit.
--- KEYS: rate (or the next key again, if rate.lua counted the hit), unsettled, trending bucket;
+-- KEYS: rate (or the next key again, if rate.lua counted the hit), unsettled, trending bucket, changed;
 --       per view: total, model's visitors of the minute, hll (or total again), what the parts need where the page was seen,
 --       window[, window of the visitor's fallback id, or the stand-in's]; what the parts need: keys with the subject, then
 --       keys with its model; with options, the keys of all effects
@@ -12,8 +12,8 @@
 --   {{name, number of its first key, number of its last key, argument}, ...}
 -- common.lua
 -- parts: functions
-local SHARED_KEYS, VISITOR = 3, 7
-local rate, unsettled, bucket, visitor = KEYS[1], KEYS[2], KEYS[3], ARGV[VISITOR]
+local SHARED_KEYS, VISITOR = 4, 7
+local rate, unsettled, bucket, changed, visitor = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[VISITOR]
 local counted_hits, newcomers = tonumber(ARGV[1]), tonumber(ARGV[2])
 local teller, is_seen = tonumber(ARGV[3]), ARGV[4] == '1'
 local keys_per_view, views = tonumber(ARGV[5]), tonumber(ARGV[6])

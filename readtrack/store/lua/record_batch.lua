@@ -5,7 +5,8 @@
 --   "alike": hits of one view each without options, of one model and minute.
 --     ARGV: those of record.lua from 1 to 4, number of keys of each hit, where the subject begins in its total's key,
 --       and where the visitor begins in the window's (bytes from 1)
---     KEYS of the run: unsettled, trending bucket, model's visitors of the minute, what the parts need with the model;
+--     KEYS of the run: unsettled, trending bucket, changed, model's visitors of the minute, what the parts need with the
+--       model;
 --     KEYS of each hit: rate, total, hll (or total again), what the parts need where the page was seen, window[, other window],
 --       what the parts need with the subject
 --   "same": the same, with the KEYS of the run before for the run
@@ -18,7 +19,7 @@ local function record(KEYS, ARGV)
 end
 
 local outcomes, next_key, next_arg = {}, 1, 1
-local unsettled, bucket, minute_visitors, model_key
+local unsettled, bucket, changed, minute_visitors, model_key
 
 local function record_alike(number_of_hits)
   local counted_hits, newcomers, teller, is_seen, keys_per_hit, subject_at, visitor_at =
@@ -67,8 +68,8 @@ while next_arg <= #ARGV do
     record_other(number_of_hits)
   else
     if kind == 'alike' then
-      unsettled, bucket, minute_visitors = unpack(KEYS, next_key, next_key + 2)
-      model_key = next_key + 3
+      unsettled, bucket, changed, minute_visitors = unpack(KEYS, next_key, next_key + 3)
+      model_key = next_key + 4
       next_key = model_key + MODEL_KEYS
     end
     record_alike(number_of_hits)

@@ -1,19 +1,20 @@
 -- Takes a visitor to a stage of a subject's funnel.
 -- Guarantees: each stage counts once in a visitor's pass, which ends an hour after its latest new stage. A later stage
 -- counts the earlier ones with it, and no stage counts more than the one before it. A robot of the honeypot takes no step.
--- The minute's bucket gets the subject with no further view, so that the flush finds it.
--- KEYS: rate (or the next key again, if the caller looked at it), unsettled, funnel, trending bucket,
+-- The subject is marked as changed, so that the next flush finds it.
+-- KEYS: rate (or the next key again, if the caller looked at it), unsettled, funnel, changed,
 --       pass for each id of the visitor
--- ARGV: rate that marks a robot, name of the funnel in `unsettled`, subject, lifetimes of a bucket and of a pass (s),
+-- ARGV: rate that marks a robot, name of the funnel in `unsettled`, subject, lifetimes of the list of what changed and of a pass (s),
 --       number of the stage, name of each stage up to it
 -- Returns: 1 counted, 0 repeat
 local call = redis.call
-local rate, unsettled, funnel, bucket = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local rate, unsettled, funnel, changed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local robot, name, subject, bucket_life, pass_life = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local stage = tonumber(ARGV[6])
 if rate ~= unsettled and tonumber(call('GET', rate) or 0) >= robot then return 0 end
 
 -- unsettled.lua
+-- changed.lua
 local reached = 0
 for pass = 5, #KEYS do
   reached = math.max(reached, tonumber(call('GET', KEYS[pass]) or 0))
@@ -22,8 +23,7 @@ if reached >= stage then return 0 end
 
 -- A funnel that begins anew lacks what SQL stores of it: the flush settles it, as it settles totals.
 if call('EXISTS', funnel) == 0 then mark_unsettled(unsettled, name) end
-call('ZINCRBY', bucket, 0, subject)
-if call('TTL', bucket) < 0 then call('EXPIRE', bucket, bucket_life) end
+mark_changed(changed, subject)
 for number = reached + 1, stage do
   call('HINCRBY', funnel, ARGV[6 + number], 1)
 end

@@ -2,7 +2,7 @@
 -- would make a function anew for each hit.
 -- Guarantees: a view counts once per visitor, subject and window, even if it is sent twice, because every counter comes
 --   after the window's SET NX.
--- Takes keys: rate, unsettled, bucket, total, minute_visitors; hll, or total again where another strategy counts visitors;
+-- Takes keys: rate, unsettled, bucket, changed, total, minute_visitors; hll, or total again where another strategy counts visitors;
 --   own_window; other_window, that of the visitor's fallback id or of the stand-in, or nil.
 -- Takes the indexes in KEYS of what the parts need: subject_key, the first of their keys with the subject in its name, and
 --   model_key, the first with only its model.
@@ -73,6 +73,7 @@ if outcome == COUNTED then
   if hll ~= total then redis.pcall('PFADD', hll, visitor) end
   -- The score is that of one view only for a subject that is new to this minute, so the lifetime is set rarely.
   if call('ZINCRBY', bucket, view_weight, subject) == view_weight then call('EXPIRE', bucket, bucket_life) end
+  mark_changed(changed, subject)
 -- parts: counted
 elseif hits <= newcomers and outcome ~= BROKEN and teller ~= BY_REPORT_WITHOUT_VIEW then
   -- So that a reload with the new cookie stays a repeat.
