@@ -26,7 +26,7 @@ class NumbersConfig(PartConfig):
     verbose_name = _("Numbers")
     setting = "NUMBERS"
     setting_about = "which numbers there are by time and by value, and what rankings go by"
-    scripts = ("add_visitors",)
+    scripts = ("add_visitors", "unite_days")
 
     def setting_keys(self) -> type[Any]:
         from readtrack.numbers.options import NumbersOptions

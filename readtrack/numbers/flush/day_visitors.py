@@ -6,7 +6,7 @@ is in it twice counts once: so flushes may overlap and repeat, and a Redis that 
 restored loses nothing that SQL has.
 """
 
-from collections import defaultdict
+from collections import ChainMap, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -48,9 +48,63 @@ def last_days(at: datetime) -> list[date]:
 
 def store(subjects: Iterable[str], *, days: Sequence[date]) -> None:
     """Stores the visitors that the subjects and their models had on these days."""
-    counted = [subject for subject in subjects if counts_days(label_in(subject))]
-    for portion in scripts.sliced(counted):
-        store_unions(_live(portion, days=days), tag=keys.tag(portion[0]))
+    by_label: defaultdict[str, list[str]] = defaultdict(list)
+    for subject in subjects:
+        by_label[label_in(subject)].append(subject)
+    for label, of_label in by_label.items():
+        if counts_days(label):
+            for portion in scripts.parted(of_label, max(1, scripts.SLICE // len(days))):
+                _store_portion(portion, label=label, days=days)
+
+
+def _store_portion(subjects: Sequence[str], *, label: str, days: Sequence[date]) -> None:
+    """Stores the visitors of some objects of one partition, and of their model, on these days.
+
+    Raises ContendedError.
+    """
+    columns = [*map(subject_column, subjects)]
+    attempts = databases.attempts("visitors of days")
+    remaining: Collection[date] = days
+    while remaining:
+        next(attempts)
+        stored = day_visitors.of_days([*columns, label], remaining)
+        calls = []
+        for day in remaining:
+            of_day = {
+                (column, day): subject for column, subject in zip(columns, subjects, strict=True)
+            }
+            calls.append(_united(of_day, stored, of_model=(label, day)))
+        read = {name: row.visitors for name, row in stored.items()}
+        unions = ChainMap(*scripts.run_all(*calls, patient=True))
+        risen = {name: new for name, new in unions.items() if new.visitors > read.get(name, 0)}
+        # Days of which another flush has raised a row meanwhile are united again.
+        contended = day_visitors.raise_days(risen, read=read) if risen else []
+        remaining = {day for _column, day in contended}
+
+
+def _united(
+    subject_by_name: Mapping[Day, str], stored: Mapping[Day, Union], *, of_model: Day
+) -> Call[dict[Day, Union]]:
+    """Unites Redis's visitors of the objects on one day with those that SQL has stored, and those of
+    all objects with the stored ones of their model.
+
+    The result has them by the names of the rows. A sketch is b"" where SQL has the same.
+    """
+    subjects = [*subject_by_name.values()]
+    names = [*subject_by_name, of_model]
+    _label, day = of_model
+    tag = keys.tag(subjects[0])
+    bucket = buckets.day_bucket(day)
+    key_names = [keys.united(tag, number) for number in range(2)]
+    key_names += [keys.day_visitors(bucket, subject) for subject in subjects]
+    nothing = Union(0, b"")
+    sketches = [stored.get(name, nothing).sketch for name in names]
+
+    def decode(answer: Sequence[Any]) -> dict[Day, Union]:
+        numbers, sketches_of_unions = answer
+        return dict(zip(names, map(Union, numbers, sketches_of_unions), strict=True))
+
+    return Call("readtrack.numbers/unite_days", key_names, sketches, decode)
 
 
 def store_unions(sketches: Sketches, *, tag: str) -> None:
@@ -105,26 +159,6 @@ def _union_of(answer: Sequence[Any]) -> Union:
     """Returns the union that a script has answered."""
     visitors, sketch = answer
     return Union(visitors, sketch)
-
-
-def _live(subjects: Sequence[str], *, days: Sequence[date]) -> Sketches:
-    """Returns Redis's sketches by subject and day, and those of all objects by model and day."""
-    calls: list[Call[Sequence[bytes | None]]] = []
-    days_of_calls: list[list[tuple[str, date]]] = []
-    day_buckets = {day: buckets.day_bucket(day) for day in days}
-    for portion in scripts.parted(subjects, max(1, scripts.SLICE // len(days))):
-        subjects_and_days = [(subject, day) for day in days for subject in portion]
-        names = [keys.day_visitors(day_buckets[day], subject) for subject, day in subjects_and_days]
-        calls.append(Call("MGET", names))
-        days_of_calls.append(subjects_and_days)
-    scripts.run_all(*calls, patient=True)
-    live: defaultdict[Day, list[bytes]] = defaultdict(list)
-    for call, subjects_and_days in zip(calls, days_of_calls, strict=True):
-        for (subject, day), sketch in zip(subjects_and_days, call.result, strict=True):
-            if sketch:
-                live[subject_column(subject), day].append(sketch)
-                live[label_in(subject), day].append(sketch)
-    return dict(live)
 
 
 def _unite(live: Sketches, *, tag: str) -> Sketches:

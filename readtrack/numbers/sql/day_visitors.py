@@ -118,6 +118,21 @@ def stored(asked: AskedDays) -> list[StoredDay]:
     ]
 
 
+def of_days(columns: Collection[str], days: Collection[date]) -> dict[Day, Union]:
+    """Returns the visitors of the subjects (as columns have them) on each of these days.
+
+    A day without a row is left out.
+    """
+    rows = databases.rows(DayVisitors).filter(day__in=days, length=1)
+    rows = databases.having(rows, "subject", columns)
+    return {
+        (subject, day): Union(visitors, bytes(sketch))
+        for subject, day, visitors, sketch in rows.values_list(
+            "subject", "day", "visitors", "sketch"
+        )
+    }
+
+
 def raise_days(new: Mapping[Day, Union], *, read: Mapping[Day, int]) -> list[Day]:
     """Stores the unions of days whose rows are still those that they were made of.
 
