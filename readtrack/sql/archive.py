@@ -14,7 +14,7 @@ def archived(subjects: Iterable[str], *fields: str) -> dict[str, Any]:
     A row is a named tuple with the subject and these fields.
     """
     subject_by_column = {subject_column(subject): subject for subject in subjects}
-    rows = databases.rows(Archive).filter(subject__in=list(subject_by_column))
+    rows = databases.having(databases.rows(Archive), "subject", [*subject_by_column])
     return {
         subject_by_column[row.subject]: row
         for row in rows.values_list("subject", *fields, named=True)

@@ -69,6 +69,8 @@ class Hash(NamedTuple):
         By this the flush tells replaced values from lost ones. A full hash of a dimension replaces
         its lightest value, so no replaced value was heavier than the present lightest one.
         """
+        if len(self.counts) < VALUES:
+            return 0
         values = [count for value, count in self.counts.items() if value != "other"]
         return min(values) if len(values) >= VALUES else 0
 
@@ -116,7 +118,7 @@ def _hashes_by_member(tag: str, by_member: Mapping[str, Name]) -> Call[dict[Name
         fields, marks = _with_marks(answer, len(by_member))
         rows = zip(by_member.values(), fields, marks, strict=True)
         return {
-            name: Hash(dict(scripts.pairs(counts)), is_settled=mark is None)
+            name: Hash(dict(scripts.pairs(counts)) if counts else {}, is_settled=mark is None)
             for name, counts, mark in rows
         }
 
@@ -189,11 +191,15 @@ def sketches(subjects: Sequence[str]) -> Call[dict[str, bytes | None]]:
 
 def have_hashes(subjects: Sequence[str]) -> bool:
     """Returns True if any of the subjects has a funnel or a breakdown. Raises redis.RedisError."""
-    calls: list[Call[bool]] = []
-    for read in hashes(subjects, keys.hash_kinds()):
-        _, *hash_keys = read.keys  # behind the list of unsettled counters
-        calls.append(Call("EXISTS", hash_keys, (), bool))
-    return any(scripts.run_all(*calls, patient=True))
+    # Asked portion by portion, because where there are hashes the first one has some.
+    for portion in scripts.sliced(subjects):
+        calls: list[Call[bool]] = []
+        for read in hashes(portion, keys.hash_kinds()):
+            _, *hash_keys = read.keys  # behind the list of unsettled counters
+            calls.append(Call("EXISTS", hash_keys, (), bool))
+        if any(scripts.run_all(*calls, patient=True)):
+            return True
+    return False
 
 
 def subject_hours(hours: Sequence[int], *, subject: str) -> list[int]:
@@ -220,9 +226,9 @@ def shorten_hours(subjects: Iterable[str], hours: Iterable[int]) -> None:
     Until then a flush after a pause needs them. Raises redis.RedisError.
     """
     names = [buckets.hour_bucket(buckets.hour_start(hour)) for hour in hours]
-    for portion in scripts.sliced([*subjects]):
+    for portion in scripts.parted([*subjects]):
         hour_keys = [keys.hour(name, subject) for subject in portion for name in names]
-        calls = [Call("EXPIRE", [key], (keys.DAY,), int) for key in hour_keys]
+        calls = [Call("expire", some, (keys.DAY,), int) for some in scripts.sliced(hour_keys)]
         scripts.run_all(*calls, patient=True)
 
 

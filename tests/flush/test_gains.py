@@ -445,4 +445,4 @@ def test_a_flush_of_a_site_without_dimensions_and_funnels_makes_no_query_for_gai
     own = [statement for statement in statements if "breakdown" in statement]
     for model in (BreakdownHistory, DayBreakdown):
         assert not [sql for sql in own if model._meta.db_table in sql]
-    assert len(own) == (3 if only_changed else 4), own
+    assert len(own) == 3, own

@@ -98,8 +98,11 @@ def _store_once(
     if not epoch.advance(redis_epochs):
         counters.mark_changed(subjects)
         return live, True
-    to_store = _not_above(live, most_seen)
-    if numbers_options().history and _gains(live, stored):
+    changed = {name: counts for name, counts in live.items() if counts != stored[name]}
+    if not changed:
+        return live, True
+    to_store = _not_above(changed, most_seen)
+    if numbers_options().history and _may_gain(changed):
         store_with_gains = partial(_store_with_gains, to_store, stored, hours=hours)
         is_stored = databases.retried(databases.of(Breakdown), store_with_gains)
         if not is_stored:
@@ -107,8 +110,14 @@ def _store_once(
     else:
         store_without_gains = partial(_store_without_gains, to_store, stored, hours=hours)
         databases.retried(databases.of(Breakdown), store_without_gains)
-    _lift(live, stored)
+    _lift(changed, stored)
     return live, True
+
+
+def _may_gain(changed: Hashes) -> bool:
+    """Returns True if any of the hashes is of a kind whose gains are stored."""
+    # The stages of views have a history of each object.
+    return any(hash_kind != stored_hashes.READING for hash_kind, _subject in changed)
 
 
 def _not_above(live: Hashes, most_seen: Mapping[str, RowCounts]) -> Hashes:
@@ -171,7 +180,7 @@ def _gains(live: Hashes, stored: Hashes) -> Counter[day_breakdowns.Gain]:
     """
     gains: Counter[day_breakdowns.Gain] = Counter()
     for (hash_kind, subject), counts in live.items():
-        if hash_kind == stored_hashes.READING:  # the stages of views have a history of each object
+        if hash_kind == stored_hashes.READING:
             continue
         column = subject_column(subject)
         for field, rise in _rises(counts, stored[hash_kind, subject]).items():
@@ -217,6 +226,8 @@ def _replaced(counts: Mapping[str, int], stored: Mapping[str, int]) -> list[str]
 
     A missing field that counts more than the floor was lost and not replaced.
     """
+    if stored.keys() <= counts.keys():
+        return []
     floor = Hash(counts).floor
     return [field for field, count in stored.items() if field not in counts and count <= floor]
 

@@ -5,7 +5,7 @@ is in when the view is added up, at most a few hours later.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import pairwise
@@ -18,7 +18,7 @@ from readtrack.numbers.counted import counts_days
 from readtrack.numbers.flush import day_visitors
 from readtrack.numbers.models import History
 from readtrack.numbers.sql import group_sums, memberships, period_gains
-from readtrack.numbers.sql.day_visitors import AskedDays, Day, stored
+from readtrack.numbers.sql.day_visitors import Day, of_days
 from readtrack.numbers.sql.group_sums import NUMBERS, HourName, Number
 from readtrack.numbers.sql.history import BASELINE, of_reads
 from readtrack.numbers.sql.memberships import Membership
@@ -171,15 +171,26 @@ def _store_visitors(label: str, gained: Gained, members: Mapping[str, Membership
     """Unites the visitors that objects had on the days of these views, by category and by author."""
     if not counts_days(label) or not gained:
         return
-    days = sorted({local_time.local_day(hour) for _subject, hour in gained})
-    viewed = sorted({subject for subject, _hour in gained if subject in members})
-    for portion in scripts.sliced(viewed, max(1, scripts.SLICE // len(days))):
-        asked = AskedDays(portion, days[0], days[-1], has_blocks=False)
+    days = {local_time.local_day(hour) for _subject, hour in gained}
+    names_by_subject = _names_by_subject(label, {subject for subject, _hour in gained}, members)
+    for portion in scripts.sliced([*names_by_subject], max(1, scripts.SLICE // len(days))):
         sketches: defaultdict[Day, list[bytes]] = defaultdict(list)
-        for row in stored(asked):
-            for name in _names(label, members[row.subject]):
-                sketches[subject_column(name), row.day].append(row.sketch)
+        for (subject, day), visitors in of_days(portion, days).items():
+            for name in names_by_subject.get(subject, ()):
+                sketches[subject_column(name), day].append(visitors.sketch)
         day_visitors.store_unions(sketches, tag=keys.tags()[0])
+
+
+def _names_by_subject(
+    label: str, subjects: Collection[str], members: Mapping[str, Membership]
+) -> dict[str, list[str]]:
+    """Returns the names of `_names` by subject, of those objects that have a category or an author."""
+    names_by_subject: dict[str, list[str]] = {}
+    for subject in sorted(subjects):
+        names = [*_names(label, members[subject])] if subject in members else []
+        if names:
+            names_by_subject[subject] = names
+    return names_by_subject
 
 
 def _names(label: str, member: Membership) -> Iterator[str]:

@@ -95,7 +95,9 @@ class NumbersSteps(Steps):
             self.faults.store(subjects, partial(day_visitors.store, days=days))
 
     def before_archive(self, counts: Mapping[str, RowCounts]) -> None:
-        breakdowns.store([*counts], self.epoch, hour=self.hour, most_seen=counts)
+        # All other flushes have stored the hashes of what changed by now.
+        if self.run.kind == FlushRun.Kind.ARCHIVE:
+            breakdowns.store([*counts], self.epoch, hour=self.hour, most_seen=counts)
 
     def hashes_of_idle(self, subjects: Sequence[str]) -> Hashes | None:
         if absent.is_absent(Breakdown):  # it is not known what SQL has

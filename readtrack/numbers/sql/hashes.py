@@ -18,14 +18,15 @@ def breakdowns(hashes: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[
 
     `hashes` are kinds and subjects. A hash that is not stored has no fields.
     """
-    name_by_columns = {(kind, subject_column(subject)): (kind, subject) for kind, subject in hashes}
-    counts: dict[tuple[str, str], dict[str, int]] = {name: {} for name in name_by_columns.values()}
-    columns = {column for _, column in name_by_columns}
-    rows = databases.rows(Breakdown).filter(subject__in=columns)
+    counts: dict[tuple[str, str], dict[str, int]] = {name: {} for name in hashes}
+    subjects = {subject for _kind, subject in counts}
+    subject_by_column = {subject_column(subject): subject for subject in subjects}
+    rows = databases.having(databases.rows(Breakdown), "subject", [*subject_by_column])
     for hash_kind, column, field, count in rows.values_list("kind", "subject", "field", "count"):
-        name = name_by_columns.get((hash_kind, column))
-        if name is not None:
-            counts[name][field] = count
+        # MySQL also returns subjects that differ in case.
+        of_hash = counts.get((hash_kind, subject_by_column.get(column, "")))
+        if of_hash is not None:
+            of_hash[field] = count
     return counts
 
 
