@@ -111,12 +111,16 @@ def finish(resets: Mapping[str, int], steps: Sequence[Steps], faults: Faults, *,
     of Redis's clock (µs).
     """
     not_lowered: set[str] = set()
+    lowered: list[str] = []
     for portion in scripts.sliced(list(resets)):
         for model, rows in rows_by_model(portion).items():
             locked: set[str] = set()
-            lower = partial(_lower_some, model, rows, locked)
+            lower = partial(_lower_some, model, rows, locked, lowered)
             not_lowered |= faults.store([*rows.values()], lower)
             not_lowered |= locked
+    if lowered:
+        for step in steps:
+            step.lowered(lowered)
     # What a flush read before this time, it has written by now.
     end_of_late_writes = now - keys.reset.ttl * 1_000_000
     for subject, reset_time in resets.items():
@@ -128,23 +132,38 @@ def finish(resets: Mapping[str, int], steps: Sequence[Steps], faults: Faults, *,
 def _forget(steps: Sequence[Steps], subjects: Sequence[str], *, reset_time: int) -> None:
     """Forgets the reset of one subject at that time, after which no flush can write old counts."""
     [subject] = subjects
-    _delete_late_archive(subject)
-    for step in steps:
-        step.reset_ends(subject)
+    if subject not in deletions.times_of_lowering([subject]):  # it was set to zero
+        _delete_late_archive(subject)
+        for step in steps:
+            step.reset_ends(subject)
     resetting.delete_reset(subject, at=reset_time)
 
 
 def _lower_some(
-    model: type[Model], rows: Mapping[Any, str], locked: set[str], subjects: Sequence[str]
+    model: type[Model],
+    rows: Mapping[Any, str],
+    locked: set[str],
+    lowered: list[str],
+    subjects: Sequence[str],
 ) -> None:
-    """Lowers the rows of these subjects, and adds those that are locked elsewhere to `locked`."""
+    """Lowers the rows of these subjects. Adds those that are locked elsewhere to `locked`, and those
+    that it has lowered to `lowered`.
+    """
     wanted = set(subjects)
     rows_to_lower = {pk: subject for pk, subject in rows.items() if subject in wanted}
-    locked |= _lower(model, rows_to_lower)
+    locked |= _lower(model, rows_to_lower, lowered)
 
 
-def _lower(model: type[Model], rows: Mapping[Any, str]) -> set[str]:
-    """Lowers the rows that store more than Redis has.
+def lower(subjects: Sequence[str]) -> None:
+    """Lowers the rows of these subjects to the live counts, where SQL stores more and a reset is
+    noted. A row that another transaction has locked is left to the next flush.
+    """
+    for model, rows in rows_by_model(subjects).items():
+        _lower(model, rows, [])
+
+
+def _lower(model: type[Model], rows: Mapping[Any, str], lowered: list[str]) -> set[str]:
+    """Lowers the rows that store more than Redis has, and adds their subjects to `lowered`.
 
     `rows` has the subjects by primary key. A row stays if its reset is no longer noted. Returns the
     subjects of the rows that could not be lowered, because another transaction has locked them.
@@ -165,7 +184,9 @@ def _lower(model: type[Model], rows: Mapping[Any, str]) -> set[str]:
             continue
         write = partial(raising.lower, model, pk, to=lowest, stored=row)
         is_unlocked = databases.retried(connection, write)
-        if not is_unlocked:
+        if is_unlocked:
+            lowered.append(rows[pk])
+        else:
             locked.add(rows[pk])
     return locked
 

@@ -471,7 +471,8 @@ def _purge(tags: Sequence[str], *, since: int) -> None:
 
     A Redis that was gone then, or was restored from an older snapshot, may have them.
     """
-    resets_since = databases.rows(Reset).filter(redis_time__gt=since)
+    # The latest of a subject comes last.
+    resets_since = databases.rows(Reset).filter(redis_time__gt=since).order_by("redis_time")
     reset_times = dict(resets_since.values_list("full_subject", "redis_time"))
     subjects = [subject for subject in reset_times if keys.tag(subject) in tags]
     calls = [resetting.purge(portion, reset_times) for portion in scripts.parted(subjects)]

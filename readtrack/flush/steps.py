@@ -65,6 +65,11 @@ class Steps:
         """
         return {}
 
+    def lowered(self, subjects: Sequence[str]) -> None:
+        """Corrects what another flush has written of these subjects after they were reset, or after
+        counts of them were taken back. Their rows were lowered to the live counts.
+        """
+
     def reset_ends(self, subject: str) -> None:
         """Deletes what an earlier flush has written of the subject after its reset.
 

@@ -20,6 +20,7 @@ class ImportsConfig(PartConfig):
     verbose_name = _("Imports")
     needs = ("readtrack.numbers",)
     setting = "IMPORTS"
+    scripts = ("take_back",)
     setting_about = (
         '"views": a dict, for imports that find objects by addresses: a view\'s name ->'
         ' "app.Model" and URL argument, or a function (path, …)'

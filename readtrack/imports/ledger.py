@@ -3,7 +3,7 @@ exactly once, even if the import is killed and repeated.
 
 A position is a number of bytes of a log, or a primary key of a table.
 """
-# The five steps of a batch: docs/explanation/flush.md
+# The five steps of a batch: docs/explanation/imports.md
 
 import json
 from collections import Counter, defaultdict
@@ -17,8 +17,10 @@ from django.db.models import F
 
 from readtrack import buckets, local_time
 from readtrack.flush import run, settling
+from readtrack.imports import added as added_views
 from readtrack.imports import keys as import_keys
-from readtrack.imports.models import Import, ImportedLines
+from readtrack.imports.added import SubjectHour
+from readtrack.imports.models import Import, ImportedLines, ImportedViews
 from readtrack.numbers.counted import counts_days
 from readtrack.numbers.flush import day_visitors
 from readtrack.numbers.options import numbers_options
@@ -108,7 +110,7 @@ class Batch:
         """True if it should be added before more lines are read."""
         if self.views.total() >= VIEWS:
             return True
-        live_hours = {hour for hour in self._days if _is_live(hour, present_hour=self.present_hour)}
+        live_hours = {hour for hour in self._days if is_live(hour, present_hour=self.present_hour)}
         counters = len(self.views)
         if live_hours:
             counters += sum(hour in live_hours for _, hour in self.hours)
@@ -154,14 +156,6 @@ class Batch:
             self.ranges[-1] = end
         else:
             self.ranges += (start, end)
-
-
-class SubjectHour(NamedTuple):
-    """The views of a subject in one hour (since 1970)."""
-
-    subject: str
-    hour: int
-    views: int
 
 
 class Part(NamedTuple):
@@ -333,14 +327,14 @@ def _subject_increments(hours: Iterable[SubjectHour], *, present_hour: int) -> l
     """
     increments = []
     for subject, hour, views in hours:
-        if _is_live(hour, present_hour=present_hour):
+        if is_live(hour, present_hour=present_hour):
             end = _start(hour) + keys.hour.ttl
             bucket = buckets.hour_bucket(buckets.hour_start(hour))
             increments.append(_Increment(keys.hour(bucket, subject), "", views, end))
     return increments
 
 
-def _is_live(hour: int, *, present_hour: int) -> bool:
+def is_live(hour: int, *, present_hour: int) -> bool:
     """Returns True if Redis keeps the views of subjects in that hour, in the present hour."""
     return present_hour - hour < keys.hour.ttl // keys.HOUR
 
@@ -390,6 +384,10 @@ def resume(
     """
     if record.pk is None:  # a new import
         return Resumed(0, lost=0)
+    if record.undone_since is not None:
+        raise ImportRefusedError(
+            f"{record.name} is half taken back. Finish that first: import --undo {record.name}"
+        )
     states = states_of(record.source, keys.tags())
     done = max(record.position, *(state.done or 0 for state in states.values()))
     if done > record.position:
@@ -565,7 +563,7 @@ def _confirm(
         "until": record.until,
         "times": record.times,
     }
-    redis_time = redis_connection.server_time(patient=True) if ranges else 0
+    redis_time = redis_connection.server_time(patient=True) if ranges or totals else 0
     distances = [end - start for start, end in pairwise([0, *ranges])]
     added = {subject: total for subject, total in totals.items() if total != NOT_ADDED}
     connection = databases.of(Import)
@@ -580,6 +578,14 @@ def _confirm(
                     position=position,
                     ranges=json.dumps(distances, separators=(",", ":")),
                     redis_time=redis_time,
+                )
+            if added:
+                ImportedViews.objects.create(
+                    record=record,
+                    position=position,
+                    redis_time=redis_time,
+                    views=added_views.packed(part.views, part.hours, of=added),
+                    is_in_history=bool(numbers_options().history),
                 )
             if part.hours and numbers_options().history:
                 past_hours.raise_hours(part.hours, added, first_live=part.first_live_hour)

@@ -168,6 +168,13 @@ class LogFile:
         self.position = 0
         self.earlier = imports
 
+    def records(self) -> list[Import]:
+        """Returns the records of earlier imports of this file, the latest first."""
+        if not self.first:
+            return []
+        found = Import.objects.filter(first_line=self._first_line_digest()).order_by("-pk")
+        return [record for record in found if self.digest_at(record.position) == record.digest]
+
     def note_time(self, second: int) -> None:
         """Notes that the file has a line of that second (since 1970), for the record."""
         record = self.record

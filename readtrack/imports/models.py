@@ -30,6 +30,8 @@ class Import(OwnRow):
     # The times outside which it left lines out, as the command had them; "" if it left none out.
     times = models.CharField(max_length=80, blank=True)
     started = models.DateTimeField(default=timezone.now)
+    # When it began to be taken back. Until that is done, it cannot go on.
+    undone_since = models.DateTimeField(null=True)
 
     class Meta:
         default_permissions = ()
@@ -47,6 +49,24 @@ class ImportedLines(OwnRow):
     # before it.
     ranges = models.TextField()
     redis_time = models.BigIntegerField()  # when they were added (µs)
+
+    class Meta:
+        default_permissions = ()
+        unique_together = [("record", "position")]
+
+    def __str__(self) -> str:
+        return f"{self.record_id} {self.position}"
+
+
+class ImportedViews(OwnRow):
+    """What a batch has added, so that it can be taken back."""
+
+    record = models.ForeignKey(Import, on_delete=models.CASCADE)
+    position = models.PositiveBigIntegerField()  # where the batch ends
+    redis_time = models.BigIntegerField()  # when it was added (µs)
+    views = models.BinaryField()  # compressed, see undo.py
+    is_in_history = models.BooleanField()  # history has the views, too
+    is_announced = models.BooleanField(default=False)  # Redis was told that it is taken back
 
     class Meta:
         default_permissions = ()

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from readtrack.doctor.wording import counted
-from readtrack.imports import entries, ledger, lines, reads, tables, totals, weblog
+from readtrack.imports import entries, ledger, lines, reads, tables, totals, undo, weblog
 from readtrack.management.subcommands.base import Subcommand, progress_bar
 
 REASONS = 20  # the most frequent reasons for lines that did not count, which are printed
@@ -56,6 +56,7 @@ from any table.
 
   manage.py readtrack import access.log access.log.*.gz --dry-run  # says what would count, and why not
   manage.py readtrack import access.log access.log.*.gz --until 2026-11-01
+  manage.py readtrack import --undo access.log --dry-run                # says what would be taken back
   manage.py readtrack import --from hitcount
   manage.py readtrack import --totals views.csv --dry-run
   manage.py readtrack import --reads forum.ReadMark --user user --category forum
@@ -67,9 +68,10 @@ The URLconf and its DetailViews tell which object a path shows; READTRACK["IMPOR
 without user agents (--format common) counts only with --count-robots, because robots cannot be told from people.
 The content of a log identifies it: to import one again, renamed, rotated, compressed or grown, or to go on after
 a kill, counts every line once. A log of which nothing counted, or lines of which --since or --until left out, may
-simply be imported again. --again judges all lines again after other settings were changed. It takes no views back,
-because counts only rise. If too much counted, set the model to zero by `readtrack reset --model`, which also drops
-what was counted live, and import with --again.
+simply be imported again. --again judges all lines again after other settings were changed. It takes no views back.
+If too much counted, --undo takes what a file or a list of totals has added out of counts and charts, once, also if it
+is killed and repeated; views that came after it stay. Then import it again, with the right options. Unique visitors
+stay as they are.
 Standard input is not read. Give --until the moment when readtrack went live, because what came after it is counted
 already. JSON of nginx, Caddy, Traefik, CloudFront, Akamai, Cloudflare, Azure, Google Cloud and Vercel is read by itself,
 other JSON with --field. --dry-run also shows how some lines were understood.
@@ -188,9 +190,16 @@ a row without an object stands for everything of its model. Each import of a tab
             help="judge all lines of logs that were imported before; count those that did not count;"
             " takes no views back",
         )
+        parser.add_argument(
+            "--undo",
+            action="store_true",
+            help="take back what the import of a file has added, so that it may be imported again",
+        )
         parser.add_argument("--dry-run", action="store_true", help="only report")
 
     def handle(self, *, command: BaseCommand, dry_run: bool, verbosity: int, **options: Any) -> str:
+        if options["undo"]:
+            return _undone(command, dry_run=dry_run, verbosity=verbosity, options=options)
         sources = [options["app"], options["files"], options["totals"], options["reads"]]
         given_sources = [source for source in sources if source]
         if len(given_sources) != 1:
@@ -209,6 +218,23 @@ a row without an object stands for everything of its model. Each import of a tab
         return "\n".join([*_text(report, dry_run=dry_run), *notes])
 
 
+def _undone(command: BaseCommand, *, dry_run: bool, verbosity: int, options: dict[str, Any]) -> str:
+    """Takes the files back, and returns what was taken back. Raises CommandError."""
+    paths = [*options["files"], *filter(None, [options["totals"]])]
+    if not paths:
+        raise CommandError("Name the files to take back: import --undo access.log")
+    text = ["Nothing was written. An undo would say:"] if dry_run else []
+    for path in paths:
+        try:
+            with progress_bar("Taking back", verbosity=verbosity, unit=" views") as bar:
+                undone = undo.undo(path, dry_run=dry_run, progress=bar.update)
+        except (ledger.ImportRefusedError, OSError) as error:
+            raise CommandError("\n".join([*text, str(error)])) from error
+        lines_of_text, notes = undo.text_of(undone, dry_run=dry_run)
+        text += [*lines_of_text, *(command.style.WARNING(note) for note in notes)]
+    return "\n".join(text)
+
+
 def _text(report: ledger.Report, *, dry_run: bool) -> list[str]:
     """Returns a report as lines of text, without its notes."""
     text = []
@@ -217,7 +243,7 @@ def _text(report: ledger.Report, *, dry_run: bool) -> list[str]:
     if report.finished:
         text.append(
             f"{counted(report.finished, 'log')} imported before, with nothing new. --again counts"
-            " lines that did not count then. It takes no views back, because counts only rise."
+            " lines that did not count then. --undo takes back what a log has added."
         )
     if report.examples:
         text += ["Some lines, as they were understood:", *report.examples, ""]

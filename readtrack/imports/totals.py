@@ -85,6 +85,15 @@ def _record_of(path: str, rows: Sequence[Row]) -> Import:
     return record or Import(source=source, name=path[-255:])
 
 
+def records_of(path: str) -> list[Import]:
+    """Returns the record of an earlier import of the same rows, as a list; an empty one for none.
+
+    Raises OSError and ImportRefusedError for a file that is no list.
+    """
+    record = _record_of(path, _rows_of(path))
+    return [record] if record.pk else []
+
+
 def _note_other_lists(record: Import, report: Report) -> None:
     """Notes that another list was imported before, because its pages may be in this one, too."""
     others = Import.objects.filter(source__startswith=SOURCE, position__gt=0)

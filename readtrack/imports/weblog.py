@@ -600,9 +600,8 @@ class Importer:
         if self._kept:
             notes.append(
                 f"{counted(self._kept, 'view')} that an earlier import has counted would not count"
-                " now. They stay, because counts only rise. `readtrack reset --model` sets the counts"
-                " of a model to zero, also those that were counted live; after it, --again counts all"
-                " lines that count now."
+                " now. They stay. `import --undo` takes back all that a log has added; then import it"
+                " again."
             )
         if self._views.forgotten:
             notes.append(

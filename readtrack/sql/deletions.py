@@ -4,7 +4,7 @@ Redis may be gone when a row is deleted, or come back later from before that. Th
 counts of the old row. A row of Reset says when they ended, as it does for a count that was reset.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from django.db.models import Max
 
@@ -15,6 +15,7 @@ from readtrack.store.circuit import fail_open
 from readtrack.store.scripts import Call
 from readtrack.subjects import subject_column
 
+LOWERED = "lowered:"  # begins the names of subjects of which counts were taken back
 KEPT = 90 * keys.DAY * 1_000_000  # µs; an older snapshot of Redis gives old counts to new rows
 
 
@@ -38,6 +39,24 @@ def note_times(times: dict[str, int], *, is_deletion: bool = False) -> None:
     ]
     fields = ("redis_time", "full_subject", "is_deletion")
     databases.upsert(Reset, ("subject",), fields, rows=rows)
+
+
+def note_lowering(subjects: Sequence[str], *, time: int) -> None:
+    """Notes in SQL that counts of the subjects were taken back at that time of Redis (µs).
+
+    The subjects were not set to zero. So it is noted beside the times of their resets, which say
+    what counts no more.
+    """
+    rows = [(subject_column(LOWERED + subject), time, subject, False) for subject in subjects]
+    fields = ("redis_time", "full_subject", "is_deletion")
+    databases.upsert(Reset, ("subject",), fields, rows=rows)
+
+
+def times_of_lowering(subjects: Iterable[str]) -> dict[str, int]:
+    """Returns when counts of the subjects were last taken back (µs), by subject."""
+    columns = [subject_column(LOWERED + subject) for subject in subjects]
+    rows = databases.having(databases.rows(Reset), "subject", columns)
+    return dict(rows.values_list("full_subject", "redis_time"))
 
 
 def _latest_time() -> int:

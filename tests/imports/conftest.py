@@ -31,11 +31,13 @@ class Victim:
             text=True,
         )
 
-    def run(self, path: str, *, step: int) -> int:
-        """Imports the log and dies at that step. Returns the exit code, negative for a signal."""
+    def run(self, path: str, *, step: int, command: str = "import") -> int:
+        """Imports the log, or takes it back by `undo`, and dies at that step. Returns the exit code,
+        negative for a signal.
+        """
         assert self._process.stdin
         assert self._process.stdout
-        self._process.stdin.write(f"{step} {path}\n")
+        self._process.stdin.write(f"{step} {command} {path}\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
 

@@ -171,9 +171,8 @@ def test_again_says_that_views_stay_which_would_not_count_now(write: Write) -> N
     assert report.counted == 0
     (note,) = report.notes
     assert note == (
-        "10 views that an earlier import has counted would not count now. They stay, because counts"
-        " only rise. `readtrack reset --model` sets the counts of a model to zero, also those that"
-        " were counted live; after it, --again counts all lines that count now."
+        "10 views that an earlier import has counted would not count now. They stay. `import --undo`"
+        " takes back all that a log has added; then import it again."
     )
     assert views() == {1: 10}
 

@@ -159,20 +159,19 @@ def test_a_log_without_news_is_no_warning_and_the_way_to_repeat_it_is_said(
     first_line, *_ = capsys.readouterr().out.splitlines()
     assert first_line == (
         "1 log imported before, with nothing new. --again counts lines that did not count then."
-        " It takes no views back, because counts only rise."
+        " --undo takes back what a log has added."
     )
     assert figures(output(capsys, path, "--again"))["  imported before (50%)"] == "2"
 
 
-def test_the_help_says_why_an_import_is_not_taken_back_and_what_to_do(
+def test_the_help_says_how_an_import_is_taken_back(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit):
         call_command("readtrack", "import", "--help")
     text = " ".join(capsys.readouterr().out.split())
-    assert "It takes no views back, because counts only rise." in text
-    assert "set the model to zero by `readtrack reset --model`" in text
-    assert "and import with --again" in text
+    assert "--undo takes what a file or a list of totals has added out of counts and charts" in text
+    assert "Then import it again, with the right options." in text
 
 
 def test_the_format_is_recognised_unless_it_is_named(

@@ -1,5 +1,5 @@
-"""`python -m tests.imports.victim`: imports a log for each line it reads, in a fork that kills
-itself at a step.
+"""`python -m tests.imports.victim`: imports a log for each line it reads, or takes it back, in a fork
+that kills itself at a step.
 """
 
 import os
@@ -17,12 +17,17 @@ FUNCTIONS = {"_exchange", "_pipelined", "_execute_with_wrappers", "_execute_comm
 
 
 def main() -> None:
-    """Imports the log that a line names after the step."""
+    """Imports the log that a line names after the step and `import`, or takes it back: `undo`."""
     django.setup()
-    from readtrack.imports import ledger, weblog
+    from readtrack.imports import ledger, undo, weblog
 
     weblog.LINES_AT_ONCE, ledger.VIEWS = 40, 10
-    serve(lambda path: weblog.Importer().run([path]))
+
+    def work(words: str) -> object:
+        command, path = words.split(" ", 1)
+        return undo.undo(path) if command == "undo" else weblog.Importer().run([path])
+
+    serve(work)
 
 
 def serve(work: Callable[[str], object]) -> None:

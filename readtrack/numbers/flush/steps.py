@@ -10,7 +10,14 @@ from readtrack import buckets
 from readtrack.flush.run import REACH
 from readtrack.flush.steps import Hashes, Steps
 from readtrack.models import FlushRun
-from readtrack.numbers.flush import breakdowns, day_visitors, groups, late_views, readers
+from readtrack.numbers.flush import (
+    breakdowns,
+    day_visitors,
+    groups,
+    late_views,
+    lowered,
+    readers,
+)
 from readtrack.numbers.flush.hours import write_hours
 from readtrack.numbers.flush.late_views import NOTHING_LATE, LateViews
 from readtrack.numbers.models import Breakdown, History
@@ -104,6 +111,9 @@ class NumbersSteps(Steps):
             return None
         # A funnel may gain steps without a view.
         return breakdowns.store(subjects, self.epoch, hour=self.hour)
+
+    def lowered(self, subjects: Sequence[str]) -> None:
+        self.faults.store([*subjects], lowered.correct)
 
     def reset_ends(self, subject: str) -> None:
         _delete_late_fields(subject)

@@ -57,6 +57,47 @@ def raise_hours(
         _write(gains)
 
 
+def lower_hours(
+    hours: Iterable[tuple[str, int, int]], ends: Mapping[str, int], *, end_of_models: int
+) -> None:
+    """Takes views of the past back from the history of subjects and of their models.
+
+    Each entry of `hours` has a subject, an hour (since 1970) and a number of views. `ends` has by
+    subject the hour at which rows no longer have these views; a subject without one is left out.
+    The history of models loses only the hours before `end_of_models`. Call it in a transaction that
+    has locked the epoch.
+    """
+    # Views by hour, by the name in history and the end of its rows.
+    taken: defaultdict[tuple[str, int], Counter[int]] = defaultdict(Counter)
+    for subject, hour, views in hours:
+        if subject not in ends:
+            continue
+        taken[subject_column(subject), ends[subject]][hour] += views
+        if hour < end_of_models:
+            model = label_in(subject) + keys.tag(subject)
+            taken[model, FOREVER][hour] += views
+    losses: list[tuple[int, str, int, int]] = []
+    for (column, end), views_by_hour in sorted(taken.items()):
+        for views, subject, since, until, _ in _gains(column, views_by_hour, limit=NO_LIMIT):
+            if since < end:
+                losses.append((views, subject, since, min(until, end)))
+    if losses:
+        _lower(losses)
+
+
+def _lower(losses: list[tuple[int, str, int, int]]) -> None:
+    """Lowers rows: each loss has views, a subject, an hour, and the hour of the end."""
+    first_hour = min(since for _, _, since, _ in losses)
+    group_sums.forget({label_in(subject) for _, subject, _, _ in losses}, since=first_hour)
+    connection = databases.of(History)
+    statement = databases.statement(History, "lower_hours")
+    with connection.cursor() as cursor:
+        if vendors.vendor_of(connection).has_arrays:
+            cursor.execute(statement, [*map(databases.array, zip(*losses, strict=True))])
+        else:
+            cursor.executemany(statement, [(loss[0], *loss) for loss in losses])
+
+
 def _gains(subject: str, views_by_hour: Mapping[int, int], *, limit: int) -> list[Gain]:
     """Returns what each row of a subject gains: the views of its hour and of all hours before it.
 
