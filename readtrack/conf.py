@@ -42,7 +42,20 @@ class Networks(NamedTuple):
 
     databases: Sequence[Path] = ()  # paths of .mmdb files with AS numbers or countries
     doubtful: Sequence[Path] = ()  # "AS16509", "203.0.113.0/24", paths of lists that operators publish: where programs run, and seldom people's browsers
+    address_header: str = "X-Forwarded-For"  # header in which your proxies name the visitor's address, such as "Forwarded" (RFC 7239)
     country_header: str = ""  # header in which a trusted proxy names the visitor's country, e.g. "CF-IPCountry"
+
+
+class Dots(NamedTuple):
+    """The keys of DOTS."""
+
+    form: Literal["bitmap", "sequence"] = "bitmap"  # sequence: 4 bytes a reader, which also tell "3 new"; a model's read_state comes first
+    readers: Literal["auto", "id", "ordinal"] = "auto"  # a reader's position: the user id, or by order of coming
+    start_as_read: bool = False  # a new account begins with every category read, in place of none
+    anonymous: int = 0  # so many anonymous visitors at once have dots, too, by their cookie: such as 1_000_000, of 58 B each in Redis; 0: none
+    stale_for: int = 0  # maximum replica or cache lag in seconds; posts published within it stay unread
+    days: int = 90  # days for which the form "positions" of MODELS knows publications; what is older counts as read
+    queryset: str = ""  # path of a function (request, queryset) -> the rows that the user may see, for JSON
 
 
 class Cookie(NamedTuple):
@@ -84,7 +97,7 @@ class Conf:
     # Robots, and your own people
     BOTS: Bots = Bots()  # which user agents are those of robots, beside the known ones
     EXCLUDE: Mapping[str, Any] = {}  # views left out: staff, groups, permissions, paths, networks, function; reads: True leaves out reads, too
-    NETWORKS: Networks = Networks()  # what a visitor's network tells: whether to doubt the visitor, and the country
+    NETWORKS: Networks = Networks()  # what proxies and a visitor's network tell: the address, the country, and whether to doubt the visitor
     DEBUG_HEADER: bool = False  # adds X-Readtrack to every response that could count, as DEBUG does
 
     # Visitors
@@ -93,19 +106,12 @@ class Conf:
     SECRET: str = ""  # key of the hashes that stand for visitors; "" derives one from SECRET_KEY
     HONOUR_OPT_OUT: bool = True  # visitors with Sec-GPC: 1 or DNT: 1 get no cookie and are hashed as by "hash"
     PROXIES: Literal["auto"] | int | Sequence[str] = "auto"  # how many, or their addresses or networks, the nearest last; auto: a private peer is one
-    ADDRESS_HEADER: str = "X-Forwarded-For"  # header in which your proxies name the visitor's address, such as "Forwarded" (RFC 7239)
 
     # Models that are not yours to change
     MODELS: Mapping[str, Any] = {}  # "app.Model" -> {"counted": True, "news_for": ["field"], "news_author": "field", "published_field": "field", "publication_notes": 3, "is_news": "path of a function", "read_state": True or "positions" or another form, "boards": ["field"], "is_public": "path of a function"}, or some of these
 
     # Unread dots
-    READ_STATE: Literal["bitmap", "sequence"] = "bitmap"  # sequence: 4 bytes a reader, which also tell "3 new"
-    READ_DAYS: int = 90  # days for which the form "positions" of MODELS knows publications; what is older counts as read
-    READERS: Literal["auto", "id", "ordinal"] = "auto"  # a reader's position: the user id, or by order of coming
-    START_AS_READ: bool = False  # a new account begins with every category read, in place of none
-    ANONYMOUS_READERS: int = 0  # so many anonymous visitors at once have dots, too, by their cookie: such as 1_000_000, of 58 B each in Redis; 0: none
-    STALE_FOR: int = 0  # maximum replica or cache lag in seconds; posts published within it stay unread
-    READ_QUERYSET: str = ""  # path of a function (request, queryset) -> the rows that the user may see, for JSON
+    DOTS: Dots = Dots()  # what is known of each reader, who has dots, and since when
 
     # Numbers for editors and authors
     VIEW_NUMBERS: str = ""  # path of a function (user, object, or None for the site) -> bool: may they see its numbers?
@@ -241,14 +247,14 @@ def log_failure(name: str, otherwise: str, error_type: type[Exception]) -> None:
     logger.exception("%s failed; %s.", name, otherwise)
 
 
-# Memory of a reader in the read state of one category (bits), by READ_STATE.
+# Memory of a reader in the read state of one category (bits), by the form of DOTS.
 READER_BITS = {"bitmap": 1, "sequence": 32}
 MOST_BITS = 100_000_000  # of the read state of a category, 12.5 MB: one large user id takes no more
 
 
 def reader_bits() -> int:
     """Returns the memory of a reader in the read state of one category (bits)."""
-    return READER_BITS.get(conf.READ_STATE, 1)  # a check names an unknown form
+    return READER_BITS.get(conf.DOTS.form, 1)  # a check names an unknown form
 
 
 def highest_reader(bits: int) -> int:

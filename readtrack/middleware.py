@@ -464,7 +464,7 @@ def _give_cookie(
 ) -> None:
     """Sets the cookie of a new visitor who viewed something or took a step, and is no robot.
 
-    With ANONYMOUS_READERS, also that of one who read something.
+    Where anonymous visitors have dots, also that of one who read something.
     """
     if not identity.visitor.new_cookie:
         return
@@ -476,7 +476,7 @@ def _give_cookie(
     if reporting and not reporting.counts_views():
         # The report counts no view, so it makes nobody a visitor whom the server would count anew.
         is_person = False
-    if is_person or (conf.ANONYMOUS_READERS and verdict.activity.reads):
+    if is_person or (conf.DOTS.anonymous and verdict.activity.reads):
         visitors.set_cookie(request, response, identity.visitor)
 
 

@@ -98,10 +98,10 @@ def _connect_news(model: type[Model]) -> None:
 def on_sign_up(
     sender: type[Model], instance: Model, *, created: bool, raw: bool, using: str, **kwargs: Any
 ) -> None:
-    """Receives post_save of a user. With START_AS_READ it marks everything as read for a new one on
+    """Receives post_save of a user. With `start_as_read` in DOTS it marks everything as read for a new one on
     commit.
     """
-    if not created or raw or not conf.START_AS_READ:
+    if not created or raw or not conf.DOTS.start_as_read:
         return
 
     # No partial, because Django 5.2 logs an error with the function's __qualname__.
@@ -136,12 +136,12 @@ def on_move(
 
 
 def on_sign_in(sender: Any, request: Any, user: Any, **kwargs: Any) -> None:
-    """Receives user_logged_in. With ANONYMOUS_READERS, what the visitor has read before becomes read
+    """Receives user_logged_in. Where anonymous visitors have dots, what the visitor has read before becomes read
     for the user.
     """
     # An app may send the signal without a request, or with an object of its own.
     has_cookies = bool(getattr(request, "COOKIES", None))
-    if not conf.ANONYMOUS_READERS or not has_cookies or _was_signed_in(request):
+    if not conf.DOTS.anonymous or not has_cookies or _was_signed_in(request):
         return
     from readtrack.hits import visitors
     from readtrack.store.circuit import fail_open

@@ -28,7 +28,7 @@ class ModelOptions:
     # Path of a function that takes a row, and returns True if it is news. None: as `news_for`.
     is_news: str | None = None
     # Its objects have read state although no `news_for` leads to them. True for the form of the
-    # setting READ_STATE, else the name of a form.
+    # form in DOTS, else the name of a form.
     read_state: bool | str = False
     # Paths of foreign keys that lead to the boards of a row, which have a dot if a row in them is
     # unread: ("board", "board__forum"). For the form "positions".

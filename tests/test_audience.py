@@ -119,8 +119,8 @@ def test_a_rule_about_numbers_does_not_open_it(settings: Settings) -> None:
     "options",
     [
         {},
-        {"READ_STATE": "sequence"},
-        {"READERS": "ordinal"},
+        {"DOTS": {"form": "sequence"}},
+        {"DOTS": {"readers": "ordinal"}},
         {"MODELS": {"site.Category": {"read_state": "positions"}}},
     ],
     ids=["bitmap", "sequence", "ordinals", "positions"],
@@ -166,7 +166,7 @@ def test_users_who_are_gone_or_not_active_are_not_listed(client: Client) -> None
 
 
 def test_anonymous_readers_are_not_listed(client: Client, settings: Settings) -> None:
-    settings.READTRACK = {"ANONYMOUS_READERS": 1_000_000}
+    settings.READTRACK = {"DOTS": {"anonymous": 1_000_000}}
     category = factories.category()
     visitor = factories.browser()
     for _ in range(2):

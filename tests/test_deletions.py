@@ -140,7 +140,7 @@ def test_a_deleted_category_leaves_nothing(
 
     gone, other = model.objects.create(), model.objects.create()
     for state, numbering in (("sequence", "ordinal"), ("bitmap", "id")):
-        settings.READTRACK = {"READ_STATE": state, "READERS": numbering}
+        settings.READTRACK = {"DOTS": {"form": state, "readers": numbering}}
         tracker.mark_unread([gone, other])
         tracker.mark_read(factories.user(), [gone, other])
     readers.store(at=noon, faults=Faults())
@@ -355,7 +355,7 @@ def test_a_redis_clock_that_is_ahead_of_a_deletion_purges_it_once(
 def test_a_category_with_a_key_that_is_used_again_is_unread_for_all(
     redis: Redis, settings: Any, state: str
 ) -> None:
-    settings.READTRACK = {"READ_STATE": state}
+    settings.READTRACK = {"DOTS": {"form": state}}
     read_state.begin(0)
     category, user = factories.category(), factories.user()
     tracker.mark_unread([category])

@@ -108,7 +108,7 @@ def test_parts_stand_inside_each_other_and_in_loops(rf: Any) -> None:
 
 
 def test_it_counts_where_the_site_counts(rf: Any, settings: Any) -> None:
-    settings.READTRACK = {"READ_STATE": "sequence"}
+    settings.READTRACK = {"DOTS": {"form": "sequence"}}
     user, category = factories.user(), Category.objects.create(name="c")
     tracker.mark_read(user, [category])
     tracker.mark_unread([category])

@@ -249,7 +249,7 @@ def test_a_page_that_a_signed_in_user_did_not_see_stays_unread(
 
 
 def test_a_robot_that_has_a_cookie_is_no_reader(settings: Settings) -> None:
-    settings.READTRACK = {"ANONYMOUS_READERS": 1_000_000}
+    settings.READTRACK = {"DOTS": {"anonymous": 1_000_000}}
     category, browser = factories.category(), factories.browser()
     browser.get(f"/categories/{category.pk}/")
     assert "readtrack-dot" in browser.get("/list/").text
@@ -708,7 +708,7 @@ def test_reading_what_has_no_read_state_marks_nothing_and_is_logged(
     response: Any = ReadTrackMiddleware(lambda request: _reading(request, obj))(rf.get("/"))
     assert response.status_code == 200
     [message] = caplog.messages
-    assert "has no read state; set READTRACK['MODELS']" in message
+    assert "has no read state; write into the settings READTRACK" in message
     assert redis.keys() == []
 
 

@@ -116,7 +116,7 @@ def test_categories_can_be_marked_read_and_unread_by_hand(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"READERS": "ordinal"}, {"READ_STATE": "sequence"}], ids=str
+    "options", [{}, {"DOTS": {"readers": "ordinal"}}, {"DOTS": {"form": "sequence"}}], ids=str
 )
 @pytest.mark.parametrize("nobody", [None, AnonymousUser()], ids=str)
 @pytest.mark.usefixtures("new_redis")
@@ -131,7 +131,7 @@ def test_nobody_becomes_a_reader(
     assert reports.unread(nobody, [category]) == set()
 
 
-@pytest.mark.parametrize("options", [{}, {"READERS": "ordinal"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"DOTS": {"readers": "ordinal"}}], ids=str)
 @pytest.mark.usefixtures("new_redis")
 def test_an_unsaved_user_is_no_reader(
     settings: Settings, redis: Redis, options: dict[str, Any]

@@ -246,7 +246,7 @@ def test_the_number_of_news_is_shown_where_the_strategy_counts(
 ) -> None:
     source = "{% unread_count c as items %}{% unread_dot c as is_unread %}{{ items }} {{ is_unread }} {% unread_count c %}"
     assert page(source, user, c=pair[1]) == "1 True " + new_items(0)
-    settings.READTRACK = {"READ_STATE": "sequence"}
+    settings.READTRACK = {"DOTS": {"form": "sequence"}}
     tracker.mark_read(user, pair)
     for _ in range(1200):
         tracker.mark_unread(pair[1:])

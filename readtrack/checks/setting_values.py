@@ -16,7 +16,7 @@ AT_LEAST_ONE = ("FLUSH_TASKS",)
 MOST_SECONDS = {"TIMEOUT": 30, "BUFFER": 300, "FLUSH_INTERVAL": 43_200}
 # Settings, or keys of settings.
 PATTERNS = ("BOTS.more", "BOTS.people")
-FUNCTIONS = ("COOKIE.consent", "BOTS.function", "PREFIX", "READ_QUERYSET", "VIEW_NUMBERS")
+FUNCTIONS = ("COOKIE.consent", "BOTS.function", "PREFIX", "DOTS.queryset", "VIEW_NUMBERS")
 
 COOKIE_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
 HEADER_NAME = re.compile(
@@ -134,11 +134,11 @@ def check_proxies() -> list[checks.CheckMessage]:
 
 def check_address_header() -> list[checks.CheckMessage]:
     """Checks that the header with visitors' addresses has a name that a header can have."""
-    if HEADER_NAME.fullmatch(conf.ADDRESS_HEADER):
+    if HEADER_NAME.fullmatch(conf.NETWORKS.address_header):
         return []
     return [
         checks.Error(
-            f"READTRACK['ADDRESS_HEADER'] is {conf.ADDRESS_HEADER!r},"
+            f"READTRACK['NETWORKS']['address_header'] is {conf.NETWORKS.address_header!r},"
             " which cannot be the name of a header.",
             hint="Give the name as the proxy sends it, such as 'X-Forwarded-For' or 'Forwarded'.",
             id="readtrack.E058",
@@ -263,14 +263,14 @@ def check_doubted_share() -> list[checks.CheckMessage]:
 
 
 def check_anonymous_readers() -> list[checks.CheckMessage]:
-    """Checks that READERS gives numbers to anonymous readers, who have no user id."""
-    if not conf.ANONYMOUS_READERS or conf.READERS != "id":
+    """Checks that the readers of DOTS give numbers to anonymous readers, who have no user id."""
+    if not conf.DOTS.anonymous or conf.DOTS.readers != "id":
         return []
     return [
         checks.Error(
-            "READTRACK['READERS'] = 'id' has no numbers for anonymous visitors,"
-            " but ANONYMOUS_READERS is on.",
-            hint="Set READTRACK['READERS'] to 'auto' or 'ordinal'.",
+            "READTRACK['DOTS']['readers'] = 'id' has no numbers for anonymous visitors,"
+            " but 'anonymous' gives them dots.",
+            hint="Set READTRACK['DOTS']['readers'] to 'auto' or 'ordinal'.",
             id="readtrack.E040",
         )
     ]
@@ -293,7 +293,7 @@ def check_functions() -> list[checks.CheckMessage]:
                     hint=(
                         "Give the path of a function:"
                         " that of BOTS takes a user agent and returns True for a robot;"
-                        " READ_QUERYSET takes (request, queryset) and returns the rows which the"
+                        " 'queryset' takes (request, queryset) and returns the rows which the"
                         " user may see; VIEW_NUMBERS takes (user, object), where None is the"
                         " whole site, and returns True for those who may see its numbers;"
                         " 'consent' takes (request) and returns True once a cookie may be set,"

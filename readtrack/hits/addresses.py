@@ -55,7 +55,7 @@ NOTICES: dict[Notice, str] = {
 
 def hops(meta: Mapping[str, Any]) -> tuple[str, str]:
     """Returns the address of the request's connection, and the header of its proxies, which is
-    X-Forwarded-For or another one that ADDRESS_HEADER names; "" for none.
+    X-Forwarded-For or another one that NETWORKS names as `address_header`; "" for none.
     """
     direct = str(meta.get("REMOTE_ADDR", ""))
     forwarded = str(meta.get(_header_key(), ""))
@@ -64,8 +64,8 @@ def hops(meta: Mapping[str, Any]) -> tuple[str, str]:
 
 @cached_setting()
 def _header_key() -> str:
-    """Returns the key in `request.META` of the header that ADDRESS_HEADER names."""
-    return "HTTP_" + conf.ADDRESS_HEADER.upper().replace("-", "_")
+    """Returns the key in `request.META` of the header that names the visitor's address."""
+    return "HTTP_" + conf.NETWORKS.address_header.upper().replace("-", "_")
 
 
 def network(direct: str, forwarded: str, *, agent: str | None = None) -> str:

@@ -9,7 +9,7 @@ from django.db.models import IntegerField
 
 from readtrack.conf import cached_setting, conf, highest_reader, logger, reader_bits
 
-# A position (a number), or a name by which Redis finds the position. With READERS "id" the position
+# A position (a number), or a name by which Redis finds the position. With the readers "id" the position
 # is the user id; with "ordinal" Redis gives the next free one, for UUIDs and ids far apart.
 Reader = int | str
 
@@ -58,7 +58,7 @@ def reader_by_id(pk: Any) -> Reader:
         return pk
     raise ReaderError(
         f"User id {pk!r} is not a whole number from 0 to {highest()}:"
-        " let READTRACK['READERS'] = 'ordinal' number the readers."
+        " let READTRACK['DOTS']['readers'] = 'ordinal' number the readers."
     )
 
 
@@ -100,15 +100,15 @@ def has_whole_ids() -> bool:
 def has_ordinals() -> bool:
     """Returns True if Redis numbers the readers, False if their user ids are their positions."""
     return (
-        conf.ANONYMOUS_READERS > 0
-        or conf.READERS == "ordinal"
-        or (conf.READERS == "auto" and not has_whole_ids())
+        conf.DOTS.anonymous > 0
+        or conf.DOTS.readers == "ordinal"
+        or (conf.DOTS.readers == "auto" and not has_whole_ids())
     )
 
 
 def highest() -> int:
     """Returns the highest position of a reader, which bounds the memory of a category's read state.
 
-    It depends on the setting READ_STATE, because a reader takes 1 bit or 32 bits.
+    It depends on the form in DOTS, because a reader takes 1 bit or 32 bits.
     """
     return highest_reader(reader_bits())

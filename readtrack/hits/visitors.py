@@ -347,7 +347,7 @@ def reader(request: HttpRequest, user: Any | None) -> readers.Reader | None:
     """Returns the reader of the request; None for a visitor who has no dots."""
     if user is not None:
         return readers.or_none(user.pk)
-    if not conf.ANONYMOUS_READERS:
+    if not conf.DOTS.anonymous:
         return None
     # A visitor with a new cookie is no reader until the cookie comes back. Otherwise each page for
     # a browser without cookies would take a new position.

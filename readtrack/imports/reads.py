@@ -250,7 +250,7 @@ def _has_time(model: type[models.Model], name: str) -> bool:
 def _enter_threads(
     read_models: Sequence[type[models.Model]], *, field_names: Sequence[str], dry_run: bool
 ) -> None:
-    """Enters the threads of the models that were published to within READ_DAYS.
+    """Enters the threads of the models that were published to within the `days` of DOTS.
 
     Raises ImportRefusedError if none of the models is one of threads and has these times.
     """
@@ -354,7 +354,7 @@ def _times(
         # What was published at that very time is read.
         read_until = min(now, _microseconds(mark.time) + 1)
         if read_until < earliest:
-            report.skipped["older than READ_DAYS"] += 1
+            report.skipped["older than the days of DOTS"] += 1
             continue
         reader = readers.or_none(mark.user_pk)
         if reader is None:

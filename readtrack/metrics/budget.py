@@ -35,7 +35,7 @@ SMALL = 1_000  # bytes of a post's visitors below which a smaller strategy is no
 FEW_BITS = 0.1  # share of set bits below which a bitmap is mostly empty
 MONTH = 30  # days within which the visitors of a new site are assumed to come
 
-# What a reader and a thread with read state by reader are taken to have within READ_DAYS.
+# What a reader and a thread with read state by reader are taken to have within the `days` of DOTS.
 THREADS_READ = 20
 PUBLICATIONS = 10
 
@@ -217,7 +217,7 @@ def _unused_rows() -> set[keys.Key]:
         unused |= {keys.funnel, keys.funnel_pass}
     if not readers.has_ordinals():
         unused |= {keys.readers, keys.readers_next}
-    if not conf.ANONYMOUS_READERS:
+    if not conf.DOTS.anonymous:
         unused.add(keys.anonymous_readers)
     return unused
 

@@ -674,7 +674,7 @@ def sections(data: ScopeData) -> Table:
     for section in data.sections:
         unread = None
         # Not known if readers may be visitors, or if some are accounts that are inactive by now.
-        if not conf.ANONYMOUS_READERS and section.readers <= data.accounts:
+        if not conf.DOTS.anonymous and section.readers <= data.accounts:
             unread = data.accounts - section.readers
         share = _percent(unread, data.accounts)
         values = (section.category, section.readers, unread, share)

@@ -60,7 +60,7 @@ def unread_total(user: Any, objs: Iterable[Model] | type[Model]) -> int:
     """Returns the number of new items in all of the objects together, in one round trip.
 
     `objs` may be a model, for all of its rows, which takes a query. Otherwise it is as in
-    `unread_counts`, so with READ_STATE "bitmap" it is the number of objects with a dot. Raises
+    `unread_counts`, so with the form "bitmap" it is the number of objects with a dot. Raises
     ValueError for more than MOST_IN_TOTAL objects.
     """
     rows: Iterable[Model] = objs._default_manager.all() if isinstance(objs, type) else listed(objs)

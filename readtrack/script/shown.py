@@ -95,8 +95,8 @@ def name_of(recorder: Recorder, *, path: str) -> str:
     """
     as_of = 0
     if recorder.reads:
-        # A page may show a state that is STALE_FOR seconds old.
-        as_of = fail_open(clock.at, 0, recorder.began) - conf.STALE_FOR * 1_000_000
+        # A page may show a state that is `stale_for` seconds old.
+        as_of = fail_open(clock.at, 0, recorder.began) - conf.DOTS.stale_for * 1_000_000
     fields = (
         quote(path[:LONGEST_PATH], safe="/", errors="replace"),
         f"{recorder.is_shared:d}",

@@ -100,8 +100,8 @@ def delete_keys(names: Sequence[str]) -> None:
 
 
 def delete_old() -> None:
-    """Deletes copies of what says nothing any more, because of READ_DAYS. Raises django.db.Error."""
-    oldest = timezone.now() - timedelta(days=conf.READ_DAYS)
+    """Deletes copies of what says nothing any more, because of the `days` of DOTS. Raises django.db.Error."""
+    oldest = timezone.now() - timedelta(days=conf.DOTS.days)
     databases.rows(ReadTimes).filter(stored__lt=oldest).delete()
 
 

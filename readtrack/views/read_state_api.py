@@ -73,7 +73,7 @@ def unread(request: HttpRequest, reader: readers.Reader) -> dict[str, Any]:
     # Asked before the counts, so that nothing published in between is marked read by mistake.
     as_of = fail_open(reports.as_of, 0)
     categories = _categories(request.GET.getlist("category"))
-    if conf.READ_QUERYSET:
+    if conf.DOTS.queryset:
         categories = _visible(request, categories)
     subjects = {name: subject_of_row(*category) for name, category in categories.items()}
     items = page_state(dots=list(subjects.values()), reader=reader).unread
@@ -100,7 +100,7 @@ def read(request: HttpRequest) -> HttpResponse:
     if origins.is_foreign(request.META):
         # Not PermissionDenied, of which Django logs a traceback each time.
         return errors.foreign().response
-    is_anonymous = conf.ANONYMOUS_READERS and visitors.signed_in(request) is None
+    is_anonymous = conf.DOTS.anonymous and visitors.signed_in(request) is None
     is_by_cookie = is_anonymous or SESSION_KEY in getattr(request, "session", ())
     if is_by_cookie:
         return csrf_protect(_read)(request)
@@ -190,11 +190,11 @@ def _can_be_queried(name: str) -> bool:
 
 
 def _visible(request: HttpRequest, categories: dict[str, Category]) -> dict[str, Category]:
-    """Returns the categories that exist and that READ_QUERYSET shows, by one query a model."""
+    """Returns the categories that exist and that the `queryset` of DOTS shows, by one query a model."""
     pks_by_model: dict[type[Model], set[Any]] = {}
     for model, pk in categories.values():
         pks_by_model.setdefault(model, set()).add(pk)
-    limit_to_visible = import_string(conf.READ_QUERYSET) if conf.READ_QUERYSET else None
+    limit_to_visible = import_string(conf.DOTS.queryset) if conf.DOTS.queryset else None
     visible: set[Category] = set()
     for model, pks in pks_by_model.items():
         queryset = model._default_manager.filter(pk__in=pks)

@@ -333,7 +333,7 @@ def test_a_field_of_publication_that_is_no_date_is_named(
 def test_bitmaps_of_visitors_need_whole_numbers(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.READTRACK = {"UNIQUE": "bitmap", "READERS": "ordinal"}
+    settings.READTRACK = {"UNIQUE": "bitmap", "DOTS": {"readers": "ordinal"}}
     assert found() == []
     model = SimpleNamespace(_meta=SimpleNamespace(pk=models.UUIDField()))
     monkeypatch.setattr(readers, "get_user_model", lambda: model)

@@ -1698,7 +1698,7 @@ def test_it_is_not_said_how_many_accounts_have_not_read_where_visitors_read(
         tracker.mark_read(user, [section])
     type(reader).objects.filter(pk__in=[user.pk for user in others]).update(is_active=False)
     assert ["Sport", "3", NOT_KNOWN, NOT_KNOWN] in shown(admin_client, tab="sections")["sections"]
-    settings.READTRACK = {"ANONYMOUS_READERS": 1_000_000}
+    settings.READTRACK = {"DOTS": {"anonymous": 1_000_000}}
     assert ["Sport", "0", NOT_KNOWN, NOT_KNOWN] in shown(admin_client, tab="sections")["sections"]
 
 

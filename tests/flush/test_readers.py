@@ -47,7 +47,7 @@ def put(category: Category, counts: dict[datetime, int]) -> None:
 def test_a_number_of_readers_is_stored_when_it_changes_and_falls_at_a_publication(
     state: str, noon: datetime, database: str, settings: Any
 ) -> None:
-    settings.READTRACK = {"READ_STATE": state}
+    settings.READTRACK = {"DOTS": {"form": state}}
     category, _ = factories.category(), factories.category()
     hour = buckets.hour_index(noon)
     read(category, 1, 2)

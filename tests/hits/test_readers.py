@@ -51,12 +51,16 @@ def _profile_key() -> Any:
     ("options", "pk", "reader"),
     [
         ({}, 5, 5),
-        ({"READERS": "id"}, 5, 5),
-        ({"READERS": "ordinal"}, 5, "5"),
-        ({"READERS": "ordinal"}, 2**63, str(2**63)),
-        ({"READERS": "ordinal"}, uuid.UUID(int=5), "00000000-0000-0000-0000-000000000005"),
-        ({"READERS": "ordinal"}, "anon:é", "anon%3A%C3%A9"),
-        ({"ANONYMOUS_READERS": 1_000_000}, 5, "5"),
+        ({"DOTS": {"readers": "id"}}, 5, 5),
+        ({"DOTS": {"readers": "ordinal"}}, 5, "5"),
+        ({"DOTS": {"readers": "ordinal"}}, 2**63, str(2**63)),
+        (
+            {"DOTS": {"readers": "ordinal"}},
+            uuid.UUID(int=5),
+            "00000000-0000-0000-0000-000000000005",
+        ),
+        ({"DOTS": {"readers": "ordinal"}}, "anon:é", "anon%3A%C3%A9"),
+        ({"DOTS": {"anonymous": 1_000_000}}, 5, "5"),
     ],
 )
 def test_a_reader_is_a_number_or_a_name(
@@ -66,7 +70,7 @@ def test_a_reader_is_a_number_or_a_name(
     assert readers.reader_by_id(pk) == reader
 
 
-@pytest.mark.parametrize("options", [{}, {"READERS": "ordinal"}])
+@pytest.mark.parametrize("options", [{}, {"DOTS": {"readers": "ordinal"}}])
 def test_a_user_without_an_id_is_no_reader(settings: Any, options: dict[str, Any]) -> None:
     settings.READTRACK = options
     assert readers.or_none(None) is None
@@ -76,7 +80,7 @@ def test_a_user_without_an_id_is_no_reader(settings: Any, options: dict[str, Any
 def test_anonymous_visitors_have_dots_by_their_cookie_if_the_site_wants(
     settings: Any, redis: Redis
 ) -> None:
-    settings.READTRACK = {"ANONYMOUS_READERS": 1_000_000}
+    settings.READTRACK = {"DOTS": {"anonymous": 1_000_000}}
     post, category = factories.post(), factories.category()
     one, other = factories_browser(), factories_browser()
     assert "readtrack-dot" not in one.get("/list/").text
@@ -97,7 +101,7 @@ def test_dots_of_anonymous_visitors_light_the_dots_of_all_users_once(settings: A
     client.force_login(factories.user())
     client.get(f"/categories/{category.pk}/")
     assert "readtrack-dot" not in client.get("/list/").text
-    settings.READTRACK = {"ANONYMOUS_READERS": 1_000_000}
+    settings.READTRACK = {"DOTS": {"anonymous": 1_000_000}}
     assert "readtrack-dot" in client.get("/list/").text
     client.get(f"/categories/{category.pk}/")
     assert "readtrack-dot" not in client.get("/list/").text
@@ -105,7 +109,7 @@ def test_dots_of_anonymous_visitors_light_the_dots_of_all_users_once(settings: A
 
 @pytest.mark.django_db
 def test_without_a_cookie_anonymous_visitors_have_no_dots(settings: Any, redis: Redis) -> None:
-    settings.READTRACK = {"ANONYMOUS_READERS": 1_000_000, "COOKIE": {"name": ""}}
+    settings.READTRACK = {"DOTS": {"anonymous": 1_000_000}, "COOKIE": {"name": ""}}
     category = factories.category()
     factories_browser().get(f"/categories/{category.pk}/")
     assert redis.keys("category:*") == []
@@ -117,7 +121,7 @@ def factories_browser() -> Any:
 
 @pytest.mark.django_db
 def test_a_site_with_scattered_users_has_the_same_dots(settings: Any) -> None:
-    settings.READTRACK = {"READERS": "ordinal"}
+    settings.READTRACK = {"DOTS": {"readers": "ordinal"}}
     user, category = factories.user(pk=2**31 - 1), factories.category()
     client = factories_browser()
     client.force_login(user)

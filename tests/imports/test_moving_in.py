@@ -41,14 +41,15 @@ READ_DAYS = 40  # also Misago's default for its readtracker_cutoff
 
 @pytest.fixture(
     autouse=True,
-    params=[{}, {"PARTITIONS": 16}, {"READERS": "ordinal"}, {"USE_TZ": False}],
+    params=[{}, {"PARTITIONS": 16}, {"DOTS": {"readers": "ordinal"}}, {"USE_TZ": False}],
     ids=["1 partition", "16 partitions", "by name", "naive times"],
 )
 def _forum(request: pytest.FixtureRequest, settings: Settings) -> Iterator[None]:
     options = {**request.param}
     settings.TIME_ZONE = "America/New_York"
     settings.USE_TZ = options.pop("USE_TZ", True)
-    with forum.forum(settings, READ_DAYS=READ_DAYS, **options):
+    dots = {"days": READ_DAYS, **options.pop("DOTS", {})}
+    with forum.forum(settings, DOTS=dots, **options):
         yield
 
 

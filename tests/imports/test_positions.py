@@ -24,7 +24,7 @@ DAY = timedelta(days=1)
 
 @pytest.fixture(
     autouse=True,
-    params=[{}, {"PARTITIONS": 16}, {"READERS": "ordinal"}],
+    params=[{}, {"PARTITIONS": 16}, {"DOTS": {"readers": "ordinal"}}],
     ids=["1 partition", "16 partitions", "by name"],
 )
 def _forum(request: pytest.FixtureRequest, settings: Settings) -> Iterator[None]:
@@ -83,7 +83,7 @@ def test_a_row_says_why_it_is_left_out(capsys: pytest.CaptureFixture[str]) -> No
     mark(factories.user(), thread, now - 91 * DAY)
     figures = run(capsys, "site.TopicReadTrack", "topic")
     assert (figures["read"], figures["counted"], figures["skipped"]) == (2, 1, 1)
-    assert figures["  older than READ_DAYS (50%)"] == 1
+    assert figures["  older than the days of DOTS (50%)"] == 1
     gone, _ = ContentType.objects.get_or_create(app_label="gone", model="gone")
     mark_any(user, Thread, str(thread.pk), now)
     mark_any(user, Thread, str(thread.pk), None)
@@ -107,7 +107,7 @@ def test_a_reader_with_an_id_out_of_bounds_is_left_out(
     mark(factories.user(pk=1001), Thread.objects.create(), datetime.now(timezone.utc))
     figures = run(capsys, "site.TopicReadTrack", "topic")
     left_out = figures.get("  id out of bounds (100%)", 0)
-    assert left_out == (settings.READTRACK.get("READERS") != "ordinal")
+    assert left_out == ("DOTS" not in settings.READTRACK)  # where it has ordinals
 
 
 def test_who_has_not_been_there_for_long_takes_no_memory(

@@ -110,7 +110,7 @@ def test_news_are_the_times_of_the_last_publications(
 def test_numbers_are_apart_because_each_publication_changes_them(
     post: Post, category: Category, settings: Settings, redis: Redis
 ) -> None:
-    settings.READTRACK = {"READ_STATE": "sequence"}
+    settings.READTRACK = {"DOTS": {"form": "sequence"}}
     tracker.mark_unread([category])
     subject = subject_of(category)
     placeholders = [Placeholder(DOT, subject), Placeholder(UNREAD, subject)]
@@ -264,7 +264,7 @@ def test_the_first_answer_says_what_the_page_has_put_out(
 def test_nobody_who_has_no_dots_is_told_of_news(post: Post, settings: Settings) -> None:
     browser = factories.browser()
     assert tell(browser, browser.get("/live/").text).json()["news"] == ""
-    settings.READTRACK = {"ANONYMOUS_READERS": 1_000_000}
+    settings.READTRACK = {"DOTS": {"anonymous": 1_000_000}}
     browser = factories.browser()
     tell(browser, browser.get("/live/").text)
     assert tell(browser, browser.get("/live/").text).json()["news"] != ""

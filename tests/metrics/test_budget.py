@@ -168,16 +168,16 @@ def test_it_reads_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
             ["viewed:{visitor}:{subject}", "category:{subject}:read"],
             ["readers"],
         ),
-        ({"READ_STATE": "sequence"}, ["category:{subject}:seen"], ["category:{subject}:read"]),
+        ({"DOTS": {"form": "sequence"}}, ["category:{subject}:seen"], ["category:{subject}:read"]),
         (
-            {"READERS": "ordinal"},
+            {"DOTS": {"readers": "ordinal"}},
             ["category:{subject}:read:ordinal", "readers"],
             ["category:{subject}:read"],
         ),
         ({}, ["views:hll:day:{date}:{subject}"], []),
         ({"NUMBERS": {"history": False}}, [], ["views:hll:day:{date}:{subject}"]),
         ({"UNIQUE": "set"}, ["views:unique:{subject}"], []),
-        ({"ANONYMOUS_READERS": 1_000_000}, ["readers:anonymous:{generation}"], []),
+        ({"DOTS": {"anonymous": 1_000_000}}, ["readers:anonymous:{generation}"], []),
     ],
 )
 def test_kinds_of_keys_that_the_settings_leave_out_are_not_weighed(
@@ -220,8 +220,7 @@ def test_a_row_that_is_added_to_the_key_table_is_weighed(monkeypatch: pytest.Mon
 
 ALL_ELSE = {
     "UNIQUE": "set",
-    "READ_STATE": "sequence",
-    "READERS": "ordinal",
+    "DOTS": {"form": "sequence", "readers": "ordinal"},
     "NUMBERS": {"funnels": True, "dimensions": ["tests.metrics.test_budget.colour"]},
 }
 

@@ -22,9 +22,9 @@ pytestmark = pytest.mark.django_db
     "options",
     [
         {},
-        {"READ_STATE": "sequence"},
-        {"READERS": "ordinal"},
-        {"READ_STATE": "sequence", "READERS": "ordinal"},
+        {"DOTS": {"form": "sequence"}},
+        {"DOTS": {"readers": "ordinal"}},
+        {"DOTS": {"form": "sequence", "readers": "ordinal"}},
         {"MODELS": {"site.Category": {"read_state": "positions"}}},
     ],
     ids=["bitmap", "sequence", "bitmap by ordinals", "sequence by ordinals", "positions"],

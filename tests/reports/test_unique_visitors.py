@@ -124,7 +124,9 @@ def test_asking_for_seen_objects_is_an_error_where_visitors_are_only_sketched(
         reports.has_seen(factories.user(), factories.post())
 
 
-@pytest.mark.parametrize("options", [{}, {"READERS": "ordinal"}, {"ANONYMOUS_READERS": 1_000_000}])
+@pytest.mark.parametrize(
+    "options", [{}, {"DOTS": {"readers": "ordinal"}}, {"DOTS": {"anonymous": 1_000_000}}]
+)
 def test_a_page_counts_the_signed_in_user_in_the_bitmap(
     settings: Settings, client: Any, redis: Redis, options: dict[str, Any]
 ) -> None:

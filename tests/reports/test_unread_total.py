@@ -31,7 +31,7 @@ def test_with_bitmaps_the_total_is_the_number_of_dots(
 def test_with_sequences_the_total_is_the_number_of_publications(
     categories: list[Category], settings: Settings
 ) -> None:
-    settings.READTRACK = {"READ_STATE": "sequence"}
+    settings.READTRACK = {"DOTS": {"form": "sequence"}}
     user = factories.user()
     tracker.mark_read(user, categories)
     tracker.mark_unread(categories[:3])

@@ -36,7 +36,7 @@ def test_it_has_what_was_published_since_the_last_one_first(
 def test_a_form_with_numbers_tells_how_many_are_new(
     categories: list[Category], settings: Settings
 ) -> None:
-    settings.READTRACK = {"READ_STATE": "sequence"}
+    settings.READTRACK = {"DOTS": {"form": "sequence"}}
     user = factories.user()
     tracker.mark_read(user, categories)
     tracker.mark_unread(categories[:2])

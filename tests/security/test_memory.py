@@ -151,7 +151,7 @@ def test_one_client_takes_a_bounded_number_of_bytes_by_hit(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     settings.READTRACK = {
-        "ANONYMOUS_READERS": 1_000_000,
+        "DOTS": {"anonymous": 1_000_000},
         "NUMBERS": {"dimensions": ["referrer", "device", "browser"], "funnels": True},
         "RATE": (0, 10),
     }
@@ -204,7 +204,7 @@ def test_the_bounds_are_those_of_the_code() -> None:
 
 
 def test_anonymous_readers_take_what_the_setting_says(redis: Redis, settings: Settings) -> None:
-    settings.READTRACK = {"ANONYMOUS_READERS": 100}
+    settings.READTRACK = {"DOTS": {"anonymous": 100}}
     site: Any = Site()
     act = with_kept_cookies(site)
     for number in range(150):

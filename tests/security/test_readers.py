@@ -20,7 +20,7 @@ ANN, BOB, EVE = (f"{readers.ANONYMOUS}{name}" for name in ("ann", "bob", "eve"))
 
 @pytest.fixture(autouse=True)
 def _day(settings: Settings) -> None:
-    settings.READTRACK = {"ANONYMOUS_READERS": 1_000_000, "COOKIE": {"age": DAY}}
+    settings.READTRACK = {"DOTS": {"anonymous": 1_000_000}, "COOKIE": {"age": DAY}}
 
 
 def read(reader: str, subject: str = ONE) -> bool:
@@ -85,7 +85,10 @@ def test_no_number_is_given_twice(redis: Redis, monkeypatch: pytest.MonkeyPatch)
 def test_no_more_are_numbered_than_the_site_allows_and_the_next_ones_have_no_dots(
     redis: Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    settings.READTRACK = {**settings.READTRACK, "ANONYMOUS_READERS": 2, "READ_STATE": form}
+    settings.READTRACK = {
+        **settings.READTRACK,
+        "DOTS": {**settings.READTRACK.get("DOTS", {}), "anonymous": 2, "form": form},
+    }
     set_clock(monkeypatch, 0)
     assert unread(EVE, ONE) == [1]
     assert read(ANN)

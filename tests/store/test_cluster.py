@@ -1114,7 +1114,10 @@ def test_a_new_account_is_told_of_in_the_log_while_the_server_of_a_category_is_s
     caplog: pytest.LogCaptureFixture,
     django_capture_on_commit_callbacks: Any,
 ) -> None:
-    settings.READTRACK = {**settings.READTRACK, "START_AS_READ": True}
+    settings.READTRACK = {
+        **settings.READTRACK,
+        "DOTS": {**settings.READTRACK.get("DOTS", {}), "start_as_read": True},
+    }
     categories = [factories.category(pk=number) for number in range(1001, 1033)]
     slots = {one: key_slot(keys.read_bits(subject_of(one)).encode()) for one in categories}
     silent = {one for one, slot in slots.items() if slot // (16384 // SHARDS + 1) == 1}

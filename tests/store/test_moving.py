@@ -126,8 +126,19 @@ def test_with_writers_of_both_numbers_each_view_is_stored_once(
 @pytest.mark.parametrize(
     "overrides",
     some(
-        [{}, {"READERS": "ordinal", "UNIQUE": "set", "NUMBERS": {"dimensions": ["device"]}}],
-        deep=[{"READERS": "ordinal"}, {"UNIQUE": "set"}, {"NUMBERS": {"dimensions": ["device"]}}],
+        [
+            {},
+            {
+                "DOTS": {"readers": "ordinal"},
+                "UNIQUE": "set",
+                "NUMBERS": {"dimensions": ["device"]},
+            },
+        ],
+        deep=[
+            {"DOTS": {"readers": "ordinal"}},
+            {"UNIQUE": "set"},
+            {"NUMBERS": {"dimensions": ["device"]}},
+        ],
     ),
 )
 def test_what_sql_does_not_store_moves(
@@ -198,8 +209,8 @@ SEVERAL = 20  # categories, so that they are in most of the partitions
 @pytest.mark.parametrize(
     "overrides",
     some(
-        [{}, {"READ_STATE": "sequence"}, {"READERS": "ordinal"}],
-        deep=[{"READ_STATE": "sequence", "READERS": "ordinal"}],
+        [{}, {"DOTS": {"form": "sequence"}}, {"DOTS": {"readers": "ordinal"}}],
+        deep=[{"DOTS": {"form": "sequence", "readers": "ordinal"}}],
     ),
 )
 @pytest.mark.parametrize("has_marks", [False, True])
@@ -223,7 +234,7 @@ def test_what_a_process_of_either_number_publishes_last_is_unread(
     assert reports.unread(late, categories) == {*categories}
 
 
-@pytest.mark.parametrize("overrides", some([{}], deep=[{"READ_STATE": "sequence"}]))
+@pytest.mark.parametrize("overrides", some([{}], deep=[{"DOTS": {"form": "sequence"}}]))
 def test_of_two_publications_the_last_one_decides_who_has_read(
     overrides: dict[str, object], settings: Settings
 ) -> None:
@@ -325,12 +336,12 @@ def test_a_post_that_has_moved_is_trending_once(moved: list[Post]) -> None:
 
 
 def test_nobody_is_given_what_another_reader_has_read(settings: Settings) -> None:
-    change(settings, 1, READERS="ordinal")
+    change(settings, 1, DOTS={"readers": "ordinal"})
     flush()
     categories = [factories.category(pk=pk) for pk in (3001, 3029, 3002)]
     first, second = factories.user(), factories.user()
     tracker.mark_read(first, categories)
-    change(settings, 16, READERS="ordinal")
+    change(settings, 16, DOTS={"readers": "ordinal"})
     tags = [keys.tag(subject_of(category)) for category in categories]
     assert tags[0] == tags[1] != tags[2]
     read_state.begin(0)
@@ -344,12 +355,12 @@ def test_nobody_is_given_what_another_reader_has_read(settings: Settings) -> Non
 def test_after_a_kill_what_is_read_moves_with_the_readers_that_moved_before(
     settings: Settings, redis: Redis, pk: int
 ) -> None:
-    change(settings, 1, READERS="ordinal")
+    change(settings, 1, DOTS={"readers": "ordinal"})
     flush()
     category, user = factories.category(pk=pk), factories.user()
     tracker.mark_read(user, [category])
     snapshot = dump(redis)
-    change(settings, 16, READERS="ordinal")
+    change(settings, 16, DOTS={"readers": "ordinal"})
     call_command("readtrack", "repartition", verbosity=0)
     client = Redis(connection_pool=redis.connection_pool)
     client.delete(keys.ordinal_read_bits(subject_of(category)))

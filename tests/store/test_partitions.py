@@ -161,7 +161,7 @@ def test_what_a_script_tells_again_takes_nothing_of_the_rate(
 
 
 def test_dots_of_several_partitions_are_one_answer(posts: list[Post], settings: Settings) -> None:
-    for overrides in ({}, {"READERS": "ordinal"}):
+    for overrides in ({}, {"DOTS": {"readers": "ordinal"}}):
         settings.READTRACK = {"PARTITIONS": COUNT, **overrides}
         user, categories = factories.user(), [post.category for post in posts if post.category]
         tracker.mark_unread(categories)

@@ -26,7 +26,7 @@ DAY = 86_400_000_000  # microseconds
 
 @pytest.fixture(
     autouse=True,
-    params=[{}, {"READERS": "ordinal"}, {"PARTITIONS": 16}],
+    params=[{}, {"DOTS": {"readers": "ordinal"}}, {"PARTITIONS": 16}],
     ids=["by id", "by name", "16 partitions"],
 )
 def _forum(request: pytest.FixtureRequest, settings: Any) -> Iterator[None]:
@@ -321,7 +321,7 @@ def age(client: Any, *, days: int) -> None:
 def test_a_reader_whose_positions_ended_needs_none_of_them(
     ann: Reader, redis: Redis, days: int, is_missed: bool
 ) -> None:
-    """They end READ_DAYS after the last visit; so idle readers are not brought back from SQL."""
+    """They end `days` after the last visit; so idle readers are not brought back from SQL."""
     third = "site.thread:3"
     publish(reply(ONE, 1, boards=(BOARD,)), reply(TWO, 1), reply(third, 1))
     read(ann, ONE, TWO)
@@ -341,7 +341,10 @@ def test_a_thread_with_nothing_new_gets_no_position(ann: Reader, redis: Redis) -
 
 
 def test_an_anonymous_reader_has_no_dots_and_no_positions(settings: Any, redis: Redis) -> None:
-    settings.READTRACK = {**settings.READTRACK, "ANONYMOUS_READERS": 1_000_000}
+    settings.READTRACK = {
+        **settings.READTRACK,
+        "DOTS": {**settings.READTRACK.get("DOTS", {}), "anonymous": 1_000_000},
+    }
     reader = f"{readers.ANONYMOUS}visitor"
     publish(reply(ONE, 1, boards=(BOARD,)))
     assert unread(reader, ONE, BOARD) == [0, 0]
@@ -352,7 +355,11 @@ def test_an_anonymous_reader_has_no_dots_and_no_positions(settings: Any, redis: 
 def test_a_publication_removes_the_state_of_other_forms(settings: Any, redis: Redis) -> None:
     options = settings.READTRACK
     for form in ("bitmap", "sequence"):
-        settings.READTRACK = {**options, "MODELS": {}, "READ_STATE": form}
+        settings.READTRACK = {
+            **options,
+            "MODELS": {},
+            "DOTS": {**options.get("DOTS", {}), "form": form},
+        }
         read_state.begin(0)
         read(readers.reader_by_id(4), ONE)
     assert raw_keys(redis, "category:*")

@@ -18,10 +18,10 @@ from readtrack.store.read_state import Publication
 from tests.support.bounds import set_most_bits
 
 ONE, TWO = "site.category:1", "site.category:2"
-BY_ID: list[dict[str, Any]] = [{}, {"READ_STATE": "sequence"}]
+BY_ID: list[dict[str, Any]] = [{}, {"DOTS": {"form": "sequence"}}]
 BY_ORDINAL: list[dict[str, Any]] = [
-    {"READERS": "ordinal"},
-    {"READ_STATE": "sequence", "READERS": "ordinal"},
+    {"DOTS": {"readers": "ordinal"}},
+    {"DOTS": {"form": "sequence", "readers": "ordinal"}},
 ]
 COUNTING = [BY_ID[1], BY_ORDINAL[1]]
 
@@ -133,7 +133,7 @@ def test_a_sequence_counts_the_news(options: dict[str, Any], settings: Any) -> N
 
 
 def test_ordinals_are_given_once_and_only_to_readers(redis: Redis, settings: Any) -> None:
-    settings.READTRACK = {"READERS": "ordinal"}
+    settings.READTRACK = {"DOTS": {"readers": "ordinal"}}
     names = ["2b0d7b3d-3d5c-4f5e-9d53-1f1d8c8f9f10", str(2**63), "a%20slug"]
     for name in names:
         unread(name, ONE)
@@ -163,7 +163,7 @@ def test_redis_holds_no_reader_by_primary_key(
 def test_no_more_ordinals_are_handed_out_than_allowed(
     redis: Redis, settings: Any, form: str, bits: int
 ) -> None:
-    settings.READTRACK = {"READERS": "ordinal", "READ_STATE": form}
+    settings.READTRACK = {"DOTS": {"readers": "ordinal", "form": form}}
     set_most_bits(bits)
     assert [tracker.mark_subjects_read(name, [ONE]) for name in ("a", "b", "c", "a")] == [
         [ONE],
@@ -179,7 +179,7 @@ def test_no_more_ordinals_are_handed_out_than_allowed(
 def test_no_ordinal_is_handed_out_again_after_an_eviction(
     redis: Redis, settings: Any, evicted: str
 ) -> None:
-    settings.READTRACK = {"READERS": "ordinal"}
+    settings.READTRACK = {"DOTS": {"readers": "ordinal"}}
     for name in ("a", "b"):
         read(name, ONE)
     redis.delete(evicted)
@@ -203,7 +203,7 @@ def test_every_publication_ends_the_read_state_of_all_strategies(
 
 @pytest.mark.parametrize(
     ("options", "highest", "most"),
-    [({}, 999_999, 140_000), ({"READ_STATE": "sequence"}, 999_999, 5_000_000)],
+    [({}, 999_999, 140_000), ({"DOTS": {"form": "sequence"}}, 999_999, 5_000_000)],
     ids=str,
 )
 def test_a_million_dense_readers_stay_in_their_budget(
@@ -249,9 +249,9 @@ def test_ten_thousand_scattered_readers_stay_in_their_budget(
 def test_a_far_id_is_refused_and_allocates_nothing(
     state: str, highest: int, settings: Any, redis: Redis
 ) -> None:
-    settings.READTRACK = {"READ_STATE": state}
+    settings.READTRACK = {"DOTS": {"form": state}}
     assert readers.reader_by_id(highest) == highest
-    with pytest.raises(readers.ReaderError, match=r"READERS.*ordinal"):
+    with pytest.raises(readers.ReaderError, match=r"readers.*ordinal"):
         readers.reader_by_id(highest + 1)
     assert redis.keys("*") == []
 

@@ -216,7 +216,7 @@ def test_a_reset_is_known_under_the_new_name(redis: Redis, partitions: int) -> N
 def test_what_was_published_under_either_name_is_unread(
     settings: Settings, partitions: int, form: str
 ) -> None:
-    settings.READTRACK = {"PARTITIONS": partitions, "READ_STATE": form}
+    settings.READTRACK = {"PARTITIONS": partitions, "DOTS": {"form": form}}
     numbers = form == "sequence"
     read(1, OLD)
     read(2, NEW)
@@ -245,7 +245,7 @@ def test_a_page_from_before_a_publication_does_not_hide_it(partitions: int) -> N
 def test_readers_of_the_old_name_have_read_the_new_one(
     settings: Settings, partitions: int, form: str
 ) -> None:
-    settings.READTRACK = {"PARTITIONS": partitions, "READ_STATE": form}
+    settings.READTRACK = {"PARTITIONS": partitions, "DOTS": {"form": form}}
     publish(OLD)
     for reader in (1, 2, 70_000):
         read(reader, OLD)

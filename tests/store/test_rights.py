@@ -61,14 +61,14 @@ def valkey(settings: Settings) -> Iterator[Valkey]:
     "overrides",
     [
         {},
-        {"UNIQUE": "set", "READ_STATE": "sequence", "NUMBERS": {"funnels": True}, "BUFFER": 1},
-        {"UNIQUE": "daily", "READERS": "ordinal", "ANONYMOUS": "hash"},
+        {"UNIQUE": "set", "DOTS": {"form": "sequence"}, "NUMBERS": {"funnels": True}, "BUFFER": 1},
+        {"UNIQUE": "daily", "DOTS": {"readers": "ordinal"}, "ANONYMOUS": "hash"},
         {
             "UNIQUE": "bitmap",
-            "ANONYMOUS_READERS": 1_000_000,
+            "DOTS": {"anonymous": 1_000_000},
             "NUMBERS": {"dimensions": ["device", "referrer"]},
         },
-        {"IDLE_DAYS": 1, "PARTITIONS": 16, "READERS": "ordinal", "READ_STATE": "sequence"},
+        {"IDLE_DAYS": 1, "PARTITIONS": 16, "DOTS": {"readers": "ordinal", "form": "sequence"}},
         {"LIVE": {"events": "/events/"}},
     ],
     ids=str,

@@ -143,7 +143,7 @@ def test_a_view_that_a_known_script_counted_is_new_though_a_script_before_it_was
 def test_a_reader_that_a_known_script_forgot_has_a_number_though_a_script_before_it_was_forgotten(
     redis: Redis, settings: Settings
 ) -> None:
-    settings.READTRACK = {"ANONYMOUS_READERS": 1_000_000}
+    settings.READTRACK = {"DOTS": {"anonymous": 1_000_000}}
     anonymous = f"{readers.ANONYMOUS}visitor"
     read_state.begin(0)
     tracker.mark_subjects_read(anonymous, ["site.category:1"])

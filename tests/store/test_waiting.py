@@ -264,7 +264,7 @@ def test_an_answer_of_a_wrong_type_is_no_page_that_failed(
 ) -> None:
     from readtrack.numbers import reports as numbers_reports
 
-    settings.READTRACK = {"TIMEOUT": TIMEOUT / 2, "READERS": "ordinal"}
+    settings.READTRACK = {"TIMEOUT": TIMEOUT / 2, "DOTS": {"readers": "ordinal"}}
     Circuit.longest_pause = 0.001
     post, category = factories.post(view_count=7), factories.category()
     reader = factories.browser(factories.user())

@@ -34,7 +34,7 @@ pytestmark = [
 
 @pytest.fixture(params=some(["bitmap"], deep=["sequence"]))
 def victim(request: pytest.FixtureRequest, redis_url: str, settings: Settings) -> Iterator[Any]:
-    settings.READTRACK = {"READ_STATE": request.param}
+    settings.READTRACK = {"DOTS": {"form": request.param}}
     environment = {
         "DATABASE_URL": database_url(),
         "READTRACK_TEST_REDIS_URL": redis_url,

@@ -242,7 +242,7 @@ class ReadStateMachine(FlusherMachine):
         return page_state(dots=self.subjects, reader=self._reader(number)).unread
 
     def _reader(self, number: int) -> Any:
-        return str(number) if self.options.get("READERS") else number
+        return str(number) if self.options.get("DOTS", {}).get("readers") else number
 
 
 @pytest.mark.django_db(transaction=True)
@@ -250,10 +250,10 @@ class ReadStateMachine(FlusherMachine):
 @pytest.mark.parametrize(
     "options",
     some(
-        [{}, {"READ_STATE": "sequence", "READERS": "ordinal"}, POSITIONS],
+        [{}, {"DOTS": {"form": "sequence", "readers": "ordinal"}}, POSITIONS],
         deep=[
-            {"READ_STATE": "sequence"},
-            {"READERS": "ordinal"},
+            {"DOTS": {"form": "sequence"}},
+            {"DOTS": {"readers": "ordinal"}},
             {"PARTITIONS": 4},
             {**POSITIONS, "PARTITIONS": 4},
         ],

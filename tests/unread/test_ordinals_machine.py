@@ -175,10 +175,10 @@ class OrdinalsMachine(FlusherMachine):
 @pytest.mark.parametrize(
     "options",
     some(
-        [{"READERS": "ordinal"}],
+        [{"DOTS": {"readers": "ordinal"}}],
         deep=[
-            {"READERS": "ordinal", "READ_STATE": "sequence"},
-            {"READERS": "ordinal", "PARTITIONS": 4},
+            {"DOTS": {"readers": "ordinal", "form": "sequence"}},
+            {"DOTS": {"readers": "ordinal"}, "PARTITIONS": 4},
         ],
     ),
     ids=str,

@@ -259,7 +259,10 @@ def test_the_boards_of_a_loaded_thread_take_no_query(board: Board) -> None:
 
 
 def test_a_new_account_starts_as_read(board: Board, settings: Settings) -> None:
-    settings.READTRACK = {**settings.READTRACK, "START_AS_READ": True}
+    settings.READTRACK = {
+        **settings.READTRACK,
+        "DOTS": {**settings.READTRACK.get("DOTS", {}), "start_as_read": True},
+    }
     topic = thread(board, replies=1)
     carol = factories.user()
     assert is_unread(carol, topic, board) == [False, False]
@@ -394,7 +397,7 @@ def test_news_without_a_post_never_hides_a_reply(ann: User) -> None:
 def test_a_thread_of_another_form_has_no_positions(ann: User) -> None:
     category = factories.category()
     for ask in (reports.read_until, lambda user, obj: reports.first_unread(user, obj.post_set)):
-        with pytest.raises(TypeError, match="has no positions of readers; set"):
+        with pytest.raises(TypeError, match="has no positions of readers; write into the settings"):
             ask(ann, category)
     with pytest.raises(TypeError, match="Name the thread"):
         reports.first_unread(ann, Reply.objects.all())
@@ -439,7 +442,10 @@ def test_the_dashboard_lists_no_readers_of_threads_and_boards(
 def test_what_a_visitor_has_read_before_signing_in_leaves_threads_alone(
     ann: User, settings: Settings
 ) -> None:
-    settings.READTRACK = {**settings.READTRACK, "ANONYMOUS_READERS": 1_000_000}
+    settings.READTRACK = {
+        **settings.READTRACK,
+        "DOTS": {**settings.READTRACK.get("DOTS", {}), "anonymous": 1_000_000},
+    }
     topic, category = thread(replies=1), factories.category()
     anonymous = f"{readers.ANONYMOUS}visitor"
     read_state.begin(0)

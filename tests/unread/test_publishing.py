@@ -91,7 +91,7 @@ def test_rows_written_in_bulk_are_published_by_a_call(category: Category) -> Non
 
 
 def test_a_call_counts_the_rows(category: Category, settings: Any) -> None:
-    settings.READTRACK = {"READ_STATE": "sequence"}
+    settings.READTRACK = {"DOTS": {"form": "sequence"}}
     user = factories.user()
     tracker.mark_read(user, [category])
     tracker.publish([Post(pk=number, category=category) for number in (1, 2, 3)])
@@ -222,7 +222,7 @@ def test_a_new_post_that_was_rolled_back_is_news_when_it_is_saved_again(category
 def test_each_post_of_a_transaction_that_was_not_sent_is_counted(
     category: Category, settings: Any
 ) -> None:
-    settings.READTRACK = {"READ_STATE": "sequence"}
+    settings.READTRACK = {"DOTS": {"form": "sequence"}}
     user = factories.user()
     tracker.mark_read(user, [category])
     with crash_after_commit(), transaction.atomic():
@@ -262,7 +262,7 @@ def test_in_a_test_of_the_site_only_the_captured_news_is_sent(
 
 
 def test_many_posts_are_all_counted_while_redis_is_gone(category: Category, settings: Any) -> None:
-    settings.READTRACK = {"READ_STATE": "sequence"}
+    settings.READTRACK = {"DOTS": {"form": "sequence"}}
     user = factories.user()
     tracker.mark_read(user, [category])
     with override_settings(CACHES=nowhere(settings)), transaction.atomic():
@@ -275,7 +275,7 @@ def test_many_posts_are_all_counted_while_redis_is_gone(category: Category, sett
 def test_news_that_is_sent_again_after_a_crash_is_counted_once(
     category: Category, settings: Any
 ) -> None:
-    settings.READTRACK = {"READ_STATE": "sequence"}
+    settings.READTRACK = {"DOTS": {"form": "sequence"}}
     user = factories.user()
     tracker.mark_read(user, [category])
     with refusing("UPDATE"):

@@ -32,9 +32,9 @@ DAY = 86_400_000_000  # microseconds
 
 STRATEGIES = [
     {},
-    {"READ_STATE": "sequence"},
-    {"READERS": "ordinal"},
-    {"READ_STATE": "sequence", "READERS": "ordinal"},
+    {"DOTS": {"form": "sequence"}},
+    {"DOTS": {"readers": "ordinal"}},
+    {"DOTS": {"form": "sequence", "readers": "ordinal"}},
 ]
 every_strategy = pytest.mark.parametrize("options", STRATEGIES, ids=str)
 some_strategies = pytest.mark.parametrize(
@@ -98,7 +98,7 @@ class News:
 
 
 def reader_of(options: dict[str, Any]) -> Any:
-    return "7" if "READERS" in options else 7
+    return "7" if "readers" in options.get("DOTS", {}) else 7
 
 
 def is_unread(page: Page) -> bool:
@@ -280,7 +280,7 @@ def test_the_clock_of_redis_set_back_while_a_page_is_built_hides_no_news() -> No
 def test_with_rows_that_may_be_old_fresh_news_stays_unread(
     age: int, settings: Any, redis: Redis, *, is_read: bool
 ) -> None:
-    settings.READTRACK = {"STALE_FOR": 30}
+    settings.READTRACK = {"DOTS": {"stale_for": 30}}
     page = Page(factories.category(), 7)
     tracker.mark_unread([page.category])
     redis.set(

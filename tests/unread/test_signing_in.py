@@ -41,8 +41,7 @@ def _anonymous_readers(
     request: pytest.FixtureRequest, settings: Settings, form: str
 ) -> Iterator[None]:
     settings.READTRACK = {
-        "ANONYMOUS_READERS": 1_000_000,
-        "READ_STATE": form,
+        "DOTS": {"anonymous": 1_000_000, "form": form},
         "PARTITIONS": request.param,
     }
     clock.ask()

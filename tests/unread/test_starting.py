@@ -22,9 +22,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 STRATEGIES: list[dict[str, Any]] = [
     {},
-    {"READ_STATE": "sequence"},
-    {"READERS": "ordinal"},
-    {"READ_STATE": "sequence", "READERS": "ordinal"},
+    {"DOTS": {"form": "sequence"}},
+    {"DOTS": {"readers": "ordinal"}},
+    {"DOTS": {"form": "sequence", "readers": "ordinal"}},
 ]
 
 
@@ -98,7 +98,7 @@ def test_no_more_is_allocated_than_the_highest_reader_allows() -> None:
 
 
 def test_no_more_ordinals_are_given_than_allowed(settings: Settings) -> None:
-    settings.READTRACK = {"READERS": "ordinal"}
+    settings.READTRACK = {"DOTS": {"readers": "ordinal"}}
     set_most_bits(1)
     for _ in range(4):
         factories.user()
@@ -106,7 +106,7 @@ def test_no_more_ordinals_are_given_than_allowed(settings: Settings) -> None:
 
 
 def test_no_ordinal_is_given_again_after_an_eviction(settings: Settings, redis: Redis) -> None:
-    settings.READTRACK = {"READERS": "ordinal"}
+    settings.READTRACK = {"DOTS": {"readers": "ordinal"}}
     for _ in range(3):
         factories.user()
     assert starting.number_readers() == starting.number_readers() == dict.fromkeys(keys.tags(), 2)
@@ -124,7 +124,10 @@ def test_a_model_without_read_state_is_refused() -> None:
 def test_a_new_account_begins_with_everything_read_if_the_site_wants(settings: Settings) -> None:
     category, shelf = factories.category(), Shelf.objects.create(code="A")
     assert reports.unread(factories.user(), [category]) == {category}
-    settings.READTRACK = {**settings.READTRACK, "START_AS_READ": True}
+    settings.READTRACK = {
+        **settings.READTRACK,
+        "DOTS": {**settings.READTRACK.get("DOTS", {}), "start_as_read": True},
+    }
     user = factories.user()
     assert reports.unread(user, [category, shelf]) == set()
     new = factories.category()
@@ -137,7 +140,7 @@ def test_a_new_account_begins_with_everything_read_if_the_site_wants(settings: S
 def test_an_account_that_is_not_made_or_was_made_elsewhere_starts_nothing(
     settings: Settings,
 ) -> None:
-    settings.READTRACK = {"START_AS_READ": True}
+    settings.READTRACK = {"DOTS": {"start_as_read": True}}
     category = factories.category()
     with transaction.atomic():
         factories.user()
@@ -159,7 +162,7 @@ def test_an_account_is_made_without_redis_or_with_an_id_out_of_bounds(
 ) -> None:
     from readtrack.numbers.models import ReaderHistory
 
-    settings.READTRACK = {"START_AS_READ": True}
+    settings.READTRACK = {"DOTS": {"start_as_read": True}}
     set_most_bits(1000)
     category = factories.category()
     factories.user(pk=5000)

@@ -26,9 +26,9 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite
 
 FORMS = [
     {},
-    {"READ_STATE": "sequence"},
-    {"READERS": "ordinal"},
-    {"READ_STATE": "sequence", "READERS": "ordinal", "PARTITIONS": 16},
+    {"DOTS": {"form": "sequence"}},
+    {"DOTS": {"readers": "ordinal"}},
+    {"DOTS": {"form": "sequence", "readers": "ordinal"}, "PARTITIONS": 16},
 ]
 
 
@@ -75,7 +75,7 @@ def test_what_was_read_is_read_after_redis_lost_its_data(
 def test_the_numbers_of_new_items_come_back(
     categories: list[Category], redis: Redis, settings: Settings
 ) -> None:
-    settings.READTRACK = {"READ_STATE": "sequence"}
+    settings.READTRACK = {"DOTS": {"form": "sequence"}}
     user = factories.user()
     tracker.mark_unread(categories)
     tracker.mark_read(user, categories)
@@ -136,7 +136,7 @@ def test_an_older_snapshot_is_brought_up_to_date(categories: list[Category], red
 def test_a_reader_who_got_anothers_ordinal_from_a_snapshot_has_read_nothing(
     categories: list[Category], redis: Redis, settings: Settings
 ) -> None:
-    settings.READTRACK = {"READERS": "ordinal"}
+    settings.READTRACK = {"DOTS": {"readers": "ordinal"}}
     early, late = factories.user(), factories.user()
     tracker.mark_unread(categories)
     snapshot = dump(redis)
@@ -163,7 +163,7 @@ def has_shared_ordinals(redis: Redis) -> bool:
 def test_readers_who_come_after_a_snapshot_was_restored_share_no_ordinals(
     partitions: int, categories: list[Category], redis: Redis, settings: Settings
 ) -> None:
-    settings.READTRACK = {"READERS": "ordinal", "PARTITIONS": partitions}
+    settings.READTRACK = {"DOTS": {"readers": "ordinal"}, "PARTITIONS": partitions}
     read_state.begin(0)
     for _ in range(3):
         tracker.mark_read(factories.user(), categories)
@@ -188,7 +188,7 @@ def test_readers_who_come_after_a_snapshot_was_restored_share_no_ordinals(
 def test_an_ordinal_that_two_snapshots_gave_is_nobodys_any_more(
     categories: list[Category], redis: Redis, settings: Settings
 ) -> None:
-    settings.READTRACK = {"READERS": "ordinal"}
+    settings.READTRACK = {"DOTS": {"readers": "ordinal"}}
     read_state.begin(0)
     ann, bob = factories.user(), factories.user()
     flush()
@@ -214,7 +214,7 @@ def test_an_ordinal_that_two_snapshots_gave_is_nobodys_any_more(
 def test_readers_who_share_an_ordinal_since_an_earlier_version_start_unread(
     categories: list[Category], redis: Redis, settings: Settings, *, is_lost: bool
 ) -> None:
-    settings.READTRACK = {"READERS": "ordinal"}
+    settings.READTRACK = {"DOTS": {"readers": "ordinal"}}
     read_state.begin(0)
     ann, bob, cid = (factories.user() for _ in range(3))
     for user in (ann, bob, cid):
@@ -238,7 +238,7 @@ def test_readers_who_share_an_ordinal_since_an_earlier_version_start_unread(
 def test_ordinals_that_sql_has_no_reads_of_yet_come_back(
     categories: list[Category], redis: Redis, settings: Settings
 ) -> None:
-    settings.READTRACK = {"READERS": "ordinal"}
+    settings.READTRACK = {"DOTS": {"readers": "ordinal"}}
     read_state.begin(0)
     scripts.run_all(*read_state.number(["ann", "bob"]))
     flush()
@@ -282,7 +282,7 @@ def test_news_that_a_snapshot_lacks_is_sent_again_to_a_large_category(
 def test_the_number_of_new_items_is_never_too_high_however_often_redis_is_lost(
     categories: list[Category], redis: Redis, settings: Settings, *, has_snapshot: bool
 ) -> None:
-    settings.READTRACK = {"READ_STATE": "sequence"}
+    settings.READTRACK = {"DOTS": {"form": "sequence"}}
     user = factories.user()
     tracker.mark_read(user, categories)
     flush()
@@ -413,7 +413,7 @@ def test_each_partition_has_a_share_of_the_time(
 def test_new_readers_are_copied_in_portions(
     categories: list[Category], settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.READTRACK = {"READERS": "ordinal"}
+    settings.READTRACK = {"DOTS": {"readers": "ordinal"}}
     read_state.begin(0)
     flush()
     for _ in range(5):
@@ -487,7 +487,7 @@ def test_a_change_during_a_copy_is_copied_by_the_next_flush(categories: list[Cat
 
 @pytest.mark.parametrize("family", ["read", "seen"])
 def test_two_copies_of_one_publication_are_joined(family: str, settings: Settings) -> None:
-    settings.READTRACK = {"READ_STATE": "sequence" if family == "seen" else "bitmap"}
+    settings.READTRACK = {"DOTS": {"form": "sequence" if family == "seen" else "bitmap"}}
     states = {"read": (b"\x81", b"\x42\x01", b"\xc3\x01")}
     states["seen"] = (
         bytes([0, 0, 0, 2, 0, 0, 0, 3]),
@@ -565,11 +565,11 @@ def test_a_category_with_the_key_of_a_deleted_one_is_unread(
 def test_the_copies_follow_to_new_partitions(
     categories: list[Category], redis: Redis, settings: Settings
 ) -> None:
-    settings.READTRACK = {"READERS": "ordinal", "PARTITIONS": 1}
+    settings.READTRACK = {"DOTS": {"readers": "ordinal"}, "PARTITIONS": 1}
     user = factories.user()
     tracker.mark_read(user, categories)
     flush()
-    settings.READTRACK = {"READERS": "ordinal", "PARTITIONS": 16}
+    settings.READTRACK = {"DOTS": {"readers": "ordinal"}, "PARTITIONS": 16}
     call_command("readtrack", "repartition", verbosity=0)
     flush()
     lose(redis)
@@ -620,7 +620,7 @@ def test_an_import_waits_until_read_state_is_restored(
     lose(redis)
     with pytest.raises(read_states.NotRestoredError):
         read_states.ensure_begun()
-    with override_settings(READTRACK={"START_AS_READ": True}):
+    with override_settings(READTRACK={"DOTS": {"start_as_read": True}}):
         user = factories.user()
     flush()
     assert reports.unread(user, categories) == {*categories}

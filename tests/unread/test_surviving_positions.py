@@ -424,7 +424,7 @@ def test_an_archive_forgets_what_is_older_than_read_days(
     row = ReadTimes.objects.first()
     assert row is not None
     redis.delete(keys.prefix() + row.name)  # it has expired
-    old = timezone.now() - timedelta(days=conf.READ_DAYS + 1)
+    old = timezone.now() - timedelta(days=conf.DOTS.days + 1)
     ReadTimes.objects.filter(pk=row.pk).update(stored=old)
     flush(must_archive=True)
     assert not ReadTimes.objects.filter(pk=row.pk).exists()

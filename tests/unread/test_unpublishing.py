@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _numbers(settings: Settings) -> None:
-    settings.READTRACK = {"READ_STATE": "sequence"}
+    settings.READTRACK = {"DOTS": {"form": "sequence"}}
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_a_model_that_is_not_the_sites_own_takes_its_news_back(
     settings: Settings, category: Category, users: list[Any]
 ) -> None:
     settings.READTRACK = {
-        "READ_STATE": "sequence",
+        "DOTS": {"form": "sequence"},
         "MODELS": {"site.Gadget": {"news_for": ["category", "shelves"]}},
     }
     receivers.connect()
@@ -227,7 +227,7 @@ def test_a_number_that_redis_lost_does_not_fall_below_nothing(
 def test_a_bitmap_keeps_the_dot(
     settings: Settings, category: Category, users: list[Any], redis: Redis
 ) -> None:
-    settings.READTRACK = {"READ_STATE": "bitmap"}
+    settings.READTRACK = {"DOTS": {"form": "bitmap"}}
     tracker.mark_read(users[0], [category])
     post = factories.post(category=category)
     with transaction.atomic():

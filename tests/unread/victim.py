@@ -1,4 +1,4 @@
-"""`python -m tests.unread.victim READ_STATE`: saves posts for each line it reads, in a fork that
+"""`python -m tests.unread.victim FORM`: saves posts for each line it reads, in a fork that
 dies at a step.
 """
 
@@ -12,7 +12,10 @@ from tests.imports import victim
 
 def main() -> None:
     """Saves posts. After the step a line has the category's primary key and the number of posts."""
-    settings.READTRACK = {**settings.READTRACK, "READ_STATE": sys.argv[1]}
+    settings.READTRACK = {
+        **settings.READTRACK,
+        "DOTS": {**settings.READTRACK.get("DOTS", {}), "form": sys.argv[1]},
+    }
     django.setup()
     from django.db import transaction
 

@@ -122,7 +122,7 @@ def test_an_object_that_does_not_exist_gets_no_keys(client: Client, redis: Redis
 
 
 def test_a_site_says_what_a_user_may_see(client: Client, user: User, settings: Any) -> None:
-    settings.READTRACK = {"READ_QUERYSET": "tests.views.test_unread.own"}
+    settings.READTRACK = {"DOTS": {"queryset": "tests.views.test_unread.own"}}
     mine, other = factories.category(name=user.get_username()), factories.category()
     both = [name(mine), name(other)]
     answer = client.get(UNREAD, {"category": [*both, "site.category:999999"]})
@@ -310,7 +310,10 @@ def test_a_session_needs_the_csrf_token_whatever_else_the_request_brings(user: U
 
 
 def test_an_anonymous_reader_needs_the_csrf_token(settings: Any) -> None:
-    settings.READTRACK = {**settings.READTRACK, "ANONYMOUS_READERS": 1_000_000}
+    settings.READTRACK = {
+        **settings.READTRACK,
+        "DOTS": {**settings.READTRACK.get("DOTS", {}), "anonymous": 1_000_000},
+    }
     category = factories.category()
     client = Client(enforce_csrf_checks=True, headers={"User-Agent": factories.BROWSER})
     client.get(f"/categories/{category.pk}/")

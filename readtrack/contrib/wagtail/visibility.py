@@ -20,7 +20,7 @@ def is_public(page: Any) -> bool:
 def visible(request: HttpRequest, rows: "QuerySet[Model]") -> "QuerySet[Model]":
     """Returns the pages that the visitor may see; all rows of a model that is no page.
 
-    For READ_QUERYSET.
+    For the `queryset` of DOTS.
     """
     if not issubclass(rows.model, base_model()):
         return rows

@@ -169,5 +169,5 @@ def _lines_of_read_state(obj: Model, in_redis: InRedis) -> Iterator[Line]:
     elif read_state.knows_readers(label_in(subject_of(obj))):
         yield Line("last publication", "never", "Redis")
     else:
-        days = counted(conf.READ_DAYS, "day")
+        days = counted(conf.DOTS.days, "day")
         yield Line("last publication", "unknown", f"Redis keeps it for {days}")

@@ -8,7 +8,7 @@ local reader = ARGV[1]
 for _, hash in ipairs(KEYS) do
   local number = call('HGET', hash, reader)
   if number then
-    -- Another field takes the reader's place, because ANONYMOUS_READERS limits how many numbers are given.
+    -- Another field takes the reader's place, because a setting limits how many numbers are given.
     call('HSET', hash, '!' .. number, number)
     call('HDEL', hash, reader)
     return tonumber(number)

@@ -8,7 +8,7 @@ from readtrack.store.read_state.forms import Bitmaps, Sequences, Strategy
 from readtrack.store.read_state.positions import Boards, Positions
 from readtrack.subjects import label_in, label_of, model_with_label, thread_labels
 
-# The forms that keep read state by category. READ_STATE may be one of them.
+# The forms that keep read state by category. The setting DOTS names one of them.
 STRATEGIES: dict[str, Strategy] = {"bitmap": Bitmaps(), "sequence": Sequences()}
 DEFAULT = STRATEGIES["bitmap"]
 
@@ -16,15 +16,15 @@ DEFAULT = STRATEGIES["bitmap"]
 def strategy_of(subject: str) -> Strategy:
     """Returns the form of the read state of a category, given by its subject or its model's label.
 
-    It is that of the setting READ_STATE unless MODELS names another one for the model. For that of
-    READ_STATE, `subject` may be "".
+    It is that of the setting DOTS unless MODELS names another one for the model. For that of DOTS,
+    `subject` may be "".
     """
     forms = forms_by_label()
     if forms:
         form = forms.get(label_in(subject))
         if form is not None:
             return form
-    return STRATEGIES.get(conf.READ_STATE, DEFAULT)  # a check names an unknown one
+    return STRATEGIES.get(conf.DOTS.form, DEFAULT)  # a check names an unknown one
 
 
 def threads_in(label: str) -> Sequence[Positions]:

@@ -75,7 +75,7 @@ def changed(tag: str, *, after: int = 0) -> Changed:
     that number of changes.
 
     The result is empty if there are no more. Forgets the changes of states that are not in use, by
-    READ_STATE and READERS. Raises redis.RedisError.
+    the form and the readers of DOTS. Raises redis.RedisError.
     """
     while True:
         places = (after, after + CHANGES_AT_ONCE - 1)

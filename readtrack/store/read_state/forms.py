@@ -77,7 +77,7 @@ class Strategy:
         return self.by_id, self.by_ordinal
 
     def key(self) -> keys.Key:
-        """Returns the row of keys that is in use, by the setting READERS."""
+        """Returns the row of keys that is in use, by the readers of DOTS."""
         return self.by_ordinal if readers.has_ordinals() else self.by_id
 
     @property

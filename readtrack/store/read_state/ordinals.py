@@ -38,7 +38,7 @@ def hashes_of(reader: Reader, tag: str) -> list[str]:
 
 def all_hashes(tag: str) -> list[str]:
     """Returns the keys of all hashes of the partition that have ordinals."""
-    if not conf.ANONYMOUS_READERS:
+    if not conf.DOTS.anonymous:
         return [keys.readers(tag)]
     return [keys.readers(tag), *_anonymous_hashes(tag)]
 
@@ -88,7 +88,7 @@ def _anonymous_hashes(tag: str) -> list[str]:
 
 def _most_anonymous() -> int:
     """Returns how many anonymous readers may have an ordinal in a partition."""
-    return max(1, conf.ANONYMOUS_READERS // conf.PARTITIONS)
+    return max(1, conf.DOTS.anonymous // conf.PARTITIONS)
 
 
 def _generation() -> int:

@@ -353,15 +353,15 @@ def board_name(subject: str) -> str:
 
 def kept_for() -> int:
     """Returns how long a publication can be unread (µs)."""
-    return conf.READ_DAYS * keys.DAY * 1_000_000
+    return conf.DOTS.days * keys.DAY * 1_000_000
 
 
 def lifetime() -> int:
     """Returns the lifetime of all keys of this form (seconds).
 
-    A position that is older says nothing that READ_DAYS does not say.
+    A position that is older says nothing that the `days` of DOTS do not say.
     """
-    return max(1, conf.READ_DAYS * keys.DAY)
+    return max(1, conf.DOTS.days * keys.DAY)
 
 
 def raised(key_name: str, times: Mapping[str, int], *, tag: str) -> Call[int]:

@@ -41,5 +41,8 @@ READTRACK: dict[str, object] = {
         "wagtail_site.EventPage": {"counted": True, "news_for": ["venue"]},
         "wagtail_site.IndexPage": {"read_state": True},
     },
-    "READ_QUERYSET": "readtrack.contrib.wagtail.visibility.visible",
+    "DOTS": {
+        **base.READTRACK.get("DOTS", {}),
+        "queryset": "readtrack.contrib.wagtail.visibility.visible",
+    },
 }

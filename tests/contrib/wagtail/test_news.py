@@ -286,7 +286,10 @@ def test_json_says_nothing_about_a_page_that_the_reader_may_not_see(
 @pytest.fixture
 def counted_news(settings: Any) -> None:
     """Lets dots know how much is new, so that news can be taken back."""
-    settings.READTRACK = {**settings.READTRACK, "READ_STATE": "sequence"}
+    settings.READTRACK = {
+        **settings.READTRACK,
+        "DOTS": {**settings.READTRACK.get("DOTS", {}), "form": "sequence"},
+    }
 
 
 @pytest.mark.usefixtures("counted_news")
